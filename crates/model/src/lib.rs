@@ -7,4 +7,5 @@
 //! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason.
 #![forbid(unsafe_code)]
 
+pub mod link;
 pub mod units;

@@ -1,0 +1,55 @@
+//! Serialisation: one packet after another at a rate, exact to the bit over any number of packets.
+
+use crate::units::{Bytes, Duration, Instant, Rate};
+
+/// When the transmitter is free again. Times are whole nanoseconds; what is left of a division is carried to the next
+/// packet, so that a million packets take exactly as long as their sum.
+#[derive(Debug)]
+pub(super) struct Serialiser {
+    rate: Option<Rate>,
+    busy_until: Instant,
+    /// Remainder of the last division: nanoseconds x rate not yet spent, less than `rate`.
+    carry: u64,
+}
+
+impl Serialiser {
+    pub fn new(rate: Option<Rate>) -> Self {
+        Serialiser { rate, busy_until: Instant::ZERO, carry: 0 }
+    }
+
+    pub fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// Bytes not serialised at `now`.
+    pub fn backlog(&self, now: Instant) -> Bytes {
+        self.rate.map_or(Bytes::ZERO, |rate| rate.over(self.busy_until.since(now)))
+    }
+
+    /// Takes a packet of `size` and returns when its last bit is out.
+    pub fn accept(&mut self, size: Bytes, now: Instant) -> Instant {
+        let Some(rate) = self.rate else {
+            return now;
+        };
+        if self.busy_until <= now {
+            self.busy_until = now;
+            self.carry = 0;
+        }
+        let work = u128::from(size.get()) * 8_000_000_000 + u128::from(self.carry);
+        let bits_per_sec = u128::from(rate.bits_per_sec().max(1));
+        // The usual packet fits u64, where a division is ten times faster.
+        let (nanos, carry) = match u64::try_from(work) {
+            Ok(work) => {
+                let divisor = rate.bits_per_sec().max(1);
+                (work / divisor, work % divisor)
+            }
+            Err(_) => (
+                u64::try_from(work / bits_per_sec).unwrap_or(u64::MAX),
+                u64::try_from(work % bits_per_sec).unwrap_or(0),
+            ),
+        };
+        self.carry = carry;
+        self.busy_until = self.busy_until + Duration::from_nanos(nanos);
+        self.busy_until
+    }
+}
