@@ -8,4 +8,5 @@
 #![forbid(unsafe_code)]
 
 pub mod link;
+pub mod scenario;
 pub mod units;

@@ -1,0 +1,274 @@
+//! From a file to ready scenarios: cases times matrix, each combination checked.
+
+use super::file::{DirectionFile, LinkFile, TransferFile};
+use super::{Capture, Client, File, Host, Hosts, Path, Scenario, Server, Transfer};
+use crate::link::{Config, ConfigError};
+use crate::units::{Bytes, Duration};
+
+/// Rows of one file; more is a slip in a matrix.
+const ROWS_MAX: usize = 10_000;
+/// A transfer that says neither size nor duration ends after this.
+const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+/// No transfer in real time runs longer.
+const DURATION_MAX: Duration = Duration::from_secs(3600);
+const SNAPLEN_DEFAULT: Bytes = Bytes::new(128);
+const SNAPLEN_MIN: Bytes = Bytes::new(100);
+const MTU_DEFAULT: Bytes = Bytes::new(1500);
+
+/// Why a scenario file cannot be run. The message names the key, the value and its bounds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScenarioError {
+    /// Not TOML, an unknown key, a wrong unit: with line and column.
+    #[error("{0}")]
+    Toml(String),
+    /// A row of the matrix or a case does not fit.
+    #[error("{row}: {problem}")]
+    Row {
+        /// Which row.
+        row: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// `include` beside an experiment of its own.
+    #[error(
+        "`include` lists other scenarios: it cannot stand beside [hosts], [link], [transfer], [matrix] or [[cases]]"
+    )]
+    IncludeAndOwn,
+    /// Too many combinations.
+    #[error("[matrix] makes {rows} rows, at most {ROWS_MAX} are run: shorten a list")]
+    TooManyRows {
+        /// How many there would be.
+        rows: usize,
+    },
+    /// A key of the matrix without values.
+    #[error("[matrix] \"{0}\" has no values: give a list with at least one")]
+    EmptyAxis(String),
+    /// A name that would not be a name.
+    #[error("name '{0}': use letters, digits, '-', '_', '.', '=', '/', at most 100 of them")]
+    Name(String),
+}
+
+impl File {
+    /// Every row of the file as a ready scenario. `fallback_name` serves where the file has no name of its own. A file
+    /// that only includes others has none: the caller resolves [`File::include`].
+    ///
+    /// # Errors
+    /// The first row that cannot be run, with its name.
+    pub fn scenarios(&self, text: &str, fallback_name: &str) -> Result<Vec<Scenario>, ScenarioError> {
+        let name = self.name.as_deref().unwrap_or(fallback_name);
+        check_name(name)?;
+        if !self.include.is_empty() {
+            let mut own = File { name: None, include: Vec::new(), ..self.clone() };
+            own.description.clear();
+            return if own == File::default() { Ok(Vec::new()) } else { Err(ScenarioError::IncludeAndOwn) };
+        }
+        let mut base: toml::Table = toml::from_str(text).map_err(|error| ScenarioError::Toml(error.to_string()))?;
+        base.remove("matrix");
+        base.remove("cases");
+        let mut rows = Vec::new();
+        for (row_name, table) in combinations(self, name, &base)? {
+            check_name(&row_name)?;
+            let wrong = |problem: String| ScenarioError::Row { row: row_name.clone(), problem };
+            let row: File =
+                table.try_into().map_err(|error: toml::de::Error| wrong(error.to_string().trim().into()))?;
+            rows.push(ready(&row_name, &row).map_err(wrong)?);
+        }
+        Ok(rows)
+    }
+}
+
+/// Cases times matrix, as tables.
+fn combinations(file: &File, name: &str, base: &toml::Table) -> Result<Vec<(String, toml::Table)>, ScenarioError> {
+    let mut rows = vec![(name.to_string(), base.clone())];
+    if !file.cases.is_empty() {
+        rows.clear();
+        for (index, case) in file.cases.iter().enumerate() {
+            let mut case = case.clone();
+            let case_name = match case.remove("name") {
+                Some(toml::Value::String(case_name)) => case_name,
+                None => (index + 1).to_string(),
+                Some(other) => return Err(ScenarioError::Name(other.to_string())),
+            };
+            let mut table = base.clone();
+            merge(&mut table, case);
+            rows.push((format!("{name}/{case_name}"), table));
+        }
+    }
+    for (key, values) in &file.matrix {
+        if values.is_empty() {
+            return Err(ScenarioError::EmptyAxis(key.clone()));
+        }
+        let total = rows.len().saturating_mul(values.len());
+        if total > ROWS_MAX {
+            return Err(ScenarioError::TooManyRows { rows: total });
+        }
+        let mut multiplied = Vec::with_capacity(total);
+        for (row, table) in &rows {
+            for value in values {
+                let mut table = table.clone();
+                merge(&mut table, nested(key, value)?);
+                let shown = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+                let short = key.rsplit(['.', '"']).find(|part| !part.is_empty()).unwrap_or(key);
+                let shown: String =
+                    shown.chars().map(|c| if c.is_whitespace() || c == '%' { '-' } else { c }).collect();
+                multiplied.push((format!("{row}/{short}={}", shown.trim_end_matches('-')), table));
+            }
+        }
+        rows = multiplied;
+    }
+    Ok(rows)
+}
+
+/// `a."b.c".d = value` as nested tables: TOML's own grammar reads the key.
+fn nested(key: &str, value: &toml::Value) -> Result<toml::Table, ScenarioError> {
+    let text = format!("{key} = {value}");
+    toml::from_str(&text).map_err(|error| ScenarioError::Row {
+        row: format!("[matrix] \"{key}\""),
+        problem: error.message().to_string(),
+    })
+}
+
+/// Puts `over` on top of `table`, table by table.
+fn merge(table: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (table.get_mut(&key), value) {
+            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ScenarioError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=/".contains(c);
+    let parts_fine = name.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
+    if name.len() <= 100 && parts_fine && name.chars().all(plain) {
+        Ok(())
+    } else {
+        Err(ScenarioError::Name(name.into()))
+    }
+}
+
+/// A row with every default filled in and every bound checked.
+fn ready(name: &str, file: &File) -> Result<Scenario, String> {
+    let repeat = file.repeat.unwrap_or(1);
+    if !(1..=1000).contains(&repeat) {
+        return Err(format!("repeat {repeat} must be between 1 and 1000"));
+    }
+    let sample_interval = file.sample.interval.unwrap_or(Duration::from_millis(10));
+    if !(Duration::from_millis(1)..=Duration::from_secs(10)).contains(&sample_interval) {
+        return Err(format!("sample.interval {sample_interval} must be between 1 ms and 10 s"));
+    }
+    let snaplen = file.capture.snaplen.unwrap_or(SNAPLEN_DEFAULT);
+    if !(SNAPLEN_MIN..=Bytes::new(65_535)).contains(&snaplen) {
+        return Err(format!("capture.snaplen {snaplen} must be between {SNAPLEN_MIN} (all headers) and 65535 B"));
+    }
+    Ok(Scenario {
+        name: name.into(),
+        description: file.description.clone(),
+        hosts: Hosts { server: host("server", &file.hosts.server)?, client: host("client", &file.hosts.client)? },
+        path: path(&file.link)?,
+        transfer: transfer(&file.transfer)?,
+        capture: Capture { snaplen },
+        sample_interval,
+        repeat,
+        reference: file.reference.clone(),
+    })
+}
+
+fn host(which: &str, host: &Host) -> Result<Host, String> {
+    for nice in [Some(host.nice), host.cpu_hog_nice].into_iter().flatten() {
+        if !(-20..=19).contains(&nice) {
+            return Err(format!("hosts.{which}: niceness {nice} must be between -20 and 19"));
+        }
+    }
+    if host.cpu_hog_nice.is_some() && host.cpu.is_none() {
+        return Err(format!("hosts.{which}: cpu_hog_nice needs `cpu`, the CPU that hog and application share"));
+    }
+    for (key, value) in &host.sysctl {
+        let known = key.starts_with("net.") && key.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+        if !known || key.contains("..") {
+            return Err(format!("hosts.{which}.sysctl \"{key}\": only names below net. can be set for one host"));
+        }
+        if value.0.is_empty() || value.0.len() > 200 || value.0.chars().any(char::is_control) {
+            return Err(format!("hosts.{which}.sysctl \"{key}\": value '{}' is not one line of text", value.0));
+        }
+    }
+    let word =
+        |name: &str| !name.is_empty() && name.len() < 16 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if let Some(name) = host.congestion_control.as_deref().filter(|name| !word(name)) {
+        return Err(format!("hosts.{which}.congestion_control '{name}' is no name of one, such as cubic, bbr or reno"));
+    }
+    Ok(host.clone())
+}
+
+fn path(file: &LinkFile) -> Result<Path, String> {
+    let delay = match (file.rtt, file.delay) {
+        (Some(_), Some(_)) => return Err("link: give `rtt` or `delay`, not both (rtt = two delays)".into()),
+        (Some(rtt), None) => Some(Duration::from_nanos(rtt.as_nanos() / 2)),
+        (None, delay) => delay,
+    };
+    let direction = |which: &str, over: &DirectionFile| -> Result<Config, String> {
+        Config {
+            delay: over.delay.or(delay).unwrap_or_default(),
+            rate: over.rate.or(file.rate),
+            queue: over.queue.or(file.queue).unwrap_or_default(),
+            loss: over.loss.or(file.loss).unwrap_or_default(),
+        }
+        .checked()
+        .map_err(|error: ConfigError| format!("link.{which}: {error}"))
+    };
+    let mtu = file.mtu.unwrap_or(MTU_DEFAULT);
+    if !(Bytes::new(576)..=Bytes::new(65_535)).contains(&mtu) {
+        return Err(format!("link.mtu {mtu} must be between 576 B and 65535 B"));
+    }
+    Ok(Path {
+        to_client: direction("to_client", &file.to_client)?,
+        to_server: direction("to_server", &file.to_server)?,
+        mtu,
+        seed: file.seed.unwrap_or(1),
+    })
+}
+
+fn transfer(file: &TransferFile) -> Result<Transfer, String> {
+    let server = file.server.unwrap_or(Server::Builtin);
+    let client = file.client.unwrap_or(Client::Builtin);
+    let builtin_only = [
+        ("read_rate", file.read_rate.is_some(), client == Client::Builtin, "client"),
+        ("receive_buffer", file.receive_buffer.is_some(), client == Client::Builtin, "client"),
+        ("write_rate", file.write_rate.is_some(), server == Server::Builtin, "server"),
+        ("send_buffer", file.send_buffer.is_some(), server == Server::Builtin, "server"),
+    ];
+    for (key, given, builtin, end) in builtin_only {
+        if given && !builtin {
+            return Err(format!("transfer.{key} works with {end} = \"builtin\" only"));
+        }
+    }
+    for (key, rate) in [("read_rate", file.read_rate), ("write_rate", file.write_rate)] {
+        if rate.is_some_and(|rate| rate.bits_per_sec() < 8_000) {
+            return Err(format!("transfer.{key} must be at least 1 kB/s"));
+        }
+    }
+    let duration = file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
+    if !(Duration::from_millis(100)..=DURATION_MAX).contains(&duration) {
+        return Err(format!("transfer.duration {duration} must be between 100 ms and 1 h"));
+    }
+    let size = file.size.unwrap_or(Bytes::new(1 << 40));
+    if size == Bytes::ZERO || size > Bytes::new(1 << 50) {
+        return Err(format!("transfer.size {size} must be between 1 B and 1024 TiB"));
+    }
+    if file.size.is_none() && server != Server::Builtin {
+        return Err("transfer.size is needed with server = \"nginx\" or \"python\": they send a file".into());
+    }
+    Ok(Transfer {
+        server,
+        client,
+        size,
+        duration,
+        read_rate: file.read_rate,
+        write_rate: file.write_rate,
+        receive_buffer: file.receive_buffer,
+        send_buffer: file.send_buffer,
+    })
+}

@@ -1,0 +1,129 @@
+//! A scenario file as it is written.
+
+use super::{Client, Host, Reference, ScenarioError, Server};
+use crate::link::QueueLimit;
+use crate::units::{Bytes, Duration, Probability, Rate};
+use std::collections::BTreeMap;
+
+/// What a TOML file says: every key optional, unknown keys an error. See the module's example.
+#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct File {
+    /// Name of the experiment; without one the file's name serves.
+    pub name: Option<String>,
+    /// What it shows.
+    pub description: String,
+    /// Other scenarios by name, in place of an experiment of its own.
+    pub include: Vec<String>,
+    /// Settings of the two hosts.
+    pub hosts: HostsFile,
+    /// The path.
+    pub link: LinkFile,
+    /// The transfer.
+    pub transfer: TransferFile,
+    /// The capture.
+    pub capture: CaptureFile,
+    /// Socket samples.
+    pub sample: SampleFile,
+    /// Figures to stand beside ours.
+    pub reference: Reference,
+    /// How often to run each row.
+    pub repeat: Option<u32>,
+    /// Keys (as in the file, dotted) and the values that each takes: all combinations are run.
+    pub matrix: BTreeMap<String, Vec<toml::Value>>,
+    /// Rows that override what they name.
+    pub cases: Vec<toml::Table>,
+}
+
+impl File {
+    /// Reads TOML text. Errors carry line and column.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        toml::from_str(text).map_err(|error| ScenarioError::Toml(error.to_string().trim_end().into()))
+    }
+}
+
+/// `[hosts]`
+#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostsFile {
+    /// The sender of the data.
+    pub server: Host,
+    /// The receiver.
+    pub client: Host,
+}
+
+/// `[link]`
+#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkFile {
+    /// Rate of both directions.
+    pub rate: Option<Rate>,
+    /// Round-trip time: half of it is each direction's delay. Not together with `delay`.
+    pub rtt: Option<Duration>,
+    /// One-way delay of both directions.
+    pub delay: Option<Duration>,
+    /// Queue of both directions.
+    pub queue: Option<QueueLimit>,
+    /// Random loss in both directions.
+    pub loss: Option<Probability>,
+    /// Largest IP packet.
+    pub mtu: Option<Bytes>,
+    /// Seed of the path's randomness.
+    pub seed: Option<u64>,
+    /// Overrides for server to client.
+    pub to_client: DirectionFile,
+    /// Overrides for client to server.
+    pub to_server: DirectionFile,
+}
+
+/// `[link.to_client]`, `[link.to_server]`
+#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DirectionFile {
+    /// Rate of this direction.
+    pub rate: Option<Rate>,
+    /// One-way delay.
+    pub delay: Option<Duration>,
+    /// Queue.
+    pub queue: Option<QueueLimit>,
+    /// Random loss.
+    pub loss: Option<Probability>,
+}
+
+/// `[transfer]`
+#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TransferFile {
+    /// `builtin`, `nginx` or `python`.
+    pub server: Option<Server>,
+    /// `builtin` or `curl`.
+    pub client: Option<Client>,
+    /// Size of the file.
+    pub size: Option<Bytes>,
+    /// Stop after this long.
+    pub duration: Option<Duration>,
+    /// Rate at which the client's application reads.
+    pub read_rate: Option<Rate>,
+    /// Rate at which the server's application writes.
+    pub write_rate: Option<Rate>,
+    /// `SO_RCVBUF` of the client's application.
+    pub receive_buffer: Option<Bytes>,
+    /// `SO_SNDBUF` of the server's application.
+    pub send_buffer: Option<Bytes>,
+}
+
+/// `[capture]`
+#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CaptureFile {
+    /// Bytes kept of each packet.
+    pub snaplen: Option<Bytes>,
+}
+
+/// `[sample]`
+#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SampleFile {
+    /// Time between two observations of a socket.
+    pub interval: Option<Duration>,
+}

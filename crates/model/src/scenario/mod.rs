@@ -1,0 +1,218 @@
+//! An experiment as plain data: two hosts, the path between them, a transfer, what to vary and how often.
+//!
+//! Two views, as of everything that comes from outside. [`File`] is exactly what a TOML file says, unknown keys refused
+//! with their line. [`File::scenarios`] turns it into ready [`Scenario`]s: cases and matrix multiplied out, every
+//! combination checked, names given.
+//!
+//! ```toml
+//! name = "b2"
+//! description = "1 Gbit/s, 50 ms, Linux's default buffers"
+//!
+//! [hosts.server]                       # the sender of the data
+//! congestion_control = "cubic"
+//! sysctl = { "net.ipv4.tcp_wmem" = "4096 16384 4194304" }
+//!
+//! [hosts.client]
+//! sysctl = { "net.ipv4.tcp_rmem" = "4096 131072 6291456" }
+//!
+//! [link]                               # both directions; [link.to_client] and [link.to_server] override
+//! rate = "1gbit"
+//! rtt = "50ms"
+//!
+//! [transfer]
+//! size = "1967MiB"
+//! duration = "10s"                     # stop after that long
+//!
+//! [matrix]                             # every combination is a row
+//! "link.rtt" = ["10ms", "50ms"]
+//!
+//! [[cases]]                            # or: rows that differ in what they name
+//! name = "small"
+//! transfer.size = "1MB"
+//! ```
+
+mod expand;
+mod file;
+
+pub use expand::ScenarioError;
+pub use file::File;
+
+use crate::link;
+use crate::units::{Bytes, Duration, Rate};
+use std::collections::BTreeMap;
+
+/// One experiment, ready to run: nothing in it is left to a default.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Scenario {
+    /// Path-like name, unique in its file: `a1-rtt/rtt=10ms`.
+    pub name: String,
+    /// What it shows, for people.
+    pub description: String,
+    /// The two hosts.
+    pub hosts: Hosts,
+    /// The path between them.
+    pub path: Path,
+    /// What is sent.
+    pub transfer: Transfer,
+    /// What is captured.
+    pub capture: Capture,
+    /// How often sockets are observed.
+    pub sample_interval: Duration,
+    /// How often to run it; each repetition has the seed one higher.
+    pub repeat: u32,
+    /// Figures that somebody else measured, to stand beside ours.
+    pub reference: Reference,
+}
+
+/// Both ends.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Hosts {
+    /// Sends the data.
+    pub server: Host,
+    /// Asks for it and reads it.
+    pub client: Host,
+}
+
+/// One end: its network settings and how its application runs.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// Sysctls of its network namespace, by full name.
+    pub sysctl: BTreeMap<String, Setting>,
+    /// Congestion control of its connections; `None`: the kernel's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
+    /// Run its application on this CPU only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+    /// Niceness of its application, -20 to 19.
+    pub nice: i8,
+    /// Burn the CPU that its application is pinned to (which then must be named) by a hog of this niceness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_hog_nice: Option<i8>,
+}
+
+/// A sysctl's value as it is written: TOML may give a number or a text.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub struct Setting(pub String);
+
+impl<'de> serde::Deserialize<'de> for Setting {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        #[derive(serde::Deserialize)]
+        #[serde(untagged, expecting = "a whole number or a text such as \"4096 131072 6291456\"")]
+        enum Value {
+            Number(u64),
+            Text(String),
+        }
+        Ok(Setting(match Value::deserialize(d)? {
+            Value::Number(number) => number.to_string(),
+            Value::Text(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        }))
+    }
+}
+
+/// The path, both directions.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Path {
+    /// From server to client: the way of the data.
+    #[serde(with = "direction")]
+    pub to_client: link::Config,
+    /// From client to server: the way of the acknowledgements.
+    #[serde(with = "direction")]
+    pub to_server: link::Config,
+    /// Largest IP packet.
+    pub mtu: Bytes,
+    /// Seed of everything random on the path.
+    pub seed: u64,
+}
+
+impl Path {
+    /// The round-trip time that the delays add up to.
+    pub fn rtt(&self) -> Duration {
+        self.to_client.delay.saturating_add(self.to_server.delay)
+    }
+}
+
+/// What is sent, by whom, until when.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Transfer {
+    /// Program that sends.
+    pub server: Server,
+    /// Program that receives.
+    pub client: Client,
+    /// Size of the file.
+    pub size: Bytes,
+    /// Stop after this long, complete or not.
+    pub duration: Duration,
+    /// The receiving application reads no faster than this (built-in client only).
+    pub read_rate: Option<Rate>,
+    /// The sending application writes no faster than this (built-in server only).
+    pub write_rate: Option<Rate>,
+    /// `SO_RCVBUF` set by the receiving application (built-in client only).
+    pub receive_buffer: Option<Bytes>,
+    /// `SO_SNDBUF` set by the sending application (built-in server only).
+    pub send_buffer: Option<Bytes>,
+}
+
+/// Programs that can send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Server {
+    /// Our own, generated bytes.
+    Builtin,
+    /// nginx, a file.
+    Nginx,
+    /// `python3 -m http.server`, a file.
+    Python,
+}
+
+/// Programs that can receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Client {
+    /// Our own.
+    Builtin,
+    /// curl.
+    Curl,
+}
+
+/// What the link writes down of each packet.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Capture {
+    /// Bytes kept of each packet: 128 hold every header.
+    pub snaplen: Bytes,
+}
+
+/// What somebody else saw in the same experiment.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reference {
+    /// Mean goodput.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<Rate>,
+    /// Why ours differs, or what to compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Writes a direction as a scenario file would.
+mod direction {
+    use crate::link::Config;
+    use serde::Serializer;
+    use serde::ser::SerializeMap;
+
+    pub fn serialize<S: Serializer>(config: &Config, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        map.serialize_entry("delay", &config.delay)?;
+        if let Some(rate) = config.rate {
+            map.serialize_entry("rate", &rate)?;
+        }
+        map.serialize_entry("queue", &config.queue)?;
+        map.serialize_entry("loss", &config.loss)?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Scenario files as people write them, right and wrong.
+
+use super::*;
+use crate::link::QueueLimit;
+use crate::units::Probability;
+use proptest::prelude::*;
+
+fn rows(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
+    File::parse(text)?.scenarios(text, "test")
+}
+
+fn problem(text: &str) -> String {
+    rows(text).unwrap_err().to_string()
+}
+
+#[test]
+fn an_empty_file_is_an_unshaped_path_and_ten_seconds() {
+    let [row] = &rows("").unwrap()[..] else { panic!("one row") };
+    assert_eq!((row.name.as_str(), row.path.rtt(), row.path.to_client.rate), ("test", Duration::ZERO, None));
+    assert_eq!(row.transfer.duration, Duration::from_secs(10));
+    assert_eq!(row.sample_interval, Duration::from_millis(10));
+}
+
+#[test]
+fn directions_take_the_common_values_and_override_them() {
+    let text = r#"
+        [link]
+        rate = "1gbit"
+        rtt = "50ms"
+        [link.to_server]
+        rate = "20mbit"
+        loss = "1%"
+        queue = "100packets"
+    "#;
+    let path = rows(text).unwrap().remove(0).path;
+    assert_eq!(path.to_client.delay, Duration::from_millis(25));
+    assert_eq!(path.to_client.rate, Some("1gbit".parse().unwrap()));
+    assert_eq!(path.to_client.loss, Probability::ZERO);
+    assert_eq!(path.to_server.rate, Some("20mbit".parse().unwrap()));
+    assert_eq!(path.to_server.queue, QueueLimit::Packets(100));
+    assert_eq!(path.rtt(), Duration::from_millis(50));
+}
+
+#[test]
+fn cases_and_matrix_multiply() {
+    let text = r#"
+        name = "grid"
+        [link]
+        rate = "1gbit"
+        [matrix]
+        "link.rtt" = ["10ms", "20ms"]
+        'hosts.client.sysctl."net.ipv4.tcp_rmem"' = ["4096 4096 4096", "4096 131072 6291456"]
+        [[cases]]
+        name = "clean"
+        [[cases]]
+        name = "lossy"
+        link.loss = "1%"
+        reference.goodput = "10MB/s"
+    "#;
+    let rows = rows(text).unwrap();
+    assert_eq!(rows.len(), 8);
+    assert!(rows.iter().any(|row| row.name == "grid/lossy/tcp_rmem=4096-4096-4096/rtt=20ms"), "{:?}", rows[0].name);
+    let lossy = rows.iter().filter(|row| row.path.to_client.loss > Probability::ZERO).count();
+    assert_eq!(lossy, 4);
+    for row in &rows {
+        assert_eq!(row.path.to_client.rate, Some("1gbit".parse().unwrap()));
+        assert_eq!(row.hosts.client.sysctl.len(), 1);
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_what_to_write() {
+    for (text, says) in [
+        ("[link]\nrate = \"1gb\"", "does not say bit or byte"),
+        ("[link]\nspeed = \"1gbit\"", "unknown field `speed`"),
+        ("[link]\nrate = \"1gbit\"\nrtt = \"-50ms\"", "no number"),
+        ("[link]\nrtt = \"50\"", "no unit"),
+        ("[link]\nrtt = \"50ms\"\ndelay = \"25ms\"", "not both"),
+        ("[link]\nrate = \"0bit\"", "carries nothing"),
+        ("[link]\nloss = \"150%\"", "between 0% and 100%"),
+        ("[link]\nmtu = \"20\"", "between 576 B"),
+        ("[transfer]\nduration = \"1us\"", "between 100 ms and 1 h"),
+        ("[transfer]\nsize = \"0\"", "between 1 B"),
+        ("[transfer]\nserver = \"apache\"", "unknown variant `apache`"),
+        ("[transfer]\nclient = \"curl\"\nread_rate = \"1mbit\"", "builtin"),
+        ("[transfer]\nserver = \"nginx\"", "size is needed"),
+        ("[hosts.client]\nnice = 100", "between -20 and 19"),
+        ("[hosts.client]\ncpu_hog_nice = -20", "needs `cpu`"),
+        ("[hosts.client.sysctl]\n\"kernel.panic\" = 1", "only names below net."),
+        ("[hosts.client.sysctl]\n\"net.ipv4.tcp_rmem\" = [1]", "a whole number or a text"),
+        ("[hosts.server]\ncongestion_control = \"cubic; rm\"", "no name of one"),
+        ("[matrix]\n\"link.rtt\" = []", "no values"),
+        ("[matrix]\n\"link.rtt\" = [\"10\"]", "no unit"),
+        ("[matrix]\n\"link.rrt\" = [\"10ms\"]", "unknown field `rrt`"),
+        ("include = [\"b0\"]\n[link]\nrtt = \"1ms\"", "cannot stand beside"),
+        ("name = \"../../etc\"", "use letters"),
+        ("repeat = 0", "between 1 and 1000"),
+        ("link = 5", "invalid type"),
+        ("[link", "TOML parse error"),
+    ] {
+        let error = problem(text);
+        assert!(error.contains(says), "{text}\n=> {error}");
+    }
+}
+
+#[test]
+fn a_ready_scenario_is_written_as_toml() {
+    let text = toml::to_string(&rows("[link]\nrate = \"1gbit\"\nrtt = \"50ms\"").unwrap()[0]).unwrap();
+    assert!(text.contains("rate = \"1gbit\"") && text.contains("delay = \"25ms\""), "{text}");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC*") {
+        let _ = rows(&text);
+    }
+
+    #[test]
+    fn almost_scenarios_are_read_or_refused(key in "(link|transfer|hosts|matrix|cases|repeat)(\\.[a-z_]{1,8}){0,2}", value in "(\"[0-9]{0,6}(gbit|ms|MB|%)?\"|-?[0-9]{1,20}|\\[\\]|\\[\\[\\]\\]|\\{\\})") {
+        let _ = rows(&format!("{key} = {value}"));
+    }
+}
