@@ -7,6 +7,8 @@
 //! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason.
 #![forbid(unsafe_code)]
 
+pub mod law;
 pub mod link;
 pub mod scenario;
+pub mod tune;
 pub mod units;

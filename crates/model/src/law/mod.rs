@@ -1,0 +1,24 @@
+//! The laws: what a path and its hosts allow, as formulas.
+//!
+//! How to think about it: a TCP sender may have SWND bytes in flight, the least of what the receiver advertises, what
+//! congestion control allows and what the send buffer can keep until it is acknowledged. One SWND passes each round
+//! trip, so the rate is SWND / RTT, and the path is full where SWND reaches its bandwidth-delay product. Each file here
+//! is one formula of that chain, with the RFC, paper or kernel source it comes from, and says where it stops being true.
+//!
+//! Everything is a pure function of typed quantities, total over its whole range: no law panics or overflows.
+
+pub mod bdp;
+pub mod kernel_version;
+pub mod mathis;
+pub mod receive_buffer;
+pub mod send_buffer;
+pub mod slow_start;
+pub mod transfer_time;
+pub mod window;
+pub mod window_scale;
+pub mod wire;
+
+pub use kernel_version::KernelVersion;
+pub use receive_buffer::{AdvWinScale, ScalingRatio, WindowLaw};
+pub use window::Limit;
+pub use wire::{Framing, IpVersion};
