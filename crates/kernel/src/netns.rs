@@ -1,0 +1,107 @@
+//! Network namespaces: a host of the lab is one of them.
+//!
+//! A namespace has no name here, only a file descriptor: nothing appears in `/run/netns`, and the kernel ends the
+//! namespace with its last descriptor, thread and program. The namespace belongs to a *thread*: sockets, netlink, sysctls
+//! under `/proc/sys/net` and programs started all follow the thread that makes them. So there are three ways in:
+//! [`NetNs::run`] for a request and its answer, [`NetNs::enter`] for a thread that stays, [`NetNs::start_in`] for a
+//! program. A socket stays in the namespace where it was opened, from whichever thread it is used.
+//!
+//! Making and entering one needs CAP_SYS_ADMIN: root, or [`crate::sandbox`].
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::Refused;
+use crate::netlink::{LinkChange, Netlink};
+
+/// A network namespace that lives as long as this value, its clones of the descriptor and the programs inside.
+#[derive(Debug)]
+pub struct NetNs {
+    label: String,
+    fd: OwnedFd,
+}
+
+const THREAD_NS: &str = "/proc/thread-self/ns/net";
+
+impl NetNs {
+    /// A new, empty namespace with its loopback device up; `label` names it in messages only.
+    pub fn create(label: &str) -> Result<NetNs, Refused> {
+        let made = on_thread(label, || {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| {
+                Refused::new("make network namespace", label, errno)
+                    .hint("run inside the sandbox, which asks for a user namespace where needed")
+            })?;
+            NetNs::current(label)
+        })??;
+        Netlink::open(&made)?.change_link("lo", &LinkChange { up: Some(true), ..LinkChange::default() })?;
+        Ok(made)
+    }
+
+    /// The namespace that the calling thread is in.
+    pub fn current(label: &str) -> Result<NetNs, Refused> {
+        let file = File::open(THREAD_NS).map_err(|e| Refused::new("open network namespace", THREAD_NS, e))?;
+        Ok(NetNs { label: label.into(), fd: file.into() })
+    }
+
+    /// The name used in messages.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Its identity: the number in `net:[4026531840]`, equal for two values exactly when they are the same namespace.
+    pub fn inode(&self) -> Result<u64, Refused> {
+        let file = self.fd.try_clone().map(File::from);
+        let metadata = file.and_then(|file| file.metadata());
+        metadata.map(|m| m.ino()).map_err(|e| Refused::new("identify network namespace", &self.label, e))
+    }
+
+    /// Runs `work` on a thread of its own inside and returns what it returned; a panic in there goes on here.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Refused> {
+        on_thread(&self.label, || self.enter().map(|()| work()))?
+    }
+
+    /// Moves the calling thread inside, for good: there is no way back without a handle on where it came from.
+    ///
+    /// For threads that live for one host (its socket sampler, its built-in server). Threads it starts are inside too.
+    pub fn enter(&self) -> Result<(), Refused> {
+        setns(&self.fd, CloneFlags::CLONE_NEWNET).map_err(|errno| {
+            Refused::new("enter network namespace", &self.label, errno)
+                .hint("it needs CAP_SYS_ADMIN here and in the user namespace that made it")
+        })
+    }
+
+    /// Makes `command` start inside; call it before any hook that needs to be inside.
+    pub fn start_in(&self, command: &mut Command) -> Result<(), Refused> {
+        // An own descriptor for the command: it may be spawned after `self` is gone.
+        let fd = self.fd.try_clone().map_err(|e| Refused::new("keep network namespace", &self.label, e))?;
+        // SAFETY: the hook makes one system call and allocates nothing, as is right between fork and exec.
+        unsafe { command.pre_exec(move || setns(&fd, CloneFlags::CLONE_NEWNET).map_err(Into::into)) };
+        Ok(())
+    }
+
+    pub(crate) fn raw_fd(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl AsFd for NetNs {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Runs `work` on a scoped thread, so that what it does to its namespaces ends with it.
+fn on_thread<T: Send>(label: &str, work: impl FnOnce() -> T + Send) -> Result<T, Refused> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name(format!("ns-{label}"))
+            .spawn_scoped(scope, work)
+            .map_err(|e| Refused::new("start thread for network namespace", label, e))?;
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}

@@ -1,0 +1,241 @@
+//! Where a link touches the two hosts that it joins: frames out of a host, frames into a host.
+//!
+//! A [`PortPair`] joins two network namespaces by nothing at all: what one host sends can be read from its port, and
+//! the program that owns the pair decides when, and whether, to write it into the other port. Frames look like this:
+//!
+//! ```text
+//! [vnet_hdr: 10 bytes][l2: Port::l2_len() bytes][IP packet]
+//! ```
+//!
+//! The `vnet_hdr` is `struct virtio_net_hdr` (linux/virtio_net.h, host byte order): it tells that a frame is a
+//! super-packet of up to 64 KB that stands for many segments (`gso_type`, `gso_size`), and where a checksum is still to
+//! be put (`csum_start`, `csum_offset`). Its offsets count from the end of the `vnet_hdr`, thus include the `l2_len`
+//! bytes. Both ports of a pair are of one kind, and their hosts share one Ethernet address, so a frame read from one can
+//! be written into the other unchanged.
+//!
+//! Two kinds, in order of choice:
+//! * [`PortKind::Tun`]: a TUN device in each host. One copy in, one out.
+//! * [`PortKind::Veth`]: where `/dev/net/tun` is missing or not ours to open (containers, hardened machines): a veth
+//!   pair for each host, whose far end is in a namespace of its own with an `AF_PACKET` socket on it. Slower, and the
+//!   queue between host and program is a socket buffer bounded by `net.core.rmem_max`: see [`Port::drops`].
+//!
+//! Both ports are non-blocking; wait with [`crate::wait`]. Every method takes `&self`: one thread for each direction
+//! reads one port and writes the other.
+
+mod tun;
+mod veth;
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+
+use fullpipe_model::units::Bytes;
+
+use crate::Refused;
+use crate::netlink::{LinkChange, Netlink, Network};
+use crate::netns::NetNs;
+
+/// Bytes of `struct virtio_net_hdr` in front of each frame.
+pub const VNET_HDR_LEN: usize = 10;
+
+/// A buffer this long holds any frame.
+pub const FRAME_MAX: usize = VNET_HDR_LEN + 14 + 65_536;
+
+/// Packets that a TUN device holds for the reader; a full window must fit, as nothing slows the sender down here.
+const TX_QUEUE_LEN: u32 = 10_000;
+
+/// How a port reaches its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortKind {
+    /// A TUN device in the host.
+    Tun,
+    /// A veth pair with an `AF_PACKET` socket at the far end.
+    Veth,
+}
+
+impl std::fmt::Display for PortKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            PortKind::Tun => "tun",
+            PortKind::Veth => "veth",
+        })
+    }
+}
+
+/// One side of a pair: the host and what its device is called.
+#[derive(Debug, Clone)]
+pub struct PortConfig<'a> {
+    /// The host.
+    pub ns: &'a NetNs,
+    /// Name of the device in the host, at most 15 bytes: `wan0`.
+    pub device: &'a str,
+    /// The device's addresses; a route to each one's network comes with it.
+    pub addresses: &'a [Network],
+}
+
+/// Why hosts could not be given ports.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// Neither kind works here.
+    #[error("make ports: no TUN device ({tun}), and no veth pair either ({veth})")]
+    Neither {
+        /// What happened to the first choice.
+        tun: Box<Refused>,
+        /// What happened to the second.
+        veth: Box<Refused>,
+    },
+    /// The kind that was asked for, or what comes after it, failed.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// Two ports of one kind, one for each of two hosts.
+#[derive(Debug)]
+pub struct PortPair {
+    /// The first host's.
+    pub a: Port,
+    /// The second host's.
+    pub b: Port,
+    /// Why this is not a pair of TUN devices, for the run's environment.
+    pub not_tun: Option<Refused>,
+}
+
+impl PortPair {
+    /// Gives both hosts a device that is up, with `mtu` and its addresses; TUN where possible, else veth.
+    ///
+    /// Two devices of a pair that share a network (`10.0.0.1/24`, `10.0.0.2/24`) reach each other without further
+    /// routes. There is no ARP and no neighbour discovery on them.
+    pub fn create(a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<PortPair, PortError> {
+        match PortPair::of_kind(PortKind::Tun, a, b, mtu) {
+            Ok(pair) => Ok(pair),
+            Err(tun) => match PortPair::of_kind(PortKind::Veth, a, b, mtu) {
+                Ok(pair) => Ok(PortPair { not_tun: Some(tun), ..pair }),
+                Err(veth) => Err(PortError::Neither { tun: tun.into(), veth: veth.into() }),
+            },
+        }
+    }
+
+    /// The same with no choice of kind: for comparisons and tests.
+    pub fn of_kind(kind: PortKind, a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<PortPair, Refused> {
+        let (a, b) = match kind {
+            PortKind::Tun => (tun::open(a)?, tun::open(b)?).finish(a, b, mtu)?,
+            PortKind::Veth => veth::open(a, b)?.finish(a, b, mtu)?,
+        };
+        Ok(PortPair { a, b, not_tun: None })
+    }
+}
+
+/// Two devices that exist but have no addresses yet.
+trait Finish {
+    fn finish(self, a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<(Port, Port), Refused>;
+}
+
+impl Finish for (Port, Port) {
+    fn finish(self, a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<(Port, Port), Refused> {
+        for side in [a, b] {
+            let mut netlink = Netlink::open(side.ns)?;
+            let change = LinkChange {
+                mtu: Some(mtu),
+                txqueuelen: Some(TX_QUEUE_LEN),
+                ipv6_link_local: Some(false),
+                ..LinkChange::default()
+            };
+            netlink.change_link(side.device, &change)?;
+            // Up last: from here on the host may speak.
+            netlink.change_link(side.device, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+            for &address in side.addresses {
+                netlink.add_address(side.device, address)?;
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Packets lost between a host and the program, which no model decided to lose. A run with any of them is not to be
+/// trusted as an experiment on the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drops {
+    /// Sent by the host, not read in time by the program.
+    pub from_host: u64,
+    /// Written by the program, not taken by the host.
+    pub to_host: u64,
+}
+
+/// One host's end of the link.
+#[derive(Debug)]
+pub struct Port {
+    kind: PortKind,
+    fd: OwnedFd,
+    counters: Mutex<Counters>,
+}
+
+/// What [`Port::drops`] reads.
+struct Counters {
+    /// Speaks to the namespace of `device`: the host's for TUN, the far end's for veth.
+    netlink: Netlink,
+    device: String,
+    /// Of the packet socket, whose own counter starts again at each reading.
+    socket: u64,
+}
+
+impl std::fmt::Debug for Counters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counters").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl Port {
+    fn new(kind: PortKind, fd: OwnedFd, netlink: Netlink, device: &str) -> Port {
+        Port { kind, fd, counters: Mutex::new(Counters { netlink, device: device.into(), socket: 0 }) }
+    }
+
+    /// How it reaches its host.
+    pub fn kind(&self) -> PortKind {
+        self.kind
+    }
+
+    /// Bytes of link-layer header between the `vnet_hdr` and the IP packet: 0 or 14.
+    pub fn l2_len(&self) -> usize {
+        match self.kind {
+            PortKind::Tun => 0,
+            PortKind::Veth => 14,
+        }
+    }
+
+    /// Reads the next frame that the host sent and returns its length, `vnet_hdr` included; `WouldBlock` when there is
+    /// none. A `buffer` shorter than [`FRAME_MAX`] may cut a frame off.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
+        let count = unsafe { libc::read(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Hands the host one frame, given in parts that start with the `vnet_hdr`; returns its length.
+    ///
+    /// `WouldBlock` where the host has no room; `InvalidInput` for a `vnet_hdr` that contradicts the frame.
+    pub fn write_vectored(&self, frame: &[IoSlice<'_>]) -> io::Result<usize> {
+        // SAFETY: an IoSlice is an iovec by its documentation; the kernel only reads the memory that they name.
+        let count = unsafe { libc::writev(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len() as libc::c_int) };
+        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// What was lost between host and program so far. Asks the kernel: for the end of a run, not for each packet.
+    pub fn drops(&self) -> Result<Drops, Refused> {
+        let mut counters = self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Counters { netlink, device, socket } = &mut *counters;
+        let link = netlink.counters(device)?;
+        match self.kind {
+            PortKind::Tun => Ok(Drops { from_host: link.tx_dropped, to_host: link.rx_dropped }),
+            PortKind::Veth => {
+                *socket += veth::socket_drops(self.fd.as_fd())?;
+                Ok(Drops { from_host: *socket, to_host: link.tx_dropped })
+            }
+        }
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

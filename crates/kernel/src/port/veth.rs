@@ -1,0 +1,114 @@
+//! Ports without TUN: a veth pair for each host, an `AF_PACKET` socket at its far end.
+//!
+//! The far ends are in a namespace of their own, which has no addresses and lives as long as the two sockets. Both hosts'
+//! devices have the same Ethernet address and do not ask for their neighbours' (NOARP: Linux then addresses frames to the
+//! device's own address). So every frame is already addressed to the other host, whichever IP address it is for, and no
+//! neighbour table needs filling. The far ends have another address: their own IP stack sees frames for someone else
+//! and drops them at once.
+//!
+//! With `PACKET_VNET_HDR` the socket gives and takes super-packets with the same header as TUN does.
+//! Source: packet(7), net/packet/af_packet.c.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::{Port, PortConfig, PortKind};
+use crate::Refused;
+use crate::netlink::{LinkChange, Mac, Netlink};
+use crate::netns::NetNs;
+
+// Locally administered, unicast.
+const HOST_MAC: Mac = [0x02, 0, 0, 0, 0, 0x01];
+const FAR_MAC: Mac = [0x02, 0, 0, 0, 0, 0x02];
+
+// From linux/if_packet.h; the libc crate does not have them for Linux.
+const PACKET_STATISTICS: libc::c_int = 6;
+const PACKET_VNET_HDR: libc::c_int = 15;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+/// Asked of the kernel as socket buffer; it gives what its limits allow.
+const BUFFER: libc::c_int = 128 << 20;
+
+/// Makes both hosts' veth pairs; they are gone when the ports are dropped.
+pub(super) fn open(a: &PortConfig<'_>, b: &PortConfig<'_>) -> Result<(Port, Port), Refused> {
+    let wire = NetNs::create("wire")?;
+    Ok((one(a, &wire, "a")?, one(b, &wire, "b")?))
+}
+
+fn one(config: &PortConfig<'_>, wire: &NetNs, far: &str) -> Result<Port, Refused> {
+    let mut host = Netlink::open(config.ns)?;
+    let mut netlink = Netlink::open(wire)?;
+    host.add_veth((config.device, HOST_MAC), (far, FAR_MAC), wire)?;
+    host.change_link(config.device, &LinkChange { arp: Some(false), ..LinkChange::default() })?;
+    let fd = wire.run(|| packet_socket(far, netlink.link_index(far)?))??;
+    // The far end takes anything that the host's device can be told to send.
+    let mtu = Some(fullpipe_model::units::Bytes::new(65_535));
+    let silent = LinkChange { ipv6_link_local: Some(false), arp: Some(false), mtu, ..LinkChange::default() };
+    netlink.change_link(far, &silent)?;
+    netlink.change_link(far, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+    Ok(Port::new(PortKind::Veth, fd, netlink, far))
+}
+
+fn packet_socket(device: &str, index: u32) -> Result<OwnedFd, Refused> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // Protocol 0: nothing is received before the socket is bound to the one device.
+    // SAFETY: no memory is passed.
+    let raw = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if raw < 0 {
+        return Err(Refused::last("open packet socket", device).hint("it needs CAP_NET_RAW in the namespace"));
+    }
+    // SAFETY: `raw` was just opened and belongs to nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+    set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, 1)
+        .map_err(|e| Refused::new("set PACKET_VNET_HDR", device, e).hint("it needs Linux 2.6.27 or later"))?;
+    set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        .map_err(|e| Refused::new("set PACKET_IGNORE_OUTGOING", device, e).hint("it needs Linux 4.20 or later"))?;
+    // FORCE needs CAP_NET_ADMIN on the machine itself; without, net.core.rmem_max bounds the buffer.
+    for (force, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+        if set(&fd, libc::SOL_SOCKET, force, BUFFER).is_err() {
+            set(&fd, libc::SOL_SOCKET, plain, BUFFER).map_err(|e| Refused::new("set socket buffer", device, e))?;
+        }
+    }
+    // SAFETY: sockaddr_ll is plain data, for which zeros are valid.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index as libc::c_int;
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: `address` is a sockaddr_ll of the length given and lives through the call.
+    if unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
+        return Err(Refused::last("bind packet socket", device));
+    }
+    Ok(fd)
+}
+
+fn set(fd: impl AsFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    let length = size_of_val(&value) as libc::socklen_t;
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: `value` is an int of the length given and lives through the call.
+    match unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), length) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Packets that found the socket's buffer full since the last call.
+pub(super) fn socket_drops(fd: BorrowedFd<'_>) -> Result<u64, Refused> {
+    /// `struct tpacket_stats`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Stats {
+        packets: libc::c_uint,
+        drops: libc::c_uint,
+    }
+    let mut stats = Stats::default();
+    let mut length = size_of::<Stats>() as libc::socklen_t;
+    let fd = fd.as_raw_fd();
+    // SAFETY: the kernel writes at most `length` bytes into `stats`, which is as long, and any bits are valid in it.
+    let code =
+        unsafe { libc::getsockopt(fd, libc::SOL_PACKET, PACKET_STATISTICS, (&raw mut stats).cast(), &mut length) };
+    if code != 0 {
+        return Err(Refused::last("read PACKET_STATISTICS", "packet socket"));
+    }
+    Ok(stats.drops.into())
+}
