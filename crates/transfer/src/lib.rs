@@ -1,1 +1,48 @@
-//! Placeholder until the first real code lands.
+//! Bytes over sockets: an HTTP/1.1 server and a download with curl's time breakdown.
+//!
+//! Both ends exist so that an experiment needs no other program, and so that each of TCP's limits can be produced on
+//! purpose: a server that writes slowly ([`ServerOptions::write_rate`]), a client that reads slowly
+//! ([`DownloadOptions::read_rate`]), a small `SO_SNDBUF` or `SO_RCVBUF`. The real programs (curl, nginx) remain the
+//! judges: the tests run both ends against them.
+//!
+//! **Threads.** Everything runs on the thread that calls: sockets are created there, names are looked up there, files
+//! are read and written there. The caller may have put that thread into a network namespace, pinned it to a core or
+//! given it a nice value, and the transfer is subject to that. A blocking file read therefore stalls the other
+//! connections of the same server, as it does in nginx without `aio threads`.
+//!
+//! **Stopping.** A [`Stop`] given to the call ends it from any other thread.
+//!
+//! **Time.** Durations are counted from the start of a call; [`Download::started`] ties them to `CLOCK_MONOTONIC`.
+//!
+//! ```
+//! use fullpipe_transfer::{DownloadOptions, Request, Server, ServerOptions, Stop, download};
+//! let server = Server::bind(ServerOptions::default()).unwrap();
+//! let url = format!("http://{}/bytes/1MiB", server.local_addr());
+//! let stop = Stop::new();
+//! let serving = std::thread::spawn({
+//!     let stop = stop.clone();
+//!     move || server.run(&stop)
+//! });
+//! let options = DownloadOptions { verify: true, ..Default::default() };
+//! let got = download(&Request { url, options }, &Stop::new(), &mut |_event| {}).unwrap();
+//! assert_eq!(got.body, "1MiB".parse().unwrap());
+//! stop.stop();
+//! assert_eq!(serving.join().unwrap().unwrap().requests, 1);
+//! ```
+#![forbid(unsafe_code)]
+
+mod clock;
+mod columns;
+pub mod content;
+mod download;
+pub mod pace;
+mod pacing;
+mod server;
+mod stop;
+
+pub use download::{
+    Connected, Download, DownloadError, DownloadOptions, Event, Interval, Outcome, Output, Phase, Request, Timing,
+    download,
+};
+pub use server::{Limits, Served, Server, ServerError, ServerOptions};
+pub use stop::Stop;

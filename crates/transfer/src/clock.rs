@@ -1,0 +1,10 @@
+//! The clock of this shell: `CLOCK_MONOTONIC`, which the kernel's other records of the same run can be compared with.
+
+use fullpipe_model::units::Instant;
+use nix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+pub(crate) fn now() -> Instant {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has CLOCK_MONOTONIC");
+    Instant::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}

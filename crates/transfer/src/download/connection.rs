@@ -1,0 +1,124 @@
+//! From a URL's host to a connected socket, and that socket as the HTTP implementation reads it.
+
+use super::location::Location;
+use super::{Connected, DownloadError, DownloadOptions};
+use crate::clock;
+use crate::pacing::Pacing;
+use fullpipe_model::units::{Bytes, Instant};
+use nix::sys::socket::{getsockopt, sockopt};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+
+/// The addresses of a host, in the resolver's order; blocks on the calling thread, whose network namespace counts.
+pub(super) fn look_up(location: &Location) -> Result<Vec<SocketAddr>, DownloadError> {
+    let failed = |source| DownloadError::NameLookup { host: location.host.clone(), source };
+    let addresses: Vec<_> = (location.host.as_str(), location.port).to_socket_addrs().map_err(failed)?.collect();
+    if addresses.is_empty() {
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
+    }
+    Ok(addresses)
+}
+
+/// Connects to the first of `peers` that answers.
+pub(super) async fn connect(peers: &[SocketAddr], options: &DownloadOptions) -> Result<TcpStream, DownloadError> {
+    let mut last = None;
+    for peer in peers {
+        let socket = match peer {
+            SocketAddr::V4(_) => TcpSocket::new_v4(),
+            SocketAddr::V6(_) => TcpSocket::new_v6(),
+        };
+        let refused = |source| connect_error(*peer, source);
+        let socket = socket.map_err(refused)?;
+        if let Some(value) = options.rcvbuf {
+            let invalid = || DownloadError::Rcvbuf { value, source: io::ErrorKind::InvalidInput.into() };
+            let size = u32::try_from(value.get()).ok().filter(|size| (1..=i32::MAX as u32).contains(size));
+            let size = size.ok_or_else(invalid)?;
+            socket.set_recv_buffer_size(size).map_err(|source| DownloadError::Rcvbuf { value, source })?;
+        }
+        // As curl does; a request is one small write, so it matters only to later ones on the connection.
+        socket.set_nodelay(true).map_err(refused)?;
+        match socket.connect(*peer).await {
+            Ok(stream) => return Ok(stream),
+            Err(source) => last = Some(connect_error(*peer, source)),
+        }
+    }
+    Err(last.expect("a lookup gives at least one address"))
+}
+
+/// What the kernel says of a connection.
+pub(super) fn describe(stream: &TcpStream) -> io::Result<Connected> {
+    Ok(Connected {
+        local: stream.local_addr()?,
+        peer: stream.peer_addr()?,
+        rcvbuf: Bytes::new(getsockopt(stream, sockopt::RcvBuf)? as u64),
+    })
+}
+
+pub(super) fn connect_error(peer: SocketAddr, source: io::Error) -> DownloadError {
+    let hint = match source.kind() {
+        io::ErrorKind::ConnectionRefused => "check the port, and that the server runs (ss -ltn on its host)",
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+            "check the route (ip route get shows it) and that the host is up"
+        }
+        io::ErrorKind::TimedOut => "check the address, and firewalls on the path",
+        _ => "check the address, and the limit of open files (ulimit -n)",
+    };
+    DownloadError::Connect { peer, source, hint }
+}
+
+/// A socket that notes when its first byte was read, and reads at most at a rate.
+///
+/// The rate is kept here, below HTTP's buffers, so that what may not be read yet stays in the kernel's receive queue.
+#[derive(Debug)]
+pub(super) struct Socket {
+    stream: TcpStream,
+    first_byte: Arc<OnceLock<Instant>>,
+    pacing: Option<Pacing>,
+}
+
+impl Socket {
+    pub(super) fn new(stream: TcpStream, options: &DownloadOptions, first_byte: Arc<OnceLock<Instant>>) -> Self {
+        Socket { stream, first_byte, pacing: options.read_rate.map(Pacing::new) }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let socket = self.get_mut();
+        let before = buffer.filled().len();
+        match &mut socket.pacing {
+            None => ready!(Pin::new(&mut socket.stream).poll_read(cx, buffer))?,
+            Some(pacing) => {
+                let most = ready!(pacing.poll_allowance(cx)).get().min(buffer.remaining() as u64) as usize;
+                let mut part = ReadBuf::new(buffer.initialize_unfilled_to(most));
+                ready!(Pin::new(&mut socket.stream).poll_read(cx, &mut part))?;
+                let read = part.filled().len();
+                buffer.advance(read);
+                pacing.spend(Bytes::new(read as u64));
+            }
+        }
+        if buffer.filled().len() > before {
+            socket.first_byte.get_or_init(clock::now);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, data)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,61 @@
+//! Where the body goes.
+
+use super::{DownloadError, Output};
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Takes the body. Dropped before [`Sink::complete`], it leaves nothing behind.
+pub(super) enum Sink {
+    Discard,
+    File { file: NamedTempFile, path: PathBuf },
+}
+
+impl Sink {
+    pub(super) fn open(output: &Output) -> Result<Self, DownloadError> {
+        let Output::File(path) = output else { return Ok(Sink::Discard) };
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        if path.is_dir() || path.file_name().is_none() {
+            return Err(failed(path, io::ErrorKind::IsADirectory.into()));
+        }
+        let file = tempfile::Builder::new()
+            .prefix(".fullpipe-")
+            .suffix(".part")
+            // What open(2) gives to any new file; the umask is taken off.
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory)
+            .map_err(|source| failed(path, source))?;
+        Ok(Sink::File { file, path: path.clone() })
+    }
+
+    /// Blocks until the kernel has taken `data`; meanwhile nothing is read from the socket.
+    pub(super) fn write(&mut self, data: &[u8]) -> Result<(), DownloadError> {
+        match self {
+            Sink::Discard => Ok(()),
+            Sink::File { file, path } => file.write_all(data).map_err(|source| failed(path, source)),
+        }
+    }
+
+    /// Gives the file its name.
+    pub(super) fn complete(self) -> Result<(), DownloadError> {
+        match self {
+            Sink::Discard => Ok(()),
+            Sink::File { file, path } => file.persist(&path).map(drop).map_err(|refused| failed(&path, refused.error)),
+        }
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> DownloadError {
+    let hint = match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or write to another file system",
+        io::ErrorKind::NotFound => "make its directory first",
+        io::ErrorKind::IsADirectory => "give a file name",
+        _ => "check the directory's permissions",
+    };
+    DownloadError::Output { path: path.into(), source, hint }
+}

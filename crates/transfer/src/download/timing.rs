@@ -1,0 +1,35 @@
+//! curl's time breakdown.
+
+use crate::columns::micros;
+use fullpipe_model::units::Duration;
+use serde::Serialize;
+
+/// When each step was done, as `curl --write-out '%{time_..}'` names them, all counted from the start of the download.
+///
+/// They never decrease from top to bottom (a step that does not exist, [`Timing::appconnect`] without TLS and
+/// [`Timing::redirect`] without a redirect, is zero). After redirects the steps are those of the last one, still counted
+/// from the very start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Timing {
+    /// When the last redirect's request began.
+    #[serde(rename = "redirect_us", serialize_with = "micros")]
+    pub redirect: Duration,
+    /// The host's address is known.
+    #[serde(rename = "namelookup_us", serialize_with = "micros")]
+    pub namelookup: Duration,
+    /// The TCP handshake is done, as the client sees it: its SYN was acknowledged.
+    #[serde(rename = "connect_us", serialize_with = "micros")]
+    pub connect: Duration,
+    /// The TLS handshake is done.
+    #[serde(rename = "appconnect_us", serialize_with = "micros")]
+    pub appconnect: Duration,
+    /// The request is about to be sent.
+    #[serde(rename = "pretransfer_us", serialize_with = "micros")]
+    pub pretransfer: Duration,
+    /// The response's first byte (of its status line) was read.
+    #[serde(rename = "starttransfer_us", serialize_with = "micros")]
+    pub starttransfer: Duration,
+    /// The end.
+    #[serde(rename = "total_us", serialize_with = "micros")]
+    pub total: Duration,
+}

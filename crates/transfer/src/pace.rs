@@ -1,0 +1,108 @@
+//! Pacing: at most a given rate, in small steps, with time as an argument.
+//!
+//! Think of `due` as the instant at which everything that has passed so far is paid for. Before `due` nothing more may
+//! pass; from `due` on, one step may: what the rate carries in [`STEP`]. Passing `n` bytes moves `due` on by `n / rate`,
+//! from where it *was*, not from now, so that a timer that fires late does not lower the mean rate. A user that was held
+//! up (no data, no CPU) may catch up at most [`CATCH_UP`]: idle time is not saved into a burst.
+//!
+//! Hence two bounds, which the tests hold it to: in any span *t* at most `rate * (t + CATCH_UP + STEP)` passes, and
+//! whoever asks again no later than told passes at least `rate * t` minus one step.
+//!
+//! This is the leaky bucket as a meter (virtual scheduling algorithm, [ITU-T I.371] Annex A).
+//!
+//! [ITU-T I.371]: https://www.itu.int/rec/T-REC-I.371
+
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+
+/// What passes at once is at most what the rate carries in this time (but at least a byte).
+pub const STEP: Duration = Duration::from_millis(4);
+
+/// The most lost time that is made up for.
+pub const CATCH_UP: Duration = Duration::from_millis(20);
+
+/// Says how much may pass, and when. Ask [`Pacer::allowance`], let at most that much pass, tell [`Pacer::spend`].
+#[derive(Debug, Clone)]
+pub struct Pacer {
+    rate: Rate,
+    due: Instant,
+}
+
+impl Pacer {
+    /// Nothing has passed at `now`. `rate` must not be zero: then nothing would ever pass.
+    pub fn new(rate: Rate, now: Instant) -> Self {
+        Pacer { rate, due: now }
+    }
+
+    /// What may pass at `now`, or how long to wait before asking again.
+    pub fn allowance(&mut self, now: Instant) -> Result<Bytes, Duration> {
+        if now < self.due {
+            return Err(self.due.since(now));
+        }
+        self.due = self.due.max(now.saturating_sub(CATCH_UP));
+        Ok(self.rate.over(STEP).max(Bytes::new(1)))
+    }
+
+    /// `amount` has passed.
+    pub fn spend(&mut self, amount: Bytes) {
+        self.due = self.due + self.rate.time_for(amount).unwrap_or(Duration::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rates() -> impl Strategy<Value = Rate> {
+        (1_000u64..100_000_000_000).prop_map(Rate::from_bits_per_sec)
+    }
+
+    /// `(when, how much)` of a user that comes back `lateness` microseconds late after each wait and has `readiness`
+    /// per cent of what it may pass.
+    fn passages(rate: Rate, lateness: &[(u64, u64)]) -> Vec<(Instant, Bytes)> {
+        let mut now = Instant::from_nanos(1);
+        let mut pacer = Pacer::new(rate, now);
+        let mut passed = Vec::new();
+        for (late_us, readiness) in lateness {
+            match pacer.allowance(now) {
+                Ok(most) => {
+                    let amount = Bytes::new(most.get() * readiness / 100);
+                    pacer.spend(amount);
+                    passed.push((now, amount));
+                }
+                Err(wait) => now = now + wait + Duration::from_micros(*late_us),
+            }
+        }
+        passed
+    }
+
+    proptest! {
+        #[test]
+        fn no_span_carries_more_than_its_bound(
+            rate in rates(),
+            lateness in prop::collection::vec((0u64..60_000, 0u64..=100), 1..200),
+        ) {
+            let passed = passages(rate, &lateness);
+            for (i, (start, _)) in passed.iter().enumerate() {
+                let mut sum = Bytes::ZERO;
+                for (end, amount) in &passed[i..] {
+                    sum += *amount;
+                    let bound = rate.over(end.since(*start) + CATCH_UP + STEP) + Bytes::new(2);
+                    prop_assert!(sum <= bound, "{} in {}", sum, end.since(*start));
+                }
+            }
+        }
+
+        #[test]
+        fn who_is_late_by_less_than_the_catch_up_loses_nothing(rate in rates(), late_us in 0u64..20_000) {
+            let lateness: Vec<_> = std::iter::repeat_n((late_us, 100), 500).collect();
+            let passed = passages(rate, &lateness);
+            let sum: Bytes = passed.iter().map(|(_, amount)| *amount).sum();
+            let (last, _) = passed.last().unwrap();
+            // The last of it may still be owed: the lateness of the last wait, and a step.
+            let owed = Duration::from_micros(late_us) + STEP;
+            let due = rate.over(last.since(Instant::from_nanos(1)).saturating_sub(owed));
+            prop_assert!(sum >= due, "{} of {}", sum, due);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The [`Pacer`] driven by the clock and the runtime's timer.
+
+use crate::pace::Pacer;
+use fullpipe_model::units::{Bytes, Rate};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::time::{Sleep, sleep};
+
+/// For use inside `poll` functions.
+#[derive(Debug)]
+pub(crate) struct Pacing {
+    pacer: Pacer,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Pacing {
+    pub(crate) fn new(rate: Rate) -> Self {
+        Pacing { pacer: Pacer::new(rate, crate::clock::now()), timer: None }
+    }
+
+    /// Ready with what may pass now; otherwise wakes the task when it is time.
+    pub(crate) fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
+        loop {
+            if let Some(timer) = &mut self.timer {
+                ready!(timer.as_mut().poll(cx));
+                self.timer = None;
+            }
+            match self.pacer.allowance(crate::clock::now()) {
+                Ok(amount) => return Poll::Ready(amount),
+                Err(wait) => self.timer = Some(Box::pin(sleep(wait.into()))),
+            }
+        }
+    }
+
+    pub(crate) fn spend(&mut self, amount: Bytes) {
+        self.pacer.spend(amount);
+    }
+}

@@ -1,0 +1,71 @@
+//! The listening socket and its options; accepted sockets inherit them.
+
+use super::ServerError;
+use fullpipe_model::units::Bytes;
+use nix::errno::Errno;
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use std::ffi::OsString;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+pub(super) fn listen(addr: SocketAddr) -> Result<TcpListener, ServerError> {
+    let listener = TcpListener::bind(addr).map_err(|source| bind_error(addr, source))?;
+    listener.set_nonblocking(true).map_err(|source| bind_error(addr, source))?;
+    Ok(listener)
+}
+
+pub(super) fn bind_error(addr: SocketAddr, source: io::Error) -> ServerError {
+    let hint = match source.kind() {
+        io::ErrorKind::AddrInUse => "choose another port, or port 0 for a free one (ss -ltnp shows who listens)",
+        io::ErrorKind::AddrNotAvailable => "choose an address of this host (ip address shows them)",
+        io::ErrorKind::PermissionDenied => "choose a port of 1024 or above, or run as root",
+        _ => "check the address, and the limit of open files (ulimit -n)",
+    };
+    ServerError::Bind { addr, source, hint }
+}
+
+/// Sets `TCP_CONGESTION` and reads it back.
+pub(super) fn set_congestion(listener: &TcpListener, addr: SocketAddr, name: &str) -> Result<(), ServerError> {
+    let wanted = OsString::from(name);
+    let refused = |errno: Errno| ServerError::SocketOption {
+        option: "TCP_CONGESTION",
+        value: name.into(),
+        addr,
+        source: errno.into(),
+        hint: match errno {
+            Errno::EPERM => "run as root, or add it to net.ipv4.tcp_allowed_congestion_control",
+            _ => "take one of net.ipv4.tcp_available_congestion_control, or load its module (modprobe tcp_<name>)",
+        },
+    };
+    // The kernel cuts a longer name off and might find the rest.
+    if name.is_empty() || name.len() > 15 {
+        return Err(refused(Errno::ENOENT));
+    }
+    setsockopt(listener, sockopt::TcpCongestion, &wanted).map_err(refused)?;
+    let set = getsockopt(listener, sockopt::TcpCongestion).map_err(refused)?;
+    if set.to_string_lossy().trim_end_matches('\0') == name { Ok(()) } else { Err(refused(Errno::ENOENT)) }
+}
+
+/// Sets `SO_SNDBUF` where asked to; what the kernel says it is.
+pub(super) fn set_sndbuf(listener: &TcpListener, addr: SocketAddr, asked: Option<Bytes>) -> Result<Bytes, ServerError> {
+    let refused = |errno: Errno| ServerError::SocketOption {
+        option: "SO_SNDBUF",
+        value: asked.map_or_else(|| "default".into(), |asked| asked.to_string()),
+        addr,
+        source: errno.into(),
+        hint: "take a size between 2304 B and net.core.wmem_max",
+    };
+    if let Some(asked) = asked {
+        let size = i32::try_from(asked.get()).ok().filter(|size| *size > 0).ok_or_else(|| refused(Errno::EINVAL))?;
+        setsockopt(listener, sockopt::SndBuf, &(size as usize)).map_err(refused)?;
+    }
+    getsockopt(listener, sockopt::SndBuf).map(|size| Bytes::new(size as u64)).map_err(refused)
+}
+
+/// Errors of accept(2) that are about the connection, not about the listener: the next one may be accepted at once.
+pub(super) fn concerns_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}
