@@ -1,0 +1,192 @@
+//! Cleaning after a run that could not do it itself.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fullpipe_model::units::Duration;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+use super::entry::{self, Entry, Process};
+use super::{JOURNAL_PREFIX, JOURNAL_SUFFIX, JournalError, SCRATCH_PREFIX, check, directory};
+
+/// How long a killed process may take to be gone; one stuck in the kernel must not hang the next run.
+const DEATH: Duration = Duration::from_secs(5);
+
+/// What was done about one journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cleaned {
+    /// The journal's file.
+    pub journal: PathBuf,
+    /// What was ended, removed, or could not be, in order.
+    pub actions: Vec<Action>,
+}
+
+impl Cleaned {
+    /// Whether everything that it named is gone.
+    pub fn complete(&self) -> bool {
+        !self.actions.iter().any(|action| matches!(action, Action::Failed { .. }))
+    }
+}
+
+/// One thing done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// A process was killed.
+    Killed(Process),
+    /// A directory was removed.
+    Removed(PathBuf),
+    /// A line was left alone, with the reason.
+    Ignored {
+        /// The line, cut to what can be printed.
+        line: String,
+        /// Why.
+        reason: String,
+    },
+    /// Something is still there, with the reason.
+    Failed {
+        /// What.
+        subject: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Killed(process) => write!(f, "killed process {} ({})", process.pid, process.role),
+            Action::Removed(path) => write!(f, "removed directory {}", path.display()),
+            Action::Ignored { line, reason } => write!(f, "left alone '{line}': {reason}"),
+            Action::Failed { subject, reason } => write!(f, "could not clean {subject}: {reason}"),
+        }
+    }
+}
+
+/// Cleans after all runs of this user that have ended without doing so; returns what was done, one item a journal.
+///
+/// Runs still going are not touched. A journal of which something is left over stays, for the next time.
+pub fn clean_stale() -> Result<Vec<Cleaned>, JournalError> {
+    clean_stale_in(&directory())
+}
+
+/// The same for journals in `directory`; none where there is no such directory.
+pub fn clean_stale_in(directory: &Path) -> Result<Vec<Cleaned>, JournalError> {
+    let listing = match fs::read_dir(directory) {
+        Ok(listing) => listing,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(JournalError::io("list journals", directory, e)),
+    };
+    check(directory)?;
+    let mut cleaned = Vec::new();
+    for item in listing {
+        let path = item.map_err(|e| JournalError::io("list journals", directory, e))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.starts_with(JOURNAL_PREFIX) || !name.ends_with(JOURNAL_SUFFIX) {
+            continue;
+        }
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            // Another run cleaned it in the meantime.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(JournalError::io("open journal", &path, e)),
+        };
+        // Held until the file is removed, so that two runs that clean do not do it twice.
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) if lock.metadata().is_ok_and(|m| m.nlink() > 0) => cleaned.push(clean(&path)?),
+            Ok(_) | Err((_, Errno::EWOULDBLOCK)) => {}
+            Err((_, errno)) => return Err(JournalError::io("lock journal", &path, errno)),
+        }
+    }
+    Ok(cleaned)
+}
+
+/// Ends and removes what the journal names, then the journal itself unless something is left. The caller has its lock.
+pub(super) fn clean(path: &Path) -> Result<Cleaned, JournalError> {
+    let bytes = fs::read(path).map_err(|e| JournalError::io("read journal", path, e))?;
+    let mut same_place = false;
+    let mut actions = Vec::new();
+    let mut directories = Vec::new();
+    for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        let text = || String::from_utf8_lossy(line).chars().take(200).collect::<String>();
+        match serde_json::from_slice::<Entry>(line) {
+            Ok(Entry::Run { boot_id, pid_namespace, .. }) => {
+                same_place = boot_id == entry::boot_id() && pid_namespace == entry::pid_namespace();
+            }
+            Ok(Entry::Process(process)) if same_place => actions.extend(end(process)),
+            // Of another boot or PID namespace: the number means another process, or none.
+            Ok(Entry::Process(_) | Entry::Note { .. }) => {}
+            Ok(Entry::Directory { path }) => directories.push(path),
+            // A last line cut short is of a run killed while writing it: the thing was not made yet.
+            Err(e) => actions.push(Action::Ignored { line: text(), reason: e.to_string() }),
+        }
+    }
+    // After the processes, which may still write there.
+    actions.extend(directories.into_iter().filter_map(remove));
+    let cleaned = Cleaned { journal: path.into(), actions };
+    if cleaned.complete() {
+        fs::remove_file(path).map_err(|e| JournalError::io("remove journal", path, e))?;
+    }
+    Ok(cleaned)
+}
+
+/// Kills the very process described and waits until it is gone; `None` where it was gone already.
+fn end(process: Process) -> Option<Action> {
+    let failed = |cause: io::Error| {
+        let subject = format!("process {} ({})", process.pid, process.role);
+        Some(Action::Failed { subject, reason: cause.to_string() })
+    };
+    // Its own supervisor's child cannot be this process or its parent; pid 0 and -1 mean groups.
+    let pid = i32::try_from(process.pid).ok().filter(|&pid| pid > 1 && process.pid != std::process::id())?;
+    // SAFETY: no memory is passed.
+    let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let Ok(raw) = i32::try_from(raw) else { return failed(io::ErrorKind::InvalidData.into()) };
+    if raw < 0 {
+        let error = io::Error::last_os_error();
+        return if error.raw_os_error() == Some(libc::ESRCH) { None } else { failed(error) };
+    }
+    // SAFETY: `raw` was just opened and belongs to nobody else.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(raw) };
+    // Looked at after the pidfd was opened: from here on the descriptor means this process, whatever the number does.
+    if !process.is_running() {
+        return None;
+    }
+    // SAFETY: the third argument may be null; no other memory is passed.
+    let sent = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, std::ptr::null::<()>(), 0)
+    };
+    if sent != 0 {
+        let error = io::Error::last_os_error();
+        return if error.raw_os_error() == Some(libc::ESRCH) { None } else { failed(error) };
+    }
+    match crate::wait::readable(&pidfd, Some(DEATH)) {
+        Ok(true) => Some(Action::Killed(process)),
+        Ok(false) => failed(io::Error::new(io::ErrorKind::TimedOut, "still there after SIGKILL")),
+        Err(e) => failed(e),
+    }
+}
+
+/// Removes a scratch directory; `None` where there is none.
+fn remove(path: PathBuf) -> Option<Action> {
+    let ignored = |reason: &str| Some(Action::Ignored { line: path.display().to_string(), reason: reason.into() });
+    let ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH_PREFIX));
+    let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
+    if !ours || !plain || !path.is_absolute() {
+        return ignored("not named as a scratch directory of ours");
+    }
+    match fs::symlink_metadata(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return None,
+        Err(e) => return Some(Action::Failed { subject: path.display().to_string(), reason: e.to_string() }),
+        Ok(m) if !m.is_dir() => return ignored("not a directory"),
+        Ok(m) if m.uid() != nix::unistd::geteuid().as_raw() => return ignored("belongs to another user"),
+        Ok(_) => {}
+    }
+    match fs::remove_dir_all(&path) {
+        Ok(()) => Some(Action::Removed(path)),
+        Err(e) => Some(Action::Failed { subject: path.display().to_string(), reason: e.to_string() }),
+    }
+}

@@ -1,0 +1,321 @@
+//! A run inside namespaces that end with it.
+//!
+//! [`run`] turns one process into three:
+//!
+//! ```text
+//! supervisor   the caller: forwards signals, waits, cleans          holds the journal's lock
+//!   └─ init    process 1 of a new PID namespace: reaps, forwards    dies with the supervisor (PR_SET_PDEATHSIG)
+//!        └─ worker   runs the closure; its programs and threads     dies with init (the kernel ends the namespace)
+//! ```
+//!
+//! However it ends (return, panic, signal, `kill -9` of any of the three), the kernel kills every process of the PID
+//! namespace when its init ends, and with them go the network namespaces, devices and sysctls that they held. No code of
+//! ours needs to run for that. The supervisor then removes what the journal names; if it was killed itself, the next run
+//! does. Init is apart from the worker so that reaping orphans cannot take away an exit code that
+//! `std::process::Command` waits for.
+//!
+//! Privilege: with CAP_SYS_ADMIN the namespaces are made directly; without, a user namespace comes first, in which this
+//! user is root: over the namespaces of the run, not over the machine.
+//!
+//! SIGINT, SIGTERM and SIGHUP set the worker's [`Interrupt`]; what it does then is its business. A second one, at least
+//! [`PATIENCE`] after the first, kills the run. The same keystroke reaches all three processes and is forwarded besides:
+//! setting the interrupt twice is setting it once.
+//!
+//! procfs is not mounted anew: `/proc/self` is right inside, but process ids seen by `std::process::id` and those in
+//! `/proc` differ.
+
+mod init;
+mod interrupt;
+mod namespaces;
+
+use std::fs;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use fullpipe_model::units::{Duration, Instant};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, fork};
+
+pub use interrupt::Interrupt;
+pub use namespaces::UserNamespaceLimits;
+
+use crate::Refused;
+use crate::clock;
+use crate::journal::{self, Cleaned, Entry, Journal, JournalError, JournalWriter, Process};
+use crate::wait::{self, PollFd, PollFlags};
+
+/// Interrupts closer together than this are one: a keystroke and its forwarded copy, `timeout`'s two signals.
+pub const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Exit code of a run whose closure panicked, as Rust's own.
+const PANICKED: i32 = 101;
+
+/// Choices about a run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where journals are; `None`: this user's [`journal::directory`].
+    pub journals: Option<PathBuf>,
+}
+
+/// Where the power over the run's namespaces comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Privilege {
+    /// CAP_SYS_ADMIN from the start.
+    Root,
+    /// A user namespace made by an ordinary user.
+    UserNamespace,
+}
+
+/// How the closure ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this (its lowest 8 bits, as exit codes are).
+    Code(i32),
+    /// It panicked; the message is on standard error already.
+    Panicked,
+    /// It was killed at a second interrupt.
+    Interrupted,
+}
+
+impl Exit {
+    /// The exit code for the caller's own process.
+    pub fn code(self) -> i32 {
+        match self {
+            Exit::Code(code) => code,
+            Exit::Panicked => PANICKED,
+            Exit::Interrupted => 130,
+        }
+    }
+}
+
+/// Why there was no run, or no end of it that can be told.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// Forking a process with threads would lose them, and their locks with them.
+    #[error("start sandbox: this process has {0} threads; start it from main before any thread")]
+    Threads(usize),
+    /// Neither root nor user namespaces: exit code 3.
+    #[error("make namespaces: {cause}; {limits}")]
+    NoPrivilege {
+        /// The kernel's answer to the last try.
+        cause: io::Error,
+        /// What may forbid it here, and how to get it.
+        limits: UserNamespaceLimits,
+    },
+    /// The closure's process, or its init, was killed.
+    #[error("run in sandbox: {role} was killed by {signal}; {hint}")]
+    Killed {
+        /// Which of the processes.
+        role: &'static str,
+        /// The signal's name.
+        signal: String,
+        /// What may have happened.
+        hint: &'static str,
+    },
+    /// The journal could not be kept or cleaned.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Another request was refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// What the closure gets.
+#[derive(Debug)]
+pub struct Inside {
+    privilege: Privilege,
+    interrupt: Interrupt,
+    journal: JournalWriter,
+    cleaned: Vec<Cleaned>,
+}
+
+impl Inside {
+    /// Where the power over the run's namespaces comes from.
+    pub fn privilege(&self) -> Privilege {
+        self.privilege
+    }
+
+    /// Set at SIGINT, SIGTERM and SIGHUP.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    /// For what is made outside of the namespaces: note it here before making it.
+    pub fn journal(&self) -> &JournalWriter {
+        &self.journal
+    }
+
+    /// What was left over from earlier runs and cleaned before this one.
+    pub fn cleaned(&self) -> &[Cleaned] {
+        &self.cleaned
+    }
+}
+
+/// Cleans after earlier runs, then runs `inside` in namespaces of its own and waits for it.
+///
+/// Call it from `main` before any thread is started, once in a process: the calling process itself is moved into an empty
+/// network namespace (and a user namespace, for an ordinary user).
+///
+/// Errors: [`SandboxError::NoPrivilege`] where namespaces cannot be had, [`SandboxError::Killed`] where the closure's
+/// process was killed by something else than a second interrupt.
+pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exit, SandboxError> {
+    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads > 1 {
+        return Err(SandboxError::Threads(threads));
+    }
+    let journals = options.journals.clone().unwrap_or_else(journal::directory);
+    let cleaned = journal::clean_stale_in(&journals)?;
+    let journal = Journal::create_in(&journals)?;
+    let started = namespaces::make().and_then(|privilege| Ok((privilege, Start::new()?)));
+    let (privilege, start) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            journal.finish()?;
+            return Err(error);
+        }
+    };
+    // What is buffered would be printed by both processes.
+    let _ = io::stdout().flush();
+    // SAFETY: this process has one thread (checked above), so the child may do whatever the parent might.
+    match unsafe { fork() } {
+        Ok(ForkResult::Child) => {
+            let journal = journal.leave_to_parent();
+            let Start { mask, go: (go, go_parent), status: (status_parent, status), signals } = start;
+            drop((go_parent, status_parent, signals));
+            init::main(go, status, mask, |interrupt| inside(&Inside { privilege, interrupt, journal, cleaned }))
+        }
+        Ok(ForkResult::Parent { child }) => {
+            let mask = start.mask;
+            let ended = supervise(child, start, &journal);
+            let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None);
+            // The run's own error says more than a directory that could not be removed.
+            let cleaned = journal.finish();
+            let exit = ended?;
+            cleaned?;
+            Ok(exit)
+        }
+        Err(errno) => {
+            journal.finish()?;
+            Err(Refused::new("fork", "first process of the run", errno).into())
+        }
+    }
+}
+
+/// What must be ready before the fork, so that no signal and no death falls between.
+struct Start {
+    /// The signal mask to go back to.
+    mask: SigSet,
+    /// The parent's word that the journal knows the child; its end, that the parent is gone.
+    go: (PipeReader, PipeWriter),
+    /// The worker's wait status from init.
+    status: (PipeReader, PipeWriter),
+    signals: SignalFd,
+}
+
+/// The signals that ask a run to end, without those that whoever started us had ignored (`nohup`, `&` in a script).
+fn ending_signals() -> SigSet {
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect()
+}
+
+fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: sigaction is plain data, for which zeros are valid.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: with no new action, the kernel only writes the present one into `action`.
+    unsafe { libc::sigaction(signal as libc::c_int, std::ptr::null(), &mut action) == 0 }
+    &&action.sa_sigaction == libc::SIG_IGN
+}
+
+impl Start {
+    fn new() -> Result<Start, SandboxError> {
+        let refused = |operation: &'static str| move |cause: io::Error| Refused::new(operation, "sandbox", cause);
+        let signals = SignalFd::with_flags(&ending_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
+        let signals = signals.map_err(io::Error::from).map_err(refused("open signalfd"))?;
+        let go = io::pipe().map_err(refused("make pipe"))?;
+        let status = io::pipe().map_err(refused("make pipe"))?;
+        // Whoever started us may have ignored SIGCHLD, and then children cannot be waited for.
+        // SAFETY: the default action runs no code of ours.
+        unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }
+            .map_err(io::Error::from)
+            .map_err(refused("wait for children"))?;
+        let mut mask = SigSet::empty();
+        let mut block = ending_signals();
+        block.add(Signal::SIGCHLD);
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&block), Some(&mut mask))
+            .map_err(io::Error::from)
+            .map_err(refused("block signals"))?;
+        Ok(Start { mask, go, status, signals })
+    }
+}
+
+/// The parent's part: from the fork to the end of the child.
+fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, SandboxError> {
+    let Start { go: (go_child, mut go), status: (mut status, status_child), signals, .. } = start;
+    drop((go_child, status_child));
+    let process = Process::with_pid(child.as_raw() as u32, "init of the run");
+    let noted = process.map_or(Ok(()), |process| journal.writer().note(&Entry::Process(process)));
+    if let Err(error) = noted {
+        // Without a word on the pipe the child ends by itself.
+        drop(go);
+        let _ = waitpid(child, None);
+        return Err(error.into());
+    }
+    // A child that is dead already tells more by its status than this write by its error.
+    let _ = go.write_all(&[1]);
+    let killed = watch(child, &signals, &status)?;
+    let mut worker = [0; 4];
+    let told = status.read_exact(&mut worker);
+    let init = waitpid(child, None).map_err(|errno| Refused::new("wait for", "init of the run", errno))?;
+    match told {
+        Ok(()) => exit_of(i32::from_ne_bytes(worker)),
+        Err(_) if killed => Ok(Exit::Interrupted),
+        Err(_) => Err(SandboxError::Killed {
+            role: "the run's first process",
+            signal: format!("{init:?}"),
+            hint: "someone killed it, or memory ran out (see dmesg)",
+        }),
+    }
+}
+
+/// Forwards signals until there is a status; returns whether the run was killed for want of patience.
+fn watch(child: Pid, signals: &SignalFd, status: &PipeReader) -> Result<bool, Refused> {
+    let mut first: Option<Instant> = None;
+    let mut killed = false;
+    loop {
+        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(status.as_fd(), PollFlags::POLLIN)];
+        wait::ready(&mut fds, None).map_err(|e| Refused::new("wait for", "the run", e))?;
+        if fds[1].any().unwrap_or(false) {
+            return Ok(killed);
+        }
+        while let Ok(Some(info)) = signals.read_signal() {
+            let now = clock::now();
+            let signal = match first {
+                Some(first) if now.since(first) >= PATIENCE => Signal::SIGKILL,
+                _ => Signal::try_from(info.ssi_signo as i32).unwrap_or(Signal::SIGTERM),
+            };
+            killed |= signal == Signal::SIGKILL;
+            first.get_or_insert(now);
+            // Gone already: its status follows.
+            let _ = kill(child, signal);
+        }
+    }
+}
+
+fn exit_of(status: i32) -> Result<Exit, SandboxError> {
+    if libc::WIFEXITED(status) {
+        return Ok(match libc::WEXITSTATUS(status) {
+            PANICKED => Exit::Panicked,
+            code => Exit::Code(code),
+        });
+    }
+    let number = libc::WTERMSIG(status);
+    let signal = Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.to_string());
+    let hint = if number == libc::SIGKILL {
+        "someone killed it, or memory ran out (see dmesg)"
+    } else {
+        "this is a bug: please report it with what was run"
+    };
+    Err(SandboxError::Killed { role: "the run's process", signal, hint })
+}

@@ -1,0 +1,89 @@
+//! The two processes inside: init, which only reaps and forwards, and the worker, which runs the closure.
+
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::unistd::{ForkResult, Pid, fork};
+
+use super::{Interrupt, PANICKED, ending_signals};
+
+/// The child's whole life: waits for the parent's word, starts the worker, reaps until it has ended.
+///
+/// Signals are blocked since before the fork: none is lost, and none meets a process 1 without handlers (to which the
+/// kernel would not deliver it).
+pub(super) fn main(mut go: PipeReader, mut status: PipeWriter, mask: SigSet, work: impl FnOnce(Interrupt) -> i32) -> ! {
+    let _ = prctl::set_pdeathsig(Signal::SIGKILL);
+    let _ = prctl::set_name(c"fullpipe-init");
+    // The parent holds the other end: if it died before the line above could take effect, this is the end of the file.
+    if go.read_exact(&mut [0]).is_err() {
+        exit(1);
+    }
+    drop(go);
+    // SAFETY: this process has one thread, as its parent had.
+    match unsafe { fork() } {
+        Ok(ForkResult::Child) => {
+            drop(status);
+            worker(mask, work)
+        }
+        Ok(ForkResult::Parent { child }) => {
+            let ended = reap_until(child);
+            let _ = status.write_all(&ended.to_ne_bytes());
+            exit(0)
+        }
+        Err(_) => exit(1),
+    }
+}
+
+/// Reaps every child, forwards signals to `worker`; returns its wait status.
+fn reap_until(worker: Pid) -> i32 {
+    let mut signals = ending_signals();
+    signals.add(Signal::SIGCHLD);
+    loop {
+        match signals.wait() {
+            Ok(Signal::SIGCHLD) => {
+                // One SIGCHLD may stand for many children.
+                while let Some((pid, status)) = reap() {
+                    if pid == worker {
+                        return status;
+                    }
+                }
+            }
+            Ok(signal) => {
+                let _ = kill(worker, signal);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Takes one ended child off the process table, with its raw status.
+fn reap() -> Option<(Pid, i32)> {
+    let mut status = 0;
+    // SAFETY: the kernel writes an int into `status`.
+    match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
+        pid if pid > 0 => Some((Pid::from_raw(pid), status)),
+        -1 if Errno::last() == Errno::EINTR => reap(),
+        _ => None,
+    }
+}
+
+fn worker(mask: SigSet, work: impl FnOnce(Interrupt) -> i32) -> ! {
+    let _ = prctl::set_name(c"fullpipe-run");
+    // Unwinding must end here: above is the parent's stack, whose destructors are the parent's to run.
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let interrupt = Interrupt::on_signals().expect("an eventfd and three signal handlers");
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None);
+        work(interrupt)
+    }));
+    // Not _exit: what the closure printed may still be in a buffer.
+    std::process::exit(outcome.unwrap_or(PANICKED))
+}
+
+/// Ends init without running what the parent's program registered for its own end.
+fn exit(code: i32) -> ! {
+    // SAFETY: ends the process; nothing after it runs.
+    unsafe { libc::_exit(code) }
+}

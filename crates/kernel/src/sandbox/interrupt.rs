@@ -1,0 +1,115 @@
+//! The wish that a run should end, as a flag and as a file descriptor.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+use fullpipe_model::units::Duration;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
+
+use crate::Refused;
+use crate::wait;
+
+/// Set once, never unset; clones share it. Put its descriptor among those waited for: it is readable once set.
+#[derive(Debug, Clone)]
+pub struct Interrupt(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    set: AtomicBool,
+    /// An eventfd that nobody reads, so that it stays readable.
+    event: OwnedFd,
+}
+
+/// The interrupt that signals set.
+static BY_SIGNAL: AtomicPtr<Inner> = AtomicPtr::new(std::ptr::null_mut());
+
+impl Interrupt {
+    /// One that only [`Interrupt::set`] sets.
+    pub fn new() -> Result<Interrupt, Refused> {
+        // SAFETY: no memory is passed.
+        let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if raw < 0 {
+            return Err(Refused::last("open eventfd", "interrupt"));
+        }
+        // SAFETY: `raw` was just opened and belongs to nobody else.
+        let event = unsafe { OwnedFd::from_raw_fd(raw) };
+        Ok(Interrupt(Arc::new(Inner { set: AtomicBool::new(false), event })))
+    }
+
+    /// One that SIGINT, SIGTERM and SIGHUP set from now on, in place of what they did.
+    pub fn on_signals() -> Result<Interrupt, Refused> {
+        let interrupt = Interrupt::new()?;
+        // Never freed: a handler may be using it at any time.
+        BY_SIGNAL.store(Arc::into_raw(Arc::clone(&interrupt.0)).cast_mut(), Ordering::Release);
+        let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
+        for signal in &super::ending_signals() {
+            // SAFETY: `handle` does only what is allowed in a signal handler.
+            unsafe { sigaction(signal, &action) }
+                .map_err(|errno| Refused::new("handle signal", signal.as_str(), errno))?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Asks for the end.
+    pub fn set(&self) {
+        self.0.set();
+    }
+
+    /// Whether the end was asked for.
+    pub fn is_set(&self) -> bool {
+        self.0.set.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is set or `timeout` has passed; whether it is set.
+    pub fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
+        Ok(self.is_set() || (wait::readable(self, timeout)? && self.is_set()))
+    }
+}
+
+impl AsFd for Interrupt {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.event.as_fd()
+    }
+}
+
+impl Inner {
+    /// Async-signal-safe.
+    fn set(&self) {
+        self.set.store(true, Ordering::Release);
+        let one = 1u64;
+        // A full counter (2^64 signals) is readable as well.
+        // SAFETY: the kernel reads 8 bytes of `one`.
+        unsafe { libc::write(self.event.as_raw_fd(), (&raw const one).cast(), size_of_val(&one)) };
+    }
+}
+
+extern "C" fn handle(_signal: libc::c_int) {
+    // SAFETY: errno's place is the thread's own; what the handler interrupts must find its errno again.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: null, or a leaked Arc's content, which is never freed.
+    if let Some(inner) = unsafe { BY_SIGNAL.load(Ordering::Acquire).as_ref() } {
+        inner.set();
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_set_it_stays_set_for_all_clones() {
+        let interrupt = Interrupt::new().unwrap();
+        let other = interrupt.clone();
+        assert!(!other.is_set() && !other.wait(Some(Duration::from_micros(10))).unwrap());
+        interrupt.set();
+        interrupt.set();
+        for _ in 0..2 {
+            assert!(other.is_set() && other.wait(None).unwrap());
+            assert!(wait::readable(&other, Some(Duration::ZERO)).unwrap());
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Getting the namespaces, directly or through a user namespace, and saying why not.
+
+use std::fmt;
+use std::fs;
+use std::io;
+
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{getegid, geteuid};
+
+use super::{Privilege, SandboxError};
+use crate::Refused;
+
+/// The settings that decide whether an ordinary user gets a user namespace; `None` where the kernel has no such setting.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UserNamespaceLimits {
+    /// `kernel.unprivileged_userns_clone` (Debian, Ubuntu, Arch): 0 forbids.
+    pub unprivileged_userns_clone: Option<u64>,
+    /// `user.max_user_namespaces`: 0 forbids.
+    pub max_user_namespaces: Option<u64>,
+    /// `kernel.apparmor_restrict_unprivileged_userns` (Ubuntu): 1 takes all power away inside.
+    pub apparmor_restrict_unprivileged_userns: Option<u64>,
+}
+
+impl UserNamespaceLimits {
+    /// As they are on this machine.
+    pub fn read() -> Self {
+        let number = |path| fs::read_to_string(path).ok()?.trim().parse().ok();
+        UserNamespaceLimits {
+            unprivileged_userns_clone: number("/proc/sys/kernel/unprivileged_userns_clone"),
+            max_user_namespaces: number("/proc/sys/user/max_user_namespaces"),
+            apparmor_restrict_unprivileged_userns: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        }
+    }
+}
+
+impl fmt::Display for UserNamespaceLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = |value: Option<u64>| value.map_or("not there".into(), |value| value.to_string());
+        write!(
+            f,
+            "kernel.unprivileged_userns_clone is {}, user.max_user_namespaces is {}, \
+             kernel.apparmor_restrict_unprivileged_userns is {}; run as root, or ",
+            value(self.unprivileged_userns_clone),
+            value(self.max_user_namespaces),
+            value(self.apparmor_restrict_unprivileged_userns)
+        )?;
+        f.write_str(match self {
+            Self { unprivileged_userns_clone: Some(0), .. } => {
+                "allow it with `sudo sysctl -w kernel.unprivileged_userns_clone=1`"
+            }
+            Self { max_user_namespaces: Some(0), .. } => {
+                "allow it with `sudo sysctl -w user.max_user_namespaces=10000`"
+            }
+            Self { apparmor_restrict_unprivileged_userns: Some(1), .. } => {
+                "allow it with `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"
+            }
+            _ => "in a container, start it with `--privileged` or with a seccomp profile that allows unshare",
+        })
+    }
+}
+
+/// Moves this process into an empty network namespace and its future children into a new PID namespace.
+pub(super) fn make() -> Result<Privilege, SandboxError> {
+    let inner = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET;
+    match unshare(inner) {
+        Ok(()) => return Ok(Privilege::Root),
+        Err(Errno::EPERM) => {}
+        Err(errno) => return Err(Refused::new("make namespaces", "PID and network", errno).into()),
+    }
+    // Ids are asked for before: inside, until they are mapped, everybody is nobody.
+    let (uid, gid) = (geteuid(), getegid());
+    unshare(CloneFlags::CLONE_NEWUSER | inner)
+        .map_err(|errno| SandboxError::NoPrivilege { cause: errno.into(), limits: UserNamespaceLimits::read() })?;
+    // An ordinary user may map its own group only after giving up setgroups (CVE-2014-8989).
+    map("/proc/self/setgroups", "deny")?;
+    map("/proc/self/uid_map", &format!("0 {uid} 1"))?;
+    map("/proc/self/gid_map", &format!("0 {gid} 1"))?;
+    Ok(Privilege::UserNamespace)
+}
+
+fn map(path: &str, text: &str) -> Result<(), SandboxError> {
+    fs::write(path, text).map_err(|cause: io::Error| Refused::new("become root of user namespace", path, cause).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_is_about_what_forbids_it() {
+        let cases = [
+            (UserNamespaceLimits { max_user_namespaces: Some(0), ..Default::default() }, "max_user_namespaces=10000"),
+            (
+                UserNamespaceLimits { unprivileged_userns_clone: Some(0), ..Default::default() },
+                "unprivileged_userns_clone=1",
+            ),
+            (
+                UserNamespaceLimits { apparmor_restrict_unprivileged_userns: Some(1), ..Default::default() },
+                "apparmor_restrict_unprivileged_userns=0",
+            ),
+            (UserNamespaceLimits::default(), "container"),
+        ];
+        for (limits, advice) in cases {
+            assert!(limits.to_string().contains(advice), "{limits}");
+        }
+    }
+}
