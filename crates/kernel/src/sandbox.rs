@@ -224,8 +224,8 @@ fn is_ignored(signal: Signal) -> bool {
     // SAFETY: sigaction is plain data, for which zeros are valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: with no new action, the kernel only writes the present one into `action`.
-    unsafe { libc::sigaction(signal as libc::c_int, std::ptr::null(), &mut action) == 0 }
-    &&action.sa_sigaction == libc::SIG_IGN
+    let code = unsafe { libc::sigaction(signal as libc::c_int, std::ptr::null(), &mut action) };
+    code == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
 impl Start {
