@@ -1,2 +1,30 @@
-//! Placeholder until the first real code lands.
-fn main() {}
+//! What the project does to itself. `cargo xtask` lists it; `cargo xtask ci` is what CI runs and what to run before a
+//! commit.
+
+#![allow(clippy::print_stderr, reason = "a chore talks to whoever started it")]
+
+mod ci;
+mod tidy;
+
+use clap::Parser;
+
+/// The project's own chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version, about)]
+enum Chore {
+    /// Everything that must hold on `main`: tidy, fmt, clippy, docs, purity, fuzz targets, tests.
+    Ci {
+        /// Leave out the fuzz targets (they take 20 s each).
+        #[arg(long)]
+        no_fuzz: bool,
+    },
+    /// The rules that no compiler knows: doors between crates, purity, sizes of files, leftovers.
+    Tidy,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Chore::parse() {
+        Chore::Ci { no_fuzz } => ci::run(!no_fuzz),
+        Chore::Tidy => tidy::run(),
+    }
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask ci`: one command for people and for machines, each step the plain command that a person would type.
+
+use anyhow::{Context, bail};
+use std::process::Command;
+
+/// How long each fuzz target runs.
+const FUZZ_SECONDS: u32 = 20;
+const PURE: [&str; 3] = ["fullpipe-model", "fullpipe-flow", "fullpipe-report"];
+const WASM: &str = "wasm32-unknown-unknown";
+
+/// Runs every step; the first that fails ends it.
+pub fn run(fuzz: bool) -> anyhow::Result<()> {
+    step("tidy: doors, purity, sizes, leftovers");
+    crate::tidy::run()?;
+    cargo("fmt", &["fmt", "--all", "--check"], &[])?;
+    cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
+    cargo("docs", &["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    purity()?;
+    if fuzz {
+        fuzz_targets()?;
+    }
+    // Last, so that the runner's own closing lines are what is read at the end.
+    cargo("tests", &["test", "--workspace", "--no-fail-fast"], &[])
+}
+
+fn step(name: &str) {
+    eprintln!("\n=== {name}");
+}
+
+fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<()> {
+    step(&format!("{name}: cargo {}", arguments.join(" ")));
+    let status = Command::new(env!("CARGO"))
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .status()
+        .with_context(|| format!("start cargo {}", arguments.join(" ")))?;
+    if !status.success() {
+        bail!("{name} failed: cargo {}", arguments.join(" "));
+    }
+    Ok(())
+}
+
+/// The pure crates build where there are no sockets, files, threads or clocks at all.
+fn purity() -> anyhow::Result<()> {
+    let sysroot = Command::new("rustc").args(["--print", "target-libdir", "--target", WASM]).output();
+    let installed = sysroot.is_ok_and(|output| {
+        output.status.success() && std::path::Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
+    });
+    if !installed && !Command::new("rustup").args(["target", "add", WASM]).status().is_ok_and(|s| s.success()) {
+        eprintln!(
+            "SKIPPED: purity build: the target {WASM} cannot be had here; clippy's lint and tidy stand in for it"
+        );
+        return Ok(());
+    }
+    let mut arguments = vec!["build", "--target", WASM];
+    for package in PURE {
+        arguments.extend(["--package", package]);
+    }
+    cargo("purity", &arguments, &[])
+}
+
+/// Every target of `fuzz/` for a while, from its committed corpus.
+fn fuzz_targets() -> anyhow::Result<()> {
+    let listed = Command::new(env!("CARGO")).args(["fuzz", "list"]).output().context("start cargo fuzz")?;
+    if !listed.status.success() {
+        bail!("cargo fuzz is not there: install it with `cargo install cargo-fuzz --locked`");
+    }
+    let targets = String::from_utf8_lossy(&listed.stdout).into_owned();
+    anyhow::ensure!(targets.split_whitespace().next().is_some(), "cargo fuzz lists no targets");
+    for target in targets.split_whitespace() {
+        let time = format!("-max_total_time={FUZZ_SECONDS}");
+        // Without a nightly toolchain the targets still run, guided by coverage but without the address sanitizer:
+        // RUSTC_BOOTSTRAP lets stable take cargo-fuzz's flags.
+        let seeds = format!("fuzz/seeds/{target}");
+        let corpus = format!("fuzz/corpus/{target}");
+        std::fs::create_dir_all(&corpus)?;
+        let mut arguments = vec!["fuzz", "run", "--sanitizer", "none", target, &corpus];
+        if std::path::Path::new(&seeds).is_dir() {
+            arguments.push(&seeds);
+        }
+        arguments.extend(["--", &time, "-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"]);
+        cargo(&format!("fuzz {target}"), &arguments, &[("RUSTC_BOOTSTRAP", "1")])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! `cargo xtask tidy`: rules that no compiler knows, each with what to do instead in its message.
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Which crate may use which: ARCHITECTURE.md, "Doors". Anything else is forbidden.
+const DOORS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("flow", &["model"]),
+    ("report", &["flow", "model"]),
+    ("kernel", &["flow", "model"]),
+    ("transfer", &["flow", "model"]),
+    ("agent", &["flow", "model"]),
+    ("lab", &["transfer", "kernel", "flow", "model"]),
+    ("cli", &["lab", "report", "agent", "transfer", "kernel", "flow", "model"]),
+];
+
+const PURE: &[&str] = &["model", "flow", "report"];
+/// The only rooms with unsafe code.
+const UNSAFE: &[&str] = &["kernel", "agent"];
+
+/// What a pure crate never names outside its tests, and what it does instead.
+const IMPURE: &[(&str, &str)] = &[
+    ("std::fs", "take bytes as an argument"),
+    ("std::net::Tcp", "take bytes as an argument"),
+    ("std::net::Udp", "take bytes as an argument"),
+    ("std::thread", "let the shell drive it"),
+    ("std::env", "take the value as an argument"),
+    ("std::process", "return an error"),
+    ("std::time::Instant", "take model::units::Instant as an argument"),
+    ("std::time::SystemTime", "take model::units::Instant as an argument"),
+    ("println!", "return text"),
+    ("print!", "return text"),
+    ("rand::rng", "take a seed as an argument"),
+    ("thread_rng", "take a seed as an argument"),
+];
+
+/// Left behind while working.
+const LEFTOVERS: &[&str] = &["dbg!(", "todo!(", "unimplemented!(", "FIXME", "XXX:"];
+
+/// Lines of code, tests at the end of a file not counted, above which a file has more than one subject.
+const LINES_MAX: usize = 600;
+
+/// Checks everything and reports every breach at once.
+pub fn run() -> anyhow::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("find the workspace")?;
+    let mut breaches = doors(root)?;
+    for file in tracked(root)? {
+        let Ok(text) = std::fs::read_to_string(root.join(&file)) else { continue };
+        if file.extension().is_some_and(|extension| extension == "rs") {
+            breaches.extend(source(&file, &text));
+        }
+        if file.extension().is_some_and(|extension| extension == "md") {
+            breaches.extend(links(root, &file, &text));
+        }
+    }
+    breaches.extend(unsafe_forbidden(root));
+    if breaches.is_empty() {
+        eprintln!("tidy: fine");
+        return Ok(());
+    }
+    for breach in &breaches {
+        eprintln!("tidy: {breach}");
+    }
+    bail!("tidy: {} breaches", breaches.len());
+}
+
+/// Compares the workspace's own dependencies with [`DOORS`]; tests may look where they like.
+fn doors(root: &Path) -> anyhow::Result<Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(root)
+        .output()
+        .context("start cargo metadata")?;
+    anyhow::ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("read cargo metadata")?;
+    let mut breaches = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let Some(room) = package["name"].as_str().and_then(|name| name.strip_prefix("fullpipe-")) else { continue };
+        let Some((_, allowed)) = DOORS.iter().find(|(name, _)| *name == room) else {
+            breaches.push(format!("crate {room} is no room of ARCHITECTURE.md: add it there and to xtask's DOORS"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let own = dependency["name"].as_str().and_then(|name| name.strip_prefix("fullpipe-"));
+            let test_only = dependency["kind"].as_str() == Some("dev");
+            if let Some(other) = own.filter(|other| !test_only && !allowed.contains(other)) {
+                breaches.push(format!("{room} -> {other} is no door of ARCHITECTURE.md"));
+            }
+        }
+    }
+    Ok(breaches)
+}
+
+fn tracked(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .context("start git ls-files")?;
+    anyhow::ensure!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect())
+}
+
+fn source(file: &Path, text: &str) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let shown = file.display();
+    // This file names what it forbids.
+    if file.ends_with("xtask/src/tidy.rs") {
+        return breaches;
+    }
+    let is_test = file
+        .components()
+        .any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "benches" | "fuzz_targets" | "examples")))
+        || file.file_stem().is_some_and(|stem| stem == "tests");
+    let code = if is_test { "" } else { text.split("#[cfg(test)]\nmod ").next().unwrap_or(text) };
+    let lines = code.lines().count();
+    if lines > LINES_MAX {
+        breaches.push(format!("{shown}: {lines} lines without tests, more than {LINES_MAX}: split it by subject"));
+    }
+    let room = file.iter().nth(1).and_then(|name| name.to_str()).filter(|_| file.starts_with("crates"));
+    for (number, line) in text.lines().enumerate() {
+        for leftover in LEFTOVERS.iter().filter(|leftover| line.contains(*leftover)) {
+            breaches.push(format!("{shown}:{}: leftover {leftover}", number + 1));
+        }
+    }
+    if room.is_some_and(|room| PURE.contains(&room)) {
+        for (number, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            for (name, instead) in IMPURE.iter().filter(|(name, _)| line.contains(name)) {
+                breaches.push(format!("{shown}:{}: {name} in a pure crate: {instead}", number + 1));
+            }
+        }
+    }
+    breaches
+}
+
+/// Links in our own pages lead somewhere.
+fn links(root: &Path, file: &Path, text: &str) -> Vec<String> {
+    let folder = root.join(file).parent().map(Path::to_path_buf).unwrap_or_default();
+    text.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', '#', ' ']).next())
+        .filter(|target| !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:"))
+        .filter(|target| !folder.join(target).exists())
+        .map(|target| format!("{}: link to {target}, which is not there", file.display()))
+        .collect()
+}
+
+fn unsafe_forbidden(root: &Path) -> Vec<String> {
+    DOORS
+        .iter()
+        .filter(|(room, _)| !UNSAFE.contains(room))
+        .filter_map(|(room, _)| {
+            let source = root.join("crates").join(room).join("src");
+            let top = ["lib.rs", "main.rs"].map(|name| source.join(name)).into_iter().find(|path| path.exists())?;
+            let text = std::fs::read_to_string(&top).ok()?;
+            (!text.contains("#![forbid(unsafe_code)]"))
+                .then(|| format!("crates/{room}: unsafe code belongs to kernel and agent: add #![forbid(unsafe_code)]"))
+        })
+        .collect()
+}
