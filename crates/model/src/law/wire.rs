@@ -42,12 +42,14 @@ pub const ETHERNET_WIRE: Bytes = Bytes::new(38);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Framing {
     /// Largest IP packet.
+    #[serde(rename = "mtu_bytes", with = "crate::tune::column::bytes")]
     pub mtu: Bytes,
     /// Which IP.
     pub ip: IpVersion,
     /// Whether `tcp_timestamps` is on at both ends, as is Linux's default.
     pub timestamps: bool,
     /// What the link counts for each packet beside the packet itself.
+    #[serde(rename = "link_overhead_bytes", with = "crate::tune::column::bytes")]
     pub link_overhead: Bytes,
 }
 

@@ -97,6 +97,16 @@ impl std::str::FromStr for MemTriple {
     }
 }
 
+/// Why a sysctl's text was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("setting {setting}: '{value}' is not a value of it; write whole numbers as sysctl prints them")]
+pub struct SetError {
+    /// Which sysctl.
+    pub setting: Setting,
+    /// What was given.
+    pub value: String,
+}
+
 /// The settings of one host that decide how much it can have in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostSettings {
@@ -145,6 +155,34 @@ impl HostSettings {
             tcp_mem_pressure_pages: None,
             so_rcvbuf: None,
             so_sndbuf: None,
+        }
+    }
+
+    /// Sets one sysctl as its text says: what /proc shows, what a [`super::Change`] asks for.
+    pub fn set(&mut self, setting: Setting, value: &str) -> Result<(), SetError> {
+        let error = || SetError { setting, value: value.into() };
+        let bytes = || value.trim().parse().map(Bytes::new).map_err(|_| error());
+        let flag = || value.trim().parse().map(|number: u8| number != 0).map_err(|_| error());
+        match setting {
+            Setting::TcpRmem => self.tcp_rmem = value.parse().map_err(|_| error())?,
+            Setting::TcpWmem => self.tcp_wmem = value.parse().map_err(|_| error())?,
+            Setting::RmemMax => self.rmem_max = bytes()?,
+            Setting::WmemMax => self.wmem_max = bytes()?,
+            Setting::TcpWindowScaling => self.tcp_window_scaling = flag()?,
+            Setting::TcpModerateRcvbuf => self.tcp_moderate_rcvbuf = flag()?,
+        }
+        Ok(())
+    }
+
+    /// One sysctl as /proc shows it, with single spaces.
+    pub fn get(&self, setting: Setting) -> String {
+        match setting {
+            Setting::TcpRmem => self.tcp_rmem.to_string(),
+            Setting::TcpWmem => self.tcp_wmem.to_string(),
+            Setting::RmemMax => self.rmem_max.get().to_string(),
+            Setting::WmemMax => self.wmem_max.get().to_string(),
+            Setting::TcpWindowScaling => u8::from(self.tcp_window_scaling).to_string(),
+            Setting::TcpModerateRcvbuf => u8::from(self.tcp_moderate_rcvbuf).to_string(),
         }
     }
 
@@ -204,6 +242,24 @@ mod tests {
         for setting in [Setting::TcpRmem, Setting::TcpWmem, Setting::RmemMax, Setting::WmemMax] {
             let value = toml::Value::try_from(setting).unwrap();
             assert_eq!(value.as_str(), Some(setting.sysctl()));
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_what_is_got() {
+        let mut host = HostSettings::defaults(KernelVersion::new(6, 18));
+        for (setting, value) in [
+            (Setting::TcpRmem, "4096 87380 100000000"),
+            (Setting::TcpWmem, "4096 16384 1"),
+            (Setting::RmemMax, "2500000"),
+            (Setting::WmemMax, "0"),
+            (Setting::TcpWindowScaling, "0"),
+            (Setting::TcpModerateRcvbuf, "0"),
+        ] {
+            host.set(setting, value).unwrap();
+            assert_eq!(host.get(setting), value);
+            let error = host.set(setting, "much").unwrap_err().to_string();
+            assert!(error.contains(setting.sysctl()) && error.contains("'much'"), "{error}");
         }
     }
 

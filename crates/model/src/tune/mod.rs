@@ -4,8 +4,15 @@
 //! prints it, `why` explains with it, the lab's demonstration applies it: each [`Change`] is one sysctl and its value.
 //! Only what must change is changed, and nothing is ever lowered.
 
+pub mod column;
 mod host;
+mod note;
+mod path;
 mod plan;
+mod sheet;
 
-pub use host::{HostSettings, MemTriple, Setting};
-pub use plan::{Change, Host, Note, Path, Plan, Prediction, plan};
+pub use host::{HostSettings, MemTriple, ParseMemTripleError, SetError, Setting};
+pub use note::Note;
+pub use path::{Path, Prediction, predict};
+pub use plan::{Change, Host, Plan, plan};
+pub use sheet::{BufferSheet, EndSheet, KernelSheet, Question, Sheet, TransferSheet, sheet};

@@ -1,35 +1,15 @@
 //! The plan: what to change, on which host, and why.
+//!
+//! A buffer is changed where it cannot keep one BDP in flight, and then to the size that keeps BDP + queue
+//! ([`Path::in_flight_target`]), rounded up to an eighth of a power of two. Receive buffers are sized by the cautious
+//! form of the window law, as a scaling ratio is the driver's. Nothing is lowered; a plan for a host that a plan has
+//! tuned is empty.
 
-use super::{HostSettings, MemTriple, Setting};
-use crate::law::window::{self, Limit, Windows};
-use crate::law::window_scale::{MAX_WINDOW, WindowScale};
-use crate::law::{Framing, bdp, receive_buffer, send_buffer};
-use crate::units::{Bytes, Duration, Rate, Window};
-
-/// A path to fill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Path {
-    /// The bottleneck's rate, as its link counts it.
-    pub rate: Rate,
-    /// Round-trip time without queues.
-    pub rtt: Duration,
-    /// What the bottleneck's queue holds; `None`: one BDP.
-    pub queue: Option<Bytes>,
-    /// How data is cut and wrapped.
-    pub framing: Framing,
-}
-
-impl Path {
-    /// A path with a queue of one BDP and 1500-byte packets.
-    pub const fn new(rate: Rate, rtt: Duration) -> Self {
-        Path { rate, rtt, queue: None, framing: Framing::IP_1500 }
-    }
-
-    /// Bytes in flight when the path is full and its queue empty.
-    pub fn bdp(self) -> Bytes {
-        bdp::bdp(self.rate, self.rtt)
-    }
-}
+use super::note::{self, Note};
+use super::{HostSettings, MemTriple, Path, Prediction, Setting, column, predict};
+use crate::law::send_buffer;
+use crate::law::window_scale::MAX_WINDOW;
+use crate::units::{Bytes, Window};
 
 /// Which end of the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -61,72 +41,184 @@ pub struct Change {
     pub from: String,
     /// Its value to be, as the sysctl takes it.
     pub to: String,
-    /// Why, with the numbers.
+    /// Why: a sentence with the numbers.
     pub reason: String,
 }
 
-/// Something to know that is not a change of a sysctl.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Note {
-    /// Where; `None`: the path, or both.
-    pub host: Option<Host>,
-    /// What, with the numbers.
-    pub text: String,
-}
-
-/// What the settings allow on the path, by the window law.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prediction {
-    /// The largest window that the receiver advertises.
-    pub receive_window: Window,
-    /// What the sender keeps in flight.
-    pub send_window: Window,
-    /// Steady goodput.
-    pub goodput: Rate,
-    /// What bounds it.
-    pub limited_by: Limit,
-}
-
 /// The settings that fill a path, each with its reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Plan {
     /// What the plan is for.
     pub path: Path,
     /// In flight on the full path.
+    #[serde(rename = "bdp_bytes", with = "column::bytes")]
     pub bdp: Bytes,
     /// What the settings allow before.
     pub before: Prediction,
     /// What they allow with the changes.
     pub after: Prediction,
-    /// What to set, sender first. Empty where the path is filled already.
+    /// What to set, sender first. Empty where the hosts can fill the path already.
     pub changes: Vec<Change>,
     /// What to know beside.
     pub notes: Vec<Note>,
 }
 
-/// The largest value that a sysctl of type int takes.
-const SYSCTL_MAX: u64 = i32::MAX as u64;
+/// The largest value that a sysctl of C's type int takes.
+const SYSCTL_MAX: Bytes = Bytes::new(i32::MAX as u64);
 
 /// The settings that let `sender` fill `path` towards `receiver`.
+///
+/// ```
+/// use fullpipe_model::law::KernelVersion;
+/// use fullpipe_model::tune::{HostSettings, Path, plan};
+/// let path = Path::new("1gbit".parse().unwrap(), "50ms".parse().unwrap());
+/// let host = HostSettings::defaults(KernelVersion::new(6, 18));
+/// let plan = plan(path, &host, &host);
+/// assert_eq!(plan.changes.len(), 1);
+/// assert_eq!(plan.changes[0].setting.sysctl(), "net.ipv4.tcp_wmem");
+/// assert_eq!(plan.changes[0].to, "4096 16384 20971520");
+/// ```
 pub fn plan(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Plan {
-    let _ = (
-        SYSCTL_MAX,
-        MAX_WINDOW,
-        MemTriple::new(0, 0, 0),
-        receive_buffer::SOCK_MIN_RCVBUF,
-        send_buffer::SOCK_MIN_SNDBUF,
-    );
-    let before = predict(path, sender, receiver);
-    Plan { path, bdp: path.bdp(), before, after: before, changes: Vec::new(), notes: Vec::new() }
+    let mut tuned = Tuned { path, sender: sender.clone(), receiver: receiver.clone(), changes: Vec::new() };
+    tuned.send_buffer();
+    tuned.receive_buffer();
+    tuned.window_scaling();
+    Plan {
+        path,
+        bdp: path.bdp(),
+        before: predict(path, sender, receiver),
+        after: predict(path, &tuned.sender, &tuned.receiver),
+        notes: note::notes(path, &tuned.sender, &tuned.receiver, receiver.window_scale()),
+        changes: tuned.changes,
+    }
 }
 
-/// What these settings allow on `path`.
-pub fn predict(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Prediction {
-    let scaled = sender.tcp_window_scaling && receiver.tcp_window_scaling;
-    let sayable = if scaled { receiver.window_scale() } else { WindowScale::new(0) };
-    let receive_window = receiver.receive_window().min(sayable.largest());
-    let send_window = sender.send_window();
-    let windows = Windows { receive: receive_window, send: send_window, congestion: Window::UNLIMITED };
-    let (goodput, limited_by) = window::rate(windows, path.rtt, path.framing.goodput(path.rate));
-    Prediction { receive_window, send_window, goodput, limited_by }
+/// The hosts while the plan grows.
+struct Tuned {
+    path: Path,
+    sender: HostSettings,
+    receiver: HostSettings,
+    changes: Vec<Change>,
 }
+
+impl Tuned {
+    fn change(&mut self, host: Host, setting: Setting, to: String, reason: String) {
+        let settings = match host {
+            Host::Sender => &mut self.sender,
+            Host::Receiver => &mut self.receiver,
+        };
+        let from = settings.get(setting);
+        settings.set(setting, &to).expect("a plan writes values as its own settings print them");
+        self.changes.push(Change { host, setting, from, to, reason });
+    }
+
+    /// What must be kept in flight to fill the path with one connection, as far as TCP can say it.
+    fn needed(&self) -> Window {
+        Window::new(self.path.bdp()).min(MAX_WINDOW)
+    }
+
+    fn target(&self) -> Window {
+        self.path.in_flight_target().min(MAX_WINDOW)
+    }
+
+    fn send_buffer(&mut self) {
+        let window = self.sender.send_window();
+        if window >= self.needed() {
+            return;
+        }
+        let now = self.sender.sndbuf();
+        let sndbuf = round_up(send_buffer::sndbuf_for(self.target()));
+        let why = format!(
+            "a send buffer of {now:#} keeps {window} in flight ({} % of it), {}; the path holds {} and its queue {}",
+            percent(send_buffer::IN_FLIGHT_SHARE),
+            allows(window, self.path),
+            self.path.bdp(),
+            self.path.queue
+        );
+        if self.sender.so_sndbuf.is_some() {
+            // Twice the request is granted, so half of the buffer must be allowed.
+            let request = Bytes::new(sndbuf.get().div_ceil(2));
+            if self.sender.wmem_max < request {
+                let reason = format!("{why}. The application sets SO_SNDBUF, which wmem_max bounds");
+                self.change(Host::Sender, Setting::WmemMax, request.get().to_string(), reason);
+            }
+        } else if self.sender.tcp_wmem.max < sndbuf {
+            let triple = MemTriple { max: sndbuf, ..self.sender.tcp_wmem };
+            self.change(Host::Sender, Setting::TcpWmem, triple.to_string(), why);
+        }
+    }
+
+    fn receive_buffer(&mut self) {
+        let law = self.receiver.window_law().cautious();
+        if !self.receiver.tcp_moderate_rcvbuf && self.receiver.so_rcvbuf.is_none() {
+            let initial = self.receiver.tcp_rmem.default;
+            if law.window(initial) < self.needed() {
+                let reason = format!("without autotuning the receive buffer stays at tcp_rmem's initial {initial:#}");
+                self.change(Host::Receiver, Setting::TcpModerateRcvbuf, "1".into(), reason);
+            }
+        }
+        let now = self.receiver.rcvbuf();
+        let window = law.window(now);
+        if window >= self.needed() {
+            return;
+        }
+        let rcvbuf = round_up(law.rcvbuf_for(self.target()));
+        let why = format!(
+            "a receive buffer of {now:#} advertises {window} ({} % of it, {law}), {}; the path holds {} and its queue {}",
+            percent(law.share()),
+            allows(window, self.path),
+            self.path.bdp(),
+            self.path.queue
+        );
+        if self.receiver.so_rcvbuf.is_some() {
+            let request = Bytes::new(rcvbuf.get().div_ceil(2));
+            if self.receiver.rmem_max < request {
+                let reason = format!("{why}. The application sets SO_RCVBUF, which rmem_max bounds");
+                self.change(Host::Receiver, Setting::RmemMax, request.get().to_string(), reason);
+            }
+        } else if self.receiver.tcp_rmem.max < rcvbuf {
+            let triple = MemTriple { max: rcvbuf, ..self.receiver.tcp_rmem };
+            self.change(Host::Receiver, Setting::TcpRmem, triple.to_string(), why);
+        }
+    }
+
+    fn window_scaling(&mut self) {
+        if self.needed() <= crate::law::window_scale::MAX_UNSCALED {
+            return;
+        }
+        for (host, on) in
+            [(Host::Sender, self.sender.tcp_window_scaling), (Host::Receiver, self.receiver.tcp_window_scaling)]
+        {
+            if !on {
+                let reason = format!(
+                    "without window scaling at both ends no window is above 65535 bytes; the path holds {}",
+                    self.path.bdp()
+                );
+                self.change(host, Setting::TcpWindowScaling, "1".into(), reason);
+            }
+        }
+    }
+}
+
+/// `which is at most 443 Mbit/s over 50 ms`.
+fn allows(window: Window, path: Path) -> String {
+    match window.per_rtt(path.rtt) {
+        Some(rate) => format!("at most {rate} over {}", path.rtt),
+        None => format!("less than the path over {}", path.rtt),
+    }
+}
+
+fn percent(share: f64) -> u32 {
+    (share * 100.0).round() as u32
+}
+
+/// Up to the next eighth of a power of two (at most 12.5 % more), pages at least, and what a sysctl can hold at most.
+fn round_up(bytes: Bytes) -> Bytes {
+    const PAGE: u64 = 4096;
+    let bytes = bytes.min(SYSCTL_MAX).get().max(1);
+    let step = (1u64 << bytes.ilog2().saturating_sub(3)).max(PAGE);
+    Bytes::new(bytes.next_multiple_of(step)).min(SYSCTL_MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Everything that `fullpipe calc` answers, as data.
+//!
+//! A [`Question`] is a path and perhaps a buffer and a kernel; [`sheet`] answers with a [`Sheet`]. Without a kernel both
+//! generations of the receive-buffer law are answered side by side ([`KernelSheet`]): Linux 6.1 stands for those before
+//! 6.6 and 6.18 for those since. Serialised, every field says its unit.
+
+use super::{HostSettings, Path, Plan, column, plan};
+use crate::law::window::{Limit, Windows};
+use crate::law::{KernelVersion, bdp, send_buffer, slow_start, transfer_time, window};
+use crate::units::{Bytes, Duration, Rate, Window};
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// The path to fill.
+    pub path: Path,
+    /// A buffer whose effect is asked for.
+    pub buffer: Option<Bytes>,
+    /// The kernel of both hosts; `None`: both generations.
+    pub kernel: Option<KernelVersion>,
+}
+
+/// What the laws say of a path.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Sheet {
+    /// The path that was asked about.
+    pub path: Path,
+    /// In flight on the full path.
+    #[serde(rename = "bdp_bytes", with = "column::bytes")]
+    pub bdp: Bytes,
+    /// BDP and what the queue holds: what buffers are sized for.
+    #[serde(rename = "in_flight_target_bytes")]
+    pub in_flight_target: Window,
+    /// Data in a full segment.
+    #[serde(rename = "mss_bytes", with = "column::bytes")]
+    pub mss: Bytes,
+    /// The largest goodput after framing.
+    #[serde(rename = "goodput_bps", with = "column::bps")]
+    pub goodput: Rate,
+    /// `sk_sndbuf` that keeps one BDP in flight.
+    #[serde(rename = "sndbuf_for_bdp_bytes", with = "column::bytes")]
+    pub sndbuf_for_bdp: Bytes,
+    /// Round trips of slow start until the path is full.
+    pub slow_start_round_trips: u32,
+    /// Their time.
+    #[serde(rename = "slow_start_us", with = "column::us")]
+    pub slow_start: Duration,
+    /// A transfer of 1 GB over the full path; absent at rate zero.
+    pub gigabyte: Option<TransferSheet>,
+    /// What depends on the kernel, one entry for each generation asked about.
+    pub kernels: Vec<KernelSheet>,
+}
+
+/// The least time of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct TransferSheet {
+    /// How much.
+    #[serde(rename = "amount_bytes", with = "column::bytes")]
+    pub amount: Bytes,
+    /// From SYN to last byte.
+    #[serde(rename = "total_us", with = "column::us")]
+    pub total: Duration,
+    /// The share of it that connecting and slow start cost.
+    pub share_lost: f64,
+}
+
+/// What depends on the kernel.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct KernelSheet {
+    /// Which.
+    pub kernel: KernelVersion,
+    /// The law by which its receive buffers become windows, in words.
+    pub window_law: String,
+    /// `sk_rcvbuf` whose window is one BDP, by the cautious form of the law.
+    #[serde(rename = "rcvbuf_for_bdp_bytes", with = "column::bytes")]
+    pub rcvbuf_for_bdp: Bytes,
+    /// The shift that its default settings offer.
+    pub window_scale: u8,
+    /// What the buffer allows, if one was asked about.
+    pub buffer: Option<BufferSheet>,
+    /// From this kernel's default settings to those that fill the path.
+    pub plan: Plan,
+}
+
+/// What a buffer allows, at either end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct BufferSheet {
+    /// Its size: `sk_rcvbuf` or `sk_sndbuf`, what `tcp_rmem` and `tcp_wmem` bound (SO_RCVBUF doubles its request).
+    #[serde(rename = "buffer_bytes", with = "column::bytes")]
+    pub buffer: Bytes,
+    /// As a receive buffer.
+    pub receive: EndSheet,
+    /// As a send buffer.
+    pub send: EndSheet,
+}
+
+/// What a buffer allows at one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct EndSheet {
+    /// What may be in flight.
+    #[serde(rename = "window_bytes")]
+    pub window: Window,
+    /// Goodput on the path.
+    #[serde(rename = "goodput_bps", with = "column::bps")]
+    pub goodput: Rate,
+    /// What bounds it.
+    pub limited_by: Limit,
+    /// The largest RTT at which it fills the path's rate.
+    #[serde(rename = "largest_rtt_us", with = "column::us")]
+    pub largest_rtt: Duration,
+}
+
+/// Answers `question`.
+pub fn sheet(question: &Question) -> Sheet {
+    let path = question.path;
+    let (bdp, mss) = (path.bdp(), path.framing.mss());
+    let full = Window::new(bdp);
+    let kernels = match question.kernel {
+        Some(kernel) => vec![kernel],
+        None => vec![KernelVersion::new(6, 1), KernelVersion::new(6, 18)],
+    };
+    Sheet {
+        path,
+        bdp,
+        in_flight_target: path.in_flight_target(),
+        mss,
+        goodput: path.goodput(),
+        sndbuf_for_bdp: send_buffer::sndbuf_for(full),
+        slow_start_round_trips: slow_start::round_trips(mss, full),
+        slow_start: slow_start::time_to(mss, full, path.rtt),
+        gigabyte: gigabyte(path),
+        kernels: kernels.into_iter().map(|kernel| kernel_sheet(kernel, path, question.buffer)).collect(),
+    }
+}
+
+fn gigabyte(path: Path) -> Option<TransferSheet> {
+    let amount = Bytes::new(1_000_000_000);
+    let time = transfer_time::transfer_time(amount, path.framing.mss(), path.rtt, path.goodput())?;
+    Some(TransferSheet { amount, total: time.total(), share_lost: time.share_lost(amount, path.goodput()) })
+}
+
+fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> KernelSheet {
+    let host = HostSettings::defaults(kernel);
+    let law = host.window_law();
+    KernelSheet {
+        kernel,
+        window_law: law.to_string(),
+        rcvbuf_for_bdp: law.cautious().rcvbuf_for(Window::new(path.bdp())),
+        window_scale: host.window_scale().get(),
+        buffer: buffer.map(|buffer| BufferSheet {
+            buffer,
+            receive: end(path, law.window(buffer), |receive| Windows { receive, ..Windows::UNLIMITED }),
+            send: end(path, send_buffer::window(buffer), |send| Windows { send, ..Windows::UNLIMITED }),
+        }),
+        plan: plan(path, &host, &host),
+    }
+}
+
+fn end(path: Path, window: Window, windows: impl Fn(Window) -> Windows) -> EndSheet {
+    let (goodput, limited_by) = window::rate(windows(window), path.rtt, path.goodput());
+    let largest_rtt = bdp::largest_rtt(window.bytes(), path.rate).unwrap_or(Duration::MAX);
+    EndSheet { window, goodput, limited_by, largest_rtt }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn asked(rate: &str, rtt: &str, buffer: Option<&str>, kernel: Option<&str>) -> Sheet {
+        sheet(&Question {
+            path: Path::new(rate.parse().unwrap(), rtt.parse().unwrap()),
+            buffer: buffer.map(|text| text.parse().unwrap()),
+            kernel: kernel.map(|text| text.parse().unwrap()),
+        })
+    }
+
+    #[test]
+    fn the_article_asked_of_the_sheet() {
+        let sheet = asked("1gbit", "50ms", Some("4MiB"), None);
+        assert_eq!(sheet.bdp, "6.25MB".parse().unwrap());
+        assert_eq!(sheet.slow_start, "450ms".parse().unwrap());
+        let [old, new] = &sheet.kernels[..] else { panic!("two generations: {:?}", sheet.kernels) };
+        assert_eq!((old.rcvbuf_for_bdp.get(), new.rcvbuf_for_bdp.get()), (12_499_999, 12_500_000));
+        assert_eq!((old.window_scale, new.window_scale), (7, 10));
+        let buffer = old.buffer.unwrap();
+        assert_eq!((buffer.send.limited_by, buffer.send.largest_rtt.as_micros()), (Limit::SendBuffer, 22_145));
+        assert_eq!((buffer.receive.limited_by, buffer.receive.window.bytes().get()), (Limit::ReceiveWindow, 2_097_152));
+    }
+
+    #[test]
+    fn one_kernel_asked_is_one_answered() {
+        assert_eq!(asked("10gbit", "3ms", None, Some("5.14.0-427.el9")).kernels.len(), 1);
+    }
+
+    #[test]
+    fn fields_say_their_unit() {
+        let value = toml::Value::try_from(asked("1gbit", "50ms", Some("4MiB"), Some("6.18"))).unwrap();
+        let number = |path: &[&str]| {
+            let found = path.iter().fold(Some(&value), |value, key| match key.parse::<usize>() {
+                Ok(index) => value?.get(index),
+                Err(_) => value?.get(*key),
+            });
+            found.and_then(toml::Value::as_integer)
+        };
+        assert_eq!(number(&["bdp_bytes"]), Some(6_250_000));
+        assert_eq!(number(&["path", "rtt_us"]), Some(50_000));
+        assert_eq!(number(&["path", "rate_bps"]), Some(1_000_000_000));
+        assert_eq!(number(&["kernels", "0", "buffer", "send", "window_bytes"]), Some(2_768_240));
+        assert_eq!(number(&["kernels", "0", "plan", "after", "goodput_bps"]), Some(965_333_333));
+    }
+
+    proptest! {
+        #[test]
+        fn any_question_is_answered(bits: u64, nanos: u64, buffer: Option<u64>) {
+            let path = Path::new(Rate::from_bits_per_sec(bits), Duration::from_nanos(nanos));
+            let sheet = sheet(&Question { path, buffer: buffer.map(Bytes::new), kernel: None });
+            for kernel in &sheet.kernels {
+                prop_assert!(kernel.buffer.is_none_or(|b| b.send.goodput <= path.rate && b.receive.goodput <= path.rate));
+            }
+        }
+    }
+}
