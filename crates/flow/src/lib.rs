@@ -1,1 +1,20 @@
-//! Placeholder until the first real code lands.
+//! Evidence in, findings out: captures and socket samples become facts about connections, and facts become an answer to
+//! what held each transfer, for which share of its time, and what would change it.
+//!
+//! Everything here is pure: no files, sockets, clocks or threads. Bytes and times are arguments.
+//!
+//! * [`capture`]: packets from the bytes of pcap and pcapng files, and the bytes of pcap files from packets.
+//! * [`segment`]: the TCP segment in a packet.
+//! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming.
+//! * [`sample`]: one observation of a socket by the kernel.
+//! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
+#![forbid(unsafe_code)]
+
+mod analyzer;
+pub mod capture;
+pub mod connection;
+pub mod limit;
+pub mod sample;
+pub mod segment;
+
+pub use analyzer::{Analysis, Analyzer, Config, PacketFacts};

@@ -1,0 +1,42 @@
+//! Capture files as bytes: pcap and pcapng in, pcap out. No file is opened here.
+//!
+//! [`Reader`] is told bytes in whatever pieces they arrive ([`Reader::feed`]) and gives packets ([`Reader::next_packet`])
+//! until it needs more. A file that ends inside a record is not an error: what stood before the cut was given, and
+//! [`Reader::finish`] says what is missing. [`read`] drives a reader from any [`std::io::Read`].
+//!
+//! Formats: pcap in both byte orders with micro- and nanoseconds
+//! (`draft-ietf-opsawg-pcap`), and pcapng (`draft-ietf-opsawg-pcapng`) with several sections and interfaces, enhanced,
+//! simple and obsolete packet blocks, and the timestamps' resolution and offset. Section headers and interface
+//! descriptions, which carry options, are parsed by `pcap-parser`; the framing of records is done here, since it must be
+//! resumable at any byte and bounded in memory.
+
+mod link;
+mod pcap;
+mod pcapng;
+mod reader;
+pub mod write;
+
+pub use link::{LinkType, ip_packet};
+pub use reader::{ReadError, Reader, Summary, read};
+
+use fullpipe_model::units::Instant;
+
+/// A packet as it was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// When, since 1970 (or whatever epoch the file's writer chose). The epoch itself where the file does not say
+    /// (simple packet blocks).
+    pub at: Instant,
+    /// What the bytes begin with.
+    pub link_type: LinkType,
+    /// What was kept of the packet.
+    pub data: &'a [u8],
+    /// Bytes that it had on the wire, link header included.
+    pub original_length: usize,
+}
+
+/// The largest record that is believed; tshark's limit for its largest link type is the same 256 MiB.
+const MAX_RECORD: usize = 256 << 20;
+
+#[cfg(test)]
+mod tests;

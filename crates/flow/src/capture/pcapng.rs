@@ -1,0 +1,133 @@
+//! pcapng: blocks of a type, a length, a body, and the length again.
+
+use super::reader::Step;
+use super::{LinkType, MAX_RECORD};
+use pcap_parser::pcapng::{Block, parse_block_be, parse_block_le};
+
+/// Type of the section header block, the same in both byte orders.
+pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const OBSOLETE_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+/// Interfaces of one section that are remembered; a hostile file must not fill the memory with descriptions.
+const MAX_INTERFACES: usize = 1 << 16;
+
+/// What has been said so far in the current section.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    big_endian: bool,
+    interfaces: Vec<Interface>,
+}
+
+#[derive(Debug)]
+struct Interface {
+    link_type: LinkType,
+    snaplen: usize,
+    /// Timestamps' units in a second.
+    resolution: u64,
+    /// Seconds to add.
+    offset: i64,
+}
+
+impl State {
+    pub fn step(&mut self, bytes: &[u8]) -> Step {
+        let Some(head) = bytes.first_chunk::<12>() else { return Step::Need(12) };
+        let at = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
+        if at(0) == MAGIC {
+            match (u32::from_le_bytes(at(8)), u32::from_be_bytes(at(8))) {
+                (BYTE_ORDER, _) => self.big_endian = false,
+                (_, BYTE_ORDER) => self.big_endian = true,
+                _ => return Step::Bad("is a section header without a byte order"),
+            }
+        }
+        let kind = self.word(at(0));
+        let length = self.word(at(4)) as usize;
+        if length < 12 || length % 4 != 0 || length > MAX_RECORD {
+            return Step::Bad("has a length that cannot be");
+        }
+        let interesting =
+            matches!(kind, SECTION_HEADER | INTERFACE_DESCRIPTION | OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET);
+        if !interesting {
+            return Step::Other { record: length };
+        }
+        let Some(block) = bytes.get(..length) else { return Step::Need(length) };
+        if block[length - 4..] != at(4) {
+            return Step::Bad("does not repeat its length at its end");
+        }
+        match kind {
+            SECTION_HEADER => self.interfaces.clear(),
+            INTERFACE_DESCRIPTION => {
+                if let Err(problem) = self.add_interface(block) {
+                    return Step::Bad(problem);
+                }
+            }
+            _ => return self.packet(kind, block),
+        }
+        Step::Other { record: length }
+    }
+
+    fn word(&self, word: [u8; 4]) -> u32 {
+        if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+    }
+
+    fn add_interface(&mut self, block: &[u8]) -> Result<(), &'static str> {
+        if self.interfaces.len() >= MAX_INTERFACES {
+            return Err("describes more than 65536 interfaces");
+        }
+        let parsed = if self.big_endian { parse_block_be(block) } else { parse_block_le(block) };
+        let Ok((_, Block::InterfaceDescription(description))) = parsed else {
+            return Err("is an interface description that cannot be read");
+        };
+        self.interfaces.push(Interface {
+            link_type: LinkType(description.linktype.0 as u16),
+            snaplen: description.snaplen as usize,
+            resolution: description.ts_resolution().filter(|units| *units > 0).unwrap_or(1_000_000),
+            offset: description.ts_offset(),
+        });
+        Ok(())
+    }
+
+    fn packet(&self, kind: u32, block: &[u8]) -> Step {
+        let record = block.len();
+        let word = |at: usize| block.get(at..at + 4).map(|b| self.word([b[0], b[1], b[2], b[3]]));
+        let fields = || -> Option<(usize, u64, usize, usize, usize)> {
+            let timestamp = || Some(u64::from(word(12)?) << 32 | u64::from(word(16)?));
+            Some(match kind {
+                ENHANCED_PACKET => (word(8)? as usize, timestamp()?, word(20)? as usize, word(24)? as usize, 28),
+                OBSOLETE_PACKET => {
+                    // Two bytes of interface, two of a count of drops.
+                    let interface = if self.big_endian { word(8)? >> 16 } else { word(8)? & 0xffff };
+                    (interface as usize, timestamp()?, word(20)? as usize, word(24)? as usize, 28)
+                }
+                _ => (0, 0, usize::MAX, word(8)? as usize, 12),
+            })
+        };
+        let Some((interface, timestamp, captured, original, start)) = fields() else {
+            return Step::Bad("is a packet block that is too short");
+        };
+        let Some(interface) = self.interfaces.get(interface) else {
+            return Step::Bad("belongs to an interface that was not described");
+        };
+        // A simple packet block does not say how much of the packet was kept: as much as the snap length allows.
+        let snaplen = if interface.snaplen == 0 { usize::MAX } else { interface.snaplen };
+        let captured = if kind == SIMPLE_PACKET { original.min(snaplen).min(record - 16) } else { captured };
+        if captured > record - start - 4 {
+            return Step::Bad("holds less than the packet that it claims");
+        }
+        let at = interface.nanos(timestamp);
+        let original = original.max(captured);
+        Step::Packet { record, data: start..start + captured, at, link_type: interface.link_type, original }
+    }
+}
+
+impl Interface {
+    fn nanos(&self, timestamp: u64) -> u64 {
+        let nanos = i128::from(timestamp) * 1_000_000_000 / i128::from(self.resolution);
+        let nanos = nanos + i128::from(self.offset) * 1_000_000_000;
+        u64::try_from(nanos.max(0)).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,198 @@
+//! Bytes in any pieces in, packets out.
+
+use super::{MAX_RECORD, Packet, pcap, pcapng};
+
+/// Reads one capture file. Feed, take packets until `None`, feed again; [`finish`](Reader::finish) when the bytes end.
+#[derive(Debug, Default)]
+pub struct Reader {
+    buffer: Vec<u8>,
+    /// Start of what is not consumed of `buffer`.
+    start: usize,
+    /// Bytes that the file had before `buffer`.
+    offset: u64,
+    /// Bytes of the current record that are skipped without being kept.
+    skip: usize,
+    packets: u64,
+    format: Format,
+}
+
+#[derive(Debug, Default)]
+enum Format {
+    #[default]
+    Undecided,
+    Pcap(pcap::Header),
+    Pcapng(Box<pcapng::State>),
+    /// An error was given; nothing after it can be framed.
+    Broken,
+}
+
+/// What a reader saw in all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Packets given.
+    pub packets: u64,
+    /// Bytes after the last whole record: not zero where the file was cut.
+    pub cut: usize,
+    /// Whether the format was recognised at all.
+    pub recognised: bool,
+}
+
+/// Why a capture cannot be read on. Packets given before stay good.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The first bytes are neither of pcap nor of pcapng.
+    #[error(
+        "reading a capture: the file begins with {magic:02x?}, which is neither pcap nor pcapng; \
+         convert it with `editcap -F pcapng IN OUT`, or unpack it first"
+    )]
+    Format {
+        /// The first four bytes.
+        magic: [u8; 4],
+    },
+    /// A record's header contradicts itself.
+    #[error("reading a capture: the record at byte {offset} {problem}; packets before it were read, {packets} in all")]
+    Record {
+        /// Where the record starts in the file.
+        offset: u64,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// Packets before it.
+        packets: u64,
+    },
+    /// The source of bytes failed.
+    #[error("reading a capture: {0}; packets before it were read")]
+    Source(#[from] std::io::Error),
+}
+
+/// What a format makes of the bytes at the start of a record.
+pub(super) enum Step {
+    /// A packet: `data` of `record` bytes in all.
+    Packet { record: usize, data: std::ops::Range<usize>, at: u64, link_type: super::LinkType, original: usize },
+    /// `record` bytes without a packet.
+    Other { record: usize },
+    /// At least so many bytes are needed from the record's start.
+    Need(usize),
+    /// Cannot go on.
+    Bad(&'static str),
+}
+
+impl Reader {
+    /// A reader at the start of a file.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the next bytes of the file. Memory stays bounded if packets are taken between calls.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let skipped = self.skip.min(bytes.len());
+        self.skip -= skipped;
+        if self.start > 0 && (self.start == self.buffer.len() || self.start >= 1 << 16) {
+            self.buffer.drain(..self.start);
+            self.offset += self.start as u64;
+            self.start = 0;
+        }
+        self.offset += skipped as u64;
+        self.buffer.extend_from_slice(&bytes[skipped..]);
+    }
+
+    /// The next whole packet; `None` when more bytes are needed.
+    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
+        loop {
+            let rest = &self.buffer[self.start..];
+            let step = match &mut self.format {
+                Format::Broken => return Ok(None),
+                Format::Undecided => match decide(rest) {
+                    Decision::More => return Ok(None),
+                    Decision::Is(format, consumed) => {
+                        self.format = format;
+                        self.start += consumed;
+                        continue;
+                    }
+                    Decision::No(magic) => {
+                        self.format = Format::Broken;
+                        return Err(ReadError::Format { magic });
+                    }
+                },
+                Format::Pcap(header) => header.step(rest),
+                Format::Pcapng(state) => state.step(rest),
+            };
+            match step {
+                Step::Packet { record, data, at, link_type, original } => {
+                    let data = self.start + data.start..self.start + data.end;
+                    self.start += record;
+                    self.packets += 1;
+                    let at = fullpipe_model::units::Instant::from_nanos(at);
+                    return Ok(Some(Packet { at, link_type, data: &self.buffer[data], original_length: original }));
+                }
+                Step::Other { record } => self.pass(record),
+                Step::Need(length) if length <= MAX_RECORD => return Ok(None),
+                Step::Need(_) => return Err(self.broken("claims to be longer than 256 MiB")),
+                Step::Bad(problem) => return Err(self.broken(problem)),
+            }
+        }
+    }
+
+    /// Ends the file and says what was read.
+    pub fn finish(self) -> Summary {
+        let recognised = matches!(self.format, Format::Pcap(_) | Format::Pcapng(_));
+        let cut = match self.format {
+            Format::Broken => 0,
+            _ => (self.buffer.len() - self.start).max(usize::from(self.skip > 0)),
+        };
+        Summary { packets: self.packets, cut, recognised }
+    }
+
+    /// Skips a record of which not all bytes need to be here.
+    fn pass(&mut self, record: usize) {
+        let here = record.min(self.buffer.len() - self.start);
+        self.start += here;
+        self.skip = record - here;
+    }
+
+    fn broken(&mut self, problem: &'static str) -> ReadError {
+        self.format = Format::Broken;
+        ReadError::Record { offset: self.offset + self.start as u64, problem, packets: self.packets }
+    }
+}
+
+/// Reads `source` to its end and gives each packet to `packet`.
+///
+/// # Errors
+/// [`ReadError`]; packets before it were given.
+pub fn read(mut source: impl std::io::Read, mut packet: impl FnMut(Packet<'_>)) -> Result<Summary, ReadError> {
+    let mut reader = Reader::new();
+    let mut chunk = vec![0; 1 << 18];
+    loop {
+        let length = match source.read(&mut chunk) {
+            Ok(0) => return Ok(reader.finish()),
+            Ok(length) => length,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        reader.feed(&chunk[..length]);
+        while let Some(found) = reader.next_packet()? {
+            packet(found);
+        }
+    }
+}
+
+enum Decision {
+    More,
+    Is(Format, usize),
+    No([u8; 4]),
+}
+
+fn decide(bytes: &[u8]) -> Decision {
+    let Some(magic) = bytes.first_chunk::<4>() else { return Decision::More };
+    if *magic == pcapng::MAGIC {
+        return Decision::Is(Format::Pcapng(Box::default()), 0);
+    }
+    if !pcap::Header::has_magic(*magic) {
+        return Decision::No(*magic);
+    }
+    match pcap::Header::parse(bytes) {
+        Some(header) => Decision::Is(Format::Pcap(header), super::write::FILE_HEADER),
+        None if bytes.len() < super::write::FILE_HEADER => Decision::More,
+        None => Decision::No(*magic),
+    }
+}

@@ -1,0 +1,61 @@
+//! SYN, SYN-ACK, ACK: the round trip that no vantage point distorts.
+//!
+//! From SYN to the final ACK every segment passes the capture point, so the sum is the whole round trip wherever it stood;
+//! its two parts say how far the two ends are.
+
+use crate::segment::{Flags, Segment, SequenceNumber};
+use fullpipe_model::units::{Duration, Instant};
+
+/// Times of the three-way handshake.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Handshake {
+    syn: Option<(Instant, SequenceNumber)>,
+    syn_ack: Option<(Instant, SequenceNumber)>,
+    ack: Option<Instant>,
+    /// Karn: after a second SYN or SYN-ACK it is not known which one was answered.
+    repeated: bool,
+}
+
+impl Handshake {
+    /// Notes a segment; `by_client` where the client sent it.
+    pub fn see(&mut self, at: Instant, segment: &Segment, by_client: bool) {
+        match (segment.flags.any(Flags::SYN), by_client) {
+            (true, true) if self.ack.is_none() => {
+                self.repeated |= self.syn.is_some();
+                self.syn = Some((at, segment.end()));
+            }
+            (true, false) if self.ack.is_none() => {
+                self.repeated |= self.syn_ack.is_some();
+                self.syn_ack = Some((at, segment.end()));
+            }
+            (false, true) if self.ack.is_none() && segment.flags.any(Flags::ACK) => {
+                let answers = self.syn_ack.is_some_and(|(_, end)| end == segment.ack);
+                let follows = self.syn.is_some_and(|(_, end)| end == segment.seq);
+                if answers && follows && !segment.flags.any(Flags::RST) {
+                    self.ack = Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// SYN to final ACK; none where a part is missing.
+    pub fn rtt(&self) -> Option<Duration> {
+        Some(self.ack?.since(self.syn?.0))
+    }
+
+    /// The same, if no part of it was sent twice.
+    pub fn clean_rtt(&self) -> Option<Duration> {
+        self.rtt().filter(|_| !self.repeated)
+    }
+
+    /// Round trip between the capture point and the client.
+    pub fn client_side(&self) -> Option<Duration> {
+        Some(self.ack?.since(self.syn_ack?.0)).filter(|_| !self.repeated)
+    }
+
+    /// Round trip between the capture point and the server.
+    pub fn server_side(&self) -> Option<Duration> {
+        Some(self.syn_ack?.0.since(self.syn?.0)).filter(|_| !self.repeated)
+    }
+}

@@ -1,0 +1,293 @@
+//! Labels by Wireshark's definitions: TShark 4.0 with default preferences (User's Guide, chapter "TCP Analysis").
+//!
+//! They are hints from sequence numbers and time alone, without SACK; the names are the field's common language. Order of
+//! precedence for a segment that does not advance: keep-alive, spurious, fast retransmission, out of order,
+//! retransmission. Fast and spurious retransmissions are counted as retransmissions too.
+
+use crate::segment::{Flags, Segment, SequenceNumber};
+use fullpipe_model::units::{Duration, Instant};
+
+/// One label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Label {
+    /// Data (or SYN, FIN) that was sent before.
+    Retransmission,
+    /// Of them, after at least two duplicate ACKs and within 20 ms of the last.
+    FastRetransmission,
+    /// Of them, of data that was acknowledged already.
+    SpuriousRetransmission,
+    /// Not in order, and too soon after the highest segment to be a retransmission.
+    OutOfOrder,
+    /// An ACK without data that repeats the one before, window included (or with SACK blocks).
+    DuplicateAck,
+    /// Window 0.
+    ZeroWindow,
+    /// One byte into a window of 0.
+    ZeroWindowProbe,
+    /// The answer to that.
+    ZeroWindowProbeAck,
+    /// The segment ends at or beyond the peer's window.
+    WindowFull,
+    /// An ACK without data that changes only the window.
+    WindowUpdate,
+    /// 0 or 1 byte just before the next number.
+    KeepAlive,
+    /// The answer to that.
+    KeepAliveAck,
+    /// A segment before this one was not captured.
+    LostSegment,
+    /// Data that was not captured is acknowledged.
+    AckLostSegment,
+    /// A SYN with a new sequence number on the addresses and ports of a connection seen before.
+    ReusedPorts,
+}
+
+impl Label {
+    /// Every label, in the order of the type.
+    pub const ALL: [Label; 15] = [
+        Label::Retransmission,
+        Label::FastRetransmission,
+        Label::SpuriousRetransmission,
+        Label::OutOfOrder,
+        Label::DuplicateAck,
+        Label::ZeroWindow,
+        Label::ZeroWindowProbe,
+        Label::ZeroWindowProbeAck,
+        Label::WindowFull,
+        Label::WindowUpdate,
+        Label::KeepAlive,
+        Label::KeepAliveAck,
+        Label::LostSegment,
+        Label::AckLostSegment,
+        Label::ReusedPorts,
+    ];
+
+    /// The name in results: that of Wireshark's field after `tcp.analysis.`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Label::Retransmission => "retransmission",
+            Label::FastRetransmission => "fast_retransmission",
+            Label::SpuriousRetransmission => "spurious_retransmission",
+            Label::OutOfOrder => "out_of_order",
+            Label::DuplicateAck => "duplicate_ack",
+            Label::ZeroWindow => "zero_window",
+            Label::ZeroWindowProbe => "zero_window_probe",
+            Label::ZeroWindowProbeAck => "zero_window_probe_ack",
+            Label::WindowFull => "window_full",
+            Label::WindowUpdate => "window_update",
+            Label::KeepAlive => "keep_alive",
+            Label::KeepAliveAck => "keep_alive_ack",
+            Label::LostSegment => "lost_segment",
+            Label::AckLostSegment => "ack_lost_segment",
+            Label::ReusedPorts => "reused_ports",
+        }
+    }
+}
+
+/// The labels of one packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct LabelSet(u16);
+
+impl LabelSet {
+    /// Whether `label` is among them.
+    pub const fn contains(self, label: Label) -> bool {
+        self.0 & 1 << label as u8 != 0
+    }
+
+    /// The labels, in the order of the type.
+    pub fn iter(self) -> impl Iterator<Item = Label> {
+        Label::ALL.into_iter().filter(move |label| self.contains(*label))
+    }
+
+    pub(crate) fn add(&mut self, label: Label) {
+        self.0 |= 1 << label as u8;
+    }
+}
+
+/// How many packets carry each label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LabelCounts([u64; Label::ALL.len()]);
+
+impl LabelCounts {
+    /// How many packets carry `label`.
+    pub const fn of(&self, label: Label) -> u64 {
+        self.0[label as usize]
+    }
+
+    pub(crate) fn add(&mut self, labels: LabelSet) {
+        if labels != LabelSet::default() {
+            labels.iter().for_each(|label| self.0[label as usize] += 1);
+        }
+    }
+}
+
+/// As an object with one number a label.
+impl serde::Serialize for LabelCounts {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(Label::ALL.into_iter().map(|label| (label.name(), self.of(label))))
+    }
+}
+
+/// What the window scale option of a direction's SYN said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Scale {
+    /// The SYN was not seen.
+    #[default]
+    Unknown,
+    /// One end did not offer it, so that neither uses it (RFC 7323 section 2.2).
+    Unused,
+    /// The shift count.
+    Shift(u8),
+}
+
+impl Scale {
+    pub fn apply(self, window: u16) -> u32 {
+        match self {
+            Scale::Shift(shift) => u32::from(window) << shift.min(14),
+            Scale::Unknown | Scale::Unused => window.into(),
+        }
+    }
+}
+
+/// What is remembered of one direction's segments.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory {
+    /// The number after the highest seen, and when it was reached.
+    next: Option<SequenceNumber>,
+    next_at: Instant,
+    /// The highest number up to which everything was seen.
+    contiguous: Option<SequenceNumber>,
+    ack: SequenceNumber,
+    ack_at: Instant,
+    window: u32,
+    duplicates: u32,
+    last: LabelSet,
+    pub scale: Scale,
+}
+
+/// Marks within which a segment is out of order rather than sent again.
+const OUT_OF_ORDER_WITHOUT_RTT: Duration = Duration::from_millis(3);
+const FAST_RETRANSMISSION: Duration = Duration::from_millis(20);
+
+/// Labels `segment`, which `from` sent; `to` is the other direction. `seen` tells whether the segment's bytes are among
+/// those outstanding, `rtt` is the handshake's.
+pub(super) fn label(
+    from: &mut Memory,
+    to: &Memory,
+    at: Instant,
+    segment: &Segment,
+    rtt: Option<Duration>,
+    seen: impl FnOnce() -> bool,
+) -> LabelSet {
+    let mut labels = LabelSet::default();
+    let control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+    let length = segment.payload_len();
+    let expected = from.next == Some(segment.seq);
+    // Before the first segment nothing is expected and everything is zero, as in Wireshark.
+    let repeats_ack = segment.ack == from.ack;
+    let window = u32::from(segment.window);
+    let answers = length == 0 && expected && repeats_ack && !control;
+
+    let probe = length == 1 && expected && to.window == 0 && to.next.is_some();
+    if probe {
+        labels.add(Label::ZeroWindowProbe);
+    } else {
+        if window == 0 && !control {
+            labels.add(Label::ZeroWindow);
+        }
+        if from.next.is_some_and(|next| next.is_before(segment.seq)) && !segment.flags.any(Flags::RST) {
+            labels.add(Label::LostSegment);
+        }
+        if length <= 1 && !control && from.next == Some(segment.seq + 1) {
+            labels.add(Label::KeepAlive);
+        }
+        if answers && window != 0 && window != from.window && segment.options.sack.is_empty() {
+            labels.add(Label::WindowUpdate);
+        }
+        if length > 0 && !control && to.scale != Scale::Unknown {
+            let edge = to.ack + to.scale.apply(to.window as u16);
+            if edge == segment.seq + length {
+                labels.add(Label::WindowFull);
+            }
+        }
+        if answers && window != 0 && window == from.window && to.last.contains(Label::KeepAlive) {
+            labels.add(Label::KeepAliveAck);
+        } else if answers && window == 0 && from.window == 0 && to.last.contains(Label::ZeroWindowProbe) {
+            labels.add(Label::ZeroWindowProbeAck);
+        } else if answers && window != 0 && (window == from.window || !segment.options.sack.is_empty()) {
+            from.duplicates += 1;
+            labels.add(Label::DuplicateAck);
+        }
+    }
+    if !repeats_ack {
+        from.duplicates = 0;
+    }
+    if to.contiguous.is_some_and(|highest| highest.is_before(segment.ack)) && segment.flags.any(Flags::ACK) {
+        labels.add(Label::AckLostSegment);
+    }
+    if !probe && (length > 0 || segment.flags.any(Flags::SYN | Flags::FIN)) && !labels.contains(Label::KeepAlive) {
+        label_repeated(&mut labels, from, to, at, segment, rtt, seen);
+    }
+    from.remember(at, segment, labels);
+    labels
+}
+
+/// Decides between the kinds of segments that do not advance the sequence.
+fn label_repeated(
+    labels: &mut LabelSet,
+    from: &Memory,
+    to: &Memory,
+    at: Instant,
+    segment: &Segment,
+    rtt: Option<Duration>,
+    seen: impl FnOnce() -> bool,
+) {
+    let length = segment.payload_len();
+    let end = segment.seq + length;
+    // More than a byte, from one before the next: new data after a window probe.
+    let after_probe = length > 1 && from.next == Some(segment.seq + 1);
+    let behind = from.next.is_some_and(|next| segment.seq.is_before(next)) && !after_probe;
+    if length > 0 && to.next.is_some() && to.ack != SequenceNumber::default() && !to.ack.is_before(end) {
+        labels.add(Label::SpuriousRetransmission);
+        labels.add(Label::Retransmission);
+        return;
+    }
+    if !behind {
+        return;
+    }
+    if to.duplicates >= 2 && to.ack == segment.seq && at.since(to.ack_at) < FAST_RETRANSMISSION {
+        labels.add(Label::FastRetransmission);
+        labels.add(Label::Retransmission);
+        return;
+    }
+    let soon = at.since(from.next_at) < rtt.unwrap_or(OUT_OF_ORDER_WITHOUT_RTT);
+    if soon && from.next != Some(end) && !seen() {
+        labels.add(Label::OutOfOrder);
+    } else {
+        labels.add(Label::Retransmission);
+    }
+}
+
+impl Memory {
+    fn remember(&mut self, at: Instant, segment: &Segment, labels: LabelSet) {
+        let end = segment.end();
+        let probe = labels.contains(Label::ZeroWindowProbe);
+        if !probe && self.next.is_none_or(|next| next.is_before(end)) {
+            self.next = Some(end);
+            self.next_at = at;
+        }
+        if !probe && self.contiguous.is_none_or(|highest| highest == segment.seq) {
+            self.contiguous = self.next;
+        }
+        self.window = segment.window.into();
+        self.ack = segment.ack;
+        self.ack_at = at;
+        self.last = labels;
+    }
+
+    /// After an ACK of data that was not captured, the next one starts from the highest number seen.
+    pub fn ack_of_lost_was_seen(&mut self) {
+        self.contiguous = self.next;
+    }
+}

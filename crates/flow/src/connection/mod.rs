@@ -1,0 +1,144 @@
+//! One connection's facts, gathered packet by packet in bounded memory; one mechanism a file.
+//!
+//! [`crate::Analyzer`] drives this: each segment of the connection goes through [`Tracker::push`] in the capture's order,
+//! and [`Tracker::finish`] turns what was gathered into a [`Connection`].
+
+mod handshake;
+mod histogram;
+mod labels;
+mod outstanding;
+mod payload;
+mod series;
+mod tracker;
+
+pub use labels::{Label, LabelCounts, LabelSet};
+pub(crate) use tracker::Tracker;
+
+use crate::limit::Verdict;
+use crate::sample::columns;
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
+use std::net::SocketAddr;
+
+/// Which way a segment went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From the end that opened the connection.
+    ClientToServer,
+    /// From the end that was connected to.
+    ServerToClient,
+}
+
+/// What a capture tells of one connection.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Connection {
+    /// Its number in the capture, from 0, by first packet.
+    pub id: u64,
+    /// Who opened it; who sent the first packet seen, where the handshake was not captured.
+    pub client: SocketAddr,
+    /// The other end.
+    pub server: SocketAddr,
+    /// Time of the first packet.
+    #[serde(rename = "start_ns", with = "columns::instant")]
+    pub start: Instant,
+    /// From the first packet to the last.
+    #[serde(rename = "duration_us", with = "columns::micros")]
+    pub duration: Duration,
+    /// SYN to final ACK of the handshake: the path's round trip, wherever the capture was taken.
+    #[serde(rename = "handshake_rtt_us", with = "columns::micros_optional")]
+    pub handshake_rtt: Option<Duration>,
+    /// What the client sent.
+    pub client_to_server: DirectionFacts,
+    /// What the server sent.
+    pub server_to_client: DirectionFacts,
+}
+
+impl Connection {
+    /// The facts of one direction.
+    pub fn facts(&self, direction: Direction) -> &DirectionFacts {
+        match direction {
+            Direction::ClientToServer => &self.client_to_server,
+            Direction::ServerToClient => &self.server_to_client,
+        }
+    }
+
+    /// The direction that carried more new payload.
+    pub fn bulk(&self) -> Direction {
+        if self.client_to_server.unique_payload > self.server_to_client.unique_payload {
+            Direction::ClientToServer
+        } else {
+            Direction::ServerToClient
+        }
+    }
+}
+
+/// What a capture tells of one direction of a connection.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct DirectionFacts {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes on the wire, link headers included.
+    #[serde(rename = "wire_bytes", with = "columns::bytes")]
+    pub wire: Bytes,
+    /// Payload, each time that it was sent.
+    #[serde(rename = "payload_bytes", with = "columns::bytes")]
+    pub payload: Bytes,
+    /// Payload, once.
+    #[serde(rename = "unique_payload_bytes", with = "columns::bytes")]
+    pub unique_payload: Bytes,
+    /// Largest payload of a packet.
+    #[serde(rename = "payload_max_bytes", with = "columns::bytes")]
+    pub payload_max: Bytes,
+    /// Unique payload by the time from the first data to the acknowledgement of the last (or the last data).
+    #[serde(rename = "goodput_bps", with = "columns::rate_optional")]
+    pub goodput: Option<Rate>,
+    /// Round-trip times of this direction's data: from the data to its acknowledgement, both at the capture point.
+    pub rtt: RttFacts,
+    /// The receive window that this direction's packets advertise.
+    pub window: WindowFacts,
+    /// Most payload sent and not yet acknowledged, at the capture point.
+    #[serde(rename = "in_flight_max_bytes", with = "columns::bytes")]
+    pub in_flight_max: Bytes,
+    /// Packets by label.
+    pub labels: LabelCounts,
+    /// What held this direction's data; absent where there was none.
+    pub verdict: Option<Verdict>,
+}
+
+/// Round-trip times. Quantiles are within 0.1 %; least and greatest are exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct RttFacts {
+    /// Samples: one for each ACK that advances, Karn's rule observed.
+    pub count: u64,
+    /// Least.
+    #[serde(rename = "min_us", with = "columns::micros_optional")]
+    pub min: Option<Duration>,
+    /// Median.
+    #[serde(rename = "p50_us", with = "columns::micros_optional")]
+    pub p50: Option<Duration>,
+    /// 95 % are at most this.
+    #[serde(rename = "p95_us", with = "columns::micros_optional")]
+    pub p95: Option<Duration>,
+    /// 99 % are at most this.
+    #[serde(rename = "p99_us", with = "columns::micros_optional")]
+    pub p99: Option<Duration>,
+    /// Greatest.
+    #[serde(rename = "max_us", with = "columns::micros_optional")]
+    pub max: Option<Duration>,
+}
+
+/// The advertised receive window, of packets without SYN and RST, scaled where the handshake was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct WindowFacts {
+    /// Shift count in use; absent where the handshake was not seen, so that windows may be too small by it.
+    pub scale: Option<u8>,
+    /// Least.
+    #[serde(rename = "min_bytes", with = "columns::window_optional")]
+    pub min: Option<Window>,
+    /// Greatest.
+    #[serde(rename = "max_bytes", with = "columns::window_optional")]
+    pub max: Option<Window>,
+    /// Last.
+    #[serde(rename = "last_bytes", with = "columns::window_optional")]
+    pub last: Option<Window>,
+}

@@ -1,0 +1,115 @@
+//! Segments that were sent and not yet acknowledged: for round-trip times, and to tell what was sent before.
+
+use crate::segment::SequenceNumber;
+use fullpipe_model::units::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// More than this many segments in flight are not remembered one by one: 16,384 of 1448 bytes are 23 MB in flight.
+/// Beyond it every segment is still counted, but not timed.
+const MAX_OUTSTANDING: usize = 1 << 14;
+
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    seq: SequenceNumber,
+    end: SequenceNumber,
+    at: Instant,
+    /// Sent more than once, or not in order: an ACK cannot be told to be for this sending (Karn and Partridge 1987).
+    ambiguous: bool,
+}
+
+/// By sequence number, disjoint.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outstanding {
+    segments: VecDeque<Sent>,
+}
+
+impl Outstanding {
+    /// Whether one segment that is outstanding had all these bytes.
+    pub fn holds(&self, seq: SequenceNumber, end: SequenceNumber) -> bool {
+        let after = self.segments.partition_point(|sent| !seq.is_before(sent.seq));
+        after > 0 && !self.segments[after - 1].end.is_before(end)
+    }
+
+    /// Adds a segment. `advances` says whether it begins at or after everything seen before.
+    pub fn send(&mut self, at: Instant, seq: SequenceNumber, end: SequenceNumber, advances: bool) {
+        if advances {
+            if self.segments.len() < MAX_OUTSTANDING {
+                self.segments.push_back(Sent { seq, end, at, ambiguous: false });
+            }
+            return;
+        }
+        let first = self.segments.partition_point(|sent| !seq.is_before(sent.end));
+        let mut known = false;
+        for sent in self.segments.range_mut(first..) {
+            if !sent.seq.is_before(end) {
+                break;
+            }
+            sent.ambiguous = true;
+            known = true;
+        }
+        if !known && self.segments.len() < MAX_OUTSTANDING {
+            self.segments.insert(first, Sent { seq, end, at, ambiguous: true });
+        }
+    }
+
+    /// Removes what `ack` covers. Gives the age of the newest segment covered, if none of those covered is ambiguous:
+    /// that is the one whose arrival the ACK tells; above a hole that was repaired it would tell the repair's.
+    pub fn acknowledge(&mut self, at: Instant, ack: SequenceNumber) -> Option<Duration> {
+        let mut newest = None;
+        let mut ambiguous = false;
+        while let Some(first) = self.segments.front_mut() {
+            if first.end.after(ack) > 0 {
+                if first.seq.is_before(ack) {
+                    first.seq = ack;
+                }
+                break;
+            }
+            ambiguous |= first.ambiguous;
+            newest = Some(at.since(first.at));
+            self.segments.pop_front();
+        }
+        newest.filter(|_| !ambiguous)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    const fn seq(number: u32) -> SequenceNumber {
+        SequenceNumber(number)
+    }
+
+    #[test]
+    fn an_ack_times_the_newest_segment_that_it_covers() {
+        let mut outstanding = Outstanding::default();
+        outstanding.send(at(0), seq(0), seq(100), true);
+        outstanding.send(at(7), seq(100), seq(200), true);
+        assert_eq!(outstanding.acknowledge(at(20), seq(200)), Some(Duration::from_millis(13)));
+        assert_eq!(outstanding.acknowledge(at(21), seq(200)), None);
+    }
+
+    #[test]
+    fn karn_a_segment_sent_twice_is_not_timed_nor_what_waited_for_it() {
+        let mut outstanding = Outstanding::default();
+        outstanding.send(at(0), seq(0), seq(100), true);
+        outstanding.send(at(1), seq(100), seq(200), true);
+        outstanding.send(at(30), seq(0), seq(100), false);
+        assert!(outstanding.holds(seq(20), seq(80)) && !outstanding.holds(seq(50), seq(150)));
+        assert_eq!(outstanding.acknowledge(at(40), seq(200)), None);
+    }
+
+    #[test]
+    fn hostile_numbers_do_not_fill_the_memory() {
+        let mut outstanding = Outstanding::default();
+        for number in 0..100_000_u32 {
+            let start = seq(number.wrapping_mul(2_654_435_761));
+            outstanding.send(at(0), start, start + 1, number % 3 == 0);
+        }
+        assert!(outstanding.segments.len() <= MAX_OUTSTANDING);
+    }
+}

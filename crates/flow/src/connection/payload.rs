@@ -1,0 +1,82 @@
+//! Payload bytes counted once, however often they were sent.
+
+use crate::segment::SequenceNumber;
+use fullpipe_model::units::Bytes;
+
+/// Holes that are remembered. In more than that, late data is taken for repeated data.
+const MAX_HOLES: usize = 128;
+
+/// What of a direction's sequence space was seen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Unique {
+    next: Option<SequenceNumber>,
+    /// Ranges below `next` that were not seen, by number.
+    holes: Vec<(SequenceNumber, SequenceNumber)>,
+    count: u64,
+}
+
+impl Unique {
+    /// Notes `length` bytes from `seq`; gives how many of them are new.
+    pub fn see(&mut self, seq: SequenceNumber, length: u32) -> u64 {
+        let end = seq + length;
+        let next = *self.next.get_or_insert(seq);
+        let mut new = u64::from(end.distance(if seq.is_before(next) { next } else { seq }));
+        if next.is_before(seq) && self.holes.len() < MAX_HOLES {
+            self.holes.push((next, seq));
+        }
+        self.next = Some(next.max(end));
+        if seq.is_before(next) && !self.holes.is_empty() {
+            new += self.fill(seq, end);
+        }
+        self.count += new;
+        new
+    }
+
+    pub fn count(&self) -> Bytes {
+        Bytes::new(self.count)
+    }
+
+    /// Takes the range out of the holes; gives how much of them it was.
+    fn fill(&mut self, seq: SequenceNumber, end: SequenceNumber) -> u64 {
+        let mut filled = 0;
+        let mut left = Vec::with_capacity(self.holes.len() + 1);
+        for (from, to) in self.holes.drain(..) {
+            let start = from.max(seq);
+            let stop = if end.is_before(to) { end } else { to };
+            let part = stop.distance(start);
+            if part == 0 {
+                left.push((from, to));
+                continue;
+            }
+            filled += u64::from(part);
+            left.extend([(from, start), (stop, to)].into_iter().filter(|(from, to)| from.is_before(*to)));
+        }
+        left.truncate(MAX_HOLES);
+        self.holes = left;
+        filled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a plain set of byte numbers, across the wrap.
+        #[test]
+        fn counts_like_a_set(start: u32, segments in prop::collection::vec((0_u32..300, 0_u32..40), 1..60)) {
+            let mut unique = Unique::default();
+            let mut set = std::collections::BTreeSet::new();
+            // What is before the first segment's start is unknown, not a hole.
+            unique.see(SequenceNumber(start), 0);
+            for (offset, length) in segments {
+                let before = set.len();
+                set.extend(offset..offset + length);
+                let new = unique.see(SequenceNumber(start.wrapping_add(offset)), length);
+                prop_assert_eq!(new as usize, set.len() - before);
+            }
+            prop_assert_eq!(unique.count().get() as usize, set.len());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The sender's state over time, as the limits need it: what was in flight, against which window, at what delivery.
+//!
+//! Time is cut into intervals of a round trip or so; within one, amounts are weighted by the time for which they held.
+//! Memory is bounded: when a connection outlives [`MAX_INTERVALS`], neighbours are merged and the interval doubles. A
+//! long silence is one interval, however long.
+//!
+//! What is in flight is a matter of where one stands. The sender's view at the time data passes the capture point lags
+//! behind the ACKs that pass there by the round trip between capture point and sender; ACKs are therefore held back by
+//! that time (`lag`): zero at the sender, the whole round trip at the receiver.
+
+use crate::limit::Features;
+use crate::segment::SequenceNumber;
+use fullpipe_model::units::{Bytes, Duration, Instant, Window};
+use std::collections::VecDeque;
+
+const MAX_INTERVALS: usize = 4096;
+/// ACKs that are held back at most; beyond it they count at once.
+const MAX_HELD: usize = 1 << 14;
+
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    interval: Duration,
+    lag: Duration,
+    /// First number not acknowledged, number after the highest sent, right edge of the window.
+    una: SequenceNumber,
+    next: SequenceNumber,
+    edge: Option<SequenceNumber>,
+    segment: u32,
+    now: Instant,
+    held: VecDeque<(Instant, SequenceNumber, Option<u32>)>,
+    current: Features,
+    closed: Vec<Features>,
+}
+
+impl Series {
+    /// Starts with the first data, at `seq`.
+    pub fn new(
+        at: Instant,
+        seq: SequenceNumber,
+        edge: Option<SequenceNumber>,
+        interval: Duration,
+        lag: Duration,
+    ) -> Self {
+        Series {
+            interval,
+            lag,
+            una: seq,
+            next: seq,
+            edge,
+            segment: 1,
+            now: at,
+            held: VecDeque::new(),
+            current: Features { start: at, ..Features::default() },
+            closed: Vec::new(),
+        }
+    }
+
+    /// Data passed the capture point.
+    pub fn sent(&mut self, at: Instant, seq: SequenceNumber, length: u32, repeated: bool, last: bool) {
+        self.release(at);
+        self.advance(at);
+        let end = seq + length;
+        self.segment = self.segment.max(length);
+        self.current.segments += 1;
+        if repeated {
+            self.current.retransmissions += 1;
+        } else {
+            self.current.small += u32::from(length < self.segment && !last);
+            self.current.sent += u64::from(end.distance(self.next));
+        }
+        self.next = self.next.max(end);
+        self.note();
+    }
+
+    /// An ACK passed the capture point; `window` is scaled.
+    pub fn acknowledged(&mut self, at: Instant, ack: SequenceNumber, window: Option<u32>) {
+        self.release(at);
+        let due = at + self.lag;
+        if self.lag == Duration::ZERO || self.held.len() >= MAX_HELD {
+            self.apply(at, ack, window);
+        } else {
+            self.held.push_back((due, ack, window));
+        }
+    }
+
+    /// A round trip was measured.
+    pub fn measured(&mut self, rtt: Duration) {
+        let rtt = rtt.saturating_add(self.lag);
+        let least = self.current.rtt.map_or(rtt, |least| least.min(rtt));
+        self.current.rtt = Some(least);
+        // Without a handshake the interval was a guess: it must not be shorter than a round trip.
+        while self.closed.is_empty() && self.interval < least && self.interval < Duration::from_secs(1) {
+            self.interval = self.interval.saturating_mul(2);
+        }
+    }
+
+    /// Ends the series: intervals from the first data to the last event that meant something.
+    pub fn finish(mut self) -> Vec<Features> {
+        self.release(Instant::from_nanos(u64::MAX));
+        self.close(self.now);
+        while self.closed.last().is_some_and(Features::is_silent) {
+            self.closed.pop();
+        }
+        self.closed
+    }
+
+    fn release(&mut self, at: Instant) {
+        while let Some(&(due, ack, window)) = self.held.front() {
+            if due > at {
+                break;
+            }
+            self.held.pop_front();
+            self.apply(due, ack, window);
+        }
+    }
+
+    fn apply(&mut self, at: Instant, ack: SequenceNumber, window: Option<u32>) {
+        self.advance(at);
+        let fresh = ack.distance(self.una);
+        // An ACK of data that was not captured moves both ends.
+        self.next = self.next.max(ack);
+        self.una = self.una.max(ack);
+        self.current.delivered += u64::from(fresh);
+        if let Some(window) = window.filter(|_| !ack.is_before(self.una)) {
+            self.edge = Some(ack + window);
+            let window = Window::new(Bytes::new(window.into()));
+            self.current.window_min = Some(self.current.window_min.map_or(window, |least| least.min(window)));
+            self.current.window_max = Some(self.current.window_max.map_or(window, |most| most.max(window)));
+        }
+        self.note();
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.next.distance(self.una)
+    }
+
+    fn note(&mut self) {
+        let in_flight = Bytes::new(self.in_flight().into());
+        self.current.in_flight_max = self.current.in_flight_max.max(in_flight);
+    }
+
+    /// Lets time pass up to `to`, over the ends of intervals.
+    fn advance(&mut self, to: Instant) {
+        if to <= self.now {
+            return;
+        }
+        let mut end = self.current.start + self.interval;
+        if to >= end {
+            self.hold(end);
+            self.close(end);
+            // Whole intervals in which nothing happened are one.
+            let whole = to.since(end).as_nanos() / self.interval.as_nanos();
+            if whole > 0 {
+                end = end + Duration::from_nanos(whole * self.interval.as_nanos());
+                self.hold(end);
+                self.close(end);
+            }
+        }
+        self.hold(to);
+    }
+
+    /// The state as it is now held until `to`.
+    fn hold(&mut self, to: Instant) {
+        let span = to.since(self.now).as_nanos();
+        let in_flight = self.in_flight();
+        let free = self.edge.map(|edge| edge.distance(self.next));
+        // The next segment does not fit: the sender may not send, whatever it has.
+        let full = free.is_some_and(|free| free < self.segment);
+        self.current.in_flight_time += f64::from(in_flight) * span as f64;
+        if full {
+            self.current.full += span;
+        } else if in_flight == 0 {
+            self.current.idle += span;
+        }
+        self.now = self.now.max(to);
+    }
+
+    fn close(&mut self, at: Instant) {
+        let in_flight_max = Bytes::new(self.in_flight().into());
+        let window = self.current.window_max.map(|_| self.window());
+        let next = Features { start: at, in_flight_max, window_min: window, window_max: window, ..Features::default() };
+        let mut done = std::mem::replace(&mut self.current, next);
+        done.length = at.since(done.start);
+        done.segment = Bytes::new(self.segment.into());
+        if done.length > Duration::ZERO {
+            self.closed.push(done);
+        } else if let Some(last) = self.closed.last_mut() {
+            last.absorb(&done);
+        }
+        if self.closed.len() >= MAX_INTERVALS {
+            self.halve();
+        }
+    }
+
+    /// The window as it stands: from the left edge, not what is free of it.
+    fn window(&self) -> Window {
+        Window::new(Bytes::new(self.edge.map_or(0, |edge| edge.distance(self.una)).into()))
+    }
+
+    fn halve(&mut self) {
+        self.interval = self.interval.saturating_mul(2);
+        self.closed = self
+            .closed
+            .chunks(2)
+            .map(|pair| {
+                let mut merged = pair[0];
+                pair[1..].iter().for_each(|later| merged.absorb(later));
+                merged
+            })
+            .collect();
+    }
+}

@@ -1,0 +1,269 @@
+//! What is held of an open connection, and how a segment changes it.
+
+use super::handshake::Handshake;
+use super::histogram::Histogram;
+use super::labels::{self, Memory, Scale};
+use super::outstanding::Outstanding;
+use super::payload::Unique;
+use super::series::Series;
+use super::{Connection, DirectionFacts, Label, LabelCounts, LabelSet, RttFacts, WindowFacts};
+use crate::analyzer::Config;
+use crate::limit::{CapturePoint, decide};
+use crate::segment::{Flags, Segment, SequenceNumber};
+use fullpipe_model::units::{Bytes, Duration, Instant, Window};
+use std::net::SocketAddr;
+
+/// The least interval of the limits' analysis, where the round trip is shorter.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Tracker {
+    id: u64,
+    /// Sender of the first packet seen, then the other; `client` is the index of the end that opened.
+    ends: [SocketAddr; 2],
+    client: Option<usize>,
+    start: Instant,
+    last: Instant,
+    handshake: Handshake,
+    halves: [Half; 2],
+    /// First number of each direction's SYN.
+    initial: [Option<SequenceNumber>; 2],
+}
+
+/// What one end sent.
+#[derive(Debug, Default)]
+struct Half {
+    packets: u64,
+    wire: u64,
+    payload: u64,
+    payload_max: u64,
+    memory: Memory,
+    counts: LabelCounts,
+    unique: Unique,
+    outstanding: Outstanding,
+    /// Number after the highest sent, and highest acknowledged by the other end.
+    next: Option<SequenceNumber>,
+    una: Option<SequenceNumber>,
+    in_flight_max: u32,
+    rtt: Histogram,
+    window: WindowFacts,
+    first_data: Option<Instant>,
+    last_data: Instant,
+    series: Option<Box<Series>>,
+}
+
+impl Tracker {
+    pub fn new(id: u64, at: Instant, segment: &Segment) -> Self {
+        Tracker {
+            id,
+            ends: [segment.source, segment.destination],
+            client: None,
+            start: at,
+            last: at,
+            handshake: Handshake::default(),
+            halves: Default::default(),
+            initial: [None, None],
+        }
+    }
+
+    /// Whether `segment` opens another connection between the same addresses and ports.
+    pub fn is_reused_by(&self, segment: &Segment) -> bool {
+        let from = self.sender_of(segment);
+        let opens = segment.flags.any(Flags::SYN);
+        opens && self.initial[from].or(self.halves[from].next).is_some_and(|known| known != segment.seq)
+    }
+
+    /// Its number in the capture.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The next segment, of `wire` bytes with all headers; `reuses` where it took over an older connection's ports. Gives
+    /// its labels and whether the client sent it.
+    pub fn push(
+        &mut self,
+        config: &Config,
+        at: Instant,
+        segment: &Segment,
+        wire: usize,
+        reuses: bool,
+    ) -> (LabelSet, bool) {
+        let from = self.sender_of(segment);
+        self.last = self.last.max(at);
+        self.note_handshake(at, segment, from);
+        let rtt = self.handshake.rtt();
+        let (sender, receiver) = self.pair(from);
+        sender.packets += 1;
+        sender.wire += wire as u64;
+        let outstanding = &sender.outstanding;
+        let seen = || outstanding.holds(segment.seq, segment.end());
+        let mut labels = labels::label(&mut sender.memory, &receiver.memory, at, segment, rtt, seen);
+        if labels.contains(Label::AckLostSegment) {
+            receiver.memory.ack_of_lost_was_seen();
+        }
+        if reuses {
+            labels.add(Label::ReusedPorts);
+        }
+        sender.counts.add(labels);
+        self.note_data(config, at, segment, from, labels);
+        self.note_ack(at, segment, from);
+        (labels, self.client.unwrap_or(0) == from)
+    }
+
+    /// The facts.
+    pub fn finish(self, config: &Config) -> Connection {
+        let client = self.client.unwrap_or(0);
+        let rtt = self.handshake.clean_rtt();
+        let [first, second] = self.halves;
+        let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
+        Connection {
+            id: self.id,
+            client: self.ends[client],
+            server: self.ends[1 - client],
+            start: self.start,
+            duration: self.last.since(self.start),
+            handshake_rtt: self.handshake.rtt(),
+            client_to_server: from_client.facts(config, rtt),
+            server_to_client: from_server.facts(config, rtt),
+        }
+    }
+
+    fn sender_of(&self, segment: &Segment) -> usize {
+        usize::from(segment.source != self.ends[0])
+    }
+
+    fn pair(&mut self, from: usize) -> (&mut Half, &mut Half) {
+        let [first, second] = &mut self.halves;
+        if from == 0 { (first, second) } else { (second, first) }
+    }
+
+    fn note_handshake(&mut self, at: Instant, segment: &Segment, from: usize) {
+        if segment.flags.any(Flags::SYN) {
+            let answers = segment.flags.any(Flags::ACK);
+            self.client.get_or_insert(if answers { 1 - from } else { from });
+            self.initial[from] = Some(segment.seq);
+            let (sender, receiver) = self.pair(from);
+            match segment.options.window_scale {
+                // RFC 7323, 2.2: it must be in both SYNs to be used in either direction.
+                None => (sender.memory.scale, receiver.memory.scale) = (Scale::Unused, Scale::Unused),
+                Some(_) if answers && receiver.memory.scale == Scale::Unused => sender.memory.scale = Scale::Unused,
+                Some(shift) => sender.memory.scale = Scale::Shift(shift),
+            }
+        }
+        if let Some(client) = self.client {
+            self.handshake.see(at, segment, client == from);
+        }
+    }
+
+    /// What the segment carries.
+    fn note_data(&mut self, config: &Config, at: Instant, segment: &Segment, from: usize, labels: LabelSet) {
+        let length = segment.payload_len();
+        let (seq, end) = (segment.seq, segment.end());
+        if end == seq || labels.contains(Label::KeepAlive) || labels.contains(Label::ZeroWindowProbe) {
+            return;
+        }
+        let lag = self.lag(config, from);
+        let rtt = self.handshake.clean_rtt().or(config.hint.rtt).unwrap_or(MIN_INTERVAL);
+        let interval = config.interval.unwrap_or(rtt.max(MIN_INTERVAL)).max(Duration::from_nanos(1));
+        let (sender, receiver) = self.pair(from);
+        let advances = sender.next.is_none_or(|next| !seq.is_before(next));
+        sender.outstanding.send(at, seq, end, advances);
+        sender.next = Some(sender.next.map_or(end, |next| next.max(end)));
+        if length == 0 {
+            return;
+        }
+        sender.payload += u64::from(length);
+        sender.payload_max = sender.payload_max.max(length.into());
+        let new = sender.unique.see(seq, length);
+        let una = *sender.una.get_or_insert(seq);
+        sender.in_flight_max = sender.in_flight_max.max(sender.next.unwrap_or(end).distance(una));
+        sender.first_data.get_or_insert(at);
+        sender.last_data = sender.last_data.max(at);
+        let edge = receiver.window.last.map(|window| una + u32::try_from(window.bytes().get()).unwrap_or(u32::MAX));
+        let series = sender.series.get_or_insert_with(|| Box::new(Series::new(at, seq, edge, interval, lag)));
+        series.sent(at, seq, length, new == 0, segment.flags.any(Flags::FIN));
+    }
+
+    /// What the segment acknowledges and which window it gives.
+    fn note_ack(&mut self, at: Instant, segment: &Segment, from: usize) {
+        if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
+            return;
+        }
+        let (sender, receiver) = self.pair(from);
+        let scale = if segment.flags.any(Flags::SYN) { Scale::Unused } else { sender.memory.scale };
+        let window = scale.apply(segment.window);
+        sender.note_window(window, !segment.flags.any(Flags::SYN));
+        let ack = segment.ack;
+        if receiver.una.is_none_or(|una| una.is_before(ack)) {
+            receiver.una = Some(ack);
+            receiver.last_data = if receiver.first_data.is_some() { at } else { receiver.last_data };
+        }
+        let sample = receiver.outstanding.acknowledge(at, ack);
+        if let Some(series) = &mut receiver.series {
+            if let Some(rtt) = sample {
+                receiver.rtt.add(rtt);
+                series.measured(rtt);
+            }
+            series.acknowledged(at, ack, (scale != Scale::Unknown).then_some(window));
+        }
+    }
+
+    /// The round trip between the capture point and the end that sends.
+    fn lag(&self, config: &Config, from: usize) -> Duration {
+        let client = self.client.unwrap_or(0);
+        let measured = match config.capture_point {
+            CapturePoint::SenderEdge => None,
+            CapturePoint::ReceiverEdge => self.handshake.clean_rtt().or(config.hint.rtt),
+            CapturePoint::Unknown if from == client => self.handshake.client_side(),
+            CapturePoint::Unknown => self.handshake.server_side(),
+        };
+        measured.unwrap_or(Duration::ZERO)
+    }
+}
+
+impl Half {
+    fn note_window(&mut self, window: u32, counts: bool) {
+        let window = Window::new(Bytes::new(window.into()));
+        self.window.last = Some(window);
+        if counts {
+            self.window.min = Some(self.window.min.map_or(window, |least| least.min(window)));
+            self.window.max = Some(self.window.max.map_or(window, |most| most.max(window)));
+        }
+    }
+
+    fn facts(self, config: &Config, handshake_rtt: Option<Duration>) -> DirectionFacts {
+        let base = match (handshake_rtt, self.rtt.min(), config.hint.rtt) {
+            (_, _, Some(hint)) => Some(hint),
+            (Some(handshake), Some(least), None) => Some(handshake.min(least.max(Duration::from_nanos(1)))),
+            (handshake, least, None) => handshake.or(least),
+        };
+        let verdict = self.series.map(|series| decide(&series.finish(), base, config.hint));
+        let time = self.first_data.map(|first| self.last_data.since(first));
+        let scale = match self.memory.scale {
+            Scale::Unknown => None,
+            Scale::Unused => Some(0),
+            Scale::Shift(shift) => Some(shift.min(14)),
+        };
+        DirectionFacts {
+            packets: self.packets,
+            wire: Bytes::new(self.wire),
+            payload: Bytes::new(self.payload),
+            unique_payload: self.unique.count(),
+            payload_max: Bytes::new(self.payload_max),
+            goodput: time.and_then(|time| self.unique.count().per(time)),
+            rtt: RttFacts {
+                count: self.rtt.count(),
+                min: self.rtt.min(),
+                p50: self.rtt.quantile(0.5),
+                p95: self.rtt.quantile(0.95),
+                p99: self.rtt.quantile(0.99),
+                max: self.rtt.max(),
+            },
+            window: WindowFacts { scale, ..self.window },
+            in_flight_max: Bytes::new(self.in_flight_max.into()),
+            labels: self.counts,
+            verdict,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The answer: intervals, and their sum over the connection.
+
+use super::Limit;
+use crate::sample::columns;
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
+use std::collections::BTreeMap;
+
+/// What kind of evidence a verdict rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Packets.
+    Capture,
+    /// Samples of sockets.
+    Samples,
+}
+
+/// A limit and the part of the time that is given to it.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Candidate {
+    /// What held the sender.
+    #[serde(flatten)]
+    pub limit: Limit,
+    /// For what part of the time, 0 to 1.
+    pub share: f64,
+}
+
+/// The numbers behind one interval's decision. What the source cannot tell is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Evidence {
+    /// Payload newly acknowledged, by time.
+    #[serde(rename = "goodput_bps", with = "columns::rate")]
+    pub goodput: Rate,
+    /// Most payload in flight.
+    #[serde(rename = "in_flight_bytes", with = "columns::bytes")]
+    pub in_flight: Bytes,
+    /// The receive window that bounded it.
+    #[serde(default, rename = "window_bytes", with = "columns::window_optional")]
+    pub window: Option<Window>,
+    /// The least round-trip time seen in the interval.
+    #[serde(default, rename = "rtt_us", with = "columns::micros_optional")]
+    pub rtt: Option<Duration>,
+    /// Part of the time in which the next segment did not fit into the receive window.
+    pub window_full: f64,
+    /// Part of the time in which nothing was in flight.
+    pub idle: f64,
+    /// Segments retransmitted.
+    pub retransmissions: u64,
+    /// Part of the time in which the kernel counted the send buffer as the limit (samples only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sndbuf_limited: Option<f64>,
+    /// Received and not read by the peer's application (samples of the receiver only).
+    #[serde(default, rename = "unread_bytes", with = "columns::bytes_optional")]
+    pub unread: Option<Bytes>,
+}
+
+/// A span of time, what held the sender in it, and why we think so.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Interval {
+    /// When it starts, on the evidence's clock.
+    #[serde(rename = "start_ns", with = "columns::instant")]
+    pub start: Instant,
+    /// How long it is.
+    #[serde(rename = "length_us", with = "columns::micros")]
+    pub length: Duration,
+    /// Most likely first; shares sum to 1. Never empty.
+    pub candidates: Vec<Candidate>,
+    /// The numbers.
+    #[serde(flatten)]
+    pub evidence: Evidence,
+}
+
+impl Interval {
+    /// The most likely limit.
+    pub fn limit(&self) -> Limit {
+        self.candidates.first().map_or(Limit::Unknown, |candidate| candidate.limit)
+    }
+}
+
+/// What held the sender over a connection's life, from its first data to the last data's acknowledgement.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Verdict {
+    /// What it rests on.
+    pub source: Source,
+    /// Time covered.
+    #[serde(rename = "time_us", with = "columns::micros")]
+    pub time: Duration,
+    /// Limits by their share of that time, largest first; shares sum to 1. Empty where no data was sent.
+    pub shares: Vec<Candidate>,
+    /// The same over the second half of the bytes: without the start-up, which dominates short transfers.
+    pub steady: Vec<Candidate>,
+    /// In order of time.
+    pub intervals: Vec<Interval>,
+}
+
+impl Verdict {
+    /// Sums intervals up.
+    pub fn new(source: Source, intervals: Vec<Interval>) -> Self {
+        let time = intervals.iter().fold(Duration::ZERO, |sum, interval| sum.saturating_add(interval.length));
+        let carried = |interval: &Interval| interval.evidence.goodput.over(interval.length).as_f64();
+        let half: f64 = intervals.iter().map(carried).sum::<f64>() / 2.0;
+        let mut before = 0.0;
+        let steady_from = intervals.iter().position(|interval| {
+            before += carried(interval);
+            before > half
+        });
+        let steady = shares_of(&intervals[steady_from.unwrap_or(0)..]);
+        Verdict { source, time, shares: shares_of(&intervals), steady, intervals }
+    }
+
+    /// What held the sender for the largest share of the time, and that share; `Unknown` where no data was sent.
+    pub fn limited_by(&self) -> Candidate {
+        self.shares.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
+    }
+
+    /// The same over the second half of the bytes.
+    pub fn steadily_limited_by(&self) -> Candidate {
+        self.steady.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
+    }
+
+    /// The share of the time that a limit has.
+    pub fn share(&self, limit: Limit) -> f64 {
+        self.shares.iter().find(|candidate| candidate.limit == limit).map_or(0.0, |candidate| candidate.share)
+    }
+}
+
+fn shares_of(intervals: &[Interval]) -> Vec<Candidate> {
+    let mut seconds = BTreeMap::<Limit, f64>::new();
+    for interval in intervals {
+        for candidate in &interval.candidates {
+            *seconds.entry(candidate.limit).or_default() += candidate.share * interval.length.as_secs_f64();
+        }
+    }
+    let all: f64 = seconds.values().sum();
+    let mut shares: Vec<Candidate> = seconds
+        .into_iter()
+        .filter(|(_, time)| *time > 0.0)
+        .map(|(limit, time)| Candidate { limit, share: time / all })
+        .collect();
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+    shares
+}

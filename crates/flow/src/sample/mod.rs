@@ -1,0 +1,49 @@
+//! One observation of a socket, as the kernel tells it.
+//!
+//! A [`Sample`] is what `ss -tinm` shows in one line: the queues, [`TcpInfo`] (`INET_DIAG_INFO`, or `getsockopt(TCP_INFO)`)
+//! and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the bytes, this module reads them, so that a recording
+//! and a live socket give the same answers. Serialised, a sample is one JSON line whose column names carry their units:
+//! `.._us`, `.._ns`, `.._bytes`, `.._bps`; a name without a unit counts segments (`snd_cwnd`, `unacked`) or events.
+//!
+//! Fields that a kernel does not know are absent, never zero: a zero is a measurement.
+
+pub(crate) mod columns;
+mod memory;
+mod state;
+mod tcp_info;
+
+pub use memory::{ParseMemoryError, SocketMemory};
+pub use state::{CongestionState, TcpState};
+pub use tcp_info::{ParseTcpInfoError, TcpInfo};
+
+use fullpipe_model::units::{Bytes, Instant};
+use std::net::SocketAddr;
+
+/// A socket at an instant.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Sample {
+    /// When it was asked, on the clock of whoever asked.
+    #[serde(rename = "at_ns", with = "columns::instant")]
+    pub at: Instant,
+    /// The socket's own end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// State by RFC 9293.
+    pub state: TcpState,
+    /// Received and not read by the application (`Recv-Q` of ss).
+    #[serde(rename = "rqueue_bytes", with = "columns::bytes")]
+    pub rqueue: Bytes,
+    /// Written by the application and not acknowledged (`Send-Q` of ss).
+    #[serde(rename = "wqueue_bytes", with = "columns::bytes")]
+    pub wqueue: Bytes,
+    /// Name of the congestion control, where asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
+    /// The kernel's `struct tcp_info`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<TcpInfo>,
+    /// The socket's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<SocketMemory>,
+}

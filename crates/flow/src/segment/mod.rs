@@ -1,0 +1,144 @@
+//! The TCP segment that we reason about.
+//!
+//! [`Segment::from_ip`] reads an IP packet's bytes, laxly: captures cut packets (snap lengths), so lengths come from the IP
+//! header, and whatever of the TCP header is missing is absent rather than an error. IP headers and extension headers are
+//! sliced by `etherparse`; the TCP header is read here, because a cut one must still give its ports and numbers.
+
+mod options;
+mod sequence;
+
+pub use options::{Options, SackBlocks};
+pub use sequence::SequenceNumber;
+
+use etherparse::{IpNumber, LaxIpSlice};
+use fullpipe_model::units::Bytes;
+use std::net::{IpAddr, SocketAddr};
+
+/// The control bits of a TCP header (RFC 9293 section 3.1, RFC 3168).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Flags(pub u8);
+
+#[allow(missing_docs, reason = "the names are RFC 9293's")]
+impl Flags {
+    pub const FIN: Flags = Flags(0x01);
+    pub const SYN: Flags = Flags(0x02);
+    pub const RST: Flags = Flags(0x04);
+    pub const PSH: Flags = Flags(0x08);
+    pub const ACK: Flags = Flags(0x10);
+    pub const URG: Flags = Flags(0x20);
+    pub const ECE: Flags = Flags(0x40);
+    pub const CWR: Flags = Flags(0x80);
+
+    /// Whether any bit of `bits` is set.
+    pub const fn any(self, bits: Flags) -> bool {
+        self.0 & bits.0 != 0
+    }
+}
+
+impl std::ops::BitOr for Flags {
+    type Output = Flags;
+    fn bitor(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// One TCP segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// Who it is for.
+    pub destination: SocketAddr,
+    /// SEG.SEQ: the number of its first byte (or of its SYN or FIN).
+    pub seq: SequenceNumber,
+    /// SEG.ACK; meaningful where [`Flags::ACK`] is set.
+    pub ack: SequenceNumber,
+    /// Control bits.
+    pub flags: Flags,
+    /// SEG.WND as it stands in the header, not scaled.
+    pub window: u16,
+    /// Payload by the IP header's length, however much of it was captured.
+    pub payload: Bytes,
+    /// Options.
+    pub options: Options,
+}
+
+/// What an IP packet turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parsed {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A fragment of something that may be TCP; fragments are not put together.
+    Fragment,
+    /// Too little of a TCP header to tell its numbers.
+    Cut,
+    /// Something else than TCP.
+    Other,
+}
+
+impl Segment {
+    /// Reads the packet that begins with its IP header at `ip`; `original_length` is what it had on the wire from there,
+    /// used where the IP header gives no length (packets of segmentation offload above 64 KiB).
+    pub fn from_ip(ip: &[u8], original_length: usize) -> Parsed {
+        let Ok((sliced, _)) = LaxIpSlice::from_slice(ip) else { return Parsed::Other };
+        let payload = sliced.payload();
+        if payload.ip_number != IpNumber::TCP {
+            return Parsed::Other;
+        }
+        let total = match &sliced {
+            LaxIpSlice::Ipv4(slice) => usize::from(slice.header().total_len()),
+            LaxIpSlice::Ipv6(slice) => match slice.header().payload_length() {
+                0 => 0,
+                length => usize::from(length) + 40,
+            },
+        };
+        // Where the TCP header starts in the packet, extension headers passed.
+        let start = payload.payload.as_ptr() as usize - ip.as_ptr() as usize;
+        let total = if total == 0 { original_length } else { total };
+        if payload.fragmented {
+            return Parsed::Fragment;
+        }
+        let addresses = (sliced.source_addr(), sliced.destination_addr());
+        match Self::from_tcp(payload.payload, total.saturating_sub(start), addresses) {
+            Some(segment) => Parsed::Tcp(segment),
+            None => Parsed::Cut,
+        }
+    }
+
+    /// Reads a TCP header at `tcp`; `length` is that of header and payload on the wire.
+    fn from_tcp(tcp: &[u8], length: usize, (source, destination): (IpAddr, IpAddr)) -> Option<Self> {
+        // Without the window's bytes there is nothing to reason about; checksum and urgent pointer are not needed.
+        let header = tcp.first_chunk::<16>()?;
+        let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let header_length = usize::from(header[12] >> 4) * 4;
+        if header_length < 20 {
+            return None;
+        }
+        let options = tcp.get(20..header_length.min(tcp.len())).unwrap_or_default();
+        Some(Segment {
+            source: SocketAddr::new(source, half(0)),
+            destination: SocketAddr::new(destination, half(2)),
+            seq: SequenceNumber(word(4)),
+            ack: SequenceNumber(word(8)),
+            flags: Flags(header[13]),
+            window: half(14),
+            payload: Bytes::new(length.saturating_sub(header_length) as u64),
+            options: Options::parse(options),
+        })
+    }
+
+    /// Payload as a length in sequence space.
+    pub fn payload_len(&self) -> u32 {
+        u32::try_from(self.payload.get()).unwrap_or(u32::MAX)
+    }
+
+    /// The number after the last byte, SYN and FIN counted (RFC 9293: SEG.SEQ + SEG.LEN).
+    pub fn end(&self) -> SequenceNumber {
+        let control = u32::from(self.flags.any(Flags::SYN)) + u32::from(self.flags.any(Flags::FIN));
+        self.seq + self.payload_len().wrapping_add(control)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+use super::*;
+use proptest::prelude::*;
+
+/// 192.0.2.1:80 -> 192.0.2.2:4000, SYN and ACK, MSS 1460, 3 bytes of payload.
+const PACKET: [u8; 47] = [
+    0x45, 0, 0, 47, 0, 0, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, //
+    0, 80, 0x0f, 0xa0, 0, 0, 0, 5, 0, 0, 0, 9, 0x60, 0x12, 0x20, 0, 0, 0, 0, 0, 2, 4, 5, 0xb4, //
+    1, 2, 3,
+];
+
+fn segment(ip: &[u8]) -> Segment {
+    match Segment::from_ip(ip, ip.len()) {
+        Parsed::Tcp(segment) => segment,
+        other => panic!("not TCP: {other:?}"),
+    }
+}
+
+#[test]
+fn every_field_of_the_header() {
+    let segment = segment(&PACKET);
+    assert_eq!(segment.source, "192.0.2.1:80".parse().unwrap());
+    assert_eq!(segment.destination, "192.0.2.2:4000".parse().unwrap());
+    assert_eq!((segment.seq, segment.ack), (SequenceNumber(5), SequenceNumber(9)));
+    assert_eq!(segment.flags, Flags::SYN | Flags::ACK);
+    assert_eq!((segment.window, segment.payload), (0x2000, Bytes::new(3)));
+    assert_eq!(segment.options.mss, Some(Bytes::new(1460)));
+    assert_eq!(segment.end(), SequenceNumber(9));
+}
+
+#[test]
+fn a_snap_length_changes_no_number_of_the_fixed_header() {
+    let whole = segment(&PACKET);
+    for end in 36..PACKET.len() {
+        let cut = segment(&PACKET[..end]);
+        assert_eq!(Segment { options: whole.options, ..cut }, whole, "cut at {end}");
+    }
+    for end in 0..36 {
+        assert!(!matches!(Segment::from_ip(&PACKET[..end], PACKET.len()), Parsed::Tcp(_)), "cut at {end}");
+    }
+}
+
+#[test]
+fn padding_of_the_link_is_not_payload_and_offload_has_a_length_of_zero() {
+    let padded = [&PACKET[..], &[0; 13]].concat();
+    assert_eq!(segment(&padded).payload, Bytes::new(3));
+    let mut offload = PACKET;
+    offload[2..4].copy_from_slice(&[0, 0]);
+    let Parsed::Tcp(big) = Segment::from_ip(&offload, 80_044) else { panic!() };
+    assert_eq!(big.payload, Bytes::new(80_000));
+}
+
+#[test]
+fn fragments_and_other_protocols_are_told_apart() {
+    let mut fragment = PACKET;
+    fragment[6] = 0x20;
+    assert_eq!(Segment::from_ip(&fragment, 47), Parsed::Fragment);
+    let mut udp = PACKET;
+    udp[9] = 17;
+    assert_eq!(Segment::from_ip(&udp, 47), Parsed::Other);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(at in 0..PACKET.len(), junk: Vec<u8>, length: usize) {
+        let mut packet = PACKET.to_vec();
+        packet.splice(at..(at + junk.len()).min(PACKET.len()), junk.clone());
+        let _ = Segment::from_ip(&packet, length);
+        let _ = Segment::from_ip(&junk, length);
+    }
+}
