@@ -8,6 +8,8 @@
 //! Unsafe code is allowed here and nowhere else in the workspace; each block says why it is sound.
 
 pub mod clock;
+pub mod congestion;
+pub mod host;
 pub mod journal;
 pub mod netlink;
 pub mod netns;
@@ -15,6 +17,7 @@ pub mod port;
 mod refused;
 pub mod sandbox;
 pub mod sched;
+pub mod sock_diag;
 pub mod sysctl;
 pub mod wait;
 

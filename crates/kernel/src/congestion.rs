@@ -1,0 +1,96 @@
+//! Congestion control: which there are, setting one, and checking which one a connection really has.
+//!
+//! Three ways lead to a connection's congestion control, with different rights:
+//! * the sysctl `net.ipv4.tcp_congestion_control` of the namespace: only those in
+//!   `tcp_allowed_congestion_control`, which in a namespace is the machine's list;
+//! * a route's `congctl` ([`crate::netlink::RouteMetrics::congctl`]): any that the kernel has;
+//! * the socket option: as the sysctl, or any with CAP_NET_ADMIN.
+//!
+//! A kernel that lacks one falls back silently in the second case, so what was asked for is never proof of what runs:
+//! compare [`of`], or the congestion control in a [`Sample`](fullpipe_flow::sample::Sample).
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::Refused;
+use crate::netns::NetNs;
+
+/// `TCP_CA_NAME_MAX` of the kernel.
+const NAME_MAX: usize = 16;
+
+/// Those that this kernel has loaded, as in `net.ipv4.tcp_available_congestion_control`.
+pub fn available(ns: &NetNs) -> Result<Vec<String>, Refused> {
+    list(ns, "/proc/sys/net/ipv4/tcp_available_congestion_control")
+}
+
+/// Those that any program may choose, as in `net.ipv4.tcp_allowed_congestion_control`.
+pub fn allowed(ns: &NetNs) -> Result<Vec<String>, Refused> {
+    list(ns, "/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+}
+
+/// That of new connections in `ns` without a route's or a program's choice.
+pub fn default_of(ns: &NetNs) -> Result<String, Refused> {
+    Ok(list(ns, "/proc/sys/net/ipv4/tcp_congestion_control")?.pop().unwrap_or_default())
+}
+
+fn list(ns: &NetNs, path: &str) -> Result<Vec<String>, Refused> {
+    let text = ns.run(|| fs::read_to_string(path))?;
+    let text = text.map_err(|e| Refused::new("list congestion controls", path, e))?;
+    Ok(text.split_whitespace().map(String::from).collect())
+}
+
+/// Gives `socket` the congestion control `name` and reads it back.
+pub fn set(socket: impl AsFd, name: &str) -> Result<(), Refused> {
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel reads `name.len()` bytes of `name`.
+    let code = unsafe {
+        let length = name.len() as libc::socklen_t;
+        libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_ptr().cast(), length)
+    };
+    if code != 0 {
+        let error = io::Error::last_os_error();
+        let hint = match error.raw_os_error() {
+            Some(libc::EPERM) => "it is not in net.ipv4.tcp_allowed_congestion_control: use a route's congctl, or root",
+            Some(libc::ENOENT) => "this kernel does not have it: see net.ipv4.tcp_available_congestion_control",
+            _ => "",
+        };
+        return Err(Refused::new("set congestion control", name, error).hint(hint));
+    }
+    match of(socket)? {
+        got if got == name => Ok(()),
+        got => Err(Refused::new("set congestion control", name, io::Error::other(format!("the socket has {got}")))),
+    }
+}
+
+/// The congestion control that `socket` has.
+pub fn of(socket: impl AsFd) -> Result<String, Refused> {
+    let mut name = [0u8; NAME_MAX];
+    let mut length = name.len() as libc::socklen_t;
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes at most `length` bytes into `name`, which is as long.
+    let code =
+        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_mut_ptr().cast(), &mut length) };
+    if code != 0 {
+        return Err(Refused::last("read congestion control", "TCP socket"));
+    }
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_MAX);
+    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_socket_has_what_it_was_given() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        // Every Linux has reno, and allows it.
+        set(&socket, "reno").unwrap();
+        assert_eq!(of(&socket).unwrap(), "reno");
+        let error = set(&socket, "no-such").unwrap_err();
+        assert!(error.to_string().contains("tcp_available_congestion_control"), "{error}");
+        assert_eq!(of(&socket).unwrap(), "reno");
+    }
+}

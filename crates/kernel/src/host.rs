@@ -1,0 +1,70 @@
+//! What machine this is: for the environment that stands beside each result.
+
+use std::fs;
+
+use fullpipe_model::law::KernelVersion;
+use serde::Serialize;
+
+use crate::sched;
+
+/// The machine as far as results depend on it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Host {
+    /// The kernel's release as `uname -r` prints it.
+    pub kernel: String,
+    /// The CPU's name; "unknown" where the machine does not tell.
+    pub cpu_model: String,
+    /// How many CPUs this program may use.
+    pub cpus: usize,
+    /// Mean number of runnable threads over the last minute: above `cpus`, the machine is not quiet.
+    pub load_average: Option<f64>,
+}
+
+impl Host {
+    /// As it is now.
+    pub fn read() -> Host {
+        let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Host {
+            kernel: file("/proc/sys/kernel/osrelease").trim().into(),
+            cpu_model: cpu_model(&file("/proc/cpuinfo")).unwrap_or("unknown").into(),
+            cpus: sched::cpus().map_or(1, |cpus| cpus.len()),
+            load_average: load_average(&file("/proc/loadavg")),
+        }
+    }
+
+    /// The kernel's version, for the laws that differ by it; `None` for a release that is not numbered as Linux is.
+    pub fn kernel_version(&self) -> Option<KernelVersion> {
+        self.kernel.parse().ok()
+    }
+}
+
+fn load_average(loadavg: &str) -> Option<f64> {
+    loadavg.split_whitespace().next()?.parse().ok()
+}
+
+fn cpu_model(cpuinfo: &str) -> Option<&str> {
+    // x86 has "model name"; ARM names boards under "Hardware" or nothing at all.
+    let value = |key| cpuinfo.lines().find_map(|line| Some(line.strip_prefix(key)?.split_once(':')?.1.trim()));
+    value("model name").or_else(|| value("Hardware")).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_described_as_uname_describes_it() {
+        let host = Host::read();
+        let uname = std::process::Command::new("uname").arg("-r").output().unwrap();
+        assert_eq!(host.kernel, String::from_utf8_lossy(&uname.stdout).trim());
+        assert!(host.kernel_version().is_some_and(|version| version.major >= 3), "{host:?}");
+        assert!(host.cpus >= 1 && host.load_average.is_some(), "{host:?}");
+    }
+
+    #[test]
+    fn names_of_cpus_by_architecture() {
+        assert_eq!(cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"), Some("Some CPU @ 2 GHz"));
+        assert_eq!(cpu_model("processor\t: 0\nHardware\t: Board\n"), Some("Board"));
+        assert_eq!(cpu_model("processor\t: 0\n"), None);
+    }
+}

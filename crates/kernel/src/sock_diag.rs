@@ -1,0 +1,127 @@
+//! What the kernel knows of its TCP sockets: `sock_diag`, the interface of `ss`.
+//!
+//! [`SockDiag::sample`] asks for one connection by its addresses: some ten microseconds, for every 10 ms of a run.
+//! [`SockDiag::dump`] asks for all that match; the kernel walks its whole table of connections for it, so it is for
+//! finding a connection, not for following it. Both give [`Sample`]s with `TCP_INFO`, socket memory and congestion
+//! control. Buffers are reused.
+//!
+//! Source: sock_diag(7), linux/inet_diag.h, net/ipv4/inet_diag.c.
+
+mod message;
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use fullpipe_flow::sample::Sample;
+use netlink_sys::{Socket, protocols::NETLINK_SOCK_DIAG};
+
+use crate::netns::NetNs;
+use crate::{Refused, clock};
+use message::{Family, Progress, Request};
+
+/// Which connections to report. Listening sockets and those in TIME-WAIT are left out: they have no TCP_INFO to speak of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Port of the socket's own end.
+    pub local_port: Option<u16>,
+    /// Port of the other end.
+    pub remote_port: Option<u16>,
+}
+
+/// A socket that asks about the TCP sockets of one network namespace.
+pub struct SockDiag {
+    socket: Socket,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+/// Room for one datagram of a dump; the kernel sends at most 32 KiB at once.
+const ANSWER_ROOM: usize = 64 << 10;
+
+impl SockDiag {
+    /// Opens one for the namespace that the calling thread is in.
+    pub fn open() -> Result<SockDiag, Refused> {
+        let open = || {
+            let mut socket = Socket::new(NETLINK_SOCK_DIAG)?;
+            socket.bind_auto()?;
+            socket.connect(&netlink_sys::SocketAddr::new(0, 0))?;
+            Ok(socket)
+        };
+        let socket = open().map_err(|e: io::Error| {
+            Refused::new("open sock_diag", "TCP", e).hint("this kernel may be built without CONFIG_INET_DIAG")
+        })?;
+        Ok(SockDiag { socket, request: Vec::new(), answer: Vec::with_capacity(ANSWER_ROOM) })
+    }
+
+    /// Opens one for `ns`; it works from any thread.
+    pub fn open_in(ns: &NetNs) -> Result<SockDiag, Refused> {
+        ns.run(SockDiag::open)?
+    }
+
+    /// Appends a sample of each connection that matches to `samples`.
+    pub fn dump(&mut self, filter: &Filter, samples: &mut Vec<Sample>) -> Result<(), Refused> {
+        for family in [Family::V4, Family::V6] {
+            Request::dump(family, filter.local_port, filter.remote_port).write(&mut self.request);
+            self.exchange(samples)?;
+        }
+        Ok(())
+    }
+
+    /// The connection between these two ends as it is now; `None` where there is none.
+    ///
+    /// Addresses of IPv4 that are written as IPv6 (`::ffff:10.0.0.1`) are the same as plain ones, here and in the answer.
+    pub fn sample(&mut self, local: SocketAddr, remote: SocketAddr) -> Result<Option<Sample>, Refused> {
+        Request::one(local, remote).write(&mut self.request);
+        let mut samples = Vec::with_capacity(1);
+        self.exchange(&mut samples)?;
+        // Without a connection, the lookup finds who listens on the local address.
+        Ok(samples.pop().filter(|sample| sample.remote.port() == remote.port()))
+    }
+
+    fn exchange(&mut self, samples: &mut Vec<Sample>) -> Result<(), Refused> {
+        let refused = |cause: io::Error| Refused::new("ask sock_diag", "TCP sockets", cause);
+        self.socket.send(&self.request, 0).map_err(refused)?;
+        loop {
+            self.answer.clear();
+            self.answer.reserve(ANSWER_ROOM);
+            match self.socket.recv(&mut self.answer, 0) {
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(refused(e)),
+            }
+            match message::read(&self.answer, clock::now(), samples) {
+                Progress::More => {}
+                Progress::Done => return Ok(()),
+                // The connection went away, or was never there.
+                Progress::Failed(libc::ENOENT) => return Ok(()),
+                Progress::Failed(errno) => return Err(refused(io::Error::from_raw_os_error(errno))),
+            }
+        }
+    }
+}
+
+/// An address and port as one of the two ends of a request.
+fn plain(end: SocketAddr) -> SocketAddr {
+    SocketAddr::new(end.ip().to_canonical(), end.port())
+}
+
+/// The 16 bytes of an address field.
+fn octets(end: SocketAddr) -> [u8; 16] {
+    match end {
+        SocketAddr::V4(v4) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&v4.ip().octets());
+            bytes
+        }
+        SocketAddr::V6(v6) => v6.ip().octets(),
+    }
+}
+
+/// The address in a field's 16 bytes.
+fn address(family: Family, bytes: [u8; 16], port: u16) -> SocketAddr {
+    let ip = match family {
+        Family::V4 => Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).into(),
+        Family::V6 => Ipv6Addr::from(bytes).into(),
+    };
+    plain(SocketAddr::new(ip, port))
+}
