@@ -9,7 +9,7 @@ use fullpipe_model::units::{Duration, Instant};
 /// Times of the three-way handshake.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Handshake {
-    syn: Option<(Instant, SequenceNumber)>,
+    syn: Option<Instant>,
     syn_ack: Option<(Instant, SequenceNumber)>,
     ack: Option<Instant>,
     /// Karn: after a second SYN or SYN-ACK it is not known which one was answered.
@@ -22,7 +22,7 @@ impl Handshake {
         match (segment.flags.any(Flags::SYN), by_client) {
             (true, true) if self.ack.is_none() => {
                 self.repeated |= self.syn.is_some();
-                self.syn = Some((at, segment.end()));
+                self.syn = Some(at);
             }
             (true, false) if self.ack.is_none() => {
                 self.repeated |= self.syn_ack.is_some();
@@ -30,8 +30,7 @@ impl Handshake {
             }
             (false, true) if self.ack.is_none() && segment.flags.any(Flags::ACK) => {
                 let answers = self.syn_ack.is_some_and(|(_, end)| end == segment.ack);
-                let follows = self.syn.is_some_and(|(_, end)| end == segment.seq);
-                if answers && follows && !segment.flags.any(Flags::RST) {
+                if answers && !segment.flags.any(Flags::RST) {
                     self.ack = Some(at);
                 }
             }
@@ -41,7 +40,7 @@ impl Handshake {
 
     /// SYN to final ACK; none where a part is missing.
     pub fn rtt(&self) -> Option<Duration> {
-        Some(self.ack?.since(self.syn?.0))
+        Some(self.ack?.since(self.syn?))
     }
 
     /// The same, if no part of it was sent twice.
@@ -56,6 +55,6 @@ impl Handshake {
 
     /// Round trip between the capture point and the server.
     pub fn server_side(&self) -> Option<Duration> {
-        Some(self.syn_ack?.0.since(self.syn?.0)).filter(|_| !self.repeated)
+        Some(self.syn_ack?.0.since(self.syn?)).filter(|_| !self.repeated)
     }
 }

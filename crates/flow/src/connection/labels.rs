@@ -19,7 +19,7 @@ pub enum Label {
     SpuriousRetransmission,
     /// Not in order, and too soon after the highest segment to be a retransmission.
     OutOfOrder,
-    /// An ACK without data that repeats the one before, window included (or with SACK blocks).
+    /// An ACK without data that repeats the one before, window included.
     DuplicateAck,
     /// Window 0.
     ZeroWindow,
@@ -158,6 +158,8 @@ pub(super) struct Memory {
     next_at: Instant,
     /// The highest number up to which everything was seen.
     contiguous: Option<SequenceNumber>,
+    /// A gap in this direction was acknowledged, and no other was seen since.
+    gap_was_acked: bool,
     ack: SequenceNumber,
     ack_at: Instant,
     window: u32,
@@ -170,16 +172,9 @@ pub(super) struct Memory {
 const OUT_OF_ORDER_WITHOUT_RTT: Duration = Duration::from_millis(3);
 const FAST_RETRANSMISSION: Duration = Duration::from_millis(20);
 
-/// Labels `segment`, which `from` sent; `to` is the other direction. `seen` tells whether the segment's bytes are among
-/// those outstanding, `rtt` is the handshake's.
-pub(super) fn label(
-    from: &mut Memory,
-    to: &Memory,
-    at: Instant,
-    segment: &Segment,
-    rtt: Option<Duration>,
-    seen: impl FnOnce() -> bool,
-) -> LabelSet {
+/// Labels `segment`, which `from` sent; `to` is the other direction. `rtt` is
+/// the handshake's.
+pub(super) fn label(from: &mut Memory, to: &Memory, at: Instant, segment: &Segment, rtt: Option<Duration>) -> LabelSet {
     let mut labels = LabelSet::default();
     let control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
     let length = segment.payload_len();
@@ -202,7 +197,7 @@ pub(super) fn label(
         if length <= 1 && !control && from.next == Some(segment.seq + 1) {
             labels.add(Label::KeepAlive);
         }
-        if answers && window != 0 && window != from.window && segment.options.sack.is_empty() {
+        if answers && window != 0 && window != from.window {
             labels.add(Label::WindowUpdate);
         }
         if length > 0 && !control && to.scale != Scale::Unknown {
@@ -215,7 +210,7 @@ pub(super) fn label(
             labels.add(Label::KeepAliveAck);
         } else if answers && window == 0 && from.window == 0 && to.last.contains(Label::ZeroWindowProbe) {
             labels.add(Label::ZeroWindowProbeAck);
-        } else if answers && window != 0 && (window == from.window || !segment.options.sack.is_empty()) {
+        } else if answers && window != 0 && window == from.window {
             from.duplicates += 1;
             labels.add(Label::DuplicateAck);
         }
@@ -223,11 +218,12 @@ pub(super) fn label(
     if !repeats_ack {
         from.duplicates = 0;
     }
-    if to.contiguous.is_some_and(|highest| highest.is_before(segment.ack)) && segment.flags.any(Flags::ACK) {
+    let acks = segment.flags.any(Flags::ACK) && !to.gap_was_acked;
+    if acks && to.contiguous.is_some_and(|highest| highest.is_before(segment.ack)) {
         labels.add(Label::AckLostSegment);
     }
     if !probe && (length > 0 || segment.flags.any(Flags::SYN | Flags::FIN)) && !labels.contains(Label::KeepAlive) {
-        label_repeated(&mut labels, from, to, at, segment, rtt, seen);
+        label_repeated(&mut labels, from, to, at, segment, rtt);
     }
     from.remember(at, segment, labels);
     labels
@@ -241,7 +237,6 @@ fn label_repeated(
     at: Instant,
     segment: &Segment,
     rtt: Option<Duration>,
-    seen: impl FnOnce() -> bool,
 ) {
     let length = segment.payload_len();
     let end = segment.seq + length;
@@ -262,7 +257,7 @@ fn label_repeated(
         return;
     }
     let soon = at.since(from.next_at) < rtt.unwrap_or(OUT_OF_ORDER_WITHOUT_RTT);
-    if soon && from.next != Some(end) && !seen() {
+    if soon && from.next != Some(segment.end()) {
         labels.add(Label::OutOfOrder);
     } else {
         labels.add(Label::Retransmission);
@@ -273,6 +268,7 @@ impl Memory {
     fn remember(&mut self, at: Instant, segment: &Segment, labels: LabelSet) {
         let end = segment.end();
         let probe = labels.contains(Label::ZeroWindowProbe);
+        self.gap_was_acked &= !labels.contains(Label::LostSegment);
         if !probe && self.next.is_none_or(|next| next.is_before(end)) {
             self.next = Some(end);
             self.next_at = at;
@@ -286,8 +282,9 @@ impl Memory {
         self.last = labels;
     }
 
-    /// After an ACK of data that was not captured, the next one starts from the highest number seen.
+    /// After an ACK of data that was not captured: it is labelled once for each gap.
     pub fn ack_of_lost_was_seen(&mut self) {
         self.contiguous = self.next;
+        self.gap_was_acked = true;
     }
 }

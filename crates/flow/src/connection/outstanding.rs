@@ -1,4 +1,4 @@
-//! Segments that were sent and not yet acknowledged: for round-trip times, and to tell what was sent before.
+//! Segments that were sent and not yet acknowledged: for round-trip times.
 
 use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Duration, Instant};
@@ -24,12 +24,6 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Whether one segment that is outstanding had all these bytes.
-    pub fn holds(&self, seq: SequenceNumber, end: SequenceNumber) -> bool {
-        let after = self.segments.partition_point(|sent| !seq.is_before(sent.seq));
-        after > 0 && !self.segments[after - 1].end.is_before(end)
-    }
-
     /// Adds a segment. `advances` says whether it begins at or after everything seen before.
     pub fn send(&mut self, at: Instant, seq: SequenceNumber, end: SequenceNumber, advances: bool) {
         if advances {
@@ -99,7 +93,6 @@ mod tests {
         outstanding.send(at(0), seq(0), seq(100), true);
         outstanding.send(at(1), seq(100), seq(200), true);
         outstanding.send(at(30), seq(0), seq(100), false);
-        assert!(outstanding.holds(seq(20), seq(80)) && !outstanding.holds(seq(50), seq(150)));
         assert_eq!(outstanding.acknowledge(at(40), seq(200)), None);
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct Tracker {
     last: Instant,
     handshake: Handshake,
     halves: [Half; 2],
-    /// First number of each direction's SYN.
+    /// Number of each direction's SYN; one before its first segment, where that was not captured.
     initial: [Option<SequenceNumber>; 2],
 }
 
@@ -70,8 +70,8 @@ impl Tracker {
     /// Whether `segment` opens another connection between the same addresses and ports.
     pub fn is_reused_by(&self, segment: &Segment) -> bool {
         let from = self.sender_of(segment);
-        let opens = segment.flags.any(Flags::SYN);
-        opens && self.initial[from].or(self.halves[from].next).is_some_and(|known| known != segment.seq)
+        let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
+        opens && self.initial[from].is_some_and(|known| known != segment.seq)
     }
 
     /// Its number in the capture.
@@ -91,18 +91,19 @@ impl Tracker {
     ) -> (LabelSet, bool) {
         let from = self.sender_of(segment);
         self.last = self.last.max(at);
+        // A second answer with another number: the server forgot the first, or is not the server.
+        let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
+        let other_answer = answers && self.initial[from].is_some_and(|known| known != segment.seq);
         self.note_handshake(at, segment, from);
         let rtt = self.handshake.rtt();
         let (sender, receiver) = self.pair(from);
         sender.packets += 1;
         sender.wire += wire as u64;
-        let outstanding = &sender.outstanding;
-        let seen = || outstanding.holds(segment.seq, segment.end());
-        let mut labels = labels::label(&mut sender.memory, &receiver.memory, at, segment, rtt, seen);
+        let mut labels = labels::label(&mut sender.memory, &receiver.memory, at, segment, rtt);
         if labels.contains(Label::AckLostSegment) {
             receiver.memory.ack_of_lost_was_seen();
         }
-        if reuses {
+        if reuses || other_answer {
             labels.add(Label::ReusedPorts);
         }
         sender.counts.add(labels);
@@ -139,10 +140,14 @@ impl Tracker {
     }
 
     fn note_handshake(&mut self, at: Instant, segment: &Segment, from: usize) {
-        if segment.flags.any(Flags::SYN) {
+        let opens = segment.flags.any(Flags::SYN);
+        if opens || self.initial[from].is_none() {
+            let before = u32::from(!opens).wrapping_neg();
+            self.initial[from] = Some(segment.seq + before);
+        }
+        if opens {
             let answers = segment.flags.any(Flags::ACK);
             self.client.get_or_insert(if answers { 1 - from } else { from });
-            self.initial[from] = Some(segment.seq);
             let (sender, receiver) = self.pair(from);
             match segment.options.window_scale {
                 // RFC 7323, 2.2: it must be in both SYNs to be used in either direction.
@@ -160,6 +165,9 @@ impl Tracker {
     fn note_data(&mut self, config: &Config, at: Instant, segment: &Segment, from: usize, labels: LabelSet) {
         let length = segment.payload_len();
         let (seq, end) = (segment.seq, segment.end());
+        let half = &mut self.halves[from];
+        half.payload += u64::from(length);
+        half.payload_max = half.payload_max.max(length.into());
         if end == seq || labels.contains(Label::KeepAlive) || labels.contains(Label::ZeroWindowProbe) {
             return;
         }
@@ -173,8 +181,6 @@ impl Tracker {
         if length == 0 {
             return;
         }
-        sender.payload += u64::from(length);
-        sender.payload_max = sender.payload_max.max(length.into());
         let new = sender.unique.see(seq, length);
         let una = *sender.una.get_or_insert(seq);
         sender.in_flight_max = sender.in_flight_max.max(sender.next.unwrap_or(end).distance(una));
