@@ -146,10 +146,10 @@ impl Attempt<'_> {
 
     /// Consumes a piece of the body.
     fn take(&self, data: &[u8], sink: &mut Sink, received: &mut Received) -> Result<(), DownloadError> {
-        if self.options.verify {
-            if let Some((offset, expected, found)) = content::first_difference(received.body, data) {
-                return Err(DownloadError::Content { url: self.url.into(), offset, expected, found });
-            }
+        if self.options.verify
+            && let Some((offset, expected, found)) = content::first_difference(received.body, data)
+        {
+            return Err(DownloadError::Content { url: self.url.into(), offset, expected, found });
         }
         sink.write(data)?;
         let length = Bytes::new(data.len() as u64);

@@ -59,3 +59,17 @@ fn failed(path: &Path, source: io::Error) -> DownloadError {
     };
     DownloadError::Output { path: path.into(), source, hint }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_an_error_that_says_so() {
+        let error = failed(Path::new("/full/disk"), io::Error::from_raw_os_error(nix::libc::ENOSPC));
+        assert_eq!(
+            error.to_string(),
+            "write /full/disk: No space left on device (os error 28); free some space, or write to another file system"
+        );
+    }
+}
