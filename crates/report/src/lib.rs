@@ -1,1 +1,22 @@
-//! Placeholder until the first real code lands.
+//! Results as tables and text.
+//!
+//! Everything here is pure: results in, a `String` out. The width of the terminal, whether it shows UTF-8 and whether it
+//! shows colour are arguments ([`Layout`]); no clock, no environment, no printing. JSON needs nothing from here: results
+//! serialise themselves, with the unit in each field's name.
+//!
+//! * [`Table`]: columns with their unit in the heading, figures right-aligned.
+//! * [`figure`]: quantities as the figures of such a column.
+//! * [`paragraph`]: sentences filled to the width, with a hanging indent.
+//! * [`calc`]: the answers of `fullpipe calc`.
+//! * [`plan`]: a tuning plan with its reasons, ready to paste.
+#![forbid(unsafe_code)]
+
+pub mod calc;
+pub mod figure;
+mod layout;
+pub mod paragraph;
+pub mod plan;
+pub mod table;
+
+pub use layout::{Charset, Layout, Tone};
+pub use table::{Column, Table};

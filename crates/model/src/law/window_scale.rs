@@ -2,7 +2,7 @@
 //!
 //! The shift is chosen once, when the SYN or SYN-ACK leaves, and holds for the connection: raising `tcp_rmem` later
 //! changes new connections only. Linux (`tcp_select_initial_window`, net/ipv4/tcp_output.c) takes the largest buffer
-//! that the socket may ever get, max(tcp_rmem[2], rmem_max), bounded by the window clamp, and chooses the smallest shift
+//! that the socket may ever get, `max(tcp_rmem[2], rmem_max)`, bounded by the window clamp, and chooses the smallest shift
 //! with which a window of that size can be said: ilog2(space) - 15, between 0 and 14.
 
 use crate::units::{Bytes, Window};

@@ -6,7 +6,7 @@
 
 use super::{HostSettings, Path, Plan, column, plan};
 use crate::law::window::{Limit, Windows};
-use crate::law::{KernelVersion, bdp, send_buffer, slow_start, transfer_time, window};
+use crate::law::{KernelVersion, WindowLaw, bdp, send_buffer, slow_start, transfer_time, window};
 use crate::units::{Bytes, Duration, Rate, Window};
 
 /// What is asked.
@@ -74,6 +74,9 @@ pub struct KernelSheet {
     /// `sk_rcvbuf` whose window is one BDP, by the cautious form of the law.
     #[serde(rename = "rcvbuf_for_bdp_bytes", with = "column::bytes")]
     pub rcvbuf_for_bdp: Bytes,
+    /// The `tcp_rmem[2]` that it sets by default.
+    #[serde(rename = "default_rcvbuf_bytes", with = "column::bytes")]
+    pub default_rcvbuf: Bytes,
     /// The shift that its default settings offer.
     pub window_scale: u8,
     /// What the buffer allows, if one was asked about.
@@ -144,8 +147,9 @@ fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> Ker
     let law = host.window_law();
     KernelSheet {
         kernel,
-        window_law: law.to_string(),
+        window_law: law_in_words(law),
         rcvbuf_for_bdp: law.cautious().rcvbuf_for(Window::new(path.bdp())),
+        default_rcvbuf: host.tcp_rmem.max,
         window_scale: host.window_scale().get(),
         buffer: buffer.map(|buffer| BufferSheet {
             buffer,
@@ -153,6 +157,14 @@ fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> Ker
             send: end(path, send_buffer::window(buffer), |send| Windows { send, ..Windows::UNLIMITED }),
         }),
         plan: plan(path, &host, &host),
+    }
+}
+
+/// The law, and the ratio that buffers are sized for where that is another.
+fn law_in_words(law: WindowLaw) -> String {
+    match law.cautious() {
+        WindowLaw::ScalingRatio(ratio) if law != law.cautious() => format!("{law}, sized for {}/256", ratio.get()),
+        _ => law.to_string(),
     }
 }
 
@@ -197,9 +209,9 @@ mod tests {
     fn fields_say_their_unit() {
         let value = toml::Value::try_from(asked("1gbit", "50ms", Some("4MiB"), Some("6.18"))).unwrap();
         let number = |path: &[&str]| {
-            let found = path.iter().fold(Some(&value), |value, key| match key.parse::<usize>() {
-                Ok(index) => value?.get(index),
-                Err(_) => value?.get(*key),
+            let found = path.iter().try_fold(&value, |value, key| match key.parse::<usize>() {
+                Ok(index) => value.get(index),
+                Err(_) => value.get(*key),
             });
             found.and_then(toml::Value::as_integer)
         };

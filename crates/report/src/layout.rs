@@ -1,0 +1,64 @@
+//! How a report may look: told by the caller, who knows the terminal.
+
+/// What the output can show. The default suits a file or a pipe: no width limit, UTF-8, no colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Layout {
+    /// Columns of the terminal; `None`: as wide as the content.
+    pub width: Option<u16>,
+    /// Which characters it shows.
+    pub charset: Charset,
+    /// Whether it shows colour (ANSI escape sequences).
+    pub colour: bool,
+}
+
+/// Which characters may be used for lines and marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Charset {
+    /// Line-drawing characters.
+    #[default]
+    Utf8,
+    /// ASCII alone.
+    Ascii,
+}
+
+/// What a text stands for, and so its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// A heading: bold.
+    Heading,
+    /// As it should be: green.
+    Good,
+    /// What is the matter: red.
+    Bad,
+    /// What can be passed over: faint.
+    Faint,
+}
+
+impl Layout {
+    /// `text` in the colour of `tone`, or as it is without colour.
+    ///
+    /// ```
+    /// use fullpipe_report::{Layout, Tone};
+    /// assert_eq!(Layout::default().paint(Tone::Good, "link"), "link");
+    /// assert_eq!(Layout { colour: true, ..Layout::default() }.paint(Tone::Good, "link"), "\x1b[32mlink\x1b[0m");
+    /// ```
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        if !self.colour || text.is_empty() {
+            return text.into();
+        }
+        let code = match tone {
+            Tone::Heading => "1",
+            Tone::Good => "32",
+            Tone::Bad => "31",
+            Tone::Faint => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    pub(crate) fn arrow(self) -> &'static str {
+        match self.charset {
+            Charset::Utf8 => "→",
+            Charset::Ascii => "->",
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A tuning plan as text: each change as a line to paste, with its reason below, then what to know.
+
+use crate::paragraph::fill;
+use crate::{Layout, Tone};
+use fullpipe_model::law::Limit;
+use fullpipe_model::tune::{Change, Plan, Prediction};
+
+/// The plan as lines, each ended.
+pub fn render(plan: &Plan, layout: Layout) -> String {
+    let mut text = String::new();
+    if plan.changes.is_empty() {
+        text += &fill("", &format!("Nothing to set: {}.", expected(&plan.before)), layout.width);
+    } else {
+        let (before, after) = (expected(&plan.before), expected(&plan.after));
+        text += &fill("", &format!("Expected: {before} {} {after}.", layout.arrow()), layout.width);
+    }
+    text.push('\n');
+    for change in &plan.changes {
+        text += "\n";
+        text += &change_lines(change, layout);
+    }
+    if !plan.notes.is_empty() {
+        text += "\nTo know:\n";
+    }
+    for note in &plan.notes {
+        let host = note.host.map_or_else(|| "path".into(), |host| host.to_string());
+        text += &fill("  - ", &format!("{host}: {}", note.text), layout.width);
+        text.push('\n');
+    }
+    text
+}
+
+/// `442.9 Mbit/s (55.36 MB/s), limited by the send buffer`, without colour.
+pub fn expected(prediction: &Prediction) -> String {
+    let Prediction { goodput, limited_by, .. } = prediction;
+    match limited_by {
+        Limit::Link => format!("{goodput} ({goodput:#}), a full link"),
+        other => format!("{goodput} ({goodput:#}), limited by the {other}"),
+    }
+}
+
+fn change_lines(change: &Change, layout: Layout) -> String {
+    let Change { host, setting, from, to, reason } = change;
+    // One line, however long: it is to be pasted.
+    let command = format!("sysctl -w {setting}='{to}'");
+    let mut text = format!("{:<9} {}", format!("{host}:"), layout.paint(Tone::Heading, &command));
+    text.push('\n');
+    text += &fill("          ", &format!("was {from}"), layout.width);
+    text.push('\n');
+    text += &fill("          ", &format!("because {reason}"), layout.width);
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Charset;
+    use fullpipe_model::tune::{Host, HostSettings, Path, plan};
+
+    fn planned(rtt: &str) -> Plan {
+        let host = HostSettings::defaults("6.18".parse().unwrap());
+        plan(Path::new("1gbit".parse().unwrap(), rtt.parse().unwrap()), &host, &host)
+    }
+
+    #[test]
+    fn a_plan_reads_and_pastes() {
+        let plan = planned("50ms");
+        let text = render(&plan, Layout { width: Some(80), charset: Charset::Ascii, colour: false });
+        let expected = "\
+Expected: 442.9 Mbit/s (55.36 MB/s), limited by the send buffer -> 965.3 Mbit/s
+(120.7 MB/s), a full link.
+
+sender:   sysctl -w net.ipv4.tcp_wmem='4096 16384 20971520'
+          was 4096 16384 4194304
+          because a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it),
+          at most 442.9 Mbit/s over 50 ms; the path holds 6.25 MB and its queue
+          6.25 MB
+
+To know:
+  - receiver: each connection may use 32 MiB of memory to receive
+  - sender: each connection may use 20 MiB of memory to send
+";
+        assert!(text.starts_with(expected), "{text}");
+        // What is pasted is what the plan means: read back, it is the change.
+        let pasted = text.lines().find(|line| line.contains("sysctl -w")).unwrap();
+        let (name, value) = pasted.split_once("sysctl -w ").unwrap().1.split_once('=').unwrap();
+        let mut host = HostSettings::defaults("6.18".parse().unwrap());
+        let change = plan.changes.iter().find(|change| change.host == Host::Sender).unwrap();
+        assert_eq!(name, change.setting.sysctl());
+        host.set(change.setting, value.trim_matches('\'')).unwrap();
+        assert_eq!(host.get(change.setting), change.to);
+    }
+
+    #[test]
+    fn a_full_path_is_said_to_be_full() {
+        let text = render(&planned("1ms"), Layout::default());
+        assert!(text.starts_with("Nothing to set: 965.3 Mbit/s (120.7 MB/s), a full link.\n"), "{text}");
+    }
+
+    #[test]
+    fn the_width_is_kept_except_by_what_is_pasted() {
+        for width in 40..120 {
+            let text = render(&planned("50ms"), Layout { width: Some(width), ..Layout::default() });
+            for line in text.lines().filter(|line| !line.contains("sysctl -w")) {
+                assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
+            }
+        }
+    }
+}
