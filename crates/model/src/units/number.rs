@@ -96,7 +96,10 @@ pub(super) fn show(f: &mut std::fmt::Formatter<'_>, value: u64, units: &[(u64, &
 
 /// `value` in the largest of `units` that divides it: the text parses back to the same value.
 pub(super) fn exact(value: u64, units: &[(u64, &str)]) -> String {
-    let (factor, name) =
-        units.iter().copied().find(|(factor, _)| value != 0 && value % factor == 0).unwrap_or(units[units.len() - 1]);
+    let (factor, name) = units
+        .iter()
+        .copied()
+        .find(|(factor, _)| value != 0 && value.is_multiple_of(*factor))
+        .unwrap_or(units[units.len() - 1]);
     format!("{}{name}", value / factor)
 }
