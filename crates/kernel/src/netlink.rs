@@ -244,7 +244,7 @@ impl Netlink {
         self.tell("add address", &subject, NLM_F_CREATE | NLM_F_EXCL, RouteNetlinkMessage::NewAddress(message))
     }
 
-    /// Adds a route, or replaces the one to the same destination.
+    /// Adds a route, or takes the place of the one to the same destination, also of that which came with an address.
     pub fn set_route(&mut self, route: &Route) -> Result<(), Refused> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(route.destination.address);
@@ -263,6 +263,9 @@ impl Netlink {
         }
         attributes.extend(route.gateway.map(|via| RouteAttribute::Gateway(RouteAddress::from(via))));
         attributes.push(RouteAttribute::Oif(self.link_index(&route.device)?));
+        if route.destination.address.is_ipv6() {
+            attributes.push(RouteAttribute::Priority(IPV6_PRIORITY));
+        }
         let metrics = &route.metrics;
         let metrics: Vec<RouteMetric> = [
             metrics.congctl.clone().map(RouteMetric::CcAlgo),
@@ -341,6 +344,9 @@ impl Netlink {
         }
     }
 }
+
+/// Before the route that comes with an address (256), which in IPv4 is replaced but in IPv6 stays beside.
+const IPV6_PRIORITY: u32 = 1;
 
 fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }

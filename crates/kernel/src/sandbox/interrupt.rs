@@ -9,7 +9,7 @@ use fullpipe_model::units::Duration;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
 
 use crate::Refused;
-use crate::wait;
+use crate::{clock, wait};
 
 /// Set once, never unset; clones share it. Put its descriptor among those waited for: it is readable once set.
 #[derive(Debug, Clone)]
@@ -64,7 +64,15 @@ impl Interrupt {
 
     /// Waits until it is set or `timeout` has passed; whether it is set.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
-        Ok(self.is_set() || (wait::readable(self, timeout)? && self.is_set()))
+        let deadline = timeout.map(|span| clock::now() + span);
+        // Any signal ends a wait, the very one that sets the interrupt before it can be seen as readable.
+        loop {
+            let left = deadline.map(|deadline| deadline.since(clock::now()));
+            if self.is_set() || left == Some(Duration::ZERO) {
+                return Ok(self.is_set());
+            }
+            wait::readable(self, left)?;
+        }
     }
 }
 
