@@ -1,0 +1,95 @@
+//! The two hosts of an experiment: network namespaces with their own TCP settings, each with a port of the link.
+
+use fullpipe_kernel::Refused;
+use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::port::{PortConfig, PortError, PortPair};
+use fullpipe_kernel::sysctl::{self, NameError, SysctlError};
+use fullpipe_model::scenario::{Host, Hosts as HostsSpec};
+use fullpipe_model::units::Bytes;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// The server's address on the link. Namespaces are their own worlds: every run can have the same.
+pub const SERVER_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+/// The client's.
+pub const CLIENT_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
+const DEVICE: &str = "wan0";
+
+/// Why the hosts could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum HostsError {
+    /// A request to the kernel.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The devices.
+    #[error(transparent)]
+    Ports(#[from] PortError),
+    /// A sysctl's name.
+    #[error("set {host}'s sysctl: {cause}")]
+    Name {
+        /// Whose.
+        host: &'static str,
+        /// What is wrong with it.
+        cause: NameError,
+    },
+    /// A sysctl's value.
+    #[error("set {host}'s sysctl: {cause}")]
+    Sysctl {
+        /// Whose.
+        host: &'static str,
+        /// What is wrong with it.
+        cause: SysctlError,
+    },
+}
+
+/// Two hosts and the ports between which a link can be put. They end with this value.
+#[derive(Debug)]
+pub struct Hosts {
+    /// Sends the data.
+    pub server: NetNs,
+    /// Receives it.
+    pub client: NetNs,
+    /// `a` is the server's, `b` the client's.
+    pub ports: Arc<PortPair>,
+}
+
+impl Hosts {
+    /// Makes both hosts as the scenario has them. Sysctls are set before the devices come up, so that no connection can
+    /// start with others.
+    pub fn create(spec: &HostsSpec, mtu: Bytes) -> Result<Hosts, HostsError> {
+        let (server, client) = (NetNs::create("server")?, NetNs::create("client")?);
+        settle("server", &server, &spec.server)?;
+        settle("client", &client, &spec.client)?;
+        let address = |address| [Network::new(address, 24)];
+        let (at_server, at_client) = (address(SERVER_ADDRESS), address(CLIENT_ADDRESS));
+        let side = |ns, addresses| PortConfig { ns, device: DEVICE, addresses };
+        let ports = PortPair::create(&side(&server, &at_server[..]), &side(&client, &at_client[..]), mtu)?;
+        choose_congestion_control(&server, &spec.server, CLIENT_ADDRESS)?;
+        choose_congestion_control(&client, &spec.client, SERVER_ADDRESS)?;
+        Ok(Hosts { server, client, ports: Arc::new(ports) })
+    }
+}
+
+fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {
+    for (key, value) in &spec.sysctl {
+        let name: sysctl::Name = key.parse().map_err(|cause| HostsError::Name { host, cause })?;
+        sysctl::write(ns, &name, &value.0).map_err(|cause| HostsError::Sysctl { host, cause })?;
+    }
+    Ok(())
+}
+
+/// By a route to the peer: works for every congestion control that the kernel has, also in a namespace where the sysctl
+/// refuses those that are not in `tcp_allowed_congestion_control`.
+fn choose_congestion_control(ns: &NetNs, spec: &Host, peer: IpAddr) -> Result<(), HostsError> {
+    let Some(name) = &spec.congestion_control else {
+        return Ok(());
+    };
+    let route = Route {
+        destination: Network::new(peer, 32),
+        gateway: None,
+        device: DEVICE.into(),
+        metrics: RouteMetrics { congctl: Some(name.clone()), ..RouteMetrics::default() },
+    };
+    Ok(Netlink::open(ns)?.set_route(&route)?)
+}

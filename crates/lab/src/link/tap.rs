@@ -1,0 +1,174 @@
+//! Captures taken inside the link: every MTU segment as the wire would carry it, on its way in and on its way out.
+//!
+//! The link is the only place that sees the segments one by one, with the exact time of each and with the checksums that
+//! a NIC would have filled in; a sniffer on the host's device sees super-packets without either. Two points a direction:
+//! *ingress* is the wire at the sending host, *egress* the wire at the receiving host. A capture at a host's edge is thus
+//! the ingress of the direction that leaves it merged with the egress of the other ([`super::super::edge`]).
+//!
+//! The link's thread never waits for a disk: it fills chunks that a writer thread takes and gives back. When all chunks
+//! are under way, records are dropped and counted.
+
+use super::super_packet::{HEADER_MAX, Layout};
+use fullpipe_flow::capture::write::{file_header, record_header};
+use fullpipe_model::units::{Bytes, Duration, Instant};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+const CHUNK: usize = 256 * 1024;
+const CHUNKS_PER_STREAM: usize = 32;
+
+/// The two capture points of a direction; none by default.
+#[derive(Debug, Default)]
+pub struct Tap {
+    /// Segments as they enter the link.
+    pub ingress: Option<Stream>,
+    /// Segments as they leave it.
+    pub egress: Option<Stream>,
+}
+
+impl Tap {
+    /// Hands over what is still buffered.
+    pub fn finish(self) {
+        for stream in [self.ingress, self.egress].into_iter().flatten() {
+            stream.finish();
+        }
+    }
+}
+
+/// Where one capture point writes to.
+#[derive(Debug)]
+pub struct Stream {
+    number: usize,
+    snaplen: usize,
+    /// From the clock of the run to 1970.
+    epoch: Duration,
+    chunk: Vec<u8>,
+    full: Sender<Message>,
+    empty: Receiver<Vec<u8>>,
+    dropped: u64,
+}
+
+#[derive(Debug)]
+enum Message {
+    Chunk(usize, Vec<u8>),
+    Dropped(u64),
+}
+
+impl Stream {
+    /// Writes segment `index` of `frame`, seen at `at`.
+    pub fn segment(&mut self, frame: &[u8], layout: &Layout, index: u16, at: Instant) {
+        let mut head = [0u8; HEADER_MAX];
+        let (head_range, payload_range) = layout.on_wire(frame, index, &mut head);
+        let (head, payload) = (&head[head_range], &frame[payload_range]);
+        let original = head.len() + payload.len();
+        let captured = original.min(self.snaplen);
+        if self.chunk.len() + 16 + captured > CHUNK && !self.next_chunk() {
+            self.dropped += 1;
+            return;
+        }
+        self.chunk.extend_from_slice(&record_header(at + self.epoch, captured as u32, original as u32));
+        let from_head = head.len().min(captured);
+        self.chunk.extend_from_slice(&head[..from_head]);
+        self.chunk.extend_from_slice(&payload[..captured - from_head]);
+    }
+
+    /// Hands the chunk to the writer and takes an empty one; false when there is none.
+    fn next_chunk(&mut self) -> bool {
+        let Ok(empty) = self.empty.try_recv() else {
+            return false;
+        };
+        let full = std::mem::replace(&mut self.chunk, empty);
+        self.full.send(Message::Chunk(self.number, full)).is_ok()
+    }
+
+    fn finish(self) {
+        // A writer that is gone has left its error to be found by `Writer::finish`.
+        let _ = self.full.send(Message::Chunk(self.number, self.chunk));
+        let _ = self.full.send(Message::Dropped(self.dropped));
+    }
+}
+
+/// Why a capture could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("write capture {path}: {cause}; free some space, or choose another place with --out", path = path.display())]
+pub struct CaptureError {
+    path: PathBuf,
+    cause: std::io::Error,
+}
+
+/// The thread that puts the streams' chunks into their files.
+#[derive(Debug)]
+pub struct Writer {
+    thread: std::thread::JoinHandle<Result<u64, CaptureError>>,
+}
+
+impl Writer {
+    /// Creates a pcap file with nanoseconds for each of `paths` and the stream that feeds it.
+    ///
+    /// # Errors
+    /// A file that cannot be created.
+    pub fn start(paths: &[&Path], snaplen: Bytes, epoch: Duration) -> Result<(Writer, Vec<Stream>), CaptureError> {
+        let (full, chunks) = channel();
+        let mut files = Vec::new();
+        let mut streams = Vec::new();
+        let mut returns = Vec::new();
+        for (number, path) in paths.iter().enumerate() {
+            let wrong = |cause| CaptureError { path: path.to_path_buf(), cause };
+            let mut file = File::create(path).map_err(wrong)?;
+            file.write_all(&file_header(snaplen.get() as u32)).map_err(wrong)?;
+            files.push((file, path.to_path_buf()));
+            let (give_back, empty) = channel();
+            for _ in 0..CHUNKS_PER_STREAM {
+                let _ = give_back.send(Vec::with_capacity(CHUNK));
+            }
+            returns.push(give_back);
+            streams.push(Stream {
+                number,
+                snaplen: snaplen.get() as usize,
+                epoch,
+                chunk: Vec::with_capacity(CHUNK),
+                full: full.clone(),
+                empty,
+                dropped: 0,
+            });
+        }
+        let thread = std::thread::Builder::new()
+            .name("capture".into())
+            .spawn(move || write(&chunks, &mut files, &returns))
+            .map_err(|cause| CaptureError { path: paths.first().map(PathBuf::from).unwrap_or_default(), cause })?;
+        Ok((Writer { thread }, streams))
+    }
+
+    /// Waits until every stream is finished and written; returns how many packets could not be recorded.
+    ///
+    /// # Errors
+    /// The first write that failed.
+    pub fn finish(self) -> Result<u64, CaptureError> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn write(
+    chunks: &Receiver<Message>,
+    files: &mut [(File, PathBuf)],
+    returns: &[Sender<Vec<u8>>],
+) -> Result<u64, CaptureError> {
+    let (mut dropped, mut failure) = (0, None);
+    for message in chunks {
+        match message {
+            Message::Dropped(count) => dropped += count,
+            Message::Chunk(number, mut chunk) => {
+                let (file, path) = &mut files[number];
+                // After a failure chunks are still taken, so that the link goes on; the run is lost anyway.
+                if failure.is_none() {
+                    failure = file.write_all(&chunk).err().map(|cause| CaptureError { path: path.clone(), cause });
+                }
+                chunk.clear();
+                let _ = returns[number].send(chunk);
+            }
+        }
+    }
+    failure.map_or(Ok(dropped), Err)
+}
