@@ -21,8 +21,8 @@ const CHUNK: u64 = 256 << 10;
 pub(super) enum Source {
     /// [`content`] from this offset on.
     Generated { next: Bytes },
-    /// A file, positioned at the next byte.
-    File(File),
+    /// A file, positioned at the next byte, and the buffer it is read into: used again once the socket has let go of it.
+    File { file: File, buffer: Arc<[u8]> },
     /// A text that is short, such as an error.
     Text(Buffer),
 }
@@ -52,6 +52,10 @@ impl ResponseBody {
 }
 
 impl Source {
+    pub(super) fn file(file: File) -> Self {
+        Source::File { file, buffer: Arc::default() }
+    }
+
     /// The next bytes, at least one and at most `most`.
     fn take(&mut self, most: u64) -> io::Result<Buffer> {
         match self {
@@ -60,15 +64,36 @@ impl Source {
                 *next += Bytes::new(chunk.len() as u64);
                 Ok(chunk)
             }
-            Source::File(file) => {
-                let mut chunk = Vec::with_capacity(most as usize);
-                if file.by_ref().take(most).read_to_end(&mut chunk)? == 0 {
+            Source::File { file, buffer } => {
+                let room = match Arc::get_mut(buffer) {
+                    Some(room) if !room.is_empty() => room,
+                    _ => {
+                        *buffer = new_buffer();
+                        Arc::get_mut(buffer).expect("nobody else has it yet")
+                    }
+                };
+                let most = room.len().min(most as usize);
+                match read_some(file, &mut room[..most])? {
                     // Ends the connection early, which tells the client that the announced length is not coming.
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was sent"));
+                    0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was sent")),
+                    read => Ok(Buffer::from_owner(buffer.clone()).slice(..read)),
                 }
-                Ok(chunk.into())
             }
             Source::Text(text) => Ok(text.split_to(text.len().min(most as usize))),
+        }
+    }
+}
+
+fn new_buffer() -> Arc<[u8]> {
+    Arc::from(vec![0; CHUNK as usize])
+}
+
+/// read(2), past signals.
+fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
         }
     }
 }

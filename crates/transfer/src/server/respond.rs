@@ -92,7 +92,7 @@ impl Site {
         };
         let (file, metadata) = directory.file(path).map_err(refused)?;
         let (length, validators) = (metadata.len(), validators(&metadata));
-        Ok(Representation { source: Source::File(file), length, validators })
+        Ok(Representation { source: Source::file(file), length, validators })
     }
 
     fn send<B>(
@@ -118,7 +118,7 @@ impl Site {
                 *next = Bytes::new(part.start);
                 Ok(part.start)
             }
-            Source::File(file) => file.seek(SeekFrom::Start(part.start)),
+            Source::File { file, .. } => file.seek(SeekFrom::Start(part.start)),
             Source::Text(_) => Ok(0),
         };
         if positioned.is_err() {
