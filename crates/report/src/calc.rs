@@ -178,6 +178,23 @@ A buffer of 4 MiB (4194304 bytes) on Linux 6.18
         }
     }
 
+    /// What `calc --json` prints: plain numbers under names with units, and a plan that reads back as itself.
+    #[test]
+    fn json_says_its_units_and_the_plan_reads_back() {
+        let path = Path::new("1gbit".parse().unwrap(), "50ms".parse().unwrap());
+        let sheet = sheet(&Question { path, buffer: None, kernel: Some("6.1".parse().unwrap()) });
+        let json = serde_json::to_value(&sheet).unwrap();
+        assert_eq!(json["bdp_bytes"], 6_250_000);
+        assert_eq!(json["gigabyte"]["amount_bytes"], 1_000_000_000);
+        let plan = &json["kernels"][0]["plan"];
+        assert_eq!(plan["path"]["rtt_us"], 50_000);
+        assert_eq!(plan["before"]["limited_by"], "send_buffer");
+        assert_eq!(plan["changes"][0]["setting"], "net.ipv4.tcp_wmem");
+        assert_eq!(plan["changes"][0]["host"], "sender");
+        let read: fullpipe_model::tune::Plan = serde_json::from_value(plan.clone()).unwrap();
+        assert_eq!(read, sheet.kernels[0].plan);
+    }
+
     #[test]
     fn one_kernel_asked_is_one_plan() {
         assert_eq!(asked(None, Some("5.15.0-91-generic")).matches("Plan for Linux").count(), 1);

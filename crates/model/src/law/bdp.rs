@@ -1,7 +1,7 @@
 //! The bandwidth-delay product: how much is in flight on a full path (RFC 7323 section 1.1 calls it by this name).
 //!
 //! BDP = rate x RTT. The same product is read in three directions: bytes from rate and RTT, the rate that an amount in
-//! flight gives at an RTT ([`crate::law::window`]), and the largest RTT at which an amount in flight still fills a rate.
+//! flight gives at an RTT ([`crate::law::window`]), and the largest RTT at which an amount in flight fills a rate.
 
 use crate::units::{Bytes, Duration, Rate};
 
@@ -51,7 +51,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_largest_rtt_is_filled_and_a_byte_time_more_is_not(rate in 1_000u64..=1_000_000_000_000, amount in 1u64..1 << 40) {
+        fn the_largest_rtt_is_filled_and_a_byte_time_more_is_not(
+            rate in 1_000u64..=1_000_000_000_000, amount in 1u64..1 << 40,
+        ) {
             let rate = Rate::from_bits_per_sec(rate);
             let rtt = largest_rtt(Bytes::new(amount), rate).unwrap();
             prop_assert!(bdp(rate, rtt) <= Bytes::new(amount));

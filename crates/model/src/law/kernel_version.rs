@@ -28,7 +28,7 @@ impl KernelVersion {
     /// The first release with 32 MiB as `tcp_rmem`'s maximum (commit 572be9bf9d0d) and the reworked receive autotuning.
     pub const RMEM_32M: KernelVersion = KernelVersion::new(6, 16);
     /// The first release with 4 MiB as `rmem_max` and `wmem_max` (commit a6d4f25888b8).
-    pub const CORE_MEM_4M: KernelVersion = KernelVersion::new(6, 17);
+    pub const CORE_MEM_4M: KernelVersion = KernelVersion::new(6, 18);
     /// The first release with an initial `tcp_rmem` of 128 KiB (commit a337531b942b).
     pub const RMEM_INITIAL_128K: KernelVersion = KernelVersion::new(4, 20);
 }

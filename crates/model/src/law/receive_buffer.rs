@@ -16,7 +16,7 @@
 //! SO_RCVBUF sets it to twice the request, bounded by `rmem_max`, and ends autotuning.
 //!
 //! Dynamic right-sizing aims at a window of twice what the application read in the last round trip: the sender doubles
-//! each round trip in slow start, and what is read now left a round trip ago. Linux 3.14 to 4.15 asked for four times
+//! each round trip in slow start, and what is read now left a round trip ago. Linux 3.13 to 4.15 asked for four times
 //! in slow start (commit b0983d3c9b13); since 4.16 (commit c3916ad9320e) it is twice, more while the reading rate
 //! grows; 6.16 (ea33537d8292 and following) subtracts what is still unread. The factor decides how fast
 //! the buffer grows, not what must be allowed: a reader that keeps up needs a window of one BDP to fill a path.

@@ -75,7 +75,7 @@ fn rounds_of(amount: Bytes, mss: Bytes, rounds: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::law::Framing;
+    use crate::law::{AdvWinScale, Framing, WindowLaw};
     use proptest::prelude::*;
 
     fn time(amount: &str, rtt: &str, rate: &str) -> TransferTime {
@@ -95,6 +95,29 @@ mod tests {
         }
     }
 
+    /// Article E1: 52059880 bytes at 350 ms through proxies, by the receive buffer, three runs each. The connection
+    /// between the proxies is open already, so only slow start and the steady part count. (With 16 MB and more the time
+    /// is mostly slow start, and the article's is shorter than that; not asserted.)
+    #[test]
+    fn article_e1_while_the_receive_window_binds() {
+        let (amount, rtt) = (Bytes::new(52_059_880), "350ms".parse().unwrap());
+        for (rcvbuf, measured_ms) in [
+            (2_194_304, [18_369, 18_282, 18_381]),
+            (4_194_304, [10_848, 10_794, 11_120]),
+            (6_194_304, [8455, 8452, 8426]),
+        ] {
+            let window = WindowLaw::AdvWinScale(AdvWinScale::DEFAULT).window(Bytes::new(rcvbuf));
+            let law = transfer_time(amount, Bytes::new(1448), rtt, window.per_rtt(rtt).unwrap()).unwrap();
+            let law_ms = law.slow_start.saturating_add(law.steady).as_millis_f64();
+            for measured in measured_ms {
+                assert!(
+                    (law_ms / f64::from(measured) - 1.0).abs() < 0.03,
+                    "{rcvbuf}: law {law_ms}, measured {measured}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn small_files_pay_round_trips_only() {
         let small = time("10kB", "50ms", "1gbit");
@@ -110,7 +133,7 @@ mod tests {
         ) {
             let (amount, steady) = (Bytes::new(amount), Rate::from_bits_per_sec(bits));
             let time = transfer_time(amount, Bytes::new(1448), Duration::from_micros(micros), steady).unwrap();
-            // A round of slow start that is shorter than the link needs for its window does not occur, bar rounding.
+            // A window of slow start is at most a BDP, so its round trip is never shorter than the link needs for it.
             let floor = steady.time_for(amount).unwrap();
             prop_assert!(time.total() + Duration::from_nanos(10) >= floor, "{time:?} against {floor}");
             let share = time.share_lost(amount, steady);
@@ -118,14 +141,18 @@ mod tests {
         }
 
         #[test]
-        fn longer_for_more(amount in 1u64..1 << 45, more in 0u64..1 << 30, micros in 0u64..10_000_000, bits in 1_000u64..=1_000_000_000_000) {
-            let at = |bytes| transfer_time(Bytes::new(bytes), Bytes::new(1448), Duration::from_micros(micros), Rate::from_bits_per_sec(bits)).unwrap().total();
+        fn longer_for_more(
+            amount in 1u64..1 << 45, more in 0u64..1 << 30, micros in 0u64..10_000_000, bits in 1_000u64..1 << 40,
+        ) {
+            let (rtt, rate) = (Duration::from_micros(micros), Rate::from_bits_per_sec(bits));
+            let at = |bytes| transfer_time(Bytes::new(bytes), Bytes::new(1448), rtt, rate).unwrap().total();
             prop_assert!(at(amount + more) >= at(amount));
         }
 
         #[test]
         fn total_over_everything(amount: u64, mss: u64, nanos: u64, bits: u64) {
-            let time = transfer_time(Bytes::new(amount), Bytes::new(mss), Duration::from_nanos(nanos), Rate::from_bits_per_sec(bits));
+            let (rtt, rate) = (Duration::from_nanos(nanos), Rate::from_bits_per_sec(bits));
+            let time = transfer_time(Bytes::new(amount), Bytes::new(mss), rtt, rate);
             prop_assert_eq!(time.is_none(), bits == 0);
         }
     }

@@ -2,15 +2,15 @@
 //!
 //! The shift is chosen once, when the SYN or SYN-ACK leaves, and holds for the connection: raising `tcp_rmem` later
 //! changes new connections only. Linux (`tcp_select_initial_window`, net/ipv4/tcp_output.c) takes the largest buffer
-//! that the socket may ever get, `max(tcp_rmem[2], rmem_max)`, bounded by the window clamp, and chooses the smallest shift
-//! with which a window of that size can be said: ilog2(space) - 15, between 0 and 14.
+//! that the socket may ever get, `max(tcp_rmem[2], rmem_max)`, bounded by the window clamp, and chooses the
+//! smallest shift with which a window of that size can be said: ilog2(space) - 15, between 0 and 14.
 
 use crate::units::{Bytes, Window};
 
 /// The largest shift: windows stay below 2^30, half of the sequence space apart (RFC 7323 section 2.3).
 pub const MAX_SHIFT: u8 = 14;
 
-/// The largest window without scaling, as when either side's `tcp_window_scaling` is 0 or a middlebox strips the option.
+/// The largest window without scaling, as when a side's `tcp_window_scaling` is 0 or a middlebox strips the option.
 pub const MAX_UNSCALED: Window = Window::new(Bytes::new(65_535));
 
 /// The largest window that TCP can say at all: 1 GiB less 16 KiB.

@@ -3,8 +3,8 @@
 //! Each segment of MSS bytes carries an IP header (20 bytes in IPv4, RFC 791; 40 in IPv6, RFC 8200), a TCP header (20,
 //! RFC 9293) and, with timestamps on, 12 bytes of options (RFC 7323, padded). So 1448 of 1500 bytes are goodput. What
 //! the link itself adds to each packet depends on where its rate is counted: nothing for a link that counts IP packets
-//! (this project's), 14 for a qdisc on Ethernet (tbf, htb, netem), 38 for Ethernet's own rate (header, FCS, preamble and
-//! the gap between frames).
+//! (this project's), 14 for a qdisc on Ethernet (tbf, htb, netem), 38 for Ethernet's own rate (header, FCS, preamble
+//! and the gap between frames).
 
 use crate::units::{Bytes, Rate};
 
@@ -58,7 +58,7 @@ impl Framing {
     pub const IP_1500: Framing =
         Framing { mtu: Bytes::new(1500), ip: IpVersion::Ipv4, timestamps: true, link_overhead: Bytes::ZERO };
 
-    /// Bytes of data in a full segment (RFC 9293 section 3.7.1, less the options that each segment carries); at least 1.
+    /// Bytes of data in a full segment (RFC 9293 section 3.7.1, less the options in each segment); at least 1.
     pub fn mss(self) -> Bytes {
         let options = if self.timestamps { TIMESTAMPS } else { Bytes::ZERO };
         let headers = self.ip.header().saturating_add(TCP_HEADER).saturating_add(options);

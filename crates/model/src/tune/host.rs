@@ -28,6 +28,16 @@ pub enum Setting {
 }
 
 impl Setting {
+    /// Every setting: what to read of a host before planning.
+    pub const ALL: [Setting; 6] = [
+        Setting::TcpRmem,
+        Setting::TcpWmem,
+        Setting::RmemMax,
+        Setting::WmemMax,
+        Setting::TcpWindowScaling,
+        Setting::TcpModerateRcvbuf,
+    ];
+
     /// The sysctl's name, with dots.
     pub const fn sysctl(self) -> &'static str {
         match self {
@@ -239,7 +249,7 @@ mod tests {
 
     #[test]
     fn names_serialise_as_sysctls() {
-        for setting in [Setting::TcpRmem, Setting::TcpWmem, Setting::RmemMax, Setting::WmemMax] {
+        for setting in Setting::ALL {
             let value = toml::Value::try_from(setting).unwrap();
             assert_eq!(value.as_str(), Some(setting.sysctl()));
         }

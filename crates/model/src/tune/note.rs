@@ -55,7 +55,9 @@ fn several_connections(path: Path) -> Option<String> {
     let (bdp, largest) = (path.bdp(), MAX_WINDOW.bytes());
     (bdp > largest).then(|| {
         let connections = bdp.get().div_ceil(largest.get());
-        format!("the path holds {bdp}, more than the {largest:#} that TCP can have in flight: {connections} connections fill it")
+        format!(
+            "the path holds {bdp}, above the {largest:#} that one connection can have in flight: {connections} fill it"
+        )
     })
 }
 
@@ -77,8 +79,8 @@ fn frozen_receive(path: Path, host: &HostSettings) -> Option<String> {
     let needed = Window::new(path.bdp()).min(MAX_WINDOW);
     match host.so_rcvbuf {
         Some(asked) if law.window(host.rcvbuf()) < needed => Some(format!(
-            "the application sets SO_RCVBUF to {asked:#}, which ends autotuning and leaves a window of {}; let it not set \
-             SO_RCVBUF, or ask for {} bytes",
+            "the application sets SO_RCVBUF to {asked:#}, which ends autotuning and leaves a window of {}; let it not \
+             set SO_RCVBUF, or ask for {} bytes",
             host.receive_window(),
             law.rcvbuf_for(needed).get().div_ceil(2)
         )),

@@ -164,7 +164,8 @@ impl Tuned {
         }
         let rcvbuf = round_up(law.rcvbuf_for(self.target()));
         let why = format!(
-            "a receive buffer of {now:#} advertises {window} ({} % of it, {law}), {}; the path holds {} and its queue {}",
+            "a receive buffer of {now:#} advertises {window} ({} % of it, {law}), {}; the path holds {} and its \
+             queue {}",
             percent(law.share()),
             allows(window, self.path),
             self.path.bdp(),

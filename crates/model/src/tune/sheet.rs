@@ -1,8 +1,8 @@
 //! Everything that `fullpipe calc` answers, as data.
 //!
-//! A [`Question`] is a path and perhaps a buffer and a kernel; [`sheet`] answers with a [`Sheet`]. Without a kernel both
-//! generations of the receive-buffer law are answered side by side ([`KernelSheet`]): Linux 6.1 stands for those before
-//! 6.6 and 6.18 for those since. Serialised, every field says its unit.
+//! A [`Question`] is a path and perhaps a buffer and a kernel; [`sheet`] answers with a [`Sheet`]. Without a kernel
+//! both generations of the receive-buffer law are answered side by side ([`KernelSheet`]): Linux 6.1 stands for those
+//! before 6.6 and 6.18 for those since. Serialised, every field says its unit.
 
 use super::{HostSettings, Path, Plan, column, plan};
 use crate::law::window::{Limit, Windows};
@@ -228,7 +228,8 @@ mod tests {
             let path = Path::new(Rate::from_bits_per_sec(bits), Duration::from_nanos(nanos));
             let sheet = sheet(&Question { path, buffer: buffer.map(Bytes::new), kernel: None });
             for kernel in &sheet.kernels {
-                prop_assert!(kernel.buffer.is_none_or(|b| b.send.goodput <= path.rate && b.receive.goodput <= path.rate));
+                let below = |end: EndSheet| end.goodput <= path.rate;
+                prop_assert!(kernel.buffer.is_none_or(|buffer| below(buffer.send) && below(buffer.receive)));
             }
         }
     }

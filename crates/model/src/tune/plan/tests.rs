@@ -56,8 +56,8 @@ fn each_change_says_why_in_numbers() {
                 Host::Sender,
                 Setting::TcpWmem,
                 "4096 16384 20971520",
-                "a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it), at most 442.9 Mbit/s over 50 ms; the path \
-                 holds 6.25 MB and its queue 6.25 MB"
+                "a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it), at most 442.9 Mbit/s over 50 ms; the \
+                 path holds 6.25 MB and its queue 6.25 MB"
             ),
             (
                 Host::Receiver,
@@ -104,7 +104,7 @@ fn more_than_one_connection_can_hold_is_said() {
     let path = Path::new("1tbit".parse().unwrap(), "100ms".parse().unwrap());
     let plan = plan(path, &kernel("6.18"), &kernel("6.18"));
     // 12.5 GB over windows of 1 GiB.
-    assert!(plan.notes[0].text.ends_with("12 connections fill it"), "{}", plan.notes[0].text);
+    assert!(plan.notes[0].text.ends_with("in flight: 12 fill it"), "{}", plan.notes[0].text);
     assert_eq!(plan.after.limited_by, Limit::ReceiveWindow);
 }
 
@@ -201,7 +201,8 @@ proptest! {
 
     #[test]
     fn any_quantities_are_survived(bits: u64, nanos: u64, queue: u64, asked: u64) {
-        let path = Path { queue: Bytes::new(queue), ..Path::new(Rate::from_bits_per_sec(bits), Duration::from_nanos(nanos)) };
+        let path = Path::new(Rate::from_bits_per_sec(bits), Duration::from_nanos(nanos));
+        let path = Path { queue: Bytes::new(queue), ..path };
         let asks = HostSettings {
             so_rcvbuf: Some(Bytes::new(asked)),
             so_sndbuf: Some(Bytes::new(asked)),
