@@ -37,7 +37,7 @@ pub(super) enum Answer {
 impl Attempt<'_> {
     pub(super) async fn run(&mut self) -> Result<Answer, DownloadError> {
         let location = Location::parse(self.url)?;
-        // First, because a full disk is better known before the transfer than after it.
+        // First, because an output that cannot be made is better known before the transfer than after it.
         let sink = Sink::open(&self.options.output)?;
         let mut timing = Timing { redirect: self.redirect_time, ..Timing::default() };
         let peers = connection::look_up(&location)?;

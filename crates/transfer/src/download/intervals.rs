@@ -19,7 +19,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Mean rate in it; `None` where it has no length.
+    /// Mean rate in it; `None` where it has no length. Leave out a last interval that is short: one read in a
+    /// millisecond is no rate.
     pub fn rate(&self) -> Option<Rate> {
         self.body.per(self.length)
     }
