@@ -212,12 +212,22 @@ mod tests {
         assert_eq!(law("6.5").cautious(), adv(2));
     }
 
-    /// Trial: a reader that keeps up, 80 ms, `tcp_rmem[2]` 6 MiB: 400 Mbit/s.
+    /// Linux 6.18, a reader that keeps up, the trials' link at 1 Gbit/s and 50 ms, by `tcp_rmem[2]`: the windows seen in
+    /// TCP_INFO and the goodput, in MB/s. Last, a trial of 400 Mbit/s at 80 ms.
     #[test]
-    fn the_usual_ratio_explains_a_measured_rate() {
+    fn the_usual_ratio_predicts_what_was_measured() {
         let law = WindowLaw::ScalingRatio(ScalingRatio::USUAL);
-        let rate = law.window("6MiB".parse().unwrap()).per_rtt("80ms".parse().unwrap()).unwrap();
-        assert!((rate.as_f64() / 400e6 - 1.0).abs() < 0.05, "{rate}");
+        for (rcvbuf, rcv_wnd, rtt, goodput) in [
+            ("2MiB", 1_389_824.0, "50ms", 27.36),
+            ("4MiB", 2_782_464.0, "50ms", 54.96),
+            ("6MiB", 4_175_104.0, "50ms", 82.18),
+            ("6MiB", 4_175_104.0, "80ms", 50.0),
+        ] {
+            let window = law.window(rcvbuf.parse().unwrap());
+            assert!((window.bytes().as_f64() / rcv_wnd - 1.0).abs() < 0.003, "{rcvbuf}: {window}, seen {rcv_wnd}");
+            let rate = window.per_rtt(rtt.parse().unwrap()).unwrap().as_f64() / 8e6;
+            assert!((rate / goodput - 1.0).abs() < 0.05, "{rcvbuf}: {rate}, measured {goodput}");
+        }
     }
 
     #[test]

@@ -26,6 +26,11 @@
 //! a share of 0.98). Below some 64 KiB the heads of the `sk_buff`s count as well (4096 bytes keep about 2000 in
 //! flight); the law does not model that.
 //!
+//! The kernel does not tell this limit apart: TCP_INFO's `tcpi_sndbuf_limited` showed 0.02 of 4 s in the third line's
+//! run, 1 of 3 s with BBR. It counts only while the congestion window is not the limit, and in slow start a window
+//! below twice what is in flight is taken for the limit (`tcp_is_cwnd_limited`). The receive window's counterpart was
+//! exact with reno (all of the time), and 1.25 of 3 s with BBR.
+//!
 //! What bounds `sk_sndbuf`: autotuning raises it up to `tcp_wmem[2]` ([`autotuned`]); SO_SNDBUF sets it to twice the
 //! request, bounded by `wmem_max`, and ends autotuning.
 
