@@ -6,7 +6,8 @@
 //!
 //! What is in flight is a matter of where one stands. The sender's view at the time data passes the capture point lags
 //! behind the ACKs that pass there by the round trip between capture point and sender; ACKs are therefore held back by
-//! that time (`lag`): zero at the sender, the whole round trip at the receiver.
+//! that time (`lag`): zero at the sender, the whole round trip at the receiver. Where there are timestamps (RFC 7323) the
+//! lag follows the queue: data that echoes an ACK's TSval left the sender after that ACK.
 
 use crate::limit::Features;
 use crate::segment::SequenceNumber;
@@ -27,7 +28,17 @@ pub(super) struct Series {
     edge: Option<SequenceNumber>,
     segment: u32,
     now: Instant,
+    /// When an ACK last moved the left edge.
+    acked_at: Instant,
     held: VecDeque<(Instant, SequenceNumber, Option<u32>)>,
+    /// TSval of ACKs and when it was first seen; empty where there is no lag to measure.
+    stamps: VecDeque<(u32, Instant)>,
+    /// The lag without a queue: by the handshake.
+    lag_least: Duration,
+    /// When data last passed.
+    sent_at: Instant,
+    /// The least round trip.
+    least: Option<Duration>,
     current: Features,
     closed: Vec<Features>,
 }
@@ -49,24 +60,33 @@ impl Series {
             edge,
             segment: 1,
             now: at,
+            acked_at: Instant::ZERO,
             held: VecDeque::new(),
+            stamps: VecDeque::new(),
+            lag_least: lag,
+            sent_at: at,
+            least: None,
             current: Features { start: at, ..Features::default() },
             closed: Vec::new(),
         }
     }
 
     /// Data passed the capture point.
-    pub fn sent(&mut self, at: Instant, seq: SequenceNumber, length: u32, repeated: bool, last: bool) {
+    pub fn sent(&mut self, at: Instant, seq: SequenceNumber, length: u32, repeated: bool) {
         self.release(at);
         self.advance(at);
         let end = seq + length;
+        self.sent_at = at;
         self.segment = self.segment.max(length);
         self.current.segments += 1;
         if repeated {
             self.current.retransmissions += 1;
         } else {
-            self.current.small += u32::from(length < self.segment && !last);
-            self.current.sent += u64::from(end.distance(self.next));
+            let new = u64::from(end.distance(self.next));
+            self.current.sent += new;
+            if at.since(self.acked_at) > self.prompt() {
+                self.current.unprompted += new;
+            }
         }
         self.next = self.next.max(end);
         self.note();
@@ -83,15 +103,54 @@ impl Series {
         }
     }
 
-    /// A round trip was measured.
+    /// An ACK carried this TSval.
+    pub fn stamped(&mut self, at: Instant, value: u32) {
+        let newer = self.stamps.back().is_none_or(|(last, _)| value.wrapping_sub(*last) as i32 > 0);
+        if self.lag_least > Duration::ZERO && newer {
+            if self.stamps.len() >= MAX_HELD {
+                self.stamps.pop_front();
+            }
+            self.stamps.push_back((value, at));
+        }
+    }
+
+    /// Data carried this TSecr.
+    pub fn echoed(&mut self, at: Instant, echo: u32) {
+        while let Some(&(value, since)) = self.stamps.front() {
+            if (value.wrapping_sub(echo) as i32) > 0 {
+                break;
+            }
+            self.stamps.pop_front();
+            if value == echo {
+                self.measure_lag(at.since(since), at.since(self.sent_at));
+            }
+        }
+    }
+
+    /// Data came `round_trip` after the ACK that it echoes and `gap` after the data before it. What is over the least
+    /// round trip is either a queue, and then data comes without gaps, or the sender had nothing to send.
+    fn measure_lag(&mut self, round_trip: Duration, gap: Duration) {
+        let excess = round_trip.saturating_sub(self.lag_least);
+        let queued = gap.saturating_mul(2) < excess;
+        self.lag = if queued { round_trip.min(self.lag_least.saturating_mul(8)) } else { self.lag_least };
+        self.measured(Duration::ZERO);
+    }
+
+    /// A round trip was measured at the capture point, from data to its ACK.
     pub fn measured(&mut self, rtt: Duration) {
         let rtt = rtt.saturating_add(self.lag);
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         let least = self.current.rtt.map_or(rtt, |least| least.min(rtt));
         self.current.rtt = Some(least);
         // Without a handshake the interval was a guess: it must not be shorter than a round trip.
         while self.closed.is_empty() && self.interval < least && self.interval < Duration::from_secs(1) {
             self.interval = self.interval.saturating_mul(2);
         }
+    }
+
+    /// The least round trip of the whole path that was measured.
+    pub fn least_rtt(&self) -> Option<Duration> {
+        self.least
     }
 
     /// Ends the series: intervals from the first data to the last event that meant something.
@@ -121,6 +180,10 @@ impl Series {
         self.next = self.next.max(ack);
         self.una = self.una.max(ack);
         self.current.delivered += u64::from(fresh);
+        if fresh > 0 {
+            self.acked_at = at;
+            self.current.acks += 1;
+        }
         if let Some(window) = window.filter(|_| !ack.is_before(self.una)) {
             self.edge = Some(ack + window);
             let window = Window::new(Bytes::new(window.into()));
@@ -128,6 +191,14 @@ impl Series {
             self.current.window_max = Some(self.current.window_max.map_or(window, |most| most.max(window)));
         }
         self.note();
+    }
+
+    /// How soon after an ACK data is prompted by it: two ACKs' spacing, since pacing holds segments back by about that.
+    fn prompt(&self) -> Duration {
+        const LEAST: Duration = Duration::from_millis(1);
+        let acks = self.closed.last().map_or(0, |last| u64::from(last.acks));
+        let spacing = self.interval.as_nanos().checked_div(acks).unwrap_or(0);
+        LEAST.max(Duration::from_nanos(2 * spacing).min(Duration::from_millis(100)))
     }
 
     fn in_flight(&self) -> u32 {

@@ -188,7 +188,10 @@ impl Tracker {
         sender.last_data = sender.last_data.max(at);
         let edge = receiver.window.last.map(|window| una + u32::try_from(window.bytes().get()).unwrap_or(u32::MAX));
         let series = sender.series.get_or_insert_with(|| Box::new(Series::new(at, seq, edge, interval, lag)));
-        series.sent(at, seq, length, new == 0, segment.flags.any(Flags::FIN));
+        if let Some((_, echo)) = segment.options.timestamps {
+            series.echoed(at, echo);
+        }
+        series.sent(at, seq, length, new == 0 || labels.contains(Label::Retransmission));
     }
 
     /// What the segment acknowledges and which window it gives.
@@ -210,6 +213,9 @@ impl Tracker {
             if let Some(rtt) = sample {
                 receiver.rtt.add(rtt);
                 series.measured(rtt);
+            }
+            if let Some((value, _)) = segment.options.timestamps {
+                series.stamped(at, value);
             }
             series.acknowledged(at, ack, (scale != Scale::Unknown).then_some(window));
         }
@@ -239,10 +245,10 @@ impl Half {
     }
 
     fn facts(self, config: &Config, handshake_rtt: Option<Duration>) -> DirectionFacts {
-        let base = match (handshake_rtt, self.rtt.min(), config.hint.rtt) {
-            (_, _, Some(hint)) => Some(hint),
-            (Some(handshake), Some(least), None) => Some(handshake.min(least.max(Duration::from_nanos(1)))),
-            (handshake, least, None) => handshake.or(least),
+        let least = self.series.as_ref().and_then(|series| series.least_rtt());
+        let base = match (handshake_rtt, least) {
+            (Some(handshake), Some(least)) => Some(handshake.min(least)),
+            (handshake, least) => handshake.or(least),
         };
         let verdict = self.series.map(|series| decide(&series.finish(), base, config.hint));
         let time = self.first_data.map(|first| self.last_data.since(first));

@@ -14,8 +14,10 @@ pub(crate) struct Features {
     pub delivered: u64,
     pub segments: u32,
     pub retransmissions: u32,
-    /// New segments shorter than the largest, the last of the connection apart.
-    pub small: u32,
+    /// New payload that did not follow soon upon an ACK.
+    pub unprompted: u64,
+    /// ACKs that moved the left edge.
+    pub acks: u32,
     /// The largest segment so far.
     pub segment: Bytes,
     pub in_flight_max: Bytes,
@@ -44,7 +46,8 @@ impl Features {
         self.delivered += later.delivered;
         self.segments += later.segments;
         self.retransmissions += later.retransmissions;
-        self.small += later.small;
+        self.unprompted += later.unprompted;
+        self.acks += later.acks;
         self.segment = self.segment.max(later.segment);
         self.in_flight_max = self.in_flight_max.max(later.in_flight_max);
         self.in_flight_time += later.in_flight_time;
@@ -83,15 +86,218 @@ fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
 
 /// What held the sender in each interval. `rtt` is the path's without queues, as far as it was seen.
 pub(crate) fn decide(features: &[Features], rtt: Option<Duration>, hint: PathHint) -> Verdict {
-    let _ = (rtt, hint, CongestionCause::Loss);
-    let intervals = features
-        .iter()
-        .map(|f| Interval {
-            start: f.start,
-            length: f.length,
-            candidates: vec![Candidate { limit: Limit::Unknown, share: 1.0 }],
-            evidence: f.evidence(),
+    let transfer = Transfer::new(features, hint.rtt.or(rtt), hint);
+    let mut phase = Phase::Start;
+    let mut before = None;
+    let intervals = (0..features.len())
+        .map(|at| {
+            let limit = transfer.limit(at, &mut phase, before);
+            before = Some(limit);
+            Interval {
+                start: features[at].start,
+                length: features[at].length,
+                candidates: vec![Candidate { limit, share: 1.0 }],
+                evidence: features[at].evidence(),
+            }
         })
         .collect();
     Verdict::new(Source::Capture, intervals)
+}
+
+/// How congestion control stands, as far as segments show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Growing for the first time since the start or an idle period.
+    Start,
+    /// Neither growing for the first time nor reduced.
+    Grown,
+    /// Reduced by loss, or growing after that.
+    AfterLoss,
+}
+
+/// A queue is seen where the round trip stands above the path's by this part of it, and by this time at least.
+const QUEUE_PART: f64 = 0.03;
+const QUEUE_LEAST: Duration = Duration::from_micros(300);
+/// An interval carries what the path can if it carries this part of the most that the path was seen to carry. Where the
+/// path's rate is given, headers are a part of it (52 of 1500 bytes), and ramps at both ends of an interval.
+const AT_CAPACITY: f64 = 0.92;
+const OF_HINT: f64 = 0.90;
+/// In flight grows where it gains this factor within a few round trips.
+const GROWTH: f64 = 1.15;
+/// Held by something fixed: what is in flight comes back to within this part of the most.
+const PLATEAU: f64 = 0.90;
+/// More than half of the time decides.
+const MOST: f64 = 0.5;
+/// A window that never opens to half of what it was is closed by the application.
+const COLLAPSED: f64 = 0.5;
+
+/// All intervals of one direction, with what only all of them together can tell.
+struct Transfer<'a> {
+    features: &'a [Features],
+    /// Bits per second over an interval and its neighbours.
+    rates: Vec<f64>,
+    rtt: Option<Duration>,
+    /// Bits per second that the path carried while a queue stood before it.
+    capacity: Option<f64>,
+    /// What is in flight when nothing but a fixed bound holds it: 90 % of the time it was less.
+    plateau: f64,
+    hint: Option<f64>,
+    /// Whether a good part of the intervals reached the same most in flight: chance does not do that after loss.
+    is_bounded: bool,
+    /// The largest window up to and with each interval.
+    window_peak: Vec<f64>,
+}
+
+impl<'a> Transfer<'a> {
+    fn new(features: &'a [Features], rtt: Option<Duration>, hint: PathHint) -> Self {
+        let rates = (0..features.len()).map(|at| smooth_rate(features, at)).collect::<Vec<_>>();
+        let mut flights: Vec<f64> = features.iter().map(|f| f.in_flight_max.as_f64()).collect();
+        flights.sort_by(f64::total_cmp);
+        let plateau = flights.get(flights.len() * 9 / 10).copied().unwrap_or(0.0);
+        let top = flights.last().copied().unwrap_or(0.0);
+        let is_bounded = flights.iter().filter(|flight| **flight >= 0.95 * top).count() * 4 >= flights.len();
+        let hint = hint.rate.map(Rate::as_f64);
+        let peak = |peak: &mut f64, f: &Features| {
+            *peak = peak.max(window_of(f));
+            Some(*peak)
+        };
+        let window_peak = features.iter().scan(0.0, peak).collect();
+        let mut transfer = Transfer { features, rates, rtt, capacity: None, plateau, hint, is_bounded, window_peak };
+        transfer.capacity = transfer.capacity_behind_queues();
+        transfer
+    }
+
+    /// The most that was carried while a queue stood: of at least three intervals, and unless more was carried without a
+    /// queue, since then the round trip was long for another reason (a busy machine, delayed ACKs).
+    fn capacity_behind_queues(&self) -> Option<f64> {
+        let mut queued = Vec::new();
+        let mut free = Vec::new();
+        for at in 0..self.features.len() {
+            // One ACK of a repaired hole acknowledges what arrived over several round trips.
+            let near = &self.features[at.saturating_sub(2)..(at + 3).min(self.features.len())];
+            if near.iter().any(|f| f.retransmissions > 0) {
+                continue;
+            }
+            if self.has_queue(at) { queued.push(self.rates[at]) } else { free.push(self.rates[at]) }
+        }
+        if queued.len() < 3 {
+            return None;
+        }
+        let most = |rates: &mut Vec<f64>| {
+            rates.sort_by(f64::total_cmp);
+            rates.get(rates.len() * 95 / 100).copied().unwrap_or(0.0)
+        };
+        let (queued, free) = (most(&mut queued), most(&mut free));
+        (queued >= 0.95 * free).then_some(queued)
+    }
+
+    fn has_queue(&self, at: usize) -> bool {
+        let (Some(base), Some(now)) = (self.rtt, self.features[at].rtt) else { return false };
+        let least = QUEUE_LEAST.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART));
+        now.saturating_sub(base) >= least
+    }
+
+    fn limit(&self, at: usize, phase: &mut Phase, before: Option<Limit>) -> Limit {
+        let f = &self.features[at];
+        if f.part(f.idle) > MOST {
+            *phase = Phase::Start;
+            return Limit::SenderApplication;
+        }
+        let lost = f.retransmissions > 0 || self.waits_for_repair(at);
+        if lost {
+            *phase = Phase::AfterLoss;
+        }
+        if self.is_at_capacity(at) {
+            // Loss at a full queue is how the path tells its limit.
+            *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
+            return Limit::Link;
+        }
+        if let Some(limit) = self.receiver(at) {
+            *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
+            return limit;
+        }
+        if lost {
+            return Limit::CongestionWindow(CongestionCause::Loss);
+        }
+        // The last data drains: whatever held the sender before did until there was nothing left to send.
+        if let Some(before) = before.filter(|_| at + 1 == self.features.len() && f.sent < f.delivered) {
+            return before;
+        }
+        self.sender(at, phase)
+    }
+
+    /// Nothing is sent although something is in flight, and the next thing sent is a repair.
+    fn waits_for_repair(&self, at: usize) -> bool {
+        let waits = |f: &Features| f.segments == 0 && f.delivered == 0 && f.in_flight_max > Bytes::ZERO;
+        waits(&self.features[at])
+            && self.features[at..].iter().take(16).find(|f| !waits(f)).is_some_and(|next| next.retransmissions > 0)
+    }
+
+    fn is_at_capacity(&self, at: usize) -> bool {
+        let rate = self.rates[at];
+        if self.hint.is_some_and(|hint| rate >= OF_HINT * hint) {
+            return true;
+        }
+        // A handful of segments makes no standing queue; what delays them is their own acknowledgement.
+        let f = &self.features[at];
+        let few = f.in_flight_max.get() <= 4 * f.segment.get();
+        !few && self.capacity.is_some_and(|capacity| rate >= AT_CAPACITY * capacity)
+    }
+
+    /// The receive window, if it was in the way most of the time.
+    fn receiver(&self, at: usize) -> Option<Limit> {
+        let f = &self.features[at];
+        if f.part(f.full) <= MOST {
+            return None;
+        }
+        let collapsed = window_of(f) < COLLAPSED * self.window_peak[at];
+        Some(if collapsed { Limit::ReceiverApplication } else { Limit::ReceiveWindow })
+    }
+
+    /// Neither path nor receiver: what in the sender.
+    fn sender(&self, at: usize, phase: &mut Phase) -> Limit {
+        let f = &self.features[at];
+        let now = f.in_flight_max.as_f64();
+        let later = |count: usize| {
+            let end = (at + 1 + count).min(self.features.len());
+            self.features[at + 1..end].iter().map(|f| f.in_flight_max.as_f64()).fold(0.0, f64::max)
+        };
+        let before = at.checked_sub(1).map_or(0.0, |before| self.features[before].in_flight_max.as_f64());
+        if f.part(f.idle) > 0.25 || self.is_written_in_pieces(at) {
+            return Limit::SenderApplication;
+        }
+        let grows = now >= GROWTH * before || later(4) >= GROWTH * now;
+        match *phase {
+            Phase::Start if grows => return Limit::CongestionWindow(CongestionCause::SlowStart),
+            Phase::Start => *phase = Phase::Grown,
+            Phase::AfterLoss if now < PLATEAU * self.plateau || later(8) >= 1.05 * now || !self.is_bounded => {
+                return Limit::CongestionWindow(CongestionCause::Loss);
+            }
+            Phase::AfterLoss | Phase::Grown => {}
+        }
+        let steady = now >= PLATEAU * before.min(self.plateau) && later(2) <= now / PLATEAU;
+        if steady && now >= 0.5 * self.plateau { Limit::SendBuffer } else { Limit::Unknown }
+    }
+
+    /// New data leaves when the application writes it, not when an ACK makes room; or in writes that do not fill segments.
+    fn is_written_in_pieces(&self, at: usize) -> bool {
+        let f = &self.features[at];
+        let unprompted = f.sent > 0 && f.unprompted as f64 > MOST * f.sent as f64;
+        let first = at == 0 || self.features[at - 1].part(self.features[at - 1].idle) > MOST;
+        // The first flight after silence has no ACK to follow: it is the application's only if it was all there was.
+        let followed = self.features.get(at + 1).is_some_and(|next| next.sent > 0);
+        if first { f.sent > 0 && !followed } else { unprompted }
+    }
+}
+
+fn window_of(f: &Features) -> f64 {
+    f.window_max.map_or(0.0, |window| window.bytes().as_f64())
+}
+
+/// Bits per second delivered in an interval and the ones beside it, so that an ACK that falls on a border does not matter.
+fn smooth_rate(features: &[Features], at: usize) -> f64 {
+    let around = &features[at.saturating_sub(1)..(at + 2).min(features.len())];
+    let bytes: u64 = around.iter().map(|f| f.delivered).sum();
+    let time: f64 = around.iter().map(|f| f.length.as_secs_f64()).sum();
+    if time > 0.0 { bytes as f64 * 8.0 / time } else { 0.0 }
 }

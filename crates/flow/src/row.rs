@@ -1,0 +1,119 @@
+//! One line of results: what one run of an experiment was, what it showed, and what the laws allow.
+//!
+//! Column names carry units, and are the same in the table, in JSON and in files. Counts are of packets. Which end's
+//! capture a column is from follows from where its event can be seen: the sender's for what the sender did
+//! (retransmission, window full, round-trip times), the receiver's for what reached and left the receiver (duplicate
+//! ACK, out of order, zero window, packets).
+
+use crate::limit::Candidate;
+use crate::sample::columns;
+use fullpipe_model::units::{Bytes, Duration, Rate, Window};
+
+/// What one run showed.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct Row {
+    /// Scenario, case and place in the matrix.
+    pub name: String,
+    /// Number of the repetition, from 1.
+    pub repetition: u32,
+    /// What carried the packets: `real` time.
+    pub engine: String,
+    /// Release of the kernel under test.
+    pub kernel: String,
+    /// Congestion control that the sender's socket had.
+    pub congestion_control: Option<String>,
+    /// Round-trip time that the link was asked for.
+    #[serde(rename = "rtt_nominal_us", with = "columns::micros")]
+    pub rtt_nominal: Duration,
+    /// Rate that the link was asked for, in IP packets, on the way of the data; absent without one.
+    #[serde(rename = "rate_nominal_bps", with = "columns::rate_optional")]
+    pub rate_nominal: Option<Rate>,
+    /// Time from SYN to SYN-ACK.
+    #[serde(rename = "handshake_rtt_us", with = "columns::micros_optional")]
+    pub handshake_rtt: Option<Duration>,
+    /// Least round-trip time of data.
+    #[serde(rename = "rtt_min_us", with = "columns::micros_optional")]
+    pub rtt_min: Option<Duration>,
+    /// Median round-trip time of data, queueing included.
+    #[serde(rename = "rtt_p50_us", with = "columns::micros_optional")]
+    pub rtt_p50: Option<Duration>,
+    /// 99 % of the round-trip times of data are at most this.
+    #[serde(rename = "rtt_p99_us", with = "columns::micros_optional")]
+    pub rtt_p99: Option<Duration>,
+    /// Largest receive window that was advertised.
+    #[serde(rename = "window_max_bytes", with = "columns::window_optional")]
+    pub window_max: Option<Window>,
+    /// Most payload in flight at the sender.
+    #[serde(rename = "in_flight_max_bytes", with = "columns::bytes")]
+    pub in_flight_max: Bytes,
+    /// Payload that the receiving application got.
+    #[serde(rename = "body_bytes", with = "columns::bytes")]
+    pub body: Bytes,
+    /// Time from the response's first byte to its last.
+    #[serde(rename = "duration_us", with = "columns::micros")]
+    pub duration: Duration,
+    /// Payload over that time.
+    #[serde(rename = "goodput_bps", with = "columns::rate")]
+    pub goodput: Rate,
+    /// The largest goodput that the laws allow for the window seen, the round-trip time and the rate asked for.
+    #[serde(rename = "law_bps", with = "columns::rate_optional")]
+    pub law: Option<Rate>,
+    /// Which term of the law that is: `receive_window`, `send_buffer`, `congestion_window` or `link`.
+    pub law_term: Option<String>,
+    /// Packets, both ways.
+    pub packets: u64,
+    /// Retransmitted segments.
+    pub retransmission: u64,
+    /// Duplicate ACKs.
+    pub duplicate_ack: u64,
+    /// Segments that arrived out of order.
+    pub out_of_order: u64,
+    /// Segments that filled the receive window to its edge.
+    pub window_full: u64,
+    /// ACKs with a window of zero.
+    pub zero_window: u64,
+    /// Packets that the link dropped because its queue was full.
+    pub queue_dropped: u64,
+    /// Packets that the link lost at random.
+    pub lost: u64,
+    /// What held the transfer for the largest share of its time, from the capture at the sender.
+    pub limited_by: String,
+    /// `slow_start` or `loss` where that is the congestion window.
+    pub limit_cause: Option<String>,
+    /// That share, 0 to 1.
+    pub limit_share: f64,
+    /// Every limit and its share, largest first.
+    pub limits: Vec<Candidate>,
+    /// The same question answered from the sockets' TCP_INFO.
+    pub limited_by_sockets: Option<String>,
+    /// The share of that.
+    pub limit_share_sockets: Option<f64>,
+    /// curl's time_connect.
+    #[serde(rename = "connect_us", with = "columns::micros_optional")]
+    pub connect: Option<Duration>,
+    /// curl's time_starttransfer.
+    #[serde(rename = "starttransfer_us", with = "columns::micros_optional")]
+    pub starttransfer: Option<Duration>,
+    /// curl's time_total.
+    #[serde(rename = "total_us", with = "columns::micros_optional")]
+    pub total: Option<Duration>,
+    /// Half of the packets left the link this much late or less.
+    #[serde(rename = "link_late_p50_us", with = "columns::micros")]
+    pub link_late_p50: Duration,
+    /// 99 % of the packets left the link this much late or less.
+    #[serde(rename = "link_late_p99_us", with = "columns::micros")]
+    pub link_late_p99: Duration,
+    /// The latest packet.
+    #[serde(rename = "link_late_max_us", with = "columns::micros")]
+    pub link_late_max: Duration,
+    /// Whether the machine let the link keep its times: false means that the figures are the machine's as well.
+    pub quiet: bool,
+    /// What a reader of this row must know: why it was not quiet, what was asked for and could not be had.
+    pub notes: Vec<String>,
+    /// Goodput that somebody else measured in the same experiment.
+    #[serde(rename = "reference_goodput_bps", with = "columns::rate_optional")]
+    pub reference_goodput: Option<Rate>,
+    /// What they say of it.
+    pub reference_note: Option<String>,
+}
