@@ -14,6 +14,7 @@ mod analyzer;
 pub mod capture;
 pub mod connection;
 pub mod limit;
+pub mod row;
 pub mod sample;
 pub mod segment;
 

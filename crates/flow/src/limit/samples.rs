@@ -1,12 +1,278 @@
 //! From samples of the sender's socket, and of the receiver's where there are any, to what held the sender.
+//!
+//! Linux counts, for every sender, the time that it was busy and of it the time that the receive window and the send
+//! buffer held it (`tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`). Time that is not busy is the
+//! application's. The rest of the busy time is divided by the socket's state: nothing unsent and a full write queue is a
+//! send buffer that the counter missed (it runs only while the writer sleeps); a round trip above the least one at full
+//! delivery, or a paced sender whose delivery no longer grows, is the link; otherwise the congestion window.
+//!
+//! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
-use super::{PathHint, Source, Verdict};
-use crate::sample::Sample;
-use fullpipe_model::units::Duration;
+use super::{Candidate, CongestionCause, Evidence, Interval, Limit, PathHint, Source, Verdict};
+use crate::sample::{Sample, TcpInfo};
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+
+/// Shorter intervals would be a few jiffies.
+const MIN_INTERVAL: Duration = Duration::from_millis(40);
+/// Of the best delivery: full.
+const AT_CAPACITY: f64 = 0.85;
+const OF_HINT: f64 = 0.90;
+/// Growth from one interval to the next that tells slow start.
+const GROWTH: f64 = 1.15;
+/// Of the send buffer: full. The writer is woken when a third of it is free (`sk_stream_is_writeable`).
+const FULL_BUFFER: f64 = 0.6;
+/// Of the receiver's buffer: unread, rather than in transit through it.
+const UNREAD: f64 = 0.5;
 
 /// What held the sender, by what the kernel counted in its socket (`sender`) and, where there are samples of it, in the
 /// receiver's (`receiver`). Both are in order of time, on one clock; `interval` is the least length of an interval.
 pub fn from_samples(sender: &[Sample], receiver: &[Sample], interval: Duration, hint: PathHint) -> Verdict {
-    let _ = (sender, receiver, interval, hint);
-    Verdict::new(Source::Samples, Vec::new())
+    let spans = spans(sender, interval.max(MIN_INTERVAL));
+    let top = top_rate(&spans);
+    let mut grown = false;
+    let mut best: f64 = 0.0;
+    let mut lost = false;
+    let mut intervals = Vec::with_capacity(spans.len());
+    for (at, span) in spans.iter().enumerate() {
+        let rate = span.goodput().as_f64();
+        let next = spans.get(at + 1).map_or(0.0, |next| next.goodput().as_f64());
+        grown |= best > 0.0 && rate < GROWTH * best && next < GROWTH * best.max(rate);
+        best = best.max(rate);
+        lost |= span.retransmissions() > 0;
+        let context = Context { top, growing: !grown, lost, hint };
+        intervals.push(span.interval(receiver_at(receiver, span), &context, &spans));
+    }
+    trim(&mut intervals);
+    Verdict::new(Source::Samples, intervals)
 }
+
+/// What the intervals before and after tell.
+struct Context {
+    /// The most that was delivered in an interval, bits a second.
+    top: f64,
+    growing: bool,
+    lost: bool,
+    hint: PathHint,
+}
+
+/// Two samples and those between.
+struct Span<'a> {
+    samples: &'a [Sample],
+    first: &'a TcpInfo,
+    last: &'a TcpInfo,
+}
+
+/// Consecutive samples with TCP_INFO, at least `interval` or a round trip apart.
+fn spans(sender: &[Sample], interval: Duration) -> Vec<Span<'_>> {
+    let mut spans = Vec::new();
+    let mut start = 0;
+    for end in 1..sender.len() {
+        let (Some(first), Some(last)) = (&sender[start].info, &sender[end].info) else {
+            start = if sender[start].info.is_none() { end } else { start };
+            continue;
+        };
+        let least = interval.max(last.min_rtt.unwrap_or(Duration::ZERO));
+        if sender[end].at.since(sender[start].at) >= least {
+            spans.push(Span { samples: &sender[start..=end], first, last });
+            start = end;
+        }
+    }
+    spans
+}
+
+/// The third best delivery, so that one hasty interval does not count.
+fn top_rate(spans: &[Span<'_>]) -> f64 {
+    let mut rates: Vec<f64> = spans.iter().map(|span| span.goodput().as_f64()).collect();
+    rates.sort_by(|a, b| b.total_cmp(a));
+    rates.get(2.min(rates.len().saturating_sub(1))).copied().unwrap_or(0.0)
+}
+
+/// Leaves out what is before the first data and after the last.
+fn trim(intervals: &mut Vec<Interval>) {
+    let active = |interval: &Interval| interval.evidence.goodput > Rate::ZERO || interval.evidence.idle < 1.0;
+    while intervals.last().is_some_and(|interval| !active(interval)) {
+        intervals.pop();
+    }
+    let first = intervals.iter().position(active).unwrap_or(0);
+    intervals.drain(..first);
+}
+
+/// The receiver's samples within the span, or the last before its end.
+fn receiver_at<'a>(receiver: &'a [Sample], span: &Span<'_>) -> &'a [Sample] {
+    let from = receiver.partition_point(|sample| sample.at < span.start());
+    let to = receiver.partition_point(|sample| sample.at <= span.end());
+    &receiver[from.min(to.saturating_sub(1)).min(receiver.len())..to]
+}
+
+impl Span<'_> {
+    fn start(&self) -> Instant {
+        self.samples[0].at
+    }
+
+    fn end(&self) -> Instant {
+        self.samples[self.samples.len() - 1].at
+    }
+
+    fn length(&self) -> Duration {
+        self.end().since(self.start())
+    }
+
+    /// How much of the span a counter of time ran.
+    fn part(&self, counter: fn(&TcpInfo) -> Option<Duration>) -> f64 {
+        let (Some(first), Some(last)) = (counter(self.first), counter(self.last)) else { return 0.0 };
+        let length = self.length().as_secs_f64();
+        if length > 0.0 { (last.saturating_sub(first).as_secs_f64() / length).min(1.0) } else { 0.0 }
+    }
+
+    fn goodput(&self) -> Rate {
+        let acked = |info: &TcpInfo| info.bytes_acked.unwrap_or(Bytes::ZERO);
+        acked(self.last).saturating_sub(acked(self.first)).per(self.length()).unwrap_or(Rate::ZERO)
+    }
+
+    fn retransmissions(&self) -> u64 {
+        u64::from(self.last.total_retrans.wrapping_sub(self.first.total_retrans))
+    }
+
+    fn infos(&self) -> impl Iterator<Item = (&Sample, &TcpInfo)> {
+        self.samples[1..].iter().filter_map(|sample| Some((sample, sample.info.as_ref()?)))
+    }
+
+    /// Whether more than half of the samples are so.
+    fn mostly(&self, is: impl Fn(&Sample, &TcpInfo) -> bool) -> bool {
+        let (yes, all) = self.infos().fold((0, 0), |(yes, all), (s, info)| (yes + usize::from(is(s, info)), all + 1));
+        2 * yes > all
+    }
+
+    fn interval(&self, receiver: &[Sample], context: &Context, all: &[Span<'_>]) -> Interval {
+        let busy = match (self.first.busy_time, self.last.busy_time) {
+            (Some(_), Some(_)) => self.part(|info| info.busy_time),
+            // Before Linux 4.10 there are no counters; in flight is busy.
+            _ => f64::from(u8::from(self.mostly(|_, info| info.unacked > 0))),
+        };
+        let rwnd = self.part(|info| info.rwnd_limited).min(busy);
+        let sndbuf = self.part(|info| info.sndbuf_limited).min(busy - rwnd);
+        let window = self.infos().filter_map(|(_, info)| info.snd_wnd).max();
+        let unread = receiver.iter().map(|sample| sample.rqueue).max();
+        let evidence = Evidence {
+            goodput: self.goodput(),
+            in_flight: self.infos().map(|(_, info)| info.in_flight()).max().unwrap_or(Bytes::ZERO),
+            window,
+            rtt: self.infos().map(|(_, info)| info.rtt).filter(|rtt| *rtt > Duration::ZERO).min(),
+            window_full: rwnd,
+            idle: 1.0 - busy,
+            retransmissions: self.retransmissions(),
+            sndbuf_limited: Some(sndbuf),
+            unread,
+        };
+        let candidates = if self.is_at_capacity(context) {
+            vec![(Limit::Link, busy), (Limit::SenderApplication, 1.0 - busy)]
+        } else {
+            let closed =
+                if self.receiver_is_slow(receiver, all) { Limit::ReceiverApplication } else { Limit::ReceiveWindow };
+            vec![
+                (closed, rwnd),
+                (Limit::SendBuffer, sndbuf),
+                (self.rest(context), busy - rwnd - sndbuf),
+                (Limit::SenderApplication, 1.0 - busy),
+            ]
+        };
+        Interval { start: self.start(), length: self.length(), candidates: ranked(candidates), evidence }
+    }
+
+    /// Full delivery with a queue before the link, or at the rate that is known: more in flight would not help, whatever
+    /// else the counters say.
+    fn is_at_capacity(&self, context: &Context) -> bool {
+        let rate = self.goodput().as_f64();
+        let at_hint = context.hint.rate.is_some_and(|hint| rate >= OF_HINT * hint.as_f64());
+        at_hint || (rate >= AT_CAPACITY * context.top && self.has_queue(context))
+    }
+
+    /// The smoothed round trip stands above the least one in most samples, and the samples' in flight accounts for it.
+    fn has_queue(&self, context: &Context) -> bool {
+        self.mostly(|_, info| {
+            let Some(base) = context.hint.rtt.or(info.min_rtt) else { return false };
+            // Scheduling alone moves a smoothed round trip by some hundred microseconds.
+            let least = Duration::from_micros(500).max(Duration::from_secs_f64(base.as_secs_f64() * 0.03));
+            let few = info.unacked <= 4;
+            !few && info.rtt.saturating_sub(base) >= least
+        })
+    }
+
+    /// The window closed because the receiver's application does not read.
+    fn receiver_is_slow(&self, receiver: &[Sample], all: &[Span<'_>]) -> bool {
+        let holds = |sample: &Sample| {
+            let buffer = sample.memory.map(|memory| memory.rcvbuf).filter(|buffer| *buffer > Bytes::ZERO);
+            let memory = sample.memory.zip(buffer);
+            let by_memory = memory.is_some_and(|(m, buffer)| m.rmem_alloc.as_f64() > UNREAD * buffer.as_f64());
+            let window = sample.info.as_ref().and_then(|info| info.rcv_wnd).map(|window| window.bytes());
+            let by_window = window.is_some_and(|free| sample.rqueue > free && sample.rqueue > Bytes::ZERO);
+            by_memory || by_window
+        };
+        if !receiver.is_empty() {
+            return 2 * receiver.iter().filter(|sample| holds(sample)).count() > receiver.len();
+        }
+        // Without the receiver's word: the window never opens to half of what it was.
+        let widest = |span: &Span<'_>| span.infos().filter_map(|(_, info)| info.snd_wnd).max();
+        let before = all.iter().take_while(|span| span.start() <= self.start()).filter_map(widest).max();
+        match (widest(self), before) {
+            (Some(now), Some(before)) => now.bytes().as_f64() < 0.5 * before.bytes().as_f64(),
+            _ => false,
+        }
+    }
+
+    /// What held the sender while the kernel counted neither window nor buffer.
+    fn rest(&self, context: &Context) -> Limit {
+        let repairs = self.retransmissions() > 0 || self.mostly(|_, info| info.ca_state.repairs_loss());
+        if repairs {
+            return Limit::CongestionWindow(CongestionCause::Loss);
+        }
+        let nothing_to_send = |info: &TcpInfo| info.notsent_bytes.is_some_and(|bytes| bytes < info.snd_mss);
+        if self.mostly(|_, info| nothing_to_send(info)) {
+            let full = |sample: &Sample, _: &TcpInfo| {
+                sample.memory.is_some_and(|m| m.wmem_queued.as_f64() >= FULL_BUFFER * m.sndbuf.as_f64())
+            };
+            return if self.mostly(full) { Limit::SendBuffer } else { Limit::SenderApplication };
+        }
+        let closed = |_: &Sample, info: &TcpInfo| {
+            info.snd_wnd.is_some_and(|window| info.in_flight() + info.snd_mss > window.bytes())
+        };
+        if self.mostly(closed) {
+            return Limit::ReceiveWindow;
+        }
+        if context.growing {
+            return Limit::CongestionWindow(CongestionCause::SlowStart);
+        }
+        if self.has_queue(context) {
+            return Limit::Link;
+        }
+        let fills_window = |_: &Sample, info: &TcpInfo| info.unacked.saturating_add(2) >= info.snd_cwnd;
+        match (self.mostly(fills_window), context.lost) {
+            (true, true) => Limit::CongestionWindow(CongestionCause::Loss),
+            (true, false) => Limit::CongestionWindow(CongestionCause::SlowStart),
+            // Data to send, room in both windows: pacing holds it, at the rate that congestion control measured.
+            (false, _) if self.goodput().as_f64() >= AT_CAPACITY * context.top => Limit::Link,
+            (false, true) => Limit::CongestionWindow(CongestionCause::Loss),
+            (false, false) => Limit::Unknown,
+        }
+    }
+}
+
+/// One candidate a limit, largest share first, shares summing to 1.
+fn ranked(parts: Vec<(Limit, f64)>) -> Vec<Candidate> {
+    // A jiffy in an interval is noise.
+    const NOISE: f64 = 0.02;
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for (limit, share) in parts.into_iter().filter(|(_, share)| *share > NOISE) {
+        match candidates.iter_mut().find(|candidate| candidate.limit == limit) {
+            Some(candidate) => candidate.share += share,
+            None => candidates.push(Candidate { limit, share }),
+        }
+    }
+    let sum: f64 = candidates.iter().map(|candidate| candidate.share).sum();
+    candidates.iter_mut().for_each(|candidate| candidate.share /= sum);
+    candidates.sort_by(|a, b| b.share.total_cmp(&a.share));
+    candidates
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Each limit as a sender's kernel would tell it, and a near miss beside it.
+
+use super::*;
+use crate::sample::{SocketMemory, TcpState};
+use fullpipe_model::units::Window;
+
+/// A socket that is asked every 10 ms while it sends at 40 MB/s over a path of 50 ms, with everything in abundance.
+struct Socket {
+    info: TcpInfo,
+    memory: SocketMemory,
+    rqueue: Bytes,
+}
+
+const STEP: u64 = 10;
+
+fn series(count: u64, mut change: impl FnMut(u64, &mut Socket)) -> Vec<Sample> {
+    let socket_of = |n: u64| Socket {
+        info: TcpInfo {
+            state: TcpState::Established,
+            snd_mss: Bytes::new(1448),
+            rtt: Duration::from_millis(50),
+            min_rtt: Some(Duration::from_millis(50)),
+            snd_cwnd: 4000,
+            snd_ssthresh: 3000,
+            unacked: 1380,
+            bytes_acked: Some(Bytes::new(n * 400_000)),
+            notsent_bytes: Some(Bytes::new(500_000)),
+            busy_time: Some(Duration::from_millis(n * STEP)),
+            rwnd_limited: Some(Duration::ZERO),
+            sndbuf_limited: Some(Duration::ZERO),
+            snd_wnd: Some(Window::new(Bytes::new(6_000_000))),
+            ..TcpInfo::default()
+        },
+        memory: SocketMemory {
+            sndbuf: Bytes::new(4_194_304),
+            wmem_queued: Bytes::new(2_000_000),
+            rcvbuf: Bytes::new(6_000_000),
+            ..SocketMemory::default()
+        },
+        rqueue: Bytes::ZERO,
+    };
+    (0..count)
+        .map(|n| {
+            let mut socket = socket_of(n);
+            change(n, &mut socket);
+            Sample {
+                at: Instant::ZERO + Duration::from_millis(n * STEP),
+                local: "192.0.2.1:80".parse().unwrap(),
+                remote: "192.0.2.2:4000".parse().unwrap(),
+                state: socket.info.state,
+                rqueue: socket.rqueue,
+                wqueue: Bytes::ZERO,
+                congestion_control: None,
+                info: Some(socket.info),
+                memory: Some(socket.memory),
+            }
+        })
+        .collect()
+}
+
+fn millis(millis: u64) -> Option<Duration> {
+    Some(Duration::from_millis(millis))
+}
+
+#[track_caller]
+fn assert_limit(sender: &[Sample], receiver: &[Sample], limit: Limit) -> Verdict {
+    let verdict = from_samples(sender, receiver, Duration::from_millis(50), PathHint::default());
+    let steady = verdict.steadily_limited_by();
+    assert!(steady.limit == limit && steady.share > 0.8, "{:?}", verdict.steady);
+    verdict
+}
+
+#[test]
+fn receive_window_by_the_counter() {
+    let sender = series(200, |n, s| s.info.rwnd_limited = millis(n * STEP * 95 / 100));
+    let verdict = assert_limit(&sender, &[], Limit::ReceiveWindow);
+    assert_eq!(verdict.source, Source::Samples);
+    assert!((verdict.share(Limit::ReceiveWindow) - 0.95).abs() < 0.06);
+}
+
+#[test]
+fn receive_window_closed_by_an_application_that_does_not_read() {
+    let sender = series(200, |n, s| s.info.rwnd_limited = millis(n * STEP));
+    let unread = series(200, |_, s| s.memory.rmem_alloc = Bytes::new(5_000_000));
+    assert_limit(&sender, &unread, Limit::ReceiverApplication);
+    // Near miss: as much as is read in a moment.
+    let read = series(200, |_, s| s.memory.rmem_alloc = Bytes::new(500_000));
+    assert_limit(&sender, &read, Limit::ReceiveWindow);
+    // Without the receiver's samples, by the window that never opens again.
+    let closed = series(200, |n, s| {
+        s.info.rwnd_limited = millis(n * STEP);
+        s.info.snd_wnd = Some(Window::new(Bytes::new(if n < 20 { 6_000_000 } else { 100_000 })));
+    });
+    assert_limit(&closed, &[], Limit::ReceiverApplication);
+}
+
+#[test]
+fn send_buffer_by_the_counter_and_by_the_full_queue() {
+    let counted = series(200, |n, s| s.info.sndbuf_limited = millis(n * STEP));
+    assert_limit(&counted, &[], Limit::SendBuffer);
+    // The counter stands still while the writer copies; the queue is full and nothing waits to be sent.
+    let full = |_: u64, s: &mut Socket| {
+        s.info.notsent_bytes = Some(Bytes::ZERO);
+        s.memory.wmem_queued = Bytes::new(3_500_000);
+    };
+    assert_limit(&series(200, full), &[], Limit::SendBuffer);
+    // Near miss: nothing waits, and the queue has room: the application is slow.
+    let slow = |_: u64, s: &mut Socket| {
+        s.info.notsent_bytes = Some(Bytes::ZERO);
+        s.memory.wmem_queued = Bytes::new(900_000);
+    };
+    assert_limit(&series(200, slow), &[], Limit::SenderApplication);
+}
+
+#[test]
+fn sender_application_that_is_not_busy() {
+    let sender = series(200, |n, s| {
+        s.info.busy_time = millis(n * STEP / 20);
+        s.info.bytes_acked = Some(Bytes::new(n * 1000));
+    });
+    assert_limit(&sender, &[], Limit::SenderApplication);
+}
+
+#[test]
+fn link_with_a_standing_queue_whatever_the_counters_say() {
+    let sender = series(200, |n, s| {
+        s.info.rtt = Duration::from_millis(90);
+        s.info.rwnd_limited = millis(n * STEP);
+    });
+    assert_limit(&sender, &[], Limit::Link);
+}
+
+#[test]
+fn near_miss_a_long_round_trip_that_delivers_less_is_no_queue_of_ours() {
+    // The round trip doubles in every other second, and delivery falls with it: the window is what is constant.
+    let mut acked = 0;
+    let sender = series(400, |n, s| {
+        let slow = n / 100 % 2 == 1;
+        acked += if slow { 200_000 } else { 400_000 };
+        s.info.bytes_acked = Some(Bytes::new(acked));
+        s.info.rtt = Duration::from_millis(if slow { 100 } else { 50 });
+        s.info.rwnd_limited = millis(n * STEP);
+    });
+    assert_limit(&sender, &[], Limit::ReceiveWindow);
+}
+
+#[test]
+fn link_of_a_paced_sender_without_a_queue() {
+    // BBR: data to send, room in both windows, delivery flat.
+    assert_limit(&series(200, |_, _| ()), &[], Limit::Link);
+}
+
+#[test]
+fn slow_start_while_delivery_doubles() {
+    let sender = series(40, |n, s| {
+        s.info.bytes_acked = Some(Bytes::new(1000 << (n / 3)));
+        s.info.snd_ssthresh = i32::MAX as u32;
+        s.info.unacked = s.info.snd_cwnd;
+    });
+    assert_limit(&sender, &[], Limit::CongestionWindow(CongestionCause::SlowStart));
+}
+
+#[test]
+fn congestion_window_after_loss() {
+    let sender = series(400, |n, s| {
+        s.info.total_retrans = (n / 5) as u32;
+        s.info.snd_cwnd = 1380;
+    });
+    assert_limit(&sender, &[], Limit::CongestionWindow(CongestionCause::Loss));
+}
+
+#[test]
+fn a_hint_of_the_rate_settles_it() {
+    let sender = series(200, |n, s| s.info.rwnd_limited = millis(n * STEP));
+    let hint = PathHint { rate: Some(Rate::from_bits_per_sec(330_000_000)), rtt: None };
+    let verdict = from_samples(&sender, &[], Duration::from_millis(50), hint);
+    assert_eq!(verdict.limited_by().limit, Limit::Link);
+}
+
+#[test]
+fn samples_without_info_or_out_of_order_are_survived() {
+    let mut sender = series(50, |_, _| ());
+    sender.iter_mut().step_by(3).for_each(|sample| sample.info = None);
+    sender.swap(10, 20);
+    let verdict = from_samples(&sender, &sender, Duration::from_millis(50), PathHint::default());
+    assert!(verdict.shares.iter().all(|candidate| candidate.share.is_finite()));
+    assert_eq!(from_samples(&[], &[], Duration::ZERO, PathHint::default()).limited_by().limit, Limit::Unknown);
+}
+
+#[test]
+fn a_recorded_sample_gives_the_same_verdict() {
+    let sender = series(100, |n, s| s.info.sndbuf_limited = millis(n * STEP));
+    let lines: Vec<String> = sender.iter().map(|sample| serde_json::to_string(sample).unwrap()).collect();
+    assert!(lines[0].contains("\"rtt_us\":50000") && lines[0].contains("\"sndbuf_bytes\":4194304"), "{}", lines[0]);
+    let recorded: Vec<Sample> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(recorded, sender);
+}
