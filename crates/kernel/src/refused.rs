@@ -19,7 +19,8 @@ pub struct Refused {
 }
 
 impl Refused {
-    pub(crate) fn new(operation: &'static str, subject: impl Into<String>, cause: impl Into<io::Error>) -> Self {
+    /// A refusal without a hint.
+    pub fn new(operation: &'static str, subject: impl Into<String>, cause: impl Into<io::Error>) -> Self {
         Refused { operation, subject: subject.into(), cause: cause.into(), hint: Cow::Borrowed("") }
     }
 

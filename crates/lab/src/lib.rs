@@ -1,8 +1,152 @@
 //! A scenario becomes two hosts, a link between them, a transfer over it, captures, socket samples, and results.
 //!
-//! The only room that combines the shells. [`link`] is the emulated path between two ports; the rest follows.
+//! The only room that combines the shells. [`run`] is the door; it must be called inside
+//! [`fullpipe_kernel::sandbox`], whose end takes everything with it that a run has made.
+//!
+//! * [`preset`]: the scenarios that come with the program.
+//! * [`hosts`], [`link`], [`program`], [`sampler`], [`hog`]: what a run is made of.
+//! * [`experiment`]: one run, in order.
+//! * [`edge`]: from the link's streams to the capture at a host's edge.
+//! * [`tell`]: from an outcome to its row.
+//! * [`results`]: the directory that keeps it all.
 #![forbid(unsafe_code)]
 
+pub mod edge;
+pub mod experiment;
+pub mod hog;
 pub mod hosts;
 pub mod link;
 pub mod preset;
+pub mod program;
+pub mod results;
+pub mod sampler;
+pub mod tell;
+
+use experiment::{ExperimentError, Outcome};
+use fullpipe_flow::row::Row;
+use fullpipe_kernel::journal::JournalError;
+use fullpipe_kernel::sandbox::Inside;
+use fullpipe_model::scenario::Scenario;
+use fullpipe_model::units::{Bytes, Duration};
+use results::{Environment, Results, ResultsError};
+use std::path::{Path, PathBuf};
+
+/// How to run scenarios.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where to keep results; `None`: nothing is kept but what is returned.
+    pub out: Option<PathBuf>,
+    /// Run each row this often, in place of what the scenario says.
+    pub repeat: Option<u32>,
+    /// Keep both edges' captures among the results.
+    pub keep_captures: bool,
+}
+
+/// What is going on, for a progress bar.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// A run starts.
+    Started {
+        /// Its number, from 0.
+        index: usize,
+        /// How many there are.
+        total: usize,
+        /// What is run.
+        scenario: &'a Scenario,
+    },
+    /// A run goes on.
+    Progress {
+        /// Since its start.
+        elapsed: Duration,
+        /// Body bytes so far, where the client tells.
+        body: Bytes,
+    },
+    /// The transfer is over and its captures are being analysed.
+    Finished {
+        /// What it showed.
+        row: &'a Row,
+    },
+}
+
+/// Why the lab stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A run failed.
+    #[error("{name}: {cause}")]
+    Run {
+        /// Which.
+        name: String,
+        /// Why.
+        cause: ExperimentError,
+    },
+    /// Results could not be kept.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    /// The journal refused what had to be noted in it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl LabError {
+    /// Whether the user ended it.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(self, LabError::Run { cause: ExperimentError::Interrupted, .. })
+    }
+}
+
+/// Runs every scenario as often as it says, in order, and returns a row for each run with its outcome's samples dropped.
+///
+/// # Errors
+/// The first run that fails; results of those before it are kept.
+pub fn run(
+    inside: &Inside,
+    scenarios: &[Scenario],
+    options: &Options,
+    observer: &mut dyn FnMut(Event<'_>),
+) -> Result<Vec<Row>, LabError> {
+    let environment = Environment::read(inside.privilege());
+    let mut results = options.out.as_deref().map(|folder| Results::create(folder, &environment)).transpose()?;
+    let runs: Vec<(&Scenario, u32)> = scenarios
+        .iter()
+        .flat_map(|scenario| (1..=options.repeat.unwrap_or(scenario.repeat)).map(move |number| (scenario, number)))
+        .collect();
+    let mut rows = Vec::with_capacity(runs.len());
+    for (index, (scenario, repetition)) in runs.iter().enumerate() {
+        let mut scenario = (*scenario).clone();
+        // Another repetition, another draw; the first is the scenario's own seed.
+        scenario.path.seed = scenario.path.seed.wrapping_add(u64::from(repetition - 1));
+        observer(Event::Started { index, total: runs.len(), scenario: &scenario });
+        let part = results.as_mut().map(|results| results.begin(&scenario.name)).transpose()?;
+        let keep = part.as_deref().filter(|_| options.keep_captures);
+        let outcome = once(inside, &scenario, keep, observer)?;
+        let row = tell::row(&scenario, *repetition, &environment.host.kernel, &outcome);
+        if let (Some(results), Some(part)) = (&mut results, &part) {
+            results.complete(part, &scenario, &outcome, &row)?;
+        }
+        observer(Event::Finished { row: &row });
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// One run in a scratch folder that is gone afterwards, however it ends.
+fn once(
+    inside: &Inside,
+    scenario: &Scenario,
+    keep: Option<&Path>,
+    observer: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, LabError> {
+    let scratch = Scratch(inside.journal().scratch_directory("run")?);
+    let mut progress = |elapsed, body| observer(Event::Progress { elapsed, body });
+    experiment::run(scenario, &scratch.0, keep, &inside.interrupt(), &mut progress)
+        .map_err(|cause| LabError::Run { name: scenario.name.clone(), cause })
+}
+
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed here stands in the journal, and the supervisor tries again.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

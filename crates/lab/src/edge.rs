@@ -1,0 +1,143 @@
+//! The capture at a host's edge: what left it and what reached it, in order of time.
+//!
+//! The link writes each direction's two points as a stream of its own ([`crate::link::tap`]); a host's edge is the
+//! ingress of the direction that leaves it and the egress of the one that comes to it. Both are in order, so merging
+//! them needs one packet of each in memory.
+
+use fullpipe_flow::capture::write::{file_header, record_header};
+use fullpipe_flow::capture::{Packet, ReadError, Reader};
+use fullpipe_flow::{Analysis, Analyzer};
+use fullpipe_model::units::{Bytes, Instant};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Why a capture could not be read back or written.
+#[derive(Debug, thiserror::Error)]
+pub enum EdgeError {
+    /// A file.
+    #[error("{operation} capture {path}: {cause}", path = path.display())]
+    File {
+        /// What was tried.
+        operation: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// The kernel's answer.
+        cause: std::io::Error,
+    },
+    /// What is in it.
+    #[error("read capture {path}: {cause}", path = path.display())]
+    Content {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: ReadError,
+    },
+}
+
+/// One stream, a packet ahead.
+struct Stream {
+    path: PathBuf,
+    file: File,
+    reader: Reader,
+    chunk: Vec<u8>,
+    next: Option<Held>,
+}
+
+/// A packet that waits for its turn.
+struct Held {
+    at: Instant,
+    link_type: fullpipe_flow::capture::LinkType,
+    data: Vec<u8>,
+    original_length: usize,
+}
+
+impl Stream {
+    fn open(path: &Path) -> Result<Stream, EdgeError> {
+        let file = File::open(path).map_err(|cause| EdgeError::File { operation: "open", path: path.into(), cause })?;
+        let mut stream =
+            Stream { path: path.into(), file, reader: Reader::new(), chunk: vec![0; 256 * 1024], next: None };
+        stream.advance()?;
+        Ok(stream)
+    }
+
+    /// Reads on to the next packet.
+    fn advance(&mut self) -> Result<(), EdgeError> {
+        // The buffer of the packet before is used again.
+        let mut data = self.next.take().map(|held| held.data).unwrap_or_default();
+        loop {
+            let wrong = |cause| EdgeError::Content { path: self.path.clone(), cause };
+            if let Some(packet) = self.reader.next_packet().map_err(wrong)? {
+                data.clear();
+                data.extend_from_slice(packet.data);
+                let Packet { at, link_type, original_length, .. } = packet;
+                self.next = Some(Held { at, link_type, data, original_length });
+                return Ok(());
+            }
+            let wrong = |cause| EdgeError::File { operation: "read", path: self.path.clone(), cause };
+            match self.file.read(&mut self.chunk).map_err(wrong)? {
+                0 => return Ok(()),
+                len => self.reader.feed(&self.chunk[..len]),
+            }
+        }
+    }
+}
+
+/// Merges two streams, gives every packet to `analyzer`, and writes them to `keep` if named. Returns the analysis.
+pub fn analyse(
+    leaving: &Path,
+    coming: &Path,
+    keep: Option<(&Path, Bytes)>,
+    mut analyzer: Analyzer,
+) -> Result<Analysis, EdgeError> {
+    let mut streams = [Stream::open(leaving)?, Stream::open(coming)?];
+    let mut out = keep.map(|(path, snaplen)| PcapFile::create(path, snaplen)).transpose()?;
+    loop {
+        // The earlier one; of equals the one that leaves, for the host has sent it before it has read the other.
+        let which = match (&streams[0].next, &streams[1].next) {
+            (None, None) => break,
+            (Some(a), Some(b)) => usize::from(b.at < a.at),
+            (None, Some(_)) => 1,
+            (Some(_), None) => 0,
+        };
+        if let Some(held) = &streams[which].next {
+            analyzer.push(held.at, held.link_type, &held.data, held.original_length);
+            if let Some(out) = &mut out {
+                out.write(held)?;
+            }
+        }
+        streams[which].advance()?;
+    }
+    if let Some(out) = out {
+        out.finish()?;
+    }
+    Ok(analyzer.finish())
+}
+
+/// A capture under a temporary name until it is complete.
+struct PcapFile {
+    path: PathBuf,
+    part: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl PcapFile {
+    fn create(path: &Path, snaplen: Bytes) -> Result<PcapFile, EdgeError> {
+        let part = path.with_extension("pcap.part");
+        let wrong = |cause| EdgeError::File { operation: "create", path: part.clone(), cause };
+        let mut file = BufWriter::with_capacity(1 << 18, File::create(&part).map_err(wrong)?);
+        file.write_all(&file_header(snaplen.get() as u32)).map_err(wrong)?;
+        Ok(PcapFile { path: path.into(), part, file })
+    }
+
+    fn write(&mut self, held: &Held) -> Result<(), EdgeError> {
+        let header = record_header(held.at, held.data.len() as u32, held.original_length as u32);
+        let written = self.file.write_all(&header).and_then(|()| self.file.write_all(&held.data));
+        written.map_err(|cause| EdgeError::File { operation: "write", path: self.part.clone(), cause })
+    }
+
+    fn finish(mut self) -> Result<(), EdgeError> {
+        let done = self.file.flush().and_then(|()| std::fs::rename(&self.part, &self.path));
+        done.map_err(|cause| EdgeError::File { operation: "write", path: self.path, cause })
+    }
+}

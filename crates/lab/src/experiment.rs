@@ -1,0 +1,195 @@
+//! One run of one scenario: hosts, link, server, client, captures, samples; and what came of it.
+//!
+//! Order matters. The link and the server stand before the client starts; readiness is a handshake, never a wait. The
+//! client's end is the end of the transfer; then samplers, server and link are stopped, and only then is anything
+//! analysed, so that the analysis takes no CPU from the run.
+
+use crate::edge::{self, EdgeError};
+use crate::hog::Hog;
+use crate::hosts::{Hosts, HostsError};
+use crate::link::driver::{CaptureOptions, STREAMS};
+use crate::link::{Emulator, EmulatorError, LinkReport, Options};
+use crate::program::{PORT, ProgramError, Received, RunningServer, receive};
+use crate::sampler::{Sampler, cadence};
+use fullpipe_flow::connection::Connection;
+use fullpipe_flow::limit::{CapturePoint, PathHint, Verdict, from_samples};
+use fullpipe_flow::sample::Sample;
+use fullpipe_flow::{Analyzer, Config};
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::sock_diag::Filter;
+use fullpipe_kernel::{Refused, clock};
+use fullpipe_model::scenario::Scenario;
+use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_transfer::Stop;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often progress is told.
+const TICK: Duration = Duration::from_millis(100);
+/// A client that has not ended this long after its time is stopped.
+const GRACE: Duration = Duration::from_secs(10);
+/// Shortest interval of a verdict.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// Why a run gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The hosts.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    /// The link.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// Server or client.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A capture.
+    #[error(transparent)]
+    Edge(#[from] EdgeError),
+    /// A request to the kernel.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Nothing was transferred.
+    #[error("analyse run: no connection from client to server in the capture")]
+    NoConnection,
+    /// The user wants it to end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Everything that one run showed.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the client saw it.
+    pub received: Received,
+    /// What the link did.
+    pub link: LinkReport,
+    /// The connection as the capture at the server's edge has it.
+    pub at_server: Connection,
+    /// The same at the client's edge.
+    pub at_client: Connection,
+    /// What limited it, by the sockets.
+    pub by_sockets: Option<Verdict>,
+    /// Samples of the server's socket.
+    pub server_samples: Vec<Sample>,
+    /// Samples of the client's.
+    pub client_samples: Vec<Sample>,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+}
+
+/// How far a run is: time and body bytes.
+pub type Progress<'a> = &'a mut dyn FnMut(Duration, Bytes);
+
+/// Runs `scenario` once. `scratch` is an empty folder for its files; captures at both edges go to `keep` if named.
+pub fn run(
+    scenario: &Scenario,
+    scratch: &Path,
+    keep: Option<&Path>,
+    interrupt: &Interrupt,
+    progress: Progress<'_>,
+) -> Result<Outcome, ExperimentError> {
+    let epoch = clock::realtime_offset();
+    let hosts = Hosts::create(&scenario.hosts, scenario.path.mtu)?;
+    let mut notes = Vec::new();
+    if let Some(why) = &hosts.ports.not_tun {
+        notes.push(format!("veth and packet sockets carry the link in place of TUN devices ({why})"));
+    }
+    let capture = CaptureOptions { directory: scratch, snaplen: scenario.capture.snaplen, epoch };
+    let options = Options { capture: Some(capture), ..Options::default() };
+    let emulator = Emulator::start(Arc::clone(&hosts.ports), &scenario.path, &options)?;
+    let transferred = transfer(scenario, &hosts, scratch, interrupt, progress, &mut notes);
+    // Stopped also when the transfer failed: its threads must not outlive the run.
+    let link = emulator.stop()?;
+    let (received, server_samples, client_samples) = transferred?;
+    let hint = PathHint { rate: scenario.path.to_client.rate, rtt: Some(scenario.path.rtt()) };
+    let stream = |number: usize| scratch.join(STREAMS[number]);
+    let kept = |name: &str| keep.map(|folder| folder.join(name));
+    let edge = |leaving: usize, coming: usize, capture_point, name: &str| -> Result<Connection, ExperimentError> {
+        let config = Config { capture_point, hint, ..Config::default() };
+        let path = kept(name);
+        let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
+        let analysis = edge::analyse(&stream(leaving), &stream(coming), keep, Analyzer::new(config))?;
+        let bulk = analysis.connections.into_iter().filter(|connection| connection.server.port() == PORT);
+        bulk.max_by_key(|connection| connection.server_to_client.payload).ok_or(ExperimentError::NoConnection)
+    };
+    let at_server = edge(0, 3, CapturePoint::SenderEdge, "server.pcap")?;
+    let at_client = edge(2, 1, CapturePoint::ReceiverEdge, "client.pcap")?;
+    let interval = scenario.path.rtt().max(INTERVAL_MIN);
+    let by_sockets = (server_samples.len() > 1).then(|| from_samples(&server_samples, &client_samples, interval, hint));
+    Ok(Outcome { received, link, at_server, at_client, by_sockets, server_samples, client_samples, notes })
+}
+
+type Transferred = (Received, Vec<Sample>, Vec<Sample>);
+
+/// The transfer itself, while the link runs.
+fn transfer(
+    scenario: &Scenario,
+    hosts: &Hosts,
+    scratch: &Path,
+    interrupt: &Interrupt,
+    progress: Progress<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Transferred, ExperimentError> {
+    let _hogs = start_hogs(scenario, notes)?;
+    let length = scenario.transfer.duration;
+    let interval = cadence(scenario.sample_interval, length);
+    if interval > scenario.sample_interval {
+        notes.push(format!(
+            "sockets sampled every {interval} in place of {}: the run is long",
+            scenario.sample_interval
+        ));
+    }
+    let (server, url) = RunningServer::start(scenario, &hosts.server, scratch)?;
+    let filter = |local_port, remote_port| Filter { local_port, remote_port };
+    let at_server = Sampler::start(&hosts.server, filter(Some(PORT), None), interval)?;
+    let at_client = Sampler::start(&hosts.client, filter(None, Some(PORT)), interval)?;
+    let received = drive_client(scenario, hosts, &url, interrupt, progress);
+    let samples = (at_server.stop(), at_client.stop());
+    server.stop()?;
+    Ok((received?, samples.0?, samples.1?))
+}
+
+/// The client on its own thread; this one tells progress and watches for the interrupt.
+fn drive_client(
+    scenario: &Scenario,
+    hosts: &Hosts,
+    url: &str,
+    interrupt: &Interrupt,
+    progress: Progress<'_>,
+) -> Result<Received, ExperimentError> {
+    let (stop, bytes, start) = (Stop::new(), AtomicU64::new(0), clock::now());
+    let deadline = start + scenario.transfer.duration + GRACE + scenario.path.rtt().saturating_mul(10);
+    let received = std::thread::scope(|scope| {
+        let client = std::thread::Builder::new()
+            .name("client".into())
+            .spawn_scoped(scope, || receive(scenario, &hosts.client, url, &stop, &bytes))
+            .map_err(|cause| Refused::new("start thread", "client", cause))?;
+        while !client.is_finished() {
+            let interrupted = interrupt.wait(Some(TICK)).unwrap_or(false);
+            let now = clock::now();
+            if interrupted || now >= deadline {
+                stop.stop();
+                break;
+            }
+            progress(now.since(start), Bytes::new(bytes.load(Ordering::Relaxed)));
+        }
+        client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(ExperimentError::from)
+    });
+    if interrupt.is_set() { Err(ExperimentError::Interrupted) } else { received }
+}
+
+fn start_hogs(scenario: &Scenario, notes: &mut Vec<String>) -> Result<Vec<Hog>, ExperimentError> {
+    let mut hogs = Vec::new();
+    for (name, host) in [("server", &scenario.hosts.server), ("client", &scenario.hosts.client)] {
+        if let (Some(cpu), Some(nice)) = (host.cpu, host.cpu_hog_nice) {
+            let hog = Hog::start(cpu, nice)?;
+            if let Some(why) = &hog.not_nice {
+                notes.push(format!("the CPU hog of the {name} runs at niceness 0, not {nice} ({why})"));
+            }
+            hogs.push(hog);
+        }
+    }
+    Ok(hogs)
+}

@@ -1,0 +1,334 @@
+//! The programs of a transfer: our own server and client on threads inside the hosts, or real programs as processes.
+
+use crate::hosts::SERVER_ADDRESS;
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::sched::Placement;
+use fullpipe_kernel::{Refused, clock};
+use fullpipe_model::scenario::{Client, Host, Scenario, Server};
+use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_transfer::{
+    Download, DownloadError, DownloadOptions, Event, Request, ServerError, ServerOptions, Stop, Timing, download,
+};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Port that every server listens on.
+pub const PORT: u16 = 8080;
+/// How long a program may take until it accepts connections.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why a program of the transfer failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It is not installed.
+    #[error(
+        "start {program}: it is not installed; install it (on Debian: apt-get install {package}) or use \"builtin\""
+    )]
+    Missing {
+        /// The program.
+        program: &'static str,
+        /// Where it is from.
+        package: &'static str,
+    },
+    /// It could not be started or waited for.
+    #[error("{operation} {program}: {cause}")]
+    Process {
+        /// What was tried.
+        operation: &'static str,
+        /// The program.
+        program: &'static str,
+        /// The kernel's answer.
+        cause: std::io::Error,
+    },
+    /// It ended before it was ready, or failed.
+    #[error("run {program}: {status}: {output}")]
+    Failed {
+        /// The program.
+        program: &'static str,
+        /// How it ended.
+        status: String,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// A file that it needs.
+    #[error("prepare {path} for the server: {cause}; free some space, or use a smaller transfer.size", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The kernel's answer.
+        cause: std::io::Error,
+    },
+    /// The built-in server.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The built-in client.
+    #[error(transparent)]
+    Client(#[from] DownloadError),
+    /// A request to the kernel.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// A server that accepts connections.
+pub enum RunningServer {
+    /// On a thread.
+    Builtin {
+        /// Ends it.
+        stop: Stop,
+        /// Its thread.
+        thread: std::thread::JoinHandle<Result<(), ServerError>>,
+    },
+    /// A process.
+    Process(Child, &'static str),
+}
+
+/// How a transfer went, from whichever client.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Received {
+    /// Body bytes.
+    #[serde(rename = "body_bytes")]
+    pub body: u64,
+    /// Whether all of it came; otherwise its time was over.
+    pub complete: bool,
+    /// curl's breakdown.
+    pub timing: Timing,
+    /// All that the built-in client knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub download: Option<Download>,
+}
+
+impl RunningServer {
+    /// Starts the scenario's server inside `ns` and returns once it accepts connections, with the URL to fetch.
+    pub fn start(scenario: &Scenario, ns: &NetNs, scratch: &Path) -> Result<(RunningServer, String), ProgramError> {
+        let address = SocketAddr::new(SERVER_ADDRESS, PORT);
+        match scenario.transfer.server {
+            Server::Builtin => {
+                let server = builtin_server(scenario, ns, address)?;
+                Ok((server, format!("http://{address}/bytes/{}", scenario.transfer.size.get())))
+            }
+            Server::Nginx => process_server(scenario, ns, scratch, address, "nginx", nginx(scratch, address)?),
+            Server::Python => {
+                let mut command = Command::new("python3");
+                command.args(["-m", "http.server", &PORT.to_string(), "--bind", &SERVER_ADDRESS.to_string()]);
+                command.arg("--directory").arg(scratch);
+                process_server(scenario, ns, scratch, address, "python3", command)
+            }
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(self) -> Result<(), ProgramError> {
+        match self {
+            RunningServer::Builtin { stop, thread } => {
+                stop.stop();
+                Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
+            }
+            RunningServer::Process(mut child, program) => {
+                let ended = child.kill().and_then(|()| child.wait());
+                ended.map(drop).map_err(|cause| ProgramError::Process { operation: "end", program, cause })
+            }
+        }
+    }
+}
+
+fn placement(host: &Host) -> Placement {
+    let cpus = host.cpu.map(|cpu| cpu as usize).into_iter().collect();
+    Placement { cpus, nice: (host.nice != 0).then_some(host.nice) }
+}
+
+fn builtin_server(scenario: &Scenario, ns: &NetNs, bind: SocketAddr) -> Result<RunningServer, ProgramError> {
+    let options = ServerOptions {
+        bind,
+        write_rate: scenario.transfer.write_rate,
+        sndbuf: scenario.transfer.send_buffer,
+        ..ServerOptions::default()
+    };
+    // A listening socket stays in the namespace where it was opened, and what it accepts is there too.
+    let server = ns.run(|| fullpipe_transfer::Server::bind(options))??;
+    let (stop, place) = (Stop::new(), placement(&scenario.hosts.server));
+    let thread = std::thread::Builder::new()
+        .name("server".into())
+        .spawn({
+            let stop = stop.clone();
+            move || {
+                // Refusal is found and told when the run starts: see `hog::refused`.
+                let _ = place.apply();
+                server.run(&stop).map(drop)
+            }
+        })
+        .map_err(|cause| ProgramError::Process { operation: "start", program: "server", cause })?;
+    Ok(RunningServer::Builtin { stop, thread })
+}
+
+fn process_server(
+    scenario: &Scenario,
+    ns: &NetNs,
+    scratch: &Path,
+    address: SocketAddr,
+    program: &'static str,
+    mut command: Command,
+) -> Result<(RunningServer, String), ProgramError> {
+    // Sparse: takes no room on disk, and is read as zeros.
+    let path = scratch.join("file");
+    let made = std::fs::File::create(&path).and_then(|file| file.set_len(scenario.transfer.size.get()));
+    made.map_err(|cause| ProgramError::File { path, cause })?;
+    let log = scratch.join("server.log");
+    let output = std::fs::File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
+    let (out, err) = output.map_err(|cause| ProgramError::File { path: log.clone(), cause })?;
+    command.stdin(Stdio::null()).stdout(out).stderr(err);
+    ns.start_in(&mut command)?;
+    placement(&scenario.hosts.server).apply_to(&mut command)?;
+    let child = spawn(&mut command, program)?;
+    let mut server = RunningServer::Process(child, program);
+    let RunningServer::Process(child, _) = &mut server else { return Err(not_ready(program, &log)) };
+    let deadline = clock::now() + READY_WITHIN;
+    // Readiness is a connection that is accepted: asked from inside the server's own host, past the link.
+    while ns.run(|| TcpStream::connect(address))?.is_err() {
+        let ended =
+            child.try_wait().map_err(|cause| ProgramError::Process { operation: "wait for", program, cause })?;
+        if let Some(status) = ended {
+            return Err(ProgramError::Failed { program, status: status.to_string(), output: tail(&log) });
+        }
+        if clock::now() >= deadline {
+            let _ = server.stop();
+            return Err(not_ready(program, &log));
+        }
+        std::thread::park_timeout(Duration::from_millis(5).into());
+    }
+    Ok((server, format!("http://{address}/file")))
+}
+
+fn not_ready(program: &'static str, log: &Path) -> ProgramError {
+    ProgramError::Failed { program, status: format!("not ready within {READY_WITHIN}"), output: tail(log) }
+}
+
+/// nginx in the foreground with everything it writes below `scratch`.
+fn nginx(scratch: &Path, address: SocketAddr) -> Result<Command, ProgramError> {
+    let here = scratch.display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("{name}_temp_path {here}/nginx-{name};\n"))
+        .concat();
+    let text = format!(
+        "daemon off;\nmaster_process off;\npid {here}/nginx.pid;\nerror_log stderr;\nevents {{}}\n\
+         http {{\naccess_log off;\nsendfile on;\n{temporary}server {{ listen {address}; root {here}; }}\n}}\n"
+    );
+    let path = scratch.join("nginx.conf");
+    std::fs::write(&path, text).map_err(|cause| ProgramError::File { path: path.clone(), cause })?;
+    let mut command = Command::new("nginx");
+    command.arg("-c").arg(path).args(["-e", "stderr", "-p"]).arg(scratch);
+    // On Debian it is in a directory that an ordinary user's PATH does not name.
+    command.env("PATH", search_path());
+    Ok(command)
+}
+
+fn search_path() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/sbin:/sbin")
+}
+
+fn spawn(command: &mut Command, program: &'static str) -> Result<Child, ProgramError> {
+    command.spawn().map_err(|cause| match (cause.kind(), program) {
+        (std::io::ErrorKind::NotFound, "nginx") => ProgramError::Missing { program, package: "nginx-light" },
+        (std::io::ErrorKind::NotFound, _) => ProgramError::Missing { program, package: program },
+        _ => ProgramError::Process { operation: "start", program, cause },
+    })
+}
+
+fn tail(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<_> = text.trim_end().lines().rev().take(3).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("; ")
+}
+
+/// Fetches `url` inside `ns` as the scenario has it; on the calling thread, which must be the client's own. `progress`
+/// counts body bytes while they come (the built-in client only).
+pub fn receive(
+    scenario: &Scenario,
+    ns: &NetNs,
+    url: &str,
+    stop: &Stop,
+    progress: &AtomicU64,
+) -> Result<Received, ProgramError> {
+    ns.enter()?;
+    match scenario.transfer.client {
+        Client::Builtin => {
+            let _ = placement(&scenario.hosts.client).apply();
+            let options = DownloadOptions {
+                max_duration: Some(scenario.transfer.duration),
+                read_rate: scenario.transfer.read_rate,
+                rcvbuf: scenario.transfer.receive_buffer,
+                ..DownloadOptions::default()
+            };
+            let got = download(&Request { url: url.into(), options }, stop, &mut |event| {
+                if let Event::Interval(interval) = event {
+                    progress.fetch_add(interval.body.get(), Ordering::Relaxed);
+                }
+            })?;
+            let complete = matches!(got.outcome, fullpipe_transfer::Outcome::Complete);
+            Ok(Received { body: got.body.get(), complete, timing: got.timing, download: Some(got) })
+        }
+        Client::Curl => curl(scenario, url, stop),
+    }
+}
+
+/// curl's exit code for "time is over".
+const CURL_TIMEOUT: i32 = 28;
+
+fn curl(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, ProgramError> {
+    const PROGRAM: &str = "curl";
+    let mut command = Command::new(PROGRAM);
+    // -q: no .curlrc, which could change anything.
+    command.args(["-q", "--silent", "--show-error", "--output", "/dev/null", "--write-out", "%{json}"]);
+    command.args(["--max-time", &scenario.transfer.duration.as_secs_f64().to_string(), url]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    placement(&scenario.hosts.client).apply_to(&mut command)?;
+    let mut child = spawn(&mut command, PROGRAM)?;
+    let wrong = |cause| ProgramError::Process { operation: "wait for", program: PROGRAM, cause };
+    while child.try_wait().map_err(wrong)?.is_none() {
+        if stop.is_stopped() {
+            child.kill().map_err(wrong)?;
+        }
+        std::thread::park_timeout(Duration::from_millis(20).into());
+    }
+    let output = child.wait_with_output().map_err(wrong)?;
+    let answer: Option<CurlAnswer> = serde_json::from_slice(&output.stdout).ok();
+    match (output.status.code(), answer) {
+        (Some(code @ (0 | CURL_TIMEOUT)), Some(answer)) => Ok(answer.received(code == 0)),
+        _ => Err(ProgramError::Failed {
+            program: PROGRAM,
+            status: output.status.to_string(),
+            output: String::from_utf8_lossy(&output.stderr).trim().into(),
+        }),
+    }
+}
+
+/// What `--write-out '%{json}'` prints, as far as it is used.
+#[derive(serde::Deserialize)]
+struct CurlAnswer {
+    size_download: f64,
+    time_namelookup: f64,
+    time_connect: f64,
+    time_appconnect: f64,
+    time_pretransfer: f64,
+    time_redirect: f64,
+    time_starttransfer: f64,
+    time_total: f64,
+}
+
+impl CurlAnswer {
+    fn received(self, complete: bool) -> Received {
+        let time = Duration::from_secs_f64;
+        let timing = Timing {
+            redirect: time(self.time_redirect),
+            namelookup: time(self.time_namelookup),
+            connect: time(self.time_connect),
+            appconnect: time(self.time_appconnect),
+            pretransfer: time(self.time_pretransfer),
+            starttransfer: time(self.time_starttransfer),
+            total: time(self.time_total),
+        };
+        Received { body: Bytes::from_f64(self.size_download).get(), complete, timing, download: None }
+    }
+}

@@ -1,0 +1,132 @@
+//! From a run's outcome to its row: figures, the law beside them, and whether to trust them.
+
+use crate::experiment::Outcome;
+use fullpipe_flow::connection::Label;
+use fullpipe_flow::row::Row;
+use fullpipe_model::law::window::{self, Windows};
+use fullpipe_model::law::{Framing, send_buffer};
+use fullpipe_model::scenario::Scenario;
+use fullpipe_model::tune::MemTriple;
+use fullpipe_model::units::{Bytes, Duration, Rate, Window};
+
+/// The emulator's lateness above which a run was not quiet.
+const LATE_MAX: Duration = Duration::from_micros(500);
+
+/// The row of one run.
+pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome) -> Row {
+    let (sent, seen) = (&outcome.at_server.server_to_client, &outcome.at_client);
+    let acks = &seen.client_to_server;
+    let lateness = outcome.link.lateness();
+    let timing = outcome.received.timing;
+    let body = Bytes::new(outcome.received.body);
+    let duration = timing.total.saturating_sub(timing.starttransfer);
+    let goodput = body.per(duration).unwrap_or_default();
+    let window_max = acks.window.max;
+    let (law, law_term) = law(scenario, window_max);
+    let verdict = sent.verdict.as_ref();
+    let limited_by = verdict.map(|verdict| verdict.limited_by());
+    let by_sockets = outcome.by_sockets.as_ref().map(|verdict| verdict.limited_by());
+    let troubles = troubles(outcome);
+    Row {
+        name: scenario.name.clone(),
+        repetition,
+        engine: "real".into(),
+        kernel: kernel.into(),
+        congestion_control: outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone()),
+        rtt_nominal: scenario.path.rtt(),
+        rate_nominal: scenario.path.to_client.rate,
+        handshake_rtt: seen.handshake_rtt,
+        rtt_min: sent.rtt.min,
+        rtt_p50: sent.rtt.p50,
+        rtt_p99: sent.rtt.p99,
+        window_max,
+        in_flight_max: sent.in_flight_max,
+        body,
+        duration,
+        goodput,
+        law,
+        law_term,
+        packets: seen.client_to_server.packets + seen.server_to_client.packets,
+        retransmission: sent.labels.of(Label::Retransmission),
+        duplicate_ack: acks.labels.of(Label::DuplicateAck),
+        out_of_order: seen.server_to_client.labels.of(Label::OutOfOrder),
+        window_full: sent.labels.of(Label::WindowFull),
+        zero_window: acks.labels.of(Label::ZeroWindow),
+        queue_dropped: outcome.link.to_client.link.queue_dropped_packets
+            + outcome.link.to_server.link.queue_dropped_packets,
+        lost: outcome.link.to_client.link.lost_packets + outcome.link.to_server.link.lost_packets,
+        limited_by: limited_by.map_or("unknown", |candidate| candidate.limit.name()).into(),
+        limit_cause: limited_by.and_then(|candidate| candidate.limit.cause()).map(Into::into),
+        limit_share: limited_by.map_or(0.0, |candidate| candidate.share),
+        limits: verdict.map(|verdict| verdict.shares.clone()).unwrap_or_default(),
+        limited_by_sockets: by_sockets.map(|candidate| candidate.limit.name().into()),
+        limit_share_sockets: by_sockets.map(|candidate| candidate.share),
+        connect: Some(timing.connect),
+        starttransfer: Some(timing.starttransfer),
+        total: Some(timing.total),
+        link_late_p50: lateness.quantile(0.5),
+        link_late_p99: lateness.quantile(0.99),
+        link_late_max: lateness.max(),
+        quiet: troubles.is_empty(),
+        notes: outcome.notes.iter().cloned().chain(troubles).collect(),
+        reference_goodput: scenario.reference.goodput,
+        reference_note: scenario.reference.note.clone(),
+    }
+}
+
+/// The goodput that windows, round trip and rate allow, and by which of them. The receive window is the largest seen,
+/// the send buffer the largest that the server's `tcp_wmem` lets autotuning reach.
+fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option<String>) {
+    let transfer = &scenario.transfer;
+    let wmem = scenario.hosts.server.sysctl.get("net.ipv4.tcp_wmem");
+    let wmem = wmem.and_then(|value| value.0.parse::<MemTriple>().ok()).map(|triple| triple.max);
+    // SO_SNDBUF is doubled by the kernel.
+    let sndbuf = transfer.send_buffer.and_then(|asked| asked.checked_mul(2)).or(wmem);
+    let windows = Windows {
+        receive: window_max.unwrap_or(Window::UNLIMITED),
+        send: sndbuf.map_or(Window::UNLIMITED, send_buffer::peak_window),
+        ..Windows::UNLIMITED
+    };
+    let framing = Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 };
+    let unlimited = Rate::from_bits_per_sec(u64::MAX);
+    let link = scenario.path.to_client.rate.map_or(unlimited, |rate| framing.goodput(rate));
+    let (rate, term) = window::rate(windows, scenario.path.rtt(), link);
+    if rate == unlimited {
+        return (None, None);
+    }
+    let name = match term {
+        window::Limit::Link => "link",
+        window::Limit::ReceiveWindow => "receive_window",
+        window::Limit::SendBuffer => "send_buffer",
+        window::Limit::CongestionWindow => "congestion_window",
+    };
+    (Some(rate), Some(name.into()))
+}
+
+/// Why the figures are not the path's alone; empty on a quiet machine.
+fn troubles(outcome: &Outcome) -> Vec<String> {
+    let link = &outcome.link;
+    let mut troubles = Vec::new();
+    let late = link.lateness().quantile(0.99);
+    if late > LATE_MAX {
+        troubles.push(format!(
+            "not quiet: 1 % of the packets left the link more than {late} late (other work on this machine, or too much for it)"
+        ));
+    }
+    let full = link.to_client.driver.ring_full + link.to_server.driver.ring_full;
+    if full > 0 {
+        troubles
+            .push(format!("packets waited {full} times outside of the link's own queue: the emulator was too slow"));
+    }
+    if link.port_drops > 0 {
+        troubles.push(format!("{} packets were lost between hosts and emulator, not by the link", link.port_drops));
+    }
+    let refused = link.to_client.driver.write_errors + link.to_server.driver.write_errors;
+    if refused > 0 {
+        troubles.push(format!("{refused} packets were refused by a host's device"));
+    }
+    if link.capture_dropped > 0 {
+        troubles.push(format!("the captures miss {} packets: the disk was too slow", link.capture_dropped));
+    }
+    troubles
+}
