@@ -8,11 +8,13 @@
 //! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming.
 //! * [`sample`]: one observation of a socket by the kernel.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
+//! * [`finding`]: what that means, in sentences with numbers.
 #![forbid(unsafe_code)]
 
 mod analyzer;
 pub mod capture;
 pub mod connection;
+pub mod finding;
 pub mod limit;
 pub mod row;
 pub mod sample;

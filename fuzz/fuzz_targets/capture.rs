@@ -1,0 +1,39 @@
+//! Arbitrary bytes as a capture file, in arbitrary pieces, through the whole analysis.
+#![no_main]
+
+use fullpipe_flow::capture::Reader;
+use fullpipe_flow::finding::findings;
+use fullpipe_flow::limit::CapturePoint;
+use fullpipe_flow::{Analyzer, Config};
+
+/// The first byte says how to cut and where the capture was taken; the rest is the file.
+fn packets(bytes: &[u8]) -> u64 {
+    let [how, file @ ..] = bytes else { return 0 };
+    let capture_point =
+        [CapturePoint::Unknown, CapturePoint::SenderEdge, CapturePoint::ReceiverEdge][usize::from(how % 3)];
+    let mut analyzer = Analyzer::new(Config { capture_point, ..Config::default() });
+    let mut reader = Reader::new();
+    for piece in file.chunks(usize::from(how / 3).max(1)) {
+        reader.feed(piece);
+        while let Ok(Some(packet)) = reader.next_packet() {
+            analyzer.push_packet(&packet);
+        }
+    }
+    let summary = reader.finish();
+    let analysis = analyzer.finish();
+    assert_eq!(summary.packets, analysis.packets, "every packet that was read is analysed");
+    for connection in &analysis.connections {
+        for facts in [&connection.client_to_server, &connection.server_to_client] {
+            assert!(facts.unique_payload <= facts.payload);
+            let Some(verdict) = &facts.verdict else { continue };
+            let sum: f64 = verdict.shares.iter().map(|candidate| candidate.share).sum();
+            assert!(verdict.shares.is_empty() || (sum - 1.0).abs() < 1e-6, "shares add up to {sum}");
+            findings(verdict, connection.handshake_rtt);
+        }
+    }
+    analysis.packets
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    packets(bytes);
+});
