@@ -40,12 +40,14 @@ fn one(config: &PortConfig<'_>, wire: &NetNs, far: &str) -> Result<Port, Refused
     let mut netlink = Netlink::open(wire)?;
     host.add_veth((config.device, HOST_MAC), (far, FAR_MAC), wire)?;
     host.change_link(config.device, &LinkChange { arp: Some(false), ..LinkChange::default() })?;
-    let fd = wire.run(|| packet_socket(far, netlink.link_index(far)?))??;
     // The far end takes anything that the host's device can be told to send.
     let mtu = Some(fullpipe_model::units::Bytes::new(65_535));
     let silent = LinkChange { ipv6_link_local: Some(false), arp: Some(false), mtu, ..LinkChange::default() };
     netlink.change_link(far, &silent)?;
     netlink.change_link(far, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+    // Bound to a device that is down, a socket has ENETDOWN in store for its first read. The host's end is still down, so
+    // nothing is missed.
+    let fd = wire.run(|| packet_socket(far, netlink.link_index(far)?))??;
     Ok(Port::new(PortKind::Veth, fd, netlink, far))
 }
 

@@ -167,6 +167,14 @@ impl Running<'_> {
     }
 }
 
+impl Drop for Running<'_> {
+    /// A trial that fails leaves nothing running either: with the supervisor goes all the rest.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 type TrialFn = fn(&Program);
 
 pub const TRIALS: [(&str, TrialFn); 15] = [
