@@ -46,7 +46,7 @@ impl State {
         }
         let kind = self.word(at(0));
         let length = self.word(at(4)) as usize;
-        if length < 12 || length % 4 != 0 || length > MAX_RECORD {
+        if length < 12 || !length.is_multiple_of(4) || length > MAX_RECORD {
             return Step::Bad("has a length that cannot be");
         }
         let interesting =

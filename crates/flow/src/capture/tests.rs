@@ -1,7 +1,10 @@
 use super::*;
 use proptest::prelude::*;
 
-fn packets(bytes: &[u8], chunk: usize) -> (Vec<(u64, Vec<u8>, usize)>, Result<Summary, String>) {
+/// Time, kept bytes and original length of a packet.
+type Found = (u64, Vec<u8>, usize);
+
+fn packets(bytes: &[u8], chunk: usize) -> (Vec<Found>, Result<Summary, String>) {
     let mut reader = Reader::new();
     let mut found = Vec::new();
     for piece in bytes.chunks(chunk.max(1)) {

@@ -1,7 +1,7 @@
 //! One connection's facts, gathered packet by packet in bounded memory; one mechanism a file.
 //!
-//! [`crate::Analyzer`] drives this: each segment of the connection goes through [`Tracker::push`] in the capture's order,
-//! and [`Tracker::finish`] turns what was gathered into a [`Connection`].
+//! [`crate::Analyzer`] drives this: each segment of the connection goes through `Tracker::push` in the capture's order,
+//! and `Tracker::finish` turns what was gathered into a [`Connection`].
 
 mod handshake;
 mod histogram;

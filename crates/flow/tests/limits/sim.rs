@@ -263,7 +263,7 @@ impl Sim {
 
     fn is_unlucky(&mut self) -> bool {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.t.lose_one_in > 0 && (self.random >> 33) % self.t.lose_one_in == 0
+        self.t.lose_one_in > 0 && (self.random >> 33).is_multiple_of(self.t.lose_one_in)
     }
 
     fn data_arrives(&mut self, start: u64, length: u64) {
