@@ -228,7 +228,8 @@ impl Port {
             PortKind::Tun => Ok(Drops { from_host: link.tx_dropped, to_host: link.rx_dropped }),
             PortKind::Veth => {
                 *socket += veth::socket_drops(self.fd.as_fd())?;
-                Ok(Drops { from_host: *socket, to_host: link.tx_dropped })
+                // Before the socket is a queue of each CPU (net.core.netdev_max_backlog), counted at the far device.
+                Ok(Drops { from_host: *socket + link.rx_dropped, to_host: link.tx_dropped })
             }
         }
     }

@@ -1,0 +1,130 @@
+//! Measures the ports: iperf3 between two hosts, over each kind with a plain forwarder, and over a veth pair beside it.
+//!
+//! `cargo run --release -p fullpipe-kernel --example ports`; needs iperf3. With RTT and rate out of the way, this is the
+//! most that a link can carry here.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
+
+use std::io::{BufRead, BufReader, ErrorKind, IoSlice};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+
+use fullpipe_kernel::netlink::{LinkChange, Netlink, Network};
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::port::{FRAME_MAX, Port, PortConfig, PortKind, PortPair};
+use fullpipe_kernel::sandbox::{self, Inside, Interrupt};
+use fullpipe_kernel::sched;
+use fullpipe_kernel::wait::{self, PollFd, PollFlags};
+use fullpipe_model::units::Bytes;
+
+fn main() -> std::process::ExitCode {
+    match sandbox::run(&sandbox::Options::default(), measure) {
+        Ok(exit) => std::process::ExitCode::from(exit.code() as u8),
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(inside: &Inside) -> i32 {
+    println!("privilege: {:?}", inside.privilege());
+    let stop = Interrupt::new().expect("an eventfd");
+    for flows in ["1", "4"] {
+        direct(flows);
+        for kind in [PortKind::Tun, PortKind::Veth] {
+            for fifo in [false, true] {
+                forwarded(kind, fifo, flows);
+            }
+        }
+    }
+    stop.set();
+    0
+}
+
+fn hosts() -> [NetNs; 2] {
+    ["client", "server"].map(|label| NetNs::create(label).expect("a namespace"))
+}
+
+fn ends() -> [[Network; 1]; 2] {
+    ["10.9.0.1", "10.9.0.2"].map(|address| [Network::new(address.parse().expect("an address"), 24)])
+}
+
+fn direct(flows: &str) {
+    let [client, server] = hosts();
+    let [ours, theirs] = ends();
+    let mut near = Netlink::open(&client).expect("netlink");
+    near.add_veth(("wan0", [2, 0, 0, 0, 0, 1]), ("wan0", [2, 0, 0, 0, 0, 2]), &server).expect("veth");
+    for (ns, ends) in [(&client, ours), (&server, theirs)] {
+        let mut netlink = Netlink::open(ns).expect("netlink");
+        netlink.change_link("wan0", &LinkChange { up: Some(true), ..LinkChange::default() }).expect("up");
+        netlink.add_address("wan0", ends[0]).expect("address");
+    }
+    println!("veth direct, {flows} flows: {}", iperf3(&client, &server, flows));
+}
+
+fn forwarded(kind: PortKind, fifo: bool, flows: &str) {
+    let [client, server] = hosts();
+    let [ours, theirs] = ends();
+    let a = PortConfig { ns: &client, device: "wan0", addresses: &ours };
+    let b = PortConfig { ns: &server, device: "wan0", addresses: &theirs };
+    let pair = match PortPair::of_kind(kind, &a, &b, Bytes::new(1500)) {
+        Ok(pair) => pair,
+        Err(error) => return println!("{kind}: {error}"),
+    };
+    let stop = Interrupt::new().expect("an eventfd");
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| forward(&pair.a, &pair.b, fifo, &stop));
+        scope.spawn(|| forward(&pair.b, &pair.a, fifo, &stop));
+        let result = iperf3(&client, &server, flows);
+        stop.set();
+        result
+    });
+    let drops = [&pair.a, &pair.b].map(|port| port.drops().expect("counters"));
+    println!("{kind}{}, {flows} flows: {result}; {drops:?}", if fifo { " SCHED_FIFO" } else { "" });
+}
+
+fn forward(from: &Port, to: &Port, fifo: bool, stop: &Interrupt) {
+    if fifo && let Err(error) = sched::fifo() {
+        eprintln!("{error}");
+    }
+    let mut frame = vec![0; FRAME_MAX];
+    loop {
+        match from.read(&mut frame) {
+            Ok(length) => {
+                if let Err(error) = to.write_vectored(&[IoSlice::new(&frame[..length])]) {
+                    eprintln!("write: {error}");
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                let mut fds =
+                    [PollFd::new(from.as_fd(), PollFlags::POLLIN), PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
+                wait::ready(&mut fds, None).expect("ppoll");
+                if stop.is_set() {
+                    return;
+                }
+            }
+            Err(e) => return eprintln!("read: {e}"),
+        }
+    }
+}
+
+/// Bits per second received, and retransmissions.
+fn iperf3(client: &NetNs, server: &NetNs, flows: &str) -> String {
+    let mut listener = Command::new("iperf3");
+    listener.args(["--server", "--one-off", "--forceflush"]).stdout(Stdio::piped());
+    server.start_in(&mut listener).expect("a namespace");
+    let mut listener = listener.spawn().expect("iperf3 is installed");
+    // It listens once it has said so.
+    let lines = BufReader::new(listener.stdout.take().expect("a pipe")).lines();
+    let _ = lines.map_while(Result::ok).find(|line| line.contains("listening"));
+    let mut sender = Command::new("iperf3");
+    sender.args(["--client", "10.9.0.2", "--time", "3", "--json", "--parallel", flows]);
+    client.start_in(&mut sender).expect("a namespace");
+    let output = sender.output().expect("iperf3 is installed");
+    let _ = listener.kill();
+    let _ = listener.wait();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let end = &json["end"];
+    let rate = end["sum_received"]["bits_per_second"].as_f64().unwrap_or_default() / 1e9;
+    format!("{rate:.2} Gbit/s, {} retransmissions", end["sum_sent"]["retransmits"])
+}
