@@ -187,10 +187,16 @@ impl Span<'_> {
         at_hint || (rate >= AT_CAPACITY * context.top && self.has_queue(context))
     }
 
-    /// The smoothed round trip stands above the least one in most samples, and the samples' in flight accounts for it.
+    /// The smoothed round trip stands above the least one in most samples, and what is in flight never falls to what the
+    /// path itself holds: a blocked writer refills its buffer in bursts, which queue for a moment and leave nothing.
     fn has_queue(&self, context: &Context) -> bool {
+        let goodput = self.goodput();
+        let least = self.infos().map(|(_, info)| info.in_flight()).min().unwrap_or(Bytes::ZERO);
         self.mostly(|_, info| {
             let Some(base) = context.hint.rtt.or(info.min_rtt) else { return false };
+            if least < goodput.over(base) {
+                return false;
+            }
             // Scheduling alone moves a smoothed round trip by some hundred microseconds.
             let least = Duration::from_micros(500).max(Duration::from_secs_f64(base.as_secs_f64() * 0.03));
             let few = info.unacked <= 4;

@@ -125,6 +125,7 @@ fn sender_application_that_is_not_busy() {
 fn link_with_a_standing_queue_whatever_the_counters_say() {
     let sender = series(200, |n, s| {
         s.info.rtt = Duration::from_millis(90);
+        s.info.unacked = 2480;
         s.info.rwnd_limited = millis(n * STEP);
     });
     assert_limit(&sender, &[], Limit::Link);
@@ -142,6 +143,17 @@ fn near_miss_a_long_round_trip_that_delivers_less_is_no_queue_of_ours() {
         s.info.rwnd_limited = millis(n * STEP);
     });
     assert_limit(&sender, &[], Limit::ReceiveWindow);
+}
+
+#[test]
+fn near_miss_bursts_from_a_send_buffer_queue_for_a_moment() {
+    let sender = series(200, |n, s| {
+        s.info.rtt = Duration::from_millis(54);
+        s.info.unacked = if n % 3 == 0 { 1000 } else { 1500 };
+        s.info.notsent_bytes = Some(Bytes::ZERO);
+        s.memory.wmem_queued = Bytes::new(3_500_000);
+    });
+    assert_limit(&sender, &[], Limit::SendBuffer);
 }
 
 #[test]
