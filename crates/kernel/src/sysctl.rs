@@ -2,7 +2,7 @@
 //!
 //! `/proc/sys/net` shows each thread the settings of the namespace that the thread is in. Some of them belong to the
 //! whole machine whatever the namespace (`net.core.rmem_max` on most kernels): there the kernel shows no file, or one
-//! that nobody may write. [`write`] refuses these with that reason, so a lab can never change its host; and because a
+//! that nobody may write. [`write()`] refuses these with that reason, so a lab can never change its host; and because a
 //! namespace is always named, there is no way to write the machine's own by mistake.
 
 use std::fs;

@@ -190,3 +190,158 @@ fn remove(path: PathBuf) -> Option<Action> {
         Err(e) => Some(Action::Failed { subject: path.display().to_string(), reason: e.to_string() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Journal;
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+    use std::os::unix::fs::DirBuilderExt;
+    use std::process::{Child, Command};
+
+    /// A directory for journals, and beside it one that nobody may remove.
+    struct Place {
+        base: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            let place = Place { base: tempfile::tempdir().unwrap() };
+            fs::create_dir(place.precious()).unwrap();
+            place
+        }
+
+        fn journals(&self) -> PathBuf {
+            self.base.path().join("journals")
+        }
+
+        fn precious(&self) -> PathBuf {
+            self.base.path().join("precious")
+        }
+
+        /// A journal with these entries whose run is over without having cleaned.
+        fn left_over(&self, entries: &[Entry]) -> PathBuf {
+            let journal = Journal::create_in(&self.journals()).unwrap();
+            entries.iter().for_each(|entry| journal.writer().note(entry).unwrap());
+            journal.path().into()
+        }
+
+        fn clean(&self) -> Vec<Cleaned> {
+            let cleaned = clean_stale_in(&self.journals()).unwrap();
+            assert!(self.precious().is_dir());
+            cleaned
+        }
+    }
+
+    struct Sleep(Child);
+
+    impl Sleep {
+        fn start() -> (Sleep, Process) {
+            let child = Command::new("sleep").arg("1000").spawn().unwrap();
+            let process = Process::with_pid(child.id(), "sleep").unwrap();
+            (Sleep(child), process)
+        }
+    }
+
+    impl Drop for Sleep {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn what_a_dead_run_left_is_removed_and_told() {
+        let place = Place::new();
+        let (_sleep, process) = Sleep::start();
+        let journal = Journal::create_in(&place.journals()).unwrap();
+        let scratch = journal.writer().scratch_directory("te/st").unwrap();
+        fs::write(scratch.join("file"), "x").unwrap();
+        journal.writer().note(&Entry::Process(process.clone())).unwrap();
+
+        assert_eq!(place.clean(), [], "a run that still goes is not touched");
+        assert!(scratch.is_dir() && process.is_running());
+
+        let path = journal.path().to_path_buf();
+        drop(journal);
+        let actions = vec![Action::Killed(process), Action::Removed(scratch.clone())];
+        assert_eq!(place.clean(), [Cleaned { journal: path.clone(), actions }]);
+        assert!(!scratch.exists() && !path.exists());
+        assert_eq!(place.clean(), []);
+    }
+
+    #[test]
+    fn a_run_that_ends_well_removes_its_own() {
+        let place = Place::new();
+        let journal = Journal::create_in(&place.journals()).unwrap();
+        let scratch = journal.writer().scratch_directory("").unwrap();
+        assert_eq!(journal.finish().unwrap().actions, [Action::Removed(scratch)]);
+        assert_eq!(place.clean(), []);
+    }
+
+    #[test]
+    fn a_process_that_only_has_the_same_number_lives() {
+        let place = Place::new();
+        let (mut sleep, process) = Sleep::start();
+        let later = Process { start_ticks: process.start_ticks + 1, ..process.clone() };
+        place.left_over(&[Entry::Process(later)]);
+        let other_boot = Entry::Run {
+            version: "0".into(),
+            boot_id: "another".into(),
+            pid_namespace: entry::pid_namespace(),
+            supervisor: 1,
+        };
+        place.left_over(&[other_boot, Entry::Process(process)]);
+        assert!(place.clean().iter().all(|cleaned| cleaned.actions.is_empty()));
+        assert!(sleep.0.try_wait().unwrap().is_none(), "it was killed");
+    }
+
+    #[test]
+    fn directories_that_are_not_named_as_ours_stay() {
+        let place = Place::new();
+        let link = place.base.path().join(format!("{SCRATCH_PREFIX}link"));
+        std::os::unix::fs::symlink(place.precious(), &link).unwrap();
+        let around = place.base.path().join(format!("x/../{SCRATCH_PREFIX}link/../precious"));
+        let relative = PathBuf::from(format!("{SCRATCH_PREFIX}relative"));
+        let paths = [place.precious(), link, around, relative, PathBuf::from("/")];
+        place.left_over(&paths.map(|path| Entry::Directory { path }));
+        let cleaned = place.clean();
+        assert_eq!(cleaned[0].actions.len(), 5);
+        assert!(cleaned[0].actions.iter().all(|action| matches!(action, Action::Ignored { .. })), "{cleaned:?}");
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_is_refused() {
+        let place = Place::new();
+        fs::DirBuilder::new().mode(0o755).create(place.journals()).unwrap();
+        for error in
+            [Journal::create_in(&place.journals()).unwrap_err(), clean_stale_in(&place.journals()).unwrap_err()]
+        {
+            assert!(error.to_string().contains("others have rights on it"), "{error}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn whatever_a_journal_says_only_ours_is_removed(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            cut in 0usize..400,
+        ) {
+            let place = Place::new();
+            let scratch = place.base.path().join(format!("{SCRATCH_PREFIX}x"));
+            fs::create_dir(&scratch).unwrap();
+            let path = place.left_over(&[Entry::Directory { path: scratch }]);
+            let whole = fs::read(&path).unwrap();
+            let mut file = File::create(&path).unwrap();
+            file.write_all(&bytes).unwrap();
+            file.write_all(b"\n").unwrap();
+            file.write_all(&whole[..cut.min(whole.len())]).unwrap();
+            let cleaned = place.clean();
+            prop_assert_eq!(cleaned.len(), 1);
+            prop_assert!(!path.exists());
+        }
+    }
+}

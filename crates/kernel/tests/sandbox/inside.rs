@@ -162,6 +162,18 @@ fn settings(_: &Inside) -> i32 {
     shows(&host, &["neighbour"], &["10.9.1.2 dev v0 lladdr 02:00:00:00:00:09 PERMANENT"]);
     shows(&host, &["link", "show", "lo"], &["UP"]);
 
+    // A congestion control that programs may not choose is still a route's to give.
+    let (available, allowed) = (congestion::available(&host).unwrap(), congestion::allowed(&host).unwrap());
+    assert!(allowed.iter().all(|name| available.contains(name)), "{allowed:?} of {available:?}");
+    if let Some(name) = available.iter().find(|name| !allowed.contains(name)) {
+        let error = sysctl::write(&host, &"net.ipv4.tcp_congestion_control".parse().unwrap(), name).unwrap_err();
+        // Root of the machine may; then there was nothing to refuse.
+        assert!(error.to_string().contains("congctl"), "{error}");
+        let metrics = RouteMetrics { congctl: Some(name.clone()), ..RouteMetrics::default() };
+        netlink.set_route(&Route { destination, gateway, device: "v0".into(), metrics }).unwrap();
+        shows(&host, &["route"], &[&format!("congctl {name}")]);
+    }
+
     let error = netlink.add_address("nope", network("10.0.0.1/8")).unwrap_err();
     assert!(error.to_string().contains("device nope in host"), "{error}");
     let unreachable = Some("10.77.0.1".parse().unwrap());
