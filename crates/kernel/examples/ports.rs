@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 use std::io::{BufRead, BufReader, ErrorKind, IoSlice};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
@@ -12,9 +13,10 @@ use fullpipe_kernel::netlink::{LinkChange, Netlink, Network};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::port::{FRAME_MAX, Port, PortConfig, PortKind, PortPair};
 use fullpipe_kernel::sandbox::{self, Inside, Interrupt};
-use fullpipe_kernel::sched;
+use fullpipe_kernel::sock_diag::{Filter, SockDiag};
 use fullpipe_kernel::wait::{self, PollFd, PollFlags};
-use fullpipe_model::units::Bytes;
+use fullpipe_kernel::{clock, sched};
+use fullpipe_model::units::{Bytes, Duration};
 
 fn main() -> std::process::ExitCode {
     match sandbox::run(&sandbox::Options::default(), measure) {
@@ -28,7 +30,7 @@ fn main() -> std::process::ExitCode {
 
 fn measure(inside: &Inside) -> i32 {
     println!("privilege: {:?}", inside.privilege());
-    let stop = Interrupt::new().expect("an eventfd");
+    socket_samples();
     for flows in ["1", "4"] {
         direct(flows);
         for kind in [PortKind::Tun, PortKind::Veth] {
@@ -37,8 +39,32 @@ fn measure(inside: &Inside) -> i32 {
             }
         }
     }
-    stop.set();
     0
+}
+
+/// What it costs to follow a connection.
+fn socket_samples() {
+    const COUNT: u64 = 1000;
+    // Its loopback is up, unlike the sandbox's own.
+    NetNs::create("loopback").expect("a namespace").enter().expect("a namespace");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+    let (local, remote) = (stream.local_addr().expect("an address"), stream.peer_addr().expect("an address"));
+    let mut diag = SockDiag::open().expect("sock_diag");
+    let start = clock::now();
+    for _ in 0..COUNT {
+        diag.sample(local, remote).expect("an answer").expect("the connection");
+    }
+    let one = clock::now().since(start).as_nanos() / COUNT;
+    let filter = Filter { local_port: Some(local.port()), remote_port: Some(remote.port()) };
+    let mut samples = Vec::new();
+    let start = clock::now();
+    for _ in 0..COUNT / 10 {
+        samples.clear();
+        diag.dump(&filter, &mut samples).expect("an answer");
+    }
+    let all = clock::now().since(start).as_nanos() / (COUNT / 10);
+    println!("sock_diag: {} a sample, {} a dump", Duration::from_nanos(one), Duration::from_nanos(all));
 }
 
 fn hosts() -> [NetNs; 2] {

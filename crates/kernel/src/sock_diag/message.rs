@@ -182,6 +182,7 @@ impl<'a> Iterator for Attributes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_model::units::Duration;
     use proptest::prelude::*;
 
     /// One socket's message with these attributes.
@@ -213,6 +214,30 @@ mod tests {
         body.extend(9u32.to_ne_bytes());
         body.extend([0; 8]);
         body
+    }
+
+    /// Linux 6.18's answer about a loopback connection with 100,000 bytes received and 60,000 read; the figures are those
+    /// that `ss -tinm` printed for it then.
+    #[test]
+    fn a_recorded_answer_says_what_ss_said() {
+        let bytes = include_bytes!("../../tests/data/sock_diag-linux-6.18.bin");
+        let mut samples = Vec::new();
+        assert_eq!(read(bytes, Instant::ZERO, &mut samples), Progress::Done);
+        let [sample] = samples.as_slice() else { panic!("{samples:?}") };
+        assert_eq!((sample.local, sample.remote), (end("127.0.0.1:43697"), end("127.0.0.1:55578")));
+        assert_eq!((sample.state, sample.rqueue), (TcpState::Established, Bytes::new(40_000)));
+        assert_eq!(sample.congestion_control.as_deref(), Some("reno"));
+        let info = sample.info.as_ref().unwrap();
+        assert_eq!((info.snd_mss, info.rcv_mss), (Bytes::new(32_768), Bytes::new(34_518)));
+        assert_eq!((info.bytes_received, info.rcv_space), (Some(Bytes::new(100_000)), Bytes::new(65_483)));
+        assert_eq!(info.rtt, Duration::from_micros(13));
+        let memory = sample.memory.as_ref().unwrap();
+        assert_eq!((memory.rmem_alloc, memory.rcvbuf), (Bytes::new(68_923), Bytes::new(131_072)));
+        assert_eq!((memory.sndbuf, memory.fwd_alloc), (Bytes::new(3_939_840), Bytes::new(709)));
+    }
+
+    fn end(text: &str) -> SocketAddr {
+        text.parse().unwrap()
     }
 
     #[test]
