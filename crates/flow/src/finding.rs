@@ -103,8 +103,9 @@ fn finding(verdict: &Verdict, limit: Limit, share: f64, rtt: Option<Duration>) -
 fn bound_of(limit: Limit, typical: &Typical) -> Option<Window> {
     match limit {
         Limit::ReceiveWindow | Limit::ReceiverApplication => typical.window,
-        Limit::SendBuffer | Limit::CongestionWindow(_) => Some(Window::new(typical.in_flight)),
-        Limit::SenderApplication | Limit::Link | Limit::Unknown => None,
+        Limit::CongestionWindow(_) => Some(Window::new(typical.in_flight)),
+        // What a send buffer keeps in flight swings between two thirds of it and all: no one number bounds the rate.
+        Limit::SendBuffer | Limit::SenderApplication | Limit::Link | Limit::Unknown => None,
     }
     .filter(|window| *window > Window::ZERO)
 }
@@ -116,7 +117,10 @@ fn what_happened(limit: Limit, typical: &Typical, base: Option<Duration>) -> Str
         Limit::ReceiverApplication => {
             format!("the receive window was closed because the application read only {goodput}")
         }
-        Limit::SendBuffer => "the sender's buffer was full of data that waited for its acknowledgement".into(),
+        Limit::SendBuffer => format!(
+            "the sender's buffer was full of data that waited for its acknowledgement (at most {} in flight, {goodput})",
+            typical.in_flight
+        ),
         Limit::SenderApplication => "the sending application had nothing to send".into(),
         Limit::CongestionWindow(CongestionCause::SlowStart) => "the congestion window was still growing".into(),
         Limit::CongestionWindow(CongestionCause::Loss) => {

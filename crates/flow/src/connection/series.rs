@@ -14,13 +14,19 @@ use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 use std::collections::VecDeque;
 
+/// The least interval, where the round trip is shorter or not known.
+pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_INTERVALS: usize = 4096;
+/// Data that follows data this soon belongs to the same burst.
+const BURST_GAP: Duration = Duration::from_micros(500);
 /// ACKs that are held back at most; beyond it they count at once.
 const MAX_HELD: usize = 1 << 14;
 
 #[derive(Debug, Clone)]
 pub(super) struct Series {
     interval: Duration,
+    /// The interval was chosen without a round trip to go by.
+    is_guess: bool,
     lag: Duration,
     /// First number not acknowledged, number after the highest sent, right edge of the window.
     una: SequenceNumber,
@@ -35,8 +41,9 @@ pub(super) struct Series {
     stamps: VecDeque<(u32, Instant)>,
     /// The lag without a queue: by the handshake.
     lag_least: Duration,
-    /// When data last passed.
+    /// When data last passed, and whether the burst that it belongs to followed an ACK.
     sent_at: Instant,
+    prompted: bool,
     /// The least round trip.
     least: Option<Duration>,
     current: Features,
@@ -49,11 +56,14 @@ impl Series {
         at: Instant,
         seq: SequenceNumber,
         edge: Option<SequenceNumber>,
-        interval: Duration,
+        interval: Option<Duration>,
         lag: Duration,
     ) -> Self {
+        let is_guess = interval.is_none();
+        let interval = interval.unwrap_or(MIN_INTERVAL).max(Duration::from_micros(1));
         Series {
             interval,
+            is_guess,
             lag,
             una: seq,
             next: seq,
@@ -65,6 +75,7 @@ impl Series {
             stamps: VecDeque::new(),
             lag_least: lag,
             sent_at: at,
+            prompted: false,
             least: None,
             current: Features { start: at, ..Features::default() },
             closed: Vec::new(),
@@ -76,6 +87,10 @@ impl Series {
         self.release(at);
         self.advance(at);
         let end = seq + length;
+        // A write of many segments is one event, however long the device or a queue takes for it.
+        if at.since(self.sent_at) > BURST_GAP || self.segment == 1 {
+            self.prompted = at.since(self.acked_at) <= self.prompt();
+        }
         self.sent_at = at;
         self.segment = self.segment.max(length);
         self.current.segments += 1;
@@ -84,7 +99,7 @@ impl Series {
         } else {
             let new = u64::from(end.distance(self.next));
             self.current.sent += new;
-            if at.since(self.acked_at) > self.prompt() {
+            if !self.prompted {
                 self.current.unprompted += new;
             }
         }
@@ -143,7 +158,7 @@ impl Series {
         let least = self.current.rtt.map_or(rtt, |least| least.min(rtt));
         self.current.rtt = Some(least);
         // Without a handshake the interval was a guess: it must not be shorter than a round trip.
-        while self.closed.is_empty() && self.interval < least && self.interval < Duration::from_secs(1) {
+        while self.is_guess && self.closed.is_empty() && self.interval < least.min(Duration::from_secs(1)) {
             self.interval = self.interval.saturating_mul(2);
         }
     }
@@ -195,6 +210,7 @@ impl Series {
 
     /// How soon after an ACK data is prompted by it: two ACKs' spacing, since pacing holds segments back by about that.
     fn prompt(&self) -> Duration {
+        // A blocked writer has to be woken, on a machine that does other things too.
         const LEAST: Duration = Duration::from_millis(1);
         let acks = self.closed.last().map_or(0, |last| u64::from(last.acks));
         let spacing = self.interval.as_nanos().checked_div(acks).unwrap_or(0);

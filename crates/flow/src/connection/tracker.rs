@@ -5,16 +5,13 @@ use super::histogram::Histogram;
 use super::labels::{self, Memory, Scale};
 use super::outstanding::Outstanding;
 use super::payload::Unique;
-use super::series::Series;
+use super::series::{MIN_INTERVAL, Series};
 use super::{Connection, DirectionFacts, Label, LabelCounts, LabelSet, RttFacts, WindowFacts};
 use crate::analyzer::Config;
 use crate::limit::{CapturePoint, decide};
 use crate::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 use std::net::SocketAddr;
-
-/// The least interval of the limits' analysis, where the round trip is shorter.
-const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An open connection.
 #[derive(Debug)]
@@ -172,8 +169,8 @@ impl Tracker {
             return;
         }
         let lag = self.lag(config, from);
-        let rtt = self.handshake.clean_rtt().or(config.hint.rtt).unwrap_or(MIN_INTERVAL);
-        let interval = config.interval.unwrap_or(rtt.max(MIN_INTERVAL)).max(Duration::from_nanos(1));
+        let rtt = self.handshake.clean_rtt().or(config.hint.rtt);
+        let interval = config.interval.or(rtt.map(|rtt| rtt.max(MIN_INTERVAL)));
         let (sender, receiver) = self.pair(from);
         let advances = sender.next.is_none_or(|next| !seq.is_before(next));
         sender.outstanding.send(at, seq, end, advances);
