@@ -148,7 +148,6 @@ impl Series {
         let excess = round_trip.saturating_sub(self.lag_least);
         let queued = gap.saturating_mul(2) < excess;
         self.lag = if queued { round_trip.min(self.lag_least.saturating_mul(8)) } else { self.lag_least };
-        self.measured(Duration::ZERO);
     }
 
     /// A round trip was measured at the capture point, from data to its ACK.

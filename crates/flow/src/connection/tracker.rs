@@ -227,7 +227,9 @@ impl Tracker {
             CapturePoint::Unknown if from == client => self.handshake.client_side(),
             CapturePoint::Unknown => self.handshake.server_side(),
         };
-        measured.unwrap_or(Duration::ZERO)
+        // So near to the sender there is nothing to correct.
+        let near = self.handshake.rtt().map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 20));
+        measured.filter(|lag| *lag > near).unwrap_or(Duration::ZERO)
     }
 }
 
