@@ -19,7 +19,8 @@
 //!
 //! SIGINT, SIGTERM and SIGHUP set the worker's [`Interrupt`]; what it does then is its business. A second one, at least
 //! [`PATIENCE`] after the first, kills the run. The same keystroke reaches all three processes and is forwarded besides:
-//! setting the interrupt twice is setting it once.
+//! setting the interrupt twice is setting it once. System calls that block are not cut short by it: whoever waits, waits for
+//! the interrupt's descriptor too.
 //!
 //! procfs is not mounted anew: `/proc/self` is right inside, but process ids seen by `std::process::id` and those in
 //! `/proc` differ.
@@ -36,7 +37,7 @@ use std::path::PathBuf;
 use fullpipe_model::units::{Duration, Instant};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 
 pub use interrupt::Interrupt;
@@ -268,14 +269,19 @@ fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, Sandbo
     let mut worker = [0; 4];
     let told = status.read_exact(&mut worker);
     let init = waitpid(child, None).map_err(|errno| Refused::new("wait for", "init of the run", errno))?;
-    match told {
-        Ok(()) => exit_of(i32::from_ne_bytes(worker)),
-        Err(_) if killed => Ok(Exit::Interrupted),
-        Err(_) => Err(SandboxError::Killed {
+    match (told, init) {
+        (Ok(()), _) => exit_of(i32::from_ne_bytes(worker)),
+        (Err(_), _) if killed => Ok(Exit::Interrupted),
+        (Err(_), WaitStatus::Signaled(_, signal, _)) => Err(SandboxError::Killed {
             role: "the run's first process",
-            signal: format!("{init:?}"),
+            signal: signal.to_string(),
             hint: "someone killed it, or memory ran out (see dmesg)",
         }),
+        // It ends by itself without a status only where it could not fork.
+        (Err(cause), _) => {
+            let error = Refused::new("start", "the run's process", cause);
+            Err(error.hint("check the limit on processes (ulimit -u, and pids.max of the control group)").into())
+        }
     }
 }
 

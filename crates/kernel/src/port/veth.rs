@@ -11,6 +11,9 @@
 //! more. What does not fit is lost and counted ([`Port::drops`]). `PACKET_QDISC_BYPASS` was measured and gives nothing: a
 //! veth device has no queueing discipline to begin with.
 //!
+//! A host takes frames from the queue of the CPU on which they were written, so a writing thread that moves between CPUs
+//! can bring packets out of order: pin it ([`crate::sched::Placement`]) where that matters.
+//!
 //! With `PACKET_VNET_HDR` the socket gives and takes super-packets with the same header as TUN does.
 //! Source: packet(7), net/packet/af_packet.c.
 

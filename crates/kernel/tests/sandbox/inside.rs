@@ -142,9 +142,14 @@ fn settings(_: &Inside) -> i32 {
     assert!(error.to_string().contains("no such setting"), "{error}");
     let error = sysctl::write(&host, &name, "1 two 3").unwrap_err();
     assert!(error.to_string().contains("does not take this value"), "{error}");
+    devices(&host, &other);
+    0
+}
 
-    let mut netlink = Netlink::open(&host).unwrap();
-    netlink.add_veth(("v0", [2, 0, 0, 0, 0, 1]), ("v1", [2, 0, 0, 0, 0, 2]), &other).unwrap();
+/// Each kind of thing that can be set on a device, as `ip` shows it.
+fn devices(host: &NetNs, other: &NetNs) {
+    let mut netlink = Netlink::open(host).unwrap();
+    netlink.add_veth(("v0", [2, 0, 0, 0, 0, 1]), ("v1", [2, 0, 0, 0, 0, 2]), other).unwrap();
     assert_eq!(netlink.mac("v0").unwrap(), Some([2, 0, 0, 0, 0, 1]));
     let change =
         LinkChange { up: Some(true), mtu: Some(Bytes::new(1400)), txqueuelen: Some(77), ..LinkChange::default() };
@@ -156,22 +161,22 @@ fn settings(_: &Inside) -> i32 {
     let destination = network("10.9.2.0/24");
     let gateway = Some("10.9.1.2".parse().unwrap());
     netlink.set_route(&Route { destination, gateway, device: "v0".into(), metrics }).unwrap();
-    shows(&host, &["link", "show", "v0"], &["mtu 1400", "qlen 77", "UP"]);
-    shows(&host, &["address", "show", "v0"], &["10.9.1.1/24", "fd00::1/64"]);
-    shows(&host, &["route"], &["10.9.2.0/24 via 10.9.1.2 dev v0", "congctl reno", "initcwnd 20"]);
-    shows(&host, &["neighbour"], &["10.9.1.2 dev v0 lladdr 02:00:00:00:00:09 PERMANENT"]);
-    shows(&host, &["link", "show", "lo"], &["UP"]);
+    shows(host, &["link", "show", "v0"], &["mtu 1400", "qlen 77", "UP"]);
+    shows(host, &["address", "show", "v0"], &["10.9.1.1/24", "fd00::1/64"]);
+    shows(host, &["route"], &["10.9.2.0/24 via 10.9.1.2 dev v0", "congctl reno", "initcwnd 20"]);
+    shows(host, &["neighbour"], &["10.9.1.2 dev v0 lladdr 02:00:00:00:00:09 PERMANENT"]);
+    shows(host, &["link", "show", "lo"], &["UP"]);
 
     // A congestion control that programs may not choose is still a route's to give.
-    let (available, allowed) = (congestion::available(&host).unwrap(), congestion::allowed(&host).unwrap());
+    let (available, allowed) = (congestion::available(host).unwrap(), congestion::allowed(host).unwrap());
     assert!(allowed.iter().all(|name| available.contains(name)), "{allowed:?} of {available:?}");
     if let Some(name) = available.iter().find(|name| !allowed.contains(name)) {
-        let error = sysctl::write(&host, &"net.ipv4.tcp_congestion_control".parse().unwrap(), name).unwrap_err();
+        let error = sysctl::write(host, &"net.ipv4.tcp_congestion_control".parse().unwrap(), name).unwrap_err();
         // Root of the machine may; then there was nothing to refuse.
         assert!(error.to_string().contains("congctl"), "{error}");
         let metrics = RouteMetrics { congctl: Some(name.clone()), ..RouteMetrics::default() };
         netlink.set_route(&Route { destination, gateway, device: "v0".into(), metrics }).unwrap();
-        shows(&host, &["route"], &[&format!("congctl {name}")]);
+        shows(host, &["route"], &[&format!("congctl {name}")]);
     }
 
     let error = netlink.add_address("nope", network("10.0.0.1/8")).unwrap_err();
@@ -181,8 +186,7 @@ fn settings(_: &Inside) -> i32 {
     let error = netlink.set_route(&route).unwrap_err();
     assert!(error.to_string().contains("invalid gateway"), "the kernel's own words: {error}");
     netlink.delete_link("v0").unwrap();
-    assert!(Netlink::open(&other).unwrap().link_index("v1").is_err(), "the peer goes with it");
-    0
+    assert!(Netlink::open(other).unwrap().link_index("v1").is_err(), "the peer goes with it");
 }
 
 /// Compares with the independent `ip`, where it is installed.
