@@ -123,6 +123,13 @@ impl Program {
     }
 }
 
+impl Drop for Program {
+    /// What a failed trial left; a good one has removed it.
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.journals);
+    }
+}
+
 /// Inodes of all network namespaces that a process is in.
 fn namespaces_alive() -> HashSet<String> {
     let ids = fs::read_dir("/proc").unwrap().filter_map(|item| item.ok()?.file_name().into_string().ok());
