@@ -122,6 +122,9 @@ const QUEUE_LEAST: Duration = Duration::from_micros(300);
 /// path's rate is given, headers are a part of it (52 of 1500 bytes), and ramps at both ends of an interval.
 const AT_CAPACITY: f64 = 0.92;
 const OF_HINT: f64 = 0.90;
+const OF_LINK: f64 = 0.70;
+/// A window that was full, but of data that waited for its repair, gives less than this part of a window a round trip.
+const UNREPAIRED: f64 = 0.70;
 /// In flight grows where it gains this factor within a few round trips.
 const GROWTH: f64 = 1.15;
 /// Held by something fixed: what is in flight comes back to within this part of the most.
@@ -178,7 +181,7 @@ impl<'a> Transfer<'a> {
             if near.iter().any(|f| f.retransmissions > 0) {
                 continue;
             }
-            if self.has_queue(at) { queued.push(self.rates[at]) } else { free.push(self.rates[at]) }
+            if self.has_standing_queue(at) { queued.push(self.rates[at]) } else { free.push(self.rates[at]) }
         }
         if queued.len() < 3 {
             return None;
@@ -188,7 +191,15 @@ impl<'a> Transfer<'a> {
             rates.get(rates.len() * 95 / 100).copied().unwrap_or(0.0)
         };
         let (queued, free) = (most(&mut queued), most(&mut free));
-        (queued >= 0.95 * free).then_some(queued)
+        // Where the rate is known, a queue at much less is not the link's.
+        let plausible = self.hint.is_none_or(|hint| queued >= OF_LINK * hint);
+        (plausible && queued >= 0.95 * free).then_some(queued)
+    }
+
+    /// A queue that stands for three round trips; a burst of writes makes one that is gone after one.
+    fn has_standing_queue(&self, at: usize) -> bool {
+        let around = at.saturating_sub(1)..(at + 2).min(self.features.len());
+        around.len() == 3 && around.into_iter().all(|at| self.has_queue(at))
     }
 
     fn has_queue(&self, at: usize) -> bool {
@@ -212,7 +223,8 @@ impl<'a> Transfer<'a> {
             *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
             return Limit::Link;
         }
-        if let Some(limit) = self.receiver(at) {
+        let waited = lost && self.carries_less_than_the_window(at);
+        if let Some(limit) = self.receiver(at).filter(|limit| !(waited && *limit == Limit::ReceiveWindow)) {
             *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
             return limit;
         }
@@ -252,6 +264,13 @@ impl<'a> Transfer<'a> {
         }
         let collapsed = window_of(f) < COLLAPSED * self.window_peak[at];
         Some(if collapsed { Limit::ReceiverApplication } else { Limit::ReceiveWindow })
+    }
+
+    fn carries_less_than_the_window(&self, at: usize) -> bool {
+        let f = &self.features[at];
+        let window_per_rtt = f.window_max.zip(self.rtt).and_then(|(window, rtt)| window.per_rtt(rtt));
+        let carried = f.evidence().goodput;
+        window_per_rtt.is_some_and(|allowed| carried.as_f64() < UNREPAIRED * allowed.as_f64())
     }
 
     /// Neither path nor receiver: what in the sender.

@@ -10,13 +10,16 @@
 
 use super::{Candidate, CongestionCause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use crate::sample::{Sample, TcpInfo};
-use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 
 /// Shorter intervals would be a few jiffies.
 const MIN_INTERVAL: Duration = Duration::from_millis(40);
 /// Of the best delivery: full.
 const AT_CAPACITY: f64 = 0.85;
 const OF_HINT: f64 = 0.90;
+const OF_LINK: f64 = 0.70;
+/// A window full of data that waits for its repair gives less than this part of a window a round trip.
+const UNREPAIRED: f64 = 0.70;
 /// Growth from one interval to the next that tells slow start.
 const GROWTH: f64 = 1.15;
 /// Of the send buffer: full. The writer is woken when a third of it is free (`sk_stream_is_writeable`).
@@ -39,7 +42,9 @@ pub fn from_samples(sender: &[Sample], receiver: &[Sample], interval: Duration, 
         grown |= best > 0.0 && rate < GROWTH * best && next < GROWTH * best.max(rate);
         best = best.max(rate);
         lost |= span.retransmissions() > 0;
-        let context = Context { top, growing: !grown, lost, hint };
+        let around = &spans[at.saturating_sub(1)..(at + 2).min(spans.len())];
+        let standing = around.iter().all(|near| near.has_queue(around, hint));
+        let context = Context { top, growing: !grown, lost, standing, hint };
         intervals.push(span.interval(receiver_at(receiver, span), &context, &spans));
     }
     trim(&mut intervals);
@@ -52,6 +57,8 @@ struct Context {
     top: f64,
     growing: bool,
     lost: bool,
+    /// A queue stands in this interval and those beside it.
+    standing: bool,
     hint: PathHint,
 }
 
@@ -183,17 +190,21 @@ impl Span<'_> {
     /// else the counters say.
     fn is_at_capacity(&self, context: &Context) -> bool {
         let rate = self.goodput().as_f64();
-        let at_hint = context.hint.rate.is_some_and(|hint| rate >= OF_HINT * hint.as_f64());
-        at_hint || (rate >= AT_CAPACITY * context.top && self.has_queue(context))
+        let of_hint = context.hint.rate.map(|hint| rate / hint.as_f64());
+        // Where the rate is known, a queue at much less is not the link's.
+        let plausible = of_hint.is_none_or(|part| part >= OF_LINK);
+        let full = rate >= AT_CAPACITY * context.top && context.standing;
+        of_hint.is_some_and(|part| part >= OF_HINT) || (plausible && full)
     }
 
     /// The smoothed round trip stands above the least one in most samples, and what is in flight never falls to what the
     /// path itself holds: a blocked writer refills its buffer in bursts, which queue for a moment and leave nothing.
-    fn has_queue(&self, context: &Context) -> bool {
+    fn has_queue(&self, around: &[Span<'_>], hint: PathHint) -> bool {
         let goodput = self.goodput();
-        let least = self.infos().map(|(_, info)| info.in_flight()).min().unwrap_or(Bytes::ZERO);
+        let flights = around.iter().flat_map(Span::infos).map(|(_, info)| info.in_flight());
+        let least = flights.min().unwrap_or(Bytes::ZERO);
         self.mostly(|_, info| {
-            let Some(base) = context.hint.rtt.or(info.min_rtt) else { return false };
+            let Some(base) = hint.rtt.or(info.min_rtt) else { return false };
             if least < goodput.over(base) {
                 return false;
             }
@@ -226,10 +237,20 @@ impl Span<'_> {
         }
     }
 
+    fn repairs(&self) -> bool {
+        self.retransmissions() > 0 || self.mostly(|_, info| info.ca_state.repairs_loss())
+    }
+
+    /// Less than a window each round trip.
+    fn carries_less_than(&self, window: Option<Window>) -> bool {
+        let rtt = self.last.min_rtt.unwrap_or(self.last.rtt);
+        let allowed = window.and_then(|window| window.per_rtt(rtt));
+        allowed.is_some_and(|allowed| self.goodput().as_f64() < UNREPAIRED * allowed.as_f64())
+    }
+
     /// What held the sender while the kernel counted neither window nor buffer.
     fn rest(&self, context: &Context) -> Limit {
-        let repairs = self.retransmissions() > 0 || self.mostly(|_, info| info.ca_state.repairs_loss());
-        if repairs {
+        if self.repairs() {
             return Limit::CongestionWindow(CongestionCause::Loss);
         }
         let nothing_to_send = |info: &TcpInfo| info.notsent_bytes.is_some_and(|bytes| bytes < info.snd_mss);
@@ -248,7 +269,7 @@ impl Span<'_> {
         if context.growing {
             return Limit::CongestionWindow(CongestionCause::SlowStart);
         }
-        if self.has_queue(context) {
+        if context.standing {
             return Limit::Link;
         }
         let fills_window = |_: &Sample, info: &TcpInfo| info.unacked.saturating_add(2) >= info.snd_cwnd;

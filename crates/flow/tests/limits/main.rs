@@ -109,6 +109,19 @@ fn send_buffer_smaller_than_the_path() {
 }
 
 #[test]
+fn send_buffer_of_bursts_that_queue_for_a_moment() {
+    // A third of the buffer at once into 200 Mbit/s: 4 ms of queue at 20 ms, gone before the next.
+    let transfer = Transfer {
+        rate: 25_000_000,
+        rtt: millis(20),
+        send_buffer: 290_000,
+        receive_buffer: 1_000_000,
+        ..Transfer::default()
+    };
+    assert_steadily(&transfer, Limit::SendBuffer, 0.9);
+}
+
+#[test]
 fn send_buffer_at_a_gigabit() {
     let transfer = Transfer {
         rate: 125_000_000,
@@ -169,6 +182,20 @@ fn random_loss_far_below_the_path() {
         };
         assert_steadily(&transfer, LOSS, 0.85);
     }
+}
+
+#[test]
+fn loss_that_stops_a_window_of_two_segments_is_not_the_window() {
+    // Each loss waits for the timer, since nothing comes behind it that could tell: the window was full all the time.
+    let transfer = Transfer {
+        receive_buffer: 2 * MSS_PLUS,
+        rtt: millis(4),
+        bytes: 300_000,
+        lose_one_in: 8,
+        ..Transfer::default()
+    };
+    let verdict = verdict(&transfer, Point::Sender);
+    assert_eq!(verdict.limited_by().limit, LOSS, "{}", shown(&verdict));
 }
 
 #[test]
