@@ -1,2 +1,23 @@
-//! Placeholder until the first real code lands.
-fn main() {}
+//! `fullpipe`: finds what keeps a TCP transfer from filling its path, proves it in a lab, and fixes it.
+//!
+//! One file a subcommand in [`cmd`]; this one holds the exit policy and nothing else. 0: done. 1: the run failed, or found
+//! a problem that it was asked to look for. 2: usage. 3: a privilege or a tool is missing, and the message says which
+//! and how to get it. 4: bad input. 130: interrupted. A reader of our output that has seen enough is no error.
+#![forbid(unsafe_code)]
+
+mod cmd;
+mod failure;
+mod progress;
+mod terminal;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // clap ends by itself with 2 for usage and 0 for --help and --version.
+    let code = match cmd::Cli::parse().run() {
+        Ok(code) => code,
+        Err(failure) => failure.told(),
+    };
+    ExitCode::from(code)
+}

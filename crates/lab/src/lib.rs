@@ -8,6 +8,7 @@
 //! * [`experiment`]: one run, in order.
 //! * [`edge`]: from the link's streams to the capture at a host's edge.
 //! * [`tell`]: from an outcome to its row.
+//! * [`tuning`]: a plan for a scenario, and the scenario with the plan.
 //! * [`results`]: the directory that keeps it all.
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod program;
 pub mod results;
 pub mod sampler;
 pub mod tell;
+pub mod tuning;
 
 use experiment::{ExperimentError, Outcome};
 use fullpipe_flow::row::Row;

@@ -8,6 +8,7 @@
 //! * [`figure`]: quantities as the figures of such a column.
 //! * [`paragraph`]: sentences filled to the width, with a hanging indent.
 //! * [`calc`]: the answers of `fullpipe calc`.
+//! * [`rows`]: results of the lab, in a table or before and after a change.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ pub mod figure;
 mod layout;
 pub mod paragraph;
 pub mod plan;
+pub mod rows;
 pub mod table;
 
 pub use layout::{Charset, Layout, Tone};

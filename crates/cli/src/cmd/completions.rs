@@ -1,0 +1,24 @@
+//! `fullpipe completions`: completions for a shell, made from the command line itself.
+
+use crate::failure::Failure;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+/// Print completions for a shell.
+///
+/// For bash: fullpipe completions bash > /etc/bash_completion.d/fullpipe
+#[derive(Args)]
+pub struct Completions {
+    /// Which shell.
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+impl Completions {
+    pub fn run(self) -> Result<u8, Failure> {
+        let mut text = Vec::new();
+        clap_complete::generate(self.shell, &mut super::Cli::command(), "fullpipe", &mut text);
+        crate::terminal::print(&String::from_utf8_lossy(&text))?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,133 @@
+//! `fullpipe demo`: the tour. A real transfer that does not fill its path, the reason, the settings that follow, the same
+//! transfer with them, and both side by side.
+
+use super::lab::{in_sandbox, run_all};
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, print, print_json, remark};
+use clap::Args;
+use fullpipe_flow::row::Row;
+use fullpipe_kernel::host::Host;
+use fullpipe_kernel::sandbox::Inside;
+use fullpipe_lab::{Options, preset, tuning};
+use fullpipe_model::scenario::Scenario;
+use fullpipe_model::tune::{Change, Plan};
+use fullpipe_report::{Layout, paragraph, plan, rows};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// The tour: a transfer that fills less than half of a gigabit path, the reason, the fix, and the proof.
+///
+/// Two real transfers between two real TCP stacks over an emulated path of 1 Gbit/s and 50 ms, about half a minute.
+/// Nothing of this machine is changed: both stacks live in namespaces of their own.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe demo
+  fullpipe demo --json | jq '.after.goodput_bps / .before.goodput_bps'
+  fullpipe demo --out tour/ --keep-captures")]
+pub struct Demo {
+    /// Print JSON: {"before": row, "after": row, "plan": [..]}.
+    #[arg(long)]
+    json: bool,
+    /// Folder to keep results in, new or empty.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Keep the captures at both ends (pcap with nanoseconds) among the results.
+    #[arg(long, requires = "out")]
+    keep_captures: bool,
+}
+
+/// The experiment of the tour: the article's B2.
+const PRESET: &str = "articles/b2";
+
+#[derive(Serialize)]
+struct Tour<'a> {
+    before: &'a Row,
+    after: &'a Row,
+    plan: &'a [Change],
+}
+
+impl Demo {
+    pub fn run(self) -> Result<u8, Failure> {
+        let mut before = preset::load(PRESET)?.remove(0);
+        before.name = "before".into();
+        let version = Host::read().kernel_version();
+        let version = version.ok_or_else(|| Failure::new(Kind::Run, "read kernel version: not a Linux release"))?;
+        let plan = tuning::plan(&before, version)
+            .ok_or_else(|| Failure::new(Kind::Run, format!("plan for {PRESET}: its link has no rate")))?;
+        let mut after = tuning::apply(&before, &plan);
+        after.name = "after".into();
+        in_sandbox(|inside| self.tour(inside, &before, &after, &plan))
+    }
+
+    fn tour(&self, inside: &Inside, before: &Scenario, after: &Scenario, plan: &Plan) -> Result<u8, Failure> {
+        let layout = layout();
+        self.say(&introduction(before, layout))?;
+        let options = |name: &str| Options {
+            out: self.out.as_ref().map(|folder| folder.join(name)),
+            keep_captures: self.keep_captures,
+            ..Options::default()
+        };
+        let slow = run_all(inside, std::slice::from_ref(before), &options("before"))?.remove(0);
+        self.say(&reason(&slow, layout))?;
+        self.say(&format!("\nWhat follows from the path:\n\n{}", plan::render(plan, layout)))?;
+        let fast = run_all(inside, std::slice::from_ref(after), &options("after"))?.remove(0);
+        self.say(&format!(
+            "\nThe same transfer with these settings:\n\n{}",
+            rows::before_and_after(&slow, &fast, layout)
+        ))?;
+        for note in slow.notes.iter().chain(&fast.notes) {
+            self.say(&paragraph::fill("note: ", &format!("{note}\n"), layout.width))?;
+        }
+        if let Some(folder) = &self.out {
+            remark(&format!("\nResults: {}", folder.display()));
+        }
+        if self.json {
+            print_json(&Tour { before: &slow, after: &fast, plan: &plan.changes })?;
+        }
+        Ok(0)
+    }
+
+    /// For people; with --json nothing else may be on standard output.
+    fn say(&self, text: &str) -> Result<(), Failure> {
+        if !self.json {
+            print(text)?;
+        }
+        Ok(())
+    }
+}
+
+fn introduction(scenario: &Scenario, layout: Layout) -> String {
+    let rate = scenario.path.to_client.rate.unwrap_or_default();
+    let sysctl = |host: &fullpipe_model::scenario::Host, name: &str| {
+        host.sysctl.get(name).map_or("the kernel's default".into(), |value| value.0.clone())
+    };
+    let text = format!(
+        "A real transfer between two TCP stacks of this kernel over {rate} ({rate:#}) and {}, with the buffers that many \
+         servers still have (server tcp_wmem {}, client tcp_rmem {}) ...",
+        scenario.path.rtt(),
+        sysctl(&scenario.hosts.server, "net.ipv4.tcp_wmem"),
+        sysctl(&scenario.hosts.client, "net.ipv4.tcp_rmem"),
+    );
+    format!("{}\n", paragraph::fill("", &text, layout.width))
+}
+
+/// What held the first transfer, with its numbers.
+fn reason(row: &Row, layout: Layout) -> String {
+    let share = row.rate_nominal.map_or(0.0, |rate| row.goodput.fraction_of(rate));
+    let sockets = row.limited_by_sockets.as_deref().map_or(String::new(), |limit| {
+        let share = row.limit_share_sockets.unwrap_or_default() * 100.0;
+        format!(" The sockets' own counters say: {} for {share:.0} %.", limit.replace('_', " "))
+    });
+    let text = format!(
+        "It got {} ({:#}), {:.0} % of the link. What held it: {} of the time, by the capture at the sender: at most {} \
+         were in flight, {} round trips a second carry no more than that.{sockets}",
+        row.goodput,
+        row.goodput,
+        share * 100.0,
+        rows::limited_by(row),
+        row.in_flight_max,
+        row.rtt_p50.filter(|rtt| rtt.as_nanos() > 0).map_or(0.0, |rtt| 1.0 / rtt.as_secs_f64()).round(),
+    );
+    format!("\n{}\n", paragraph::fill("", &text, layout.width))
+}

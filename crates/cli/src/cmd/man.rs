@@ -1,0 +1,31 @@
+//! `fullpipe man`: the manual page, made from the command line itself.
+
+use crate::failure::Failure;
+use clap::{Args, CommandFactory};
+use std::path::PathBuf;
+
+/// Write the manual pages: one for the program, one for each subcommand.
+#[derive(Args)]
+pub struct Man {
+    /// Folder to write them to; without one the program's own page is printed.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl Man {
+    pub fn run(self) -> Result<u8, Failure> {
+        let command = super::Cli::command();
+        match self.out {
+            Some(folder) => {
+                std::fs::create_dir_all(&folder)?;
+                clap_mangen::generate_to(command, folder)?;
+            }
+            None => {
+                let mut page = Vec::new();
+                clap_mangen::Man::new(command).render(&mut page)?;
+                crate::terminal::print(&String::from_utf8_lossy(&page))?;
+            }
+        }
+        Ok(0)
+    }
+}

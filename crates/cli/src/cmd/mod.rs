@@ -1,0 +1,88 @@
+//! The command line: one file a subcommand. What is here is what `--help`, the man page and the completions say.
+
+mod calc;
+mod completions;
+mod demo;
+mod lab;
+mod man;
+
+use crate::failure::Failure;
+use clap::{Parser, Subcommand};
+
+/// Finds what keeps a TCP transfer from filling its path, proves it in a lab, and fixes it.
+#[derive(Parser)]
+#[command(name = "fullpipe", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  fullpipe demo                                   the tour: a slow transfer, the reason, the fix, the proof
+  fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, from the laws
+  fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
+  fullpipe lab run my.toml --json --out results/  your own, for other programs
+
+Exit codes: 0 done; 1 the run failed, or found a problem that it was asked to look for; 2 usage; 3 a privilege or tool \
+is missing; 4 bad input; 130 interrupted.")]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Demo),
+    #[command(subcommand)]
+    Lab(lab::Lab),
+    Calc(calc::Calc),
+    Man(man::Man),
+    Completions(completions::Completions),
+}
+
+impl Cli {
+    /// Runs the subcommand; the exit code is 0 unless it has found what it was asked to look for.
+    pub fn run(self) -> Result<u8, Failure> {
+        match self.command {
+            Command::Demo(demo) => demo.run(),
+            Command::Lab(lab) => lab.run(),
+            Command::Calc(calc) => calc.run(),
+            Command::Man(man) => man.run(),
+            Command::Completions(completions) => completions.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn walk(command: &clap::Command, visit: &mut dyn FnMut(&clap::Command)) {
+        visit(command);
+        for sub in command.get_subcommands() {
+            walk(sub, visit);
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_sound_and_every_word_of_it_is_explained() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        walk(&command, &mut |sub| {
+            assert!(sub.get_about().is_some(), "{} has no help", sub.get_name());
+            for argument in sub.get_arguments() {
+                assert!(argument.get_help().is_some(), "{} {} has no help", sub.get_name(), argument.get_id());
+                if argument.get_action().takes_values() && argument.get_long().is_some() {
+                    assert!(argument.get_value_names().is_some(), "{} names no value", argument.get_id());
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn what_runs_has_examples() {
+        let command = Cli::command();
+        for path in [&["demo"][..], &["calc"], &["lab", "run"]] {
+            let sub = path.iter().fold(&command, |above, name| above.find_subcommand(name).unwrap());
+            assert!(sub.get_after_help().is_some_and(|help| help.to_string().contains("Example")), "{path:?}");
+        }
+    }
+}

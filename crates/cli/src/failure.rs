@@ -1,0 +1,110 @@
+//! What went wrong, as one line and an exit code.
+
+use fullpipe_kernel::sandbox::SandboxError;
+use fullpipe_lab::LabError;
+use fullpipe_lab::experiment::ExperimentError;
+use fullpipe_lab::hosts::HostsError;
+use fullpipe_lab::link::EmulatorError;
+use fullpipe_lab::preset::LoadError;
+use fullpipe_lab::program::ProgramError;
+use fullpipe_lab::results::ResultsError;
+
+/// Whose fault it is, which is what the exit code tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The run failed.
+    Run,
+    /// The command line.
+    Usage,
+    /// A privilege or a tool that is not there.
+    Missing,
+    /// A file, a scenario, a value.
+    Input,
+    /// The user ended it.
+    Interrupted,
+    /// Nobody reads our output any more.
+    BrokenPipe,
+}
+
+/// A failure to be told in one line.
+#[derive(Debug)]
+pub struct Failure {
+    kind: Kind,
+    message: String,
+}
+
+impl Failure {
+    /// A failure with its message: operation, subject, cause, what to try.
+    pub fn new(kind: Kind, message: impl std::fmt::Display) -> Self {
+        Failure { kind, message: message.to_string() }
+    }
+
+    /// Prints it and gives the exit code.
+    pub fn told(&self) -> u8 {
+        match self.kind {
+            Kind::BrokenPipe => 0,
+            Kind::Interrupted => {
+                self.print();
+                130
+            }
+            kind => {
+                self.print();
+                match kind {
+                    Kind::Usage => 2,
+                    Kind::Missing => 3,
+                    Kind::Input => 4,
+                    _ => 1,
+                }
+            }
+        }
+    }
+
+    fn print(&self) {
+        use std::io::Write;
+        // Standard error may be closed as well: then there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "fullpipe: {}", self.message.replace('\n', "\n  "));
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        let kind = if matches!(error, LoadError::Unknown(_)) { Kind::Usage } else { Kind::Input };
+        Failure::new(kind, error)
+    }
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        let kind = if matches!(error, SandboxError::NoPrivilege { .. }) { Kind::Missing } else { Kind::Run };
+        Failure::new(kind, error)
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let kind = match &error {
+            LabError::Run { cause, .. } => of_experiment(cause),
+            LabError::Results(ResultsError::NotEmpty(_)) => Kind::Usage,
+            _ => Kind::Run,
+        };
+        Failure::new(kind, error)
+    }
+}
+
+fn of_experiment(error: &ExperimentError) -> Kind {
+    match error {
+        ExperimentError::Interrupted => Kind::Interrupted,
+        ExperimentError::Program(ProgramError::Missing { .. }) => Kind::Missing,
+        ExperimentError::Hosts(HostsError::Ports(_)) => Kind::Missing,
+        ExperimentError::Hosts(HostsError::Name { .. } | HostsError::Sysctl { .. })
+        | ExperimentError::Emulator(EmulatorError::Memory { .. }) => Kind::Input,
+        _ => Kind::Run,
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        let kind = if error.kind() == std::io::ErrorKind::BrokenPipe { Kind::BrokenPipe } else { Kind::Run };
+        Failure::new(kind, format!("write output: {error}"))
+    }
+}

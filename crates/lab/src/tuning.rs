@@ -1,0 +1,70 @@
+//! A scenario's hosts as the tuning plan sees them, and a plan put into a scenario: how the lab proves a plan.
+
+use fullpipe_model::law::KernelVersion;
+use fullpipe_model::link::Capacity;
+use fullpipe_model::scenario::{Host, Scenario, Setting as Value};
+use fullpipe_model::tune::{self, Host as End, HostSettings, Path, Plan, Setting};
+use fullpipe_model::units::{Bytes, Rate};
+
+/// The scenario's path as a plan takes it; `None` without a rate, where there is nothing to fill.
+pub fn path(scenario: &Scenario) -> Option<Path> {
+    let rate: Rate = scenario.path.to_client.rate?;
+    let rtt = scenario.path.rtt();
+    let mut path = Path::new(rate, rtt);
+    path.framing.mtu = scenario.path.mtu;
+    path.queue = match scenario.path.to_client.capacity(rtt) {
+        Capacity::Bytes(bytes) => bytes,
+        Capacity::Packets(packets) => Bytes::new(packets.saturating_mul(scenario.path.mtu.get())),
+        Capacity::Unlimited => Bytes::ZERO,
+    };
+    Some(path)
+}
+
+/// What fills the scenario's path, on this kernel.
+pub fn plan(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
+    let settings = |host: &Host| {
+        let mut settings = HostSettings::defaults(kernel);
+        for setting in Setting::ALL {
+            if let Some(value) = host.sysctl.get(setting.sysctl()) {
+                // A value that is no value of it has already been refused by the kernel when the scenario ran.
+                let _ = settings.set(setting, &value.0);
+            }
+        }
+        settings
+    };
+    let mut sender = settings(&scenario.hosts.server);
+    let mut receiver = settings(&scenario.hosts.client);
+    sender.so_sndbuf = scenario.transfer.send_buffer;
+    receiver.so_rcvbuf = scenario.transfer.receive_buffer;
+    Some(tune::plan(path(scenario)?, &sender, &receiver))
+}
+
+/// The scenario with the plan's settings. Settings of the whole machine are left alone: no namespace has its own.
+pub fn apply(scenario: &Scenario, plan: &Plan) -> Scenario {
+    let mut tuned = scenario.clone();
+    for change in plan.changes.iter().filter(|change| change.setting.per_namespace()) {
+        let host = match change.host {
+            End::Sender => &mut tuned.hosts.server,
+            End::Receiver => &mut tuned.hosts.client,
+        };
+        host.sysctl.insert(change.setting.sysctl().into(), Value(change.to.clone()));
+    }
+    tuned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset;
+
+    #[test]
+    fn a_plan_put_into_its_scenario_leaves_nothing_to_plan() {
+        let scenario = preset::load("articles/b2").unwrap().remove(0);
+        for kernel in [KernelVersion::new(6, 1), KernelVersion::new(6, 18)] {
+            let first = plan(&scenario, kernel).unwrap();
+            assert!(!first.changes.is_empty() && first.after.goodput > first.before.goodput, "{first:?}");
+            let again = plan(&apply(&scenario, &first), kernel).unwrap();
+            assert_eq!((again.changes.len(), again.before.goodput), (0, first.after.goodput), "{again:?}");
+        }
+    }
+}

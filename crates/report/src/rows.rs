@@ -1,0 +1,167 @@
+//! Rows of results as a table: what each transfer got, the law beside it, what held it, and how good the emulation was.
+
+use crate::{Column, Layout, Table, figure, paragraph};
+use fullpipe_flow::row::Row;
+use fullpipe_model::units::{Bytes, Duration, Rate};
+
+/// Stands where a figure could not be had.
+const NONE: &str = "-";
+
+/// The rows as a table, then what is to be known of each.
+pub fn render(rows: &[Row], layout: Layout) -> String {
+    let mut text = table(rows, layout).render(layout);
+    for row in rows {
+        for note in &row.notes {
+            text += &paragraph::fill(&format!("{}: ", row.name), note, layout.width);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn table(rows: &[Row], _layout: Layout) -> Table<14> {
+    let reference = rows.iter().any(|row| row.reference_goodput.is_some());
+    let mut table = Table::new([
+        Column::text("run"),
+        Column::figure("RTT asked", "ms"),
+        Column::figure("RTT p50", "ms"),
+        Column::figure("window", "kB"),
+        Column::figure("goodput", "Mbit/s"),
+        Column::figure("goodput", "MB/s"),
+        Column::figure("law allows", "MB/s"),
+        if reference { Column::figure("article", "MB/s") } else { Column::count("") },
+        Column::count("retrans"),
+        Column::count("dup ACK"),
+        Column::count("window full"),
+        Column::count("zero window"),
+        Column::text("limited by"),
+        Column::figure("late p99", "us"),
+    ]);
+    for row in rows {
+        table.row([
+            name(row, rows),
+            figure::ms(row.rtt_nominal),
+            optional(row.rtt_p50, figure::ms),
+            optional(row.window_max.map(|window| window.bytes()), kilobytes),
+            figure::mbit_per_s(row.goodput),
+            small(row.goodput),
+            optional(row.law, small),
+            if reference { optional(row.reference_goodput, small) } else { String::new() },
+            row.retransmission.to_string(),
+            row.duplicate_ack.to_string(),
+            row.window_full.to_string(),
+            row.zero_window.to_string(),
+            limited_by(row),
+            row.link_late_p99.as_micros().to_string(),
+        ]);
+    }
+    table
+}
+
+/// A repetition is told only where there are several.
+fn name(row: &Row, rows: &[Row]) -> String {
+    let repeated = rows.iter().filter(|other| other.name == row.name).count() > 1;
+    let mark = if row.quiet { "" } else { " !" };
+    if repeated { format!("{} #{}{mark}", row.name, row.repetition) } else { format!("{}{mark}", row.name) }
+}
+
+/// `send buffer 97 %`, or both answers where capture and sockets disagree.
+pub fn limited_by(row: &Row) -> String {
+    let words = |name: &str, cause: Option<&str>| {
+        let cause = cause.map_or(String::new(), |cause| format!(" ({})", cause.replace('_', " ")));
+        format!("{}{cause}", name.replace('_', " "))
+    };
+    format!("{} {:.0} %", words(&row.limited_by, row.limit_cause.as_deref()), row.limit_share * 100.0)
+}
+
+fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| NONE.into(), show)
+}
+
+fn kilobytes(amount: Bytes) -> String {
+    format!("{:.1}", amount.as_f64() / 1e3)
+}
+
+/// Megabytes per second with as many decimals as a transfer through 4096 bytes of buffer needs.
+fn small(rate: Rate) -> String {
+    let megabytes = rate.as_f64() / 8e6;
+    if megabytes < 10.0 { format!("{megabytes:.3}") } else { format!("{megabytes:.1}") }
+}
+
+/// Two rows side by side, figure by figure: what changed.
+pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
+    let mut table = Table::new([Column::text(""), Column::count("before"), Column::count("after")]);
+    let time = |time: Option<Duration>| optional(time, |time| time.to_string());
+    let both = |rate: Rate| format!("{rate} ({rate:#})");
+    let rate_share = |row: &Row| {
+        let share = row.rate_nominal.map(|rate| row.goodput.fraction_of(rate));
+        optional(share, |share| format!("{} %", figure::percent(share)))
+    };
+    let lines: [(&str, &dyn Fn(&Row) -> String); 12] = [
+        ("goodput", &|row| both(row.goodput)),
+        ("share of the link's rate", &rate_share),
+        ("limited by", &limited_by),
+        ("the law allows", &|row| optional(row.law, both)),
+        ("largest receive window", &|row| optional(row.window_max, |window| window.to_string())),
+        ("most in flight", &|row| row.in_flight_max.to_string()),
+        ("round-trip time, median", &|row| time(row.rtt_p50)),
+        ("transferred", &|row| format!("{} in {}", row.body, row.duration)),
+        ("retransmissions", &|row| row.retransmission.to_string()),
+        ("window full", &|row| row.window_full.to_string()),
+        ("dropped at the link's queue", &|row| row.queue_dropped.to_string()),
+        ("link late, p50 / p99 / max", &|row| {
+            format!("{} / {} / {}", row.link_late_p50, row.link_late_p99, row.link_late_max)
+        }),
+    ];
+    for (what, show) in lines {
+        table.row([what.into(), show(before), show(after)]);
+    }
+    table.render(layout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_model::units::Window;
+
+    fn row() -> Row {
+        Row {
+            name: "b2".into(),
+            repetition: 1,
+            rtt_nominal: Duration::from_millis(50),
+            rate_nominal: Some("1gbit".parse().unwrap()),
+            rtt_p50: Some(Duration::from_micros(50_120)),
+            window_max: Some(Window::new(Bytes::new(3_145_728))),
+            goodput: "55.2MB/s".parse().unwrap(),
+            law: Some("55.4MB/s".parse().unwrap()),
+            limited_by: "send_buffer".into(),
+            limit_share: 0.97,
+            quiet: true,
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn a_row_says_what_it_got_and_what_held_it() {
+        let text = render(&[row()], Layout::default());
+        let line = text.lines().last().unwrap();
+        let cells: Vec<_> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        assert!(cells.starts_with(&["b2", "50.00", "50.12", "3145.7", "441.6", "55.2", "55.4"]), "{cells:?}");
+        assert!(line.contains("send buffer 97 %"), "{text}");
+    }
+
+    #[test]
+    fn a_noisy_row_is_marked_and_says_why() {
+        let noisy = Row { quiet: false, notes: vec!["not quiet: late".into()], ..row() };
+        let text = render(&[noisy.clone(), Row { repetition: 2, ..row() }], Layout::default());
+        assert!(text.contains("b2 #1 !") && text.contains("b2: not quiet: late") && text.contains("b2 #2 "), "{text}");
+    }
+
+    #[test]
+    fn before_and_after_stand_side_by_side() {
+        let after = Row { goodput: "116MB/s".parse().unwrap(), limited_by: "link".into(), ..row() };
+        let text = before_and_after(&row(), &after, Layout::default());
+        assert!(text.contains("441.6 Mbit/s (55.2 MB/s)") && text.contains("928 Mbit/s (116 MB/s)"), "{text}");
+        assert!(text.contains("44.2 %") && text.contains("92.8 %"), "{text}");
+    }
+}
