@@ -213,7 +213,8 @@ impl Series {
         const LEAST: Duration = Duration::from_millis(1);
         let acks = self.closed.last().map_or(0, |last| u64::from(last.acks));
         let spacing = self.interval.as_nanos().checked_div(acks).unwrap_or(0);
-        LEAST.max(Duration::from_nanos(2 * spacing).min(Duration::from_millis(100)))
+        let least = LEAST.max(Duration::from_nanos(self.lag.as_nanos() / 25));
+        least.max(Duration::from_nanos(2 * spacing).min(Duration::from_millis(100)))
     }
 
     fn in_flight(&self) -> u32 {

@@ -129,6 +129,7 @@ const UNREPAIRED: f64 = 0.70;
 const GROWTH: f64 = 1.15;
 /// Held by something fixed: what is in flight comes back to within this part of the most.
 const PLATEAU: f64 = 0.90;
+const WOKEN: f64 = 0.6;
 /// More than half of the time decides.
 const MOST: f64 = 0.5;
 /// A window that never opens to half of what it was is closed by the application.
@@ -294,8 +295,9 @@ impl<'a> Transfer<'a> {
             }
             Phase::AfterLoss | Phase::Grown => {}
         }
-        let steady = now >= PLATEAU * before.min(self.plateau) && later(2) <= now / PLATEAU;
-        if steady && now >= 0.5 * self.plateau { Limit::SendBuffer } else { Limit::Unknown }
+        // A blocked writer is woken when a third of the buffer is free, so the most in flight swings by that much.
+        let steady = now >= WOKEN * self.plateau && later(2) <= self.plateau / PLATEAU;
+        if steady { Limit::SendBuffer } else { Limit::Unknown }
     }
 
     /// New data leaves when the application writes it, not when an ACK makes room; or in writes that do not fill segments.

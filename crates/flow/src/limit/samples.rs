@@ -44,7 +44,10 @@ pub fn from_samples(sender: &[Sample], receiver: &[Sample], interval: Duration, 
         lost |= span.retransmissions() > 0;
         let around = &spans[at.saturating_sub(1)..(at + 2).min(spans.len())];
         let standing = around.iter().all(|near| near.has_queue(around, hint));
-        let context = Context { top, growing: !grown, lost, standing, hint };
+        // What is sent next is a repair: until then the sender waited for the timer.
+        let next_event = spans[at + 1..].iter().take(32).find(|s| s.retransmissions() > 0 || s.goodput() > Rate::ZERO);
+        let awaits_repair = next_event.is_some_and(|next| next.retransmissions() > 0);
+        let context = Context { top, growing: !grown, lost, awaits_repair, standing, hint };
         intervals.push(span.interval(receiver_at(receiver, span), &context, &spans));
     }
     trim(&mut intervals);
@@ -57,6 +60,7 @@ struct Context {
     top: f64,
     growing: bool,
     lost: bool,
+    awaits_repair: bool,
     /// A queue stands in this interval and those beside it.
     standing: bool,
     hint: PathHint,
@@ -174,8 +178,13 @@ impl Span<'_> {
         let candidates = if self.is_at_capacity(context) {
             vec![(Limit::Link, busy), (Limit::SenderApplication, 1.0 - busy)]
         } else {
-            let closed =
-                if self.receiver_is_slow(receiver, all) { Limit::ReceiverApplication } else { Limit::ReceiveWindow };
+            let repairs = self.repairs() || context.awaits_repair;
+            let closed = match (self.receiver_is_slow(receiver, all), self.repairs() && self.carries_less_than(window))
+            {
+                (true, _) => Limit::ReceiverApplication,
+                (false, true) => Limit::CongestionWindow(CongestionCause::Loss),
+                (false, false) => Limit::ReceiveWindow,
+            };
             vec![
                 (closed, rwnd),
                 (Limit::SendBuffer, sndbuf),

@@ -182,6 +182,22 @@ fn congestion_window_after_loss() {
 }
 
 #[test]
+fn loss_behind_a_full_small_window() {
+    // The kernel counts the window; what is in it waits for the timer.
+    let sender = |every: u64| {
+        series(400, |n, s| {
+            s.info.rwnd_limited = millis(n * STEP);
+            s.info.snd_wnd = Some(Window::new(Bytes::new(2_000_000)));
+            s.info.bytes_acked = Some(Bytes::new(n * 400_000 / every));
+            s.info.total_retrans = (n / 5) as u32;
+        })
+    };
+    assert_limit(&sender(4), &[], Limit::CongestionWindow(CongestionCause::Loss));
+    // Near miss: repaired without a pause, a whole window passes in each round trip.
+    assert_limit(&sender(1), &[], Limit::ReceiveWindow);
+}
+
+#[test]
 fn a_hint_of_the_rate_settles_it() {
     let sender = series(200, |n, s| s.info.rwnd_limited = millis(n * STEP));
     let hint = PathHint { rate: Some(Rate::from_bits_per_sec(330_000_000)), rtt: None };
