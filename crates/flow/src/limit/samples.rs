@@ -179,8 +179,7 @@ impl Span<'_> {
             vec![(Limit::Link, busy), (Limit::SenderApplication, 1.0 - busy)]
         } else {
             let repairs = self.repairs() || context.awaits_repair;
-            let closed = match (self.receiver_is_slow(receiver, all), self.repairs() && self.carries_less_than(window))
-            {
+            let closed = match (self.receiver_is_slow(receiver, all), repairs && self.carries_less_than(window)) {
                 (true, _) => Limit::ReceiverApplication,
                 (false, true) => Limit::CongestionWindow(CongestionCause::Loss),
                 (false, false) => Limit::ReceiveWindow,
