@@ -47,6 +47,10 @@ pub struct Row {
     /// Most payload in flight at the sender.
     #[serde(rename = "in_flight_max_bytes", with = "columns::bytes")]
     pub in_flight_max: Bytes,
+    /// Mean payload in flight at the sender: the window that was in use, whatever was advertised. By Little's law it is
+    /// goodput times round-trip time.
+    #[serde(rename = "in_flight_mean_bytes", with = "columns::bytes_optional")]
+    pub in_flight_mean: Option<Bytes>,
     /// Payload that the receiving application got.
     #[serde(rename = "body_bytes", with = "columns::bytes")]
     pub body: Bytes,
@@ -85,6 +89,8 @@ pub struct Row {
     pub limit_share: f64,
     /// Every limit and its share, largest first.
     pub limits: Vec<Candidate>,
+    /// What held it, in a sentence with the numbers, and what would change it.
+    pub finding: Option<String>,
     /// The same question answered from the sockets' TCP_INFO.
     pub limited_by_sockets: Option<String>,
     /// The share of that.

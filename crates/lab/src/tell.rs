@@ -2,6 +2,8 @@
 
 use crate::experiment::Outcome;
 use fullpipe_flow::connection::Label;
+use fullpipe_flow::finding::findings;
+use fullpipe_flow::limit::Verdict;
 use fullpipe_flow::row::Row;
 use fullpipe_model::law::window::{self, Windows};
 use fullpipe_model::law::{Framing, send_buffer};
@@ -41,6 +43,7 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         rtt_p99: sent.rtt.p99,
         window_max,
         in_flight_max: sent.in_flight_max,
+        in_flight_mean: verdict.and_then(|verdict| verdict.in_flight_mean()),
         body,
         duration,
         goodput,
@@ -59,6 +62,7 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         limit_cause: limited_by.and_then(|candidate| candidate.limit.cause()).map(Into::into),
         limit_share: limited_by.map_or(0.0, |candidate| candidate.share),
         limits: verdict.map(|verdict| verdict.shares.clone()).unwrap_or_default(),
+        finding: verdict.and_then(|verdict| finding(verdict, outcome)),
         limited_by_sockets: by_sockets.map(|candidate| candidate.limit.name().into()),
         limit_share_sockets: by_sockets.map(|candidate| candidate.share),
         connect: Some(timing.connect),
@@ -72,6 +76,12 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         reference_goodput: scenario.reference.goodput,
         reference_note: scenario.reference.note.clone(),
     }
+}
+
+/// The first finding as one text.
+fn finding(verdict: &Verdict, outcome: &Outcome) -> Option<String> {
+    let finding = findings(verdict, outcome.at_client.handshake_rtt).into_iter().next()?;
+    Some(format!("{}; {}", finding.claim, finding.remedy))
 }
 
 /// The goodput that windows, round trip and rate allow, and by which of them. The receive window is the largest seen,

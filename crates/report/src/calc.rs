@@ -43,7 +43,11 @@ fn path_table(sheet: &Sheet) -> Table<3> {
     };
     let (bdp, target) = (sheet.bdp, sheet.in_flight_target.bytes());
     row("bandwidth-delay product", bdp.to_string(), format!("{bdp:#}, {} bytes in flight fill the path", bdp.get()));
-    row("with the queue", target.to_string(), format!("{target:#}, what a plan sizes buffers for"));
+    row(
+        "for the buffers",
+        target.to_string(),
+        format!("{target:#}, with an eighth of a queue: a plan's aim"),
+    );
     let (mss, mtu) = (sheet.mss.get(), sheet.path.framing.mtu.get());
     row("goodput at most", sheet.goodput.to_string(), format!("{:#}, {mss} of {mtu} bytes are data", sheet.goodput));
     let trips = sheet.slow_start_round_trips;
@@ -129,7 +133,7 @@ mod tests {
     const TOP: &str = "\
 Path: 1 Gbit/s and 50 ms round trip
 bandwidth-delay product  6.25 MB       5.96 MiB, 6250000 bytes in flight fill the path
-with the queue           12.5 MB       11.92 MiB, what a plan sizes buffers for
+for the buffers          7.031 MB      6.706 MiB, with an eighth of a queue: a plan's aim
 goodput at most          965.3 Mbit/s  120.7 MB/s, 1448 of 1500 bytes are data
 slow start               450 ms        9 round trips of doubling from 10 segments, at least
 1 GB takes               8.776 s       at least; connecting and slow start are 5.6 % of it

@@ -71,7 +71,7 @@ mod tests {
 Expected: 442.9 Mbit/s (55.36 MB/s), limited by the send buffer -> 965.3 Mbit/s
 (120.7 MB/s), a full link.
 
-sender:   sysctl -w net.ipv4.tcp_wmem='4096 16384 20971520'
+sender:   sysctl -w net.ipv4.tcp_wmem='4096 16384 11534336'
           was 4096 16384 4194304
           because a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it),
           at most 442.9 Mbit/s over 50 ms; the path holds 6.25 MB and its queue
@@ -79,7 +79,7 @@ sender:   sysctl -w net.ipv4.tcp_wmem='4096 16384 20971520'
 
 To know:
   - receiver: each connection may use 32 MiB of memory to receive
-  - sender: each connection may use 20 MiB of memory to send
+  - sender: each connection may use 11 MiB of memory to send
 ";
         assert!(text.starts_with(expected), "{text}");
         // What is pasted is what the plan means: read back, it is the change.

@@ -88,6 +88,9 @@ fn small(rate: Rate) -> String {
     if megabytes < 10.0 { format!("{megabytes:.3}") } else { format!("{megabytes:.1}") }
 }
 
+/// A line of the comparison: what it is called, and how a row shows it.
+type Line<'a> = (&'a str, &'a dyn Fn(&Row) -> String);
+
 /// Two rows side by side, figure by figure: what changed.
 pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
     let mut table = Table::new([Column::text(""), Column::count("before"), Column::count("after")]);
@@ -97,7 +100,7 @@ pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
         let share = row.rate_nominal.map(|rate| row.goodput.fraction_of(rate));
         optional(share, |share| format!("{} %", figure::percent(share)))
     };
-    let lines: [(&str, &dyn Fn(&Row) -> String); 12] = [
+    let lines: [Line<'_>; 12] = [
         ("goodput", &|row| both(row.goodput)),
         ("share of the link's rate", &rate_share),
         ("limited by", &limited_by),

@@ -120,14 +120,17 @@ fn reason(row: &Row, layout: Layout) -> String {
         format!(" The sockets' own counters say: {} for {share:.0} %.", limit.replace('_', " "))
     });
     let text = format!(
-        "It got {} ({:#}), {:.0} % of the link. What held it: {} of the time, by the capture at the sender: at most {} \
-         were in flight, {} round trips a second carry no more than that.{sockets}",
+        "It got {} ({:#}), {:.0} % of the link. {}.{sockets}",
         row.goodput,
         row.goodput,
         share * 100.0,
-        rows::limited_by(row),
-        row.in_flight_max,
-        row.rtt_p50.filter(|rtt| rtt.as_nanos() > 0).map_or(0.0, |rtt| 1.0 / rtt.as_secs_f64()).round(),
+        sentence(&row.finding.clone().unwrap_or_else(|| format!("limited by: {}", rows::limited_by(row)))),
     );
     format!("\n{}\n", paragraph::fill("", &text, layout.width))
+}
+
+/// With a capital at its beginning.
+fn sentence(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }

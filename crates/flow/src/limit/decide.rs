@@ -66,6 +66,8 @@ impl Features {
         Evidence {
             goodput: Bytes::new(self.delivered).per(self.length).unwrap_or(Rate::ZERO),
             in_flight: self.in_flight_max,
+            in_flight_mean: (self.length > Duration::ZERO)
+                .then(|| Bytes::from_f64(self.in_flight_time / self.length.as_nanos() as f64)),
             window: self.window_max,
             rtt: self.rtt,
             window_full: self.part(self.full),

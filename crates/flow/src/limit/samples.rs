@@ -167,6 +167,7 @@ impl Span<'_> {
         let evidence = Evidence {
             goodput: self.goodput(),
             in_flight: self.infos().map(|(_, info)| info.in_flight()).max().unwrap_or(Bytes::ZERO),
+            in_flight_mean: None,
             window,
             rtt: self.infos().map(|(_, info)| info.rtt).filter(|rtt| *rtt > Duration::ZERO).min(),
             window_full: rwnd,

@@ -34,6 +34,9 @@ pub struct Evidence {
     /// Most payload in flight.
     #[serde(rename = "in_flight_bytes", with = "columns::bytes")]
     pub in_flight: Bytes,
+    /// Mean payload in flight over the interval's time (captures only).
+    #[serde(default, rename = "in_flight_mean_bytes", with = "columns::bytes_optional")]
+    pub in_flight_mean: Option<Bytes>,
     /// The receive window that bounded it.
     #[serde(default, rename = "window_bytes", with = "columns::window_optional")]
     pub window: Option<Window>,
@@ -116,6 +119,15 @@ impl Verdict {
     /// The same over the second half of the bytes.
     pub fn steadily_limited_by(&self) -> Candidate {
         self.steady.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
+    }
+
+    /// Mean payload in flight over all of the time; absent where the source cannot tell.
+    pub fn in_flight_mean(&self) -> Option<Bytes> {
+        let mut weighted = 0.0;
+        for interval in &self.intervals {
+            weighted += interval.evidence.in_flight_mean?.as_f64() * interval.length.as_secs_f64();
+        }
+        (self.time > Duration::ZERO).then(|| Bytes::from_f64(weighted / self.time.as_secs_f64()))
     }
 
     /// The share of the time that a limit has.

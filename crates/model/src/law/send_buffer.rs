@@ -52,10 +52,16 @@ pub fn window(sndbuf: Bytes) -> Window {
     Window::new(percent_of(sndbuf, IN_FLIGHT_PERCENT))
 }
 
-/// The most that a send buffer of `sndbuf` ever has in flight: what a queue on the path must expect.
+/// The most that a send buffer of `sndbuf` ever has in flight: what a queue on the path must expect, and the bound of
+/// what it carries. Packets are taken whole ([`OVERSHOOT`]).
 pub fn peak_window(sndbuf: Bytes) -> Window {
-    Window::new(percent_of(sndbuf, PAYLOAD_PERCENT))
+    Window::new(percent_of(sndbuf, PAYLOAD_PERCENT).saturating_add(OVERSHOOT))
 }
+
+/// What a send buffer has in flight beyond its bound. Linux 6.18 takes several writes of 64 KiB into a buffer that
+/// should hold one: with `tcp_wmem` of 4096 or 65536 bytes 240 to 560 kB were in flight (our own server, nginx and
+/// Python's; 20 and 50 ms), with 4 MiB 60 kB more than it. Measured, not derived.
+pub const OVERSHOOT: Bytes = Bytes::new(576 << 10);
 
 /// The smallest send buffer that keeps `window` in flight; saturates.
 pub fn sndbuf_for(window: Window) -> Bytes {
@@ -205,7 +211,7 @@ mod tests {
         fn no_buffer_keeps_more_in_flight_than_itself(bytes: u64) {
             let sndbuf = Bytes::new(bytes);
             prop_assert!(window(sndbuf) <= peak_window(sndbuf));
-            prop_assert!(peak_window(sndbuf).bytes() <= sndbuf);
+            prop_assert!(peak_window(sndbuf).bytes() <= sndbuf.saturating_add(OVERSHOOT));
             let _ = sndbuf_for(Window::new(sndbuf));
         }
     }

@@ -39,11 +39,13 @@ impl Path {
         self.framing.goodput(self.rate)
     }
 
-    /// What a connection should be able to have in flight: the BDP, and what the queue holds. Less than the BDP leaves
-    /// the link idle; the queue on top lets congestion control find the path's limit instead of a buffer, and after a
-    /// loss on a full queue of one BDP even half of the window (Reno; CUBIC 0.7) still fills the link.
+    /// What a connection should be able to have in flight, as a mean: the BDP and an eighth of the queue. Less than the
+    /// BDP leaves the link idle. Much more fills the queue: a send buffer of mean window W has up to 1.5 W in flight at
+    /// its peaks (see [`crate::law::send_buffer`]), and what the queue cannot hold is lost at the end of slow start,
+    /// which costs more than any buffer gains. Over 1 Gbit/s, 50 ms and a queue of one BDP, CUBIC, 12 s, Linux 6.18:
+    /// buffers for BDP + queue gave 99 MB/s with 422 packets dropped, buffers for this target 116.6 MB/s with none.
     pub fn in_flight_target(self) -> Window {
-        Window::new(self.bdp().saturating_add(self.queue))
+        Window::new(self.bdp().saturating_add(Bytes::new(self.queue.get() / 8)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The plan: what to change, on which host, and why.
 //!
-//! A buffer is changed where it cannot keep one BDP in flight, and then to the size that keeps BDP + queue
-//! ([`Path::in_flight_target`]), rounded up to an eighth of a power of two. Receive buffers are sized by the cautious
+//! A buffer is changed where it cannot keep one BDP in flight, and then to the size that keeps the BDP and a little
+//! of the queue ([`Path::in_flight_target`]), rounded up to an eighth of a power of two. Receive buffers are sized by the cautious
 //! form of the window law, as a scaling ratio is the driver's. Nothing is lowered; a plan for a host that a plan has
 //! tuned is empty.
 
@@ -76,7 +76,7 @@ const SYSCTL_MAX: Bytes = Bytes::new(i32::MAX as u64);
 /// let plan = plan(path, &host, &host);
 /// assert_eq!(plan.changes.len(), 1);
 /// assert_eq!(plan.changes[0].setting.sysctl(), "net.ipv4.tcp_wmem");
-/// assert_eq!(plan.changes[0].to, "4096 16384 20971520");
+/// assert_eq!(plan.changes[0].to, "4096 16384 11534336");
 /// ```
 pub fn plan(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Plan {
     let mut tuned = Tuned { path, sender: sender.clone(), receiver: receiver.clone(), changes: Vec::new() };

@@ -55,14 +55,14 @@ fn each_change_says_why_in_numbers() {
             (
                 Host::Sender,
                 Setting::TcpWmem,
-                "4096 16384 20971520",
+                "4096 16384 11534336",
                 "a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it), at most 442.9 Mbit/s over 50 ms; the \
                  path holds 6.25 MB and its queue 6.25 MB"
             ),
             (
                 Host::Receiver,
                 Setting::TcpRmem,
-                "4096 131072 25165824",
+                "4096 131072 14680064",
                 "a receive buffer of 6 MiB advertises 3.146 MB (50 % of it, tcp_adv_win_scale 1), at most 503.3 Mbit/s \
                  over 50 ms; the path holds 6.25 MB and its queue 6.25 MB"
             ),
