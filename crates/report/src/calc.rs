@@ -43,11 +43,7 @@ fn path_table(sheet: &Sheet) -> Table<3> {
     };
     let (bdp, target) = (sheet.bdp, sheet.in_flight_target.bytes());
     row("bandwidth-delay product", bdp.to_string(), format!("{bdp:#}, {} bytes in flight fill the path", bdp.get()));
-    row(
-        "for the buffers",
-        target.to_string(),
-        format!("{target:#}, with an eighth of a queue: a plan's aim"),
-    );
+    row("for the buffers", target.to_string(), format!("{target:#}, with an eighth of a queue: a plan's aim"));
     let (mss, mtu) = (sheet.mss.get(), sheet.path.framing.mtu.get());
     row("goodput at most", sheet.goodput.to_string(), format!("{:#}, {mss} of {mtu} bytes are data", sheet.goodput));
     let trips = sheet.slow_start_round_trips;
