@@ -3,10 +3,12 @@
 
 #![allow(clippy::print_stderr, reason = "a chore talks to whoever started it")]
 
+mod articles;
 mod ci;
 mod tidy;
 
 use clap::Parser;
+use std::path::PathBuf;
 
 /// The project's own chores.
 #[derive(Parser)]
@@ -20,11 +22,18 @@ enum Chore {
     },
     /// The rules that no compiler knows: doors between crates, purity, sizes of files, leftovers.
     Tidy,
+    /// Write the table of docs/src/articles.md from the rows of `fullpipe lab run articles --json`.
+    ArticlesTable {
+        /// What that command printed.
+        #[arg(value_name = "FILE.json")]
+        rows: PathBuf,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
         Chore::Ci { no_fuzz } => ci::run(!no_fuzz),
         Chore::Tidy => tidy::run(),
+        Chore::ArticlesTable { rows } => articles::run(&rows),
     }
 }
