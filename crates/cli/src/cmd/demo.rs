@@ -49,6 +49,10 @@ struct Tour<'a> {
 
 impl Demo {
     pub fn run(self) -> Result<u8, Failure> {
+        if let Some(folder) = &self.out {
+            // Before half a minute is spent on what cannot be kept.
+            fullpipe_lab::results::check_empty(folder).map_err(fullpipe_lab::LabError::from)?;
+        }
         let mut before = preset::load(PRESET)?.remove(0);
         before.name = "before".into();
         let version = Host::read().kernel_version();
@@ -76,8 +80,10 @@ impl Demo {
             "\nThe same transfer with these settings:\n\n{}",
             rows::before_and_after(&slow, &fast, layout)
         ))?;
-        for note in slow.notes.iter().chain(&fast.notes) {
-            self.say(&paragraph::fill("note: ", &format!("{note}\n"), layout.width))?;
+        for row in [&slow, &fast] {
+            for note in &row.notes {
+                self.say(&format!("{}\n", paragraph::fill(&format!("{}: ", row.name), note, layout.width)))?;
+            }
         }
         if let Some(folder) = &self.out {
             remark(&format!("\nResults: {}", folder.display()));
