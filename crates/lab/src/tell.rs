@@ -29,12 +29,28 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
     let limited_by = verdict.map(|verdict| verdict.limited_by());
     let by_sockets = outcome.by_sockets.as_ref().map(|verdict| verdict.limited_by());
     let troubles = troubles(outcome);
+    let congestion_control = outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone());
+    let asked = scenario.hosts.server.congestion_control.as_ref();
+    let other_control = match (asked, &congestion_control) {
+        (Some(asked), Some(had)) if asked != had => Some(format!("congestion control was {had}, not {asked} as asked")),
+        _ => None,
+    };
+    let disagreement = match (limited_by, by_sockets) {
+        (Some(capture), Some(sockets)) if capture.limit.name() != sockets.limit.name() => Some(format!(
+            "capture and sockets disagree: {} {:.0} % against {} {:.0} %",
+            capture.limit,
+            capture.share * 100.0,
+            sockets.limit,
+            sockets.share * 100.0
+        )),
+        _ => None,
+    };
     Row {
         name: scenario.name.clone(),
         repetition,
         engine: "real".into(),
         kernel: kernel.into(),
-        congestion_control: outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone()),
+        congestion_control,
         rtt_nominal: scenario.path.rtt(),
         rate_nominal: scenario.path.to_client.rate,
         handshake_rtt: seen.handshake_rtt,
@@ -72,7 +88,7 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         link_late_p99: lateness.quantile(0.99),
         link_late_max: lateness.max(),
         quiet: troubles.is_empty(),
-        notes: outcome.notes.iter().cloned().chain(troubles).collect(),
+        notes: outcome.notes.iter().cloned().chain(troubles).chain(other_control).chain(disagreement).collect(),
         reference_goodput: scenario.reference.goodput,
         reference_note: scenario.reference.note.clone(),
     }
