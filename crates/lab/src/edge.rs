@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum EdgeError {
     /// A file.
-    #[error("{operation} capture {path}: {cause}", path = path.display())]
+    #[error("{operation} capture {path}: {cause}; free some space, or choose another place with --out", path = path.display())]
     File {
         /// What was tried.
         operation: &'static str,

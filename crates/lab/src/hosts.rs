@@ -41,6 +41,29 @@ pub enum HostsError {
         /// What is wrong with it.
         cause: SysctlError,
     },
+    /// A CPU for its application.
+    #[error("pin {host}'s application to CPU {cpu}: this machine lets it use {usable:?}; choose one of them")]
+    Cpu {
+        /// Whose.
+        host: &'static str,
+        /// What was asked for.
+        cpu: u32,
+        /// What there is.
+        usable: Vec<usize>,
+    },
+    /// A congestion control that this kernel does not have.
+    #[error(
+        "choose {host}'s congestion control {name}: {cause}; `sysctl net.ipv4.tcp_available_congestion_control` names \
+         those that are loaded, `modprobe tcp_{name}` loads another"
+    )]
+    CongestionControl {
+        /// Whose.
+        host: &'static str,
+        /// What was asked for.
+        name: String,
+        /// The kernel's answer.
+        cause: Refused,
+    },
 }
 
 /// Two hosts and the ports between which a link can be put. They end with this value.
@@ -65,13 +88,20 @@ impl Hosts {
         let (at_server, at_client) = (address(SERVER_ADDRESS), address(CLIENT_ADDRESS));
         let side = |ns, addresses| PortConfig { ns, device: DEVICE, addresses };
         let ports = PortPair::create(&side(&server, &at_server[..]), &side(&client, &at_client[..]), mtu)?;
-        choose_congestion_control(&server, &spec.server, CLIENT_ADDRESS)?;
-        choose_congestion_control(&client, &spec.client, SERVER_ADDRESS)?;
+        choose_congestion_control("server", &server, &spec.server, CLIENT_ADDRESS)?;
+        choose_congestion_control("client", &client, &spec.client, SERVER_ADDRESS)?;
         Ok(Hosts { server, client, ports: Arc::new(ports) })
     }
 }
 
 fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {
+    if let Some(cpu) = spec.cpu {
+        // Asked here, where it can be told, rather than by the threads that are placed.
+        let usable = fullpipe_kernel::sched::cpus()?;
+        if !usable.contains(&(cpu as usize)) {
+            return Err(HostsError::Cpu { host, cpu, usable });
+        }
+    }
     for (key, value) in &spec.sysctl {
         let name: sysctl::Name = key.parse().map_err(|cause| HostsError::Name { host, cause })?;
         sysctl::write(ns, &name, &value.0).map_err(|cause| HostsError::Sysctl { host, cause })?;
@@ -81,7 +111,7 @@ fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError>
 
 /// By a route to the peer: works for every congestion control that the kernel has, also in a namespace where the sysctl
 /// refuses those that are not in `tcp_allowed_congestion_control`.
-fn choose_congestion_control(ns: &NetNs, spec: &Host, peer: IpAddr) -> Result<(), HostsError> {
+fn choose_congestion_control(host: &'static str, ns: &NetNs, spec: &Host, peer: IpAddr) -> Result<(), HostsError> {
     let Some(name) = &spec.congestion_control else {
         return Ok(());
     };
@@ -91,5 +121,6 @@ fn choose_congestion_control(ns: &NetNs, spec: &Host, peer: IpAddr) -> Result<()
         device: DEVICE.into(),
         metrics: RouteMetrics { congctl: Some(name.clone()), ..RouteMetrics::default() },
     };
-    Ok(Netlink::open(ns)?.set_route(&route)?)
+    let wrong = |cause| HostsError::CongestionControl { host, name: name.clone(), cause };
+    Netlink::open(ns)?.set_route(&route).map_err(wrong)
 }

@@ -120,15 +120,24 @@ pub fn run(
         observer(Event::Started { index, total: runs.len(), scenario: &scenario });
         let part = results.as_mut().map(|results| results.begin(&scenario.name)).transpose()?;
         let keep = part.as_deref().filter(|_| options.keep_captures);
-        let outcome = once(inside, &scenario, keep, observer)?;
+        let outcome = once(inside, &scenario, keep, observer).inspect_err(|_| discard(part.as_deref()))?;
         let row = tell::row(&scenario, *repetition, &environment.host.kernel, &outcome);
         if let (Some(results), Some(part)) = (&mut results, &part) {
-            results.complete(part, &scenario, &outcome, &row)?;
+            results.complete(part, &scenario, &outcome, &row).inspect_err(|_| discard(Some(part)))?;
         }
         observer(Event::Finished { row: &row });
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// Takes away what a failed run has of its results folder: there is no half of a result, and where the disk is full, its
+/// room is what is missing.
+fn discard(part: Option<&Path>) {
+    if let Some(part) = part {
+        // The run's own error is the one to tell; what stays keeps its temporary name.
+        let _ = std::fs::remove_dir_all(part);
+    }
 }
 
 /// One run in a scratch folder that is gone afterwards, however it ends.

@@ -153,7 +153,7 @@ fn builtin_server(scenario: &Scenario, ns: &NetNs, bind: SocketAddr) -> Result<R
         .spawn({
             let stop = stop.clone();
             move || {
-                // Refusal is found and told when the run starts: see `hog::refused`.
+                // A CPU that cannot be was refused with the hosts; without privilege a lower niceness is not to be had.
                 let _ = place.apply();
                 server.run(&stop).map(drop)
             }

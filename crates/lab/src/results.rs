@@ -76,12 +76,18 @@ impl Environment {
     }
 }
 
+/// Refuses a folder that has something in it.
+pub fn check_empty(folder: &Path) -> Result<(), ResultsError> {
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(ResultsError::NotEmpty(folder.into()));
+    }
+    Ok(())
+}
+
 impl Results {
     /// Results in `folder`, which must be empty or not there yet.
     pub fn create(folder: &Path, environment: &Environment) -> Result<Results, ResultsError> {
-        if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(ResultsError::NotEmpty(folder.into()));
-        }
+        check_empty(folder)?;
         fs::create_dir_all(folder).map_err(|cause| wrong("make results directory", folder, cause))?;
         let results = Results { folder: folder.into(), rows: Vec::new(), count: 0 };
         write_json(&results.folder.join("environment.json"), environment)?;
