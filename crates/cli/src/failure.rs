@@ -62,7 +62,18 @@ impl Failure {
     fn print(&self) {
         use std::io::Write;
         // Standard error may be closed as well: then there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "fullpipe: {}", self.message.replace('\n', "\n  "));
+        let _ = writeln!(std::io::stderr(), "fullpipe: {}", self.message.replace('\n', " "));
+    }
+}
+
+impl From<clap::Error> for Failure {
+    /// clap's answer in one line: its paragraphs are the problem, tips, the usage and where help is.
+    fn from(error: clap::Error) -> Self {
+        let text = error.render().to_string();
+        let told = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("For more"));
+        let message = told.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message);
+        Failure::new(Kind::Usage, format!("{message}; `fullpipe --help` and `fullpipe SUBCOMMAND --help` say more"))
     }
 }
 
@@ -96,7 +107,12 @@ fn of_experiment(error: &ExperimentError) -> Kind {
         ExperimentError::Interrupted => Kind::Interrupted,
         ExperimentError::Program(ProgramError::Missing { .. }) => Kind::Missing,
         ExperimentError::Hosts(HostsError::Ports(_)) => Kind::Missing,
-        ExperimentError::Hosts(HostsError::Name { .. } | HostsError::Sysctl { .. })
+        ExperimentError::Hosts(
+            HostsError::Name { .. }
+            | HostsError::Sysctl { .. }
+            | HostsError::CongestionControl { .. }
+            | HostsError::Cpu { .. },
+        )
         | ExperimentError::Emulator(EmulatorError::Memory { .. }) => Kind::Input,
         _ => Kind::Run,
     }

@@ -14,10 +14,16 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // clap ends by itself with 2 for usage and 0 for --help and --version.
-    let code = match cmd::Cli::parse().run() {
-        Ok(code) => code,
-        Err(failure) => failure.told(),
+    let done = match cmd::Cli::try_parse() {
+        Ok(cli) => cli.run(),
+        // Help, and the version: clap knows whether it was asked for, and ends with 0 or 2.
+        Err(error) if is_help(&error) => error.exit(),
+        Err(error) => Err(error.into()),
     };
-    ExitCode::from(code)
+    ExitCode::from(done.unwrap_or_else(|failure| failure.told()))
+}
+
+fn is_help(error: &clap::Error) -> bool {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion)
 }

@@ -5,9 +5,11 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 /// Print completions for a shell.
-///
-/// For bash: fullpipe completions bash > /etc/bash_completion.d/fullpipe
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe completions bash > /etc/bash_completion.d/fullpipe
+  fullpipe completions fish > ~/.config/fish/completions/fullpipe.fish")]
 pub struct Completions {
     /// Which shell.
     #[arg(value_name = "SHELL")]

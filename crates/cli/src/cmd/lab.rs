@@ -132,6 +132,10 @@ pub fn run_all(inside: &Inside, scenarios: &[Scenario], options: &Options) -> Re
 
 /// Name the scenarios that come with the program.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab list
+  fullpipe lab list --json | jq -r '.[].name'")]
 pub struct List {
     /// Print JSON.
     #[arg(long)]
@@ -171,6 +175,9 @@ impl List {
 /// The next run does the same by itself. Namespaces, devices and sysctls need no cleaning: the kernel ends them with the
 /// processes that held them.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab clean")]
 pub struct Clean {
     /// Print JSON.
     #[arg(long)]

@@ -6,6 +6,10 @@ use std::path::PathBuf;
 
 /// Write the manual pages: one for the program, one for each subcommand.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe man | man -l -
+  fullpipe man --out /usr/local/share/man/man1")]
 pub struct Man {
     /// Folder to write them to; without one the program's own page is printed.
     #[arg(long, value_name = "DIR")]

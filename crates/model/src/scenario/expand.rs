@@ -62,15 +62,17 @@ impl File {
             own.description.clear();
             return if own == File::default() { Ok(Vec::new()) } else { Err(ScenarioError::IncludeAndOwn) };
         }
-        let mut base: toml::Table = toml::from_str(text).map_err(|error| ScenarioError::Toml(error.to_string()))?;
+        let mut base: toml::Table =
+            toml::from_str(text).map_err(|error| ScenarioError::Toml(error.message().into()))?;
         base.remove("matrix");
         base.remove("cases");
         let mut rows = Vec::new();
         for (row_name, table) in combinations(self, name, &base)? {
             check_name(&row_name)?;
             let wrong = |problem: String| ScenarioError::Row { row: row_name.clone(), problem };
-            let row: File =
-                table.try_into().map_err(|error: toml::de::Error| wrong(error.to_string().trim().into()))?;
+            let row: File = table
+                .try_into()
+                .map_err(|error: toml::de::Error| wrong(error.to_string().trim().replace('\n', " ")))?;
             rows.push(ready(&row_name, &row).map_err(wrong)?);
         }
         Ok(rows)

@@ -38,8 +38,18 @@ pub struct File {
 impl File {
     /// Reads TOML text. Errors carry line and column.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        toml::from_str(text).map_err(|error| ScenarioError::Toml(error.to_string().trim_end().into()))
+        toml::from_str(text).map_err(|error| ScenarioError::Toml(in_one_line(&error, text)))
     }
+}
+
+/// Place and problem, without the picture of the line that the crate draws below: errors of ours are one line.
+fn in_one_line(error: &toml::de::Error, text: &str) -> String {
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return error.message().replace('\n', "; ");
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: {}", error.message().replace('\n', "; "))
 }
 
 /// `[hosts]`
