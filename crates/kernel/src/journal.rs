@@ -67,7 +67,8 @@ impl JournalError {
 pub fn directory() -> PathBuf {
     let uid = nix::unistd::geteuid();
     let run = Path::new("/run");
-    if uid.is_root() && run.is_dir() {
+    // To the root of a user namespace that has not mapped the machine's, /run belongs to nobody.
+    if uid.is_root() && fs::metadata(run).is_ok_and(|m| m.is_dir() && m.uid() == uid.as_raw()) {
         return run.join("fullpipe");
     }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -138,7 +139,11 @@ impl Journal {
                 .map_err(|(_, errno)| JournalError::io("lock journal", &path, errno))?;
             if lock.metadata().is_ok_and(|m| m.nlink() > 0) {
                 let journal = Journal { path, lock };
-                journal.writer().note(&Entry::run())?;
+                if let Err(error) = journal.writer().note(&Entry::run()) {
+                    // Nothing stands in it, so nothing is lost with it.
+                    let _ = fs::remove_file(&journal.path);
+                    return Err(error);
+                }
                 return Ok(journal);
             }
         }
