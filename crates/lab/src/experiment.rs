@@ -9,7 +9,7 @@ use crate::hog::Hog;
 use crate::hosts::{Hosts, HostsError};
 use crate::link::driver::{CaptureOptions, STREAMS};
 use crate::link::{Emulator, EmulatorError, LinkReport, Options};
-use crate::program::{PORT, ProgramError, Received, RunningServer, receive};
+use crate::program::{PORT, ProgramError, Received, RunningServer, placement_refused, receive};
 use crate::sampler::{Sampler, cadence};
 use fullpipe_flow::connection::Connection;
 use fullpipe_flow::limit::{CapturePoint, PathHint, Verdict, from_samples};
@@ -183,6 +183,9 @@ fn drive_client(
 fn start_hogs(scenario: &Scenario, notes: &mut Vec<String>) -> Result<Vec<Hog>, ExperimentError> {
     let mut hogs = Vec::new();
     for (name, host) in [("server", &scenario.hosts.server), ("client", &scenario.hosts.client)] {
+        if let Some(why) = placement_refused(host) {
+            notes.push(format!("the {name}'s application does not run as asked ({why})"));
+        }
         if let (Some(cpu), Some(nice)) = (host.cpu, host.cpu_hog_nice) {
             let hog = Hog::start(cpu, nice)?;
             if let Some(why) = &hog.not_nice {

@@ -138,6 +138,12 @@ fn placement(host: &Host) -> Placement {
     Placement { cpus, nice: (host.nice != 0).then_some(host.nice) }
 }
 
+/// Why a host's application cannot run where and how it was asked to; tried on a thread that ends with the question.
+pub fn placement_refused(host: &Host) -> Option<Refused> {
+    let place = placement(host);
+    std::thread::scope(|scope| scope.spawn(|| place.apply().err()).join().unwrap_or_default())
+}
+
 fn builtin_server(scenario: &Scenario, ns: &NetNs, bind: SocketAddr) -> Result<RunningServer, ProgramError> {
     let options = ServerOptions {
         bind,
@@ -254,6 +260,7 @@ pub fn receive(
     ns.enter()?;
     match scenario.transfer.client {
         Client::Builtin => {
+            // Refusal stands among the run's notes: see `placement_refused`.
             let _ = placement(&scenario.hosts.client).apply();
             let options = DownloadOptions {
                 max_duration: Some(scenario.transfer.duration),
