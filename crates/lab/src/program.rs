@@ -144,6 +144,11 @@ pub fn placement_refused(host: &Host) -> Option<Refused> {
     std::thread::scope(|scope| scope.spawn(|| place.apply().err()).join().unwrap_or_default())
 }
 
+/// Makes a program run as its host's application should, as far as that is allowed: a refusal stands in the notes.
+fn place(host: &Host, command: &mut Command) -> Result<(), Refused> {
+    if placement_refused(host).is_some() { Ok(()) } else { placement(host).apply_to(command) }
+}
+
 fn builtin_server(scenario: &Scenario, ns: &NetNs, bind: SocketAddr) -> Result<RunningServer, ProgramError> {
     let options = ServerOptions {
         bind,
@@ -185,7 +190,7 @@ fn process_server(
     let (out, err) = output.map_err(|cause| ProgramError::File { path: log.clone(), cause })?;
     command.stdin(Stdio::null()).stdout(out).stderr(err);
     ns.start_in(&mut command)?;
-    placement(&scenario.hosts.server).apply_to(&mut command)?;
+    place(&scenario.hosts.server, &mut command)?;
     let child = spawn(&mut command, program)?;
     let mut server = RunningServer::Process(child, program);
     let RunningServer::Process(child, _) = &mut server else { return Err(not_ready(program, &log)) };
@@ -290,7 +295,7 @@ fn curl(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, Program
     command.args(["-q", "--silent", "--show-error", "--output", "/dev/null", "--write-out", "%{json}"]);
     command.args(["--max-time", &scenario.transfer.duration.as_secs_f64().to_string(), url]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    placement(&scenario.hosts.client).apply_to(&mut command)?;
+    place(&scenario.hosts.client, &mut command)?;
     let mut child = spawn(&mut command, PROGRAM)?;
     let wrong = |cause| ProgramError::Process { operation: "wait for", program: PROGRAM, cause };
     while child.try_wait().map_err(wrong)?.is_none() {
