@@ -1,0 +1,61 @@
+//! The program from outside: the real binary, real kernels, a real clock, and a law beside each figure.
+//!
+//! One file a subject. Trials run one at a time: two links at once on a small machine would measure each other. A trial
+//! that lacks a tool or a privilege is shown as ignored, with `SKIPPED: name: why` on standard error; with
+//! `FULLPIPE_NO_SKIP=1`, as in CI, it fails instead.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stderr, reason = "skips, seeds and figures are told to whoever reads the test's output")]
+
+mod bad_input;
+mod captures;
+mod cleanup;
+mod figures;
+mod need;
+mod output;
+mod program;
+mod real_programs;
+mod remains;
+mod unprivileged;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use need::Need;
+use std::process::ExitCode;
+
+/// A trial: its name, what it cannot do without, and what it does.
+type Case = (&'static str, &'static [Need], fn());
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
+    let subjects: [(&str, &[Case]); 7] = [
+        ("output", output::CASES),
+        ("bad_input", bad_input::CASES),
+        ("figures", figures::CASES),
+        ("captures", captures::CASES),
+        ("real_programs", real_programs::CASES),
+        ("cleanup", cleanup::CASES),
+        ("unprivileged", unprivileged::CASES),
+    ];
+    let mut trials = Vec::new();
+    for (subject, cases) in subjects {
+        for &(name, needs, run) in cases {
+            let name = format!("{subject}::{name}");
+            let absent = Need::Sandbox.absent().or_else(|| needs.iter().find_map(|need| need.absent()));
+            trials.push(match absent {
+                None => Trial::test(name, move || {
+                    run();
+                    Ok(())
+                }),
+                Some(why) => {
+                    if !strict && !arguments.list {
+                        eprintln!("SKIPPED: {name}: {why}");
+                    }
+                    let failed = Failed::from(format!("not to be skipped here, but {why}"));
+                    Trial::test(name, move || Err(failed)).with_ignored_flag(!strict)
+                }
+            });
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

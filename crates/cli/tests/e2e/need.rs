@@ -1,0 +1,48 @@
+//! What a trial cannot do without.
+
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+/// A tool or a privilege.
+#[derive(Debug, Clone, Copy)]
+pub enum Need {
+    /// Namespaces, as whoever runs the tests.
+    Sandbox,
+    /// To be root: mounts of its own, other users' processes.
+    Root,
+    /// To be able to become user 1000, who may make user namespaces.
+    OrdinaryUser,
+    /// A program on the path.
+    Program(&'static str),
+}
+
+impl Need {
+    /// Why it cannot be had; `None` where it can.
+    pub fn absent(self) -> Option<String> {
+        static NAMESPACES: LazyLock<bool> =
+            LazyLock::new(|| succeeds("unshare", &["-n", "true"]) || succeeds("unshare", &["-Urn", "true"]));
+        static ORDINARY: LazyLock<bool> = LazyLock::new(|| {
+            succeeds("setpriv", &["--reuid=1000", "--regid=1000", "--clear-groups", "unshare", "-Urn", "true"])
+        });
+        let root = nix::unistd::geteuid().is_root();
+        let missing = match self {
+            Need::Sandbox => (!*NAMESPACES).then_some("neither privilege nor user namespaces, or no unshare"),
+            Need::Root => (!root).then_some("not root"),
+            Need::OrdinaryUser if !root => Some("not root, so that the own user is the ordinary one of all trials"),
+            Need::OrdinaryUser => (!*ORDINARY).then_some("no setpriv, or no user namespaces for user 1000"),
+            Need::Program(program) => return (!installed(program)).then(|| format!("{program} is not installed")),
+        };
+        missing.map(Into::into)
+    }
+}
+
+/// Whether `program` is on the path, or where Debian puts what only root is thought to use.
+pub fn installed(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/sbin:/sbin").split(':').any(|folder| std::path::Path::new(folder).join(program).is_file())
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}

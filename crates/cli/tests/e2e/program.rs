@@ -1,0 +1,273 @@
+//! Starts the program as a user, in a place of its own, and waits for its end.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fullpipe_kernel::clock;
+use fullpipe_model::units::Duration;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The variable by which a trial's processes are known, and those that they start.
+pub const MARK: &str = "FULLPIPE_TEST_RUN";
+
+/// When a trial gives up on a run; the longest takes half of it.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Who runs the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// Whoever runs the tests.
+    Own,
+    /// User 1000, by way of root's setpriv.
+    Ordinary,
+}
+
+/// The program with a folder to work in, a folder for its temporary files, and a mark on its processes.
+pub struct Program {
+    user: User,
+    place: TempDir,
+    mark: String,
+    binary: PathBuf,
+}
+
+/// How a run ended.
+pub struct Finished {
+    /// `None`: by a signal.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+    /// From its start.
+    pub took: Duration,
+}
+
+impl fmt::Debug for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exit {:?} after {}\nstdout: {}\nstderr: {}", self.code, self.took, self.out, self.err)
+    }
+}
+
+impl Program {
+    /// As whoever runs the tests.
+    pub fn new() -> Program {
+        Program::of(User::Own)
+    }
+
+    /// As `user`.
+    pub fn of(user: User) -> Program {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("e2e-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let place = tempfile::Builder::new().prefix("fullpipe-e2e-").tempdir().unwrap();
+        let mut binary = PathBuf::from(env!("CARGO_BIN_EXE_fullpipe"));
+        for folder in ["work", "tmp"] {
+            fs::create_dir(place.path().join(folder)).unwrap();
+        }
+        if user == User::Ordinary {
+            // The target directory may be where that user cannot look.
+            let copy = place.path().join("fullpipe");
+            fs::copy(&binary, &copy).unwrap();
+            binary = copy;
+            for folder in ["", "work", "tmp"] {
+                std::os::unix::fs::chown(place.path().join(folder), Some(1000), Some(1000)).unwrap();
+            }
+        }
+        Program { user, place, mark, binary }
+    }
+
+    /// Where it works: results by relative names are there.
+    pub fn work(&self) -> PathBuf {
+        self.place.path().join("work")
+    }
+
+    /// Where its temporary files are.
+    pub fn tmp(&self) -> PathBuf {
+        self.place.path().join("tmp")
+    }
+
+    /// The program's file.
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    /// The value of [`MARK`] on its processes.
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// A command that is not started yet.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let binary = self.binary.to_str().unwrap().to_string();
+        self.command_by(&[&[binary.as_str()], arguments].concat())
+    }
+
+    /// Any other command as the same user at the same place.
+    pub fn command_by(&self, words: &[&str]) -> Command {
+        let setpriv: &[&str] = match self.user {
+            User::Own => &[],
+            User::Ordinary => &["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--"],
+        };
+        let words = [setpriv, words].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(self.work()).stdin(Stdio::null());
+        command.env("TMPDIR", self.tmp()).env(MARK, &self.mark).env("LC_ALL", "C").env_remove("XDG_RUNTIME_DIR");
+        command
+    }
+
+    /// Writes a file where the program works and returns its name.
+    pub fn file<'a>(&self, name: &'a str, text: impl AsRef<[u8]>) -> &'a str {
+        fs::write(self.work().join(name), text).unwrap();
+        name
+    }
+
+    /// Runs to the end.
+    pub fn run(&self, arguments: &[&str]) -> Finished {
+        self.start(&mut self.command(arguments)).end()
+    }
+
+    /// Starts `command` with its output kept.
+    pub fn start(&self, command: &mut Command) -> Running {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        // Files, not pipes: nobody has to read them while the run goes on.
+        let [out, err] = ["out", "err"].map(|name| self.place.path().join(format!("{number}.{name}")));
+        command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+        Running { started: clock::now(), child: command.spawn().unwrap(), out, err }
+    }
+
+    /// Runs scenarios with `--json` and gives their rows; anything but success is a failure.
+    pub fn rows(&self, arguments: &[&str]) -> Vec<Row> {
+        let finished = self.run(&[&["lab", "run", "--json"], arguments].concat());
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let mut document = finished.json();
+        let rows = document["rows"].take();
+        let Value::Array(rows) = rows else { panic!("no rows in {finished:?}") };
+        rows.into_iter().map(Row).collect()
+    }
+
+    /// What is left in the folder of temporary files.
+    pub fn scratch(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.tmp()).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+impl Finished {
+    /// Standard output as one JSON document; nothing may stand beside it.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("not one JSON document: {error}: {self:?}"))
+    }
+}
+
+/// A started program, killed when a trial fails before its end.
+pub struct Running {
+    started: fullpipe_model::units::Instant,
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Running {
+    /// Its process: the supervisor of a run.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    /// Kills it, or does nothing where it has ended: the number may be another process's by then.
+    pub fn kill_9(&mut self) {
+        self.child.kill().unwrap();
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Finished {
+        let mut status: Option<ExitStatus> = None;
+        until("the program ends", LIMIT, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
+        Finished {
+            code: status.unwrap().code(),
+            out: read(&self.out),
+            err: read(&self.err),
+            took: clock::now().since(self.started),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Looks at `condition` again and again until it holds, at most for `limit`. The pause between two looks keeps the CPU
+/// free for the run; no result depends on its length.
+pub fn until(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) {
+    let deadline = clock::now() + limit;
+    while !condition() {
+        assert!(clock::now() < deadline, "waited {limit} until {what}");
+        std::thread::park_timeout(Duration::from_millis(5).into());
+    }
+}
+
+/// One row of `lab run --json`.
+#[derive(Debug, Clone)]
+pub struct Row(pub Value);
+
+impl Row {
+    /// A number.
+    pub fn number(&self, key: &str) -> f64 {
+        self.0[key].as_f64().unwrap_or_else(|| panic!("{key} is no number in {:#}", self.0))
+    }
+
+    /// A text.
+    pub fn text(&self, key: &str) -> &str {
+        self.0[key].as_str().unwrap_or_else(|| panic!("{key} is no text in {:#}", self.0))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.text("name")
+    }
+
+    /// Whether the machine let the link keep its times.
+    pub fn quiet(&self) -> bool {
+        self.0["quiet"].as_bool().unwrap()
+    }
+
+    /// What a reader must know.
+    pub fn notes(&self) -> Vec<&str> {
+        self.0["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect()
+    }
+}
+
+/// The one row whose name ends with `/case`.
+pub fn row<'a>(rows: &'a [Row], case: &str) -> &'a Row {
+    let ending = format!("/{case}");
+    let found: Vec<_> = rows.iter().filter(|row| row.name().ends_with(&ending)).collect();
+    assert_eq!(found.len(), 1, "rows that end with {ending}");
+    found[0]
+}
+
+/// A file of a run's results.
+pub fn result_file(results: &Path, row: &Row, name: &str) -> Value {
+    let ending = format!("-{}", row.name().replace('/', "-"));
+    let mut folders = fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path());
+    let folder = folders.find(|path| path.to_str().unwrap().ends_with(&ending)).expect("the row has a folder");
+    serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
+}
