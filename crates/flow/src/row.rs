@@ -67,7 +67,7 @@ pub struct Row {
     pub law_term: Option<String>,
     /// Packets, both ways.
     pub packets: u64,
-    /// Retransmitted segments.
+    /// Segments that the sender sent again, by the capture at its edge.
     pub retransmission: u64,
     /// Duplicate ACKs.
     pub duplicate_ack: u64,

@@ -66,7 +66,9 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         law,
         law_term,
         packets: seen.client_to_server.packets + seen.server_to_client.packets,
-        retransmission: sent.labels.of(Label::Retransmission),
+        // At the sender's own edge nothing can come out of order: what goes backwards there was sent again, also where
+        // the label's rule, made for a sniffer anywhere, calls it out of order because it came within the round trip.
+        retransmission: sent.labels.of(Label::Retransmission) + sent.labels.of(Label::OutOfOrder),
         duplicate_ack: acks.labels.of(Label::DuplicateAck),
         out_of_order: seen.server_to_client.labels.of(Label::OutOfOrder),
         window_full: sent.labels.of(Label::WindowFull),

@@ -105,7 +105,9 @@ fn assert_counts(row: &Row, server: &Seen, client: &Seen, there: &[&str]) {
         ("zero_window", client),
     ];
     for (column, seen) in columns {
-        let (ours, theirs) = (row.number(column), seen.count(column));
+        // At the sender's own edge nothing comes out of order: what TShark calls so there was sent again, quickly.
+        let quick = if column == "retransmission" { seen.count("out_of_order") } else { 0.0 };
+        let (ours, theirs) = (row.number(column), seen.count(column) + quick);
         eprintln!("{column}: ours {ours}, TShark's {theirs}");
         assert_eq!(ours, theirs, "{column}");
         assert!(ours > 0.0 || !there.contains(&column), "{column}: none in a run that is made to have them");
