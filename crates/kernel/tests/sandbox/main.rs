@@ -15,6 +15,13 @@ use std::process::ExitCode;
 use fullpipe_kernel::{journal, sandbox};
 use libtest_mimic::{Arguments, Trial};
 
+/// Says loudly that a part cannot be tried here; with `FULLPIPE_NO_SKIP=1`, as in CI, fails instead.
+fn skipped(what: &str, why: impl std::fmt::Display) {
+    let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
+    assert!(!strict, "{what} is not to be skipped here, but: {why}");
+    eprintln!("SKIPPED: {what}: {why}");
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {

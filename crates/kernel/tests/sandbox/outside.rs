@@ -33,7 +33,7 @@ impl User {
     /// As whom trials can run here.
     pub fn available() -> Vec<User> {
         if !nix::unistd::geteuid().is_root() {
-            eprintln!("SKIPPED: sandbox as root: not root");
+            crate::skipped("sandbox as root", "not root");
             return vec![User::Own];
         }
         let mut probe = Command::new("setpriv");
@@ -41,7 +41,7 @@ impl User {
         if probe.output().is_ok_and(|output| output.status.success()) {
             return vec![User::Own, User::Ordinary];
         }
-        eprintln!("SKIPPED: sandbox as an ordinary user: no setpriv, or no user namespaces here");
+        crate::skipped("sandbox as an ordinary user", "no setpriv, or no user namespaces here");
         vec![User::Own]
     }
 }

@@ -8,13 +8,16 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output as Finished, Stdio};
 use tempfile::TempDir;
 
-/// `Some(program)` where it is installed; says loudly that the test is skipped where not.
+/// `Some(program)` where it is installed; where not, says loudly that the test is skipped, or fails it if
+/// `FULLPIPE_NO_SKIP=1`, as in CI.
 fn installed(test: &str, program: &'static str) -> Option<&'static str> {
     let version = if program == "nginx" { "-v" } else { "--version" };
     let found = Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_ok_and(|status| status.success()) {
         return Some(program);
     }
+    let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
+    assert!(!strict, "{test} is not to be skipped here, but {program} is not installed");
     // Not eprintln!, which the test runner swallows.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {program} is not installed");
     None
