@@ -204,7 +204,7 @@ fn full_disks() {
 fn a_file_that_may_not_be_read() {
     let program = Program::of(User::Ordinary);
     program.file("s.toml", "[link]\n");
-    fs::set_permissions(program.work().join("s.toml"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(program.work().join("s.toml"), fs::Permissions::from_mode(0o000)).unwrap();
     assert_told(&program.run(&["lab", "run", "./s.toml"]), INPUT, &["read scenario ./s.toml", "Permission denied"]);
     // A place where that user may not write.
     let finished = program.run(&["lab", "run", "quick", "--out", "/proc/results"]);

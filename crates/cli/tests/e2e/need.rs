@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 pub enum Need {
     /// Namespaces, as whoever runs the tests.
     Sandbox,
-    /// To be root: mounts of its own, other users' processes.
+    /// To be root: mounts of its own, a look at the processes in other user namespaces. CI runs as root, who can be both.
     Root,
-    /// To be able to become user 1000, who may make user namespaces.
+    /// To be an ordinary user who may make user namespaces, or to be able to become user 1000.
     OrdinaryUser,
     /// A program on the path.
     Program(&'static str),
@@ -28,7 +28,7 @@ impl Need {
         let missing = match self {
             Need::Sandbox => (!*NAMESPACES).then_some("neither privilege nor user namespaces, or no unshare"),
             Need::Root => (!root).then_some("not root"),
-            Need::OrdinaryUser if !root => Some("not root, so that the own user is the ordinary one of all trials"),
+            Need::OrdinaryUser if !root => None,
             Need::OrdinaryUser => (!*ORDINARY).then_some("no setpriv, or no user namespaces for user 1000"),
             Need::Program(program) => return (!installed(program)).then(|| format!("{program} is not installed")),
         };

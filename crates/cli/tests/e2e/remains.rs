@@ -61,10 +61,10 @@ fn settings(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_dir() {
             settings(&entry.path(), found);
-        } else if metadata.permissions().mode() & 0o600 == 0o600 {
-            if let Ok(value) = fs::read(entry.path()) {
-                found.insert(entry.path(), value);
-            }
+        } else if metadata.permissions().mode() & 0o600 == 0o600
+            && let Ok(value) = fs::read(entry.path())
+        {
+            found.insert(entry.path(), value);
         }
     }
 }

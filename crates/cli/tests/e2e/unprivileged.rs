@@ -8,7 +8,7 @@ use crate::program::{Program, User};
 
 pub const CASES: &[Case] = &[
     ("quick_has_the_same_verdicts", &[Need::OrdinaryUser], quick_has_the_same_verdicts),
-    ("kill_9_leaves_nothing", &[Need::OrdinaryUser], kill_9_leaves_nothing),
+    ("kill_9_leaves_nothing", &[Need::Root, Need::OrdinaryUser], kill_9_leaves_nothing),
 ];
 
 fn quick_has_the_same_verdicts() {
