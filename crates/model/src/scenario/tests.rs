@@ -96,7 +96,7 @@ fn mistakes_are_named_with_what_to_write() {
         ("name = \"../../etc\"", "use letters"),
         ("repeat = 0", "between 1 and 1000"),
         ("link = 5", "invalid type"),
-        ("[link", "TOML parse error"),
+        ("[link", "line 1, column 6"),
     ] {
         let error = problem(text);
         assert!(error.contains(says), "{text}\n=> {error}");
