@@ -10,7 +10,7 @@ use crate::hosts::{Hosts, HostsError};
 use crate::link::driver::{CaptureOptions, STREAMS};
 use crate::link::{Emulator, EmulatorError, LinkReport, Options};
 use crate::program::{PORT, ProgramError, Received, RunningServer, placement_refused, receive};
-use crate::sampler::{Sampler, cadence};
+use crate::sampler::Sampler;
 use fullpipe_flow::connection::Connection;
 use fullpipe_flow::limit::{CapturePoint, PathHint, Verdict, from_samples};
 use fullpipe_flow::sample::Sample;
@@ -133,14 +133,7 @@ fn transfer(
     notes: &mut Vec<String>,
 ) -> Result<Transferred, ExperimentError> {
     let _hogs = start_hogs(scenario, notes)?;
-    let length = scenario.transfer.duration;
-    let interval = cadence(scenario.sample_interval, length);
-    if interval > scenario.sample_interval {
-        notes.push(format!(
-            "sockets sampled every {interval} in place of {}: the run is long",
-            scenario.sample_interval
-        ));
-    }
+    let interval = scenario.sample_interval;
     let (server, url) = RunningServer::start(scenario, &hosts.server, scratch)?;
     let filter = |local_port, remote_port| Filter { local_port, remote_port };
     let at_server = Sampler::start(&hosts.server, filter(Some(PORT), None), interval)?;
@@ -148,7 +141,11 @@ fn transfer(
     let received = drive_client(scenario, hosts, &url, interrupt, progress);
     let samples = (at_server.stop(), at_client.stop());
     server.stop()?;
-    Ok((received?, samples.0?, samples.1?))
+    let (server_side, client_side) = (samples.0?, samples.1?);
+    if server_side.interval > interval {
+        notes.push(format!("sockets sampled every {} in place of {interval}: the run was long", server_side.interval));
+    }
+    Ok((received?, server_side.samples, client_side.samples))
 }
 
 /// The client on its own thread; this one tells progress and watches for the interrupt.

@@ -8,19 +8,24 @@ use fullpipe_model::units::Duration;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Samples of one end that are kept; a run that is longer than this allows is sampled less often, and says so.
-const SAMPLES_MAX: u64 = 120_000;
+/// Samples of one end that are kept at most. When there are more, every other one goes and sampling is half as often:
+/// a run of any length has an even grid of samples in bounded memory.
+const SAMPLES_MAX: usize = 120_000;
 
 /// A thread that follows one host's end of a connection.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Sender<()>,
-    thread: JoinHandle<Result<Vec<Sample>, Refused>>,
+    thread: JoinHandle<Result<Sampled, Refused>>,
 }
 
-/// How often to sample a run of at most `length`: as asked, or as rarely as memory needs.
-pub fn cadence(asked: Duration, length: Duration) -> Duration {
-    asked.max(Duration::from_nanos(length.as_nanos() / SAMPLES_MAX))
+/// What a sampler saw.
+#[derive(Debug, Default)]
+pub struct Sampled {
+    /// In order of time.
+    pub samples: Vec<Sample>,
+    /// The time between two of them: longer than asked where the run was long.
+    pub interval: Duration,
 }
 
 impl Sampler {
@@ -31,10 +36,12 @@ impl Sampler {
         let thread = std::thread::Builder::new()
             .name(format!("sample-{}", ns.label()))
             .spawn(move || {
-                let mut samples = Vec::new();
+                let mut sampled = Sampled { samples: Vec::new(), interval };
                 let mut due = clock::now();
                 loop {
-                    follow(&mut diag, &filter, &mut samples)?;
+                    follow(&mut diag, &filter, &mut sampled.samples)?;
+                    sampled.thin(SAMPLES_MAX);
+                    let interval = sampled.interval;
                     due = due + interval;
                     let now = clock::now();
                     if due < now {
@@ -44,7 +51,7 @@ impl Sampler {
                     }
                     match stopped.recv_timeout(due.since(now).into()) {
                         Err(RecvTimeoutError::Timeout) => {}
-                        _ => return Ok(samples),
+                        _ => return Ok(sampled),
                     }
                 }
             })
@@ -52,10 +59,24 @@ impl Sampler {
         Ok(Sampler { stop, thread })
     }
 
-    /// Ends it and gives what it saw, in order of time.
-    pub fn stop(self) -> Result<Vec<Sample>, Refused> {
+    /// Ends it and gives what it saw.
+    pub fn stop(self) -> Result<Sampled, Refused> {
         let _ = self.stop.send(());
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Sampled {
+    /// Keeps to `most` samples.
+    fn thin(&mut self, most: usize) {
+        if self.samples.len() >= most {
+            let mut keep = false;
+            self.samples.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.interval = self.interval.saturating_mul(2);
+        }
     }
 }
 
@@ -75,11 +96,32 @@ fn follow(diag: &mut SockDiag, filter: &Filter, samples: &mut Vec<Sample>) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_flow::sample::TcpState;
+    use fullpipe_model::units::{Bytes, Instant};
 
     #[test]
-    fn long_runs_are_sampled_less_often_rather_than_without_bound() {
-        let ten = Duration::from_millis(10);
-        assert_eq!(cadence(ten, Duration::from_secs(60)), ten);
-        assert_eq!(cadence(ten, Duration::from_secs(3600)), Duration::from_millis(30));
+    fn long_runs_keep_an_even_grid_in_bounded_memory() {
+        let (local, remote) = ("10.0.0.1:80".parse().unwrap(), "10.0.0.2:4000".parse().unwrap());
+        let sample = |nanos| Sample {
+            at: Instant::from_nanos(nanos),
+            local,
+            remote,
+            state: TcpState::Established,
+            rqueue: Bytes::ZERO,
+            wqueue: Bytes::ZERO,
+            congestion_control: None,
+            info: None,
+            memory: None,
+        };
+        let mut sampled = Sampled { samples: Vec::new(), interval: Duration::from_nanos(1) };
+        let mut at = 0;
+        for _ in 0..1000 {
+            sampled.samples.push(sample(at));
+            sampled.thin(64);
+            at = sampled.samples.last().unwrap().at.as_nanos() + sampled.interval.as_nanos();
+            assert!(sampled.samples.len() < 64);
+        }
+        let step = |pair: &[Sample]| pair[1].at.since(pair[0].at);
+        assert!(sampled.samples.windows(2).all(|pair| step(pair) == sampled.interval), "{:?}", sampled.interval);
     }
 }

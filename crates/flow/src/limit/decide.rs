@@ -132,6 +132,10 @@ const GROWTH: f64 = 1.15;
 /// Held by something fixed: what is in flight comes back to within this part of the most.
 const PLATEAU: f64 = 0.90;
 const WOKEN: f64 = 0.6;
+/// An application writes at its own pace where more than this part of what it wrote in [`NEAR`] intervals before and
+/// after came without an ACK that made room.
+const OWN_PACE: f64 = 0.3;
+const NEAR: usize = 25;
 /// More than half of the time decides.
 const MOST: f64 = 0.5;
 /// A window that never opens to half of what it was is closed by the application.
@@ -309,7 +313,15 @@ impl<'a> Transfer<'a> {
         let first = at == 0 || self.features[at - 1].part(self.features[at - 1].idle) > MOST;
         // The first flight after silence has no ACK to follow: it is the application's only if it was all there was.
         let followed = self.features.get(at + 1).is_some_and(|next| next.sent > 0);
-        if first { f.sent > 0 && !followed } else { unprompted }
+        if first { f.sent > 0 && !followed } else { unprompted || self.is_written_in_pieces_around(at) }
+    }
+
+    /// The same over the intervals around. Writes at an own pace drift past the ACKs of the writes before: now and then
+    /// one follows an ACK for a while, and looks as if the ACK had made room for it.
+    fn is_written_in_pieces_around(&self, at: usize) -> bool {
+        let around = &self.features[at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.features.len())];
+        let sum = |of: fn(&Features) -> u64| around.iter().map(of).sum::<u64>() as f64;
+        sum(|f| f.unprompted) > OWN_PACE * sum(|f| f.sent)
     }
 }
 
