@@ -226,7 +226,12 @@ fn the_link_has_the_rate_it_was_given() {
         let program = Program::new();
         program.file(
             "rate.toml",
-            format!("[link]\nrate = \"{rate}\"\nrtt = \"20ms\"\n[transfer]\nduration = \"4s\"\n[hosts.server]\ncongestion_control = \"reno\"\n"),
+            // A send buffer that keeps more than a gigabit's BDP in flight and less than BDP and queue: it is the link
+            // that is measured here, not how near a default buffer comes.
+            format!(
+                "[link]\nrate = \"{rate}\"\nrtt = \"20ms\"\n[transfer]\nduration = \"4s\"\n[hosts.server]\n\
+                 congestion_control = \"reno\"\nsysctl = {{ \"net.ipv4.tcp_wmem\" = \"4096 16384 4718592\" }}\n"
+            ),
         );
         let rows = program.rows(&["./rate.toml", "--out", "results"]);
         assert_row(&rows[0]);
