@@ -42,6 +42,8 @@ pub struct Options<'a> {
     pub coalesce: Option<Duration>,
     /// The most memory that packets may take, both directions together; `None`: half of what is available.
     pub memory_max: Option<Bytes>,
+    /// Time passes only while everything waits: waking up is exact, and spinning would be for ever.
+    pub virtual_time: bool,
 }
 
 /// Captures of a link.
@@ -181,6 +183,7 @@ impl Emulator {
         let to_client = direction(&path.to_client, path.seed.wrapping_mul(2), sizes[0], client_tap);
         let to_server = direction(&path.to_server, path.seed.wrapping_mul(2).wrapping_add(1), sizes[1], server_tap);
         let memory = Bytes::new((to_client.ring_size() + to_server.ring_size()) as u64);
+        let spin = if options.virtual_time { Duration::ZERO } else { SPIN };
         let start = |name: &str, direction, way| {
             let (ports, stop) = (Arc::clone(&ports), Arc::clone(&stop));
             std::thread::Builder::new()
@@ -190,7 +193,7 @@ impl Emulator {
                         Way::ToClient => (&ports.a, &ports.b, "the server's port"),
                         Way::ToServer => (&ports.b, &ports.a, "the client's port"),
                     };
-                    run(direction, read, write, &stop, device)
+                    run(direction, read, write, &stop, spin, device)
                 })
                 .map_err(EmulatorError::Thread)
         };
@@ -279,6 +282,7 @@ fn run(
     read: &Port,
     write: &Port,
     stop: &AtomicBool,
+    spin_most: Duration,
     device: &'static str,
 ) -> Result<DirectionReport, EmulatorError> {
     let real_time = sched::fifo().is_ok();
@@ -297,7 +301,7 @@ fn run(
             continue;
         }
         let left = direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
-        let spin = if calm.is_calm() { SPIN } else { Duration::ZERO };
+        let spin = if calm.is_calm() { spin_most } else { Duration::ZERO };
         if left <= spin {
             std::hint::spin_loop();
             continue;
