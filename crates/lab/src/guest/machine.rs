@@ -121,6 +121,10 @@ impl Machine<'_> {
             "ro".into(),
             "quiet".into(),
             format!("init={}", init.display()),
+            // Said here, or it is added behind the arguments of the first program.
+            "root=98:0".into(),
+            "console=tty0".into(),
+            "ssl=null".into(),
             "con=null".into(),
             "con0=fd:0,fd:1".into(),
             format!("uml_dir={folder}"),
