@@ -23,7 +23,9 @@ pub fn main(folder: &Path) -> Result<Infallible, Refused> {
         return Err(Refused::new("start guest", "this process", std::io::Error::other("it is not process 1")));
     }
     let meeting = Path::new(MEETING);
-    let ready = guest::mount_system().and_then(|()| guest::mount_host_directory(folder, meeting));
+    // By its own name: that by which the host calls it may be under what is mounted next.
+    let folder = std::fs::read_link(folder).unwrap_or_else(|_| folder.into());
+    let ready = guest::mount_system().and_then(|()| guest::mount_host_directory(&folder, meeting));
     let told = ready.map_err(|refused| refused.to_string()).and_then(|()| {
         settle().and_then(|()| run(meeting)).unwrap_or_else(Answer::Failed).write(meeting).map_err(|e| e.to_string())
     });

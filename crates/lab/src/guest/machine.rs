@@ -20,6 +20,9 @@ const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
 const TAIL: usize = 12;
 const CONSOLE: &str = "console";
 const INIT: &str = "init";
+/// The directory of the kernel's process, seen from the guest: until a proc of its own is mounted over it, the guest sees
+/// the host's, and what reads in it is that process.
+const MEETING: &str = "/proc/self/cwd";
 
 /// Why a guest did not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -95,13 +98,12 @@ impl Machine<'_> {
 
     fn start(&self) -> Result<Child, MachineError> {
         let program = std::env::current_exe().map_err(|cause| self.wrong("find", cause))?;
-        // The kernel's command line is split at blanks: this name has none, whatever the program's own path is.
         let init = self.folder.join(INIT);
         symlink(&program, &init).map_err(|cause| self.wrong("link guest's first program in", cause))?;
         let console = File::create(self.folder.join(CONSOLE)).map_err(|cause| self.wrong("make console in", cause))?;
         let errors = console.try_clone().map_err(|cause| self.wrong("make console in", cause))?;
         let mut command = Command::new(self.kernel);
-        command.env_clear().args(self.command_line(&init)).current_dir(self.folder);
+        command.env_clear().args(self.command_line()).current_dir(self.folder);
         // Its own process group: each process of the guest is one of the host too.
         command.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);
         command.spawn().map_err(|cause| MachineError::Start {
@@ -111,8 +113,9 @@ impl Machine<'_> {
         })
     }
 
-    fn command_line(&self, init: &Path) -> Vec<String> {
-        let folder = self.folder.display();
+    /// The same for every guest of the same size: Linux stirs it into its random numbers. So the folder is the one that
+    /// the kernel's process is in, and called by a name that each of them has for it.
+    fn command_line(&self) -> Vec<String> {
         let mebibytes = self.memory.get() >> 20;
         vec![
             format!("mem={mebibytes}M"),
@@ -120,14 +123,14 @@ impl Machine<'_> {
             "rootflags=/".into(),
             "ro".into(),
             "quiet".into(),
-            format!("init={}", init.display()),
+            format!("init={MEETING}/{INIT}"),
             // Said here, or it is added behind the arguments of the first program.
             "root=98:0".into(),
             "console=tty0".into(),
             "ssl=null".into(),
             "con=null".into(),
             "con0=fd:0,fd:1".into(),
-            format!("uml_dir={folder}"),
+            "uml_dir=./".into(),
             "umid=guest".into(),
             "time-travel=inf-cpu".into(),
             format!("time-travel-start={EPOCH_NS}"),
@@ -136,7 +139,7 @@ impl Machine<'_> {
             "panic=-1".into(),
             "--".into(),
             "guest".into(),
-            folder.to_string(),
+            MEETING.into(),
         ]
     }
 
