@@ -9,6 +9,7 @@ use super::direction::{Direction, DriverCounters, Segment};
 use super::lateness::Lateness;
 use super::ring::Ring;
 use super::tap::{CaptureError, Stream, Tap, Writer};
+use super::virtual_time;
 use fullpipe_kernel::port::{Port, PortPair};
 use fullpipe_kernel::{clock, sched, wait};
 use fullpipe_model::link::{Config, Counters, Link};
@@ -28,7 +29,7 @@ const SPIN: Duration = Duration::from_micros(60);
 const CALM_EVENTS: u32 = 20;
 const CALM_SPAN: Duration = Duration::from_millis(10);
 /// The longest sleep: how soon a stop is noticed.
-const SLEEP_MAX: Duration = Duration::from_millis(50);
+pub(super) const SLEEP_MAX: Duration = Duration::from_millis(50);
 /// Assumed for the ring of a link without a rate.
 const UNSHAPED_RATE: Rate = Rate::from_bits_per_sec(10_000_000_000);
 const UNSHAPED_QUEUE: Bytes = Bytes::new(16 << 20);
@@ -42,7 +43,7 @@ pub struct Options<'a> {
     pub coalesce: Option<Duration>,
     /// The most memory that packets may take, both directions together; `None`: half of what is available.
     pub memory_max: Option<Bytes>,
-    /// Time passes only while everything waits: waking up is exact, and spinning would be for ever.
+    /// Time passes only while everything waits: see [`super::virtual_time`].
     pub virtual_time: bool,
 }
 
@@ -183,7 +184,7 @@ impl Emulator {
         let to_client = direction(&path.to_client, path.seed.wrapping_mul(2), sizes[0], client_tap);
         let to_server = direction(&path.to_server, path.seed.wrapping_mul(2).wrapping_add(1), sizes[1], server_tap);
         let memory = Bytes::new((to_client.ring_size() + to_server.ring_size()) as u64);
-        let spin = if options.virtual_time { Duration::ZERO } else { SPIN };
+        let patient = options.virtual_time;
         let start = |name: &str, direction, way| {
             let (ports, stop) = (Arc::clone(&ports), Arc::clone(&stop));
             std::thread::Builder::new()
@@ -193,7 +194,8 @@ impl Emulator {
                         Way::ToClient => (&ports.a, &ports.b, "the server's port"),
                         Way::ToServer => (&ports.b, &ports.a, "the client's port"),
                     };
-                    run(direction, read, write, &stop, spin, device)
+                    let run = if patient { virtual_time::run } else { run };
+                    run(direction, read, write, &stop, device)
                 })
                 .map_err(EmulatorError::Thread)
         };
@@ -282,7 +284,6 @@ fn run(
     read: &Port,
     write: &Port,
     stop: &AtomicBool,
-    spin_most: Duration,
     device: &'static str,
 ) -> Result<DirectionReport, EmulatorError> {
     let real_time = sched::fifo().is_ok();
@@ -301,7 +302,7 @@ fn run(
             continue;
         }
         let left = direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
-        let spin = if calm.is_calm() { spin_most } else { Duration::ZERO };
+        let spin = if calm.is_calm() { SPIN } else { Duration::ZERO };
         if left <= spin {
             std::hint::spin_loop();
             continue;

@@ -1,4 +1,4 @@
-//! What is changed in Linux before it is built, and why: three lines' worth, each found by its own text.
+//! What is changed in Linux before it is built, and why: four places, each found by its own text.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ pub(super) struct Patch {
     to: &'static str,
 }
 
-pub(super) const PATCHES: [Patch; 3] = [
+pub(super) const PATCHES: [Patch; 4] = [
     // The place for a process's extended registers is a constant that was right before AMX, whose 8 KiB of tile
     // registers make them 11,008 bytes: on such a CPU the guest would panic at its first process ("ptrace set fp regs
     // failed, errno = 14"). More than that does not fit into init's task.
@@ -26,6 +26,14 @@ pub(super) const PATCHES: [Patch; 3] = [
         file: "arch/um/Kconfig",
         from: "config HZ\n\tint\n\tdefault 100\n",
         to: "config HZ\n\tint\n\tdefault 250\n",
+    },
+    // Reading the clock moves it on by a tick of 256 ns, so that a loop that looks at it until it has moved comes to an
+    // end. A program reads it several times a packet, which adds up to microseconds a hop. One nanosecond ends such a
+    // loop as well.
+    Patch {
+        file: "arch/um/kernel/time.c",
+        from: "\t\t\ttime_travel_update_time_rel(TIMER_MULTIPLIER);\n",
+        to: "\t\t\ttime_travel_update_time_rel(1);\n",
     },
     // Initial sequence numbers, ports and the seeds of hash tables are drawn from here: with the host's random numbers
     // no two runs would be the same. splitmix64, from a seed of our own.
