@@ -32,8 +32,9 @@ pub fn mount_host_directory(from: &Path, to: &Path) -> Result<(), Refused> {
 }
 
 fn mount_at(kind: &str, target: &Path, data: Option<&Path>) -> Result<(), Refused> {
-    mount(Some(kind), target, Some(kind), MsFlags::empty(), data)
-        .map_err(|errno| Refused::new("mount", target.display().to_string(), errno).hint("is the guest's kernel one of ours?"))
+    mount(Some(kind), target, Some(kind), MsFlags::empty(), data).map_err(|errno| {
+        Refused::new("mount", target.display().to_string(), errno).hint("is the guest's kernel one of ours?")
+    })
 }
 
 /// Ends the machine at once; files must be synced before. Returns only where this process may not do that.

@@ -224,7 +224,7 @@ mod direction {
     }
 
     pub fn serialize<S: Serializer>(config: &Config, s: S) -> Result<S::Ok, S::Error> {
-        let Config { delay, rate, queue, loss } = config.clone();
+        let Config { delay, rate, queue, loss } = *config;
         Direction { delay, rate, queue, loss }.serialize(s)
     }
 

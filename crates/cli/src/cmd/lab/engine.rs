@@ -11,7 +11,7 @@ use fullpipe_model::scenario::Scenario;
 pub struct Choice {
     /// Whose clock runs go by: this machine's, or that of guest kernels, which stands still while anything computes: exact
     /// on any machine and the same every time (build a kernel first: `fullpipe lab kernel build`).
-    #[arg(long, value_name = "ENGINE", value_enum, default_value_t = Name::Auto)]
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t = Name::Real)]
     engine: Name,
     /// Release of the guest kernel, or how it begins, such as 6.1; it stands above the scenarios' own `kernel`.
     #[arg(long, value_name = "RELEASE")]
@@ -40,7 +40,8 @@ impl Choice {
                 scenario.kernel = Some(release.clone());
             }
         }
-        let real = self.engine == Name::Real || (self.engine == Name::Auto && kernels.is_empty() && self.kernel.is_none());
+        let real =
+            self.engine == Name::Real || (self.engine == Name::Auto && kernels.is_empty() && self.kernel.is_none());
         if real {
             return Ok(Engine::Real);
         }

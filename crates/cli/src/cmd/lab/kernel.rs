@@ -33,6 +33,8 @@ impl Kernel {
 /// Takes some 10 minutes of CPU time and 2.5 GB of disk meanwhile (10 MB afterwards), no privilege, and a compiler; what
 /// is missing is named. A build that was interrupted goes on where it was. What is built already is not built again.
 #[derive(Args)]
+// --version is the kernel's here.
+#[command(disable_version_flag = true)]
 #[command(after_help = "\
 Examples:
   fullpipe lab kernel build

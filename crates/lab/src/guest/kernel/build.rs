@@ -31,8 +31,7 @@ const TOOLS: [(&str, &str); 8] = [
     ("perl", "perl"),
 ];
 /// Headers that its tools are compiled with.
-const HEADERS: [(&str, &str); 2] =
-    [("/usr/include/libelf.h", "libelf-dev"), ("/usr/include/stdlib.h", "libc6-dev")];
+const HEADERS: [(&str, &str); 2] = [("/usr/include/libelf.h", "libelf-dev"), ("/usr/include/stdlib.h", "libc6-dev")];
 
 /// What to build.
 #[derive(Debug, Clone, PartialEq, Eq)]

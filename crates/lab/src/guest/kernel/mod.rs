@@ -8,8 +8,8 @@ pub mod build;
 mod patch;
 mod source;
 
-pub use source::Source;
 pub use patch::PatchError;
+pub use source::Source;
 
 use fullpipe_model::law::KernelVersion;
 use std::fs;
@@ -123,9 +123,9 @@ mod tests {
         // Landon Curt Noll's test vectors for FNV-1a, with our end mark as the last byte.
         assert_eq!(digest([]), 0xcbf2_9ce4_8422_2325);
         let by_hand = |bytes: &[u8]| {
-            bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            })
+            bytes
+                .iter()
+                .fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
         };
         assert_eq!(by_hand(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(digest([&b"a"[..]]), by_hand(b"a\xff"));
