@@ -332,6 +332,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_installed_is_found_whole_and_again_in_place_of_a_half() {
+        let kernels = std::env::temp_dir().join(format!("fullpipe-test-install-{}", std::process::id()));
+        let half = kernels.join("6.12.9-0123.part");
+        fs::create_dir_all(&half).unwrap();
+        fs::write(half.join("left-over"), "").unwrap();
+        let built = kernels.join("built");
+        fs::write(&built, "a kernel").unwrap();
+        let kernel = install(&kernels, "6.12.9-0123", "6.12.9", &built).unwrap();
+        assert_eq!(super::super::cached_in(&kernels), std::slice::from_ref(&kernel));
+        assert_eq!((kernel.release.as_str(), fs::read(&kernel.path).unwrap()), ("6.12.9", b"a kernel".to_vec()));
+        assert!(!half.exists() && fs::read_dir(kernels.join("6.12.9-0123")).unwrap().count() == 2);
+        fs::remove_dir_all(&kernels).unwrap();
+    }
+
+    #[test]
     fn versions_are_two_numbers() {
         for version in ["", "6", "6.", "six.one", "6.12;rm", "../6.12"] {
             let build = Build { source: Source::Debian, version: version.into(), jobs: 1 };
