@@ -3,6 +3,7 @@
 use fullpipe_kernel::sandbox::SandboxError;
 use fullpipe_lab::LabError;
 use fullpipe_lab::experiment::ExperimentError;
+use fullpipe_lab::guest::GuestError;
 use fullpipe_lab::hosts::HostsError;
 use fullpipe_lab::link::EmulatorError;
 use fullpipe_lab::preset::LoadError;
@@ -77,6 +78,12 @@ impl From<clap::Error> for Failure {
     }
 }
 
+impl From<GuestError> for Failure {
+    fn from(error: GuestError) -> Self {
+        Failure::new(if error.is_interrupt() { Kind::Interrupted } else { of_guest(&error) }, error)
+    }
+}
+
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         let kind = if matches!(error, LoadError::Unknown(_)) { Kind::Usage } else { Kind::Input };
@@ -95,10 +102,21 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let kind = match &error {
             LabError::Run { cause, .. } => of_experiment(cause),
+            LabError::Guest { .. } if error.is_interrupt() => Kind::Interrupted,
+            LabError::Guest { cause, .. } => of_guest(cause),
             LabError::Results(ResultsError::NotEmpty(_)) => Kind::Usage,
             _ => Kind::Run,
         };
         Failure::new(kind, error)
+    }
+}
+
+/// What failed inside a guest comes out as text.
+fn of_guest(error: &GuestError) -> Kind {
+    match error {
+        GuestError::NoKernel(_) => Kind::Missing,
+        GuestError::Unsuited(_) | GuestError::OtherKernel { .. } => Kind::Input,
+        _ => Kind::Run,
     }
 }
 

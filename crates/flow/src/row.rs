@@ -17,7 +17,8 @@ pub struct Row {
     pub name: String,
     /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// What carried the packets: `real` time.
+    /// Whose clock the run went by: `real`, the machine's, or `virtual`, a guest kernel's that stands still while anything
+    /// computes.
     pub engine: String,
     /// Release of the kernel under test.
     pub kernel: String,

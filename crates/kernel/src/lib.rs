@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod congestion;
+pub mod guest;
 pub mod host;
 pub mod journal;
 pub mod netlink;

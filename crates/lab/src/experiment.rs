@@ -82,11 +82,13 @@ pub struct Outcome {
 /// How far a run is: time and body bytes.
 pub type Progress<'a> = &'a mut dyn FnMut(Duration, Bytes);
 
-/// Runs `scenario` once. `scratch` is an empty folder for its files; captures at both edges go to `keep` if named.
+/// Runs `scenario` once. `scratch` is an empty folder for its files; captures at both edges go to `keep` if named;
+/// `virtual_time` says that time passes only while everything waits.
 pub fn run(
     scenario: &Scenario,
     scratch: &Path,
     keep: Option<&Path>,
+    virtual_time: bool,
     interrupt: &Interrupt,
     progress: Progress<'_>,
 ) -> Result<Outcome, ExperimentError> {
@@ -97,7 +99,7 @@ pub fn run(
         notes.push(format!("veth and packet sockets carry the link in place of TUN devices ({why})"));
     }
     let capture = CaptureOptions { directory: scratch, snaplen: scenario.capture.snaplen, epoch };
-    let options = Options { capture: Some(capture), ..Options::default() };
+    let options = Options { capture: Some(capture), virtual_time, ..Options::default() };
     let emulator = Emulator::start(Arc::clone(&hosts.ports), &scenario.path, &options)?;
     let transferred = transfer(scenario, &hosts, scratch, interrupt, progress, &mut notes);
     // Stopped also when the transfer failed: its threads must not outlive the run.

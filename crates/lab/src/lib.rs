@@ -10,10 +10,12 @@
 //! * [`tell`]: from an outcome to its row.
 //! * [`tuning`]: a plan for a scenario, and the scenario with the plan.
 //! * [`results`]: the directory that keeps it all.
+//! * [`guest`]: the same in virtual time, inside a kernel of our own.
 #![forbid(unsafe_code)]
 
 pub mod edge;
 pub mod experiment;
+pub mod guest;
 pub mod hog;
 pub mod hosts;
 pub mod link;
@@ -30,8 +32,33 @@ use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
+use guest::GuestError;
+use guest::job::Job;
+use guest::kernel::Kernel;
 use results::{Environment, Results, ResultsError};
 use std::path::{Path, PathBuf};
+
+/// What carries a run, and by whose clock.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// This machine's kernel, in real time.
+    #[default]
+    Real,
+    /// A guest for each run, in virtual time: [`guest`]. These are the kernels to choose from.
+    Virtual(Vec<Kernel>),
+    /// This process is in such a guest.
+    Guest,
+}
+
+impl Engine {
+    /// Its name in rows.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Engine::Real => "real",
+            Engine::Virtual(_) | Engine::Guest => "virtual",
+        }
+    }
+}
 
 /// How to run scenarios.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +69,8 @@ pub struct Options {
     pub repeat: Option<u32>,
     /// Keep both edges' captures among the results.
     pub keep_captures: bool,
+    /// What carries the runs.
+    pub engine: Engine,
 }
 
 /// What is going on, for a progress bar.
@@ -81,6 +110,14 @@ pub enum LabError {
         /// Why.
         cause: ExperimentError,
     },
+    /// A run in a guest failed.
+    #[error("{name}: {cause}")]
+    Guest {
+        /// Which.
+        name: String,
+        /// Why.
+        cause: Box<GuestError>,
+    },
     /// Results could not be kept.
     #[error(transparent)]
     Results(#[from] ResultsError),
@@ -92,7 +129,11 @@ pub enum LabError {
 impl LabError {
     /// Whether the user ended it.
     pub fn is_interrupt(&self) -> bool {
-        matches!(self, LabError::Run { cause: ExperimentError::Interrupted, .. })
+        match self {
+            LabError::Run { cause, .. } => matches!(cause, ExperimentError::Interrupted),
+            LabError::Guest { cause, .. } => cause.is_interrupt(),
+            LabError::Results(_) | LabError::Journal(_) => false,
+        }
     }
 }
 
@@ -118,13 +159,16 @@ pub fn run(
         // Another repetition, another draw; the first is the scenario's own seed.
         scenario.path.seed = scenario.path.seed.wrapping_add(u64::from(repetition - 1));
         observer(Event::Started { index, total: runs.len(), scenario: &scenario });
-        let part = results.as_mut().map(|results| results.begin(&scenario.name)).transpose()?;
-        let keep = part.as_deref().filter(|_| options.keep_captures);
-        let outcome = once(inside, &scenario, keep, observer).inspect_err(|_| discard(part.as_deref()))?;
-        let row = tell::row(&scenario, *repetition, &environment.host.kernel, &outcome);
-        if let (Some(results), Some(part)) = (&mut results, &part) {
-            results.complete(part, &scenario, &outcome, &row).inspect_err(|_| discard(Some(part)))?;
-        }
+        let row = match &options.engine {
+            Engine::Virtual(kernels) if guest::unsuited(&scenario).is_none() => {
+                let job = Job { scenario, repetition: *repetition, keep_captures: options.keep_captures };
+                in_guest(inside, kernels, &job, results.as_mut(), observer)?
+            }
+            engine => {
+                let mut here = Here { inside, environment: &environment, engine, results: results.as_mut() };
+                here.run(&scenario, *repetition, options.keep_captures, observer)?
+            }
+        };
         observer(Event::Finished { row: &row });
         rows.push(row);
     }
@@ -140,17 +184,68 @@ fn discard(part: Option<&Path>) {
     }
 }
 
-/// One run in a scratch folder that is gone afterwards, however it ends.
-fn once(
+/// One run in a guest.
+fn in_guest(
     inside: &Inside,
-    scenario: &Scenario,
-    keep: Option<&Path>,
+    kernels: &[Kernel],
+    job: &Job,
+    results: Option<&mut Results>,
     observer: &mut dyn FnMut(Event<'_>),
-) -> Result<Outcome, LabError> {
-    let scratch = Scratch(inside.journal().scratch_directory("run")?);
-    let mut progress = |elapsed, body| observer(Event::Progress { elapsed, body });
-    experiment::run(scenario, &scratch.0, keep, &inside.interrupt(), &mut progress)
-        .map_err(|cause| LabError::Run { name: scenario.name.clone(), cause })
+) -> Result<Row, LabError> {
+    guest::choose(kernels, &job.scenario)
+        .and_then(|kernel| guest::run(inside, kernel, job, results, observer))
+        .map_err(|cause| LabError::Guest { name: job.scenario.name.clone(), cause: cause.into() })
+}
+
+/// Runs under the kernel that this process is on.
+struct Here<'a> {
+    inside: &'a Inside,
+    environment: &'a Environment,
+    engine: &'a Engine,
+    results: Option<&'a mut Results>,
+}
+
+impl Here<'_> {
+    fn run(
+        &mut self,
+        scenario: &Scenario,
+        repetition: u32,
+        keep_captures: bool,
+        observer: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Row, LabError> {
+        let kernel = &self.environment.host.kernel;
+        let wrong = |cause| LabError::Guest { name: scenario.name.clone(), cause: Box::new(cause) };
+        if let Some(asked) = scenario.kernel.as_deref().filter(|asked| !guest::kernel::is_release(kernel, asked)) {
+            return Err(wrong(GuestError::OtherKernel { asked: asked.into(), running: kernel.clone() }));
+        }
+        let part = self.results.as_mut().map(|results| results.begin(&scenario.name)).transpose()?;
+        let keep = part.as_deref().filter(|_| keep_captures);
+        let outcome = self.once(scenario, keep, observer).inspect_err(|_| discard(part.as_deref()))?;
+        let mut row = tell::row(scenario, repetition, kernel, &outcome);
+        match (self.engine, guest::unsuited(scenario)) {
+            (Engine::Guest, _) => row.engine = Engine::Guest.name().into(),
+            (Engine::Virtual(_), Some(why)) => row.notes.push(format!("run in real time: {why}")),
+            _ => {}
+        }
+        if let (Some(results), Some(part)) = (&mut self.results, &part) {
+            results.complete(part, scenario, &outcome, &row).inspect_err(|_| discard(Some(part)))?;
+        }
+        Ok(row)
+    }
+
+    /// In a scratch folder that is gone afterwards, however it ends.
+    fn once(
+        &self,
+        scenario: &Scenario,
+        keep: Option<&Path>,
+        observer: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Outcome, LabError> {
+        let scratch = Scratch(self.inside.journal().scratch_directory("run")?);
+        let mut progress = |elapsed, body| observer(Event::Progress { elapsed, body });
+        let virtual_time = *self.engine == Engine::Guest;
+        experiment::run(scenario, &scratch.0, keep, virtual_time, &self.inside.interrupt(), &mut progress)
+            .map_err(|cause| LabError::Run { name: scenario.name.clone(), cause })
+    }
 }
 
 struct Scratch(PathBuf);

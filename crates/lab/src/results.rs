@@ -107,6 +107,20 @@ impl Results {
         Ok(part)
     }
 
+    /// Takes over the folder `run` of a run that was made elsewhere on this machine, and adds its row.
+    pub fn adopt(&mut self, run: &Path, name: &str, row: &Row) -> Result<(), ResultsError> {
+        let part = self.begin(name)?;
+        let entries = fs::read_dir(run).map_err(|cause| wrong("read results", run, cause))?;
+        for entry in entries {
+            let from = entry.map_err(|cause| wrong("read results", run, cause))?.path();
+            let to = part.join(from.file_name().unwrap_or_default());
+            // Renaming does not cross file systems; copying does.
+            let taken = fs::rename(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop));
+            taken.map_err(|cause| wrong("take over results", &to, cause))?;
+        }
+        self.seal(&part, row)
+    }
+
     /// Writes a run's files into its folder, gives the folder its name, and adds the row.
     pub fn complete(
         &mut self,
@@ -127,6 +141,11 @@ impl Results {
         )?;
         write_lines(&part.join("server.samples.jsonl"), &outcome.server_samples)?;
         write_lines(&part.join("client.samples.jsonl"), &outcome.client_samples)?;
+        self.seal(part, row)
+    }
+
+    /// Gives a complete folder its name and adds its row.
+    fn seal(&mut self, part: &Path, row: &Row) -> Result<(), ResultsError> {
         let named = part.with_extension("");
         fs::rename(part, &named).map_err(|cause| wrong("complete results", &named, cause))?;
         let mut line = serde_json::to_vec(row).map_err(|cause| wrong("write row to", &named, cause.into()))?;

@@ -1,5 +1,8 @@
 //! `fullpipe lab`: experiments with real transfers over an emulated path.
 
+mod engine;
+mod kernel;
+
 use crate::failure::{Failure, Kind};
 use crate::progress::Progress;
 use crate::terminal::{layout, print, print_json, remark};
@@ -20,6 +23,8 @@ pub enum Lab {
     Run(Run),
     List(List),
     Clean(Clean),
+    #[command(subcommand)]
+    Kernel(kernel::Kernel),
 }
 
 impl Lab {
@@ -28,6 +33,7 @@ impl Lab {
             Lab::Run(run) => run.run(),
             Lab::List(list) => list.run(),
             Lab::Clean(clean) => clean.run(),
+            Lab::Kernel(kernel) => kernel.run(),
         }
     }
 }
@@ -43,6 +49,7 @@ Examples:
   fullpipe lab run articles/a1-rtt --json
   fullpipe lab run articles/b2 articles/b4 --out results/ --keep-captures
   fullpipe lab run my.toml --repeat 5
+  fullpipe lab run articles --engine virtual
 
 A scenario file, every key optional:
   [hosts.server]
@@ -57,7 +64,8 @@ A scenario file, every key optional:
   size = \"100MB\"
   duration = \"10s\"
   [matrix]
-  \"link.rtt\" = [\"10ms\", \"50ms\"]")]
+  \"link.rtt\" = [\"10ms\", \"50ms\"]
+  kernel = [\"6.1\", \"6.12\"]")]
 pub struct Run {
     /// Scenario files, presets (see `fullpipe lab list`), or a folder of presets such as `articles`.
     #[arg(value_name = "FILE|PRESET", required = true)]
@@ -74,6 +82,8 @@ pub struct Run {
     /// Keep the captures at both ends (pcap with nanoseconds) among the results.
     #[arg(long)]
     keep_captures: bool,
+    #[command(flatten)]
+    engine: engine::Choice,
 }
 
 #[derive(Serialize)]
@@ -87,8 +97,10 @@ impl Run {
         for name in &self.scenarios {
             scenarios.extend(preset::load(name)?);
         }
+        let engine = self.engine.settle(&mut scenarios)?;
         let out = self.out.unwrap_or_else(default_folder);
-        let options = Options { out: Some(out.clone()), repeat: self.repeat, keep_captures: self.keep_captures };
+        let options =
+            Options { out: Some(out.clone()), repeat: self.repeat, keep_captures: self.keep_captures, engine };
         let json = self.json;
         in_sandbox(|inside| {
             let rows = run_all(inside, &scenarios, &options)?;

@@ -3,6 +3,7 @@
 mod calc;
 mod completions;
 mod demo;
+mod guest;
 mod lab;
 mod man;
 
@@ -34,6 +35,8 @@ enum Command {
     Calc(calc::Calc),
     Man(man::Man),
     Completions(completions::Completions),
+    #[command(hide = true)]
+    Guest(guest::Guest),
 }
 
 impl Cli {
@@ -45,6 +48,7 @@ impl Cli {
             Command::Calc(calc) => calc.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
+            Command::Guest(guest) => guest.run(),
         }
     }
 }

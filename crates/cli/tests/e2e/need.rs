@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 /// A tool or a privilege.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// Namespaces, as whoever runs the tests.
     Sandbox,
@@ -12,6 +12,8 @@ pub enum Need {
     Root,
     /// To be an ordinary user who may make user namespaces, or to be able to become user 1000.
     OrdinaryUser,
+    /// A kernel for guests of the virtual engine.
+    GuestKernel,
     /// A program on the path.
     Program(&'static str),
 }
@@ -30,6 +32,9 @@ impl Need {
             Need::Root => (!root).then_some("not root"),
             Need::OrdinaryUser if !root => None,
             Need::OrdinaryUser => (!*ORDINARY).then_some("no setpriv, or no user namespaces for user 1000"),
+            Need::GuestKernel => fullpipe_lab::guest::kernel::cached()
+                .is_empty()
+                .then_some("no guest kernel is built: `fullpipe lab kernel build`, 10 minutes"),
             Need::Program(program) => return (!installed(program)).then(|| format!("{program} is not installed")),
         };
         missing.map(Into::into)

@@ -9,6 +9,7 @@ use super::direction::{Direction, DriverCounters, Segment};
 use super::lateness::Lateness;
 use super::ring::Ring;
 use super::tap::{CaptureError, Stream, Tap, Writer};
+use super::virtual_time;
 use fullpipe_kernel::port::{Port, PortPair};
 use fullpipe_kernel::{clock, sched, wait};
 use fullpipe_model::link::{Config, Counters, Link};
@@ -28,7 +29,7 @@ const SPIN: Duration = Duration::from_micros(60);
 const CALM_EVENTS: u32 = 20;
 const CALM_SPAN: Duration = Duration::from_millis(10);
 /// The longest sleep: how soon a stop is noticed.
-const SLEEP_MAX: Duration = Duration::from_millis(50);
+pub(super) const SLEEP_MAX: Duration = Duration::from_millis(50);
 /// Assumed for the ring of a link without a rate.
 const UNSHAPED_RATE: Rate = Rate::from_bits_per_sec(10_000_000_000);
 const UNSHAPED_QUEUE: Bytes = Bytes::new(16 << 20);
@@ -42,6 +43,8 @@ pub struct Options<'a> {
     pub coalesce: Option<Duration>,
     /// The most memory that packets may take, both directions together; `None`: half of what is available.
     pub memory_max: Option<Bytes>,
+    /// Time passes only while everything waits: see [`super::virtual_time`].
+    pub virtual_time: bool,
 }
 
 /// Captures of a link.
@@ -181,6 +184,7 @@ impl Emulator {
         let to_client = direction(&path.to_client, path.seed.wrapping_mul(2), sizes[0], client_tap);
         let to_server = direction(&path.to_server, path.seed.wrapping_mul(2).wrapping_add(1), sizes[1], server_tap);
         let memory = Bytes::new((to_client.ring_size() + to_server.ring_size()) as u64);
+        let patient = options.virtual_time;
         let start = |name: &str, direction, way| {
             let (ports, stop) = (Arc::clone(&ports), Arc::clone(&stop));
             std::thread::Builder::new()
@@ -190,6 +194,7 @@ impl Emulator {
                         Way::ToClient => (&ports.a, &ports.b, "the server's port"),
                         Way::ToServer => (&ports.b, &ports.a, "the client's port"),
                     };
+                    let run = if patient { virtual_time::run } else { run };
                     run(direction, read, write, &stop, device)
                 })
                 .map_err(EmulatorError::Thread)

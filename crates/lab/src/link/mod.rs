@@ -9,6 +9,7 @@
 //! * [`ring`]: the packets' memory, taken up front.
 //! * [`direction`]: fate and delivery, told the time (pure but for its memory).
 //! * [`driver`]: the thread: ports, clock, waiting.
+//! * [`virtual_time`]: the same thread where time is virtual.
 //! * [`tap`]: every packet on its way in and out, to capture files.
 //! * [`lateness`]: how late the emulator itself was. No result is without it.
 //!
@@ -20,6 +21,7 @@ pub mod lateness;
 pub mod ring;
 pub mod super_packet;
 pub mod tap;
+pub mod virtual_time;
 
 pub use driver::{Emulator, EmulatorError, LinkReport, Options};
 pub use lateness::Lateness;

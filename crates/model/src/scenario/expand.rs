@@ -169,6 +169,7 @@ fn ready(name: &str, file: &File) -> Result<Scenario, String> {
     Ok(Scenario {
         name: name.into(),
         description: file.description.clone(),
+        kernel: kernel(file.kernel.as_deref())?,
         hosts: Hosts { server: host("server", &file.hosts.server)?, client: host("client", &file.hosts.client)? },
         path: path(&file.link)?,
         transfer: transfer(&file.transfer)?,
@@ -177,6 +178,16 @@ fn ready(name: &str, file: &File) -> Result<Scenario, String> {
         repeat,
         reference: file.reference.clone(),
     })
+}
+
+fn kernel(release: Option<&str>) -> Result<Option<String>, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-+~".contains(c);
+    match release {
+        Some(release) if !release.starts_with(|c: char| c.is_ascii_digit()) || !release.chars().all(plain) => {
+            Err(format!("kernel '{release}' is no release of Linux, nor how one begins, such as 6.12 or 6.1"))
+        }
+        release => Ok(release.map(str::to_string)),
+    }
 }
 
 fn host(which: &str, host: &Host) -> Result<Host, String> {

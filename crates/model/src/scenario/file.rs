@@ -15,6 +15,8 @@ pub struct File {
     pub description: String,
     /// Other scenarios by name, in place of an experiment of its own.
     pub include: Vec<String>,
+    /// Release of the kernel to run under, or how it begins: `"6.1"`. With the virtual engine only.
+    pub kernel: Option<String>,
     /// Settings of the two hosts.
     pub hosts: HostsFile,
     /// The path.

@@ -42,12 +42,19 @@ use crate::units::{Bytes, Duration, Rate};
 use std::collections::BTreeMap;
 
 /// One experiment, ready to run: nothing in it is left to a default.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+///
+/// As JSON it is what stands beside results, and what is read back where a run happens in another process: the same
+/// value, exactly. Reading it back checks types only; bounds are checked where a [`File`] becomes scenarios.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Path-like name, unique in its file: `a1-rtt/rtt=10ms`.
     pub name: String,
     /// What it shows, for people.
     pub description: String,
+    /// Release of the kernel to run under, or how it begins (`6.1`); `None`: whichever is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// The two hosts.
     pub hosts: Hosts,
     /// The path between them.
@@ -65,7 +72,8 @@ pub struct Scenario {
 }
 
 /// Both ends.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Hosts {
     /// Sends the data.
     pub server: Host,
@@ -113,7 +121,8 @@ impl<'de> serde::Deserialize<'de> for Setting {
 }
 
 /// The path, both directions.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Path {
     /// From server to client: the way of the data.
     #[serde(with = "direction")]
@@ -135,7 +144,8 @@ impl Path {
 }
 
 /// What is sent, by whom, until when.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// Program that sends.
     pub server: Server,
@@ -178,7 +188,8 @@ pub enum Client {
 }
 
 /// What the link writes down of each packet.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Capture {
     /// Bytes kept of each packet: 128 hold every header.
     pub snaplen: Bytes,
@@ -196,21 +207,30 @@ pub struct Reference {
     pub note: Option<String>,
 }
 
-/// Writes a direction as a scenario file would.
+/// Writes a direction as a scenario file would, and reads it back.
 mod direction {
-    use crate::link::Config;
-    use serde::Serializer;
-    use serde::ser::SerializeMap;
+    use crate::link::{Config, QueueLimit};
+    use crate::units::{Duration, Probability, Rate};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Direction {
+        delay: Duration,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>,
+        queue: QueueLimit,
+        loss: Probability,
+    }
 
     pub fn serialize<S: Serializer>(config: &Config, s: S) -> Result<S::Ok, S::Error> {
-        let mut map = s.serialize_map(None)?;
-        map.serialize_entry("delay", &config.delay)?;
-        if let Some(rate) = config.rate {
-            map.serialize_entry("rate", &rate)?;
-        }
-        map.serialize_entry("queue", &config.queue)?;
-        map.serialize_entry("loss", &config.loss)?;
-        map.end()
+        let Config { delay, rate, queue, loss } = *config;
+        Direction { delay, rate, queue, loss }.serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Config, D::Error> {
+        let Direction { delay, rate, queue, loss } = Direction::deserialize(d)?;
+        Ok(Config { delay, rate, queue, loss })
     }
 }
 

@@ -1,0 +1,22 @@
+//! `fullpipe guest`: what the virtual engine's guest kernel starts as its first process. Not for people.
+
+use crate::failure::{Failure, Kind};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Be the first process of a guest of the virtual engine.
+#[derive(Args)]
+pub struct Guest {
+    /// The host's directory with the job.
+    job: PathBuf,
+}
+
+impl Guest {
+    pub fn run(self) -> Result<u8, Failure> {
+        let refused = match fullpipe_lab::guest::init::main(&self.job) {
+            Ok(never) => match never {},
+            Err(refused) => refused,
+        };
+        Err(Failure::new(Kind::Usage, refused))
+    }
+}

@@ -1,0 +1,165 @@
+//! `fullpipe lab kernel`: the kernels of the virtual engine.
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, print, print_json, remark};
+use clap::{Args, Subcommand};
+use fullpipe_lab::guest::kernel::build::{self, BuildError, Step};
+use fullpipe_lab::guest::kernel::{self, Source};
+use fullpipe_report::{Column, Table};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Kernels for experiments in virtual time: user-mode Linux, built here, one program each.
+#[derive(Subcommand)]
+pub enum Kernel {
+    Build(Build),
+    List(List),
+    Path(KernelPath),
+}
+
+impl Kernel {
+    pub fn run(self) -> Result<u8, Failure> {
+        match self {
+            Kernel::Build(build) => build.run(),
+            Kernel::List(list) => list.run(),
+            Kernel::Path(path) => path.run(),
+        }
+    }
+}
+
+/// Build a guest kernel into the cache, and print where it is.
+///
+/// Takes some 10 minutes of CPU time and 2.5 GB of disk meanwhile (10 MB afterwards), no privilege, and a compiler; what
+/// is missing is named. A build that was interrupted goes on where it was. What is built already is not built again.
+#[derive(Args)]
+// --version is the kernel's here.
+#[command(disable_version_flag = true)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab kernel build
+  fullpipe lab kernel build --version 6.1
+  fullpipe lab kernel build --source linux-6.12.8.tar.xz")]
+pub struct Build {
+    /// `debian` (the package linux-source-VERSION, downloaded where it is not installed), a tar file, or a source tree.
+    #[arg(long, value_name = "SOURCE", default_value = "debian")]
+    source: Source,
+    /// Version of Debian's package.
+    #[arg(long, value_name = "VERSION", default_value = "6.12")]
+    version: String,
+    /// Compilers at once [default: one for each CPU].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+}
+
+impl Build {
+    fn run(self) -> Result<u8, Failure> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let jobs = self.jobs.map_or(cpus, usize::from);
+        let progress = Progress::new();
+        let build = build::Build { source: self.source, version: self.version, jobs };
+        let built = build.run(&mut |step| progress.show(&step));
+        progress.0.finish_and_clear();
+        let kernel = built?;
+        remark(&format!("Linux {}:", kernel.release));
+        print(&format!("{}\n", kernel.path.display()))?;
+        Ok(0)
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        let kind = match &error {
+            error if error.is_missing() => Kind::Missing,
+            BuildError::NoCache => Kind::Missing,
+            BuildError::Version(_) => Kind::Usage,
+            BuildError::Patch(_) | BuildError::Config(_) => Kind::Input,
+            _ => Kind::Run,
+        };
+        Failure::new(kind, error)
+    }
+}
+
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn new() -> Self {
+        let style = ProgressStyle::with_template("{msg:20!} {wide_bar} {percent:>3} % {elapsed:>4}, {eta} left");
+        let bar = ProgressBar::new(1);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+        Progress(bar)
+    }
+
+    fn show(&self, step: &Step) {
+        match *step {
+            Step::Unpack => self.0.set_message("getting the source"),
+            Step::Configure => self.0.set_message("configuring"),
+            Step::Compile { done, of } => {
+                if done == 0 {
+                    self.0.reset();
+                }
+                self.0.set_message("compiling");
+                self.0.set_length(of as u64);
+                self.0.set_position(done as u64);
+            }
+        }
+    }
+}
+
+/// Name the kernels that are built, newest first: `lab run` takes the first that fits.
+#[derive(Args)]
+pub struct List {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    release: String,
+    key: String,
+    path: PathBuf,
+}
+
+impl List {
+    fn run(self) -> Result<u8, Failure> {
+        let kernels = kernel::cached();
+        if self.json {
+            let listed: Vec<_> = kernels
+                .into_iter()
+                .map(|kernel| Listed { release: kernel.release, key: kernel.key, path: kernel.path })
+                .collect();
+            print_json(&listed)?;
+        } else if kernels.is_empty() {
+            print("No kernel is built: `fullpipe lab kernel build`.\n")?;
+        } else {
+            let mut table = Table::new([Column::text("release"), Column::text("path")]);
+            for kernel in kernels {
+                table.row([kernel.release, kernel.path.display().to_string()]);
+            }
+            print(&table.render(layout()))?;
+        }
+        Ok(0)
+    }
+}
+
+/// Print the path of a kernel, for other programs.
+#[derive(Args)]
+pub struct KernelPath {
+    /// Its release, or how it begins [default: the newest].
+    #[arg(value_name = "RELEASE")]
+    release: Option<String>,
+}
+
+impl KernelPath {
+    fn run(self) -> Result<u8, Failure> {
+        let kernels = kernel::cached();
+        let missing = || {
+            let asked = self.release.as_deref().unwrap_or("6.12");
+            Failure::from(fullpipe_lab::guest::GuestError::NoKernel(asked.into()))
+        };
+        let kernel = kernel::find(&kernels, self.release.as_deref()).ok_or_else(missing)?;
+        print(&format!("{}\n", kernel.path.display()))?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,79 @@
+//! The guest's first and, but for the programs of a transfer, only program.
+
+use super::job::{self, Answer, Job};
+use crate::{Engine, Options};
+use fullpipe_kernel::sandbox::{self, Inside};
+use fullpipe_kernel::{Refused, guest};
+use std::convert::Infallible;
+use std::path::Path;
+
+/// Where the job's directory is in the guest.
+const MEETING: &str = "/run/job";
+/// Pages of TCP memory are no subject of these experiments: as much as a machine of 64 GB has.
+const TCP_MEM: &str = "1500000 2000000 3000000";
+
+/// The life of process 1: sets up a system, runs the job that the host has put into its directory `folder`, leaves the
+/// answer there and powers off.
+///
+/// # Errors
+/// Only where this process is no guest's first one; everything else is told in the answer or, where not even that can
+/// be written, on the console.
+pub fn main(folder: &Path) -> Result<Infallible, Refused> {
+    if std::process::id() != 1 {
+        return Err(Refused::new("start guest", "this process", std::io::Error::other("it is not process 1")));
+    }
+    let meeting = Path::new(MEETING);
+    // By its own name: that by which the host calls it may be under what is mounted next.
+    let folder = std::fs::read_link(folder).unwrap_or_else(|_| folder.into());
+    let ready = guest::mount_system().and_then(|()| guest::mount_host_directory(&folder, meeting));
+    let told = ready.map_err(|refused| refused.to_string()).and_then(|()| {
+        settle().and_then(|()| run(meeting)).unwrap_or_else(Answer::Failed).write(meeting).map_err(|e| e.to_string())
+    });
+    if let Err(error) = told {
+        console(&error);
+    }
+    guest::power_off()
+}
+
+#[expect(clippy::print_stderr, reason = "the console is all that is left to a guest that cannot reach its host")]
+fn console(error: &str) {
+    eprintln!("fullpipe guest: {error}");
+}
+
+/// What the machine as a whole decides and an ordinary one would have.
+fn settle() -> Result<(), String> {
+    let wrong = |what: &str, error: std::io::Error| format!("set {what} in the guest: {error}");
+    std::fs::write("/proc/sys/net/ipv4/tcp_mem", TCP_MEM).map_err(|error| wrong("net.ipv4.tcp_mem", error))
+}
+
+fn run(meeting: &Path) -> Result<Answer, String> {
+    let job = Job::read(meeting).map_err(|error| error.to_string())?;
+    let work = |inside: &Inside| match one(inside, &job, meeting).write(meeting) {
+        Ok(()) => 0,
+        Err(error) => {
+            console(&error.to_string());
+            1
+        }
+    };
+    let exit = sandbox::run(&sandbox::Options::default(), work).map_err(|error| error.to_string())?;
+    // The answer was written in there: this process is another one.
+    match exit {
+        sandbox::Exit::Code(0) => Answer::read(meeting).map_err(|error| error.to_string()),
+        exit => Err(format!("the run in the guest ended with {}", exit.code())),
+    }
+}
+
+fn one(inside: &Inside, job: &Job, meeting: &Path) -> Answer {
+    let options = Options {
+        out: Some(job::results(meeting)),
+        repeat: Some(1),
+        keep_captures: job.keep_captures,
+        engine: Engine::Guest,
+    };
+    let scenarios = std::slice::from_ref(&job.scenario);
+    match crate::run(inside, scenarios, &options, &mut |event| job::tell_progress(meeting, event)) {
+        Ok(mut rows) if !rows.is_empty() => Answer::Row(Box::new(rows.remove(0))),
+        Ok(_) => Answer::Failed("the run in the guest gave no row".into()),
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}

@@ -1,0 +1,356 @@
+//! Building a kernel: source, patches, configuration, compiler; then into the cache, whole.
+//!
+//! What an interrupted build has done stays in `kernels/building/DIGEST`, and the next one goes on from there: make
+//! compiles only what is missing. It is removed when the kernel is in the cache.
+
+use super::patch::{PATCHES, PatchError};
+use super::source::Source;
+use super::{Kernel, PROGRAM, RELEASE, cache, digest, kernel_in, patch};
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The guest's configuration.
+const CONFIG: &str = include_str!("kernel.config");
+/// Steps that make announces for this configuration, a little above Linux 6.12's: for the progress bar.
+const STEPS: usize = 1_440;
+/// Lines that an error shows of what a tool printed.
+const TAIL: usize = 8;
+
+/// Programs that a build needs, and Debian's packages that have them.
+const TOOLS: [(&str, &str); 8] = [
+    ("make", "make"),
+    ("gcc", "gcc"),
+    ("ld", "binutils"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+    ("xz", "xz-utils"),
+    ("perl", "perl"),
+];
+/// Headers that its tools are compiled with.
+const HEADERS: [(&str, &str); 2] = [("/usr/include/libelf.h", "libelf-dev"), ("/usr/include/stdlib.h", "libc6-dev")];
+
+/// What to build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    /// From what.
+    pub source: Source,
+    /// Which of Debian's versions: `6.12`, `6.1`.
+    pub version: String,
+    /// Compilers at once.
+    pub jobs: usize,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The source is being fetched and unpacked.
+    Unpack,
+    /// The configuration is being made.
+    Configure,
+    /// The kernel is being compiled.
+    Compile {
+        /// Steps that are done.
+        done: usize,
+        /// Steps that there are, about.
+        of: usize,
+    },
+}
+
+/// Why there is no kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Tools are not installed: exit code 3.
+    #[error("build kernel: {missing} not found; install {} (on Debian: apt-get install {})", packages.join(", "), packages.join(" "))]
+    Tools {
+        /// What was looked for.
+        missing: String,
+        /// Debian's packages that have it.
+        packages: Vec<&'static str>,
+    },
+    /// Debian's source is not to be had: exit code 3.
+    #[error("get kernel source: {cause}; apt-get install {package} as root, or give --source a tar file or a tree")]
+    NoSource {
+        /// Debian's package.
+        package: String,
+        /// Why not.
+        cause: Box<BuildError>,
+    },
+    /// There is no place for it.
+    #[error("find cache directory: neither XDG_CACHE_HOME nor HOME is set to an absolute path; set one")]
+    NoCache,
+    /// A version that is none.
+    #[error("build kernel: version '{0}' is not two numbers such as 6.12")]
+    Version(String),
+    /// A file.
+    #[error("{operation} {path}: {cause}", path = path.display())]
+    File {
+        /// What was tried.
+        operation: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// The source could not be changed.
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    /// A tool failed.
+    #[error("{operation}: {program}: {status}; its last lines:\n{output}")]
+    Tool {
+        /// What was tried.
+        operation: &'static str,
+        /// The program.
+        program: String,
+        /// How it ended.
+        status: String,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// The configuration has lost a line: Kconfig knows better.
+    #[error("configure kernel: this source does not take {0}; use a Linux from 6.1 to 6.12")]
+    Config(String),
+}
+
+impl BuildError {
+    pub(super) fn file(operation: &'static str, path: &Path, cause: io::Error) -> Self {
+        BuildError::File { operation, path: path.into(), cause }
+    }
+
+    /// Whether a tool or a package is missing, rather than that something failed.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, BuildError::Tools { .. } | BuildError::NoSource { .. })
+    }
+}
+
+impl Build {
+    /// Builds it into this user's cache, or finds it there.
+    ///
+    /// # Errors
+    /// Missing tools all at once; a failed step with the end of what it printed.
+    pub fn run(&self, observer: &mut dyn FnMut(Step)) -> Result<Kernel, BuildError> {
+        let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if !self.version.split_once('.').is_some_and(|(major, minor)| plain(major) && plain(minor)) {
+            return Err(BuildError::Version(self.version.clone()));
+        }
+        self.run_in(&cache().ok_or(BuildError::NoCache)?, observer)
+    }
+
+    fn run_in(&self, kernels: &Path, observer: &mut dyn FnMut(Step)) -> Result<Kernel, BuildError> {
+        check_tools()?;
+        let mark = format!("{:016x}", self.digest(kernels)?);
+        if let Some(kernel) = super::cached_in(kernels).into_iter().find(|kernel| kernel.key.ends_with(&mark)) {
+            return Ok(kernel);
+        }
+        let scratch = kernels.join("building").join(&mark);
+        let (tree, objects) = (scratch.join("source"), scratch.join("objects"));
+        fs::create_dir_all(&objects).map_err(|cause| BuildError::file("make", &objects, cause))?;
+        if !tree.is_dir() {
+            observer(Step::Unpack);
+            self.source.unpack(&self.version, &scratch, &tree)?;
+        }
+        patch::apply(&tree)?;
+        let make = Make { tree: &tree, objects: &objects, jobs: self.jobs };
+        if !objects.join(".config").is_file() {
+            observer(Step::Configure);
+            make.configure(&scratch)?;
+        }
+        make.compile(observer)?;
+        let release = make.release()?;
+        let kernel = install(kernels, &format!("{release}-{mark}"), &release, &objects.join(PROGRAM))?;
+        // What is left is rubbish of ours; a kernel that works is no less there for it.
+        let _ = fs::remove_dir_all(&scratch);
+        Ok(kernel)
+    }
+
+    /// Of all that decides what comes out.
+    fn digest(&self, folder: &Path) -> Result<u64, BuildError> {
+        fs::create_dir_all(folder).map_err(|cause| BuildError::file("make", folder, cause))?;
+        let mut compiler = String::new();
+        run("ask version of", Command::new("gcc").arg("-dumpfullversion"), folder, &mut |line| compiler += line)?;
+        let source = self.source.identity(&self.version)?;
+        let patches = format!("{PATCHES:?}");
+        Ok(digest([source.as_bytes(), CONFIG.as_bytes(), patches.as_bytes(), compiler.trim().as_bytes()]))
+    }
+}
+
+fn check_tools() -> Result<(), BuildError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let tools = TOOLS.iter().filter(|(program, _)| !found(program));
+    let headers = HEADERS.iter().filter(|(header, _)| !Path::new(header).is_file());
+    let missing: Vec<_> = tools.chain(headers).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = missing.iter().map(|(name, _)| *name).collect();
+    Err(BuildError::Tools {
+        missing: names.join(", "),
+        packages: missing.iter().map(|(_, package)| *package).collect(),
+    })
+}
+
+struct Make<'a> {
+    tree: &'a Path,
+    objects: &'a Path,
+    jobs: usize,
+}
+
+impl Make<'_> {
+    fn command(&self) -> Command {
+        // It may take all that nobody else wants.
+        let mut command = Command::new("nice");
+        command.args(["-n", "19", "make", "ARCH=um", &format!("-j{}", self.jobs)]);
+        command.arg("-C").arg(self.tree).arg(format!("O={}", self.objects.display()));
+        // The same kernel from the same source, whoever builds it and when; and no settings of a make above us.
+        command.args(["KBUILD_BUILD_TIMESTAMP=@0", "KBUILD_BUILD_USER=fullpipe", "KBUILD_BUILD_HOST=lab"]);
+        command.env_remove("MAKEFLAGS").env_remove("MFLAGS").env("LC_ALL", "C");
+        command
+    }
+
+    fn configure(&self, scratch: &Path) -> Result<(), BuildError> {
+        let asked = scratch.join("asked.config");
+        fs::write(&asked, CONFIG).map_err(|cause| BuildError::file("write", &asked, cause))?;
+        let mut all_config = std::ffi::OsString::from("KCONFIG_ALLCONFIG=");
+        all_config.push(&asked);
+        let made = run("configure kernel", self.command().arg(all_config).arg("allnoconfig"), self.tree, &mut |_| {});
+        let path = self.objects.join(".config");
+        let got = made.and_then(|()| fs::read_to_string(&path).map_err(|cause| BuildError::file("read", &path, cause)));
+        let refused = got.map(|got| refused(&got));
+        match refused {
+            Ok(None) => Ok(()),
+            // No configuration is better than one to go on with next time.
+            Ok(Some(line)) => {
+                let _ = fs::remove_file(&path);
+                Err(BuildError::Config(line))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn compile(&self, observer: &mut dyn FnMut(Step)) -> Result<(), BuildError> {
+        let mut done = 0;
+        observer(Step::Compile { done, of: STEPS });
+        run("compile kernel", self.command().arg(PROGRAM), self.tree, &mut |line| {
+            // `  CC      net/ipv4/tcp.o`
+            if line.starts_with("  ") {
+                done += 1;
+                observer(Step::Compile { done, of: STEPS.max(done) });
+            }
+        })
+    }
+
+    fn release(&self) -> Result<String, BuildError> {
+        let path = self.objects.join("include/config/kernel.release");
+        let text = fs::read_to_string(&path).map_err(|cause| BuildError::file("read", &path, cause))?;
+        Ok(text.trim().into())
+    }
+}
+
+/// The first line of ours that is not in the configuration `got`.
+fn refused(got: &str) -> Option<String> {
+    let asked = CONFIG.lines().filter(|line| line.starts_with("CONFIG_"));
+    asked.map(str::to_string).find(|line| !got.lines().any(|got| got == line))
+}
+
+/// Puts a built kernel into the cache, so that it is there completely or not at all.
+fn install(kernels: &Path, key: &str, release: &str, built: &Path) -> Result<Kernel, BuildError> {
+    let (part, whole) = (kernels.join(format!("{key}.part")), kernels.join(key));
+    let _ = fs::remove_dir_all(&part);
+    fs::create_dir_all(&part).map_err(|cause| BuildError::file("make", &part, cause))?;
+    fs::copy(built, part.join(PROGRAM)).map_err(|cause| BuildError::file("copy", built, cause))?;
+    fs::write(part.join(RELEASE), format!("{release}\n")).map_err(|cause| BuildError::file("write", &part, cause))?;
+    fs::rename(&part, &whole).map_err(|cause| BuildError::file("complete", &whole, cause))?;
+    kernel_in(&whole).ok_or_else(|| BuildError::file("find", &whole, io::ErrorKind::NotFound.into()))
+}
+
+/// Runs a tool to its end and shows `see` each line that it prints; the last ones are the error's.
+pub(super) fn run(
+    operation: &'static str,
+    command: &mut Command,
+    subject: &Path,
+    see: &mut dyn FnMut(&str),
+) -> Result<(), BuildError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let (reader, writer) = io::pipe().map_err(|cause| BuildError::file(operation, subject, cause))?;
+    let errors = writer.try_clone().map_err(|cause| BuildError::file(operation, subject, cause))?;
+    let spawned = command.stdin(Stdio::null()).stdout(writer).stderr(errors).spawn();
+    // The command holds the pipe's other end, and would keep it open for ever.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = spawned.map_err(|cause| BuildError::file(operation, Path::new(&program), cause))?;
+    let tail = follow(reader, see);
+    let status = child.wait().map_err(|cause| BuildError::file(operation, subject, cause))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(BuildError::Tool { operation, program, status: status.to_string(), output: tail })
+}
+
+fn follow(reader: impl Read, see: &mut dyn FnMut(&str)) -> String {
+    let mut tail = VecDeque::with_capacity(TAIL);
+    // Compilers quote what they do not like: that need not be UTF-8.
+    for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        see(&line);
+        if tail.len() == TAIL {
+            tail.pop_front();
+        }
+        tail.push_back(line);
+    }
+    tail.make_contiguous().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_that_fails_is_quoted_and_one_that_works_is_followed() {
+        let mut lines = Vec::new();
+        let here = Path::new(".");
+        let script = |text: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", text]);
+            command
+        };
+        run("count", &mut script("seq 20"), here, &mut |line| lines.push(line.to_string())).unwrap();
+        assert_eq!((lines.len(), lines[19].as_str()), (20, "20"));
+        let error = run("count", &mut script("seq 20 >&2; exit 7"), here, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("exit status: 7") && error.ends_with("13\n14\n15\n16\n17\n18\n19\n20"), "{error}");
+        let error = run("count", &mut Command::new("no-such-tool"), here, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("no-such-tool"), "{error}");
+    }
+
+    #[test]
+    fn a_line_that_kconfig_dropped_is_named() {
+        assert_eq!(refused(CONFIG), None);
+        let without = CONFIG.replace("CONFIG_NET_SCH_NETEM=y\n", "# CONFIG_NET_SCH_NETEM is not set\n");
+        assert_eq!(refused(&without), Some("CONFIG_NET_SCH_NETEM=y".into()));
+    }
+
+    #[test]
+    fn what_is_installed_is_found_whole_and_again_in_place_of_a_half() {
+        let kernels = std::env::temp_dir().join(format!("fullpipe-test-install-{}", std::process::id()));
+        let half = kernels.join("6.12.9-0123.part");
+        fs::create_dir_all(&half).unwrap();
+        fs::write(half.join("left-over"), "").unwrap();
+        let built = kernels.join("built");
+        fs::write(&built, "a kernel").unwrap();
+        let kernel = install(&kernels, "6.12.9-0123", "6.12.9", &built).unwrap();
+        assert_eq!(super::super::cached_in(&kernels), std::slice::from_ref(&kernel));
+        assert_eq!((kernel.release.as_str(), fs::read(&kernel.path).unwrap()), ("6.12.9", b"a kernel".to_vec()));
+        assert!(!half.exists() && fs::read_dir(kernels.join("6.12.9-0123")).unwrap().count() == 2);
+        fs::remove_dir_all(&kernels).unwrap();
+    }
+
+    #[test]
+    fn versions_are_two_numbers() {
+        for version in ["", "6", "6.", "six.one", "6.12;rm", "../6.12"] {
+            let build = Build { source: Source::Debian, version: version.into(), jobs: 1 };
+            assert!(matches!(build.run(&mut |_| {}), Err(BuildError::Version(_))), "{version}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A guest as a process of the host: started, watched, ended.
+
+use fullpipe_kernel::clock;
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_model::units::{Bytes, Duration};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// How often it is looked after.
+const TICK: Duration = Duration::from_millis(50);
+/// A guest that has not moved for this long hangs: no step of a run takes nearly as much of wall time.
+const STALLED_AFTER: Duration = Duration::from_secs(120);
+/// 2026-01-01T00:00:00Z in nanoseconds: every guest boots at this moment.
+const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
+/// Lines of the console that a report of a failure ends with.
+const TAIL: usize = 12;
+const CONSOLE: &str = "console";
+const INIT: &str = "init";
+/// The directory of the kernel's process, seen from the guest: until a proc of its own is mounted over it, the guest sees
+/// the host's, and what reads in it is that process.
+const MEETING: &str = "/proc/self/cwd";
+
+/// Why a guest did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The host could not start it.
+    #[error("{operation} {path}: {cause}", path = path.display())]
+    Start {
+        /// What was tried.
+        operation: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+    /// It went off without an answer.
+    #[error("run guest: it ended without a result; its console's last lines:\n{console}")]
+    Died {
+        /// The end of what it said.
+        console: String,
+    },
+    /// It stopped moving.
+    #[error(
+        "run guest: it has not moved for {STALLED_AFTER} and was ended (something in it waits for time to pass without \
+         letting it); its console's last lines:\n{console}"
+    )]
+    Stalled {
+        /// The end of what it said.
+        console: String,
+    },
+    /// The user wants it to end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A guest about to be.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    /// The kernel: a program of the host.
+    pub kernel: &'a Path,
+    /// The guest's memory; only what it touches is taken from the host.
+    pub memory: Bytes,
+    /// The directory where both meet.
+    pub folder: &'a Path,
+}
+
+impl Machine<'_> {
+    /// Boots it and waits until it is off. `moved` is asked every now and then whether the guest has got any further.
+    ///
+    /// # Errors
+    /// A guest that cannot be started, hangs, or is interrupted; however it ends, none of its processes is left.
+    pub fn run(&self, interrupt: &Interrupt, moved: &mut dyn FnMut() -> bool) -> Result<(), MachineError> {
+        let mut guest = Guest(self.start()?);
+        let mut alive_at = clock::now();
+        loop {
+            if guest.ended().map_err(|cause| self.wrong("wait for guest", cause))?.is_some() {
+                return Ok(());
+            }
+            if interrupt.wait(Some(TICK)).unwrap_or(false) {
+                return Err(MachineError::Interrupted);
+            }
+            if moved() {
+                alive_at = clock::now();
+            } else if clock::now().since(alive_at) >= STALLED_AFTER {
+                return Err(MachineError::Stalled { console: self.console() });
+            }
+        }
+    }
+
+    /// What to say of a guest that is off and has left no answer.
+    pub fn ended_badly(&self) -> MachineError {
+        MachineError::Died { console: self.console() }
+    }
+
+    fn start(&self) -> Result<Child, MachineError> {
+        let program = std::env::current_exe().map_err(|cause| self.wrong("find", cause))?;
+        let init = self.folder.join(INIT);
+        symlink(&program, &init).map_err(|cause| self.wrong("link guest's first program in", cause))?;
+        let console = File::create(self.folder.join(CONSOLE)).map_err(|cause| self.wrong("make console in", cause))?;
+        let errors = console.try_clone().map_err(|cause| self.wrong("make console in", cause))?;
+        let mut command = Command::new(self.kernel);
+        command.env_clear().args(self.command_line()).current_dir(self.folder);
+        // Its own process group: each process of the guest is one of the host too.
+        command.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);
+        command.spawn().map_err(|cause| MachineError::Start {
+            operation: "start guest kernel",
+            path: self.kernel.into(),
+            cause,
+        })
+    }
+
+    /// The same for every guest of the same size: Linux stirs it into its random numbers. So the folder is the one that
+    /// the kernel's process is in, and called by a name that each of them has for it.
+    fn command_line(&self) -> Vec<String> {
+        let mebibytes = self.memory.get() >> 20;
+        vec![
+            format!("mem={mebibytes}M"),
+            "rootfstype=hostfs".into(),
+            "rootflags=/".into(),
+            "ro".into(),
+            "quiet".into(),
+            format!("init={MEETING}/{INIT}"),
+            // Said here, or it is added behind the arguments of the first program.
+            "root=98:0".into(),
+            "console=tty0".into(),
+            "ssl=null".into(),
+            "con=null".into(),
+            "con0=fd:0,fd:1".into(),
+            "uml_dir=./".into(),
+            "umid=guest".into(),
+            "time-travel=inf-cpu".into(),
+            format!("time-travel-start={EPOCH_NS}"),
+            "norandmaps".into(),
+            // A panic ends it at once rather than to wait for somebody to read it.
+            "panic=-1".into(),
+            "--".into(),
+            "guest".into(),
+            MEETING.into(),
+        ]
+    }
+
+    fn console(&self) -> String {
+        let text = fs::read(self.folder.join(CONSOLE)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<_> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(TAIL)..].join("\n")
+    }
+
+    fn wrong(&self, operation: &'static str, cause: io::Error) -> MachineError {
+        MachineError::Start { operation, path: self.folder.into(), cause }
+    }
+}
+
+/// A started guest; dropping it ends it.
+struct Guest(Child);
+
+impl Guest {
+    fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.0.try_wait()
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        fullpipe_kernel::guest::end_group(self.0.id());
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,153 @@
+//! The virtual engine: a run inside a guest kernel whose time passes only while nothing happens.
+//!
+//! The guest is user-mode Linux, a kernel built as an ordinary program ([`kernel`]), in time-travel mode: its clock
+//! stands still while anything in it computes and jumps to the next timer when all of it waits. So how long a machine
+//! takes to move a packet is no part of the result, and the same run gives the same packets at the same times, on a
+//! laptop at 25 Gbit/s too. What it costs is wall time.
+//!
+//! One guest a run: nothing that ran before can be in its memory, so a row does not depend on its neighbours.
+//!
+//! ```text
+//! host                                        guest
+//! job.json (scenario)            ──►  process 1 is this very program, on the host's files, read-only
+//!                                     mounts what a system has; runs crate::run, as the real engine does
+//! progress                       ◄──  how far it is
+//! out/ (a folder of results)     ◄──
+//! answer.json (row, or why not)  ◄──  powers off
+//! ```
+//!
+//! Both sides meet in one directory, the [`job`]'s, which the guest has mounted writable (hostfs). Nothing else passes
+//! between them: no console, no network, no signal, because what comes in at its own time would end the repeatability.
+//!
+//! What runs in there must wait for things, never for the clock by looking at it: a loop that spins until a time has
+//! come spins for ever. Hence [`unsuited`].
+
+pub mod init;
+pub mod job;
+pub mod kernel;
+pub mod machine;
+
+use crate::Event;
+use crate::results::{Results, ResultsError};
+use fullpipe_flow::row::Row;
+use fullpipe_kernel::journal::JournalError;
+use fullpipe_kernel::sandbox::Inside;
+use fullpipe_model::scenario::Scenario;
+use fullpipe_model::units::Bytes;
+use job::{Answer, Job, JobError};
+use kernel::Kernel;
+use machine::{Machine, MachineError};
+
+/// What a guest has beside what the path holds: Linux derives the defaults of its buffers from its memory, and has its
+/// usual ones (`tcp_rmem` up to 6 MiB) from 1 GiB on. Memory that is not used costs nothing.
+const MEMORY_BASE: Bytes = Bytes::new(2 << 30);
+/// The path's packets are in the link's ring, in both hosts' buffers and in retransmission queues.
+const MEMORY_PER_HELD: u64 = 8;
+
+/// Why a guest gave no row.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// No kernel of the release that a scenario asks for.
+    #[error(
+        "boot guest: no kernel {0} is built; build one with `fullpipe lab kernel build --version {0}` (`fullpipe lab \
+         kernel list` names those that are there)"
+    )]
+    NoKernel(String),
+    /// It cannot be run in virtual time.
+    #[error("run in virtual time: {0}; use --engine real")]
+    Unsuited(&'static str),
+    /// A kernel is asked for in real time, where there is only one.
+    #[error("run under kernel {asked}: this machine runs {running}; use --engine virtual")]
+    OtherKernel {
+        /// By the scenario.
+        asked: String,
+        /// What runs here.
+        running: String,
+    },
+    /// The guest itself.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// What host and guest tell each other.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The run inside failed.
+    #[error("{0}")]
+    Run(String),
+    /// The journal refused what had to be noted in it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Results could not be taken over.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+}
+
+impl GuestError {
+    /// Whether the user ended it.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(self, GuestError::Machine(MachineError::Interrupted))
+    }
+}
+
+/// Why `scenario` cannot run in virtual time; `None` where it can.
+pub fn unsuited(scenario: &Scenario) -> Option<&'static str> {
+    let hosts = [&scenario.hosts.server, &scenario.hosts.client];
+    if hosts.iter().any(|host| host.cpu_hog_nice.is_some()) {
+        return Some("a CPU hog never waits, and time passes only while everything waits");
+    }
+    if hosts.iter().any(|host| host.cpu.is_some_and(|cpu| cpu > 0)) {
+        return Some("the guest has one CPU, number 0");
+    }
+    None
+}
+
+/// The kernel that `scenario` asks for, or the newest.
+pub fn choose<'a>(kernels: &'a [Kernel], scenario: &Scenario) -> Result<&'a Kernel, GuestError> {
+    let asked = scenario.kernel.as_deref();
+    kernel::find(kernels, asked).ok_or_else(|| GuestError::NoKernel(asked.unwrap_or("6.12").into()))
+}
+
+/// One run in a guest of its own; its files go to `results` where there are any.
+pub fn run(
+    inside: &Inside,
+    kernel: &Kernel,
+    job: &Job,
+    results: Option<&mut Results>,
+    observer: &mut dyn FnMut(Event<'_>),
+) -> Result<Row, GuestError> {
+    if let Some(why) = unsuited(&job.scenario) {
+        return Err(GuestError::Unsuited(why));
+    }
+    let folder = crate::Scratch(inside.journal().scratch_directory("guest")?);
+    job.write(&folder.0)?;
+    let machine = Machine { kernel: &kernel.path, memory: memory(&job.scenario), folder: &folder.0 };
+    let mut last = None;
+    machine.run(&inside.interrupt(), &mut || {
+        let progress = job::progress(&folder.0);
+        if let Some((elapsed, body)) = progress.filter(|_| progress != last) {
+            observer(Event::Progress { elapsed, body });
+        }
+        let moved = progress != last;
+        last = progress;
+        moved
+    })?;
+    let answer = Answer::read(&folder.0).map_err(|error| match error {
+        JobError::NoAnswer => machine.ended_badly().into(),
+        error => GuestError::from(error),
+    })?;
+    let Answer::Row(row) = answer else {
+        let Answer::Failed(why) = answer else { return Err(JobError::NoAnswer.into()) };
+        return Err(GuestError::Run(why));
+    };
+    let row = Row { repetition: job.repetition, ..*row };
+    if let Some(results) = results {
+        results.adopt(&job::first_run(&folder.0)?, &job.scenario.name, &row)?;
+    }
+    Ok(row)
+}
+
+fn memory(scenario: &Scenario) -> Bytes {
+    let path = &scenario.path;
+    let held = [&path.to_client, &path.to_server].map(|way| way.bytes_in_flight(path.rtt()).unwrap_or_default());
+    let held = held[0].saturating_add(held[1]).get().saturating_mul(MEMORY_PER_HELD);
+    MEMORY_BASE.saturating_add(Bytes::new(held))
+}

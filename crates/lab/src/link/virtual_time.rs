@@ -1,0 +1,58 @@
+//! The driver's loop where time is virtual: it passes only while everything waits.
+//!
+//! Two things differ from [`super::driver`]'s own. There is nothing to be late for, so nothing is spun away and nothing
+//! read early: a wait ends exactly when it should. And between two waits the time is one moment, so the clock is asked
+//! once a wait; in a guest of user-mode Linux each question is a system call of ten microseconds of wall time.
+
+use super::direction::Direction;
+use super::driver::{DirectionReport, EmulatorError, SLEEP_MAX};
+use fullpipe_kernel::port::Port;
+use fullpipe_kernel::{clock, sched, wait};
+use fullpipe_model::units::{Duration, Instant};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One direction's thread.
+pub(super) fn run(
+    mut direction: Direction,
+    read: &Port,
+    write: &Port,
+    stop: &AtomicBool,
+    device: &'static str,
+) -> Result<DirectionReport, EmulatorError> {
+    // Before hosts' programs when both can run, as a wire is.
+    let real_time = sched::fifo().is_ok();
+    let _ = sched::timer_slack(Duration::from_nanos(1));
+    let failed = |cause| EmulatorError::Port { device, cause };
+    let (mut now, mut readable) = (clock::now(), true);
+    while !stop.load(Ordering::Relaxed) {
+        while direction.deliver(now, |parts| write.write_vectored(parts)) {}
+        let room = !readable || drain(&mut direction, read, now).map_err(failed)?;
+        let left = direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
+        if left > Duration::ZERO {
+            // A full ring does not look at what has arrived: that would end every wait at once, and time with it.
+            readable = if room {
+                wait::readable(read, Some(left)).map_err(failed)?
+            } else {
+                wait::ready(&mut [], Some(left)).map_err(failed)?;
+                true
+            };
+            now = clock::now();
+        }
+    }
+    let (link, driver, lateness) = direction.finish();
+    Ok(DirectionReport { link, driver, lateness, real_time })
+}
+
+/// Reads all that is there; false where the ring is full before.
+fn drain(direction: &mut Direction, read: &Port, now: Instant) -> io::Result<bool> {
+    loop {
+        let Some(space) = direction.space() else { return Ok(false) };
+        match read.read(space) {
+            Ok(len) => direction.arrived(len, now),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
