@@ -1,7 +1,8 @@
 //! Packets in, connections out.
 
-use crate::capture::{LinkType, Packet, ip_packet};
+use crate::capture::{Layer, LinkType, Opened, Opener, Packet};
 use crate::connection::{Connection, Direction, LabelSet, Tracker};
+use crate::filter::Filter;
 use crate::limit::{CapturePoint, PathHint};
 use crate::segment::{Parsed, Segment};
 use fullpipe_model::units::{Duration, Instant};
@@ -19,6 +20,10 @@ pub struct Config {
     pub interval: Option<Duration>,
     /// Connections that are kept at most; packets of further ones are counted as [`Analysis::untracked`].
     pub max_connections: usize,
+    /// Which IP packet of a tunnelled one is analysed.
+    pub layer: Layer,
+    /// Which connections; all by default.
+    pub filter: Option<Filter>,
 }
 
 impl Default for Config {
@@ -28,6 +33,8 @@ impl Default for Config {
             hint: PathHint::default(),
             interval: None,
             max_connections: 1 << 20,
+            layer: Layer::default(),
+            filter: None,
         }
     }
 }
@@ -39,10 +46,12 @@ pub struct Analysis {
     pub packets: u64,
     /// Of them, not TCP over IP (or behind something that is not entered, as a tunnel).
     pub not_tcp: u64,
-    /// Of them, IP fragments, which are not put together.
+    /// Of them, IP fragments before the one that completes their packet, or whose packet was never complete.
     pub fragments: u64,
     /// Of them, cut before the end of the numbers in their TCP header.
     pub cut: u64,
+    /// Of them, TCP of connections that [`Config::filter`] leaves out.
+    pub filtered: u64,
     /// Of them, TCP of connections beyond [`Config::max_connections`].
     pub untracked: u64,
     /// Connections by first packet.
@@ -65,6 +74,7 @@ pub struct PacketFacts {
 #[derive(Debug)]
 pub struct Analyzer {
     config: Config,
+    opener: Opener,
     open: HashMap<(SocketAddr, SocketAddr), Tracker>,
     next_id: u64,
     analysis: Analysis,
@@ -73,7 +83,8 @@ pub struct Analyzer {
 impl Analyzer {
     /// An analyzer that has seen nothing.
     pub fn new(config: Config) -> Self {
-        Analyzer { config, open: HashMap::new(), next_id: 0, analysis: Analysis::default() }
+        let opener = Opener::new(config.layer);
+        Analyzer { config, opener, open: HashMap::new(), next_id: 0, analysis: Analysis::default() }
     }
 
     /// The next packet, as [`crate::capture::Reader`] gives it.
@@ -85,11 +96,19 @@ impl Analyzer {
     /// Gives what it was, if it belongs to a connection.
     pub fn push(&mut self, at: Instant, link: LinkType, data: &[u8], original_length: usize) -> Option<PacketFacts> {
         self.analysis.packets += 1;
-        let Some(ip) = ip_packet(link, data) else {
-            self.analysis.not_tcp += 1;
-            return None;
+        let ip = match self.opener.open(link, data) {
+            Opened::Ip(ip) => ip,
+            Opened::Fragment => {
+                self.analysis.fragments += 1;
+                return None;
+            }
+            Opened::Other => {
+                self.analysis.not_tcp += 1;
+                return None;
+            }
         };
-        let behind_link = original_length.saturating_sub(data.len() - ip.len());
+        // A packet put together from fragments may be longer than the last of them.
+        let behind_link = original_length.saturating_sub(data.len().saturating_sub(ip.len()));
         match Segment::from_ip(ip, behind_link) {
             Parsed::Tcp(segment) => self.push_segment(at, &segment, original_length),
             Parsed::Fragment => {
@@ -117,6 +136,10 @@ impl Analyzer {
     }
 
     fn push_segment(&mut self, at: Instant, segment: &Segment, wire: usize) -> Option<PacketFacts> {
+        if self.config.filter.as_ref().is_some_and(|filter| !filter.matches(segment.source, segment.destination)) {
+            self.analysis.filtered += 1;
+            return None;
+        }
         let key = (segment.source.min(segment.destination), segment.source.max(segment.destination));
         let mut reused = false;
         if self.open.get(&key).is_some_and(|tracker| tracker.is_reused_by(segment)) {

@@ -11,12 +11,14 @@
 //! resumable at any byte and bounded in memory.
 
 mod link;
+mod opener;
 mod pcap;
 mod pcapng;
 mod reader;
 pub mod write;
 
 pub use link::{LinkType, ip_packet};
+pub use opener::{Layer, Opened, Opener};
 pub use reader::{ReadError, Reader, Summary, read};
 
 use fullpipe_model::units::Instant;

@@ -101,7 +101,9 @@ pub struct DirectionFacts {
     pub in_flight_max: Bytes,
     /// Packets by label.
     pub labels: LabelCounts,
-    /// What held this direction's data; absent where there was none.
+    /// What held this direction's data; absent where there was none. Not a column: a report serialises its shares, and its
+    /// intervals where they are asked for.
+    #[serde(skip)]
     pub verdict: Option<Verdict>,
 }
 
