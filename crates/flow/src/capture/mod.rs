@@ -10,11 +10,14 @@
 //! descriptions, which carry options, are parsed by `pcap-parser`; the framing of records is done here, since it must be
 //! resumable at any byte and bounded in memory.
 
+mod fragments;
+mod layer;
 mod link;
 mod opener;
 mod pcap;
 mod pcapng;
 mod reader;
+mod tunnel;
 pub mod write;
 
 pub use link::{LinkType, ip_packet};
