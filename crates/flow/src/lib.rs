@@ -22,4 +22,4 @@ pub mod row;
 pub mod sample;
 pub mod segment;
 
-pub use analyzer::{Analysis, Analyzer, Config, PacketFacts};
+pub use analyzer::{Analysis, Analyzer, Config, PacketFacts, Shard};

@@ -282,9 +282,10 @@ impl Memory {
         self.last = labels;
     }
 
-    /// After an ACK of data that was not captured: it is labelled once for each gap.
-    pub fn ack_of_lost_was_seen(&mut self) {
+    /// After an ACK of data that was not captured. `matches` says whether a segment that was captured ends at the ACK; if
+    /// not, nothing is labelled until another gap is seen. (Found by experiment: it is how TShark 4.0 behaves.)
+    pub fn ack_of_lost_was_seen(&mut self, matches: bool) {
         self.contiguous = self.next;
-        self.gap_was_acked = true;
+        self.gap_was_acked = !matches;
     }
 }

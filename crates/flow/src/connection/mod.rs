@@ -34,6 +34,8 @@ pub enum Direction {
 pub struct Connection {
     /// Its number in the capture, from 0, by first packet.
     pub id: u64,
+    /// The number of its first packet in the capture, from 1.
+    pub first_packet: u64,
     /// Who opened it; who sent the first packet seen, where the handshake was not captured.
     pub client: SocketAddr,
     /// The other end.

@@ -46,6 +46,11 @@ impl Outstanding {
         }
     }
 
+    /// Whether one of them ends at `number`.
+    pub fn has_end(&self, number: SequenceNumber) -> bool {
+        self.segments.binary_search_by(|sent| sent.end.after(number).cmp(&0)).is_ok()
+    }
+
     /// Removes what `ack` covers. Gives the age of the newest segment covered, if none of those covered is ambiguous:
     /// that is the one whose arrival the ACK tells; above a hole that was repaired it would tell the repair's.
     pub fn acknowledge(&mut self, at: Instant, ack: SequenceNumber) -> Option<Duration> {

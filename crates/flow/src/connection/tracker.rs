@@ -17,6 +17,11 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(crate) struct Tracker {
     id: u64,
+    first_packet: u64,
+    /// Whether the first packet's sender is the first end of the connection's key.
+    starts_with_first: bool,
+    /// Which ends sent a FIN that was acknowledged; both, once either reset the connection.
+    closed: [Closing; 2],
     /// Sender of the first packet seen, then the other; `client` is the index of the end that opened.
     ends: [SocketAddr; 2],
     client: Option<usize>,
@@ -26,6 +31,15 @@ pub(crate) struct Tracker {
     halves: [Half; 2],
     /// Number of each direction's SYN; one before its first segment, where that was not captured.
     initial: [Option<SequenceNumber>; 2],
+}
+
+/// How far an end's direction is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// A FIN was sent; this number acknowledges it.
+    Fin(SequenceNumber),
+    Closed,
 }
 
 /// What one end sent.
@@ -51,9 +65,14 @@ struct Half {
 }
 
 impl Tracker {
-    pub fn new(id: u64, at: Instant, segment: &Segment) -> Self {
+    /// Starts with the connection's first segment: its number and that of its first packet; `from_first` where the
+    /// sender is the first end of the connection's key.
+    pub fn new((id, first_packet): (u64, u64), at: Instant, segment: &Segment, from_first: bool) -> Self {
         Tracker {
             id,
+            first_packet,
+            starts_with_first: from_first,
+            closed: [Closing::Open; 2],
             ends: [segment.source, segment.destination],
             client: None,
             start: at,
@@ -65,8 +84,8 @@ impl Tracker {
     }
 
     /// Whether `segment` opens another connection between the same addresses and ports.
-    pub fn is_reused_by(&self, segment: &Segment) -> bool {
-        let from = self.sender_of(segment);
+    pub fn is_reused_by(&self, segment: &Segment, from_first: bool) -> bool {
+        let from = self.sender(from_first);
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
         opens && self.initial[from].is_some_and(|known| known != segment.seq)
     }
@@ -76,17 +95,27 @@ impl Tracker {
         self.id
     }
 
-    /// The next segment, of `wire` bytes with all headers; `reuses` where it took over an older connection's ports. Gives
-    /// its labels and whether the client sent it.
+    /// When its last packet was.
+    pub fn last(&self) -> Instant {
+        self.last
+    }
+
+    /// Whether nothing but late packets can follow.
+    pub fn is_closed(&self) -> bool {
+        self.closed == [Closing::Closed; 2]
+    }
+
+    /// The next segment: whether its sender is the first end of the connection's key, its bytes with all headers, and
+    /// whether
+    /// it took over an older connection's ports. Gives its labels and whether the client sent it.
     pub fn push(
         &mut self,
         config: &Config,
         at: Instant,
         segment: &Segment,
-        wire: usize,
-        reuses: bool,
+        (from_first, wire, reuses): (bool, usize, bool),
     ) -> (LabelSet, bool) {
-        let from = self.sender_of(segment);
+        let from = self.sender(from_first);
         self.last = self.last.max(at);
         // A second answer with another number: the server forgot the first, or is not the server.
         let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
@@ -98,12 +127,14 @@ impl Tracker {
         sender.wire += wire as u64;
         let mut labels = labels::label(&mut sender.memory, &receiver.memory, at, segment, rtt);
         if labels.contains(Label::AckLostSegment) {
-            receiver.memory.ack_of_lost_was_seen();
+            let matches = receiver.outstanding.has_end(segment.ack);
+            receiver.memory.ack_of_lost_was_seen(matches);
         }
         if reuses || other_answer {
             labels.add(Label::ReusedPorts);
         }
         sender.counts.add(labels);
+        self.note_close(segment, from);
         self.note_data(config, at, segment, from, labels);
         self.note_ack(at, segment, from);
         (labels, self.client.unwrap_or(0) == from)
@@ -117,6 +148,7 @@ impl Tracker {
         let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
         Connection {
             id: self.id,
+            first_packet: self.first_packet,
             client: self.ends[client],
             server: self.ends[1 - client],
             start: self.start,
@@ -127,8 +159,20 @@ impl Tracker {
         }
     }
 
-    fn sender_of(&self, segment: &Segment) -> usize {
-        usize::from(segment.source != self.ends[0])
+    fn sender(&self, from_first: bool) -> usize {
+        usize::from(from_first != self.starts_with_first)
+    }
+
+    fn note_close(&mut self, segment: &Segment, from: usize) {
+        if segment.flags.any(Flags::RST) {
+            self.closed = [Closing::Closed; 2];
+        } else if segment.flags.any(Flags::FIN) && self.closed[from] == Closing::Open {
+            self.closed[from] = Closing::Fin(segment.end());
+        }
+        let acked = |end| segment.flags.any(Flags::ACK) && !segment.ack.is_before(end);
+        if matches!(self.closed[1 - from], Closing::Fin(end) if acked(end)) {
+            self.closed[1 - from] = Closing::Closed;
+        }
     }
 
     fn pair(&mut self, from: usize) -> (&mut Half, &mut Half) {
