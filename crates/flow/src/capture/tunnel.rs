@@ -160,6 +160,12 @@ fn udp(packet: &[u8]) -> Option<Inside<'_>> {
     match half(packet, 2)? {
         // VXLAN (RFC 7348); 8472 is what Linux used before the registration.
         4789 | 8472 => (rest.first()? & 0x08 != 0).then(|| rest.get(8..).map(Inside::Ethernet))?,
+        // VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe): the last byte of the flags' word says what follows.
+        4790 => match (*rest.get(3)?, rest.get(8..)?) {
+            (1 | 2, packet) => Some(Inside::Ip(packet)),
+            (3, frame) => Some(Inside::Ethernet(frame)),
+            _ => None,
+        },
         // Geneve (RFC 8926): the options' length in units of four bytes.
         6081 => {
             let options = usize::from(rest.first()? & 0x3f) * 4;

@@ -58,6 +58,7 @@ fn tunnels() -> Vec<(&'static str, Vec<u8>)> {
             "GTP-U with an extension",
             udp(2152, &[&[0x34, 255, 0, 60, 0, 0, 0, 1, 0, 0, 0, 0x85][..], &[1, 0, 0, 0], &tcp()].concat()),
         ),
+        ("VXLAN-GPE", udp(4790, &[&[12, 0, 0, 3, 0, 0, 7, 0][..], &frame].concat())),
         ("MPLS over UDP", udp(6635, &[&[0, 0, 1, 64][..], &tcp()].concat())),
         (
             "VXLAN in GRE",
@@ -144,7 +145,7 @@ fn a_flood_of_fragments_is_bounded() {
 proptest! {
     /// No header inside a tunnel, however damaged, does more than hide the packet.
     #[test]
-    fn damaged_tunnels_are_read_or_refused(which in 0_usize..17, at: prop::sample::Index, byte: u8, cut: prop::sample::Index) {
+    fn damaged_tunnels_are_read_or_refused(which in 0_usize..18, at: prop::sample::Index, byte: u8, cut: prop::sample::Index) {
         let (_, mut outer) = tunnels().swap_remove(which);
         let at = at.index(outer.len());
         outer[at] = byte;
