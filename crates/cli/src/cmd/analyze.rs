@@ -1,0 +1,210 @@
+//! `fullpipe analyze`: what held the connections of a capture.
+
+mod input;
+mod packets;
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, remark};
+use clap::{Args, ValueEnum};
+use fullpipe_flow::capture::Layer;
+use fullpipe_flow::filter::Filter;
+use fullpipe_flow::limit::CapturePoint;
+use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model::units::Duration;
+use fullpipe_report::analysis::{Report, depth, rows, table};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+/// Explain every TCP connection of a capture: what held it, for which share of its time, and what would change it.
+///
+/// Reads pcap, pcapng and snoop, packed with gzip or zstd or not, from files or standard input (`-`). Prints a table, the
+/// connections that lost most time first; one connection in depth where it is the only one or --connection names it.
+/// A capture that ends in the middle of a packet is analysed as far as it goes, said so, and the exit code is 4.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe analyze capture.pcapng
+  fullpipe analyze capture.pcap.zst --filter 'host 10.0.0.1 and port 443'
+  fullpipe analyze capture.pcap --connection 3
+  fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
+  tcpdump -i eth0 -w - tcp | fullpipe analyze -
+
+JSON: one object for one FILE (or --as-one), an array for several. JSON lines: one object a connection. CSV: one row for \
+each direction of a connection. Times are in us, sizes in bytes, rates in bit/s, as each name says.")]
+pub struct Analyze {
+    /// Captures; `-` is standard input.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Take all files for one capture, in the order of their first packets: rotated files, for example.
+    #[arg(long)]
+    as_one: bool,
+    /// Print JSON.
+    #[arg(long, group = "format")]
+    json: bool,
+    /// Print JSON lines: one connection (with --packets one packet) a line.
+    #[arg(long, group = "format")]
+    jsonl: bool,
+    /// Print CSV.
+    #[arg(long, group = "format")]
+    csv: bool,
+    /// Only connections that match: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and, or, not, ( ).
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<Filter>,
+    /// Show the N connections that lost most [default: 20 in the table, otherwise all in the capture's order].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Show only connection N, in depth.
+    #[arg(long, value_name = "N")]
+    connection: Option<u64>,
+    /// Print one line a packet with its labels; with --connection or --filter only theirs.
+    #[arg(long, conflicts_with_all = ["json", "csv", "top"])]
+    packets: bool,
+    /// Length of the intervals that the limits are decided for: 100ms [default: a round trip, at least 10 ms].
+    #[arg(long, value_name = "TIME")]
+    interval: Option<Duration>,
+    /// Where the capture was taken.
+    #[arg(long, value_name = "POINT", value_enum, default_value_t = Point::Auto)]
+    capture_point: Point,
+    /// Which packet of a tunnelled one is analysed.
+    #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
+    layer: TunnelLayer,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Point {
+    /// At the sender of the data.
+    Sender,
+    /// At the receiver of the data.
+    Receiver,
+    /// By the timing of the handshake.
+    Auto,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TunnelLayer {
+    /// The innermost: tunnels are entered.
+    Inner,
+    /// The first.
+    Outer,
+}
+
+/// Connections in a table where --top does not say.
+const TOP: usize = 20;
+
+impl Analyze {
+    pub fn run(self) -> Result<u8, Failure> {
+        if self.packets {
+            return packets::print(&self);
+        }
+        // Files end early for reasons of their own: the others are still worth their analysis, and the exit code tells.
+        let mut problems = 0;
+        let mut reports = Vec::new();
+        for source in input::sources(&self.files, self.as_one)? {
+            let mut analyzer = Analyzer::new(self.config());
+            let problem = source.packets(|packet| {
+                analyzer.push_packet(packet);
+            });
+            let problem = problem.err();
+            let mut report = Report::new(source.name(), analyzer.finish());
+            if let Some(problem) = problem {
+                problems += 1;
+                remark(&format!("fullpipe: {problem}"));
+                report.problem = Some(problem);
+            }
+            self.choose(&mut report)?;
+            reports.push(report);
+        }
+        self.print(&reports)?;
+        Ok(if problems > 0 { Failure::code(Kind::Input) } else { 0 })
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            capture_point: match self.capture_point {
+                Point::Sender => CapturePoint::SenderEdge,
+                Point::Receiver => CapturePoint::ReceiverEdge,
+                Point::Auto => CapturePoint::Unknown,
+            },
+            interval: self.interval,
+            layer: match self.layer {
+                TunnelLayer::Inner => Layer::Inner,
+                TunnelLayer::Outer => Layer::Outer,
+            },
+            filter: self.filter.clone(),
+            ..Config::default()
+        }
+    }
+
+    /// Leaves in a report what was asked for.
+    fn choose(&self, report: &mut Report) -> Result<(), Failure> {
+        if let Some(id) = self.connection {
+            let chosen = report.connections.iter().position(|explained| explained.connection.id == id);
+            let Some(chosen) = chosen else {
+                let problem = format!(
+                    "analyze {}: there is no connection {id} among its {}; without --connection the table names them",
+                    report.file,
+                    report.connections.len()
+                );
+                return Err(Failure::new(Kind::Usage, problem));
+            };
+            let explained = report.connections.swap_remove(chosen);
+            report.connections = vec![explained.with_intervals()];
+        } else if self.top.is_some() || !(self.json || self.jsonl || self.csv) {
+            report.worst_first(None);
+            if let (Some(top), true) = (self.top, self.json || self.jsonl || self.csv) {
+                report.connections.truncate(top);
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&self, reports: &[Report]) -> Result<(), Failure> {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        if self.json {
+            match reports {
+                [report] => serde_json::to_writer_pretty(&mut out, report),
+                reports => serde_json::to_writer_pretty(&mut out, reports),
+            }
+            .map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else if self.jsonl {
+            for report in reports {
+                for connection in &report.connections {
+                    let line = packets::InFile { file: &report.file, what: connection };
+                    serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from)?;
+                    writeln!(out)?;
+                }
+            }
+        } else if self.csv {
+            print_csv(reports, &mut out)?;
+        } else {
+            for (number, report) in reports.iter().enumerate() {
+                let space = if number == 0 { "" } else { "\n" };
+                let text = match &report.connections[..] {
+                    [only] if report.untracked == 0 => {
+                        format!("{}: {} packets\n\n{}", report.file, report.packets, depth(only, layout()))
+                    }
+                    _ => table(report, self.top.unwrap_or(TOP), layout()),
+                };
+                write!(out, "{space}{text}")?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+}
+
+fn print_csv(reports: &[Report], out: &mut impl Write) -> std::io::Result<()> {
+    let mut headed = false;
+    for row in reports.iter().flat_map(rows) {
+        if !headed {
+            let names: Vec<_> = row.iter().map(|(name, _)| *name).collect();
+            writeln!(out, "{}", names.join(","))?;
+            headed = true;
+        }
+        for (number, (_, cell)) in row.iter().enumerate() {
+            write!(out, "{}{cell}", if number == 0 { "" } else { "," })?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
