@@ -121,10 +121,8 @@ impl Explained {
     /// The time that the direction with more data lost to anything but the path and its own application.
     pub fn lost(&self) -> Duration {
         let Some(verdict) = &self.connection.facts(self.connection.bulk()).verdict else { return Duration::ZERO };
-        let held = |candidate: &&Candidate| {
-            !matches!(candidate.limit, Limit::Link | Limit::SenderApplication | Limit::Unknown)
-        };
-        let share: f64 = verdict.shares.iter().filter(held).map(|candidate| candidate.share).sum();
+        let losing = verdict.shares.iter().filter(|candidate| loses(candidate.limit));
+        let share: f64 = losing.map(|candidate| candidate.share).sum();
         Duration::from_secs_f64(verdict.time.as_secs_f64() * share.clamp(0.0, 1.0))
     }
 
@@ -132,6 +130,11 @@ impl Explained {
     fn payload(&self) -> u64 {
         self.connection.client_to_server.payload.get() + self.connection.server_to_client.payload.get()
     }
+}
+
+/// Whether time under this limit is lost: neither the path's nor the sending application's.
+fn loses(limit: Limit) -> bool {
+    !matches!(limit, Limit::Link | Limit::SenderApplication | Limit::Unknown)
 }
 
 #[cfg(test)]

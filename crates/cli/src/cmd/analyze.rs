@@ -2,17 +2,21 @@
 
 mod input;
 mod packets;
+mod threads;
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, remark};
 use clap::{Args, ValueEnum};
 use fullpipe_flow::capture::Layer;
+use fullpipe_flow::connection::Connection;
 use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
-use fullpipe_flow::{Analyzer, Config};
+use fullpipe_flow::{Analysis, Analyzer, Config};
 use fullpipe_model::units::Duration;
 use fullpipe_report::analysis::{Report, depth, rows, table};
+use std::cell::RefCell;
 use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Explain every TCP connection of a capture: what held it, for which share of its time, and what would change it.
@@ -68,6 +72,9 @@ pub struct Analyze {
     /// Which packet of a tunnelled one is analysed.
     #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
     layer: TunnelLayer,
+    /// Threads that analyse; the result is the same [default: one a core, at most 4; one for short files].
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -90,32 +97,89 @@ enum TunnelLayer {
 
 /// Connections in a table where --top does not say.
 const TOP: usize = 20;
+/// Every thread looks at every packet's addresses: beyond this that is most of what they do.
+const THREADS_MAX: usize = 4;
 
 impl Analyze {
     pub fn run(self) -> Result<u8, Failure> {
         if self.packets {
             return packets::print(&self);
         }
+        if (self.jsonl || self.csv) && self.top.is_none() && self.connection.is_none() {
+            return self.stream();
+        }
         // Files end early for reasons of their own: the others are still worth their analysis, and the exit code tells.
-        let mut problems = 0;
+        let mut is_whole = true;
         let mut reports = Vec::new();
         for source in input::sources(&self.files, self.as_one)? {
-            let mut analyzer = Analyzer::new(self.config());
-            let problem = source.packets(|packet| {
-                analyzer.push_packet(packet);
-            });
-            let problem = problem.err();
-            let mut report = Report::new(source.name(), analyzer.finish());
-            if let Some(problem) = problem {
-                problems += 1;
-                remark(&format!("fullpipe: {problem}"));
-                report.problem = Some(problem);
-            }
+            let (analysis, read) = self.analyze(&source);
+            let mut report = Report::new(source.name(), analysis);
+            report.problem = read.err();
+            is_whole &= self.tell(report.problem.as_deref());
             self.choose(&mut report)?;
             reports.push(report);
         }
         self.print(&reports)?;
-        Ok(if problems > 0 { Failure::code(Kind::Input) } else { 0 })
+        Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
+    }
+
+    fn analyze(&self, source: &input::Source) -> (Analysis, Result<(), String>) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        let threads = self.threads.map_or(cores, |threads| threads.get());
+        if threads > 1 && (self.threads.is_some() || !source.is_short()) {
+            return threads::analyze(source, &self.config(), threads);
+        }
+        let mut analyzer = Analyzer::new(self.config());
+        let read = source.packets(
+            |packet| {
+                analyzer.push_packet(packet);
+            },
+            || {},
+        );
+        (analyzer.finish(), read)
+    }
+
+    /// Prints rows as connections finish, so that memory does not follow their number.
+    fn stream(&self) -> Result<u8, Failure> {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let (mut is_whole, mut headed) = (true, false);
+        for source in input::sources(&self.files, self.as_one)? {
+            let analyzer = RefCell::new(Analyzer::new(self.config()));
+            let name = source.name();
+            let mut written = Ok(());
+            let mut write = |connections: Vec<Connection>| -> std::io::Result<()> {
+                let analysis = Analysis { connections, ..Analysis::default() };
+                let report = Report::new(name.as_str(), analysis);
+                if self.csv { print_csv(&report, &mut headed, &mut out) } else { print_lines(&report, &mut out) }
+            };
+            let read = source.packets(
+                |packet| {
+                    analyzer.borrow_mut().push_packet(packet);
+                },
+                || {
+                    if written.is_ok() {
+                        written = write(analyzer.borrow_mut().drain());
+                    }
+                },
+            );
+            written?;
+            let rest = analyzer.into_inner().finish();
+            if rest.untracked > 0 {
+                remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", rest.untracked));
+            }
+            write(rest.connections)?;
+            is_whole &= self.tell(read.err().as_deref());
+        }
+        out.flush()?;
+        Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
+    }
+
+    /// Says why a capture was not read to its end; whether it was.
+    fn tell(&self, problem: Option<&str>) -> bool {
+        if let Some(problem) = problem {
+            remark(&format!("fullpipe: {}", problem.replace('\n', "\n  ")));
+        }
+        problem.is_none()
     }
 
     fn config(&self) -> Config {
@@ -168,15 +232,10 @@ impl Analyze {
             .map_err(std::io::Error::from)?;
             writeln!(out)?;
         } else if self.jsonl {
-            for report in reports {
-                for connection in &report.connections {
-                    let line = packets::InFile { file: &report.file, what: connection };
-                    serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from)?;
-                    writeln!(out)?;
-                }
-            }
+            reports.iter().try_for_each(|report| print_lines(report, &mut out))?;
         } else if self.csv {
-            print_csv(reports, &mut out)?;
+            let mut headed = false;
+            reports.iter().try_for_each(|report| print_csv(report, &mut headed, &mut out))?;
         } else {
             for (number, report) in reports.iter().enumerate() {
                 let space = if number == 0 { "" } else { "\n" };
@@ -193,13 +252,21 @@ impl Analyze {
     }
 }
 
-fn print_csv(reports: &[Report], out: &mut impl Write) -> std::io::Result<()> {
-    let mut headed = false;
-    for row in reports.iter().flat_map(rows) {
-        if !headed {
+fn print_lines(report: &Report, out: &mut impl Write) -> std::io::Result<()> {
+    for connection in &report.connections {
+        serde_json::to_writer(&mut *out, &packets::InFile { file: &report.file, what: connection })?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Rows, and the names of the columns before the first of all.
+fn print_csv(report: &Report, headed: &mut bool, out: &mut impl Write) -> std::io::Result<()> {
+    for row in rows(report) {
+        if !*headed {
             let names: Vec<_> = row.iter().map(|(name, _)| *name).collect();
             writeln!(out, "{}", names.join(","))?;
-            headed = true;
+            *headed = true;
         }
         for (number, (_, cell)) in row.iter().enumerate() {
             write!(out, "{}{cell}", if number == 0 { "" } else { "," })?;

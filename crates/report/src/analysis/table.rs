@@ -1,8 +1,9 @@
 //! Connections in a table, worst first.
 
-use super::{Explained, Report};
+use super::{Directed, Explained, Report, loses};
 use crate::{Column, Layout, Table, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, Label};
+use fullpipe_flow::finding::Finding;
 use fullpipe_model::units::Duration;
 
 /// Stands where a figure could not be had.
@@ -54,7 +55,10 @@ fn worst(report: &Report, layout: Layout) -> String {
     let Some(first) = report.connections.first().filter(|first| first.lost() > Duration::ZERO) else {
         return String::new();
     };
-    let Some(finding) = first.findings.first() else { return String::new() };
+    // What lost the time, not what took the most of it.
+    let bulk = first.connection.bulk();
+    let lost = |finding: &&Directed<Finding>| finding.direction == bulk && loses(finding.what.limit);
+    let Some(finding) = first.findings.iter().find(lost) else { return String::new() };
     let claim = format!("{}; to change it, {}", finding.what.claim, finding.what.remedy);
     format!("\n{}\n", paragraph::fill(&format!("#{}: ", first.connection.id), &claim, layout.width))
 }

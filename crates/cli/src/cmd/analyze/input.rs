@@ -15,6 +15,8 @@ pub struct Source {
 
 /// A file below this size is read before a bar could be seen.
 const PROGRESS_FROM: u64 = 100 << 20;
+/// Files below this size in all are read by one thread.
+const THREADS_FROM: u64 = 4 << 20;
 
 /// The captures that the command line names.
 ///
@@ -75,74 +77,86 @@ fn first_packet(file: &Path) -> Option<Instant> {
 impl Source {
     /// What to call it.
     pub fn name(&self) -> String {
-        let names: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
+        let names: Vec<_> = self.files.iter().map(|file| display(file)).collect();
         names.join("+")
     }
 
-    /// Gives every packet to `packet`, in the files' order.
+    /// Its files, in order.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Whether its files are so short that starting threads would take longer than reading them.
+    pub fn is_short(&self) -> bool {
+        let length = |file: &PathBuf| std::fs::metadata(file).ok().filter(|file| file.is_file()).map(|file| file.len());
+        self.files.iter().map(length).sum::<Option<u64>>().is_some_and(|length| length < THREADS_FROM)
+    }
+
+    /// Gives every packet to `packet`, in the files' order, and tells `paused` each time that more must be read.
     ///
     /// # Errors
     /// Why a file was not read to its end; packets before that, and of the files behind it, were given.
-    pub fn packets(&self, mut packet: impl FnMut(&Packet<'_>)) -> Result<(), String> {
+    pub fn packets(&self, mut packet: impl FnMut(&Packet<'_>), mut paused: impl FnMut()) -> Result<(), String> {
         let mut problems = Vec::new();
         for file in &self.files {
-            if let Err(problem) = read_file(file, &mut packet) {
-                problems.push(problem);
-            }
+            let read = unpacked(file, &progress(file)).map_err(|error| error.to_string());
+            let read = read.and_then(|mut source| read_packets(&mut source, &mut packet, &mut paused));
+            problems.extend(read.err().map(|problem| format!("{}: {problem}", display(file))));
         }
         if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
     }
 }
 
-fn read_file(file: &Path, packet: &mut impl FnMut(&Packet<'_>)) -> Result<(), String> {
-    let name = if is_standard_input(file) { "standard input".into() } else { file.display().to_string() };
-    let bar = progress(file, &name);
-    let opened = bar.wrap_read(open(file)?);
-    let told = |error: ReadError| format!("{name}: {error}");
-    let mut unpacked = Unpack::new(opened).map_err(|error| told(error.into()))?;
+/// The name of a file in messages.
+pub fn display(file: &Path) -> String {
+    if is_standard_input(file) { "standard input".into() } else { file.display().to_string() }
+}
+
+/// A file's bytes, unpacked; `bar` moves with those of the file.
+pub fn unpacked(file: &Path, bar: &ProgressBar) -> std::io::Result<Unpack<impl Read + use<>>> {
+    Unpack::new(bar.wrap_read(open(file).map_err(std::io::Error::other)?))
+}
+
+/// Gives every packet of a capture to `packet`; `paused` is told each time that more must be read.
+///
+/// # Errors
+/// Why the capture was not read to its end; packets before that were given.
+pub fn read_packets(
+    source: &mut impl Read,
+    packet: &mut impl FnMut(&Packet<'_>),
+    paused: &mut impl FnMut(),
+) -> Result<(), String> {
     let mut reader = Reader::new();
-    let result = loop {
-        match reader.fill(&mut unpacked) {
-            Ok(0) => break Ok(()),
-            Ok(_) => {}
-            Err(error) => break Err(told(error.into())),
+    let told = |error: ReadError| error.to_string();
+    while reader.fill(source).map_err(|error| told(error.into()))? > 0 {
+        while let Some(found) = reader.next_packet().map_err(told)? {
+            packet(&found);
         }
-        let drained = loop {
-            match reader.next_packet() {
-                Ok(Some(found)) => packet(&found),
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(told(error)),
-            }
-        };
-        if drained.is_err() {
-            break drained;
-        }
-    };
-    bar.finish_and_clear();
-    result?;
+        paused();
+    }
     let summary = reader.finish();
-    if summary.cut > 0 {
-        return Err(format!(
-            "{name}: the capture ends in the middle of a packet, {} bytes after the last whole one; the {} packets before \
-             it are analysed",
-            summary.cut, summary.packets
-        ));
-    }
-    if !summary.recognised {
-        return Err(format!("{name}: there is nothing in it; a capture has at least a file header"));
-    }
-    Ok(())
+    let behind = match summary.cut {
+        0 if summary.recognised => return Ok(()),
+        0 => return Err("reading a capture: there is nothing in it; a capture has at least a file header".into()),
+        1 => "one byte".into(),
+        bytes => format!("{bytes} bytes"),
+    };
+    Err(format!(
+        "reading a capture: it ends in the middle of a packet, {behind} after the last whole one; the {} packets before it \
+         are analysed",
+        summary.packets
+    ))
 }
 
 /// A bar where the file is long enough for one; it is drawn on a terminal only.
-fn progress(file: &Path, name: &str) -> ProgressBar {
+pub fn progress(file: &Path) -> ProgressBar {
     let length = std::fs::metadata(file).ok().filter(|file| file.is_file()).map_or(0, |file| file.len());
     if length < PROGRESS_FROM {
         return ProgressBar::hidden();
     }
     let style =
         ProgressStyle::with_template("{msg:24!} {wide_bar} {bytes:>10} of {total_bytes} {bytes_per_sec} {eta:>4}");
-    let bar = ProgressBar::new(length).with_message(name.to_string());
+    let bar = ProgressBar::new(length).with_message(display(file));
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
     bar
 }

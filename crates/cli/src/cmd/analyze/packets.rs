@@ -2,7 +2,6 @@
 
 use super::{Analyze, input};
 use crate::failure::{Failure, Kind};
-use crate::terminal::remark;
 use fullpipe_flow::capture::{Opened, Opener, Packet};
 use fullpipe_flow::connection::{Direction, LabelSet};
 use fullpipe_flow::segment::{Flags, Parsed, Segment, SequenceNumber};
@@ -46,12 +45,12 @@ fn names<S: Serializer>(labels: &LabelSet, s: S) -> Result<S::Ok, S::Error> {
 /// Prints every packet of a connection that was asked for.
 pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut problems = 0;
+    let mut is_whole = true;
     for source in input::sources(&analyze.files, analyze.as_one)? {
         let mut packets = Packets::new(analyze);
         let name = source.name();
         let mut written = Ok(());
-        let read = source.packets(|packet| {
+        let mut tell = |packet: &Packet<'_>| {
             let Some(line) = packets.line(packet).filter(|_| written.is_ok()) else { return };
             written = if analyze.jsonl {
                 let line = InFile { file: &name, what: &line };
@@ -59,15 +58,13 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
             } else {
                 line.write(packets.start, &mut out)
             };
-        });
+        };
+        let read = source.packets(&mut tell, || {});
         written?;
-        if let Err(problem) = read {
-            problems += 1;
-            remark(&format!("fullpipe: {problem}"));
-        }
+        is_whole &= analyze.tell(read.err().as_deref());
     }
     out.flush()?;
-    Ok(if problems > 0 { Failure::code(Kind::Input) } else { 0 })
+    Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
 }
 
 struct Packets {
