@@ -10,7 +10,7 @@
 //! result is that of one analyzer.
 
 use crate::capture::{Layer, LinkType, Opened, Opener, Packet};
-use crate::connection::{Connection, Direction, LabelSet, Tracker};
+use crate::connection::{Connection, Difference, Direction, LabelSet, Labels, Seen, Tracker};
 use crate::filter::Filter;
 use crate::limit::{CapturePoint, PathHint};
 use crate::segment::{FlowKey, Parsed, Segment};
@@ -36,6 +36,8 @@ pub struct Config {
     pub linger: Duration,
     /// How long an open connection may be silent; by default 2 hours and 4 minutes (RFC 5382, REQ-5).
     pub idle_timeout: Duration,
+    /// Whose definitions the labels follow.
+    pub labels: Labels,
     /// Which part of the connections.
     pub shard: Shard,
     /// Which IP packet of a tunnelled one is analysed.
@@ -54,6 +56,7 @@ impl Default for Config {
             max_open: 1 << 18,
             linger: Duration::from_secs(240),
             idle_timeout: Duration::from_secs(7440),
+            labels: Labels::default(),
             shard: Shard::default(),
             layer: Layer::default(),
             filter: None,
@@ -126,8 +129,12 @@ pub struct PacketFacts {
     pub connection: u64,
     /// Which way it went, by what is known of the connection so far.
     pub direction: Direction,
-    /// Its labels.
+    /// Its labels, by [`Config::labels`].
     pub labels: LabelSet,
+    /// The labels that Wireshark gives it.
+    pub wireshark: LabelSet,
+    /// Why the two differ, where they do.
+    pub difference: Option<Difference>,
 }
 
 /// Analyses a capture as a stream: [`push`](Analyzer::push) each packet in the capture's order, then
@@ -301,10 +308,11 @@ fn see(
     (key, from_first, wire, reused): (FlowKey, bool, usize, bool),
 ) -> PacketFacts {
     let was_closed = tracker.is_closed();
-    let (labels, by_client) = tracker.push(config, at, segment, (from_first, wire, reused));
+    let seen = tracker.push(config, at, segment, (from_first, wire, reused));
     if tracker.is_closed() && !was_closed {
         closed.push_back((at + config.linger, key, tracker.id()));
     }
-    let direction = if by_client { Direction::ClientToServer } else { Direction::ServerToClient };
-    PacketFacts { connection: tracker.id(), direction, labels }
+    let direction = if seen.by_client { Direction::ClientToServer } else { Direction::ServerToClient };
+    let Seen { labels, wireshark, difference, .. } = seen;
+    PacketFacts { connection: tracker.id(), direction, labels, wireshark, difference }
 }

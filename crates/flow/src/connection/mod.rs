@@ -8,11 +8,16 @@ mod histogram;
 mod labels;
 mod outstanding;
 mod payload;
+mod ranges;
+mod recent;
+mod relabel;
+mod scoreboard;
 mod series;
 mod tracker;
 
-pub use labels::{Label, LabelCounts, LabelSet};
-pub(crate) use tracker::Tracker;
+pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
+pub use scoreboard::LossFacts;
+pub(crate) use tracker::{Seen, Tracker};
 
 use crate::limit::Verdict;
 use crate::sample::columns;
@@ -98,11 +103,13 @@ pub struct DirectionFacts {
     pub rtt: RttFacts,
     /// The receive window that this direction's packets advertise.
     pub window: WindowFacts,
-    /// Most payload sent and not yet acknowledged, at the capture point.
+    /// Most payload sent and neither acknowledged nor (with [`Labels::Sack`]) reported by SACK, at the capture point.
     #[serde(rename = "in_flight_max_bytes", with = "columns::bytes")]
     pub in_flight_max: Bytes,
     /// Packets by label.
     pub labels: LabelCounts,
+    /// What was lost, reordered and repeated, by SACK, timestamps and IP identifications; whatever the labels are.
+    pub loss: LossFacts,
     /// What held this direction's data; absent where there was none. Not a column: a report serialises its shares, and its
     /// intervals where they are asked for.
     #[serde(skip)]

@@ -5,8 +5,11 @@ use super::histogram::Histogram;
 use super::labels::{self, Memory, Scale};
 use super::outstanding::Outstanding;
 use super::payload::Unique;
+use super::recent::Recent;
+use super::relabel::{self, Told};
+use super::scoreboard::{LossFacts, Scoreboard};
 use super::series::{MIN_INTERVAL, Series};
-use super::{Connection, DirectionFacts, Label, LabelCounts, LabelSet, RttFacts, WindowFacts};
+use super::{Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts};
 use crate::analyzer::Config;
 use crate::limit::{CapturePoint, decide};
 use crate::segment::{Flags, Segment, SequenceNumber};
@@ -33,6 +36,15 @@ pub(crate) struct Tracker {
     initial: [Option<SequenceNumber>; 2],
 }
 
+/// What a packet was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub labels: LabelSet,
+    pub wireshark: LabelSet,
+    pub difference: Option<Difference>,
+    pub by_client: bool,
+}
+
 /// How far an end's direction is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
@@ -57,6 +69,11 @@ struct Half {
     next: Option<SequenceNumber>,
     una: Option<SequenceNumber>,
     in_flight_max: u32,
+    /// What SACK and gaps tell; absent until there is one.
+    board: Option<Box<Scoreboard>>,
+    recent: Recent,
+    duplicate_packets: u64,
+    congestion_experienced: u64,
     rtt: Histogram,
     window: WindowFacts,
     first_data: Option<Instant>,
@@ -114,14 +131,14 @@ impl Tracker {
         at: Instant,
         segment: &Segment,
         (from_first, wire, reuses): (bool, usize, bool),
-    ) -> (LabelSet, bool) {
+    ) -> Seen {
         let from = self.sender(from_first);
         self.last = self.last.max(at);
         // A second answer with another number: the server forgot the first, or is not the server.
         let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
         let other_answer = answers && self.initial[from].is_some_and(|known| known != segment.seq);
         self.note_handshake(at, segment, from);
-        let rtt = self.handshake.rtt();
+        let rtt = self.handshake.irtt();
         let (sender, receiver) = self.pair(from);
         sender.packets += 1;
         sender.wire += wire as u64;
@@ -133,11 +150,21 @@ impl Tracker {
         if reuses || other_answer {
             labels.add(Label::ReusedPorts);
         }
-        sender.counts.add(labels);
+        sender.congestion_experienced += u64::from(segment.ce);
+        let is_again = sender.recent.is_repeated(segment);
         self.note_close(segment, from);
-        self.note_data(config, at, segment, from, labels);
-        self.note_ack(at, segment, from);
-        (labels, self.client.unwrap_or(0) == from)
+        let mut better = self.note_data(config, at, segment, from, (labels, is_again));
+        let news = self.note_ack(at, segment, from);
+        if is_again {
+            self.halves[from].duplicate_packets += 1;
+            better = relabel::duplicate(labels);
+        } else if news {
+            better = relabel::sack(labels);
+        }
+        let wireshark = labels;
+        let (labels, difference) = if config.labels == Labels::Sack { better } else { (labels, None) };
+        self.halves[from].counts.add(labels);
+        Seen { labels, wireshark, difference, by_client: self.client.unwrap_or(0) == from }
     }
 
     /// The facts.
@@ -202,29 +229,44 @@ impl Tracker {
         }
     }
 
-    /// What the segment carries.
-    fn note_data(&mut self, config: &Config, at: Instant, segment: &Segment, from: usize, labels: LabelSet) {
+    /// What the segment carries. Gives its labels, corrected by what SACK and gaps tell.
+    fn note_data(
+        &mut self,
+        config: &Config,
+        at: Instant,
+        segment: &Segment,
+        from: usize,
+        (labels, is_again): (LabelSet, bool),
+    ) -> (LabelSet, Option<Difference>) {
         let length = segment.payload_len();
         let (seq, end) = (segment.seq, segment.end());
         let half = &mut self.halves[from];
         half.payload += u64::from(length);
         half.payload_max = half.payload_max.max(length.into());
         if end == seq || labels.contains(Label::KeepAlive) || labels.contains(Label::ZeroWindowProbe) {
-            return;
+            return (labels, None);
         }
         let lag = self.lag(config, from);
         let rtt = self.handshake.clean_rtt().or(config.hint.rtt);
         let interval = config.interval.or(rtt.map(|rtt| rtt.max(MIN_INTERVAL)));
         let (sender, receiver) = self.pair(from);
-        let advances = sender.next.is_none_or(|next| !seq.is_before(next));
+        let before = sender.next;
+        let advances = before.is_none_or(|next| !seq.is_before(next));
         sender.outstanding.send(at, seq, end, advances);
-        sender.next = Some(sender.next.map_or(end, |next| next.max(end)));
+        sender.next = Some(before.map_or(end, |next| next.max(end)));
         if length == 0 {
-            return;
+            return (labels, None);
         }
         let new = sender.unique.see(seq, length);
         let una = *sender.una.get_or_insert(seq);
-        sender.in_flight_max = sender.in_flight_max.max(sender.next.unwrap_or(end).distance(una));
+        let mut better = (labels, None);
+        if let Some(next) = before.filter(|next| next.is_before(seq)) {
+            sender.board().open_gap(at, next, segment);
+        } else if !advances && !is_again && before != Some(seq + 1) {
+            let told = Told { una, duplicates: receiver.memory.duplicate_acks(), rtt };
+            better = relabel::repeated(sender.board(), (at, segment, new), told, labels);
+        }
+        sender.note_in_flight(config.labels, una, end);
         sender.first_data.get_or_insert(at);
         sender.last_data = sender.last_data.max(at);
         let edge = receiver.window.last.map(|window| una + u32::try_from(window.bytes().get()).unwrap_or(u32::MAX));
@@ -232,19 +274,22 @@ impl Tracker {
         if let Some((_, echo)) = segment.options.timestamps {
             series.echoed(at, echo);
         }
-        series.sent(at, seq, length, new == 0 || labels.contains(Label::Retransmission));
+        series.sent(at, seq, length, new == 0 || better.0.contains(Label::Retransmission));
+        better
     }
 
-    /// What the segment acknowledges and which window it gives.
-    fn note_ack(&mut self, at: Instant, segment: &Segment, from: usize) {
+    /// What the segment acknowledges and which window it gives; whether it is a duplicate ACK by its SACK blocks.
+    fn note_ack(&mut self, at: Instant, segment: &Segment, from: usize) -> bool {
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
-            return;
+            return false;
         }
         let (sender, receiver) = self.pair(from);
         let scale = if segment.flags.any(Flags::SYN) { Scale::Unused } else { sender.memory.scale };
         let window = scale.apply(segment.window);
         sender.note_window(window, !segment.flags.any(Flags::SYN));
         let ack = segment.ack;
+        let news = receiver.note_sack(segment);
+        let is_duplicate = news && receiver.una == Some(ack) && segment.end() == segment.seq;
         if receiver.una.is_none_or(|una| una.is_before(ack)) {
             receiver.una = Some(ack);
             receiver.last_data = if receiver.first_data.is_some() { at } else { receiver.last_data };
@@ -260,6 +305,7 @@ impl Tracker {
             }
             series.acknowledged(at, ack, (scale != Scale::Unknown).then_some(window));
         }
+        is_duplicate
     }
 
     /// The round trip between the capture point and the end that sends.
@@ -278,6 +324,29 @@ impl Tracker {
 }
 
 impl Half {
+    fn board(&mut self) -> &mut Scoreboard {
+        self.board.get_or_insert_default()
+    }
+
+    /// An ACK of this half's data; whether its SACK blocks say something new.
+    fn note_sack(&mut self, segment: &Segment) -> bool {
+        if self.board.is_none() && segment.options.sack.is_empty() {
+            return false;
+        }
+        let (Some(una), Some(next)) = (self.una, self.next) else { return false };
+        let size = u32::try_from(self.payload_max).unwrap_or(u32::MAX);
+        self.board().acknowledge(segment, una, next, size)
+    }
+
+    fn note_in_flight(&mut self, labels: Labels, una: SequenceNumber, end: SequenceNumber) {
+        let sacked = match (labels, &self.board) {
+            (Labels::Sack, Some(board)) => board.sacked_bytes(),
+            _ => 0,
+        };
+        let in_flight = self.next.unwrap_or(end).distance(una).saturating_sub(sacked);
+        self.in_flight_max = self.in_flight_max.max(in_flight);
+    }
+
     fn note_window(&mut self, window: u32, counts: bool) {
         let window = Window::new(Bytes::new(window.into()));
         self.window.last = Some(window);
@@ -318,6 +387,11 @@ impl Half {
             window: WindowFacts { scale, ..self.window },
             in_flight_max: Bytes::new(self.in_flight_max.into()),
             labels: self.counts,
+            loss: LossFacts {
+                duplicate_packets: self.duplicate_packets,
+                congestion_experienced: self.congestion_experienced,
+                ..self.board.map(|board| board.counts).unwrap_or_default()
+            },
             verdict,
         }
     }
