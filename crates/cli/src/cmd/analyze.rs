@@ -8,7 +8,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, remark};
 use clap::{Args, ValueEnum};
 use fullpipe_flow::capture::Layer;
-use fullpipe_flow::connection::Connection;
+use fullpipe_flow::connection::{Connection, Labels};
 use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
 use fullpipe_flow::{Analysis, Analyzer, Config};
@@ -30,6 +30,7 @@ Examples:
   fullpipe analyze capture.pcapng
   fullpipe analyze capture.pcap.zst --filter 'host 10.0.0.1 and port 443'
   fullpipe analyze capture.pcap --connection 3
+  fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
   tcpdump -i eth0 -w - tcp | fullpipe analyze -
 
@@ -66,6 +67,9 @@ pub struct Analyze {
     /// Length of the intervals that the limits are decided for: 100ms [default: a round trip, at least 10 ms].
     #[arg(long, value_name = "TIME")]
     interval: Option<Duration>,
+    /// Whose definitions the labels follow.
+    #[arg(long, value_name = "LABELS", value_enum, default_value_t = Definitions::Sack)]
+    labels: Definitions,
     /// Where the capture was taken.
     #[arg(long, value_name = "POINT", value_enum, default_value_t = Point::Auto)]
     capture_point: Point,
@@ -75,6 +79,14 @@ pub struct Analyze {
     /// Threads that analyse; the result is the same [default: one a core, at most 4; one for short files].
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Definitions {
+    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more; --packets says where and why.
+    Sack,
+    /// Wireshark's (TShark 4.0, default preferences).
+    Wireshark,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -188,6 +200,10 @@ impl Analyze {
                 Point::Sender => CapturePoint::SenderEdge,
                 Point::Receiver => CapturePoint::ReceiverEdge,
                 Point::Auto => CapturePoint::Unknown,
+            },
+            labels: match self.labels {
+                Definitions::Sack => Labels::Sack,
+                Definitions::Wireshark => Labels::Wireshark,
             },
             interval: self.interval,
             layer: match self.layer {

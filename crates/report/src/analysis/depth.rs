@@ -77,6 +77,19 @@ fn facts(explained: &Explained, layout: Layout) -> String {
             table.row([label.name().replace('_', " "), client, server]);
         }
     }
+    let told: [Line<'_>; 5] = [
+        ("lost, and so sent again", &|facts| facts.loss.lost_segments.to_string()),
+        ("sent again needlessly", &|facts| facts.loss.spurious_retransmissions.to_string()),
+        ("overtaken on the way", &|facts| facts.loss.reordered_segments.to_string()),
+        ("repeated by the network", &|facts| facts.loss.duplicate_packets.to_string()),
+        ("marked by ECN", &|facts| facts.loss.congestion_experienced.to_string()),
+    ];
+    for (what, show) in told {
+        let (client, server) = both(show);
+        if (client.as_str(), server.as_str()) != ("0", "0") {
+            table.row([what.into(), client, server]);
+        }
+    }
     table.render(layout)
 }
 

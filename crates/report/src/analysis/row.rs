@@ -75,6 +75,12 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         ("in_flight_max_bytes", number(facts.in_flight_max.get())),
     ];
     row.extend(Label::ALL.map(|label| (label.name(), number(facts.labels.of(label)))));
+    row.extend([
+        ("lost_segments", number(facts.loss.lost_segments)),
+        ("spurious_retransmissions", number(facts.loss.spurious_retransmissions)),
+        ("reordered_segments", number(facts.loss.reordered_segments)),
+        ("congestion_experienced", number(facts.loss.congestion_experienced)),
+    ]);
     row.push(("limited_by", Cell::Text(limited_by.map_or("", |most| most.limit.name()).into())));
     row.push(("limit_cause", Cell::Text(limited_by.and_then(|most| most.limit.cause()).unwrap_or("").into())));
     row.push(("limit_share", limited_by.map_or(Cell::Number(None), |most| Cell::Fraction(most.share))));

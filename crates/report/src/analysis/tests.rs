@@ -67,6 +67,10 @@ fn a_row_has_a_column_for_every_cell_and_csv_is_quoted() {
     let names = |row: &[(&'static str, Cell)]| row.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     assert_eq!(names(&rows[0]), names(&rows[1]));
     assert_eq!(rows[0][0].1.to_string(), "\"a, \"\"b\"\".pcap\"");
+    let mut columns = names(&rows[0]);
+    columns.sort_unstable();
+    columns.dedup();
+    assert_eq!(columns.len(), rows[0].len(), "no two columns have one name");
     let of = |name: &str| rows[1].iter().find(|(column, _)| *column == name).unwrap().1.to_string();
     assert_eq!(of("payload_bytes"), "1000000");
     assert_eq!(of("limited_by"), "receive_window");

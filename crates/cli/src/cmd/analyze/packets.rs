@@ -36,6 +36,16 @@ struct Line {
     payload_bytes: u64,
     #[serde(serialize_with = "names")]
     labels: LabelSet,
+    /// Wireshark's labels and why ours are others, where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    differs: Option<Differs>,
+}
+
+#[derive(Serialize)]
+struct Differs {
+    #[serde(serialize_with = "names")]
+    wireshark: LabelSet,
+    why: &'static str,
 }
 
 fn names<S: Serializer>(labels: &LabelSet, s: S) -> Result<S::Ok, S::Error> {
@@ -133,6 +143,10 @@ impl Packets {
             window: segment.window,
             payload_bytes: segment.payload.get(),
             labels: facts.labels,
+            differs: facts
+                .difference
+                .filter(|_| facts.labels != facts.wireshark)
+                .map(|difference| Differs { wireshark: facts.wireshark, why: difference.words() }),
         }
     }
 }
@@ -161,9 +175,17 @@ impl Line {
             write!(out, " ack {ack}")?;
         }
         write!(out, " win {} len {}", self.window, self.payload_bytes)?;
-        for (place, label) in self.labels.iter().enumerate() {
-            write!(out, "{}{}", if place == 0 { "  # " } else { ", " }, label.name())?;
+        if self.labels != LabelSet::default() {
+            write!(out, "  # {}", listed(self.labels))?;
+        }
+        if let Some(Differs { wireshark, why }) = &self.differs {
+            write!(out, "  (wireshark: {}; {why})", listed(*wireshark))?;
         }
         writeln!(out)
     }
+}
+
+fn listed(labels: LabelSet) -> String {
+    let names: Vec<_> = labels.iter().map(|label| label.name()).collect();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
 }

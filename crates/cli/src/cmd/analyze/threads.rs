@@ -55,13 +55,19 @@ fn give(file: &std::path::Path, senders: &[SyncSender<Message>]) {
     // A thread ends before its sender only by a panic, which the join tells.
     let send = |message: Message| senders.iter().for_each(|sender| drop(sender.send(message.clone())));
     let bar = progress(file);
+    // Blocks that every thread is done with are used again: to map and unmap memory would cost more than to read.
+    let mut blocks: Vec<Arc<Vec<u8>>> = Vec::new();
     let read = unpacked(file, &bar).and_then(|mut source| {
         loop {
-            let mut block = Vec::with_capacity(BLOCK);
-            if (&mut source).take(BLOCK as u64).read_to_end(&mut block)? == 0 {
+            let free = blocks.iter().position(|block| Arc::strong_count(block) == 1);
+            let mut block = free.map_or_else(Arc::default, |free| blocks.swap_remove(free));
+            let bytes = Arc::make_mut(&mut block);
+            bytes.clear();
+            if (&mut source).take(BLOCK as u64).read_to_end(bytes)? == 0 {
                 return Ok(());
             }
-            send(Message::Block(Arc::new(block)));
+            send(Message::Block(block.clone()));
+            blocks.push(block);
         }
     });
     if let Err(error) = read {
