@@ -149,6 +149,8 @@ pub struct Analyzer {
     closed: VecDeque<(Instant, FlowKey, u64)>,
     /// When silent connections are next looked for.
     sweep_at: Instant,
+    /// The time of the packet before.
+    before: Instant,
     next_id: u64,
     analysis: Analysis,
 }
@@ -162,6 +164,7 @@ impl Analyzer {
             open: HashMap::default(),
             closed: VecDeque::new(),
             sweep_at: Instant::ZERO,
+            before: Instant::ZERO,
             next_id: 0,
             analysis: Analysis::default(),
         }
@@ -177,6 +180,14 @@ impl Analyzer {
     pub fn push(&mut self, at: Instant, link: LinkType, data: &[u8], original_length: usize) -> Option<PacketFacts> {
         self.analysis.packets += 1;
         let counts = u64::from(self.config.shard.index == 0);
+        if let Some(ip) = plain_tcp(link, data) {
+            let Shard { index, count } = self.config.shard;
+            if count > 1 && FlowKey::of_plain_ipv4(ip).is_some_and(|key| key.shard(count) != index) {
+                return None;
+            }
+            let behind_link = original_length.saturating_sub(data.len() - ip.len());
+            return self.push_parsed(at, Segment::from_ip(ip, behind_link), original_length);
+        }
         let ip = match self.opener.open(link, data) {
             Opened::Ip(ip) => ip,
             Opened::Fragment => {
@@ -190,7 +201,13 @@ impl Analyzer {
         };
         // A packet put together from fragments may be longer than the last of them.
         let behind_link = original_length.saturating_sub(data.len().saturating_sub(ip.len()));
-        match Segment::from_ip(ip, behind_link) {
+        let parsed = Segment::from_ip(ip, behind_link);
+        self.push_parsed(at, parsed, original_length)
+    }
+
+    fn push_parsed(&mut self, at: Instant, parsed: Parsed, original_length: usize) -> Option<PacketFacts> {
+        let counts = u64::from(self.config.shard.index == 0);
+        match parsed {
             Parsed::Tcp(segment) => self.push_segment(at, &segment, original_length),
             Parsed::Fragment => {
                 self.analysis.fragments += counts;
@@ -236,7 +253,9 @@ impl Analyzer {
         if self.config.shard.count > 1 && key.shard(self.config.shard.count) != self.config.shard.index {
             return None;
         }
-        self.retire(at);
+        // A clock that steps for a single packet ends nothing.
+        let before = std::mem::replace(&mut self.before, at);
+        self.retire(at.min(before));
         let mut reused = false;
         if let Some(tracker) = self.open.get_mut(&key) {
             if !tracker.is_reused_by(segment, from_first) {
@@ -296,6 +315,17 @@ impl Analyzer {
         self.analysis.connections.extend(found.into_iter().map(|tracker| tracker.finish(&self.config)));
         count
     }
+}
+
+/// The IP packet behind a plain Ethernet header, if it is whole TCP over IPv4 without options: nearly every packet is, and
+/// needs no opener.
+fn plain_tcp(link: LinkType, data: &[u8]) -> Option<&[u8]> {
+    const TCP: u8 = 6;
+    let (ethernet, ip) = data.split_first_chunk::<14>()?;
+    let header = ip.first_chunk::<20>()?;
+    let fragmented = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
+    let plain = link == LinkType::ETHERNET && ethernet[12..] == [8, 0] && header[0] == 0x45 && header[9] == TCP;
+    (plain && !fragmented).then_some(ip)
 }
 
 /// Gives a segment to its connection, and notes when that is closed.

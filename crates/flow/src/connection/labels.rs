@@ -160,17 +160,17 @@ impl LabelSet {
 
 /// How many packets carry each label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LabelCounts([u64; Label::ALL.len()]);
+pub struct LabelCounts([u32; Label::ALL.len()]);
 
 impl LabelCounts {
     /// How many packets carry `label`.
     pub const fn of(&self, label: Label) -> u64 {
-        self.0[label as usize]
+        self.0[label as usize] as u64
     }
 
     pub(crate) fn add(&mut self, labels: LabelSet) {
         if labels != LabelSet::default() {
-            labels.iter().for_each(|label| self.0[label as usize] += 1);
+            labels.iter().for_each(|label| self.0[label as usize] = self.0[label as usize].saturating_add(1));
         }
     }
 }

@@ -26,6 +26,10 @@ pub(super) struct Outstanding {
 impl Outstanding {
     /// Adds a segment. `advances` says whether it begins at or after everything seen before.
     pub fn send(&mut self, at: Instant, seq: SequenceNumber, end: SequenceNumber, advances: bool) {
+        if self.segments.capacity() == 0 {
+            // Most connections never have more than one: the usual four would be a tenth of what they cost.
+            self.segments.reserve_exact(1);
+        }
         if advances {
             if self.segments.len() < MAX_OUTSTANDING {
                 self.segments.push_back(Sent { seq, end, at, ambiguous: false });

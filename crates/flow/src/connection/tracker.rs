@@ -36,6 +36,26 @@ pub(crate) struct Tracker {
     initial: [Option<SequenceNumber>; 2],
 }
 
+/// The window that an end advertised, in bytes.
+#[derive(Debug, Default)]
+struct AdvertisedWindow {
+    last: Option<u32>,
+    /// Least and greatest.
+    range: Option<(u32, u32)>,
+}
+
+impl AdvertisedWindow {
+    fn facts(&self, scale: Option<u8>) -> WindowFacts {
+        let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
+        WindowFacts {
+            scale,
+            min: self.range.map(|(least, _)| window(least)),
+            max: self.range.map(|(_, most)| window(most)),
+            last: self.last.map(window),
+        }
+    }
+}
+
 /// What a packet was.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
@@ -72,10 +92,10 @@ struct Half {
     /// What SACK and gaps tell; absent until there is one.
     board: Option<Box<Scoreboard>>,
     recent: Recent,
-    duplicate_packets: u64,
-    congestion_experienced: u64,
+    duplicate_packets: u32,
+    congestion_experienced: u32,
     rtt: Histogram,
-    window: WindowFacts,
+    window: AdvertisedWindow,
     first_data: Option<Instant>,
     last_data: Instant,
     series: Option<Box<Series>>,
@@ -150,7 +170,7 @@ impl Tracker {
         if reuses || other_answer {
             labels.add(Label::ReusedPorts);
         }
-        sender.congestion_experienced += u64::from(segment.ce);
+        sender.congestion_experienced += u32::from(segment.ce);
         let is_again = sender.recent.is_repeated(segment);
         self.note_close(segment, from);
         let mut better = self.note_data(config, at, segment, from, (labels, is_again));
@@ -269,7 +289,7 @@ impl Tracker {
         sender.note_in_flight(config.labels, una, end);
         sender.first_data.get_or_insert(at);
         sender.last_data = sender.last_data.max(at);
-        let edge = receiver.window.last.map(|window| una + u32::try_from(window.bytes().get()).unwrap_or(u32::MAX));
+        let edge = receiver.window.last.map(|window| una + window);
         let series = sender.series.get_or_insert_with(|| Box::new(Series::new(at, seq, edge, interval, lag)));
         if let Some((_, echo)) = segment.options.timestamps {
             series.echoed(at, echo);
@@ -348,11 +368,10 @@ impl Half {
     }
 
     fn note_window(&mut self, window: u32, counts: bool) {
-        let window = Window::new(Bytes::new(window.into()));
         self.window.last = Some(window);
         if counts {
-            self.window.min = Some(self.window.min.map_or(window, |least| least.min(window)));
-            self.window.max = Some(self.window.max.map_or(window, |most| most.max(window)));
+            let (least, most) = self.window.range.unwrap_or((window, window));
+            self.window.range = Some((least.min(window), most.max(window)));
         }
     }
 
@@ -384,12 +403,12 @@ impl Half {
                 p99: self.rtt.quantile(0.99),
                 max: self.rtt.max(),
             },
-            window: WindowFacts { scale, ..self.window },
+            window: self.window.facts(scale),
             in_flight_max: Bytes::new(self.in_flight_max.into()),
             labels: self.counts,
             loss: LossFacts {
-                duplicate_packets: self.duplicate_packets,
-                congestion_experienced: self.congestion_experienced,
+                duplicate_packets: self.duplicate_packets.into(),
+                congestion_experienced: self.congestion_experienced.into(),
                 ..self.board.map(|board| board.counts).unwrap_or_default()
             },
             verdict,
@@ -405,6 +424,6 @@ mod tests {
     /// segments) is bounded where it is kept.
     #[test]
     fn an_idle_connection_is_small() {
-        assert!(size_of::<Tracker>() <= 1536, "{} bytes", size_of::<Tracker>());
+        assert!(size_of::<Tracker>() <= 1200, "{} bytes", size_of::<Tracker>());
     }
 }

@@ -13,7 +13,8 @@ pub struct FlowKey(Ends);
 enum Ends {
     /// Address and port in one word each.
     V4(u64, u64),
-    V6((u128, u16), (u128, u16)),
+    /// The same as bytes, so that the other kind is not padded for them.
+    V6([u8; 18], [u8; 18]),
 }
 
 impl FlowKey {
@@ -27,22 +28,41 @@ impl FlowKey {
                 (FlowKey(Ends::V4(source.min(destination), source.max(destination))), source <= destination)
             }
             (source, destination) => {
-                let pair = |end: SocketAddr| match end {
-                    SocketAddr::V4(end) => (end.ip().to_ipv6_mapped().to_bits(), end.port()),
-                    SocketAddr::V6(end) => (end.ip().to_bits(), end.port()),
+                let bytes = |end: SocketAddr| {
+                    let address = match end {
+                        SocketAddr::V4(end) => end.ip().to_ipv6_mapped().octets(),
+                        SocketAddr::V6(end) => end.ip().octets(),
+                    };
+                    let mut bytes = [0; 18];
+                    bytes[..16].copy_from_slice(&address);
+                    bytes[16..].copy_from_slice(&end.port().to_be_bytes());
+                    bytes
                 };
-                let (source, destination) = (pair(source), pair(destination));
+                let (source, destination) = (bytes(source), bytes(destination));
                 (FlowKey(Ends::V6(source.min(destination), source.max(destination))), source <= destination)
             }
         }
     }
 
+    /// The same from the bytes of an IPv4 packet without options that carries TCP, before anything else of it is read.
+    pub(crate) fn of_plain_ipv4(ip: &[u8]) -> Option<FlowKey> {
+        let header = ip.first_chunk::<24>()?;
+        let word = |address: usize, port: usize| {
+            let address = [header[address], header[address + 1], header[address + 2], header[address + 3]];
+            u64::from(u32::from_be_bytes(address)) << 16 | u64::from(header[port]) << 8 | u64::from(header[port + 1])
+        };
+        let (source, destination) = (word(12, 20), word(16, 22));
+        Some(FlowKey(Ends::V4(source.min(destination), source.max(destination))))
+    }
+
     /// Which of `count` shards it falls into: the same in every process, and for both directions.
     pub fn shard(&self, count: usize) -> usize {
-        let fold = |value: u128| (value as u64) ^ (value >> 64) as u64;
+        let fold = |bytes: [u8; 18]| {
+            bytes.iter().fold(0_u64, |sum, byte| sum.rotate_left(8).wrapping_mul(31) ^ u64::from(*byte))
+        };
         let (a, b) = match self.0 {
             Ends::V4(a, b) => (a, b),
-            Ends::V6((a, a_port), (b, b_port)) => (fold(a) ^ u64::from(a_port), fold(b) ^ u64::from(b_port)),
+            Ends::V6(a, b) => (fold(a), fold(b)),
         };
         // Fibonacci hashing (Knuth, The Art of Computer Programming 6.4): the high bits of a product are well mixed.
         let mixed = (a.rotate_left(32) ^ b.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -87,6 +107,18 @@ mod tests {
             for count in 1..9 {
                 prop_assert!(there.shard(count) < count && there.shard(count) == back.shard(count));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_and_segment_have_the_same_key(ends: [u8; 8], ports: [u8; 4]) {
+            let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
+            packet.extend(ends);
+            packet.extend(ports);
+            packet.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+            let crate::segment::Parsed::Tcp(segment) = Segment::from_ip(&packet, 40) else { panic!("it is TCP") };
+            prop_assert_eq!(FlowKey::of_plain_ipv4(&packet), Some(FlowKey::of(&segment).0));
         }
     }
 
