@@ -12,8 +12,8 @@ pub(super) struct Handshake {
     syn: Option<Instant>,
     syn_ack: Option<(Instant, SequenceNumber)>,
     ack: Option<Instant>,
-    /// From the last SYN to the first ACK of either end, whatever it acknowledges: Wireshark's iRTT.
-    irtt: Option<Duration>,
+    /// From the last SYN to the first ACK of either end, whatever it acknowledges: Wireshark's iRTT. Zero before.
+    irtt: Duration,
     /// Karn: after a second SYN or SYN-ACK it is not known which one was answered.
     repeated: bool,
 }
@@ -22,8 +22,8 @@ impl Handshake {
     /// Notes a segment; `by_client` where the client sent it.
     pub fn see(&mut self, at: Instant, segment: &Segment, by_client: bool) {
         let plain_ack = segment.flags.any(Flags::ACK) && !segment.flags.any(Flags::SYN);
-        if let Some(syn) = self.syn.filter(|_| plain_ack && self.irtt.is_none()) {
-            self.irtt = Some(at.since(syn)).filter(|irtt| *irtt > Duration::ZERO);
+        if let Some(syn) = self.syn.filter(|_| plain_ack && self.irtt == Duration::ZERO) {
+            self.irtt = at.since(syn);
         }
         match (segment.flags.any(Flags::SYN), by_client) {
             (true, true) if self.ack.is_none() => {
@@ -51,7 +51,7 @@ impl Handshake {
 
     /// Wireshark's initial round-trip time, by which it tells out of order from retransmission.
     pub fn irtt(&self) -> Option<Duration> {
-        self.irtt
+        Some(self.irtt).filter(|irtt| *irtt > Duration::ZERO)
     }
 
     /// SYN to final ACK, if no part of it was sent twice.

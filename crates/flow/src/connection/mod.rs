@@ -6,6 +6,7 @@
 mod handshake;
 mod histogram;
 mod labels;
+mod manner;
 mod outstanding;
 mod payload;
 mod ranges;
@@ -14,10 +15,13 @@ mod relabel;
 mod scoreboard;
 mod series;
 mod tracker;
+mod vantage;
 
 pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
+pub use manner::MannerFacts;
 pub use scoreboard::LossFacts;
 pub(crate) use tracker::{Seen, Tracker};
+pub use vantage::{Place, Vantage, Warning};
 
 use crate::limit::Verdict;
 use crate::sample::columns;
@@ -54,6 +58,10 @@ pub struct Connection {
     /// SYN to final ACK of the handshake: the path's round trip, wherever the capture was taken.
     #[serde(rename = "handshake_rtt_us", with = "columns::micros_optional")]
     pub handshake_rtt: Option<Duration>,
+    /// Where the sniffer stood, as far as times tell.
+    pub vantage: Vantage,
+    /// What the capture's place and manner put into doubt.
+    pub warnings: Vec<Warning>,
     /// What the client sent.
     pub client_to_server: DirectionFacts,
     /// What the server sent.
@@ -110,6 +118,8 @@ pub struct DirectionFacts {
     pub labels: LabelCounts,
     /// What was lost, reordered and repeated, by SACK, timestamps and IP identifications; whatever the labels are.
     pub loss: LossFacts,
+    /// How this end sends and acknowledges.
+    pub manner: MannerFacts,
     /// What held this direction's data; absent where there was none. Not a column: a report serialises its shares, and its
     /// intervals where they are asked for.
     #[serde(skip)]

@@ -3,7 +3,7 @@
 use crate::segment::Segment;
 
 /// A packet that is repeated by the network or the capture comes right behind the first.
-const REMEMBERED: usize = 4;
+const REMEMBERED: usize = 3;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Recent {

@@ -3,12 +3,14 @@
 use super::handshake::Handshake;
 use super::histogram::Histogram;
 use super::labels::{self, Memory, Scale};
+use super::manner::Manner;
 use super::outstanding::Outstanding;
 use super::payload::Unique;
 use super::recent::Recent;
 use super::relabel::{self, Told};
 use super::scoreboard::{LossFacts, Scoreboard};
 use super::series::{MIN_INTERVAL, Series};
+use super::vantage::{self, Warning};
 use super::{Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts};
 use crate::analyzer::Config;
 use crate::limit::{CapturePoint, decide};
@@ -92,6 +94,7 @@ struct Half {
     /// What SACK and gaps tell; absent until there is one.
     board: Option<Box<Scoreboard>>,
     recent: Recent,
+    manner: Manner,
     duplicate_packets: u32,
     congestion_experienced: u32,
     rtt: Histogram,
@@ -170,6 +173,7 @@ impl Tracker {
         if reuses || other_answer {
             labels.add(Label::ReusedPorts);
         }
+        sender.manner.sees(segment);
         sender.congestion_experienced += u32::from(segment.ce);
         let is_again = sender.recent.is_repeated(segment);
         self.note_close(segment, from);
@@ -191,8 +195,12 @@ impl Tracker {
     pub fn finish(self, config: &Config) -> Connection {
         let client = self.client.unwrap_or(0);
         let rtt = self.handshake.clean_rtt();
+        let warnings = self.warnings(client);
         let [first, second] = self.halves;
         let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
+        // Data of the server is answered by the client: its times are those of the client's side.
+        let data = from_server.rtt.min().zip(from_client.rtt.min());
+        let handshake = self.handshake.client_side().zip(self.handshake.server_side());
         Connection {
             id: self.id,
             first_packet: self.first_packet,
@@ -201,9 +209,36 @@ impl Tracker {
             start: self.start,
             duration: self.last.since(self.start),
             handshake_rtt: self.handshake.rtt(),
+            vantage: vantage::guess(handshake, data),
+            warnings,
             client_to_server: from_client.facts(config, rtt),
             server_to_client: from_server.facts(config, rtt),
         }
+    }
+
+    fn warnings(&self, client: usize) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let pairs = [(&self.halves[0], &self.halves[1]), (&self.halves[1], &self.halves[0])];
+        let is_larger = |(from, to): &(&Half, &Half)| from.payload_max > to.manner.mss().map_or(9000, u64::from);
+        if pairs.iter().any(is_larger) {
+            warnings.push(Warning::OffloadSuperPackets);
+        }
+        let one_sided = |(from, to): &(&Half, &Half)| from.packets == 0 && from.una.is_some() && to.packets > 1;
+        if pairs.iter().any(one_sided) {
+            warnings.push(Warning::OneSided);
+        } else if self.halves.iter().any(|half| half.counts.of(Label::AckLostSegment) > 0) {
+            warnings.push(Warning::CaptureDropped);
+        }
+        let [opened, answered] = [&self.halves[client], &self.halves[1 - client]];
+        if opened.payload + answered.payload == 0 {
+            return warnings;
+        }
+        match (opened.memory.scale, answered.memory.scale) {
+            (Scale::Unknown, _) | (_, Scale::Unknown) => warnings.push(Warning::HandshakeMissing),
+            (_, Scale::Unused) if opened.manner.offers_scale => warnings.push(Warning::WindowScaleRefused),
+            _ => {}
+        }
+        warnings
     }
 
     fn sender(&self, from_first: bool) -> usize {
@@ -287,6 +322,7 @@ impl Tracker {
             better = relabel::repeated(sender.board(), (at, segment, new), told, labels);
         }
         sender.note_in_flight(config.labels, una, end);
+        sender.manner.sends(at);
         sender.first_data.get_or_insert(at);
         sender.last_data = sender.last_data.max(at);
         let edge = receiver.window.last.map(|window| una + window);
@@ -311,6 +347,9 @@ impl Tracker {
         let news = receiver.note_sack(segment);
         let is_duplicate = news && receiver.una == Some(ack) && segment.end() == segment.seq;
         if receiver.una.is_none_or(|una| una.is_before(ack)) {
+            if let Some(una) = receiver.una.filter(|_| receiver.payload > 0) {
+                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max));
+            }
             receiver.una = Some(ack);
             receiver.last_data = if receiver.first_data.is_some() { at } else { receiver.last_data };
         }
@@ -406,6 +445,7 @@ impl Half {
             window: self.window.facts(scale),
             in_flight_max: Bytes::new(self.in_flight_max.into()),
             labels: self.counts,
+            manner: self.manner.facts(),
             loss: LossFacts {
                 duplicate_packets: self.duplicate_packets.into(),
                 congestion_experienced: self.congestion_experienced.into(),

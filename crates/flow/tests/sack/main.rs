@@ -8,7 +8,7 @@
 mod path;
 
 use fullpipe_flow::capture::LinkType;
-use fullpipe_flow::connection::{Connection, Difference, Label, Labels};
+use fullpipe_flow::connection::{Connection, Difference, Label, Labels, Place, Warning};
 use fullpipe_flow::{Analyzer, Config, PacketFacts};
 use fullpipe_model::units::Instant;
 use path::{Outcome, Path, Seen};
@@ -161,4 +161,59 @@ fn every_difference_from_wireshark_has_a_reason() {
     }
     println!("{reasons:?}");
     assert!(reasons.len() >= 5, "{reasons:?}");
+}
+
+#[test]
+fn the_capture_point_is_the_end_where_it_was_taken() {
+    for path in grid() {
+        let outcome = path::run(&path);
+        // The server sends.
+        for (seen, place) in [(&outcome.at_sender, Place::Server), (&outcome.at_receiver, Place::Client)] {
+            let (_, connection) = analyse(seen, Labels::Sack);
+            assert_eq!(connection.vantage.place, place, "{path:?}");
+            assert!(connection.vantage.confidence > 0.9);
+            assert_eq!(connection.warnings, []);
+            // Without the handshake the data must do.
+            let (_, connection) = analyse(&seen[3..], Labels::Sack);
+            assert!(connection.vantage.place == place || connection.vantage.place == Place::Unknown, "{path:?}");
+            assert_eq!(connection.warnings, [Warning::HandshakeMissing]);
+        }
+    }
+}
+
+#[test]
+fn what_the_capture_lacks_is_said() {
+    let path = Path { bytes: 300_000, ..Path::default() };
+    let seen = path::run(&path).at_receiver;
+    let warnings = |seen: &[Seen]| analyse(seen, Labels::Sack).1.warnings;
+    assert_eq!(warnings(&seen), []);
+    // The sniffer dropped one packet of data in ten.
+    let data = |seen: &Seen| seen.transmission.is_some_and(|index| index % 10 == 5);
+    let dropped: Vec<Seen> = seen.iter().filter(|seen| !data(seen)).cloned().collect();
+    assert_eq!(warnings(&dropped), [Warning::CaptureDropped]);
+    let one_sided: Vec<Seen> = seen.iter().filter(|seen| seen.from_client).cloned().collect();
+    assert_eq!(warnings(&one_sided), [Warning::OneSided]);
+    let mut offload = seen.clone();
+    offload.iter_mut().filter(|seen| seen.length > 0).for_each(|seen| seen.length *= 20);
+    assert!(warnings(&offload).contains(&Warning::OffloadSuperPackets));
+    let mut refused = seen;
+    // The answer's window scale becomes no operations.
+    let at = refused[1].options.len() - 4;
+    refused[1].options[at..].copy_from_slice(&[1; 4]);
+    assert_eq!(warnings(&refused), [Warning::WindowScaleRefused]);
+}
+
+/// Linux acknowledges every second segment, and what it acknowledges after a gap closed is a stretch.
+#[test]
+fn how_the_ends_send_and_acknowledge() {
+    let path = Path { bytes: 1_000_000, ..Path::default() };
+    let (_, connection) = analyse(&path::run(&path).at_receiver, Labels::Sack);
+    let (client, server) = (connection.client_to_server.manner, connection.server_to_client.manner);
+    assert_eq!((client.mss, client.sack_permitted, client.timestamps), (Some(1460), true, true));
+    assert_eq!(client.stretch_acks, 0, "two segments at a time is no stretch");
+    assert_eq!(client.acked_max, 2 * path::MSS);
+    let segments = 1_000_000_u32.div_ceil(path::MSS);
+    assert!(client.advancing_acks >= segments / 2 && client.advancing_acks <= segments);
+    assert!(server.burst_max_packets >= 10, "the first flight is a burst");
+    assert_eq!(server.resets, 0);
 }
