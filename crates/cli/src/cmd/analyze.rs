@@ -76,9 +76,9 @@ pub struct Analyze {
     /// Which packet of a tunnelled one is analysed.
     #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
     layer: TunnelLayer,
-    /// Threads that analyse; the result is the same [default: one a core, at most 4; one for short files].
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    /// Threads that analyse; the result is the same. Each looks at every packet, so N take less time and more CPU.
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
+    threads: NonZeroUsize,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -109,8 +109,6 @@ enum TunnelLayer {
 
 /// Connections in a table where --top does not say.
 const TOP: usize = 20;
-/// Every thread looks at every packet's addresses: beyond this that is most of what they do.
-const THREADS_MAX: usize = 4;
 
 impl Analyze {
     pub fn run(self) -> Result<u8, Failure> {
@@ -136,10 +134,8 @@ impl Analyze {
     }
 
     fn analyze(&self, source: &input::Source) -> (Analysis, Result<(), String>) {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-        let threads = self.threads.map_or(cores, |threads| threads.get());
-        if threads > 1 && (self.threads.is_some() || !source.is_short()) {
-            return threads::analyze(source, &self.config(), threads);
+        if self.threads.get() > 1 {
+            return threads::analyze(source, &self.config(), self.threads.get());
         }
         let mut analyzer = Analyzer::new(self.config());
         let read = source.packets(

@@ -15,8 +15,6 @@ pub struct Source {
 
 /// A file below this size is read before a bar could be seen.
 const PROGRESS_FROM: u64 = 100 << 20;
-/// Files below this size in all are read by one thread.
-const THREADS_FROM: u64 = 4 << 20;
 
 /// The captures that the command line names.
 ///
@@ -84,12 +82,6 @@ impl Source {
     /// Its files, in order.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
-    }
-
-    /// Whether its files are so short that starting threads would take longer than reading them.
-    pub fn is_short(&self) -> bool {
-        let length = |file: &PathBuf| std::fs::metadata(file).ok().filter(|file| file.is_file()).map(|file| file.len());
-        self.files.iter().map(length).sum::<Option<u64>>().is_some_and(|length| length < THREADS_FROM)
     }
 
     /// Gives every packet to `packet`, in the files' order, and tells `paused` each time that more must be read.
