@@ -272,7 +272,7 @@ impl Analyzer {
         if self.open.len() >= self.config.max_open.max(1) {
             self.force_out();
         }
-        let tracker = Box::new(Tracker::new((self.next_id, self.analysis.packets), at, segment, from_first));
+        let tracker = Box::new(Tracker::new((self.next_id, self.analysis.packets), at, key, from_first));
         self.next_id += 1;
         let tracker = self.open.entry(key).or_insert(tracker);
         Some(see(tracker, &self.config, &mut self.closed, at, segment, (key, from_first, wire, reused)))

@@ -14,9 +14,8 @@ use super::vantage::{self, Warning};
 use super::{Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts};
 use crate::analyzer::Config;
 use crate::limit::{CapturePoint, decide};
-use crate::segment::{Flags, Segment, SequenceNumber};
+use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
-use std::net::SocketAddr;
 
 /// An open connection.
 #[derive(Debug)]
@@ -27,8 +26,8 @@ pub(crate) struct Tracker {
     starts_with_first: bool,
     /// Which ends sent a FIN that was acknowledged; both, once either reset the connection.
     closed: [Closing; 2],
-    /// Sender of the first packet seen, then the other; `client` is the index of the end that opened.
-    ends: [SocketAddr; 2],
+    key: FlowKey,
+    /// Which end opened: 0 for the sender of the first packet seen, 1 for the other.
     client: Option<usize>,
     start: Instant,
     last: Instant,
@@ -107,13 +106,13 @@ struct Half {
 impl Tracker {
     /// Starts with the connection's first segment: its number and that of its first packet; `from_first` where the
     /// sender is the first end of the connection's key.
-    pub fn new((id, first_packet): (u64, u64), at: Instant, segment: &Segment, from_first: bool) -> Self {
+    pub fn new((id, first_packet): (u64, u64), at: Instant, key: FlowKey, from_first: bool) -> Self {
         Tracker {
             id,
             first_packet,
             starts_with_first: from_first,
             closed: [Closing::Open; 2],
-            ends: [segment.source, segment.destination],
+            key,
             client: None,
             start: at,
             last: at,
@@ -195,6 +194,10 @@ impl Tracker {
     pub fn finish(self, config: &Config) -> Connection {
         let client = self.client.unwrap_or(0);
         let rtt = self.handshake.clean_rtt();
+        let mut ends = self.key.ends();
+        if !self.starts_with_first {
+            ends.reverse();
+        }
         let warnings = self.warnings(client);
         let [first, second] = self.halves;
         let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
@@ -204,8 +207,8 @@ impl Tracker {
         Connection {
             id: self.id,
             first_packet: self.first_packet,
-            client: self.ends[client],
-            server: self.ends[1 - client],
+            client: ends[client],
+            server: ends[1 - client],
             start: self.start,
             duration: self.last.since(self.start),
             handshake_rtt: self.handshake.rtt(),

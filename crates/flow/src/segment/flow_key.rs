@@ -44,6 +44,17 @@ impl FlowKey {
         }
     }
 
+    /// The two ends, the first of the key first.
+    pub fn ends(&self) -> [SocketAddr; 2] {
+        match self.0 {
+            Ends::V4(a, b) => [a, b].map(|word| SocketAddr::from((((word >> 16) as u32).to_be_bytes(), word as u16))),
+            Ends::V6(a, b) => [a, b].map(|bytes| {
+                let address: [u8; 16] = std::array::from_fn(|at| bytes[at]);
+                SocketAddr::from((address, u16::from_be_bytes([bytes[16], bytes[17]])))
+            }),
+        }
+    }
+
     /// The same from the bytes of an IPv4 packet without options that carries TCP, before anything else of it is read.
     pub(crate) fn of_plain_ipv4(ip: &[u8]) -> Option<FlowKey> {
         let header = ip.first_chunk::<24>()?;
@@ -104,6 +115,7 @@ mod tests {
             let ((there, one), (back, other)) = (FlowKey::of(&segment(a, b)), FlowKey::of(&segment(b, a)));
             prop_assert_eq!(there, back);
             prop_assert!(a == b || one != other);
+            prop_assert_eq!(there.ends(), if one { [a, b] } else { [b, a] });
             for count in 1..9 {
                 prop_assert!(there.shard(count) < count && there.shard(count) == back.shard(count));
             }
