@@ -35,7 +35,8 @@ impl Header {
         if record > MAX_RECORD {
             return Step::Bad("claims to be longer than 256 MiB");
         }
-        if captured > record.saturating_sub(RECORD_HEADER) {
+        // A record shorter than its header would be read for ever.
+        if record < RECORD_HEADER || captured > record - RECORD_HEADER {
             return Step::Bad("holds less than the packet that it claims");
         }
         if bytes.len() < record {

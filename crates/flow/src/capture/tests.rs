@@ -89,6 +89,8 @@ fn snoop_is_read_and_its_padding_passed() {
     let (found, summary) = packets(&[&header[..], &record, &record[..20]].concat(), 3);
     assert_eq!(found, [(5_000_007_000, vec![1, 2, 3], 60)]);
     assert_eq!(summary, Ok(Summary { packets: 1, cut: 20, recognised: true }));
+    let endless = [&header[..], &[0; 48]].concat();
+    assert!(packets(&endless, 100).1.unwrap_err().contains("record at byte 16 holds less"));
     let lies = [&header[..], &words(&[60, 3, 24, 0, 5, 7]), &[0; 9]].concat();
     assert!(packets(&lies, 100).1.unwrap_err().contains("record at byte 16 holds less"));
 }
