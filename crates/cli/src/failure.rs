@@ -42,21 +42,21 @@ impl Failure {
 
     /// Prints it and gives the exit code.
     pub fn told(&self) -> u8 {
-        match self.kind {
+        if self.kind != Kind::BrokenPipe {
+            self.print();
+        }
+        Failure::code(self.kind)
+    }
+
+    /// The exit code of a kind: for a run that goes on after a failure, and ends with it.
+    pub fn code(kind: Kind) -> u8 {
+        match kind {
             Kind::BrokenPipe => 0,
-            Kind::Interrupted => {
-                self.print();
-                130
-            }
-            kind => {
-                self.print();
-                match kind {
-                    Kind::Usage => 2,
-                    Kind::Missing => 3,
-                    Kind::Input => 4,
-                    _ => 1,
-                }
-            }
+            Kind::Run => 1,
+            Kind::Usage => 2,
+            Kind::Missing => 3,
+            Kind::Input => 4,
+            Kind::Interrupted => 130,
         }
     }
 

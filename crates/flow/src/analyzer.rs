@@ -1,12 +1,21 @@
 //! Packets in, connections out.
+//!
+//! Memory follows the connections that are open, not the packets: a connection is finished when it has been closed for
+//! [`Config::linger`], silent for [`Config::idle_timeout`], replaced by another on its ports, or when
+//! [`Config::max_open`] forces out those silent for longest. What is finished waits in the analyzer until
+//! [`Analyzer::drain`] takes it, or [`Analyzer::finish`].
+//!
+//! To use several threads, give each its own analyzer with another [`Config::shard`] and *all* packets: an analyzer leaves
+//! the other shards' connections alone after looking at their addresses. [`Analysis::merge`] puts the parts together; the
+//! result is that of one analyzer.
 
-use crate::capture::{LinkType, Packet, ip_packet};
-use crate::connection::{Connection, Direction, LabelSet, Tracker};
+use crate::capture::{Layer, LinkType, Opened, Opener, Packet};
+use crate::connection::{Connection, Difference, Direction, LabelSet, Labels, Seen, Tracker};
+use crate::filter::Filter;
 use crate::limit::{CapturePoint, PathHint};
-use crate::segment::{Parsed, Segment};
+use crate::segment::{FlowKey, Parsed, Segment};
 use fullpipe_model::units::{Duration, Instant};
-use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::collections::{HashMap, VecDeque};
 
 /// How to analyse.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,8 +26,24 @@ pub struct Config {
     pub hint: PathHint,
     /// Length of the limits' intervals; by default the round trip, at least 10 ms.
     pub interval: Option<Duration>,
-    /// Connections that are kept at most; packets of further ones are counted as [`Analysis::untracked`].
+    /// Connections that are kept at most, finished ones that were not drained included; packets of further ones are
+    /// counted as [`Analysis::untracked`].
     pub max_connections: usize,
+    /// Connections that are open at a time at most; beyond it the quarter that was silent for longest is finished early,
+    /// and counted as [`Analysis::forced_out`].
+    pub max_open: usize,
+    /// How long a closed connection's late packets still belong to it; by default 2 MSL of 2 minutes (RFC 9293, 3.4.2).
+    pub linger: Duration,
+    /// How long an open connection may be silent; by default 2 hours and 4 minutes (RFC 5382, REQ-5).
+    pub idle_timeout: Duration,
+    /// Whose definitions the labels follow.
+    pub labels: Labels,
+    /// Which part of the connections.
+    pub shard: Shard,
+    /// Which IP packet of a tunnelled one is analysed.
+    pub layer: Layer,
+    /// Which connections; all by default.
+    pub filter: Option<Filter>,
 }
 
 impl Default for Config {
@@ -28,7 +53,30 @@ impl Default for Config {
             hint: PathHint::default(),
             interval: None,
             max_connections: 1 << 20,
+            max_open: 1 << 18,
+            linger: Duration::from_secs(240),
+            idle_timeout: Duration::from_secs(7440),
+            labels: Labels::default(),
+            shard: Shard::default(),
+            layer: Layer::default(),
+            filter: None,
         }
+    }
+}
+
+/// One of several equal parts of all connections, by their addresses and ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shard {
+    /// Which, from 0.
+    pub index: usize,
+    /// Of how many.
+    pub count: usize,
+}
+
+/// All of them.
+impl Default for Shard {
+    fn default() -> Self {
+        Shard { index: 0, count: 1 }
     }
 }
 
@@ -39,14 +87,39 @@ pub struct Analysis {
     pub packets: u64,
     /// Of them, not TCP over IP (or behind something that is not entered, as a tunnel).
     pub not_tcp: u64,
-    /// Of them, IP fragments, which are not put together.
+    /// Of them, IP fragments before the one that completes their packet, or whose packet was never complete.
     pub fragments: u64,
     /// Of them, cut before the end of the numbers in their TCP header.
     pub cut: u64,
+    /// Of them, TCP of connections that [`Config::filter`] leaves out.
+    pub filtered: u64,
     /// Of them, TCP of connections beyond [`Config::max_connections`].
     pub untracked: u64,
+    /// Connections finished early because of [`Config::max_open`]; what came later of them is a connection of its own.
+    pub forced_out: u64,
     /// Connections by first packet.
     pub connections: Vec<Connection>,
+}
+
+impl Analysis {
+    /// Puts the shards of one capture together: connections by first packet, numbered anew.
+    pub fn merge(parts: impl IntoIterator<Item = Analysis>) -> Analysis {
+        let mut whole = Analysis::default();
+        for part in parts {
+            // Every shard saw every packet; what belongs to no connection is counted by the first alone.
+            whole.packets = whole.packets.max(part.packets);
+            whole.not_tcp += part.not_tcp;
+            whole.fragments += part.fragments;
+            whole.cut += part.cut;
+            whole.filtered += part.filtered;
+            whole.untracked += part.untracked;
+            whole.forced_out += part.forced_out;
+            whole.connections.extend(part.connections);
+        }
+        whole.connections.sort_unstable_by_key(|connection| connection.first_packet);
+        (0..).zip(&mut whole.connections).for_each(|(id, connection)| connection.id = id);
+        whole
+    }
 }
 
 /// What one packet was.
@@ -56,8 +129,12 @@ pub struct PacketFacts {
     pub connection: u64,
     /// Which way it went, by what is known of the connection so far.
     pub direction: Direction,
-    /// Its labels.
+    /// Its labels, by [`Config::labels`].
     pub labels: LabelSet,
+    /// The labels that Wireshark gives it.
+    pub wireshark: LabelSet,
+    /// Why the two differ, where they do.
+    pub difference: Option<Difference>,
 }
 
 /// Analyses a capture as a stream: [`push`](Analyzer::push) each packet in the capture's order, then
@@ -65,7 +142,15 @@ pub struct PacketFacts {
 #[derive(Debug)]
 pub struct Analyzer {
     config: Config,
-    open: HashMap<(SocketAddr, SocketAddr), Tracker>,
+    opener: Opener,
+    /// The hash is keyed anew in each process, so that no capture can be made to collide.
+    open: HashMap<FlowKey, Box<Tracker>, foldhash::fast::RandomState>,
+    /// Closed connections, by when they may be finished.
+    closed: VecDeque<(Instant, FlowKey, u64)>,
+    /// When silent connections are next looked for.
+    sweep_at: Instant,
+    /// The time of the packet before.
+    before: Instant,
     next_id: u64,
     analysis: Analysis,
 }
@@ -73,7 +158,16 @@ pub struct Analyzer {
 impl Analyzer {
     /// An analyzer that has seen nothing.
     pub fn new(config: Config) -> Self {
-        Analyzer { config, open: HashMap::new(), next_id: 0, analysis: Analysis::default() }
+        Analyzer {
+            opener: Opener::new(config.layer),
+            config,
+            open: HashMap::default(),
+            closed: VecDeque::new(),
+            sweep_at: Instant::ZERO,
+            before: Instant::ZERO,
+            next_id: 0,
+            analysis: Analysis::default(),
+        }
     }
 
     /// The next packet, as [`crate::capture::Reader`] gives it.
@@ -82,29 +176,63 @@ impl Analyzer {
     }
 
     /// The next packet: when it was captured, what it begins with, what was kept of it, and its length on the wire.
-    /// Gives what it was, if it belongs to a connection.
+    /// Gives what it was, if it belongs to a connection (of this shard).
     pub fn push(&mut self, at: Instant, link: LinkType, data: &[u8], original_length: usize) -> Option<PacketFacts> {
         self.analysis.packets += 1;
-        let Some(ip) = ip_packet(link, data) else {
-            self.analysis.not_tcp += 1;
-            return None;
+        let counts = u64::from(self.config.shard.index == 0);
+        if let Some(ip) = plain_tcp(link, data) {
+            let Shard { index, count } = self.config.shard;
+            if count > 1 && FlowKey::of_plain_ipv4(ip).is_some_and(|key| key.shard(count) != index) {
+                return None;
+            }
+            let behind_link = original_length.saturating_sub(data.len() - ip.len());
+            return self.push_parsed(at, Segment::from_ip(ip, behind_link), original_length);
+        }
+        let ip = match self.opener.open(link, data) {
+            Opened::Ip(ip) => ip,
+            Opened::Fragment => {
+                self.analysis.fragments += counts;
+                return None;
+            }
+            Opened::Other => {
+                self.analysis.not_tcp += counts;
+                return None;
+            }
         };
-        let behind_link = original_length.saturating_sub(data.len() - ip.len());
-        match Segment::from_ip(ip, behind_link) {
+        // A packet put together from fragments may be longer than the last of them.
+        let behind_link = original_length.saturating_sub(data.len().saturating_sub(ip.len()));
+        let parsed = Segment::from_ip(ip, behind_link);
+        self.push_parsed(at, parsed, original_length)
+    }
+
+    fn push_parsed(&mut self, at: Instant, parsed: Parsed, original_length: usize) -> Option<PacketFacts> {
+        let counts = u64::from(self.config.shard.index == 0);
+        match parsed {
             Parsed::Tcp(segment) => self.push_segment(at, &segment, original_length),
             Parsed::Fragment => {
-                self.analysis.fragments += 1;
+                self.analysis.fragments += counts;
                 None
             }
             Parsed::Cut => {
-                self.analysis.cut += 1;
+                self.analysis.cut += counts;
                 None
             }
             Parsed::Other => {
-                self.analysis.not_tcp += 1;
+                self.analysis.not_tcp += counts;
                 None
             }
         }
+    }
+
+    /// Takes the connections that are finished so far, in the order in which they were finished: so a capture of any
+    /// number of connections passes through bounded memory.
+    pub fn drain(&mut self) -> Vec<Connection> {
+        std::mem::take(&mut self.analysis.connections)
+    }
+
+    /// How many connections are open.
+    pub fn open_connections(&self) -> usize {
+        self.open.len()
     }
 
     /// Ends the capture.
@@ -112,29 +240,109 @@ impl Analyzer {
         let config = &self.config;
         let open = self.open.into_values().map(|tracker| tracker.finish(config));
         self.analysis.connections.extend(open);
-        self.analysis.connections.sort_by_key(|connection| connection.id);
+        self.analysis.connections.sort_unstable_by_key(|connection| connection.id);
         self.analysis
     }
 
     fn push_segment(&mut self, at: Instant, segment: &Segment, wire: usize) -> Option<PacketFacts> {
-        let key = (segment.source.min(segment.destination), segment.source.max(segment.destination));
+        if self.config.filter.as_ref().is_some_and(|filter| !filter.matches(segment.source, segment.destination)) {
+            self.analysis.filtered += u64::from(self.config.shard.index == 0);
+            return None;
+        }
+        let (key, from_first) = FlowKey::of(segment);
+        if self.config.shard.count > 1 && key.shard(self.config.shard.count) != self.config.shard.index {
+            return None;
+        }
+        // A clock that steps for a single packet ends nothing.
+        let before = std::mem::replace(&mut self.before, at);
+        self.retire(at.min(before));
         let mut reused = false;
-        if self.open.get(&key).is_some_and(|tracker| tracker.is_reused_by(segment)) {
+        if let Some(tracker) = self.open.get_mut(&key) {
+            if !tracker.is_reused_by(segment, from_first) {
+                return Some(see(tracker, &self.config, &mut self.closed, at, segment, (key, from_first, wire, false)));
+            }
             reused = true;
             let tracker = self.open.remove(&key)?;
             self.analysis.connections.push(tracker.finish(&self.config));
         }
-        if !self.open.contains_key(&key) {
-            if self.open.len() + self.analysis.connections.len() >= self.config.max_connections {
-                self.analysis.untracked += 1;
-                return None;
-            }
-            self.open.insert(key, Tracker::new(self.next_id, at, segment));
-            self.next_id += 1;
+        if self.open.len() + self.analysis.connections.len() >= self.config.max_connections {
+            self.analysis.untracked += 1;
+            return None;
         }
-        let tracker = self.open.get_mut(&key)?;
-        let (labels, by_client) = tracker.push(&self.config, at, segment, wire, reused);
-        let direction = if by_client { Direction::ClientToServer } else { Direction::ServerToClient };
-        Some(PacketFacts { connection: tracker.id(), direction, labels })
+        if self.open.len() >= self.config.max_open.max(1) {
+            self.force_out();
+        }
+        let tracker = Box::new(Tracker::new((self.next_id, self.analysis.packets), at, key, from_first));
+        self.next_id += 1;
+        let tracker = self.open.entry(key).or_insert(tracker);
+        Some(see(tracker, &self.config, &mut self.closed, at, segment, (key, from_first, wire, reused)))
     }
+
+    /// Finishes what was closed or silent long enough ago.
+    fn retire(&mut self, at: Instant) {
+        while let Some((due, key, id)) = self.closed.front().copied().filter(|(due, ..)| *due <= at) {
+            self.closed.pop_front();
+            let Some(tracker) = self.open.get(&key).filter(|tracker| tracker.id() == id) else { continue };
+            let again = tracker.last() + self.config.linger;
+            if again > at && again > due {
+                self.closed.push_back((again, key, id));
+            } else if let Some(tracker) = self.open.remove(&key) {
+                self.analysis.connections.push(tracker.finish(&self.config));
+            }
+        }
+        if at >= self.sweep_at {
+            let timeout = self.config.idle_timeout;
+            self.sweep_at = at + Duration::from_nanos(timeout.as_nanos() / 4 + 1);
+            self.finish_where(|tracker| at.since(tracker.last()) > timeout);
+        }
+    }
+
+    /// Finishes the quarter of the open connections that was silent for longest.
+    fn force_out(&mut self) {
+        let mut last: Vec<Instant> = self.open.values().map(|tracker| tracker.last()).collect();
+        let quarter = last.len() / 4;
+        let (_, oldest, _) = last.select_nth_unstable(quarter);
+        let oldest = *oldest;
+        self.analysis.forced_out += self.finish_where(|tracker| tracker.last() <= oldest);
+    }
+
+    /// Finishes open connections by their id, so that the order does not depend on the hash; gives how many.
+    fn finish_where(&mut self, mut is_meant: impl FnMut(&Tracker) -> bool) -> u64 {
+        let mut found: Vec<_> =
+            self.open.extract_if(|_, tracker| is_meant(tracker)).map(|(_, tracker)| tracker).collect();
+        found.sort_unstable_by_key(|tracker| tracker.id());
+        let count = found.len() as u64;
+        self.analysis.connections.extend(found.into_iter().map(|tracker| tracker.finish(&self.config)));
+        count
+    }
+}
+
+/// The IP packet behind a plain Ethernet header, if it is whole TCP over IPv4 without options: nearly every packet is, and
+/// needs no opener.
+fn plain_tcp(link: LinkType, data: &[u8]) -> Option<&[u8]> {
+    const TCP: u8 = 6;
+    let (ethernet, ip) = data.split_first_chunk::<14>()?;
+    let header = ip.first_chunk::<20>()?;
+    let fragmented = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
+    let plain = link == LinkType::ETHERNET && ethernet[12..] == [8, 0] && header[0] == 0x45 && header[9] == TCP;
+    (plain && !fragmented).then_some(ip)
+}
+
+/// Gives a segment to its connection, and notes when that is closed.
+fn see(
+    tracker: &mut Tracker,
+    config: &Config,
+    closed: &mut VecDeque<(Instant, FlowKey, u64)>,
+    at: Instant,
+    segment: &Segment,
+    (key, from_first, wire, reused): (FlowKey, bool, usize, bool),
+) -> PacketFacts {
+    let was_closed = tracker.is_closed();
+    let seen = tracker.push(config, at, segment, (from_first, wire, reused));
+    if tracker.is_closed() && !was_closed {
+        closed.push_back((at + config.linger, key, tracker.id()));
+    }
+    let direction = if seen.by_client { Direction::ClientToServer } else { Direction::ServerToClient };
+    let Seen { labels, wireshark, difference, .. } = seen;
+    PacketFacts { connection: tracker.id(), direction, labels, wireshark, difference }
 }

@@ -4,6 +4,7 @@
 //! Everything here is pure: no files, sockets, clocks or threads. Bytes and times are arguments.
 //!
 //! * [`capture`]: packets from the bytes of pcap and pcapng files, and the bytes of pcap files from packets.
+//! * [`filter`]: which connections are meant.
 //! * [`segment`]: the TCP segment in a packet.
 //! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming.
 //! * [`sample`]: one observation of a socket by the kernel.
@@ -14,10 +15,11 @@
 mod analyzer;
 pub mod capture;
 pub mod connection;
+pub mod filter;
 pub mod finding;
 pub mod limit;
 pub mod row;
 pub mod sample;
 pub mod segment;
 
-pub use analyzer::{Analysis, Analyzer, Config, PacketFacts};
+pub use analyzer::{Analysis, Analyzer, Config, PacketFacts, Shard};

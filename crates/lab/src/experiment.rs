@@ -11,7 +11,7 @@ use crate::link::driver::{CaptureOptions, STREAMS};
 use crate::link::{Emulator, EmulatorError, LinkReport, Options};
 use crate::program::{PORT, ProgramError, Received, RunningServer, placement_refused, receive};
 use crate::sampler::Sampler;
-use fullpipe_flow::connection::Connection;
+use fullpipe_flow::connection::{Connection, Labels};
 use fullpipe_flow::limit::{CapturePoint, PathHint, Verdict, from_samples};
 use fullpipe_flow::sample::Sample;
 use fullpipe_flow::{Analyzer, Config};
@@ -109,7 +109,8 @@ pub fn run(
     let stream = |number: usize| scratch.join(STREAMS[number]);
     let kept = |name: &str| keep.map(|folder| folder.join(name));
     let edge = |leaving: usize, coming: usize, capture_point, name: &str| -> Result<Connection, ExperimentError> {
-        let config = Config { capture_point, hint, ..Config::default() };
+        // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
+        let config = Config { capture_point, hint, labels: Labels::Wireshark, ..Config::default() };
         let path = kept(name);
         let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
         let analysis = edge::analyse(&stream(leaving), &stream(coming), keep, Analyzer::new(config))?;

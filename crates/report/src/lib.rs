@@ -7,11 +7,13 @@
 //! * [`Table`]: columns with their unit in the heading, figures right-aligned.
 //! * [`figure`]: quantities as the figures of such a column.
 //! * [`paragraph`]: sentences filled to the width, with a hanging indent.
+//! * [`analysis`]: captures explained, for `fullpipe analyze`.
 //! * [`calc`]: the answers of `fullpipe calc`.
 //! * [`rows`]: results of the lab, in a table or before and after a change.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod calc;
 pub mod figure;
 mod layout;

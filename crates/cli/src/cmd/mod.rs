@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand. What is here is what `--help`, the man page and the completions say.
 
+mod analyze;
 mod calc;
 mod completions;
 mod demo;
@@ -16,6 +17,7 @@ use clap::{Parser, Subcommand};
 #[command(after_help = "\
 Examples:
   fullpipe demo                                   the tour: a slow transfer, the reason, the fix, the proof
+  fullpipe analyze capture.pcapng                 what held each connection of a capture, and what would change it
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, from the laws
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own, for other programs
@@ -32,6 +34,7 @@ enum Command {
     Demo(demo::Demo),
     #[command(subcommand)]
     Lab(lab::Lab),
+    Analyze(analyze::Analyze),
     Calc(calc::Calc),
     Man(man::Man),
     Completions(completions::Completions),
@@ -45,6 +48,7 @@ impl Cli {
         match self.command {
             Command::Demo(demo) => demo.run(),
             Command::Lab(lab) => lab.run(),
+            Command::Analyze(analyze) => analyze.run(),
             Command::Calc(calc) => calc.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
@@ -84,7 +88,7 @@ mod tests {
     #[test]
     fn what_runs_has_examples() {
         let command = Cli::command();
-        for path in [&["demo"][..], &["calc"], &["lab", "run"]] {
+        for path in [&["demo"][..], &["analyze"], &["calc"], &["lab", "run"]] {
             let sub = path.iter().fold(&command, |above, name| above.find_subcommand(name).unwrap());
             assert!(sub.get_after_help().is_some_and(|help| help.to_string().contains("Example")), "{path:?}");
         }

@@ -1,4 +1,6 @@
-//! What a captured packet begins with, and where the IP packet inside it starts.
+//! What a captured packet begins with, by its link type.
+
+use super::layer::{Inside, half, ip_in};
 
 /// A link type by its registered number (<https://www.tcpdump.org/linktypes.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -9,45 +11,60 @@ pub struct LinkType(pub u16);
 impl LinkType {
     pub const NULL: LinkType = LinkType(0);
     pub const ETHERNET: LinkType = LinkType(1);
+    pub const PPP: LinkType = LinkType(9);
+    pub const FDDI: LinkType = LinkType(10);
+    pub const PPP_HDLC: LinkType = LinkType(50);
+    pub const PPP_ETHER: LinkType = LinkType(51);
     pub const RAW: LinkType = LinkType(101);
+    pub const C_HDLC: LinkType = LinkType(104);
+    pub const IEEE802_11: LinkType = LinkType(105);
     pub const LOOP: LinkType = LinkType(108);
     pub const LINUX_SLL: LinkType = LinkType(113);
+    pub const IEEE802_11_RADIOTAP: LinkType = LinkType(127);
+    pub const JUNIPER_ETHER: LinkType = LinkType(178);
     pub const IPV4: LinkType = LinkType(228);
     pub const IPV6: LinkType = LinkType(229);
+    pub const NFLOG: LinkType = LinkType(239);
+    pub const IPOIB: LinkType = LinkType(242);
+    pub const PKTAP: LinkType = LinkType(258);
+    pub const ETHERNET_MPACKET: LinkType = LinkType(274);
     pub const LINUX_SLL2: LinkType = LinkType(276);
 }
 
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-
-/// The IP packet inside of a captured one, if there is one.
-///
-/// Understands raw IP, Ethernet with any number of 802.1Q and 802.1ad tags, Linux cooked captures (both versions) and
-/// BSD loopback. Tunnels are not entered.
+/// The IP packet inside of a captured one, if there is one: the outermost, whole or a fragment.
 pub fn ip_packet(link_type: LinkType, data: &[u8]) -> Option<&[u8]> {
-    let ip = match link_type {
-        // 12 and 14 are what OpenBSD and some others write for raw IP.
-        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => data,
-        LinkType::ETHERNET => behind_ethertype(data, 12, 14)?,
-        LinkType::LINUX_SLL => behind_ethertype(data, 14, 16)?,
-        LinkType::LINUX_SLL2 => behind_ethertype(data, 0, 20)?,
-        LinkType::NULL | LinkType::LOOP => behind_address_family(data)?,
-        _ => return None,
-    };
-    matches!(ip.first()? >> 4, 4 | 6).then_some(ip)
+    ip_in(inside_link(link_type, data)?)
 }
 
-/// What follows a header of `length` bytes that has its Ethertype at `at`, VLAN tags skipped.
-fn behind_ethertype(data: &[u8], mut at: usize, mut length: usize) -> Option<&[u8]> {
-    const VLAN_TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-    loop {
-        let ethertype = u16::from_be_bytes([*data.get(at)?, *data.get(at + 1)?]);
-        if !VLAN_TAGS.contains(&ethertype) {
-            return matches!(ethertype, ETHERTYPE_IPV4 | ETHERTYPE_IPV6).then(|| data.get(length..))?;
+/// What a captured packet begins with.
+pub(super) fn inside_link(link_type: LinkType, data: &[u8]) -> Option<Inside<'_>> {
+    Some(match link_type {
+        LinkType::ETHERNET => Inside::Ethernet(data),
+        // 12 and 14 are what OpenBSD and some others write for raw IP.
+        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => Inside::Ip(data),
+        LinkType::LINUX_SLL => Inside::EtherType(half(data, 14)?, data.get(16..)?),
+        LinkType::LINUX_SLL2 => Inside::EtherType(half(data, 0)?, data.get(20..)?),
+        LinkType::NULL | LinkType::LOOP => Inside::Ip(behind_address_family(data)?),
+        LinkType::PPP | LinkType::PPP_HDLC => Inside::Ppp(data),
+        LinkType::PPP_ETHER => Inside::EtherType(0x8864, data),
+        // Address and control, then an Ethertype.
+        LinkType::C_HDLC => Inside::EtherType(half(data, 2)?, data.get(4..)?),
+        // Frame control and two addresses.
+        LinkType::FDDI => Inside::Llc(data.get(13..)?),
+        LinkType::IEEE802_11 => Inside::Wlan(data),
+        LinkType::IEEE802_11_RADIOTAP => {
+            let length = u16::from_le_bytes([*data.get(2)?, *data.get(3)?]);
+            Inside::Wlan(data.get(usize::from(length)..)?)
         }
-        // A tag is two bytes of control information and the next Ethertype.
-        (at, length) = (length + 2, length + 4);
-    }
+        // A global routing header, then RFC 4391's four bytes.
+        LinkType::IPOIB => Inside::EtherType(half(data, 40)?, data.get(44..)?),
+        LinkType::JUNIPER_ETHER => Inside::Ethernet(behind_juniper(data)?),
+        LinkType::NFLOG => Inside::Ip(behind_nflog(data)?),
+        // A preamble of eight bytes.
+        LinkType::ETHERNET_MPACKET => Inside::Ethernet(data.get(8..)?),
+        LinkType::PKTAP => return behind_pktap(data),
+        _ => return None,
+    })
 }
 
 /// What follows the four bytes that name the address family, in the byte order of the machine that captured.
@@ -56,6 +73,43 @@ fn behind_address_family(data: &[u8]) -> Option<&[u8]> {
     let family = u32::from_be_bytes(*family).min(u32::from_le_bytes(*family));
     // 2 is AF_INET everywhere; AF_INET6 differs: Linux 10, NetBSD and OpenBSD 24, FreeBSD 28, macOS 30.
     matches!(family, 2 | 10 | 24 | 28 | 30).then_some(ip)
+}
+
+/// What follows the cookie `MGC`, flags, and an extension where bit 7 says so.
+fn behind_juniper(data: &[u8]) -> Option<&[u8]> {
+    let rest = data.strip_prefix(b"MGC")?;
+    let (flags, rest) = rest.split_first()?;
+    // Bit 1: the link header was taken away.
+    match (flags & 0x80 != 0, flags & 2 != 0) {
+        (_, true) => None,
+        (true, _) => rest.get(2 + usize::from(half(rest, 0)?)..),
+        _ => Some(rest),
+    }
+}
+
+/// The packet among the attributes of a netfilter log message: each has a length, a type, and is padded to four bytes.
+fn behind_nflog(data: &[u8]) -> Option<&[u8]> {
+    const PAYLOAD: u16 = 9;
+    let mut rest = data.get(4..)?;
+    loop {
+        // In the byte order of the machine that captured, which is taken to be little-endian.
+        let header = rest.first_chunk::<4>()?;
+        let length = usize::from(u16::from_le_bytes([header[0], header[1]]));
+        if u16::from_le_bytes([header[2], header[3]]) & 0x3fff == PAYLOAD {
+            return rest.get(4..length);
+        }
+        rest = rest.get(length.max(4).next_multiple_of(4)..)?;
+    }
+}
+
+/// What Apple's header wraps: its own length, then the link type at 8.
+fn behind_pktap(data: &[u8]) -> Option<Inside<'_>> {
+    let word = |at: usize| Some(u32::from_le_bytes(*data.get(at..)?.first_chunk::<4>()?));
+    let inner = LinkType(u16::try_from(word(8)?).ok()?);
+    if inner == LinkType::PKTAP {
+        return None;
+    }
+    inside_link(inner, data.get(usize::try_from(word(0)?).ok()?..)?)
 }
 
 #[cfg(test)]
@@ -75,6 +129,17 @@ mod tests {
             (LinkType::ETHERNET, ethernet(&[0x88, 0xa8, 0, 7, 0x81, 0, 0, 8])),
             (LinkType::LINUX_SLL, [&[0; 14][..], &[8, 0], &IP].concat()),
             (LinkType::LINUX_SLL2, [&[8, 0][..], &[0; 18], &IP].concat()),
+            (LinkType::ETHERNET, ethernet(&[0x89, 0x26, 0, 1, 0, 2])),
+            (LinkType::ETHERNET, [&[0; 12][..], &[0, 12, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &IP].concat()),
+            (LinkType::ETHERNET, [&[0; 12][..], &[0x88, 0x47, 0, 0, 0, 64, 0, 0, 1, 64], &IP].concat()),
+            (LinkType::ETHERNET, [&[0; 12][..], &[0x88, 0x64, 0x11, 0, 0, 1, 0, 6, 0, 0x21], &IP].concat()),
+            (LinkType::PPP, [&[0xff, 3, 0, 0x21][..], &IP].concat()),
+            (LinkType::PPP, [&[0x21][..], &IP].concat()),
+            (LinkType::C_HDLC, [&[0x0f, 0, 8, 0][..], &IP].concat()),
+            (LinkType::FDDI, [&[0; 13][..], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &IP].concat()),
+            (LinkType::IEEE802_11, [&[0x88, 1][..], &[0; 24], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &IP].concat()),
+            (LinkType::NFLOG, [&[2, 0, 0, 0][..], &[5, 0, 1, 0, 7, 0, 0, 0], &[8, 0, 9, 0], &IP].concat()),
+            (LinkType::PKTAP, [&[12, 0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0][..], &IP].concat()),
             (LinkType::NULL, [&[2, 0, 0, 0][..], &IP].concat()),
             (LinkType::LOOP, [&[0, 0, 0, 2][..], &IP].concat()),
         ];

@@ -1,23 +1,32 @@
-//! Capture files as bytes: pcap and pcapng in, pcap out. No file is opened here.
+//! Capture files as bytes: pcap, pcapng and snoop in, pcap out. No file is opened here.
 //!
-//! [`Reader`] is told bytes in whatever pieces they arrive ([`Reader::feed`]) and gives packets ([`Reader::next_packet`])
-//! until it needs more. A file that ends inside a record is not an error: what stood before the cut was given, and
+//! [`Reader`] takes bytes in whatever pieces they arrive ([`Reader::fill`]) and gives packets ([`Reader::next_packet`])
+//! until it needs more; [`Unpack`] stands before it where a file may be compressed, and [`Opener`] behind it takes link
+//! headers and tunnels off. A file that ends inside a record is not an error: what stood before the cut was given, and
 //! [`Reader::finish`] says what is missing. [`read`] drives a reader from any [`std::io::Read`].
 //!
 //! Formats: pcap in both byte orders with micro- and nanoseconds
 //! (`draft-ietf-opsawg-pcap`), and pcapng (`draft-ietf-opsawg-pcapng`) with several sections and interfaces, enhanced,
-//! simple and obsolete packet blocks, and the timestamps' resolution and offset. Section headers and interface
+//! simple and obsolete packet blocks, and the timestamps' resolution and offset; snoop (RFC 1761). Section headers and interface
 //! descriptions, which carry options, are parsed by `pcap-parser`; the framing of records is done here, since it must be
 //! resumable at any byte and bounded in memory.
 
+mod fragments;
+mod layer;
 mod link;
+mod opener;
 mod pcap;
 mod pcapng;
 mod reader;
+mod snoop;
+mod tunnel;
+mod unpack;
 pub mod write;
 
 pub use link::{LinkType, ip_packet};
+pub use opener::{Layer, Opened, Opener};
 pub use reader::{ReadError, Reader, Summary, read};
+pub use unpack::{Packing, Unpack};
 
 use fullpipe_model::units::Instant;
 

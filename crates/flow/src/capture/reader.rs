@@ -1,13 +1,19 @@
 //! Bytes in any pieces in, packets out.
 
-use super::{MAX_RECORD, Packet, pcap, pcapng};
+use super::{MAX_RECORD, Packet, pcap, pcapng, snoop};
+use std::io::Read;
 
-/// Reads one capture file. Feed, take packets until `None`, feed again; [`finish`](Reader::finish) when the bytes end.
+/// Reads one capture file. [`fill`](Reader::fill) from a source (or [`feed`](Reader::feed) bytes), take packets until
+/// `None`, fill again; [`finish`](Reader::finish) when the bytes end.
+///
+/// Bytes go from the source into one buffer and packets are slices of it: what is copied is the part of a record at the
+/// buffer's end, once a fill.
 #[derive(Debug, Default)]
 pub struct Reader {
     buffer: Vec<u8>,
-    /// Start of what is not consumed of `buffer`.
+    /// What of `buffer` is not consumed: from `start` to before `end`.
     start: usize,
+    end: usize,
     /// Bytes that the file had before `buffer`.
     offset: u64,
     /// Bytes of the current record that are skipped without being kept.
@@ -16,12 +22,16 @@ pub struct Reader {
     format: Format,
 }
 
+/// Bytes that are read at once: few system calls, and what was read is still in the cache when it is parsed.
+const CHUNK: usize = 1 << 18;
+
 #[derive(Debug, Default)]
 enum Format {
     #[default]
     Undecided,
     Pcap(pcap::Header),
     Pcapng(Box<pcapng::State>),
+    Snoop(snoop::Header),
     /// An error was given; nothing after it can be framed.
     Broken,
 }
@@ -40,10 +50,10 @@ pub struct Summary {
 /// Why a capture cannot be read on. Packets given before stay good.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The first bytes are neither of pcap nor of pcapng.
+    /// The first bytes are of no format that is known.
     #[error(
-        "reading a capture: the file begins with {magic:02x?}, which is neither pcap nor pcapng; \
-         convert it with `editcap -F pcapng IN OUT`, or unpack it first"
+        "reading a capture: the file begins with {magic:02x?}, which is neither pcap, pcapng nor snoop (nor gzip or \
+         zstd of one); convert it with `editcap -F pcapng IN OUT`"
     )]
     Format {
         /// The first four bytes.
@@ -82,23 +92,57 @@ impl Reader {
         Self::default()
     }
 
-    /// Gives the next bytes of the file. Memory stays bounded if packets are taken between calls.
-    pub fn feed(&mut self, bytes: &[u8]) {
-        let skipped = self.skip.min(bytes.len());
-        self.skip -= skipped;
-        if self.start > 0 && (self.start == self.buffer.len() || self.start >= 1 << 16) {
-            self.buffer.drain(..self.start);
-            self.offset += self.start as u64;
-            self.start = 0;
+    /// Reads the next bytes of the file from `source`, and says how many; 0 at its end. Memory stays bounded if packets are
+    /// taken between calls.
+    ///
+    /// # Errors
+    /// Those of `source`.
+    pub fn fill(&mut self, source: &mut impl Read) -> std::io::Result<usize> {
+        self.make_room(CHUNK);
+        loop {
+            match source.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok(length) => {
+                    self.added(length);
+                    return Ok(length);
+                }
+            }
         }
-        self.offset += skipped as u64;
-        self.buffer.extend_from_slice(&bytes[skipped..]);
+    }
+
+    /// Gives the next bytes of the file, where there is no source to read.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.make_room(bytes.len());
+        self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
+        self.added(bytes.len());
+    }
+
+    /// Makes at least `least` bytes of the buffer free behind its end.
+    fn make_room(&mut self, least: usize) {
+        if self.buffer.len() - self.end >= least {
+            return;
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.offset += self.start as u64;
+        self.end -= self.start;
+        self.start = 0;
+        if self.buffer.len() - self.end < least {
+            self.buffer.resize((self.end + least).max(self.end * 2), 0);
+        }
+    }
+
+    fn added(&mut self, length: usize) {
+        self.end += length;
+        let skipped = self.skip.min(self.end - self.start);
+        self.skip -= skipped;
+        self.start += skipped;
     }
 
     /// The next whole packet; `None` when more bytes are needed.
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
         loop {
-            let rest = &self.buffer[self.start..];
+            let rest = &self.buffer[self.start..self.end];
             let step = match &mut self.format {
                 Format::Broken => return Ok(None),
                 Format::Undecided => match decide(rest) {
@@ -115,6 +159,7 @@ impl Reader {
                 },
                 Format::Pcap(header) => header.step(rest),
                 Format::Pcapng(state) => state.step(rest),
+                Format::Snoop(header) => header.step(rest),
             };
             match step {
                 Step::Packet { record, data, at, link_type, original } => {
@@ -134,17 +179,17 @@ impl Reader {
 
     /// Ends the file and says what was read.
     pub fn finish(self) -> Summary {
-        let recognised = matches!(self.format, Format::Pcap(_) | Format::Pcapng(_));
+        let recognised = matches!(self.format, Format::Pcap(_) | Format::Pcapng(_) | Format::Snoop(_));
         let cut = match self.format {
             Format::Broken => 0,
-            _ => (self.buffer.len() - self.start).max(usize::from(self.skip > 0)),
+            _ => (self.end - self.start).max(usize::from(self.skip > 0)),
         };
         Summary { packets: self.packets, cut, recognised }
     }
 
     /// Skips a record of which not all bytes need to be here.
     fn pass(&mut self, record: usize) {
-        let here = record.min(self.buffer.len() - self.start);
+        let here = record.min(self.end - self.start);
         self.start += here;
         self.skip = record - here;
     }
@@ -159,21 +204,14 @@ impl Reader {
 ///
 /// # Errors
 /// [`ReadError`]; packets before it were given.
-pub fn read(mut source: impl std::io::Read, mut packet: impl FnMut(Packet<'_>)) -> Result<Summary, ReadError> {
+pub fn read(mut source: impl Read, mut packet: impl FnMut(Packet<'_>)) -> Result<Summary, ReadError> {
     let mut reader = Reader::new();
-    let mut chunk = vec![0; 1 << 18];
-    loop {
-        let length = match source.read(&mut chunk) {
-            Ok(0) => return Ok(reader.finish()),
-            Ok(length) => length,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error.into()),
-        };
-        reader.feed(&chunk[..length]);
+    while reader.fill(&mut source)? > 0 {
         while let Some(found) = reader.next_packet()? {
             packet(found);
         }
     }
+    Ok(reader.finish())
 }
 
 enum Decision {
@@ -186,6 +224,13 @@ fn decide(bytes: &[u8]) -> Decision {
     let Some(magic) = bytes.first_chunk::<4>() else { return Decision::More };
     if *magic == pcapng::MAGIC {
         return Decision::Is(Format::Pcapng(Box::default()), 0);
+    }
+    if snoop::MAGIC.starts_with(magic) {
+        return match snoop::Header::parse(bytes).filter(|_| bytes.starts_with(&snoop::MAGIC)) {
+            Some(header) => Decision::Is(Format::Snoop(header), snoop::FILE_HEADER),
+            None if bytes.len() < snoop::FILE_HEADER => Decision::More,
+            None => Decision::No(*magic),
+        };
     }
     if !pcap::Header::has_magic(*magic) {
         return Decision::No(*magic);

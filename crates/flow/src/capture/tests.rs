@@ -82,10 +82,24 @@ fn every_byte_order_and_precision_is_told_by_the_magic() {
 }
 
 #[test]
+fn snoop_is_read_and_its_padding_passed() {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let header = [&b"snoop\0\0\0"[..], &words(&[2, 4])].concat();
+    let record = [&words(&[60, 3, 28, 0, 5, 7])[..], &[1, 2, 3, 0]].concat();
+    let (found, summary) = packets(&[&header[..], &record, &record[..20]].concat(), 3);
+    assert_eq!(found, [(5_000_007_000, vec![1, 2, 3], 60)]);
+    assert_eq!(summary, Ok(Summary { packets: 1, cut: 20, recognised: true }));
+    let endless = [&header[..], &[0; 48]].concat();
+    assert!(packets(&endless, 100).1.unwrap_err().contains("record at byte 16 holds less"));
+    let lies = [&header[..], &words(&[60, 3, 24, 0, 5, 7]), &[0; 9]].concat();
+    assert!(packets(&lies, 100).1.unwrap_err().contains("record at byte 16 holds less"));
+}
+
+#[test]
 fn what_is_no_capture_is_refused_with_its_first_bytes() {
     let (found, summary) = packets(b"PK\x03\x04 not a capture", 5);
     assert!(found.is_empty());
-    assert!(summary.unwrap_err().contains("neither pcap nor pcapng"));
+    assert!(summary.unwrap_err().contains("neither pcap, pcapng nor snoop"));
     let (_, summary) = packets(b"", 5);
     assert_eq!(summary, Ok(Summary { packets: 0, cut: 0, recognised: false }));
 }

@@ -12,6 +12,8 @@ pub(super) struct Handshake {
     syn: Option<Instant>,
     syn_ack: Option<(Instant, SequenceNumber)>,
     ack: Option<Instant>,
+    /// From the last SYN to the first ACK of either end, whatever it acknowledges: Wireshark's iRTT. Zero before.
+    irtt: Duration,
     /// Karn: after a second SYN or SYN-ACK it is not known which one was answered.
     repeated: bool,
 }
@@ -19,6 +21,10 @@ pub(super) struct Handshake {
 impl Handshake {
     /// Notes a segment; `by_client` where the client sent it.
     pub fn see(&mut self, at: Instant, segment: &Segment, by_client: bool) {
+        let plain_ack = segment.flags.any(Flags::ACK) && !segment.flags.any(Flags::SYN);
+        if let Some(syn) = self.syn.filter(|_| plain_ack && self.irtt == Duration::ZERO) {
+            self.irtt = at.since(syn);
+        }
         match (segment.flags.any(Flags::SYN), by_client) {
             (true, true) if self.ack.is_none() => {
                 self.repeated |= self.syn.is_some();
@@ -43,7 +49,12 @@ impl Handshake {
         Some(self.ack?.since(self.syn?))
     }
 
-    /// The same, if no part of it was sent twice.
+    /// Wireshark's initial round-trip time, by which it tells out of order from retransmission.
+    pub fn irtt(&self) -> Option<Duration> {
+        Some(self.irtt).filter(|irtt| *irtt > Duration::ZERO)
+    }
+
+    /// SYN to final ACK, if no part of it was sent twice.
     pub fn clean_rtt(&self) -> Option<Duration> {
         self.rtt().filter(|_| !self.repeated)
     }

@@ -13,19 +13,25 @@ pub(super) struct Histogram {
     /// Bucket and count, by bucket.
     buckets: Vec<(u16, u32)>,
     count: u64,
-    min: Option<Duration>,
-    max: Option<Duration>,
+    /// Meaningful where something was counted.
+    min: Duration,
+    max: Duration,
 }
 
 impl Histogram {
     pub fn add(&mut self, value: Duration) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
         self.count += 1;
-        self.min = Some(self.min.map_or(value, |min| min.min(value)));
-        self.max = Some(self.max.map_or(value, |max| max.max(value)));
         let bucket = bucket_of(value.as_nanos());
         match self.buckets.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
             Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(1),
-            Err(at) => self.buckets.insert(at, (bucket, 1)),
+            Err(at) => {
+                if self.buckets.is_empty() {
+                    self.buckets.reserve_exact(1);
+                }
+                self.buckets.insert(at, (bucket, 1));
+            }
         }
     }
 
@@ -34,11 +40,11 @@ impl Histogram {
     }
 
     pub fn min(&self) -> Option<Duration> {
-        self.min
+        (self.count > 0).then_some(self.min)
     }
 
     pub fn max(&self) -> Option<Duration> {
-        self.max
+        (self.count > 0).then_some(self.max)
     }
 
     /// The value below which `fraction` of those seen are (nearest rank).
@@ -50,7 +56,7 @@ impl Histogram {
             seen += u64::from(*count);
             seen >= rank
         })?;
-        Some(Duration::from_nanos(middle_of(*bucket)).clamp(self.min?, self.max?))
+        Some(Duration::from_nanos(middle_of(*bucket)).clamp(self.min, self.max))
     }
 }
 

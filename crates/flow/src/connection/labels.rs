@@ -41,11 +41,58 @@ pub enum Label {
     AckLostSegment,
     /// A SYN with a new sequence number on the addresses and ports of a connection seen before.
     ReusedPorts,
+    /// The same IP packet as one just before: the network or the capture repeated it. Only with [`Labels::Sack`].
+    DuplicatePacket,
+}
+
+/// Whose definitions the labels follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Labels {
+    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more; [`Difference`] says where and why.
+    #[default]
+    Sack,
+    /// Wireshark's (TShark 4.0, default preferences).
+    Wireshark,
+}
+
+/// Why a packet's labels differ from Wireshark's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Difference {
+    /// The same IP packet passed just before: it is a duplicate, not a retransmission.
+    SamePacket,
+    /// Its bytes passed before: it was sent again, however soon.
+    SeenBefore,
+    /// It fills a gap and was sent after what is above: a retransmission, however soon.
+    SentAfter,
+    /// It fills a gap and was sent before what is above: reordered, however late.
+    SentBefore,
+    /// SACK said that the receiver had it: the retransmission was spurious.
+    SackedBefore,
+    /// The receiver had reported data above by SACK: the retransmission was fast. Or it had not, and a timer sent it.
+    Cause,
+    /// It has new SACK blocks: a duplicate ACK, although the window changed (RFC 6675 section 2).
+    NewSack,
+}
+
+impl Difference {
+    /// The reason, in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Difference::SamePacket => "the same IP packet passed just before: a duplicate",
+            Difference::SeenBefore => "its bytes passed before: sent again",
+            Difference::SentAfter => "it fills a gap and was sent after what is above: sent again",
+            Difference::SentBefore => "it fills a gap and was sent before what is above: reordered",
+            Difference::SackedBefore => "SACK had reported it: sent again needlessly",
+            Difference::Cause => "SACK blocks, or their absence, say what made the sender repeat it",
+            Difference::NewSack => "it has new SACK blocks: a duplicate ACK whatever its window",
+        }
+    }
 }
 
 impl Label {
     /// Every label, in the order of the type.
-    pub const ALL: [Label; 15] = [
+    pub const ALL: [Label; 16] = [
         Label::Retransmission,
         Label::FastRetransmission,
         Label::SpuriousRetransmission,
@@ -61,9 +108,10 @@ impl Label {
         Label::LostSegment,
         Label::AckLostSegment,
         Label::ReusedPorts,
+        Label::DuplicatePacket,
     ];
 
-    /// The name in results: that of Wireshark's field after `tcp.analysis.`.
+    /// The name in results: that of Wireshark's field after `tcp.analysis.`, where it has one.
     pub const fn name(self) -> &'static str {
         match self {
             Label::Retransmission => "retransmission",
@@ -81,6 +129,7 @@ impl Label {
             Label::LostSegment => "lost_segment",
             Label::AckLostSegment => "ack_lost_segment",
             Label::ReusedPorts => "reused_ports",
+            Label::DuplicatePacket => "duplicate_packet",
         }
     }
 }
@@ -103,21 +152,25 @@ impl LabelSet {
     pub(crate) fn add(&mut self, label: Label) {
         self.0 |= 1 << label as u8;
     }
+
+    pub(crate) fn remove(&mut self, label: Label) {
+        self.0 &= !(1 << label as u8);
+    }
 }
 
 /// How many packets carry each label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LabelCounts([u64; Label::ALL.len()]);
+pub struct LabelCounts([u32; Label::ALL.len()]);
 
 impl LabelCounts {
     /// How many packets carry `label`.
     pub const fn of(&self, label: Label) -> u64 {
-        self.0[label as usize]
+        self.0[label as usize] as u64
     }
 
     pub(crate) fn add(&mut self, labels: LabelSet) {
         if labels != LabelSet::default() {
-            labels.iter().for_each(|label| self.0[label as usize] += 1);
+            labels.iter().for_each(|label| self.0[label as usize] = self.0[label as usize].saturating_add(1));
         }
     }
 }
@@ -282,9 +335,15 @@ impl Memory {
         self.last = labels;
     }
 
-    /// After an ACK of data that was not captured: it is labelled once for each gap.
-    pub fn ack_of_lost_was_seen(&mut self) {
+    /// How many duplicate ACKs there were in a row, and when the last ACK was.
+    pub fn duplicate_acks(&self) -> (u32, Instant) {
+        (self.duplicates, self.ack_at)
+    }
+
+    /// After an ACK of data that was not captured. `matches` says whether a segment that was captured ends at the ACK; if
+    /// not, nothing is labelled until another gap is seen. (Found by experiment: it is how TShark 4.0 behaves.)
+    pub fn ack_of_lost_was_seen(&mut self, matches: bool) {
         self.contiguous = self.next;
-        self.gap_was_acked = true;
+        self.gap_was_acked = !matches;
     }
 }

@@ -6,13 +6,22 @@
 mod handshake;
 mod histogram;
 mod labels;
+mod manner;
 mod outstanding;
 mod payload;
+mod ranges;
+mod recent;
+mod relabel;
+mod scoreboard;
 mod series;
 mod tracker;
+mod vantage;
 
-pub use labels::{Label, LabelCounts, LabelSet};
-pub(crate) use tracker::Tracker;
+pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
+pub use manner::MannerFacts;
+pub use scoreboard::LossFacts;
+pub(crate) use tracker::{Seen, Tracker};
+pub use vantage::{Place, Vantage, Warning};
 
 use crate::limit::Verdict;
 use crate::sample::columns;
@@ -34,6 +43,8 @@ pub enum Direction {
 pub struct Connection {
     /// Its number in the capture, from 0, by first packet.
     pub id: u64,
+    /// The number of its first packet in the capture, from 1.
+    pub first_packet: u64,
     /// Who opened it; who sent the first packet seen, where the handshake was not captured.
     pub client: SocketAddr,
     /// The other end.
@@ -47,6 +58,10 @@ pub struct Connection {
     /// SYN to final ACK of the handshake: the path's round trip, wherever the capture was taken.
     #[serde(rename = "handshake_rtt_us", with = "columns::micros_optional")]
     pub handshake_rtt: Option<Duration>,
+    /// Where the sniffer stood, as far as times tell.
+    pub vantage: Vantage,
+    /// What the capture's place and manner put into doubt.
+    pub warnings: Vec<Warning>,
     /// What the client sent.
     pub client_to_server: DirectionFacts,
     /// What the server sent.
@@ -96,12 +111,18 @@ pub struct DirectionFacts {
     pub rtt: RttFacts,
     /// The receive window that this direction's packets advertise.
     pub window: WindowFacts,
-    /// Most payload sent and not yet acknowledged, at the capture point.
+    /// Most payload sent and neither acknowledged nor (with [`Labels::Sack`]) reported by SACK, at the capture point.
     #[serde(rename = "in_flight_max_bytes", with = "columns::bytes")]
     pub in_flight_max: Bytes,
     /// Packets by label.
     pub labels: LabelCounts,
-    /// What held this direction's data; absent where there was none.
+    /// What was lost, reordered and repeated, by SACK, timestamps and IP identifications; whatever the labels are.
+    pub loss: LossFacts,
+    /// How this end sends and acknowledges.
+    pub manner: MannerFacts,
+    /// What held this direction's data; absent where there was none. Not a column: a report serialises its shares, and its
+    /// intervals where they are asked for.
+    #[serde(skip)]
     pub verdict: Option<Verdict>,
 }
 

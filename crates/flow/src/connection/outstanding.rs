@@ -26,6 +26,10 @@ pub(super) struct Outstanding {
 impl Outstanding {
     /// Adds a segment. `advances` says whether it begins at or after everything seen before.
     pub fn send(&mut self, at: Instant, seq: SequenceNumber, end: SequenceNumber, advances: bool) {
+        if self.segments.capacity() == 0 {
+            // Most connections never have more than one: the usual four would be a tenth of what they cost.
+            self.segments.reserve_exact(1);
+        }
         if advances {
             if self.segments.len() < MAX_OUTSTANDING {
                 self.segments.push_back(Sent { seq, end, at, ambiguous: false });
@@ -44,6 +48,11 @@ impl Outstanding {
         if !known && self.segments.len() < MAX_OUTSTANDING {
             self.segments.insert(first, Sent { seq, end, at, ambiguous: true });
         }
+    }
+
+    /// Whether one of them ends at `number`.
+    pub fn has_end(&self, number: SequenceNumber) -> bool {
+        self.segments.binary_search_by(|sent| sent.end.after(number).cmp(&0)).is_ok()
     }
 
     /// Removes what `ack` covers. Gives the age of the newest segment covered, if none of those covered is ambiguous:

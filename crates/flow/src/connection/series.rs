@@ -114,6 +114,9 @@ impl Series {
         if self.lag == Duration::ZERO || self.held.len() >= MAX_HELD {
             self.apply(at, ack, window);
         } else {
+            if self.held.capacity() == 0 {
+                self.held.reserve_exact(1);
+            }
             self.held.push_back((due, ack, window));
         }
     }
@@ -201,7 +204,6 @@ impl Series {
         if let Some(window) = window.filter(|_| !ack.is_before(self.una)) {
             self.edge = Some(ack + window);
             let window = Window::new(Bytes::new(window.into()));
-            self.current.window_min = Some(self.current.window_min.map_or(window, |least| least.min(window)));
             self.current.window_max = Some(self.current.window_max.map_or(window, |most| most.max(window)));
         }
         self.note();
@@ -265,7 +267,7 @@ impl Series {
     fn close(&mut self, at: Instant) {
         let in_flight_max = Bytes::new(self.in_flight().into());
         let window = self.current.window_max.map(|_| self.window());
-        let next = Features { start: at, in_flight_max, window_min: window, window_max: window, ..Features::default() };
+        let next = Features { start: at, in_flight_max, window_max: window, ..Features::default() };
         let mut done = std::mem::replace(&mut self.current, next);
         done.length = at.since(done.start);
         done.segment = Bytes::new(self.segment.into());

@@ -3,22 +3,31 @@
 use super::handshake::Handshake;
 use super::histogram::Histogram;
 use super::labels::{self, Memory, Scale};
+use super::manner::Manner;
 use super::outstanding::Outstanding;
 use super::payload::Unique;
+use super::recent::Recent;
+use super::relabel::{self, Told};
+use super::scoreboard::{LossFacts, Scoreboard};
 use super::series::{MIN_INTERVAL, Series};
-use super::{Connection, DirectionFacts, Label, LabelCounts, LabelSet, RttFacts, WindowFacts};
+use super::vantage::{self, Warning};
+use super::{Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts};
 use crate::analyzer::Config;
 use crate::limit::{CapturePoint, decide};
-use crate::segment::{Flags, Segment, SequenceNumber};
+use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
-use std::net::SocketAddr;
 
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     id: u64,
-    /// Sender of the first packet seen, then the other; `client` is the index of the end that opened.
-    ends: [SocketAddr; 2],
+    first_packet: u64,
+    /// Whether the first packet's sender is the first end of the connection's key.
+    starts_with_first: bool,
+    /// Which ends sent a FIN that was acknowledged; both, once either reset the connection.
+    closed: [Closing; 2],
+    key: FlowKey,
+    /// Which end opened: 0 for the sender of the first packet seen, 1 for the other.
     client: Option<usize>,
     start: Instant,
     last: Instant,
@@ -26,6 +35,44 @@ pub(crate) struct Tracker {
     halves: [Half; 2],
     /// Number of each direction's SYN; one before its first segment, where that was not captured.
     initial: [Option<SequenceNumber>; 2],
+}
+
+/// The window that an end advertised, in bytes.
+#[derive(Debug, Default)]
+struct AdvertisedWindow {
+    last: Option<u32>,
+    /// Least and greatest.
+    range: Option<(u32, u32)>,
+}
+
+impl AdvertisedWindow {
+    fn facts(&self, scale: Option<u8>) -> WindowFacts {
+        let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
+        WindowFacts {
+            scale,
+            min: self.range.map(|(least, _)| window(least)),
+            max: self.range.map(|(_, most)| window(most)),
+            last: self.last.map(window),
+        }
+    }
+}
+
+/// What a packet was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub labels: LabelSet,
+    pub wireshark: LabelSet,
+    pub difference: Option<Difference>,
+    pub by_client: bool,
+}
+
+/// How far an end's direction is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// A FIN was sent; this number acknowledges it.
+    Fin(SequenceNumber),
+    Closed,
 }
 
 /// What one end sent.
@@ -43,18 +90,29 @@ struct Half {
     next: Option<SequenceNumber>,
     una: Option<SequenceNumber>,
     in_flight_max: u32,
+    /// What SACK and gaps tell; absent until there is one.
+    board: Option<Box<Scoreboard>>,
+    recent: Recent,
+    manner: Manner,
+    duplicate_packets: u32,
+    congestion_experienced: u32,
     rtt: Histogram,
-    window: WindowFacts,
+    window: AdvertisedWindow,
     first_data: Option<Instant>,
     last_data: Instant,
     series: Option<Box<Series>>,
 }
 
 impl Tracker {
-    pub fn new(id: u64, at: Instant, segment: &Segment) -> Self {
+    /// Starts with the connection's first segment: its number and that of its first packet; `from_first` where the
+    /// sender is the first end of the connection's key.
+    pub fn new((id, first_packet): (u64, u64), at: Instant, key: FlowKey, from_first: bool) -> Self {
         Tracker {
             id,
-            ends: [segment.source, segment.destination],
+            first_packet,
+            starts_with_first: from_first,
+            closed: [Closing::Open; 2],
+            key,
             client: None,
             start: at,
             last: at,
@@ -65,8 +123,8 @@ impl Tracker {
     }
 
     /// Whether `segment` opens another connection between the same addresses and ports.
-    pub fn is_reused_by(&self, segment: &Segment) -> bool {
-        let from = self.sender_of(segment);
+    pub fn is_reused_by(&self, segment: &Segment, from_first: bool) -> bool {
+        let from = self.sender(from_first);
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
         opens && self.initial[from].is_some_and(|known| known != segment.seq)
     }
@@ -76,59 +134,130 @@ impl Tracker {
         self.id
     }
 
-    /// The next segment, of `wire` bytes with all headers; `reuses` where it took over an older connection's ports. Gives
-    /// its labels and whether the client sent it.
+    /// When its last packet was.
+    pub fn last(&self) -> Instant {
+        self.last
+    }
+
+    /// Whether nothing but late packets can follow.
+    pub fn is_closed(&self) -> bool {
+        self.closed == [Closing::Closed; 2]
+    }
+
+    /// The next segment: whether its sender is the first end of the connection's key, its bytes with all headers, and
+    /// whether
+    /// it took over an older connection's ports. Gives its labels and whether the client sent it.
     pub fn push(
         &mut self,
         config: &Config,
         at: Instant,
         segment: &Segment,
-        wire: usize,
-        reuses: bool,
-    ) -> (LabelSet, bool) {
-        let from = self.sender_of(segment);
+        (from_first, wire, reuses): (bool, usize, bool),
+    ) -> Seen {
+        let from = self.sender(from_first);
         self.last = self.last.max(at);
         // A second answer with another number: the server forgot the first, or is not the server.
         let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
         let other_answer = answers && self.initial[from].is_some_and(|known| known != segment.seq);
         self.note_handshake(at, segment, from);
-        let rtt = self.handshake.rtt();
+        let rtt = self.handshake.irtt();
         let (sender, receiver) = self.pair(from);
         sender.packets += 1;
         sender.wire += wire as u64;
         let mut labels = labels::label(&mut sender.memory, &receiver.memory, at, segment, rtt);
         if labels.contains(Label::AckLostSegment) {
-            receiver.memory.ack_of_lost_was_seen();
+            let matches = receiver.outstanding.has_end(segment.ack);
+            receiver.memory.ack_of_lost_was_seen(matches);
         }
         if reuses || other_answer {
             labels.add(Label::ReusedPorts);
         }
-        sender.counts.add(labels);
-        self.note_data(config, at, segment, from, labels);
-        self.note_ack(at, segment, from);
-        (labels, self.client.unwrap_or(0) == from)
+        sender.manner.sees(segment);
+        sender.congestion_experienced += u32::from(segment.ce);
+        let is_again = sender.recent.is_repeated(segment);
+        self.note_close(segment, from);
+        let mut better = self.note_data(config, at, segment, from, (labels, is_again));
+        let news = self.note_ack(at, segment, from);
+        if is_again {
+            self.halves[from].duplicate_packets += 1;
+            better = relabel::duplicate(labels);
+        } else if news {
+            better = relabel::sack(labels);
+        }
+        let wireshark = labels;
+        let (labels, difference) = if config.labels == Labels::Sack { better } else { (labels, None) };
+        self.halves[from].counts.add(labels);
+        Seen { labels, wireshark, difference, by_client: self.client.unwrap_or(0) == from }
     }
 
     /// The facts.
     pub fn finish(self, config: &Config) -> Connection {
         let client = self.client.unwrap_or(0);
         let rtt = self.handshake.clean_rtt();
+        let mut ends = self.key.ends();
+        if !self.starts_with_first {
+            ends.reverse();
+        }
+        let warnings = self.warnings(client);
         let [first, second] = self.halves;
         let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
+        // Data of the server is answered by the client: its times are those of the client's side.
+        let data = from_server.rtt.min().zip(from_client.rtt.min());
+        let handshake = self.handshake.client_side().zip(self.handshake.server_side());
         Connection {
             id: self.id,
-            client: self.ends[client],
-            server: self.ends[1 - client],
+            first_packet: self.first_packet,
+            client: ends[client],
+            server: ends[1 - client],
             start: self.start,
             duration: self.last.since(self.start),
             handshake_rtt: self.handshake.rtt(),
+            vantage: vantage::guess(handshake, data),
+            warnings,
             client_to_server: from_client.facts(config, rtt),
             server_to_client: from_server.facts(config, rtt),
         }
     }
 
-    fn sender_of(&self, segment: &Segment) -> usize {
-        usize::from(segment.source != self.ends[0])
+    fn warnings(&self, client: usize) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let pairs = [(&self.halves[0], &self.halves[1]), (&self.halves[1], &self.halves[0])];
+        let is_larger = |(from, to): &(&Half, &Half)| from.payload_max > to.manner.mss().map_or(9000, u64::from);
+        if pairs.iter().any(is_larger) {
+            warnings.push(Warning::OffloadSuperPackets);
+        }
+        let one_sided = |(from, to): &(&Half, &Half)| from.packets == 0 && from.una.is_some() && to.packets > 1;
+        if pairs.iter().any(one_sided) {
+            warnings.push(Warning::OneSided);
+        } else if self.halves.iter().any(|half| half.counts.of(Label::AckLostSegment) > 0) {
+            warnings.push(Warning::CaptureDropped);
+        }
+        let [opened, answered] = [&self.halves[client], &self.halves[1 - client]];
+        if opened.payload + answered.payload == 0 {
+            return warnings;
+        }
+        match (opened.memory.scale, answered.memory.scale) {
+            (Scale::Unknown, _) | (_, Scale::Unknown) => warnings.push(Warning::HandshakeMissing),
+            (_, Scale::Unused) if opened.manner.offers_scale => warnings.push(Warning::WindowScaleRefused),
+            _ => {}
+        }
+        warnings
+    }
+
+    fn sender(&self, from_first: bool) -> usize {
+        usize::from(from_first != self.starts_with_first)
+    }
+
+    fn note_close(&mut self, segment: &Segment, from: usize) {
+        if segment.flags.any(Flags::RST) {
+            self.closed = [Closing::Closed; 2];
+        } else if segment.flags.any(Flags::FIN) && self.closed[from] == Closing::Open {
+            self.closed[from] = Closing::Fin(segment.end());
+        }
+        let acked = |end| segment.flags.any(Flags::ACK) && !segment.ack.is_before(end);
+        if matches!(self.closed[1 - from], Closing::Fin(end) if acked(end)) {
+            self.closed[1 - from] = Closing::Closed;
+        }
     }
 
     fn pair(&mut self, from: usize) -> (&mut Half, &mut Half) {
@@ -158,50 +287,72 @@ impl Tracker {
         }
     }
 
-    /// What the segment carries.
-    fn note_data(&mut self, config: &Config, at: Instant, segment: &Segment, from: usize, labels: LabelSet) {
+    /// What the segment carries. Gives its labels, corrected by what SACK and gaps tell.
+    fn note_data(
+        &mut self,
+        config: &Config,
+        at: Instant,
+        segment: &Segment,
+        from: usize,
+        (labels, is_again): (LabelSet, bool),
+    ) -> (LabelSet, Option<Difference>) {
         let length = segment.payload_len();
         let (seq, end) = (segment.seq, segment.end());
         let half = &mut self.halves[from];
         half.payload += u64::from(length);
         half.payload_max = half.payload_max.max(length.into());
         if end == seq || labels.contains(Label::KeepAlive) || labels.contains(Label::ZeroWindowProbe) {
-            return;
+            return (labels, None);
         }
         let lag = self.lag(config, from);
         let rtt = self.handshake.clean_rtt().or(config.hint.rtt);
         let interval = config.interval.or(rtt.map(|rtt| rtt.max(MIN_INTERVAL)));
         let (sender, receiver) = self.pair(from);
-        let advances = sender.next.is_none_or(|next| !seq.is_before(next));
+        let before = sender.next;
+        let advances = before.is_none_or(|next| !seq.is_before(next));
         sender.outstanding.send(at, seq, end, advances);
-        sender.next = Some(sender.next.map_or(end, |next| next.max(end)));
+        sender.next = Some(before.map_or(end, |next| next.max(end)));
         if length == 0 {
-            return;
+            return (labels, None);
         }
         let new = sender.unique.see(seq, length);
         let una = *sender.una.get_or_insert(seq);
-        sender.in_flight_max = sender.in_flight_max.max(sender.next.unwrap_or(end).distance(una));
+        let mut better = (labels, None);
+        if let Some(next) = before.filter(|next| next.is_before(seq)) {
+            sender.board().open_gap(at, next, segment);
+        } else if !advances && !is_again && before != Some(seq + 1) {
+            let told = Told { una, duplicates: receiver.memory.duplicate_acks(), rtt };
+            better = relabel::repeated(sender.board(), (at, segment, new), told, labels);
+        }
+        sender.note_in_flight(config.labels, una, end);
+        sender.manner.sends(at);
         sender.first_data.get_or_insert(at);
         sender.last_data = sender.last_data.max(at);
-        let edge = receiver.window.last.map(|window| una + u32::try_from(window.bytes().get()).unwrap_or(u32::MAX));
+        let edge = receiver.window.last.map(|window| una + window);
         let series = sender.series.get_or_insert_with(|| Box::new(Series::new(at, seq, edge, interval, lag)));
         if let Some((_, echo)) = segment.options.timestamps {
             series.echoed(at, echo);
         }
-        series.sent(at, seq, length, new == 0 || labels.contains(Label::Retransmission));
+        series.sent(at, seq, length, new == 0 || better.0.contains(Label::Retransmission));
+        better
     }
 
-    /// What the segment acknowledges and which window it gives.
-    fn note_ack(&mut self, at: Instant, segment: &Segment, from: usize) {
+    /// What the segment acknowledges and which window it gives; whether it is a duplicate ACK by its SACK blocks.
+    fn note_ack(&mut self, at: Instant, segment: &Segment, from: usize) -> bool {
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
-            return;
+            return false;
         }
         let (sender, receiver) = self.pair(from);
         let scale = if segment.flags.any(Flags::SYN) { Scale::Unused } else { sender.memory.scale };
         let window = scale.apply(segment.window);
         sender.note_window(window, !segment.flags.any(Flags::SYN));
         let ack = segment.ack;
+        let news = receiver.note_sack(segment);
+        let is_duplicate = news && receiver.una == Some(ack) && segment.end() == segment.seq;
         if receiver.una.is_none_or(|una| una.is_before(ack)) {
+            if let Some(una) = receiver.una.filter(|_| receiver.payload > 0) {
+                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max));
+            }
             receiver.una = Some(ack);
             receiver.last_data = if receiver.first_data.is_some() { at } else { receiver.last_data };
         }
@@ -216,6 +367,7 @@ impl Tracker {
             }
             series.acknowledged(at, ack, (scale != Scale::Unknown).then_some(window));
         }
+        is_duplicate
     }
 
     /// The round trip between the capture point and the end that sends.
@@ -234,12 +386,34 @@ impl Tracker {
 }
 
 impl Half {
+    fn board(&mut self) -> &mut Scoreboard {
+        self.board.get_or_insert_default()
+    }
+
+    /// An ACK of this half's data; whether its SACK blocks say something new.
+    fn note_sack(&mut self, segment: &Segment) -> bool {
+        if self.board.is_none() && segment.options.sack.is_empty() {
+            return false;
+        }
+        let (Some(una), Some(next)) = (self.una, self.next) else { return false };
+        let size = u32::try_from(self.payload_max).unwrap_or(u32::MAX);
+        self.board().acknowledge(segment, una, next, size)
+    }
+
+    fn note_in_flight(&mut self, labels: Labels, una: SequenceNumber, end: SequenceNumber) {
+        let sacked = match (labels, &self.board) {
+            (Labels::Sack, Some(board)) => board.sacked_bytes(),
+            _ => 0,
+        };
+        let in_flight = self.next.unwrap_or(end).distance(una).saturating_sub(sacked);
+        self.in_flight_max = self.in_flight_max.max(in_flight);
+    }
+
     fn note_window(&mut self, window: u32, counts: bool) {
-        let window = Window::new(Bytes::new(window.into()));
         self.window.last = Some(window);
         if counts {
-            self.window.min = Some(self.window.min.map_or(window, |least| least.min(window)));
-            self.window.max = Some(self.window.max.map_or(window, |most| most.max(window)));
+            let (least, most) = self.window.range.unwrap_or((window, window));
+            self.window.range = Some((least.min(window), most.max(window)));
         }
     }
 
@@ -271,9 +445,15 @@ impl Half {
                 p99: self.rtt.quantile(0.99),
                 max: self.rtt.max(),
             },
-            window: WindowFacts { scale, ..self.window },
+            window: self.window.facts(scale),
             in_flight_max: Bytes::new(self.in_flight_max.into()),
             labels: self.counts,
+            manner: self.manner.facts(),
+            loss: LossFacts {
+                duplicate_packets: self.duplicate_packets.into(),
+                congestion_experienced: self.congestion_experienced.into(),
+                ..self.board.map(|board| board.counts).unwrap_or_default()
+            },
             verdict,
         }
     }
@@ -287,6 +467,6 @@ mod tests {
     /// segments) is bounded where it is kept.
     #[test]
     fn an_idle_connection_is_small() {
-        assert!(size_of::<Tracker>() <= 1536, "{} bytes", size_of::<Tracker>());
+        assert!(size_of::<Tracker>() <= 1200, "{} bytes", size_of::<Tracker>());
     }
 }

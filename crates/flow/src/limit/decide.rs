@@ -27,7 +27,6 @@ pub(crate) struct Features {
     pub full: u64,
     /// Nanoseconds with nothing in flight although the window had room.
     pub idle: u64,
-    pub window_min: Option<Window>,
     pub window_max: Option<Window>,
     /// The least round-trip time measured.
     pub rtt: Option<Duration>,
@@ -53,7 +52,6 @@ impl Features {
         self.in_flight_time += later.in_flight_time;
         self.full += later.full;
         self.idle += later.idle;
-        self.window_min = least(self.window_min, later.window_min);
         self.window_max = self.window_max.max(later.window_max);
         self.rtt = least(self.rtt, later.rtt);
     }

@@ -60,6 +60,25 @@ fn fragments_and_other_protocols_are_told_apart() {
 }
 
 proptest! {
+    /// The short way for plain IPv4 and the general one agree, whatever the bytes: an option of no operations sends the
+    /// same segment the long way.
+    #[test]
+    fn both_ways_of_reading_agree(tcp in prop::collection::vec(any::<u8>(), 0..80), tos: u8, id: u16, total in 0_u16..200) {
+        let header = |ihl: u8, total: u16| {
+            let mut header = PACKET[..20].to_vec();
+            header[0] = 0x40 | ihl;
+            header[1] = tos;
+            header[2..4].copy_from_slice(&total.to_be_bytes());
+            header[4..6].copy_from_slice(&id.to_be_bytes());
+            header
+        };
+        let total = total + 20;
+        let plain = [header(5, total), tcp.clone()].concat();
+        let long = [header(6, total + 4), vec![1; 4], tcp].concat();
+        let length = usize::from(total);
+        prop_assert_eq!(Segment::from_ip(&plain, length), Segment::from_ip(&long, length + 4));
+    }
+
     #[test]
     fn any_bytes_are_read_or_refused(at in 0..PACKET.len(), junk: Vec<u8>, length: usize) {
         let mut packet = PACKET.to_vec();

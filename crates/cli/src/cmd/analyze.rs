@@ -1,0 +1,289 @@
+//! `fullpipe analyze`: what held the connections of a capture.
+
+mod input;
+mod packets;
+mod threads;
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, remark};
+use clap::{Args, ValueEnum};
+use fullpipe_flow::capture::Layer;
+use fullpipe_flow::connection::{Connection, Labels};
+use fullpipe_flow::filter::Filter;
+use fullpipe_flow::limit::CapturePoint;
+use fullpipe_flow::{Analysis, Analyzer, Config};
+use fullpipe_model::units::Duration;
+use fullpipe_report::analysis::{Report, depth, rows, table};
+use std::cell::RefCell;
+use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Explain every TCP connection of a capture: what held it, for which share of its time, and what would change it.
+///
+/// Reads pcap, pcapng and snoop, packed with gzip or zstd or not, from files or standard input (`-`). Prints a table, the
+/// connections that lost most time first; one connection in depth where it is the only one or --connection names it.
+/// A capture that ends in the middle of a packet is analysed as far as it goes, said so, and the exit code is 4.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe analyze capture.pcapng
+  fullpipe analyze capture.pcap.zst --filter 'host 10.0.0.1 and port 443'
+  fullpipe analyze capture.pcap --connection 3
+  fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
+  fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
+  tcpdump -i eth0 -w - tcp | fullpipe analyze -
+
+JSON: one object for one FILE (or --as-one), an array for several. JSON lines: one object a connection. CSV: one row for \
+each direction of a connection. Times are in us, sizes in bytes, rates in bit/s, as each name says.")]
+pub struct Analyze {
+    /// Captures; `-` is standard input.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Take all files for one capture, in the order of their first packets: rotated files, for example.
+    #[arg(long)]
+    as_one: bool,
+    /// Print JSON.
+    #[arg(long, group = "format")]
+    json: bool,
+    /// Print JSON lines: one connection (with --packets one packet) a line.
+    #[arg(long, group = "format")]
+    jsonl: bool,
+    /// Print CSV.
+    #[arg(long, group = "format")]
+    csv: bool,
+    /// Only connections that match: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and, or, not, ( ).
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<Filter>,
+    /// Show the N connections that lost most [default: 20 in the table, otherwise all in the capture's order].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Show only connection N, in depth.
+    #[arg(long, value_name = "N")]
+    connection: Option<u64>,
+    /// Print one line a packet with its labels; with --connection or --filter only theirs.
+    #[arg(long, conflicts_with_all = ["json", "csv", "top"])]
+    packets: bool,
+    /// Length of the intervals that the limits are decided for: 100ms [default: a round trip, at least 10 ms].
+    #[arg(long, value_name = "TIME")]
+    interval: Option<Duration>,
+    /// Whose definitions the labels follow.
+    #[arg(long, value_name = "LABELS", value_enum, default_value_t = Definitions::Sack)]
+    labels: Definitions,
+    /// Where the capture was taken.
+    #[arg(long, value_name = "POINT", value_enum, default_value_t = Point::Auto)]
+    capture_point: Point,
+    /// Which packet of a tunnelled one is analysed.
+    #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
+    layer: TunnelLayer,
+    /// Threads that analyse; the result is the same. Each looks at every packet, so N take less time and more CPU.
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
+    threads: NonZeroUsize,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Definitions {
+    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more; --packets says where and why.
+    Sack,
+    /// Wireshark's (TShark 4.0, default preferences).
+    Wireshark,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Point {
+    /// At the sender of the data.
+    Sender,
+    /// At the receiver of the data.
+    Receiver,
+    /// By the timing of the handshake.
+    Auto,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TunnelLayer {
+    /// The innermost: tunnels are entered.
+    Inner,
+    /// The first.
+    Outer,
+}
+
+/// Connections in a table where --top does not say.
+const TOP: usize = 20;
+
+impl Analyze {
+    pub fn run(self) -> Result<u8, Failure> {
+        if self.packets {
+            return packets::print(&self);
+        }
+        if (self.jsonl || self.csv) && self.top.is_none() && self.connection.is_none() {
+            return self.stream();
+        }
+        // Files end early for reasons of their own: the others are still worth their analysis, and the exit code tells.
+        let mut is_whole = true;
+        let mut reports = Vec::new();
+        for source in input::sources(&self.files, self.as_one)? {
+            let (analysis, read) = self.analyze(&source);
+            let mut report = Report::new(source.name(), analysis);
+            report.problem = read.err();
+            is_whole &= self.tell(report.problem.as_deref());
+            self.choose(&mut report)?;
+            reports.push(report);
+        }
+        self.print(&reports)?;
+        Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
+    }
+
+    fn analyze(&self, source: &input::Source) -> (Analysis, Result<(), String>) {
+        if self.threads.get() > 1 {
+            return threads::analyze(source, &self.config(), self.threads.get());
+        }
+        let mut analyzer = Analyzer::new(self.config());
+        let read = source.packets(
+            |packet| {
+                analyzer.push_packet(packet);
+            },
+            || {},
+        );
+        (analyzer.finish(), read)
+    }
+
+    /// Prints rows as connections finish, so that memory does not follow their number.
+    fn stream(&self) -> Result<u8, Failure> {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let (mut is_whole, mut headed) = (true, false);
+        for source in input::sources(&self.files, self.as_one)? {
+            let analyzer = RefCell::new(Analyzer::new(self.config()));
+            let name = source.name();
+            let mut written = Ok(());
+            let mut write = |connections: Vec<Connection>| -> std::io::Result<()> {
+                let analysis = Analysis { connections, ..Analysis::default() };
+                let report = Report::new(name.as_str(), analysis);
+                if self.csv { print_csv(&report, &mut headed, &mut out) } else { print_lines(&report, &mut out) }
+            };
+            let read = source.packets(
+                |packet| {
+                    analyzer.borrow_mut().push_packet(packet);
+                },
+                || {
+                    if written.is_ok() {
+                        written = write(analyzer.borrow_mut().drain());
+                    }
+                },
+            );
+            written?;
+            let rest = analyzer.into_inner().finish();
+            if rest.untracked > 0 {
+                remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", rest.untracked));
+            }
+            write(rest.connections)?;
+            is_whole &= self.tell(read.err().as_deref());
+        }
+        out.flush()?;
+        Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
+    }
+
+    /// Says why a capture was not read to its end; whether it was.
+    fn tell(&self, problem: Option<&str>) -> bool {
+        if let Some(problem) = problem {
+            remark(&format!("fullpipe: {}", problem.replace('\n', "\n  ")));
+        }
+        problem.is_none()
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            capture_point: match self.capture_point {
+                Point::Sender => CapturePoint::SenderEdge,
+                Point::Receiver => CapturePoint::ReceiverEdge,
+                Point::Auto => CapturePoint::Unknown,
+            },
+            labels: match self.labels {
+                Definitions::Sack => Labels::Sack,
+                Definitions::Wireshark => Labels::Wireshark,
+            },
+            interval: self.interval,
+            layer: match self.layer {
+                TunnelLayer::Inner => Layer::Inner,
+                TunnelLayer::Outer => Layer::Outer,
+            },
+            filter: self.filter.clone(),
+            ..Config::default()
+        }
+    }
+
+    /// Leaves in a report what was asked for.
+    fn choose(&self, report: &mut Report) -> Result<(), Failure> {
+        if let Some(id) = self.connection {
+            let chosen = report.connections.iter().position(|explained| explained.connection.id == id);
+            let Some(chosen) = chosen else {
+                let problem = format!(
+                    "analyze {}: there is no connection {id} among its {}; without --connection the table names them",
+                    report.file,
+                    report.connections.len()
+                );
+                return Err(Failure::new(Kind::Usage, problem));
+            };
+            let explained = report.connections.swap_remove(chosen);
+            report.connections = vec![explained.with_intervals()];
+        } else if self.top.is_some() || !(self.json || self.jsonl || self.csv) {
+            report.worst_first(None);
+            if let (Some(top), true) = (self.top, self.json || self.jsonl || self.csv) {
+                report.connections.truncate(top);
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&self, reports: &[Report]) -> Result<(), Failure> {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        if self.json {
+            match reports {
+                [report] => serde_json::to_writer_pretty(&mut out, report),
+                reports => serde_json::to_writer_pretty(&mut out, reports),
+            }
+            .map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        } else if self.jsonl {
+            reports.iter().try_for_each(|report| print_lines(report, &mut out))?;
+        } else if self.csv {
+            let mut headed = false;
+            reports.iter().try_for_each(|report| print_csv(report, &mut headed, &mut out))?;
+        } else {
+            for (number, report) in reports.iter().enumerate() {
+                let space = if number == 0 { "" } else { "\n" };
+                let text = match &report.connections[..] {
+                    [only] if report.untracked == 0 => {
+                        format!("{}: {} packets\n\n{}", report.file, report.packets, depth(only, layout()))
+                    }
+                    _ => table(report, self.top.unwrap_or(TOP), layout()),
+                };
+                write!(out, "{space}{text}")?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+}
+
+fn print_lines(report: &Report, out: &mut impl Write) -> std::io::Result<()> {
+    for connection in &report.connections {
+        serde_json::to_writer(&mut *out, &packets::InFile { file: &report.file, what: connection })?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Rows, and the names of the columns before the first of all.
+fn print_csv(report: &Report, headed: &mut bool, out: &mut impl Write) -> std::io::Result<()> {
+    for row in rows(report) {
+        if !*headed {
+            let names: Vec<_> = row.iter().map(|(name, _)| *name).collect();
+            writeln!(out, "{}", names.join(","))?;
+            *headed = true;
+        }
+        for (number, (_, cell)) in row.iter().enumerate() {
+            write!(out, "{}{cell}", if number == 0 { "" } else { "," })?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

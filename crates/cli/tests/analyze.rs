@@ -1,0 +1,253 @@
+//! `fullpipe analyze` as a user runs it: what it prints, and how it ends.
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+
+use fullpipe_flow::capture::write;
+use fullpipe_model::units::Instant;
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+struct Ended {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn analyze(arguments: &[&str]) -> Ended {
+    fed(arguments, &[])
+}
+
+/// Runs it with `input` on its standard input.
+fn fed(arguments: &[&str], input: &[u8]) -> Ended {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+        .arg("analyze")
+        .args(arguments)
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let ended = std::thread::scope(|scope| {
+        // One that fails does not read all; that is for the exit code to say.
+        scope.spawn(move || drop(stdin.write_all(input)));
+        child.wait_with_output().unwrap()
+    });
+    Ended {
+        code: ended.status.code().unwrap(),
+        out: String::from_utf8(ended.stdout).unwrap(),
+        err: String::from_utf8(ended.stderr).unwrap(),
+    }
+}
+
+/// A segment of a connection from 192.0.2.1 to 198.51.100.2:80 without its payload's bytes.
+fn segment(port: u16, to_server: bool, flags: u8, (seq, ack): (u32, u32), payload: u16) -> Vec<u8> {
+    let ends = [([192, 0, 2, 1], port), ([198, 51, 100, 2], 80)];
+    let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+    let total = (40 + payload).to_be_bytes();
+    let ip = [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
+    let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
+    let window = 10_000_u16.to_be_bytes();
+    [&ip[..], &from.1.to_be_bytes(), &to.1.to_be_bytes(), &numbers, &[0x50, flags], &window, &[0; 4]].concat()
+}
+
+const RTT: u64 = 50_000_000;
+
+/// A server that sends `turns` windows of 10 kB, one a round trip of 50 ms, as seen beside it.
+fn window_limited(start: u64, port: u16, turns: u32) -> Vec<u8> {
+    let mut file = write::file_header(65_535).to_vec();
+    let mut add = |nanos: u64, packet: &[u8]| {
+        let at = Instant::from_nanos(start + nanos);
+        let original = u32::from(u16::from_be_bytes([packet[2], packet[3]]));
+        file.extend(write::record_header(at, packet.len() as u32, original));
+        file.extend(packet);
+    };
+    add(0, &segment(port, true, 2, (99, 0), 0));
+    add(10_000, &segment(port, false, 0x12, (499, 100), 0));
+    add(RTT, &segment(port, true, 0x10, (100, 500), 0));
+    for turn in 0..turns {
+        let at = RTT * u64::from(turn + 1) + 1_000_000;
+        for part in 0..10_u32 {
+            let seq = 500 + turn * 10_000 + part * 1_000;
+            add(at + u64::from(part) * 1_000, &segment(port, false, 0x10, (seq, 100), 1_000));
+        }
+        add(at + RTT - 500_000, &segment(port, true, 0x10, (100, 500 + (turn + 1) * 10_000), 0));
+    }
+    file
+}
+
+const EPOCH: u64 = 1_704_067_200_000_000_000;
+
+/// A folder of this test's own, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("fullpipe-analyze-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().into()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn one_connection_is_told_in_depth() {
+    let told = fed(&["-"], &window_limited(EPOCH, 40_000, 100));
+    assert_eq!((told.code, told.err.as_str()), (0, ""));
+    // The law: 10 kB each 50 ms are 1.6 Mbit/s.
+    assert!(told.out.contains("(10 kB at 49.49 ms allows 1.616 Mbit/s)"), "{}", told.out);
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/window.txt");
+    if std::env::var_os("FULLPIPE_BLESS").is_some() {
+        std::fs::write(&golden, &told.out).unwrap();
+    }
+    assert_eq!(told.out, std::fs::read_to_string(&golden).unwrap(), "FULLPIPE_BLESS=1 writes it anew");
+}
+
+#[test]
+fn the_exit_code_says_whose_fault_it_is() {
+    let folder = Folder::new("codes");
+    let whole = window_limited(EPOCH, 40_000, 3);
+    let good = folder.file("good.pcap", &whole);
+    let cut = folder.file("cut.pcap", &whole[..whole.len() - 7]);
+    let none = folder.file("none.pcap", b"");
+    let other = folder.file("other.txt", b"GET / HTTP/1.1\r\n");
+    let cases = [
+        (&[good.as_str()][..], 0, ""),
+        (&[cut.as_str()], 4, "ends in the middle of a packet, 49 bytes after"),
+        (&[none.as_str()], 4, "nothing in it"),
+        (&[other.as_str()], 4, "neither pcap"),
+        (&["/nowhere/at.all"], 4, "/nowhere/at.all"),
+        (&["/tmp"], 4, "directory"),
+        (&[], 2, "FILE"),
+        (&[good.as_str(), "--filter", "hots 10.0.0.1"], 2, "'hots' is none of host"),
+        (&[good.as_str(), "--connection", "7"], 2, "no connection 7"),
+        (&["-", "-"], 2, "read once"),
+        (&[good.as_str(), "--json", "--csv"], 2, "cannot be used"),
+    ];
+    for (arguments, code, message) in cases {
+        let ended = analyze(arguments);
+        assert_eq!(ended.code, code, "{arguments:?}: {}", ended.err);
+        assert!(ended.err.contains(message), "{arguments:?}: {}", ended.err);
+        assert_eq!(ended.err.is_empty(), code == 0, "{arguments:?}");
+    }
+    // What is before the cut is analysed, and JSON says that there was one.
+    let json: Value = serde_json::from_str(&analyze(&[&cut, "--json"]).out).unwrap();
+    assert_eq!(json["packets"], 35);
+    assert!(json["problem"].as_str().unwrap().contains("middle of a packet"));
+    // One bad file does not keep the others from being analysed.
+    let both = analyze(&[&other, &good, "--json"]);
+    let json: Value = serde_json::from_str(&both.out).unwrap();
+    assert_eq!((both.code, json.as_array().unwrap().len()), (4, 2));
+    assert_eq!(json[1]["connections"][0]["client"], "192.0.2.1:40000");
+}
+
+#[test]
+fn files_taken_for_one_are_put_in_order_and_threads_change_nothing() {
+    let folder = Folder::new("one");
+    let whole = window_limited(EPOCH, 40_000, 50);
+    // Cut between records: a rotated set.
+    let at = write::FILE_HEADER + 123 * (write::RECORD_HEADER + 40);
+    let second = [&whole[..write::FILE_HEADER], &whole[at..]].concat();
+    let (second, first) = (folder.file("a.pcap", &second), folder.file("b.pcap", &whole[..at]));
+    let whole = folder.file("whole.pcap", &whole);
+    let connections = |arguments: &[&str]| {
+        let ended = analyze(arguments);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        serde_json::from_str::<Value>(&ended.out).unwrap()["connections"].clone()
+    };
+    let expected = connections(&[&whole, "--json"]);
+    assert_eq!(expected[0]["server_to_client"]["payload_bytes"], 500_000);
+    assert_eq!(connections(&["--as-one", &second, &first, "--json"]), expected);
+    assert_eq!(connections(&["--as-one", &second, &first, "--json", "--threads", "3"]), expected);
+}
+
+#[test]
+fn rows_and_lines_hold_what_json_holds() {
+    let folder = Folder::new("rows");
+    let file = folder.file("x.pcap", &window_limited(EPOCH, 40_000, 20));
+    let json: Value = serde_json::from_str(&analyze(&[&file, "--json"]).out).unwrap();
+    let line: Value = serde_json::from_str(&analyze(&[&file, "--jsonl"]).out).unwrap();
+    assert_eq!(line["findings"], json["connections"][0]["findings"]);
+    assert_eq!(line["file"], file.as_str());
+    let csv = analyze(&[&file, "--csv"]).out;
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 3);
+    let column = |name: &str| rows[0].iter().position(|column| *column == name).unwrap();
+    assert_eq!(rows[2][column("payload_bytes")], "200000");
+    assert_eq!(rows[2][column("direction")], "server_to_client");
+    let packets = analyze(&[&file, "--packets"]).out;
+    assert_eq!(packets.lines().count(), json["packets"].as_u64().unwrap() as usize);
+    assert!(packets.lines().next().unwrap().ends_with("192.0.2.1:40000 > 198.51.100.2:80 [S] seq 0 win 10000 len 0"));
+    // The tenth segment of a window ends where the window does.
+    assert!(packets.lines().nth(12).unwrap().ends_with("len 1000  # window_full"), "{packets}");
+    assert_eq!(analyze(&[&file, "--packets", "--filter", "port 81"]).out, "");
+    let filtered: Value = serde_json::from_str(&analyze(&[&file, "--json", "--filter", "port 81"]).out).unwrap();
+    assert_eq!((&filtered["filtered"], filtered["connections"].as_array().unwrap().len()), (&json["packets"], 0));
+}
+
+/// Every given capture is explained in the promised shape; those that tshark finds cut end with 4, all others with 0.
+#[test]
+fn every_given_capture_has_its_json() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
+    let Ok(index) = std::fs::read_to_string(folder.join("index.tsv")) else {
+        eprintln!("SKIPPED: every_given_capture_has_its_json: no {}", folder.display());
+        return;
+    };
+    for row in index.lines().skip(1) {
+        let columns: Vec<_> = row.split('\t').collect();
+        let file = folder.join("files").join(columns[1]);
+        let ended = analyze(&[file.to_str().unwrap(), "--json"]);
+        let damaged = columns.last().is_some_and(|notes| notes.contains("cut short") || notes.contains("bad-caplen"));
+        assert_eq!(ended.code, if damaged { 4 } else { 0 }, "{}: {}", columns[1], ended.err);
+        let json: Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(json["packets"].to_string(), columns[8], "{}", columns[1]);
+        for connection in json["connections"].as_array().unwrap() {
+            check(connection).unwrap_or_else(|missing| panic!("{}: {missing} in {connection}", columns[1]));
+        }
+    }
+}
+
+/// The promised fields of a connection; names one that is not there.
+fn check(connection: &Value) -> Result<(), String> {
+    let has = |holds: bool, name: &str| if holds { Ok(()) } else { Err(format!("{name} is missing or wrong")) };
+    has(connection["id"].is_u64(), "id")?;
+    for end in ["client", "server"] {
+        has(connection[end].as_str().is_some_and(|end| end.parse::<std::net::SocketAddr>().is_ok()), end)?;
+    }
+    has(connection["handshake_rtt_us"].is_u64() || connection["handshake_rtt_us"].is_null(), "handshake_rtt_us")?;
+    for direction in ["client_to_server", "server_to_client"] {
+        let facts = &connection[direction];
+        for name in ["packets", "payload_bytes", "in_flight_max_bytes"] {
+            has(facts[name].is_u64(), name)?;
+        }
+        has(facts.get("goodput_bps").is_some(), "goodput_bps")?;
+        has(facts["window"].get("max_bytes").is_some(), "window.max_bytes")?;
+        for name in ["retransmission", "duplicate_ack"] {
+            has(facts["labels"][name].is_u64(), name)?;
+        }
+    }
+    for limit in connection["limits"].as_array().ok_or("limits")? {
+        let share = limit["share"].as_f64().ok_or("share")?;
+        has((0.0..=1.0).contains(&share) && limit["limit"].is_string() && limit["direction"].is_string(), "limits")?;
+    }
+    for finding in connection["findings"].as_array().ok_or("findings")? {
+        has(
+            finding["claim"].is_string() && finding["evidence"].is_object() && finding["remedy"].is_string(),
+            "findings",
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! From a captured packet to the IP packet that carries the transport: link headers and tunnels off, fragments together.
+//!
+//! Tunnels are entered by default, as tshark does: 6in4 and IP in IP, GRE with Ethernet or ERSPAN inside, VXLAN, Geneve,
+//! GTP-U, MPLS over UDP or IP. An IP header that an ICMP error quotes is not entered: it is a packet that was sent before,
+//! not one that passed here.
+
+use super::LinkType;
+use super::fragments::Fragments;
+use super::layer::{Inside, ip_in};
+use super::link::inside_link;
+use super::tunnel::{Fragment, Ip};
+
+/// Which IP packet of a tunnelled one is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Layer {
+    /// The innermost: tunnels are entered.
+    #[default]
+    Inner,
+    /// The first: what a tunnel carries is its payload.
+    Outer,
+}
+
+/// What a captured packet turned out to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened<'a> {
+    /// An IP packet, whole.
+    Ip(&'a [u8]),
+    /// A fragment of an IP packet of which others are still missing.
+    Fragment,
+    /// No IP packet.
+    Other,
+}
+
+/// IP packets in IP packets that are entered at most.
+const MAX_TUNNELS: usize = 8;
+
+/// Opens packets, one after another in the capture's order.
+///
+/// Memory is bounded, whatever the packets: at most 256 incomplete packets of 64 KiB wait for their fragments.
+#[derive(Debug, Default)]
+pub struct Opener {
+    layer: Layer,
+    fragments: Fragments,
+    /// The last packet that was put together.
+    whole: Vec<u8>,
+}
+
+enum Found<'a> {
+    Ip(&'a [u8]),
+    Fragment(Fragment<'a>),
+    Other,
+}
+
+impl Opener {
+    /// An opener that has seen no fragments.
+    pub fn new(layer: Layer) -> Self {
+        Opener { layer, ..Opener::default() }
+    }
+
+    /// The IP packet in the bytes of a captured packet; for the fragment that was missing, the packet put together.
+    pub fn open<'a>(&'a mut self, link: LinkType, data: &'a [u8]) -> Opened<'a> {
+        match inside_link(link, data).map_or(Found::Other, |inside| walk(inside, self.layer)) {
+            Found::Ip(ip) => Opened::Ip(ip),
+            Found::Other => Opened::Other,
+            Found::Fragment(fragment) => match self.fragments.add(&fragment) {
+                Some(whole) => self.open_whole(whole),
+                None => Opened::Fragment,
+            },
+        }
+    }
+
+    fn open_whole(&mut self, mut whole: Vec<u8>) -> Opened<'_> {
+        for _ in 0..MAX_TUNNELS {
+            let start = match walk(Inside::Ip(&whole), self.layer) {
+                Found::Ip(ip) => ip.as_ptr() as usize - whole.as_ptr() as usize,
+                Found::Other => return Opened::Other,
+                Found::Fragment(fragment) => match self.fragments.add(&fragment) {
+                    Some(inner) => {
+                        whole = inner;
+                        continue;
+                    }
+                    None => return Opened::Fragment,
+                },
+            };
+            self.whole = whole;
+            return Opened::Ip(&self.whole[start..]);
+        }
+        Opened::Other
+    }
+}
+
+/// From one IP packet to the next inside it, as far as `layer` asks.
+fn walk(mut inside: Inside<'_>, layer: Layer) -> Found<'_> {
+    for _ in 0..MAX_TUNNELS {
+        let Some(ip) = ip_in(inside) else { return Found::Other };
+        // What cannot be read here cannot be entered; whether it is TCP is decided where segments are read.
+        let Some(headers) = Ip::parse(ip) else { return Found::Ip(ip) };
+        if let Some(fragment) = headers.fragment {
+            return Found::Fragment(fragment);
+        }
+        match headers.inside().filter(|_| layer == Layer::Inner) {
+            Some(next) => inside = next,
+            None => return Found::Ip(ip),
+        }
+    }
+    Found::Other
+}
+
+#[cfg(test)]
+mod tests;

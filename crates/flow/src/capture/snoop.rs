@@ -1,0 +1,49 @@
+//! Solaris' format (RFC 1761): a file header, then records of a header, a packet and padding, big-endian.
+
+use super::reader::Step;
+use super::{LinkType, MAX_RECORD};
+
+/// What the file begins with.
+pub(super) const MAGIC: [u8; 8] = *b"snoop\0\0\0";
+/// Bytes of the file's header: the magic, the version and the datalink type.
+pub(super) const FILE_HEADER: usize = 16;
+const RECORD_HEADER: usize = 24;
+
+#[derive(Debug)]
+pub(super) struct Header {
+    link_type: LinkType,
+}
+
+impl Header {
+    /// Reads the file's header; `None` where it is not whole, or of another version than 2.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let header = bytes.first_chunk::<FILE_HEADER>()?;
+        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let link_type = match word(12) {
+            0 | 4 => LinkType::ETHERNET,
+            8 => LinkType::FDDI,
+            // Not one of ours; the packets are counted.
+            _ => LinkType(u16::MAX),
+        };
+        (word(8) == 2).then_some(Header { link_type })
+    }
+
+    pub fn step(&self, bytes: &[u8]) -> Step {
+        let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else { return Step::Need(RECORD_HEADER) };
+        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let (original, captured, record) = (word(0) as usize, word(4) as usize, word(8) as usize);
+        if record > MAX_RECORD {
+            return Step::Bad("claims to be longer than 256 MiB");
+        }
+        // A record shorter than its header would be read for ever.
+        if record < RECORD_HEADER || captured > record - RECORD_HEADER {
+            return Step::Bad("holds less than the packet that it claims");
+        }
+        if bytes.len() < record {
+            return Step::Need(record);
+        }
+        let at = u64::from(word(16)) * 1_000_000_000 + u64::from(word(20)) * 1_000;
+        let data = RECORD_HEADER..RECORD_HEADER + captured;
+        Step::Packet { record, data, at, link_type: self.link_type, original: original.max(captured) }
+    }
+}

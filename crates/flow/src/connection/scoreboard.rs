@@ -1,0 +1,228 @@
+//! What SACK, timestamps and IP identifications tell of a direction's loss and reordering, where sequence numbers alone
+//! only hint.
+//!
+//! Three questions, each answered by the strongest evidence there is:
+//!
+//! * *Was this sent before?* If its bytes passed the capture point before, yes, however soon it comes: it is a
+//!   retransmission, or, where it is the same IP packet again, a duplicate that the network or the capture made.
+//! * *It fills a gap: late or sent again?* The gap was opened by a segment above it. What was sent before that one has an
+//!   older timestamp (RFC 7323) or an IP identification before it, and was reordered; what was sent after is a
+//!   retransmission of something lost before the capture point. Without either, a round trip decides: no retransmission
+//!   comes sooner.
+//! * *Was it lost, or only thought lost?* DSACK (RFC 2883) says that it arrived twice: the retransmission was spurious
+//!   (Eifel and RFC 3708 reason the same way). A gap in the SACK blocks that closes without a retransmission was
+//!   reordering behind the capture point.
+
+use super::ranges::Ranges;
+use crate::segment::{Segment, SequenceNumber};
+use fullpipe_model::units::{Duration, Instant};
+
+/// Gaps in what was captured whose cause is still to be told.
+const MAX_GAPS: usize = 256;
+/// A clock tick of timestamps, and the least that a round trip must be for a tick to tell sendings apart.
+const TICKS: Duration = Duration::from_millis(3);
+
+/// How a segment that did not advance the sequence came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Sent again; its bytes passed here before.
+    SentAgain,
+    /// Sent again; what it repeats was lost before the capture point.
+    Repair,
+    /// Sent in order, and overtaken before the capture point.
+    Overtaken,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    from: SequenceNumber,
+    to: SequenceNumber,
+    at: Instant,
+    /// Of the segment above.
+    stamp: Option<u32>,
+    ip_id: Option<u16>,
+}
+
+/// What is remembered of one direction's data above what is acknowledged.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scoreboard {
+    /// What the receiver said that it has.
+    sacked: Ranges,
+    /// What was sent more than once, for DSACK.
+    repeated: Ranges,
+    /// What was sent more than once or was seen to be late: it is not counted as late once more.
+    accounted: Ranges,
+    gaps: Vec<Gap>,
+    pub counts: LossFacts,
+}
+
+/// What became of a direction's data, as far as a capture can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct LossFacts {
+    /// Segments that had to be sent again because they were lost: retransmissions that were not spurious.
+    pub lost_segments: u64,
+    /// Of all retransmissions, those whose data had arrived already: by ACK, SACK or DSACK.
+    pub spurious_retransmissions: u64,
+    /// Segments that were overtaken, before the capture point or behind it.
+    pub reordered_segments: u64,
+    /// Packets that the network or the capture repeated.
+    pub duplicate_packets: u64,
+    /// ACKs with a DSACK block.
+    pub dsack: u64,
+    /// Packets that a router marked "congestion experienced" (RFC 3168).
+    pub congestion_experienced: u64,
+}
+
+impl Scoreboard {
+    /// A segment left `from..segment.seq` open.
+    pub fn open_gap(&mut self, at: Instant, from: SequenceNumber, segment: &Segment) {
+        if self.gaps.len() >= MAX_GAPS {
+            self.gaps.remove(0);
+        }
+        let stamp = segment.options.timestamps.map(|(value, _)| value);
+        self.gaps.push(Gap { from, to: segment.seq, at, stamp, ip_id: segment.ip_id });
+    }
+
+    /// Judges a segment that does not advance; `new` bytes of it were not captured before.
+    pub fn judge(&mut self, at: Instant, segment: &Segment, new: u64, rtt: Option<Duration>) -> Origin {
+        let (seq, end) = (segment.seq, segment.end());
+        let gap = self.gaps.iter().position(|gap| seq.is_before(gap.to) && gap.from.is_before(end));
+        let origin = match gap.filter(|_| new > 0) {
+            Some(gap) if self.gaps[gap].was_sent_before(at, segment, rtt) => Origin::Overtaken,
+            Some(_) => Origin::Repair,
+            None => Origin::SentAgain,
+        };
+        if let Some(found) = gap {
+            let gap = self.gaps[found];
+            if gap.from.is_before(seq) && end.is_before(gap.to) && self.gaps.len() < MAX_GAPS {
+                self.gaps.insert(found, Gap { to: seq, ..gap });
+                self.gaps[found + 1].from = end;
+            } else if gap.from.is_before(seq) {
+                self.gaps[found].to = seq;
+            } else if end.is_before(gap.to) {
+                self.gaps[found].from = end;
+            } else {
+                self.gaps.remove(found);
+            }
+        }
+        self.accounted.add(seq, end);
+        if origin == Origin::Overtaken {
+            self.counts.reordered_segments += 1;
+        }
+        origin
+    }
+
+    /// Counts a retransmission; `acked` is what was acknowledged before. Gives whether its data had arrived already.
+    pub fn count_repeated(&mut self, segment: &Segment, acked: bool) -> bool {
+        let spurious = acked || self.has(segment.seq, segment.end());
+        if spurious {
+            self.counts.spurious_retransmissions += 1;
+        } else {
+            self.counts.lost_segments += 1;
+            self.repeated.add(segment.seq, segment.end());
+        }
+        spurious
+    }
+
+    /// Whether the receiver said that it has all of this.
+    fn has(&self, seq: SequenceNumber, end: SequenceNumber) -> bool {
+        self.sacked.within(seq, end) == end.distance(seq) && seq != end
+    }
+
+    /// Whether the receiver has something above this.
+    pub fn has_above(&self, number: SequenceNumber) -> bool {
+        self.sacked.end().is_some_and(|end| number.is_before(end))
+    }
+
+    /// Bytes above what is acknowledged that the receiver has.
+    pub fn sacked_bytes(&self) -> u32 {
+        self.sacked.bytes().try_into().unwrap_or(u32::MAX)
+    }
+
+    /// An ACK of this data; `una` is what was acknowledged before, `next` what was captured, in segments of at most
+    /// `size`. Gives whether it has blocks that say something new.
+    pub fn acknowledge(&mut self, segment: &Segment, una: SequenceNumber, next: SequenceNumber, size: u32) -> bool {
+        let ack = segment.ack;
+        if una.is_before(ack) {
+            // What filled up below the highest SACK block without having been sent again was late.
+            let top = self.sacked.end().unwrap_or(una);
+            let to = if top.is_before(ack) { top } else { ack };
+            self.note_late(una, to, size);
+        }
+        let mut blocks = segment.options.sack.as_slice();
+        if let [(left, right), rest @ ..] = blocks {
+            let below = !ack.is_before(*right);
+            let inside = rest.first().is_some_and(|(from, to)| !left.is_before(*from) && !to.is_before(*right));
+            if (below || inside) && left.is_before(*right) {
+                self.note_dsack(*left, *right);
+                blocks = rest;
+            }
+        }
+        let mut news = false;
+        for (left, right) in blocks {
+            // Beyond what was captured it may be anything.
+            let sane = left.is_before(*right) && !left.is_before(ack) && right.after(next) <= 0;
+            if sane {
+                let top = self.sacked.end().unwrap_or(*left);
+                let late_to = if top.is_before(*right) { top } else { *right };
+                self.note_late(*left, late_to, size);
+                news |= self.sacked.add(*left, *right) > 0;
+            }
+        }
+        if una.is_before(ack) {
+            self.sacked.forget_before(ack);
+            self.accounted.forget_before(ack);
+            // DSACK comes up to a round trip after the ACK: what was sent twice is remembered for a while longer.
+            if self.repeated.bytes() > 0 {
+                self.repeated.forget_before(ack + 0xfff0_0000);
+            }
+        }
+        news
+    }
+
+    /// `from..to` is below something that the receiver had already, and arrived now.
+    fn note_late(&mut self, from: SequenceNumber, to: SequenceNumber, size: u32) {
+        if !from.is_before(to) {
+            return;
+        }
+        let all = to.distance(from);
+        let known = self.sacked.within(from, to);
+        let accounted = self.accounted.within(from, to);
+        // What was accounted for and what was known may overlap; then too little is counted, not too much.
+        let late = all.saturating_sub(known).saturating_sub(accounted);
+        self.counts.reordered_segments += u64::from(late.div_ceil(size.max(1)));
+    }
+
+    fn note_dsack(&mut self, left: SequenceNumber, right: SequenceNumber) {
+        self.counts.dsack += 1;
+        if self.repeated.within(left, right) > 0 {
+            self.repeated.remove(left, right);
+            self.counts.spurious_retransmissions += 1;
+            self.counts.lost_segments = self.counts.lost_segments.saturating_sub(1);
+        }
+    }
+}
+
+impl Gap {
+    /// Whether `segment`, which fills it, was sent before the one above.
+    fn was_sent_before(&self, at: Instant, segment: &Segment, rtt: Option<Duration>) -> bool {
+        let stamp = segment.options.timestamps.map(|(value, _)| value);
+        let ticks = stamp.zip(self.stamp).map(|(stamp, above)| stamp.wrapping_sub(above) as i32);
+        if let Some(ticks) = ticks.filter(|ticks| *ticks != 0) {
+            return ticks < 0;
+        }
+        // Within one tick of a clock that is finer than the round trip nothing is sent again.
+        if ticks.is_some() && rtt.is_some_and(|rtt| rtt > TICKS) {
+            return true;
+        }
+        let ids = segment.ip_id.zip(self.ip_id).filter(|(id, above)| *id != 0 && *above != 0);
+        if let Some((id, above)) = ids {
+            let step = id.wrapping_sub(above) as i16;
+            if step.unsigned_abs() < 1 << 12 {
+                return step < 0;
+            }
+        }
+        let soon = rtt.map_or(TICKS, |rtt| Duration::from_nanos(rtt.as_nanos() * 3 / 4));
+        at.since(self.at) < soon
+    }
+}

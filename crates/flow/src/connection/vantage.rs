@@ -1,0 +1,139 @@
+//! Where the sniffer stood, and what its place and manner put into doubt.
+//!
+//! The handshake divides the round trip at the capture point: SYN to SYN-ACK is the way to the server and back, SYN-ACK to
+//! ACK the way to the client and back. An end that answers within a small part of the whole is the one where the capture
+//! was taken. Without a handshake the least times from data to its ACK say the same, with less confidence, since an ACK
+//! may be delayed.
+
+use fullpipe_model::units::Duration;
+
+/// Where a capture was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// At the client, or near it.
+    Client,
+    /// At the server, or near it.
+    Server,
+    /// Between the two.
+    Between,
+    /// The evidence does not say.
+    Unknown,
+}
+
+/// A guess of where the sniffer stood.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Vantage {
+    /// Where.
+    pub place: Place,
+    /// How sure that is, 0 to 1.
+    pub confidence: f64,
+}
+
+/// A round trip as short as this says nothing: both ends may be in one machine.
+const TOO_SHORT: Duration = Duration::from_micros(200);
+/// An end nearer than this part of the whole is where the capture was taken.
+const NEAR: f64 = 0.10;
+/// How sure the best evidence of each kind makes.
+const BY_HANDSHAKE: f64 = 0.99;
+const BY_DATA: f64 = 0.80;
+
+/// Guesses from the round trips between the capture point and the client, and the capture point and the server: by the
+/// handshake, and by data.
+pub(super) fn guess(handshake: Option<(Duration, Duration)>, data: Option<(Duration, Duration)>) -> Vantage {
+    let from = |(client, server): (Duration, Duration), most: f64| {
+        let whole = client.saturating_add(server);
+        if whole < TOO_SHORT {
+            return None;
+        }
+        let part = client.as_secs_f64() / whole.as_secs_f64();
+        // The nearer to the border between two answers, the less sure.
+        let near = |part: f64| most * (1.0 - 0.5 * part / NEAR);
+        Some(match part {
+            part if part <= NEAR => Vantage { place: Place::Client, confidence: near(part) },
+            part if part >= 1.0 - NEAR => Vantage { place: Place::Server, confidence: near(1.0 - part) },
+            part => Vantage { place: Place::Between, confidence: most * (0.5 + (0.5 - (part - 0.5).abs())).min(1.0) },
+        })
+    };
+    let by_handshake = handshake.and_then(|parts| from(parts, BY_HANDSHAKE));
+    let by_data = || data.and_then(|parts| from(parts, BY_DATA));
+    by_handshake.or_else(by_data).unwrap_or(Vantage { place: Place::Unknown, confidence: 0.0 })
+}
+
+/// What a reader of the facts must know of the capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Warning {
+    /// Packets are larger than the segments that were on the wire: segmentation or receive offload (TSO, GSO, GRO) stood
+    /// between them and the capture. Packet counts, losses of single segments and times within a packet are hidden.
+    OffloadSuperPackets,
+    /// Data is acknowledged that the capture does not have: the sniffer dropped packets, or they took another way.
+    CaptureDropped,
+    /// Only one direction was captured.
+    OneSided,
+    /// The handshake was not captured: windows may be too small by their scale.
+    HandshakeMissing,
+    /// The client offered window scaling and the answer did not: no window above 64 KiB. Where the server could, a
+    /// middlebox took the option out.
+    WindowScaleRefused,
+}
+
+impl Warning {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Warning::OffloadSuperPackets => {
+                "packets are larger than the segments on the wire (TSO, GSO or GRO): turn offloads off with ethtool -K, or \
+                 capture elsewhere, to see single segments"
+            }
+            Warning::CaptureDropped => {
+                "data is acknowledged that was not captured: raise the sniffer's buffer (tcpdump -B) or cut packets (-s 128)"
+            }
+            Warning::OneSided => "only one direction was captured: round trips, windows and limits cannot be told",
+            Warning::HandshakeMissing => "the handshake was not captured: windows may be too small by their scale",
+            Warning::WindowScaleRefused => {
+                "window scaling was offered and not answered: no window above 64 KiB; a middlebox may have taken it out"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn the_end_that_answers_at_once_is_where_the_sniffer_stood() {
+        let at = |client, server| guess(Some((client, server)), None);
+        assert_eq!(at(Duration::from_micros(30), millis(40)).place, Place::Client);
+        assert_eq!(at(millis(40), Duration::from_micros(30)).place, Place::Server);
+        assert_eq!(at(millis(20), millis(20)).place, Place::Between);
+        assert!(at(Duration::from_micros(30), millis(40)).confidence > 0.95);
+        assert!(at(millis(4), millis(40)).confidence < 0.6, "near the border it is not sure");
+    }
+
+    #[test]
+    fn data_says_it_less_surely_and_one_machine_says_nothing() {
+        let data = Some((Duration::from_micros(10), millis(10)));
+        let found = guess(None, data);
+        assert_eq!(found.place, Place::Client);
+        assert!(found.confidence <= BY_DATA);
+        let loopback = Some((Duration::from_micros(20), Duration::from_micros(30)));
+        assert_eq!(guess(loopback, None).place, Place::Unknown);
+        assert_eq!(guess(None, None), Vantage { place: Place::Unknown, confidence: 0.0 });
+    }
+
+    #[test]
+    fn both_ends_are_treated_alike() {
+        for (client, server) in [(1, 99), (8, 92), (30, 70), (50, 50)] {
+            let (one, other) = (Some((millis(client), millis(server))), Some((millis(server), millis(client))));
+            let (one, other) = (guess(one, None), guess(other, None));
+            assert!((one.confidence - other.confidence).abs() < 1e-9);
+            assert_eq!(one.place == Place::Client, other.place == Place::Server);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What an analysis must not depend on: how connections are interleaved, which end has the lower address, how many
+//! analyzers share the work, where the capture ends; and what it may cost: memory for open connections only.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the memory measured is shown; a skipped test says so")]
+
+mod path;
+
+use fullpipe_flow::capture::{self, LinkType, write};
+use fullpipe_flow::connection::Connection;
+use fullpipe_flow::{Analysis, Analyzer, Config, PacketFacts, Shard};
+use fullpipe_model::units::{Duration, Instant};
+use path::{Path, Seen};
+use proptest::prelude::*;
+
+type End = ([u8; 4], u16);
+const SERVER: End = ([192, 0, 2, 1], 443);
+
+/// A packet of a capture: when, its headers, and its length on the wire.
+#[derive(Clone)]
+struct Packet {
+    at: u64,
+    bytes: Vec<u8>,
+    wire: usize,
+}
+
+fn packets(path: &Path, client: End, server: End) -> Vec<Packet> {
+    let packet = |seen: &Seen| {
+        let bytes = path::headers(seen, client, server);
+        Packet { at: seen.at, wire: bytes.len() + seen.length as usize, bytes }
+    };
+    path::run(path).at_sender.iter().map(packet).collect()
+}
+
+fn paths(seed: u64, count: u64) -> Vec<Path> {
+    let path = |index| Path {
+        bytes: 20_000 + 40_000 * (index % 4),
+        loss: [0.0, 0.02][index as usize % 2],
+        reorder: 0.01,
+        duplicate: 0.002,
+        seed: seed * 100 + index,
+        ..Path::default()
+    };
+    (0..count).map(path).collect()
+}
+
+fn connections(seed: u64, count: u64) -> Vec<Vec<Packet>> {
+    let client = |index: usize| ([10, 0, index as u8, 7], 40_000 + index as u16);
+    paths(seed, count).iter().enumerate().map(|(index, path)| packets(path, client(index), SERVER)).collect()
+}
+
+fn interleaved(connections: &[Vec<Packet>]) -> Vec<Packet> {
+    let mut all = connections.concat();
+    all.sort_by_key(|packet| packet.at);
+    all
+}
+
+fn push(analyzer: &mut Analyzer, packet: &Packet) -> Option<PacketFacts> {
+    analyzer.push(Instant::from_nanos(packet.at), LinkType::RAW, &packet.bytes, packet.wire)
+}
+
+fn analyse(packets: &[Packet], config: Config) -> Analysis {
+    let mut analyzer = Analyzer::new(config);
+    packets.iter().for_each(|packet| {
+        push(&mut analyzer, packet);
+    });
+    analyzer.finish()
+}
+
+/// Everything that is known of a connection but its place in the capture.
+fn facts(connection: &Connection) -> serde_json::Value {
+    let mut value = serde_json::to_value(connection).unwrap();
+    value["id"] = 0.into();
+    value["first_packet"] = 0.into();
+    value
+}
+
+fn sorted(connections: &[Connection]) -> Vec<serde_json::Value> {
+    let mut values: Vec<_> = connections.iter().map(facts).collect();
+    values.sort_by_key(|value| value["client"].to_string());
+    values
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn connections_do_not_depend_on_each_other(seed in 1_u64..1000) {
+        let parts = connections(seed, 5);
+        let together = analyse(&interleaved(&parts), Config::default());
+        let mut turned = parts.clone();
+        turned.rotate_left(2);
+        let one_by_one = analyse(&turned.concat(), Config::default());
+        prop_assert_eq!(sorted(&together.connections), sorted(&one_by_one.connections));
+        let alone: Vec<_> = parts.iter().flat_map(|part| analyse(part, Config::default()).connections).collect();
+        prop_assert_eq!(sorted(&together.connections), sorted(&alone));
+    }
+
+    #[test]
+    fn shards_together_are_one_analysis(seed in 1_u64..1000, count in 2_usize..5) {
+        let all = interleaved(&connections(seed, 6));
+        let whole = analyse(&all, Config::default());
+        let shard = |index| analyse(&all, Config { shard: Shard { index, count }, ..Config::default() });
+        let merged = Analysis::merge((0..count).map(shard));
+        prop_assert_eq!(serde_json::to_value(&whole).unwrap(), serde_json::to_value(&merged).unwrap());
+    }
+
+    #[test]
+    fn which_end_has_the_lower_address_does_not_matter(seed in 1_u64..1000) {
+        let path = &paths(seed, 2)[1];
+        let (low, high) = (([1, 1, 1, 1], 1000), ([250, 1, 1, 1], 60_000));
+        let one = analyse(&packets(path, low, high), Config::default());
+        let other = analyse(&packets(path, high, low), Config::default());
+        let unnamed = |analysis: &Analysis| {
+            let mut value = facts(&analysis.connections[0]);
+            (value["client"], value["server"]) = (0.into(), 0.into());
+            value
+        };
+        prop_assert_eq!(unnamed(&one), unnamed(&other));
+    }
+
+    #[test]
+    fn a_capture_cut_at_any_byte_gives_the_answer_of_its_whole_packets(seed in 1_u64..1000, part in 0.0..1.0_f64) {
+        let all = interleaved(&connections(seed, 2));
+        let mut file = write::file_header(128).to_vec();
+        let mut ends = Vec::new();
+        for packet in &all {
+            let record = write::record_header(
+                Instant::from_nanos(packet.at), packet.bytes.len() as u32, packet.wire as u32);
+            file.extend(record);
+            file.extend(&packet.bytes);
+            ends.push(file.len());
+        }
+        let cut = (part * file.len() as f64) as usize;
+        let whole = ends.iter().filter(|end| **end <= cut).count();
+        let mut analyzer = Analyzer::new(Config::default());
+        let _ = capture::read(&file[..cut], |packet| {
+            analyzer.push_packet(&packet);
+        });
+        let expected = analyse(&all[..whole], Config::default());
+        prop_assert_eq!(
+            serde_json::to_value(analyzer.finish()).unwrap(), serde_json::to_value(expected).unwrap());
+    }
+}
+
+/// A connection of seven packets: three to open, a request, its answer, a reset.
+fn short(index: u32, at: u64) -> Vec<Packet> {
+    let bytes = index.to_be_bytes();
+    let client = ([10, bytes[1], bytes[2], bytes[3]], 1024 + (index >> 24) as u16);
+    let seen = |from_client, flags, seq, ack, length| Seen {
+        at,
+        from_client,
+        flags,
+        seq,
+        ack,
+        length,
+        window: 1000,
+        options: Vec::new(),
+        ip_id: 0,
+        transmission: None,
+    };
+    let lines = [
+        seen(true, 0x02, 0, 0, 0),
+        seen(false, 0x12, 0, 1, 0),
+        seen(true, 0x10, 1, 1, 0),
+        seen(true, 0x18, 1, 1, 300),
+        seen(false, 0x18, 1, 301, 1200),
+        seen(true, 0x10, 301, 1201, 0),
+        seen(true, 0x14, 301, 1201, 0),
+    ];
+    let packet = |(step, seen): (usize, &Seen)| {
+        let bytes = path::headers(seen, client, SERVER);
+        Packet { at: at + step as u64 * 5_000_000, wire: bytes.len() + seen.length as usize, bytes }
+    };
+    lines.iter().enumerate().map(packet).collect()
+}
+
+const EPOCH: u64 = 1_700_000_000_000_000_000;
+
+#[test]
+fn any_number_of_connections_passes_through_bounded_memory() {
+    let config = Config { linger: Duration::from_secs(10), ..Config::default() };
+    let mut analyzer = Analyzer::new(config);
+    let (mut finished, mut most) = (0, 0);
+    for index in 0..50_000_u32 {
+        // A hundred a second.
+        for packet in short(index, EPOCH + u64::from(index) * 10_000_000) {
+            push(&mut analyzer, &packet).unwrap();
+        }
+        finished += analyzer.drain().len();
+        most = most.max(analyzer.open_connections());
+    }
+    assert!(most <= 1_010, "{most} were open at a time");
+    let rest = analyzer.finish();
+    assert_eq!(finished + rest.connections.len(), 50_000);
+    assert_eq!((rest.untracked, rest.forced_out), (0, 0));
+}
+
+#[test]
+fn a_flood_of_connections_forces_out_the_silent_ones_and_says_so() {
+    let mut analyzer = Analyzer::new(Config { max_open: 1000, ..Config::default() });
+    let mut finished = 0;
+    for index in 0..20_000_u32 {
+        let opening = &short(index, EPOCH + u64::from(index) * 1_000)[0];
+        push(&mut analyzer, opening).unwrap();
+        assert!(analyzer.open_connections() <= 1000);
+        finished += analyzer.drain().len();
+    }
+    let rest = analyzer.finish();
+    assert_eq!(finished + rest.connections.len(), 20_000);
+    assert_eq!(rest.forced_out as usize, finished);
+}
+
+#[test]
+fn a_silent_connection_ends_at_its_timeout() {
+    let mut analyzer = Analyzer::new(Config { idle_timeout: Duration::from_secs(60), ..Config::default() });
+    for packet in &short(1, EPOCH)[..5] {
+        push(&mut analyzer, packet).unwrap();
+    }
+    push(&mut analyzer, &short(2, EPOCH + 100_000_000_000)[0]).unwrap();
+    assert_eq!(analyzer.open_connections(), 2, "one packet's clock may have stepped");
+    push(&mut analyzer, &short(3, EPOCH + 100_100_000_000)[0]).unwrap();
+    assert_eq!(analyzer.drain().len(), 1);
+    assert_eq!(analyzer.open_connections(), 2);
+}

@@ -1,0 +1,149 @@
+//! One connection in depth: both directions side by side, what held the transfer and when, and what would change it.
+
+use super::Explained;
+use super::table::arrow;
+use crate::{Column, Layout, Table, Tone, figure, paragraph};
+use fullpipe_flow::connection::{Direction, DirectionFacts, Label};
+use fullpipe_flow::limit::{Limit, Verdict};
+use fullpipe_model::units::{Bytes, Duration, Instant, Window};
+
+/// Stands where a figure could not be had.
+const NONE: &str = "-";
+/// Spans of time in one table; more would not be read.
+const MOST_SPANS: usize = 24;
+
+/// Everything about one connection.
+pub fn depth(explained: &Explained, layout: Layout) -> String {
+    let connection = &explained.connection;
+    let title = format!("#{} {} {} {}", connection.id, connection.client, arrow(connection, layout), connection.server);
+    let mut text = format!("{}\n", layout.paint(Tone::Heading, &title));
+    text += &match connection.handshake_rtt {
+        Some(rtt) => format!("{} long, round trip of the handshake {rtt}\n\n", connection.duration),
+        None => format!("{} long, its handshake was not captured: windows may be scaled\n\n", connection.duration),
+    };
+    text += &facts(explained, layout);
+    for finding in &explained.findings {
+        let way = words(finding.direction);
+        text.push('\n');
+        text += &paragraph::fill(&format!("{way}: "), &finding.what.claim, layout.width);
+        text.push('\n');
+        text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
+        text.push('\n');
+    }
+    if let Some(verdict) = &connection.facts(connection.bulk()).verdict {
+        let spans = spans(verdict, connection.start, layout);
+        text += &format!("\nWhat held the data from {} when:\n{spans}", words(connection.bulk()));
+    }
+    text
+}
+
+fn words(direction: Direction) -> &'static str {
+    match direction {
+        Direction::ClientToServer => "client to server",
+        Direction::ServerToClient => "server to client",
+    }
+}
+
+/// A line: what it is called, and how a direction's facts show it.
+type Line<'a> = (&'a str, &'a dyn Fn(&DirectionFacts) -> String);
+
+fn facts(explained: &Explained, layout: Layout) -> String {
+    let connection = &explained.connection;
+    let mut table =
+        Table::new([Column::text(""), Column::count("client to server"), Column::count("server to client")]);
+    let time = |time: Option<Duration>| time.map_or_else(|| NONE.into(), |time| time.to_string());
+    let window = |window: Option<Window>| window.map_or_else(|| NONE.into(), |window| window.to_string());
+    let lines: [Line<'_>; 9] = [
+        ("packets", &|facts| facts.packets.to_string()),
+        ("payload", &|facts| facts.payload.to_string()),
+        ("sent more than once", &|facts| facts.payload.saturating_sub(facts.unique_payload).to_string()),
+        ("goodput", &|facts| facts.goodput.map_or_else(|| NONE.into(), |rate| rate.to_string())),
+        ("RTT of its data: least", &|facts| time(facts.rtt.min)),
+        ("  median", &|facts| time(facts.rtt.p50)),
+        ("  99 % at most", &|facts| time(facts.rtt.p99)),
+        ("most in flight", &|facts| facts.in_flight_max.to_string()),
+        ("window it advertises, largest", &|facts| window(facts.window.max)),
+    ];
+    let both = |show: &dyn Fn(&DirectionFacts) -> String| {
+        (show(&connection.client_to_server), show(&connection.server_to_client))
+    };
+    for (what, show) in lines {
+        let (client, server) = both(show);
+        table.row([what.into(), client, server]);
+    }
+    for label in Label::ALL {
+        let (client, server) = both(&|facts| facts.labels.of(label).to_string());
+        if (client.as_str(), server.as_str()) != ("0", "0") {
+            table.row([label.name().replace('_', " "), client, server]);
+        }
+    }
+    let told: [Line<'_>; 5] = [
+        ("lost, and so sent again", &|facts| facts.loss.lost_segments.to_string()),
+        ("sent again needlessly", &|facts| facts.loss.spurious_retransmissions.to_string()),
+        ("overtaken on the way", &|facts| facts.loss.reordered_segments.to_string()),
+        ("repeated by the network", &|facts| facts.loss.duplicate_packets.to_string()),
+        ("marked by ECN", &|facts| facts.loss.congestion_experienced.to_string()),
+    ];
+    for (what, show) in told {
+        let (client, server) = both(show);
+        if (client.as_str(), server.as_str()) != ("0", "0") {
+            table.row([what.into(), client, server]);
+        }
+    }
+    table.render(layout)
+}
+
+/// Neighbouring intervals with the same limit, as one.
+struct Span {
+    limit: Limit,
+    from: Instant,
+    length: Duration,
+    carried: Bytes,
+    in_flight: Bytes,
+}
+
+fn spans(verdict: &Verdict, start: Instant, layout: Layout) -> String {
+    let mut spans = Vec::<Span>::new();
+    for interval in &verdict.intervals {
+        let carried = interval.evidence.goodput.over(interval.length);
+        match spans.last_mut().filter(|span| span.limit == interval.limit()) {
+            Some(span) => {
+                span.length = span.length.saturating_add(interval.length);
+                span.carried = span.carried.saturating_add(carried);
+                span.in_flight = span.in_flight.max(interval.evidence.in_flight);
+            }
+            None => spans.push(Span {
+                limit: interval.limit(),
+                from: interval.start,
+                length: interval.length,
+                carried,
+                in_flight: interval.evidence.in_flight,
+            }),
+        }
+    }
+    let mut table = Table::new([
+        Column::figure("from", "s"),
+        Column::figure("for", "s"),
+        Column::figure("goodput", "Mbit/s"),
+        Column::figure("in flight", "kB"),
+        Column::text("limited by"),
+    ]);
+    for span in spans.iter().take(MOST_SPANS) {
+        table.row([
+            seconds(span.from.since(start)),
+            seconds(span.length),
+            span.carried.per(span.length).map_or_else(|| NONE.into(), figure::mbit_per_s),
+            format!("{:.1}", span.in_flight.as_f64() / 1e3),
+            span.limit.to_string(),
+        ]);
+    }
+    let mut text = table.render(layout);
+    if spans.len() > MOST_SPANS {
+        text += &format!("and {} more spans; --json has them all\n", spans.len() - MOST_SPANS);
+    }
+    text
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3}", time.as_secs_f64())
+}

@@ -1,0 +1,89 @@
+//! Connections as rows, one for each direction that has packets: for CSV and Parquet.
+
+use super::{Explained, Report};
+use fullpipe_flow::connection::{Direction, Label};
+use fullpipe_model::units::{Duration, Window};
+
+/// A value in a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// A word or a name.
+    Text(String),
+    /// A count, or a quantity in the unit that its column names; absent where the capture does not tell.
+    Number(Option<u64>),
+    /// A fraction, 0 to 1.
+    Fraction(f64),
+}
+
+impl std::fmt::Display for Cell {
+    /// As CSV has it (RFC 4180): quoted where it must be, empty where absent.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cell::Text(text) if text.contains(['"', ',', '\n', '\r']) => {
+                write!(f, "\"{}\"", text.replace('"', "\"\""))
+            }
+            Cell::Text(text) => f.write_str(text),
+            Cell::Number(Some(number)) => number.fmt(f),
+            Cell::Number(None) => Ok(()),
+            Cell::Fraction(fraction) => write!(f, "{fraction:.4}"),
+        }
+    }
+}
+
+/// The rows of a report: columns by name, the same in every row; the unit is in the name.
+pub fn rows(report: &Report) -> impl Iterator<Item = Vec<(&'static str, Cell)>> {
+    let both = |explained| [Direction::ClientToServer, Direction::ServerToClient].map(|way| (explained, way));
+    let directions = report.connections.iter().flat_map(both);
+    let seen = directions.filter(|(explained, way)| explained.connection.facts(*way).packets > 0);
+    seen.map(|(explained, way)| row(&report.file, explained, way))
+}
+
+fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static str, Cell)> {
+    let connection = &explained.connection;
+    let facts = connection.facts(direction);
+    let number = |number: u64| Cell::Number(Some(number));
+    let micros = |time: Option<Duration>| Cell::Number(time.map(Duration::as_micros));
+    let window = |window: Option<Window>| Cell::Number(window.map(|window| window.bytes().get()));
+    let way = match direction {
+        Direction::ClientToServer => "client_to_server",
+        Direction::ServerToClient => "server_to_client",
+    };
+    let limited_by = facts.verdict.as_ref().map(|verdict| verdict.limited_by());
+    let mut row = vec![
+        ("file", Cell::Text(file.into())),
+        ("id", number(connection.id)),
+        ("client", Cell::Text(connection.client.to_string())),
+        ("server", Cell::Text(connection.server.to_string())),
+        ("direction", Cell::Text(way.into())),
+        ("start_ns", number(connection.start.as_nanos())),
+        ("duration_us", number(connection.duration.as_micros())),
+        ("handshake_rtt_us", micros(connection.handshake_rtt)),
+        ("packets", number(facts.packets)),
+        ("wire_bytes", number(facts.wire.get())),
+        ("payload_bytes", number(facts.payload.get())),
+        ("unique_payload_bytes", number(facts.unique_payload.get())),
+        ("goodput_bps", Cell::Number(facts.goodput.map(|rate| rate.bits_per_sec()))),
+        ("rtt_count", number(facts.rtt.count)),
+        ("rtt_min_us", micros(facts.rtt.min)),
+        ("rtt_p50_us", micros(facts.rtt.p50)),
+        ("rtt_p95_us", micros(facts.rtt.p95)),
+        ("rtt_p99_us", micros(facts.rtt.p99)),
+        ("rtt_max_us", micros(facts.rtt.max)),
+        ("window_scale", Cell::Number(facts.window.scale.map(u64::from))),
+        ("window_min_bytes", window(facts.window.min)),
+        ("window_max_bytes", window(facts.window.max)),
+        ("in_flight_max_bytes", number(facts.in_flight_max.get())),
+    ];
+    row.extend(Label::ALL.map(|label| (label.name(), number(facts.labels.of(label)))));
+    row.extend([
+        ("lost_segments", number(facts.loss.lost_segments)),
+        ("spurious_retransmissions", number(facts.loss.spurious_retransmissions)),
+        ("reordered_segments", number(facts.loss.reordered_segments)),
+        ("congestion_experienced", number(facts.loss.congestion_experienced)),
+    ]);
+    row.push(("limited_by", Cell::Text(limited_by.map_or("", |most| most.limit.name()).into())));
+    row.push(("limit_cause", Cell::Text(limited_by.and_then(|most| most.limit.cause()).unwrap_or("").into())));
+    row.push(("limit_share", limited_by.map_or(Cell::Number(None), |most| Cell::Fraction(most.share))));
+    row.push(("lost_us", number(if direction == connection.bulk() { explained.lost().as_micros() } else { 0 })));
+    row
+}

@@ -1,0 +1,100 @@
+//! Connections in a table, worst first.
+
+use super::{Directed, Explained, Report, loses};
+use crate::{Column, Layout, Table, figure, paragraph};
+use fullpipe_flow::connection::{Connection, Direction, Label};
+use fullpipe_flow::finding::Finding;
+use fullpipe_model::units::Duration;
+
+/// Stands where a figure could not be had.
+const NONE: &str = "-";
+
+/// The report's first `top` connections in their order, what stands behind the worst of them, and what was not looked at.
+pub fn table(report: &Report, top: usize, layout: Layout) -> String {
+    let mut table = Table::new([
+        Column::count("#"),
+        Column::text("client"),
+        Column::text(""),
+        Column::text("server"),
+        Column::figure("payload", "MB"),
+        Column::figure("time", "s"),
+        Column::figure("goodput", "Mbit/s"),
+        Column::figure("RTT", "ms"),
+        Column::count("retrans"),
+        Column::figure("lost", "s"),
+        Column::text("limited by"),
+    ]);
+    let optional = |time: Option<Duration>| time.map_or_else(|| NONE.into(), figure::ms);
+    for explained in report.connections.iter().take(top) {
+        let connection = &explained.connection;
+        let facts = connection.facts(connection.bulk());
+        table.row([
+            connection.id.to_string(),
+            connection.client.to_string(),
+            arrow(connection, layout).into(),
+            connection.server.to_string(),
+            figure::megabytes(facts.payload),
+            figure::s(connection.duration),
+            facts.goodput.map_or_else(|| NONE.into(), figure::mbit_per_s),
+            optional(connection.handshake_rtt.or(facts.rtt.min)),
+            facts.labels.of(Label::Retransmission).to_string(),
+            figure::s(explained.lost()),
+            limited_by(explained),
+        ]);
+    }
+    let mut text = format!("{}: {}\n", report.file, counted(report, top));
+    if !table.is_empty() {
+        text += &format!("\n{}", table.render(layout));
+        text += &worst(report, layout);
+    }
+    text
+}
+
+/// The finding of the connection that lost most.
+fn worst(report: &Report, layout: Layout) -> String {
+    let Some(first) = report.connections.first().filter(|first| first.lost() > Duration::ZERO) else {
+        return String::new();
+    };
+    // What lost the time, not what took the most of it.
+    let bulk = first.connection.bulk();
+    let lost = |finding: &&Directed<Finding>| finding.direction == bulk && loses(finding.what.limit);
+    let Some(finding) = first.findings.iter().find(lost) else { return String::new() };
+    let claim = format!("{}; to change it, {}", finding.what.claim, finding.what.remedy);
+    format!("\n{}\n", paragraph::fill(&format!("#{}: ", first.connection.id), &claim, layout.width))
+}
+
+/// Which way the data that is told of went.
+pub(super) fn arrow(connection: &Connection, layout: Layout) -> &'static str {
+    match (connection.bulk(), layout.arrow()) {
+        (Direction::ClientToServer, arrow) => arrow,
+        (Direction::ServerToClient, "->") => "<-",
+        (Direction::ServerToClient, _) => "←",
+    }
+}
+
+fn limited_by(explained: &Explained) -> String {
+    let verdict = explained.connection.facts(explained.connection.bulk()).verdict.as_ref();
+    let most = verdict.map(|verdict| verdict.limited_by()).filter(|most| most.share > 0.0);
+    most.map_or_else(|| NONE.into(), |most| format!("{} {:.0} %", most.limit, most.share * 100.0))
+}
+
+/// How much there is, and how much of it is not in the table.
+fn counted(report: &Report, top: usize) -> String {
+    let all = report.connections.len();
+    let mut text = format!("{} packets, {all} TCP connection{}", report.packets, if all == 1 { "" } else { "s" });
+    if all > top {
+        text += &format!(", the {top} that lost most shown");
+    }
+    let rest = [
+        (report.not_tcp, "not TCP"),
+        (report.fragments, "fragments"),
+        (report.cut, "cut inside the TCP header"),
+        (report.filtered, "filtered"),
+        (report.untracked, "of connections beyond the limit"),
+    ];
+    let rest: Vec<_> = rest.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if !rest.is_empty() {
+        text += &format!(" ({} packets)", rest.join(", "));
+    }
+    text
+}

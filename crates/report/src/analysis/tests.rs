@@ -1,0 +1,99 @@
+use super::*;
+use crate::{Charset, Layout};
+use fullpipe_flow::capture::LinkType;
+use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model::units::Instant;
+
+/// A segment of 20 bytes of header between two ends; `payload` bytes are claimed, none captured.
+fn packet(to_server: bool, flags: u8, seq: u32, ack: u32, window: u16, payload: u16) -> Vec<u8> {
+    let ends = [([192, 0, 2, 1], 40_000_u16), ([198, 51, 100, 2], 80)];
+    let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+    let total = (40 + payload).to_be_bytes();
+    let ip = [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
+    let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
+    [&ip[..], &from.1.to_be_bytes(), &to.1.to_be_bytes(), &numbers, &[0x50, flags], &window.to_be_bytes(), &[0; 4]]
+        .concat()
+}
+
+/// 100 windows of 10 kB, each a round trip of 50 ms: window by round trip is 1.6 Mbit/s. Seen at the server.
+fn window_limited() -> Report {
+    const RTT: u64 = 50_000_000;
+    let mut analyzer = Analyzer::new(Config::default());
+    let mut push = |nanos: u64, packet: &[u8]| {
+        let at = Instant::from_nanos(1_000_000_000_000 + nanos);
+        analyzer.push(at, LinkType::RAW, packet, packet.len()).unwrap();
+    };
+    push(0, &packet(true, 2, 99, 0, 10_000, 0));
+    push(10_000, &packet(false, 0x12, 499, 100, 10_000, 0));
+    push(RTT, &packet(true, 0x10, 100, 500, 10_000, 0));
+    for turn in 0..100_u32 {
+        let at = RTT * u64::from(turn + 1) + 1_000_000;
+        for part in 0..10_u32 {
+            push(
+                at + u64::from(part) * 1_000,
+                &packet(false, 0x10, 500 + turn * 10_000 + part * 1_000, 100, 10_000, 1_000),
+            );
+        }
+        push(at + RTT - 500_000, &packet(true, 0x10, 100, 500 + (turn + 1) * 10_000, 10_000, 0));
+    }
+    Report::new("window.pcap", analyzer.finish())
+}
+
+#[test]
+fn json_is_what_the_program_promises() {
+    let json = serde_json::to_value(window_limited()).unwrap();
+    assert_eq!((json["file"].as_str(), json["packets"].as_u64()), (Some("window.pcap"), Some(1103)));
+    let connection = &json["connections"][0];
+    assert_eq!(connection["server"], "198.51.100.2:80");
+    assert_eq!(connection["handshake_rtt_us"], 50_000);
+    let data = &connection["server_to_client"];
+    assert_eq!((data["payload_bytes"].as_u64(), data["in_flight_max_bytes"].as_u64()), (Some(1_000_000), Some(10_000)));
+    assert_eq!(data["labels"]["retransmission"], 0);
+    assert_eq!(connection["client_to_server"]["window"]["max_bytes"], 10_000);
+    assert_eq!(connection["limits"][0]["direction"], "server_to_client");
+    assert_eq!(connection["limits"][0]["limit"], "receive_window");
+    let finding = &connection["findings"][0];
+    assert!(finding["claim"].is_string() && finding["evidence"].is_object() && finding["remedy"].is_string());
+    assert!(connection.get("intervals").is_none());
+    let sum: f64 = connection["limits"].as_array().unwrap().iter().map(|one| one["share"].as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_row_has_a_column_for_every_cell_and_csv_is_quoted() {
+    let report = Report { file: "a, \"b\".pcap".into(), ..window_limited() };
+    let rows: Vec<_> = rows(&report).collect();
+    assert_eq!(rows.len(), 2);
+    let names = |row: &[(&'static str, Cell)]| row.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    assert_eq!(names(&rows[0]), names(&rows[1]));
+    assert_eq!(rows[0][0].1.to_string(), "\"a, \"\"b\"\".pcap\"");
+    let mut columns = names(&rows[0]);
+    columns.sort_unstable();
+    columns.dedup();
+    assert_eq!(columns.len(), rows[0].len(), "no two columns have one name");
+    let of = |name: &str| rows[1].iter().find(|(column, _)| *column == name).unwrap().1.to_string();
+    assert_eq!(of("payload_bytes"), "1000000");
+    assert_eq!(of("limited_by"), "receive_window");
+}
+
+#[test]
+fn the_table_names_the_limit_and_depth_says_what_would_change_it() {
+    let mut report = window_limited();
+    report.worst_first(None);
+    let plain = Layout { charset: Charset::Ascii, ..Layout::default() };
+    let text = table(&report, 20, plain);
+    assert!(text.starts_with("window.pcap: 1103 packets, 1 TCP connection\n"), "{text}");
+    assert!(text.contains("receive window") && text.contains("tcp_rmem"), "{text}");
+    let text = depth(&report.connections[0], plain);
+    // 10 kB a round trip of 50 ms.
+    assert!(text.contains("allows 1.6"), "{text}");
+    assert!(text.contains("#0 192.0.2.1:40000 <- 198.51.100.2:80"), "{text}");
+    assert!(text.contains("tcp_rmem"), "{text}");
+}
+
+#[test]
+fn nothing_found_is_said() {
+    let report = Report::new("empty.pcap", Analysis::default());
+    assert_eq!(table(&report, 20, Layout::default()), "empty.pcap: 0 packets, 0 TCP connections\n");
+    assert_eq!(rows(&report).count(), 0);
+}
