@@ -222,7 +222,7 @@ impl Gap {
                 return step < 0;
             }
         }
-        let soon = rtt.map_or(TICKS, |rtt| Duration::from_nanos(rtt.as_nanos() * 3 / 4));
+        let soon = rtt.map_or(TICKS, |rtt| Duration::from_nanos(rtt.as_nanos() / 4 * 3));
         at.since(self.at) < soon
     }
 }
