@@ -35,11 +35,15 @@ fn table(results: &Value) -> anyhow::Result<String> {
     let rows = results["rows"].as_array().filter(|rows| !rows.is_empty());
     let rows = rows.context("no rows: give what `fullpipe lab run articles --json` printed")?;
     let mut text = String::new();
-    let kernels: Vec<&str> = rows.iter().filter_map(|row| row["kernel"].as_str()).collect();
-    writeln!(text, "Kernel {}; MB/s are 10^6 bytes of payload a second.\n", kernels.first().unwrap_or(&"unknown"))?;
-    text += "| experiment | RTT ms | ours MB/s | law allows | article | ours / article | limited by, capture | by sockets | \
-             retrans | window full | zero window | late p99 us |\n";
-    text += "|---|--:|--:|--:|--:|--:|---|---|--:|--:|--:|--:|\n";
+    let engine = rows[0]["engine"].as_str().unwrap_or("unknown");
+    writeln!(
+        text,
+        "Engine: {engine}; MB/s are 10^6 bytes of payload a second, of a transfer that its duration cut short those over \
+         the second half of its bytes. Rows with a cause repeat the one above with that changed.\n"
+    )?;
+    text += "| experiment | kernel | RTT ms | ours MB/s | law allows | article | ours / article | limited by, capture | \
+             by sockets | retrans | window full | zero window | cause |\n";
+    text += "|---|---|--:|--:|--:|--:|--:|---|---|--:|--:|--:|---|\n";
     for row in rows {
         anyhow::ensure!(row["name"].is_string() && row["goodput_bps"].is_number(), "a row without name or goodput_bps");
         text += &line(row)?;
@@ -51,20 +55,22 @@ fn line(row: &Value) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let quiet = if row["quiet"] == Value::Bool(false) { " (not quiet)" } else { "" };
     let number = |column: &str| row[column].as_f64();
-    let ratio = number("goodput_bps").zip(number("reference_goodput_bps")).map(|(ours, theirs)| ours / theirs);
-    write!(text, "| {}{quiet} ", row["name"].as_str().unwrap_or_default())?;
+    let word = |column: &str| row[column].as_str().unwrap_or_default();
+    write!(text, "| {}{quiet} | {} ", word("name"), word("kernel"))?;
     write!(text, "| {} ", number("rtt_nominal_us").map_or("-".into(), |rtt| format!("{}", rtt / 1e3)))?;
-    for column in ["goodput_bps", "law_bps", "reference_goodput_bps"] {
-        write!(text, "| {} ", number(column).map_or("-".into(), megabytes))?;
+    let whole = row["complete"] == Value::Bool(true);
+    let ours = if whole { None } else { number("steady_goodput_bps") }.or(number("goodput_bps"));
+    for rate in [ours, number("law_bps"), number("reference_goodput_bps")] {
+        write!(text, "| {} ", rate.map_or("-".into(), megabytes))?;
     }
-    write!(text, "| {} ", ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")))?;
+    write!(text, "| {} ", number("reference_ratio").map_or("-".into(), |ratio| format!("{ratio:.2}")))?;
     for (name, share) in [("limited_by", "limit_share"), ("limited_by_sockets", "limit_share_sockets")] {
         write!(text, "| {} ", limit(row, name, share))?;
     }
-    for column in ["retransmission", "window_full", "zero_window", "link_late_p99_us"] {
+    for column in ["retransmission", "window_full", "zero_window"] {
         write!(text, "| {} ", row[column])?;
     }
-    text += "|\n";
+    writeln!(text, "| {} |", word("reference_cause"))?;
     Ok(text)
 }
 
@@ -107,11 +113,15 @@ mod tests {
     #[test]
     fn a_row_is_in_megabytes_beside_the_article() {
         let row = json!({"name": "b2", "kernel": "6.18.0", "rtt_nominal_us": 50000, "goodput_bps": 800_000_000u64,
-            "law_bps": null, "reference_goodput_bps": 400_000_000u64, "limited_by": "send_buffer", "limit_share": 0.964,
-            "retransmission": 0, "window_full": 3, "zero_window": 0, "link_late_p99_us": 36, "quiet": false});
+            "steady_goodput_bps": 880_000_000u64, "complete": false, "law_bps": null, "reference_goodput_bps": 400_000_000u64,
+            "reference_ratio": 2.2, "limited_by": "send_buffer", "limit_share": 0.964, "retransmission": 0,
+            "window_full": 3, "zero_window": 0, "reference_cause": "kernel", "quiet": false});
         let text = table(&json!({ "rows": [row] })).unwrap();
         let last = text.lines().last().unwrap();
-        assert_eq!(last, "| b2 (not quiet) | 50 | 100 | - | 50.0 | 2.00 | send buffer 96 % | - | 0 | 3 | 0 | 36 |");
+        assert_eq!(
+            last,
+            "| b2 (not quiet) | 6.18.0 | 50 | 110 | - | 50.0 | 2.20 | send buffer 96 % | - | 0 | 3 | 0 | kernel |"
+        );
         let columns = |line: &str| line.matches('|').count();
         assert!(text.lines().skip(2).all(|line| columns(line) == columns(last)), "{text}");
     }

@@ -5,6 +5,7 @@
 
 mod articles;
 mod ci;
+mod figures;
 mod tidy;
 
 use clap::Parser;
@@ -28,6 +29,12 @@ enum Chore {
         #[arg(value_name = "FILE.json")]
         rows: PathBuf,
     },
+    /// Write the tables of docs/src/analyze-figures.md: how right the analysis is.
+    Figures {
+        /// Results of `fullpipe lab run bench/limits.toml` (and the like) `--engine virtual --keep-captures --out DIR`.
+        #[arg(long, value_name = "DIR")]
+        lab: Vec<PathBuf>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -35,5 +42,6 @@ fn main() -> anyhow::Result<()> {
         Chore::Ci { no_fuzz } => ci::run(!no_fuzz),
         Chore::Tidy => tidy::run(),
         Chore::ArticlesTable { rows } => articles::run(&rows),
+        Chore::Figures { lab } => figures::run(&lab),
     }
 }

@@ -6,9 +6,9 @@ use fullpipe_lab::experiment::ExperimentError;
 use fullpipe_lab::guest::GuestError;
 use fullpipe_lab::hosts::HostsError;
 use fullpipe_lab::link::EmulatorError;
+use fullpipe_lab::link::netem::NetemLinkError;
 use fullpipe_lab::preset::LoadError;
 use fullpipe_lab::program::ProgramError;
-use fullpipe_lab::results::ResultsError;
 
 /// Whose fault it is, which is what the exit code tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,23 @@ impl Failure {
     /// A failure with its message: operation, subject, cause, what to try.
     pub fn new(kind: Kind, message: impl std::fmt::Display) -> Self {
         Failure { kind, message: message.to_string() }
+    }
+
+    /// A failure that was told elsewhere with this exit code.
+    pub fn with_code(code: u8, message: impl std::fmt::Display) -> Self {
+        let kinds = [Kind::Usage, Kind::Missing, Kind::Input, Kind::Interrupted];
+        let kind = kinds.into_iter().find(|&kind| Failure::code(kind) == code);
+        Failure::new(kind.unwrap_or(Kind::Run), message)
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u8 {
+        Failure::code(self.kind)
+    }
+
+    /// The message.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// Prints it and gives the exit code.
@@ -104,7 +121,7 @@ impl From<LabError> for Failure {
             LabError::Run { cause, .. } => of_experiment(cause),
             LabError::Guest { .. } if error.is_interrupt() => Kind::Interrupted,
             LabError::Guest { cause, .. } => of_guest(cause),
-            LabError::Results(ResultsError::NotEmpty(_)) => Kind::Usage,
+            LabError::Results(error) if error.is_choice() => Kind::Usage,
             _ => Kind::Run,
         };
         Failure::new(kind, error)
@@ -124,7 +141,8 @@ fn of_experiment(error: &ExperimentError) -> Kind {
     match error {
         ExperimentError::Interrupted => Kind::Interrupted,
         ExperimentError::Program(ProgramError::Missing { .. }) => Kind::Missing,
-        ExperimentError::Hosts(HostsError::Ports(_)) => Kind::Missing,
+        ExperimentError::Hosts(HostsError::Ports(_) | HostsError::Wire(_)) => Kind::Missing,
+        ExperimentError::Netem(NetemLinkError::Foreign(_)) => Kind::Input,
         ExperimentError::Hosts(
             HostsError::Name { .. }
             | HostsError::Sysctl { .. }

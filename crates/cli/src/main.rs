@@ -7,6 +7,7 @@
 
 mod cmd;
 mod failure;
+mod parquet;
 mod progress;
 mod terminal;
 

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use fullpipe_flow::capture::write;
+use fullpipe_flow::connection::Label;
 use fullpipe_model::units::Instant;
 use serde_json::Value;
 use std::io::Write;
@@ -198,6 +199,61 @@ fn rows_and_lines_hold_what_json_holds() {
     assert_eq!((&filtered["filtered"], filtered["connections"].as_array().unwrap().len()), (&json["packets"], 0));
 }
 
+/// The rows of a Parquet file, each cell as CSV would have it.
+fn parquet_rows(file: &Path) -> (Vec<String>, Vec<Vec<String>>) {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    let reader = SerializedFileReader::new(std::fs::File::open(file).unwrap()).unwrap();
+    let fields = reader.metadata().file_metadata().schema().get_fields().to_vec();
+    let names = fields.iter().map(|field| field.name().to_string()).collect();
+    let cell = |field: &Field| match field {
+        Field::Null => String::new(),
+        Field::Str(text) => text.clone(),
+        Field::ULong(number) => number.to_string(),
+        Field::Double(fraction) => format!("{fraction:.4}"),
+        other => panic!("a cell of another kind: {other:?}"),
+    };
+    let rows = reader.get_row_iter(None).unwrap();
+    (names, rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| cell(field)).collect()).collect())
+}
+
+#[test]
+fn parquet_holds_what_csv_holds_and_packets_what_their_lines_hold() {
+    let folder = Folder::new("parquet");
+    let capture = folder.file("a.pcap", &window_limited(EPOCH, 40_000, 20));
+    let table = folder.0.join("rows.parquet");
+    let written = analyze(&[&capture, "--parquet", table.to_str().unwrap()]);
+    assert_eq!((written.code, written.out.as_str(), written.err.as_str()), (0, "", ""));
+    let csv = analyze(&[&capture, "--csv"]).out;
+    let mut lines = csv.lines().map(|line| line.split(',').map(String::from).collect::<Vec<_>>());
+    let (names, rows) = parquet_rows(&table);
+    assert_eq!(Some(names), lines.next());
+    assert_eq!(rows, lines.collect::<Vec<_>>());
+
+    assert_eq!(analyze(&[&capture, "--packets", "--parquet", table.to_str().unwrap()]).code, 0);
+    let (names, rows) = parquet_rows(&table);
+    let lines = analyze(&[&capture, "--packets", "--jsonl"]).out;
+    assert_eq!(rows.len(), lines.lines().count());
+    for (row, line) in rows.iter().zip(lines.lines()) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        for (name, cell) in names.iter().zip(row) {
+            match &line[name] {
+                Value::Number(number) => assert_eq!(cell, &number.to_string(), "{name}"),
+                Value::String(text) => assert_eq!(cell, text, "{name}"),
+                Value::Array(labels) => {
+                    let labels: Vec<_> = labels.iter().filter_map(Value::as_str).collect();
+                    assert_eq!(cell, &labels.join(" "), "{name}");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    let nowhere = analyze(&[&capture, "--parquet", "/nowhere/rows.parquet"]);
+    assert_eq!(nowhere.code, 1);
+    assert!(nowhere.err.contains("write /nowhere/rows.parquet: No such file"), "{}", nowhere.err);
+}
+
 /// Every given capture is explained in the promised shape; those that tshark finds cut end with 4, all others with 0.
 #[test]
 fn every_given_capture_has_its_json() {
@@ -227,6 +283,9 @@ fn check(connection: &Value) -> Result<(), String> {
     for end in ["client", "server"] {
         has(connection[end].as_str().is_some_and(|end| end.parse::<std::net::SocketAddr>().is_ok()), end)?;
     }
+    for name in ["close", "vantage", "warnings", "completeness"] {
+        has(!connection[name].is_null(), name)?;
+    }
     has(connection["handshake_rtt_us"].is_u64() || connection["handshake_rtt_us"].is_null(), "handshake_rtt_us")?;
     for direction in ["client_to_server", "server_to_client"] {
         let facts = &connection[direction];
@@ -234,9 +293,12 @@ fn check(connection: &Value) -> Result<(), String> {
             has(facts[name].is_u64(), name)?;
         }
         has(facts.get("goodput_bps").is_some(), "goodput_bps")?;
-        has(facts["window"].get("max_bytes").is_some(), "window.max_bytes")?;
-        for name in ["retransmission", "duplicate_ack"] {
-            has(facts["labels"][name].is_u64(), name)?;
+        for name in ["window_min_bytes", "window_max_bytes"] {
+            has(facts.get(name).is_some_and(|window| window.is_u64() || window.is_null()), name)?;
+        }
+        has(facts["window"]["max_bytes"] == facts["window_max_bytes"], "window.max_bytes")?;
+        for label in Label::ALL {
+            has(facts["labels"][label.name()].is_u64(), label.name())?;
         }
     }
     for limit in connection["limits"].as_array().ok_or("limits")? {
@@ -248,6 +310,9 @@ fn check(connection: &Value) -> Result<(), String> {
             finding["claim"].is_string() && finding["evidence"].is_object() && finding["remedy"].is_string(),
             "findings",
         )?;
+        for change in finding["changes"].as_array().ok_or("changes")? {
+            has(change["setting"].is_string() && change["to"].is_string() && change["host"].is_string(), "changes")?;
+        }
     }
     Ok(())
 }

@@ -1,25 +1,16 @@
-//! Analyses one capture and says what was found: `analyze_file FILE [SHARDS]`. Each shard is a thread that reads the file
-//! and analyses its part of the connections.
+//! Analyses one capture with one thread and says what was found: `analyze_file FILE`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 use fullpipe_flow::connection::Label;
-use fullpipe_flow::{Analysis, Analyzer, Config, Shard, capture};
+use fullpipe_flow::{Analysis, Analyzer, Config, capture};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let Some(name) = arguments.next() else {
-        eprintln!("usage: analyze_file FILE [SHARDS]");
+        eprintln!("usage: analyze_file FILE");
         std::process::exit(2);
     };
-    let count = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(1);
-    let analysis = std::thread::scope(|scope| {
-        let shard = |index| {
-            let name = &name;
-            scope.spawn(move || analyze(name, Shard { index, count }))
-        };
-        let threads: Vec<_> = (0..count).map(shard).collect();
-        Analysis::merge(threads.into_iter().map(|thread| thread.join().expect("the thread ends")))
-    });
+    let analysis = analyze(&name);
     println!("{} packets, {} connections", analysis.packets, analysis.connections.len());
     for label in Label::ALL {
         let count = |c: &fullpipe_flow::connection::Connection| {
@@ -29,8 +20,8 @@ fn main() {
     }
 }
 
-fn analyze(name: &str, shard: Shard) -> Analysis {
-    let mut analyzer = Analyzer::new(Config { shard, ..Config::default() });
+fn analyze(name: &str) -> Analysis {
+    let mut analyzer = Analyzer::new(Config::default());
     let file = std::fs::File::open(name).unwrap_or_else(|error| panic!("{name}: {error}"));
     let end = capture::read(file, |packet| {
         analyzer.push_packet(&packet);

@@ -5,15 +5,16 @@
 //! [`Config::max_open`] forces out those silent for longest. What is finished waits in the analyzer until
 //! [`Analyzer::drain`] takes it, or [`Analyzer::finish`].
 //!
-//! To use several threads, give each its own analyzer with another [`Config::shard`] and *all* packets: an analyzer leaves
-//! the other shards' connections alone after looking at their addresses. [`Analysis::merge`] puts the parts together; the
-//! result is that of one analyzer.
+//! To use several threads, let one of them drive an [`Intake`] and each of the others an analyzer of a part of the
+//! connections; [`Analysis::merge`] puts the parts together. The result is that of one analyzer, as long as none of the
+//! limits above is met: each analyzer has them for itself.
 
-use crate::capture::{Layer, LinkType, Opened, Opener, Packet};
+use crate::capture::{Layer, LinkType, Packet};
 use crate::connection::{Connection, Difference, Direction, LabelSet, Labels, Seen, Tracker};
 use crate::filter::Filter;
+use crate::intake::{Arrival, Intake};
 use crate::limit::{CapturePoint, PathHint};
-use crate::segment::{FlowKey, Parsed, Segment};
+use crate::segment::{FlowKey, Segment};
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::{HashMap, VecDeque};
 
@@ -38,8 +39,6 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// Whose definitions the labels follow.
     pub labels: Labels,
-    /// Which part of the connections.
-    pub shard: Shard,
     /// Which IP packet of a tunnelled one is analysed.
     pub layer: Layer,
     /// Which connections; all by default.
@@ -57,26 +56,9 @@ impl Default for Config {
             linger: Duration::from_secs(240),
             idle_timeout: Duration::from_secs(7440),
             labels: Labels::default(),
-            shard: Shard::default(),
             layer: Layer::default(),
             filter: None,
         }
-    }
-}
-
-/// One of several equal parts of all connections, by their addresses and ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Shard {
-    /// Which, from 0.
-    pub index: usize,
-    /// Of how many.
-    pub count: usize,
-}
-
-/// All of them.
-impl Default for Shard {
-    fn default() -> Self {
-        Shard { index: 0, count: 1 }
     }
 }
 
@@ -102,12 +84,11 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Puts the shards of one capture together: connections by first packet, numbered anew.
+    /// Puts together what an [`Intake`] counted and what analyzers found: connections by first packet, numbered anew.
     pub fn merge(parts: impl IntoIterator<Item = Analysis>) -> Analysis {
         let mut whole = Analysis::default();
         for part in parts {
-            // Every shard saw every packet; what belongs to no connection is counted by the first alone.
-            whole.packets = whole.packets.max(part.packets);
+            whole.packets += part.packets;
             whole.not_tcp += part.not_tcp;
             whole.fragments += part.fragments;
             whole.cut += part.cut;
@@ -142,15 +123,13 @@ pub struct PacketFacts {
 #[derive(Debug)]
 pub struct Analyzer {
     config: Config,
-    opener: Opener,
+    intake: Intake,
     /// The hash is keyed anew in each process, so that no capture can be made to collide.
     open: HashMap<FlowKey, Box<Tracker>, foldhash::fast::RandomState>,
     /// Closed connections, by when they may be finished.
     closed: VecDeque<(Instant, FlowKey, u64)>,
     /// When silent connections are next looked for.
     sweep_at: Instant,
-    /// The time of the packet before.
-    before: Instant,
     next_id: u64,
     analysis: Analysis,
 }
@@ -159,12 +138,11 @@ impl Analyzer {
     /// An analyzer that has seen nothing.
     pub fn new(config: Config) -> Self {
         Analyzer {
-            opener: Opener::new(config.layer),
+            intake: Intake::new(&config),
             config,
             open: HashMap::default(),
             closed: VecDeque::new(),
             sweep_at: Instant::ZERO,
-            before: Instant::ZERO,
             next_id: 0,
             analysis: Analysis::default(),
         }
@@ -172,56 +150,17 @@ impl Analyzer {
 
     /// The next packet, as [`crate::capture::Reader`] gives it.
     pub fn push_packet(&mut self, packet: &Packet<'_>) -> Option<PacketFacts> {
-        self.push(packet.at, packet.link_type, packet.data, packet.original_length)
+        if let Some(now) = self.intake.tick(packet.at) {
+            self.retire(now);
+        }
+        let arrival = self.intake.open(packet)?;
+        self.track(&arrival)
     }
 
     /// The next packet: when it was captured, what it begins with, what was kept of it, and its length on the wire.
-    /// Gives what it was, if it belongs to a connection (of this shard).
+    /// Gives what it was, if it belongs to a connection.
     pub fn push(&mut self, at: Instant, link: LinkType, data: &[u8], original_length: usize) -> Option<PacketFacts> {
-        self.analysis.packets += 1;
-        let counts = u64::from(self.config.shard.index == 0);
-        if let Some(ip) = plain_tcp(link, data) {
-            let Shard { index, count } = self.config.shard;
-            if count > 1 && FlowKey::of_plain_ipv4(ip).is_some_and(|key| key.shard(count) != index) {
-                return None;
-            }
-            let behind_link = original_length.saturating_sub(data.len() - ip.len());
-            return self.push_parsed(at, Segment::from_ip(ip, behind_link), original_length);
-        }
-        let ip = match self.opener.open(link, data) {
-            Opened::Ip(ip) => ip,
-            Opened::Fragment => {
-                self.analysis.fragments += counts;
-                return None;
-            }
-            Opened::Other => {
-                self.analysis.not_tcp += counts;
-                return None;
-            }
-        };
-        // A packet put together from fragments may be longer than the last of them.
-        let behind_link = original_length.saturating_sub(data.len().saturating_sub(ip.len()));
-        let parsed = Segment::from_ip(ip, behind_link);
-        self.push_parsed(at, parsed, original_length)
-    }
-
-    fn push_parsed(&mut self, at: Instant, parsed: Parsed, original_length: usize) -> Option<PacketFacts> {
-        let counts = u64::from(self.config.shard.index == 0);
-        match parsed {
-            Parsed::Tcp(segment) => self.push_segment(at, &segment, original_length),
-            Parsed::Fragment => {
-                self.analysis.fragments += counts;
-                None
-            }
-            Parsed::Cut => {
-                self.analysis.cut += counts;
-                None
-            }
-            Parsed::Other => {
-                self.analysis.not_tcp += counts;
-                None
-            }
-        }
+        self.push_packet(&Packet { at, link_type: link, data, original_length })
     }
 
     /// Takes the connections that are finished so far, in the order in which they were finished: so a capture of any
@@ -241,21 +180,14 @@ impl Analyzer {
         let open = self.open.into_values().map(|tracker| tracker.finish(config));
         self.analysis.connections.extend(open);
         self.analysis.connections.sort_unstable_by_key(|connection| connection.id);
-        self.analysis
+        let Analysis { packets, not_tcp, fragments, cut, filtered, .. } = self.intake.finish();
+        Analysis { packets, not_tcp, fragments, cut, filtered, ..self.analysis }
     }
 
-    fn push_segment(&mut self, at: Instant, segment: &Segment, wire: usize) -> Option<PacketFacts> {
-        if self.config.filter.as_ref().is_some_and(|filter| !filter.matches(segment.source, segment.destination)) {
-            self.analysis.filtered += u64::from(self.config.shard.index == 0);
-            return None;
-        }
+    /// The next segment of this analyzer's connections, where another thread has the [`Intake`].
+    pub fn track(&mut self, arrival: &Arrival) -> Option<PacketFacts> {
+        let Arrival { at, number, wire, ref segment } = *arrival;
         let (key, from_first) = FlowKey::of(segment);
-        if self.config.shard.count > 1 && key.shard(self.config.shard.count) != self.config.shard.index {
-            return None;
-        }
-        // A clock that steps for a single packet ends nothing.
-        let before = std::mem::replace(&mut self.before, at);
-        self.retire(at.min(before));
         let mut reused = false;
         if let Some(tracker) = self.open.get_mut(&key) {
             if !tracker.is_reused_by(segment, from_first) {
@@ -272,14 +204,15 @@ impl Analyzer {
         if self.open.len() >= self.config.max_open.max(1) {
             self.force_out();
         }
-        let tracker = Box::new(Tracker::new((self.next_id, self.analysis.packets), at, key, from_first));
+        let tracker = Box::new(Tracker::new((self.next_id, number), at, key, from_first));
         self.next_id += 1;
+        self.forget_closed();
         let tracker = self.open.entry(key).or_insert(tracker);
         Some(see(tracker, &self.config, &mut self.closed, at, segment, (key, from_first, wire, reused)))
     }
 
-    /// Finishes what was closed or silent long enough ago.
-    fn retire(&mut self, at: Instant) {
+    /// Finishes what was closed or silent long enough at `at`, as [`Intake::tick`] gives it.
+    pub fn retire(&mut self, at: Instant) {
         while let Some((due, key, id)) = self.closed.front().copied().filter(|(due, ..)| *due <= at) {
             self.closed.pop_front();
             let Some(tracker) = self.open.get(&key).filter(|tracker| tracker.id() == id) else { continue };
@@ -290,10 +223,21 @@ impl Analyzer {
                 self.analysis.connections.push(tracker.finish(&self.config));
             }
         }
-        if at >= self.sweep_at {
-            let timeout = self.config.idle_timeout;
-            self.sweep_at = at + Duration::from_nanos(timeout.as_nanos() / 4 + 1);
+        let timeout = self.config.idle_timeout;
+        let next = at + Duration::from_nanos(timeout.as_nanos() / 4 + 1);
+        // A clock that stepped back must not put the next look off for ever.
+        if at >= self.sweep_at || next < self.sweep_at {
+            self.sweep_at = next;
             self.finish_where(|tracker| at.since(tracker.last()) > timeout);
+        }
+    }
+
+    /// Leaves out of the queue of the closed what was finished otherwise, before it outgrows what is open: where no time
+    /// passes (a hostile capture, or one without times), nothing in it is ever due.
+    fn forget_closed(&mut self) {
+        if self.closed.len() > 1024 + 2 * self.open.len() {
+            let open = &self.open;
+            self.closed.retain(|(_, key, id)| open.get(key).is_some_and(|tracker| tracker.id() == *id));
         }
     }
 
@@ -317,15 +261,14 @@ impl Analyzer {
     }
 }
 
-/// The IP packet behind a plain Ethernet header, if it is whole TCP over IPv4 without options: nearly every packet is, and
-/// needs no opener.
-fn plain_tcp(link: LinkType, data: &[u8]) -> Option<&[u8]> {
-    const TCP: u8 = 6;
-    let (ethernet, ip) = data.split_first_chunk::<14>()?;
-    let header = ip.first_chunk::<20>()?;
-    let fragmented = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
-    let plain = link == LinkType::ETHERNET && ethernet[12..] == [8, 0] && header[0] == 0x45 && header[9] == TCP;
-    (plain && !fragmented).then_some(ip)
+/// What the IP packet `ip`, found in `data`, had on the wire, if `data` was of `original_length`.
+pub fn length_behind_link(data: &[u8], ip: &[u8], original_length: usize) -> usize {
+    if data.as_ptr_range().contains(&ip.as_ptr()) {
+        original_length.saturating_sub(data.len().saturating_sub(ip.len()))
+    } else {
+        // Put together from fragments, of which `data` is only the last.
+        ip.len()
+    }
 }
 
 /// Gives a segment to its connection, and notes when that is closed.

@@ -3,7 +3,10 @@
 //! A [`Finding`] is one claim (what held the transfer, for which share of its time, and the arithmetic behind it), the
 //! numbers of the claim by name, and what would change it.
 
+mod remedy;
+
 use crate::limit::{CongestionCause, Interval, Limit, Verdict};
+use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::collections::BTreeMap;
 
@@ -21,6 +24,9 @@ pub struct Finding {
     pub evidence: BTreeMap<&'static str, u64>,
     /// What would change it.
     pub remedy: &'static str,
+    /// The same as sysctls to set, where that is what would change it and the numbers are known: the entries of a tuning
+    /// plan for the path as it was seen. A capture does not show settings; [`Change::from`] is what they seem to be.
+    pub changes: Vec<Change>,
 }
 
 /// A limit that holds a smaller part of the time is not worth a sentence.
@@ -96,7 +102,8 @@ fn finding(verdict: &Verdict, limit: Limit, share: f64, rtt: Option<Duration>) -
         claim += &format!("; the path carried up to {elsewhere} in other intervals");
         evidence.insert("elsewhere_bps", elsewhere.bits_per_sec());
     }
-    Finding { limit, share, claim, evidence, remedy: remedy(limit) }
+    let changes = remedy::changes(limit, &typical, now);
+    Finding { limit, share, claim, evidence, remedy: remedy::words(limit), changes }
 }
 
 /// What bounds the bytes in flight under a limit that is a window or a buffer.
@@ -137,35 +144,12 @@ fn what_happened(limit: Limit, typical: &Typical, base: Option<Duration>) -> Str
     }
 }
 
-fn remedy(limit: Limit) -> &'static str {
-    match limit {
-        Limit::ReceiveWindow => {
-            "let the receiver's buffer grow: raise the third value of net.ipv4.tcp_rmem on the receiver, and remove or \
-             raise SO_RCVBUF in its application"
-        }
-        Limit::ReceiverApplication => {
-            "read faster: more CPU, a faster disk or a larger read on the receiver; larger buffers would only fill"
-        }
-        Limit::SendBuffer => {
-            "let the sender's buffer grow: raise the third value of net.ipv4.tcp_wmem on the sender, and remove or raise \
-             SO_SNDBUF in its application"
-        }
-        Limit::SenderApplication => "make the sending application produce data faster, or in larger writes",
-        Limit::CongestionWindow(CongestionCause::SlowStart) => {
-            "keep connections open between transfers, or raise the route's initcwnd; longer transfers suffer less"
-        }
-        Limit::CongestionWindow(CongestionCause::Loss) => {
-            "remove the loss, or use a congestion control that does not take each loss for congestion (bbr)"
-        }
-        Limit::Link => "nothing at the hosts: this is what the path carries",
-        Limit::Unknown => "capture at the sender, from the connection's start, and sample its socket",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::limit::{Candidate, Evidence, Source};
+    use fullpipe_model::law::KernelVersion;
+    use fullpipe_model::tune::{Host, HostSettings, Setting};
     use fullpipe_model::units::Instant;
 
     fn verdict(parts: &[(Limit, u64, Evidence)]) -> Verdict {
@@ -202,6 +186,13 @@ mod tests {
         // Window by round trip: 2.9 MB * 8 / 0.146 s.
         assert!(found[0].evidence["allowed_bps"].abs_diff(158_904_109) <= 1);
         assert!(found[0].remedy.contains("tcp_rmem"));
+        // 896 Mbit/s at 146 ms hold 16.4 MB: the plan's buffer must be able to advertise that.
+        let [change] = &found[0].changes[..] else { panic!("{:?}", found[0].changes) };
+        assert_eq!((change.host, change.setting), (Host::Receiver, Setting::TcpRmem));
+        let mut receiver = HostSettings::defaults(KernelVersion::new(6, 18));
+        receiver.set(change.setting, &change.to).unwrap();
+        assert!(receiver.receive_window().bytes() >= Bytes::new(16_350_000), "{change:?}");
+        assert_eq!(found[1].changes, [], "nothing at the hosts changes the link");
         assert_eq!(found.iter().map(|f| f.limit).collect::<Vec<_>>(), [Limit::ReceiveWindow, Limit::Link]);
     }
 

@@ -6,7 +6,7 @@
 //! * [`capture`]: packets from the bytes of pcap and pcapng files, and the bytes of pcap files from packets.
 //! * [`filter`]: which connections are meant.
 //! * [`segment`]: the TCP segment in a packet.
-//! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming.
+//! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming; [`Intake`] is its first half, for several threads.
 //! * [`sample`]: one observation of a socket by the kernel.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
 //! * [`finding`]: what that means, in sentences with numbers.
@@ -17,9 +17,11 @@ pub mod capture;
 pub mod connection;
 pub mod filter;
 pub mod finding;
+mod intake;
 pub mod limit;
 pub mod row;
 pub mod sample;
 pub mod segment;
 
-pub use analyzer::{Analysis, Analyzer, Config, PacketFacts, Shard};
+pub use analyzer::{Analysis, Analyzer, Config, PacketFacts, length_behind_link};
+pub use intake::{Arrival, Intake};

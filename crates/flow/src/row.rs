@@ -20,6 +20,10 @@ pub struct Row {
     /// Whose clock the run went by: `real`, the machine's, or `virtual`, a guest kernel's that stands still while anything
     /// computes.
     pub engine: String,
+    /// What carried the packets: `own`, our link, or `netem`, the kernel's.
+    pub link_engine: String,
+    /// Whether it was not run anew but taken from the cache: in virtual time that is the same.
+    pub cached: bool,
     /// Release of the kernel under test.
     pub kernel: String,
     /// Congestion control that the sender's socket had.
@@ -58,9 +62,14 @@ pub struct Row {
     /// Time from the response's first byte to its last.
     #[serde(rename = "duration_us", with = "columns::micros")]
     pub duration: Duration,
+    /// Whether the whole response came; otherwise its time was over.
+    pub complete: bool,
     /// Payload over that time.
     #[serde(rename = "goodput_bps", with = "columns::rate")]
     pub goodput: Rate,
+    /// The same over the second half of the bytes: without slow start and the growth of the buffers.
+    #[serde(rename = "steady_goodput_bps", with = "columns::rate_optional")]
+    pub steady_goodput: Option<Rate>,
     /// The largest goodput that the laws allow for the window seen, the round-trip time and the rate asked for.
     #[serde(rename = "law_bps", with = "columns::rate_optional")]
     pub law: Option<Rate>,
@@ -121,6 +130,10 @@ pub struct Row {
     /// Goodput that somebody else measured in the same experiment.
     #[serde(rename = "reference_goodput_bps", with = "columns::rate_optional")]
     pub reference_goodput: Option<Rate>,
+    /// Ours over theirs. Where ours was cut short, its steady goodput stands for the whole.
+    pub reference_ratio: Option<f64>,
     /// What they say of it.
     pub reference_note: Option<String>,
+    /// Where this row repeats another one to show why that differs from the reference: what was changed.
+    pub reference_cause: Option<String>,
 }

@@ -6,7 +6,7 @@ mod path;
 
 use fullpipe_flow::capture::{self, LinkType, write};
 use fullpipe_flow::connection::Connection;
-use fullpipe_flow::{Analysis, Analyzer, Config, PacketFacts, Shard};
+use fullpipe_flow::{Analysis, Analyzer, Config, Intake, PacketFacts};
 use fullpipe_model::units::{Duration, Instant};
 use path::{Path, Seen};
 use proptest::prelude::*;
@@ -65,6 +65,24 @@ fn analyse(packets: &[Packet], config: Config) -> Analysis {
     analyzer.finish()
 }
 
+/// The same, one part of the connections after another.
+fn in_parts(packets: &[Packet], count: usize) -> Analysis {
+    let config = Config::default();
+    let mut intake = Intake::new(&config);
+    let mut parts: Vec<_> = (0..count).map(|_| Analyzer::new(config.clone())).collect();
+    for Packet { at, bytes, wire } in packets {
+        let at = Instant::from_nanos(*at);
+        if let Some(now) = intake.tick(at) {
+            parts.iter_mut().for_each(|part| part.retire(now));
+        }
+        let packet = capture::Packet { at, link_type: LinkType::RAW, data: bytes, original_length: *wire };
+        if let Some(arrival) = intake.open(&packet) {
+            parts[arrival.shard(count)].track(&arrival);
+        }
+    }
+    Analysis::merge(std::iter::once(intake.finish()).chain(parts.into_iter().map(Analyzer::finish)))
+}
+
 /// Everything that is known of a connection but its place in the capture.
 fn facts(connection: &Connection) -> serde_json::Value {
     let mut value = serde_json::to_value(connection).unwrap();
@@ -95,11 +113,16 @@ proptest! {
     }
 
     #[test]
-    fn shards_together_are_one_analysis(seed in 1_u64..1000, count in 2_usize..5) {
-        let all = interleaved(&connections(seed, 6));
+    fn shards_together_are_one_analysis(
+        seed in 1_u64..1000, count in 2_usize..5, silence in 0_u64..20_000,
+    ) {
+        let mut all = interleaved(&connections(seed, 6));
+        // A silence that ends connections, and a packet of none of them: both must be the same to every part.
+        let later = all.len() / 2;
+        all[later..].iter_mut().for_each(|packet| packet.at += silence * 1_000_000_000);
+        all.insert(later, Packet { at: all[later].at, bytes: vec![0x45; 20], wire: 20 });
         let whole = analyse(&all, Config::default());
-        let shard = |index| analyse(&all, Config { shard: Shard { index, count }, ..Config::default() });
-        let merged = Analysis::merge((0..count).map(shard));
+        let merged = in_parts(&all, count);
         prop_assert_eq!(serde_json::to_value(&whole).unwrap(), serde_json::to_value(&merged).unwrap());
     }
 

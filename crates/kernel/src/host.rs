@@ -3,6 +3,7 @@
 use std::fs;
 
 use fullpipe_model::law::KernelVersion;
+use fullpipe_model::units::Bytes;
 use serde::Serialize;
 
 use crate::sched;
@@ -38,6 +39,18 @@ impl Host {
     }
 }
 
+/// Memory that programs can still take without swapping, by the kernel's estimate (`MemAvailable`); `None` where it does
+/// not tell.
+pub fn memory_available() -> Option<Bytes> {
+    available_in(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn available_in(meminfo: &str) -> Option<Bytes> {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = value.trim().strip_suffix(" kB")?.parse().ok()?;
+    Bytes::new(kibibytes).checked_mul(1024)
+}
+
 fn load_average(loadavg: &str) -> Option<f64> {
     loadavg.split_whitespace().next()?.parse().ok()
 }
@@ -59,6 +72,14 @@ mod tests {
         assert_eq!(host.kernel, String::from_utf8_lossy(&uname.stdout).trim());
         assert!(host.kernel_version().is_some_and(|version| version.major >= 3), "{host:?}");
         assert!(host.cpus >= 1 && host.load_average.is_some(), "{host:?}");
+    }
+
+    #[test]
+    fn available_memory_is_what_meminfo_says() {
+        let text = "MemTotal:       24683672 kB\nMemFree:         7361240 kB\nMemAvailable:   23106204 kB\n";
+        assert_eq!(available_in(text), Some(Bytes::new(23_106_204 * 1024)));
+        assert_eq!((available_in("MemTotal: 1 kB\n"), available_in("MemAvailable: many\n")), (None, None));
+        assert!(memory_available().is_some_and(|memory| memory > Bytes::new(1 << 20)));
     }
 
     #[test]

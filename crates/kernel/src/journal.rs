@@ -80,6 +80,13 @@ pub fn directory() -> PathBuf {
     }
 }
 
+/// This user's [`directory`], made where missing and checked to be ours alone.
+pub fn own_directory() -> Result<PathBuf, JournalError> {
+    let directory = directory();
+    prepare(&directory)?;
+    Ok(directory)
+}
+
 /// Makes `directory` for this user only, or checks that it is so.
 fn prepare(directory: &Path) -> Result<(), JournalError> {
     let made = DirBuilder::new().mode(0o700).create(directory);

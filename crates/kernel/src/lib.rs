@@ -7,19 +7,29 @@
 //!
 //! Unsafe code is allowed here and nowhere else in the workspace; each block says why it is sound.
 
+pub mod background;
+pub mod bpf;
+pub mod child;
 pub mod clock;
 pub mod congestion;
 pub mod guest;
 pub mod host;
 pub mod journal;
+pub mod netem;
 pub mod netlink;
 pub mod netns;
+pub mod outside;
+pub mod packet_ring;
 pub mod port;
+pub mod program;
+pub mod redirect;
 mod refused;
 pub mod sandbox;
 pub mod sched;
 pub mod sock_diag;
 pub mod sysctl;
+pub mod transparent;
 pub mod wait;
+pub mod wire;
 
 pub use refused::Refused;

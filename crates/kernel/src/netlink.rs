@@ -4,6 +4,10 @@
 //! the index is looked up each time, as nothing here is on a hot path. The messages are those of `ip link`, `ip address`,
 //! `ip route` and `ip neighbour`; errors carry the kernel's own explanation (extended ACK) where it gives one.
 
+mod qdisc;
+
+pub use qdisc::{Place, QdiscCounters};
+
 use std::io;
 use std::net::IpAddr;
 
@@ -15,7 +19,7 @@ use netlink_packet_core::{
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo,
-    LinkMessage,
+    LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
@@ -26,6 +30,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use crate::Refused;
 use crate::netns::NetNs;
+use crate::redirect::Device;
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -65,6 +70,8 @@ pub struct LinkChange {
     pub mac: Option<Mac>,
     /// Whether it asks for its neighbours' addresses (ARP, ND).
     pub arp: Option<bool>,
+    /// MTU segments in the largest super-packet that hosts may send by it; 1: none but single segments.
+    pub gso_max_segs: Option<u32>,
     /// Whether it makes itself an IPv6 link-local address (and so speaks unasked: router solicitations, MLD).
     pub ipv6_link_local: Option<bool>,
 }
@@ -161,6 +168,17 @@ impl Netlink {
         }))
     }
 
+    /// What a device is.
+    pub fn device(&mut self, name: &str) -> Result<Device, Refused> {
+        let link = self.link(name)?;
+        let mtu = link.attributes.iter().find_map(|a| match a {
+            LinkAttribute::Mtu(mtu) => Some(Bytes::new((*mtu).into())),
+            _ => None,
+        });
+        let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
+        Ok(Device { index: link.header.index, mtu: mtu.unwrap_or(Bytes::new(1500)), ethernet })
+    }
+
     fn link(&mut self, name: &str) -> Result<LinkMessage, Refused> {
         let subject = format!("device {name} in {}", self.place);
         let mut message = LinkMessage::default();
@@ -187,6 +205,7 @@ impl Netlink {
         let attributes = &mut message.attributes;
         attributes.extend(change.mtu.map(|mtu| LinkAttribute::Mtu(mtu_u32(mtu))));
         attributes.extend(change.txqueuelen.map(LinkAttribute::TxQueueLen));
+        attributes.extend(change.gso_max_segs.map(LinkAttribute::GsoMaxSegs));
         attributes.extend(change.mac.map(|mac| LinkAttribute::Address(mac.to_vec())));
         attributes.extend(change.ipv6_link_local.map(|on| {
             let mode = if on { In6AddrGenMode::Eui64 } else { In6AddrGenMode::None };
@@ -282,6 +301,20 @@ impl Netlink {
         let via = route.gateway.map(|via| format!(" via {via}")).unwrap_or_default();
         let congctl = route.metrics.congctl.as_ref().map(|name| format!(" congctl {name}")).unwrap_or_default();
         let subject = format!("{}{via} dev {}{congctl} in {}", route.destination, route.device, self.place);
+        self.tell("set route", &subject, NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewRoute(message))
+    }
+
+    /// Calls every address of `family_of`'s family local (`ip route add local default dev lo`), but for those to which a
+    /// more specific route leads: for a namespace that stands in for the rest of the world.
+    pub fn own_every_address(&mut self, family_of: IpAddr) -> Result<(), Refused> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(family_of);
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.kind = RouteType::Local;
+        message.header.scope = RouteScope::Host;
+        message.attributes.push(RouteAttribute::Oif(self.link_index("lo")?));
+        let subject = format!("local default dev lo in {}", self.place);
         self.tell("set route", &subject, NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewRoute(message))
     }
 

@@ -59,6 +59,31 @@ const PANICKED: i32 = 101;
 pub struct Options {
     /// Where journals are; `None`: this user's [`journal::directory`].
     pub journals: Option<PathBuf>,
+    /// What signals mean to the run.
+    pub signals: Signals,
+}
+
+/// What signals mean to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Signals {
+    /// SIGINT, SIGTERM and SIGHUP ask it to end; a second one, after [`PATIENCE`], ends it.
+    #[default]
+    End,
+    /// They are for a program that the run has started, and so are SIGQUIT, SIGUSR1 and SIGUSR2: the run reads them from
+    /// [`Inside::signals`] and passes them on. What a terminal sends to all of its foreground at once is not sent again.
+    Forward,
+}
+
+impl Signals {
+    /// Those that are taken, without those that whoever started us had ignored.
+    fn taken(self) -> SigSet {
+        let mut set = ending_signals();
+        if self == Signals::Forward {
+            let more = [Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
+            more.into_iter().filter(|&signal| !is_ignored(signal)).for_each(|signal| set.add(signal));
+        }
+        set
+    }
 }
 
 /// Where the power over the run's namespaces comes from.
@@ -129,6 +154,7 @@ pub enum SandboxError {
 pub struct Inside {
     privilege: Privilege,
     interrupt: Interrupt,
+    signals: Option<SignalFd>,
     journal: JournalWriter,
     cleaned: Vec<Cleaned>,
 }
@@ -142,6 +168,11 @@ impl Inside {
     /// Set at SIGINT, SIGTERM and SIGHUP.
     pub fn interrupt(&self) -> Interrupt {
         self.interrupt.clone()
+    }
+
+    /// With [`Signals::Forward`]: the signals meant for the run's program. They are blocked in the run's threads.
+    pub fn signals(&self) -> Option<&SignalFd> {
+        self.signals.as_ref()
     }
 
     /// For what is made outside of the namespaces: note it here before making it.
@@ -170,7 +201,7 @@ pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exi
     let journals = options.journals.clone().unwrap_or_else(journal::directory);
     let cleaned = journal::clean_stale_in(&journals)?;
     let journal = Journal::create_in(&journals)?;
-    let started = namespaces::make().and_then(|privilege| Ok((privilege, Start::new()?)));
+    let started = namespaces::make().and_then(|privilege| Ok((privilege, Start::new(options.signals)?)));
     let (privilege, start) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -184,9 +215,17 @@ pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exi
     match unsafe { fork() } {
         Ok(ForkResult::Child) => {
             let journal = journal.leave_to_parent();
-            let Start { mask, go: (go, go_parent), status: (status_parent, status), signals } = start;
+            let Start { mask, go: (go, go_parent), status: (status_parent, status), signals, taken, mode } = start;
             drop((go_parent, status_parent, signals));
-            init::main(go, status, mask, |interrupt| inside(&Inside { privilege, interrupt, journal, cleaned }))
+            let mask = match mode {
+                Signals::End => mask,
+                Signals::Forward => mask.iter().chain(&taken).collect(),
+            };
+            init::main(go, status, &taken, mask, |interrupt| {
+                let forward = mode == Signals::Forward;
+                let signals = forward.then(|| signal_fd(&taken).expect("a signalfd, of which the parent has one"));
+                inside(&Inside { privilege, interrupt, signals, journal, cleaned })
+            })
         }
         Ok(ForkResult::Parent { child }) => {
             let mask = start.mask;
@@ -214,6 +253,13 @@ struct Start {
     /// The worker's wait status from init.
     status: (PipeReader, PipeWriter),
     signals: SignalFd,
+    /// What `signals` reads.
+    taken: SigSet,
+    mode: Signals,
+}
+
+fn signal_fd(taken: &SigSet) -> io::Result<SignalFd> {
+    SignalFd::with_flags(taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(io::Error::from)
 }
 
 /// The signals that ask a run to end, without those that whoever started us had ignored (`nohup`, `&` in a script).
@@ -230,10 +276,10 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 impl Start {
-    fn new() -> Result<Start, SandboxError> {
+    fn new(mode: Signals) -> Result<Start, SandboxError> {
         let refused = |operation: &'static str| move |cause: io::Error| Refused::new(operation, "sandbox", cause);
-        let signals = SignalFd::with_flags(&ending_signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
-        let signals = signals.map_err(io::Error::from).map_err(refused("open signalfd"))?;
+        let taken = mode.taken();
+        let signals = signal_fd(&taken).map_err(refused("open signalfd"))?;
         let go = io::pipe().map_err(refused("make pipe"))?;
         let status = io::pipe().map_err(refused("make pipe"))?;
         // Whoever started us may have ignored SIGCHLD, and then children cannot be waited for.
@@ -242,18 +288,18 @@ impl Start {
             .map_err(io::Error::from)
             .map_err(refused("wait for children"))?;
         let mut mask = SigSet::empty();
-        let mut block = ending_signals();
+        let mut block = taken;
         block.add(Signal::SIGCHLD);
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&block), Some(&mut mask))
             .map_err(io::Error::from)
             .map_err(refused("block signals"))?;
-        Ok(Start { mask, go, status, signals })
+        Ok(Start { mask, go, status, signals, taken, mode })
     }
 }
 
 /// The parent's part: from the fork to the end of the child.
 fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, SandboxError> {
-    let Start { go: (go_child, mut go), status: (mut status, status_child), signals, .. } = start;
+    let Start { go: (go_child, mut go), status: (mut status, status_child), signals, mode, .. } = start;
     drop((go_child, status_child));
     let process = Process::with_pid(child.as_raw() as u32, "init of the run");
     let noted = process.map_or(Ok(()), |process| journal.writer().note(&Entry::Process(process)));
@@ -265,7 +311,7 @@ fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, Sandbo
     }
     // A child that is dead already tells more by its status than this write by its error.
     let _ = go.write_all(&[1]);
-    let killed = watch(child, &signals, &status)?;
+    let killed = watch(child, &signals, &status, mode)?;
     let mut worker = [0; 4];
     let told = status.read_exact(&mut worker);
     let init = waitpid(child, None).map_err(|errno| Refused::new("wait for", "init of the run", errno))?;
@@ -286,7 +332,7 @@ fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, Sandbo
 }
 
 /// Forwards signals until there is a status; returns whether the run was killed for want of patience.
-fn watch(child: Pid, signals: &SignalFd, status: &PipeReader) -> Result<bool, Refused> {
+fn watch(child: Pid, signals: &SignalFd, status: &PipeReader, mode: Signals) -> Result<bool, Refused> {
     let mut first: Option<Instant> = None;
     let mut killed = false;
     loop {
@@ -297,8 +343,12 @@ fn watch(child: Pid, signals: &SignalFd, status: &PipeReader) -> Result<bool, Re
         }
         while let Ok(Some(info)) = signals.read_signal() {
             let now = clock::now();
+            if mode == Signals::Forward && info.ssi_code == libc::SI_KERNEL {
+                // By a key: the terminal has sent it to the program as well.
+                continue;
+            }
             let signal = match first {
-                Some(first) if now.since(first) >= PATIENCE => Signal::SIGKILL,
+                Some(first) if mode == Signals::End && now.since(first) >= PATIENCE => Signal::SIGKILL,
                 _ => Signal::try_from(info.ssi_signo as i32).unwrap_or(Signal::SIGTERM),
             };
             killed |= signal == Signal::SIGKILL;

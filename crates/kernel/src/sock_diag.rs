@@ -67,6 +67,18 @@ impl SockDiag {
         Ok(())
     }
 
+    /// The addresses on which connections (TCP) or datagrams (UDP) from anybody are waited for.
+    pub fn listeners(&mut self) -> Result<Vec<SocketAddr>, Refused> {
+        let mut samples = Vec::new();
+        for family in [Family::V4, Family::V6] {
+            for request in [Request::listeners(family), Request::datagrams(family)] {
+                request.write(&mut self.request);
+                self.exchange(&mut samples)?;
+            }
+        }
+        Ok(samples.into_iter().map(|sample| sample.local).collect())
+    }
+
     /// The connection between these two ends as it is now; `None` where there is none.
     ///
     /// Addresses of IPv4 that are written as IPv6 (`::ffff:10.0.0.1`) are the same as plain ones, here and in the answer.

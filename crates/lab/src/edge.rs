@@ -1,8 +1,8 @@
 //! The capture at a host's edge: what left it and what reached it, in order of time.
 //!
-//! The link writes each direction's two points as a stream of its own ([`crate::link::tap`]); a host's edge is the
+//! Our link writes each direction's two points as a stream of its own ([`crate::link::tap`]); a host's edge is the
 //! ingress of the direction that leaves it and the egress of the one that comes to it. Both are in order, so merging
-//! them needs one packet of each in memory.
+//! them needs one packet of each in memory. netem's edges are one stream each ([`crate::link::netem`]).
 
 use fullpipe_flow::capture::write::{file_header, record_header};
 use fullpipe_flow::capture::{Packet, ReadError, Reader};
@@ -83,30 +83,28 @@ impl Stream {
     }
 }
 
-/// Merges two streams, gives every packet to `analyzer`, and writes them to `keep` if named. Returns the analysis.
+/// Merges the streams of an edge, gives every packet to `analyzer`, and writes them to `keep` if named. Returns the
+/// analysis. Of packets of the same time that of the stream named first comes first.
 pub fn analyse(
-    leaving: &Path,
-    coming: &Path,
+    streams: &[PathBuf],
     keep: Option<(&Path, Bytes)>,
     mut analyzer: Analyzer,
 ) -> Result<Analysis, EdgeError> {
-    let mut streams = [Stream::open(leaving)?, Stream::open(coming)?];
+    let mut streams = streams.iter().map(|path| Stream::open(path)).collect::<Result<Vec<_>, _>>()?;
     let mut out = keep.map(|(path, snaplen)| PcapFile::create(path, snaplen)).transpose()?;
-    loop {
-        // The earlier one; of equals the one that leaves, for the host has sent it before it has read the other.
-        let which = match (&streams[0].next, &streams[1].next) {
-            (None, None) => break,
-            (Some(a), Some(b)) => usize::from(b.at < a.at),
-            (None, Some(_)) => 1,
-            (Some(_), None) => 0,
-        };
-        if let Some(held) = &streams[which].next {
+    // min_by_key gives the first of equals.
+    while let Some(stream) = streams
+        .iter_mut()
+        .filter(|stream| stream.next.is_some())
+        .min_by_key(|stream| stream.next.as_ref().map(|held| held.at))
+    {
+        if let Some(held) = &stream.next {
             analyzer.push(held.at, held.link_type, &held.data, held.original_length);
             if let Some(out) = &mut out {
                 out.write(held)?;
             }
         }
-        streams[which].advance()?;
+        stream.advance()?;
     }
     if let Some(out) = out {
         out.finish()?;

@@ -4,12 +4,14 @@
 //! client's end is the end of the transfer; then samplers, server and link are stopped, and only then is anything
 //! analysed, so that the analysis takes no CPU from the run.
 
+use crate::carrier::{self, Carrier};
 use crate::edge::{self, EdgeError};
 use crate::hog::Hog;
 use crate::hosts::{Hosts, HostsError};
-use crate::link::driver::{CaptureOptions, STREAMS};
-use crate::link::{Emulator, EmulatorError, LinkReport, Options};
-use crate::program::{PORT, ProgramError, Received, RunningServer, placement_refused, receive};
+use crate::link::netem::NetemLinkError;
+use crate::link::{CaptureOptions, EmulatorError, LinkReport};
+use crate::met::Met;
+use crate::program::{ProgramError, Received, RunningServer, placement_refused, port, receive};
 use crate::sampler::Sampler;
 use fullpipe_flow::connection::{Connection, Labels};
 use fullpipe_flow::limit::{CapturePoint, PathHint, Verdict, from_samples};
@@ -18,11 +20,10 @@ use fullpipe_flow::{Analyzer, Config};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::sock_diag::Filter;
 use fullpipe_kernel::{Refused, clock};
-use fullpipe_model::scenario::Scenario;
+use fullpipe_model::scenario::{LinkEngine, Scenario};
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::Stop;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often progress is told.
@@ -31,6 +32,9 @@ const TICK: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(10);
 /// Shortest interval of a verdict.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// The link's truth log among the results.
+const LOG: &str = "link.log";
 
 /// Why a run gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +45,9 @@ pub enum ExperimentError {
     /// The link.
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
+    /// netem in its place.
+    #[error(transparent)]
+    Netem(#[from] NetemLinkError),
     /// Server or client.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -63,6 +70,8 @@ pub enum ExperimentError {
 pub struct Outcome {
     /// How the client saw it.
     pub received: Received,
+    /// What carried the packets.
+    pub link_engine: LinkEngine,
     /// What the link did.
     pub link: LinkReport,
     /// The connection as the capture at the server's edge has it.
@@ -82,7 +91,8 @@ pub struct Outcome {
 /// How far a run is: time and body bytes.
 pub type Progress<'a> = &'a mut dyn FnMut(Duration, Bytes);
 
-/// Runs `scenario` once. `scratch` is an empty folder for its files; captures at both edges go to `keep` if named;
+/// Runs `scenario` once. `scratch` is an empty folder for its files; captures at both edges and the link's log go to `keep` if
+/// named;
 /// `virtual_time` says that time passes only while everything waits.
 pub fn run(
     scenario: &Scenario,
@@ -93,35 +103,33 @@ pub fn run(
     progress: Progress<'_>,
 ) -> Result<Outcome, ExperimentError> {
     let epoch = clock::realtime_offset();
-    let hosts = Hosts::create(&scenario.hosts, scenario.path.mtu)?;
     let mut notes = Vec::new();
-    if let Some(why) = &hosts.ports.not_tun {
-        notes.push(format!("veth and packet sockets carry the link in place of TUN devices ({why})"));
-    }
     let capture = CaptureOptions { directory: scratch, snaplen: scenario.capture.snaplen, epoch };
-    let options = Options { capture: Some(capture), virtual_time, ..Options::default() };
-    let emulator = Emulator::start(Arc::clone(&hosts.ports), &scenario.path, &options)?;
-    let transferred = transfer(scenario, &hosts, scratch, interrupt, progress, &mut notes);
+    let log = keep.map(|folder| folder.join(LOG));
+    let (hosts, carrier) = Carrier::start(scenario, capture, log.as_deref(), virtual_time, &mut notes)?;
+    let transferred = transfer(scenario, &hosts, scratch, virtual_time, interrupt, progress, &mut notes);
     // Stopped also when the transfer failed: its threads must not outlive the run.
-    let link = emulator.stop()?;
+    let edges = carrier.edges(scratch);
+    let link = carrier.stop()?;
     let (received, server_samples, client_samples) = transferred?;
-    let hint = PathHint { rate: scenario.path.to_client.rate, rtt: Some(scenario.path.rtt()) };
-    let stream = |number: usize| scratch.join(STREAMS[number]);
+    let (met, server_port) = (Met::by(scenario), port(scenario));
+    let hint = PathHint { rate: met.to_client.mean_rate(), rtt: Some(met.rtt()) };
     let kept = |name: &str| keep.map(|folder| folder.join(name));
-    let edge = |leaving: usize, coming: usize, capture_point, name: &str| -> Result<Connection, ExperimentError> {
+    let edge = |streams: &[PathBuf], capture_point, name: &str| -> Result<Connection, ExperimentError> {
         // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
         let config = Config { capture_point, hint, labels: Labels::Wireshark, ..Config::default() };
         let path = kept(name);
         let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
-        let analysis = edge::analyse(&stream(leaving), &stream(coming), keep, Analyzer::new(config))?;
-        let bulk = analysis.connections.into_iter().filter(|connection| connection.server.port() == PORT);
+        let analysis = edge::analyse(streams, keep, Analyzer::new(config))?;
+        let bulk = analysis.connections.into_iter().filter(|connection| connection.server.port() == server_port);
         bulk.max_by_key(|connection| connection.server_to_client.payload).ok_or(ExperimentError::NoConnection)
     };
-    let at_server = edge(0, 3, CapturePoint::SenderEdge, "server.pcap")?;
-    let at_client = edge(2, 1, CapturePoint::ReceiverEdge, "client.pcap")?;
-    let interval = scenario.path.rtt().max(INTERVAL_MIN);
+    let at_server = edge(&edges.server, CapturePoint::SenderEdge, "server.pcap")?;
+    let at_client = edge(&edges.client, CapturePoint::ReceiverEdge, "client.pcap")?;
+    let interval = met.rtt().max(INTERVAL_MIN);
     let by_sockets = (server_samples.len() > 1).then(|| from_samples(&server_samples, &client_samples, interval, hint));
-    Ok(Outcome { received, link, at_server, at_client, by_sockets, server_samples, client_samples, notes })
+    let link_engine = carrier::engine(scenario, virtual_time);
+    Ok(Outcome { received, link_engine, link, at_server, at_client, by_sockets, server_samples, client_samples, notes })
 }
 
 type Transferred = (Received, Vec<Sample>, Vec<Sample>);
@@ -129,8 +137,9 @@ type Transferred = (Received, Vec<Sample>, Vec<Sample>);
 /// The transfer itself, while the link runs.
 fn transfer(
     scenario: &Scenario,
-    hosts: &Hosts,
+    hosts: &Hosts<()>,
     scratch: &Path,
+    virtual_time: bool,
     interrupt: &Interrupt,
     progress: Progress<'_>,
     notes: &mut Vec<String>,
@@ -139,9 +148,9 @@ fn transfer(
     let interval = scenario.sample_interval;
     let (server, url) = RunningServer::start(scenario, &hosts.server, scratch)?;
     let filter = |local_port, remote_port| Filter { local_port, remote_port };
-    let at_server = Sampler::start(&hosts.server, filter(Some(PORT), None), interval)?;
-    let at_client = Sampler::start(&hosts.client, filter(None, Some(PORT)), interval)?;
-    let received = drive_client(scenario, hosts, &url, interrupt, progress);
+    let at_server = Sampler::start(&hosts.server, filter(Some(port(scenario)), None), interval)?;
+    let at_client = Sampler::start(&hosts.client, filter(None, Some(port(scenario))), interval)?;
+    let received = drive_client(scenario, hosts, &url, virtual_time, interrupt, progress);
     let samples = (at_server.stop(), at_client.stop());
     server.stop()?;
     let (server_side, client_side) = (samples.0?, samples.1?);
@@ -154,17 +163,18 @@ fn transfer(
 /// The client on its own thread; this one tells progress and watches for the interrupt.
 fn drive_client(
     scenario: &Scenario,
-    hosts: &Hosts,
+    hosts: &Hosts<()>,
     url: &str,
+    virtual_time: bool,
     interrupt: &Interrupt,
     progress: Progress<'_>,
 ) -> Result<Received, ExperimentError> {
     let (stop, bytes, start) = (Stop::new(), AtomicU64::new(0), clock::now());
-    let deadline = start + scenario.transfer.duration + GRACE + scenario.path.rtt().saturating_mul(10);
+    let deadline = start + scenario.transfer.duration + GRACE + Met::by(scenario).rtt().saturating_mul(10);
     let received = std::thread::scope(|scope| {
         let client = std::thread::Builder::new()
             .name("client".into())
-            .spawn_scoped(scope, || receive(scenario, &hosts.client, url, &stop, &bytes))
+            .spawn_scoped(scope, || receive(scenario, &hosts.client, url, virtual_time, &stop, &bytes))
             .map_err(|cause| Refused::new("start thread", "client", cause))?;
         while !client.is_finished() {
             let interrupted = interrupt.wait(Some(TICK)).unwrap_or(false);

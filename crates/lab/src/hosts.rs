@@ -5,6 +5,7 @@ use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::port::{PortConfig, PortError, PortPair};
 use fullpipe_kernel::sysctl::{self, NameError, SysctlError};
+use fullpipe_kernel::wire::Wire;
 use fullpipe_model::scenario::{Host, Hosts as HostsSpec};
 use fullpipe_model::units::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
@@ -25,6 +26,9 @@ pub enum HostsError {
     /// The devices.
     #[error(transparent)]
     Ports(#[from] PortError),
+    /// The wire between them.
+    #[error(transparent)]
+    Wire(Refused),
     /// A sysctl's name.
     #[error("set {host}'s sysctl: {cause}")]
     Name {
@@ -66,32 +70,55 @@ pub enum HostsError {
     },
 }
 
-/// Two hosts and the ports between which a link can be put. They end with this value.
+/// Two hosts and what joins them: ports between which a link can be put, or a wire on which netem can. They end with this
+/// value and what joins them.
 #[derive(Debug)]
-pub struct Hosts {
+pub struct Hosts<J = Arc<PortPair>> {
     /// Sends the data.
     pub server: NetNs,
     /// Receives it.
     pub client: NetNs,
     /// `a` is the server's, `b` the client's.
-    pub ports: Arc<PortPair>,
+    pub ports: J,
 }
 
 impl Hosts {
     /// Makes both hosts as the scenario has them. Sysctls are set before the devices come up, so that no connection can
     /// start with others.
     pub fn create(spec: &HostsSpec, mtu: Bytes) -> Result<Hosts, HostsError> {
-        let (server, client) = (NetNs::create("server")?, NetNs::create("client")?);
-        settle("server", &server, &spec.server)?;
-        settle("client", &client, &spec.client)?;
-        let address = |address| [Network::new(address, 24)];
-        let (at_server, at_client) = (address(SERVER_ADDRESS), address(CLIENT_ADDRESS));
-        let side = |ns, addresses| PortConfig { ns, device: DEVICE, addresses };
-        let ports = PortPair::create(&side(&server, &at_server[..]), &side(&client, &at_client[..]), mtu)?;
-        choose_congestion_control("server", &server, &spec.server, CLIENT_ADDRESS)?;
-        choose_congestion_control("client", &client, &spec.client, SERVER_ADDRESS)?;
-        Ok(Hosts { server, client, ports: Arc::new(ports) })
+        join(spec, |a, b| Ok(Arc::new(PortPair::create(a, b, mtu)?)))
     }
+}
+
+impl Hosts<Wire> {
+    /// The same, joined by a wire; the hosts send super-packets of up to `gso_max_segs` segments.
+    pub fn create_wired(spec: &HostsSpec, mtu: Bytes, gso_max_segs: u32) -> Result<Hosts<Wire>, HostsError> {
+        join(spec, |a, b| Wire::create(a, b, mtu, gso_max_segs).map_err(HostsError::Wire))
+    }
+}
+
+impl<J> Hosts<J> {
+    /// The hosts alone, and what joins them, which must outlive them.
+    pub fn apart(self) -> (Hosts<()>, J) {
+        let Hosts { server, client, ports } = self;
+        (Hosts { server, client, ports: () }, ports)
+    }
+}
+
+fn join<J>(
+    spec: &HostsSpec,
+    join: impl FnOnce(&PortConfig<'_>, &PortConfig<'_>) -> Result<J, HostsError>,
+) -> Result<Hosts<J>, HostsError> {
+    let (server, client) = (NetNs::create("server")?, NetNs::create("client")?);
+    settle("server", &server, &spec.server)?;
+    settle("client", &client, &spec.client)?;
+    let address = |address| [Network::new(address, 24)];
+    let (at_server, at_client) = (address(SERVER_ADDRESS), address(CLIENT_ADDRESS));
+    let side = |ns, addresses| PortConfig { ns, device: DEVICE, addresses };
+    let ports = join(&side(&server, &at_server[..]), &side(&client, &at_client[..]))?;
+    choose_congestion_control("server", &server, &spec.server, CLIENT_ADDRESS)?;
+    choose_congestion_control("client", &client, &spec.client, SERVER_ADDRESS)?;
+    Ok(Hosts { server, client, ports })
 }
 
 fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {

@@ -1,6 +1,6 @@
 //! The scenarios that come with the program, and how names and files become rows to run.
 
-use fullpipe_model::scenario::{File, Scenario, ScenarioError};
+use fullpipe_model::scenario::{File, Override, Scenario, ScenarioError};
 use std::path::Path;
 
 /// A scenario that comes with the program.
@@ -25,6 +25,16 @@ pub const PRESETS: &[Preset] = presets![
     "articles/a2-loss",
     "articles/a3-rmem-or-wmem",
     "articles/b-buffers",
+    "articles/b-corrupt",
+    "articles/b-duplicate",
+    "articles/b-jitter",
+    "articles/b-jitter-correlated",
+    "articles/b-jitter-normal",
+    "articles/b-loss",
+    "articles/b-one-ip",
+    "articles/b-one-port",
+    "articles/b-reorder",
+    "articles/b-reorder-gap",
     "articles/b0",
     "articles/b1",
     "articles/b2",
@@ -34,6 +44,12 @@ pub const PRESETS: &[Preset] = presets![
     "articles/b5a",
     "articles/b5b",
     "articles/b6-starved-client",
+    "articles/c1",
+    "articles/c2",
+    "articles/c3",
+    "articles/c4",
+    "articles/d",
+    "articles/e1",
 ];
 
 /// Why a name or file gives no rows.
@@ -66,10 +82,15 @@ pub enum LoadError {
 /// The rows of `name`: a preset, or else a file. A folder of presets (`articles`) is all of them, in order, those that
 /// only include others left out.
 pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
-    resolve(name, &mut Vec::new())
+    load_with(name, &[])
 }
 
-fn resolve(name: &str, open: &mut Vec<String>) -> Result<Vec<Scenario>, LoadError> {
+/// The rows of `name` with `over` above what their files say; they have the same names as without.
+pub fn load_with(name: &str, over: &[Override]) -> Result<Vec<Scenario>, LoadError> {
+    resolve(name, over, &mut Vec::new())
+}
+
+fn resolve(name: &str, over: &[Override], open: &mut Vec<String>) -> Result<Vec<Scenario>, LoadError> {
     if open.iter().any(|other| other == name) {
         return Err(LoadError::Circle(name.into()));
     }
@@ -78,27 +99,30 @@ fn resolve(name: &str, open: &mut Vec<String>) -> Result<Vec<Scenario>, LoadErro
         None if Path::new(name).is_file() => {
             std::fs::read_to_string(name).map_err(|cause| LoadError::Read { path: name.into(), cause })?
         }
-        None => return folder(name, open),
+        None => return folder(name, over, open),
     };
     let wrong = |cause| LoadError::Scenario { name: name.into(), cause };
     let file = File::parse(&text).map_err(wrong)?;
     let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
-    let mut rows = file.scenarios(&text, stem).map_err(wrong)?;
+    // A file that a scenario names (a trace, a table) is sought from where the scenario is.
+    let folder = Path::new(name).parent().filter(|_| Path::new(name).is_file()).unwrap_or(Path::new(""));
+    let mut read = |file: &str| std::fs::read(folder.join(file)).map_err(|cause| cause.to_string());
+    let mut rows = file.scenarios_with(&text, stem, over, &mut read).map_err(wrong)?;
     open.push(name.into());
     for included in &file.include {
-        rows.extend(resolve(included, open)?);
+        rows.extend(resolve(included, over, open)?);
     }
     open.pop();
     Ok(rows)
 }
 
-fn folder(name: &str, open: &mut Vec<String>) -> Result<Vec<Scenario>, LoadError> {
+fn folder(name: &str, over: &[Override], open: &mut Vec<String>) -> Result<Vec<Scenario>, LoadError> {
     let prefix = format!("{}/", name.trim_end_matches('/'));
     let mut rows = Vec::new();
     for preset in PRESETS.iter().filter(|preset| preset.name.starts_with(&prefix)) {
         let own = File::parse(preset.text).is_ok_and(|file| file.include.is_empty());
         if own {
-            rows.extend(resolve(preset.name, open)?);
+            rows.extend(resolve(preset.name, over, open)?);
         }
     }
     if rows.is_empty() { Err(LoadError::Unknown(name.into())) } else { Ok(rows) }

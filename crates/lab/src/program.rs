@@ -14,8 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Port that every server listens on.
-pub const PORT: u16 = 8080;
+/// Port that the server listens on where the scenario names none.
+const PORT: u16 = 8080;
+
+/// Port that the scenario's server listens on.
+pub fn port(scenario: &Scenario) -> u16 {
+    scenario.transfer.port.unwrap_or(PORT)
+}
+
 /// How long a program may take until it accepts connections.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
@@ -102,7 +108,7 @@ pub struct Received {
 impl RunningServer {
     /// Starts the scenario's server inside `ns` and returns once it accepts connections, with the URL to fetch.
     pub fn start(scenario: &Scenario, ns: &NetNs, scratch: &Path) -> Result<(RunningServer, String), ProgramError> {
-        let address = SocketAddr::new(SERVER_ADDRESS, PORT);
+        let address = SocketAddr::new(SERVER_ADDRESS, port(scenario));
         match scenario.transfer.server {
             Server::Builtin => {
                 let server = builtin_server(scenario, ns, address)?;
@@ -111,7 +117,7 @@ impl RunningServer {
             Server::Nginx => process_server(scenario, ns, scratch, address, "nginx", nginx(scratch, address)?),
             Server::Python => {
                 let mut command = Command::new("python3");
-                command.args(["-m", "http.server", &PORT.to_string(), "--bind", &SERVER_ADDRESS.to_string()]);
+                command.args(["-m", "http.server", &address.port().to_string(), "--bind", &SERVER_ADDRESS.to_string()]);
                 command.arg("--directory").arg(scratch);
                 process_server(scenario, ns, scratch, address, "python3", command)
             }
@@ -259,6 +265,7 @@ pub fn receive(
     scenario: &Scenario,
     ns: &NetNs,
     url: &str,
+    virtual_time: bool,
     stop: &Stop,
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
@@ -271,6 +278,8 @@ pub fn receive(
                 max_duration: Some(scenario.transfer.duration),
                 read_rate: scenario.transfer.read_rate,
                 rcvbuf: scenario.transfer.receive_buffer,
+                // There entering a program costs more than a packet.
+                wait_all: virtual_time,
                 ..DownloadOptions::default()
             };
             let got = download(&Request { url: url.into(), options }, stop, &mut |event| {

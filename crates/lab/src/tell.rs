@@ -1,6 +1,7 @@
 //! From a run's outcome to its row: figures, the law beside them, and whether to trust them.
 
 use crate::experiment::Outcome;
+use crate::met::Met;
 use fullpipe_flow::connection::Label;
 use fullpipe_flow::finding::findings;
 use fullpipe_flow::limit::Verdict;
@@ -19,6 +20,7 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
     let (sent, seen) = (&outcome.at_server.server_to_client, &outcome.at_client);
     let acks = &seen.client_to_server;
     let lateness = outcome.link.lateness();
+    let met = Met::by(scenario);
     let timing = outcome.received.timing;
     let body = Bytes::new(outcome.received.body);
     let duration = timing.total.saturating_sub(timing.starttransfer);
@@ -28,6 +30,10 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
     let verdict = sent.verdict.as_ref();
     let limited_by = verdict.map(|verdict| verdict.limited_by());
     let by_sockets = outcome.by_sockets.as_ref().map(|verdict| verdict.limited_by());
+    let steady_goodput = verdict.and_then(Verdict::steady_goodput);
+    // A reference is of a whole transfer, in which the start hardly counts.
+    let comparable = if outcome.received.complete { goodput } else { steady_goodput.unwrap_or(goodput) };
+    let reference = &scenario.reference;
     let troubles = troubles(outcome);
     let congestion_control = outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone());
     let asked = scenario.hosts.server.congestion_control.as_ref();
@@ -49,10 +55,12 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         name: scenario.name.clone(),
         repetition,
         engine: "real".into(),
+        link_engine: outcome.link_engine.name().into(),
+        cached: false,
         kernel: kernel.into(),
         congestion_control,
-        rtt_nominal: scenario.path.rtt(),
-        rate_nominal: scenario.path.to_client.rate,
+        rtt_nominal: met.rtt(),
+        rate_nominal: met.to_client.mean_rate(),
         handshake_rtt: seen.handshake_rtt,
         rtt_min: sent.rtt.min,
         rtt_p50: sent.rtt.p50,
@@ -62,7 +70,9 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         in_flight_mean: verdict.and_then(|verdict| verdict.in_flight_mean()),
         body,
         duration,
+        complete: outcome.received.complete,
         goodput,
+        steady_goodput,
         law,
         law_term,
         packets: seen.client_to_server.packets + seen.server_to_client.packets,
@@ -91,8 +101,10 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         link_late_max: lateness.max(),
         quiet: troubles.is_empty(),
         notes: outcome.notes.iter().cloned().chain(troubles).chain(other_control).chain(disagreement).collect(),
-        reference_goodput: scenario.reference.goodput,
-        reference_note: scenario.reference.note.clone(),
+        reference_goodput: reference.goodput,
+        reference_ratio: reference.goodput.map(|theirs| comparable.as_f64() / theirs.as_f64()),
+        reference_note: reference.note.clone(),
+        reference_cause: reference.cause.clone(),
     }
 }
 
@@ -117,8 +129,9 @@ fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option
     };
     let framing = Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 };
     let unlimited = Rate::from_bits_per_sec(u64::MAX);
-    let link = scenario.path.to_client.rate.map_or(unlimited, |rate| framing.goodput(rate));
-    let (rate, term) = window::rate(windows, scenario.path.rtt(), link);
+    let met = Met::by(scenario);
+    let link = met.to_client.mean_rate().map_or(unlimited, |rate| framing.goodput(rate));
+    let (rate, term) = window::rate(windows, met.rtt(), link);
     if rate == unlimited {
         return (None, None);
     }
@@ -149,12 +162,19 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
     if link.port_drops > 0 {
         troubles.push(format!("{} packets were lost between hosts and emulator, not by the link", link.port_drops));
     }
+    let crowded = link.to_client.driver.ring_dropped + link.to_server.driver.ring_dropped;
+    if crowded > 0 {
+        troubles.push(format!("{crowded} packets were dropped for want of memory, not by the link"));
+    }
     let refused = link.to_client.driver.write_errors + link.to_server.driver.write_errors;
     if refused > 0 {
         troubles.push(format!("{refused} packets were refused by a host's device"));
     }
     if link.capture_dropped > 0 {
         troubles.push(format!("the captures miss {} packets: the disk was too slow", link.capture_dropped));
+    }
+    if link.log_dropped > 0 {
+        troubles.push(format!("the link's log misses {} packets: the disk was too slow", link.log_dropped));
     }
     troubles
 }

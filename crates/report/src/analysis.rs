@@ -8,7 +8,7 @@ mod row;
 mod table;
 
 pub use depth::depth;
-pub use row::{Cell, rows};
+pub use row::{Cell, Kind, columns, rows};
 pub use table::table;
 
 use fullpipe_flow::Analysis;
@@ -35,6 +35,8 @@ pub struct Report {
     pub filtered: u64,
     /// Of them, TCP of connections beyond the limit on connections.
     pub untracked: u64,
+    /// Connections that were ended early, as too many were open at a time; what came later of them is told as another.
+    pub forced_out: u64,
     /// Why the capture was not read to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -78,6 +80,7 @@ impl Report {
             cut: analysis.cut,
             filtered: analysis.filtered,
             untracked: analysis.untracked,
+            forced_out: analysis.forced_out,
             problem: None,
             connections: analysis.connections.into_iter().map(Explained::new).collect(),
         }

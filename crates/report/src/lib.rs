@@ -8,17 +8,23 @@
 //! * [`figure`]: quantities as the figures of such a column.
 //! * [`paragraph`]: sentences filled to the width, with a hanging indent.
 //! * [`analysis`]: captures explained, for `fullpipe analyze`.
+//! * [`columns`]: rows of the lab as a typed table.
+//! * [`compare`]: two results side by side, and what changed.
 //! * [`calc`]: the answers of `fullpipe calc`.
 //! * [`rows`]: results of the lab, in a table or before and after a change.
+//! * [`reference`](mod@reference): the same beside somebody else's figures.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
 pub mod calc;
+pub mod columns;
+pub mod compare;
 pub mod figure;
 mod layout;
 pub mod paragraph;
 pub mod plan;
+pub mod reference;
 pub mod rows;
 pub mod table;
 

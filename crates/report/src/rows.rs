@@ -1,15 +1,18 @@
 //! Rows of results as a table: what each transfer got, the law beside it, what held it, and how good the emulation was.
 
-use crate::{Column, Layout, Table, figure, paragraph};
+use crate::{Column, Layout, Table, figure, paragraph, reference};
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// Stands where a figure could not be had.
 const NONE: &str = "-";
 
-/// The rows as a table, then what is to be known of each.
+/// The rows as a table, then what is to be known of each; beside somebody else's figures where there are any.
 pub fn render(rows: &[Row], layout: Layout) -> String {
-    let mut text = table(rows, layout).render(layout);
+    if reference::is_in(rows) {
+        return reference::render(rows, layout);
+    }
+    let mut text = table(rows).render(layout);
     for row in rows {
         for note in &row.notes {
             text += &paragraph::fill(&format!("{}: ", row.name), note, layout.width);
@@ -19,8 +22,7 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
     text
 }
 
-fn table(rows: &[Row], _layout: Layout) -> Table<14> {
-    let reference = rows.iter().any(|row| row.reference_goodput.is_some());
+fn table(rows: &[Row]) -> Table<13> {
     let mut table = Table::new([
         Column::text("run"),
         Column::figure("RTT asked", "ms"),
@@ -29,7 +31,6 @@ fn table(rows: &[Row], _layout: Layout) -> Table<14> {
         Column::figure("goodput", "Mbit/s"),
         Column::figure("goodput", "MB/s"),
         Column::figure("law allows", "MB/s"),
-        if reference { Column::figure("article", "MB/s") } else { Column::count("") },
         Column::count("retrans"),
         Column::count("dup ACK"),
         Column::count("window full"),
@@ -39,14 +40,13 @@ fn table(rows: &[Row], _layout: Layout) -> Table<14> {
     ]);
     for row in rows {
         table.row([
-            name(row, rows),
+            marked_name(row, rows),
             figure::ms(row.rtt_nominal),
             optional(row.rtt_p50, figure::ms),
             optional(row.window_max.map(|window| window.bytes()), kilobytes),
             figure::mbit_per_s(row.goodput),
             small(row.goodput),
             optional(row.law, small),
-            if reference { optional(row.reference_goodput, small) } else { String::new() },
             row.retransmission.to_string(),
             row.duplicate_ack.to_string(),
             row.window_full.to_string(),
@@ -58,8 +58,8 @@ fn table(rows: &[Row], _layout: Layout) -> Table<14> {
     table
 }
 
-/// A repetition is told only where there are several.
-fn name(row: &Row, rows: &[Row]) -> String {
+/// A repetition is told only where there are several; a row that was not quiet has a mark.
+pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
     let repeated = rows.iter().filter(|other| other.name == row.name).count() > 1;
     let mark = if row.quiet { "" } else { " !" };
     if repeated { format!("{} #{}{mark}", row.name, row.repetition) } else { format!("{}{mark}", row.name) }
@@ -74,7 +74,7 @@ pub fn limited_by(row: &Row) -> String {
     format!("{} {:.0} %", words(&row.limited_by, row.limit_cause.as_deref()), row.limit_share * 100.0)
 }
 
-fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+pub(crate) fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| NONE.into(), show)
 }
 
@@ -83,7 +83,7 @@ fn kilobytes(amount: Bytes) -> String {
 }
 
 /// Megabytes per second with as many decimals as a transfer through 4096 bytes of buffer needs.
-fn small(rate: Rate) -> String {
+pub(crate) fn small(rate: Rate) -> String {
     let megabytes = rate.as_f64() / 8e6;
     if megabytes < 10.0 { format!("{megabytes:.3}") } else { format!("{megabytes:.1}") }
 }

@@ -2,6 +2,7 @@
 
 mod input;
 mod packets;
+mod rows;
 mod threads;
 
 use crate::failure::{Failure, Kind};
@@ -13,7 +14,8 @@ use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
 use fullpipe_flow::{Analysis, Analyzer, Config};
 use fullpipe_model::units::Duration;
-use fullpipe_report::analysis::{Report, depth, rows, table};
+use fullpipe_report::analysis::{Report, depth, table};
+use rows::Rows;
 use std::cell::RefCell;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
@@ -32,6 +34,7 @@ Examples:
   fullpipe analyze capture.pcap --connection 3
   fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
+  fullpipe analyze capture.pcap --parquet connections.parquet
   tcpdump -i eth0 -w - tcp | fullpipe analyze -
 
 JSON: one object for one FILE (or --as-one), an array for several. JSON lines: one object a connection. CSV: one row for \
@@ -52,6 +55,9 @@ pub struct Analyze {
     /// Print CSV.
     #[arg(long, group = "format")]
     csv: bool,
+    /// Write FILE in Parquet's format: the rows of --csv, with --packets one for each packet.
+    #[arg(long, value_name = "FILE", group = "format")]
+    parquet: Option<PathBuf>,
     /// Only connections that match: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and, or, not, ( ).
     #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
@@ -76,7 +82,7 @@ pub struct Analyze {
     /// Which packet of a tunnelled one is analysed.
     #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
     layer: TunnelLayer,
-    /// Threads that analyse; the result is the same. Each looks at every packet, so N take less time and more CPU.
+    /// Threads that analyse, each its part of the connections, beside one that reads; the result is the same.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     threads: NonZeroUsize,
 }
@@ -115,7 +121,7 @@ impl Analyze {
         if self.packets {
             return packets::print(&self);
         }
-        if (self.jsonl || self.csv) && self.top.is_none() && self.connection.is_none() {
+        if self.prints_rows() && self.top.is_none() && self.connection.is_none() {
             return self.stream();
         }
         // Files end early for reasons of their own: the others are still worth their analysis, and the exit code tells.
@@ -149,16 +155,15 @@ impl Analyze {
 
     /// Prints rows as connections finish, so that memory does not follow their number.
     fn stream(&self) -> Result<u8, Failure> {
-        let mut out = BufWriter::new(std::io::stdout().lock());
-        let (mut is_whole, mut headed) = (true, false);
+        let mut rows = Rows::new(self)?;
+        let mut is_whole = true;
         for source in input::sources(&self.files, self.as_one)? {
             let analyzer = RefCell::new(Analyzer::new(self.config()));
             let name = source.name();
             let mut written = Ok(());
-            let mut write = |connections: Vec<Connection>| -> std::io::Result<()> {
+            let mut write = |connections: Vec<Connection>| {
                 let analysis = Analysis { connections, ..Analysis::default() };
-                let report = Report::new(name.as_str(), analysis);
-                if self.csv { print_csv(&report, &mut headed, &mut out) } else { print_lines(&report, &mut out) }
+                rows.write(&Report::new(name.as_str(), analysis))
             };
             let read = source.packets(
                 |packet| {
@@ -175,11 +180,20 @@ impl Analyze {
             if rest.untracked > 0 {
                 remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", rest.untracked));
             }
+            if rest.forced_out > 0 {
+                let told = "connections were ended early, as too many were open at a time";
+                remark(&format!("fullpipe: {name}: {} {told}", rest.forced_out));
+            }
             write(rest.connections)?;
             is_whole &= self.tell(read.err().as_deref());
         }
-        out.flush()?;
+        rows.finish()?;
         Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
+    }
+
+    /// Whether each connection is a line or a row of its own.
+    fn prints_rows(&self) -> bool {
+        self.jsonl || self.csv || self.parquet.is_some()
     }
 
     /// Says why a capture was not read to its end; whether it was.
@@ -225,9 +239,9 @@ impl Analyze {
             };
             let explained = report.connections.swap_remove(chosen);
             report.connections = vec![explained.with_intervals()];
-        } else if self.top.is_some() || !(self.json || self.jsonl || self.csv) {
+        } else if self.top.is_some() || !(self.json || self.prints_rows()) {
             report.worst_first(None);
-            if let (Some(top), true) = (self.top, self.json || self.jsonl || self.csv) {
+            if let (Some(top), true) = (self.top, self.json || self.prints_rows()) {
                 report.connections.truncate(top);
             }
         }
@@ -235,6 +249,11 @@ impl Analyze {
     }
 
     fn print(&self, reports: &[Report]) -> Result<(), Failure> {
+        if self.prints_rows() {
+            let mut rows = Rows::new(self)?;
+            reports.iter().try_for_each(|report| rows.write(report))?;
+            return rows.finish();
+        }
         let mut out = BufWriter::new(std::io::stdout().lock());
         if self.json {
             match reports {
@@ -243,11 +262,6 @@ impl Analyze {
             }
             .map_err(std::io::Error::from)?;
             writeln!(out)?;
-        } else if self.jsonl {
-            reports.iter().try_for_each(|report| print_lines(report, &mut out))?;
-        } else if self.csv {
-            let mut headed = false;
-            reports.iter().try_for_each(|report| print_csv(report, &mut headed, &mut out))?;
         } else {
             for (number, report) in reports.iter().enumerate() {
                 let space = if number == 0 { "" } else { "\n" };
@@ -262,28 +276,4 @@ impl Analyze {
         }
         Ok(out.flush()?)
     }
-}
-
-fn print_lines(report: &Report, out: &mut impl Write) -> std::io::Result<()> {
-    for connection in &report.connections {
-        serde_json::to_writer(&mut *out, &packets::InFile { file: &report.file, what: connection })?;
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
-/// Rows, and the names of the columns before the first of all.
-fn print_csv(report: &Report, headed: &mut bool, out: &mut impl Write) -> std::io::Result<()> {
-    for row in rows(report) {
-        if !*headed {
-            let names: Vec<_> = row.iter().map(|(name, _)| *name).collect();
-            writeln!(out, "{}", names.join(","))?;
-            *headed = true;
-        }
-        for (number, (_, cell)) in row.iter().enumerate() {
-            write!(out, "{}{cell}", if number == 0 { "" } else { "," })?;
-        }
-        writeln!(out)?;
-    }
-    Ok(())
 }

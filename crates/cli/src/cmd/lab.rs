@@ -1,126 +1,48 @@
 //! `fullpipe lab`: experiments with real transfers over an emulated path.
 
+mod cache;
+mod compare;
 mod engine;
 mod kernel;
+mod output;
+mod run;
 
 use crate::failure::{Failure, Kind};
-use crate::progress::Progress;
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
-use fullpipe_flow::row::Row;
+use fullpipe_kernel::journal;
 use fullpipe_kernel::sandbox::{self, Inside};
-use fullpipe_kernel::{clock, journal};
-use fullpipe_lab::{Options, preset};
-use fullpipe_model::scenario::{File, Scenario};
-use fullpipe_model::units::Instant;
-use fullpipe_report::{Column, Table, rows};
+use fullpipe_lab::preset;
+use fullpipe_model::scenario::File;
+use fullpipe_report::{Column, Table};
 use serde::Serialize;
-use std::path::PathBuf;
+
+pub use run::run_all;
 
 /// Experiments: real transfers between two real TCP stacks over an emulated path.
 #[derive(Subcommand)]
 pub enum Lab {
-    Run(Run),
+    Run(run::Run),
+    Compare(compare::Compare),
     List(List),
     Clean(Clean),
     #[command(subcommand)]
     Kernel(kernel::Kernel),
+    #[command(subcommand)]
+    Cache(cache::Cache),
 }
 
 impl Lab {
     pub fn run(self) -> Result<u8, Failure> {
         match self {
             Lab::Run(run) => run.run(),
+            Lab::Compare(compare) => compare.run(),
             Lab::List(list) => list.run(),
             Lab::Clean(clean) => clean.run(),
             Lab::Kernel(kernel) => kernel.run(),
+            Lab::Cache(cache) => cache.run(),
         }
     }
-}
-
-/// Run scenarios and show what each transfer reached, what limited it, and the law beside it.
-///
-/// Works as root and, where user namespaces are allowed, as an ordinary user. Everything it makes is in namespaces of its
-/// own and is gone when it ends, however it ends.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fullpipe lab run quick
-  fullpipe lab run articles/a1-rtt --json
-  fullpipe lab run articles/b2 articles/b4 --out results/ --keep-captures
-  fullpipe lab run my.toml --repeat 5
-  fullpipe lab run articles --engine virtual
-
-A scenario file, every key optional:
-  [hosts.server]
-  congestion_control = \"cubic\"
-  sysctl = { \"net.ipv4.tcp_wmem\" = \"4096 16384 4194304\" }
-  [link]
-  rate = \"1gbit\"
-  rtt = \"50ms\"
-  loss = \"0.1%\"
-  queue = \"1bdp\"
-  [transfer]
-  size = \"100MB\"
-  duration = \"10s\"
-  [matrix]
-  \"link.rtt\" = [\"10ms\", \"50ms\"]
-  kernel = [\"6.1\", \"6.12\"]")]
-pub struct Run {
-    /// Scenario files, presets (see `fullpipe lab list`), or a folder of presets such as `articles`.
-    #[arg(value_name = "FILE|PRESET", required = true)]
-    scenarios: Vec<String>,
-    /// Print JSON: {"rows": [..]}.
-    #[arg(long)]
-    json: bool,
-    /// Folder for results, new or empty [default: fullpipe-results/TIME].
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Run each row this often, each time with another seed.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeat: Option<u32>,
-    /// Keep the captures at both ends (pcap with nanoseconds) among the results.
-    #[arg(long)]
-    keep_captures: bool,
-    #[command(flatten)]
-    engine: engine::Choice,
-}
-
-#[derive(Serialize)]
-struct Rows<'a> {
-    rows: &'a [Row],
-}
-
-impl Run {
-    fn run(self) -> Result<u8, Failure> {
-        let mut scenarios = Vec::new();
-        for name in &self.scenarios {
-            scenarios.extend(preset::load(name)?);
-        }
-        let engine = self.engine.settle(&mut scenarios)?;
-        let out = self.out.unwrap_or_else(default_folder);
-        let options =
-            Options { out: Some(out.clone()), repeat: self.repeat, keep_captures: self.keep_captures, engine };
-        let json = self.json;
-        in_sandbox(|inside| {
-            let rows = run_all(inside, &scenarios, &options)?;
-            if json {
-                print_json(&Rows { rows: &rows })?;
-            } else {
-                print(&rows::render(&rows, layout()))?;
-                remark(&format!("\nResults: {}", out.display()));
-            }
-            Ok(0)
-        })
-    }
-}
-
-/// `fullpipe-results/2026-11-20T23-19-05Z`: no colons, which some file systems and shells mind.
-fn default_folder() -> PathBuf {
-    let now = std::time::UNIX_EPOCH
-        + std::time::Duration::from((clock::now() + clock::realtime_offset()).since(Instant::ZERO));
-    let stamp = humantime::format_rfc3339_seconds(now).to_string().replace(':', "-");
-    PathBuf::from("fullpipe-results").join(stamp)
 }
 
 /// Runs `work` inside namespaces that end with it. Its exit code becomes ours.
@@ -132,14 +54,6 @@ pub fn in_sandbox(work: impl FnOnce(&Inside) -> Result<u8, Failure>) -> Result<u
         i32::from(work(inside).unwrap_or_else(|failure| failure.told()))
     })?;
     Ok(u8::try_from(exit.code()).unwrap_or(1))
-}
-
-/// Runs scenarios with a progress bar.
-pub fn run_all(inside: &Inside, scenarios: &[Scenario], options: &Options) -> Result<Vec<Row>, Failure> {
-    let mut progress = Progress::new();
-    let rows = fullpipe_lab::run(inside, scenarios, options, &mut |event| progress.show(event));
-    progress.finish();
-    Ok(rows?)
 }
 
 /// Name the scenarios that come with the program.
@@ -197,7 +111,7 @@ pub struct Clean {
 }
 
 impl Clean {
-    fn run(self) -> Result<u8, Failure> {
+    pub fn run(self) -> Result<u8, Failure> {
         let cleaned = journal::clean_stale().map_err(|error| Failure::new(Kind::Run, error))?;
         let runs: Vec<_> = cleaned
             .iter()

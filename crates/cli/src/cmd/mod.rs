@@ -6,6 +6,7 @@ mod completions;
 mod demo;
 mod guest;
 mod lab;
+mod link;
 mod man;
 
 use crate::failure::Failure;
@@ -21,6 +22,7 @@ Examples:
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, from the laws
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own, for other programs
+  fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
 
 Exit codes: 0 done; 1 the run failed, or found a problem that it was asked to look for; 2 usage; 3 a privilege or tool \
 is missing; 4 bad input; 130 interrupted.")]
@@ -34,6 +36,7 @@ enum Command {
     Demo(demo::Demo),
     #[command(subcommand)]
     Lab(lab::Lab),
+    Link(Box<link::Link>),
     Analyze(analyze::Analyze),
     Calc(calc::Calc),
     Man(man::Man),
@@ -48,6 +51,7 @@ impl Cli {
         match self.command {
             Command::Demo(demo) => demo.run(),
             Command::Lab(lab) => lab.run(),
+            Command::Link(link) => link.run(),
             Command::Analyze(analyze) => analyze.run(),
             Command::Calc(calc) => calc.run(),
             Command::Man(man) => man.run(),
@@ -88,7 +92,7 @@ mod tests {
     #[test]
     fn what_runs_has_examples() {
         let command = Cli::command();
-        for path in [&["demo"][..], &["analyze"], &["calc"], &["lab", "run"]] {
+        for path in [&["demo"][..], &["analyze"], &["calc"], &["lab", "run"], &["link"], &["lab", "compare"]] {
             let sub = path.iter().fold(&command, |above, name| above.find_subcommand(name).unwrap());
             assert!(sub.get_after_help().is_some_and(|help| help.to_string().contains("Example")), "{path:?}");
         }

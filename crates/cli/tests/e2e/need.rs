@@ -14,11 +14,20 @@ pub enum Need {
     OrdinaryUser,
     /// A kernel for guests of the virtual engine.
     GuestKernel,
+    /// The guest kernel from before Linux 6.6.
+    OldGuestKernel,
+    /// A kernel that has programs at devices' hooks end with their process: Linux 6.6.
+    Tcx,
     /// A program on the path.
     Program(&'static str),
 }
 
 impl Need {
+    /// Whether it takes ten minutes to get.
+    pub fn is_guest_kernel(self) -> bool {
+        matches!(self, Need::GuestKernel | Need::OldGuestKernel)
+    }
+
     /// Why it cannot be had; `None` where it can.
     pub fn absent(self) -> Option<String> {
         static NAMESPACES: LazyLock<bool> =
@@ -35,6 +44,15 @@ impl Need {
             Need::GuestKernel => fullpipe_lab::guest::kernel::cached()
                 .is_empty()
                 .then_some("no guest kernel is built: `fullpipe lab kernel build`, 10 minutes"),
+            Need::OldGuestKernel => {
+                fullpipe_lab::guest::kernel::find(&fullpipe_lab::guest::kernel::cached(), Some("6.1"))
+                    .is_none()
+                    .then_some("no guest kernel 6.1 is built: `fullpipe lab kernel build --version 6.1`, 10 minutes")
+            }
+            Need::Tcx => {
+                let version = fullpipe_kernel::host::Host::read().kernel_version();
+                version.is_none_or(|version| version < "6.6".parse().unwrap()).then_some("a kernel before 6.6")
+            }
             Need::Program(program) => return (!installed(program)).then(|| format!("{program} is not installed")),
         };
         missing.map(Into::into)

@@ -1,5 +1,6 @@
 //! Starts the program as a user, in a place of its own, and waits for its end.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use tempfile::TempDir;
 /// The variable by which a trial's processes are known, and those that they start.
 pub const MARK: &str = "FULLPIPE_TEST_RUN";
 
-/// When a trial gives up on a run; the longest takes half of it.
-const LIMIT: Duration = Duration::from_secs(90);
+/// When a trial gives up on a run. In virtual time a busy machine takes as long as it takes.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Who runs the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,9 +141,9 @@ impl Program {
         Running { started: clock::now(), child: command.spawn().unwrap(), out, err }
     }
 
-    /// Runs scenarios with `--json` and gives their rows; anything but success is a failure.
+    /// Runs scenarios with `--json` and gives their rows, none of them from the cache; anything but success is a failure.
     pub fn rows(&self, arguments: &[&str]) -> Vec<Row> {
-        let finished = self.run(&[&["lab", "run", "--json"], arguments].concat());
+        let finished = self.run(&[&["lab", "run", "--json", "--no-cache"], arguments].concat());
         assert_eq!(finished.code, Some(0), "{finished:?}");
         let mut document = finished.json();
         let rows = document["rows"].take();
@@ -175,6 +176,11 @@ impl Running {
     /// Its process: the supervisor of a run.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// What it has printed so far.
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.out).unwrap()).into_owned()
     }
 
     /// Sends it a signal.
@@ -265,10 +271,25 @@ pub fn row<'a>(rows: &'a [Row], case: &str) -> &'a Row {
     found[0]
 }
 
-/// A file of a run's results.
-pub fn result_file(results: &Path, row: &Row, name: &str) -> Value {
+/// The folder of a row's results.
+pub fn result_folder(results: &Path, row: &Row) -> PathBuf {
     let ending = format!("-{}", row.name().replace('/', "-"));
     let mut folders = fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path());
-    let folder = folders.find(|path| path.to_str().unwrap().ends_with(&ending)).expect("the row has a folder");
-    serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
+    folders.find(|path| path.to_str().unwrap().ends_with(&ending)).expect("the row has a folder")
+}
+
+/// A file of a run's results.
+pub fn result_file(results: &Path, row: &Row, name: &str) -> Value {
+    serde_json::from_slice(&fs::read(result_folder(results, row).join(name)).unwrap()).unwrap()
+}
+
+/// Every file of every run by its name within the results; not what describes the machine.
+pub fn files(results: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for folder in fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            files.insert(file.strip_prefix(results).unwrap().into(), fs::read(&file).unwrap());
+        }
+    }
+    files
 }

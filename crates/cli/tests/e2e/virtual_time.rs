@@ -1,17 +1,16 @@
 //! The virtual engine from outside: the same run twice is the same bytes, its times are the path's alone, and a guest
 //! that goes wrong is told and gone.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
 
 use crate::Case;
 use crate::need::Need;
-use crate::program::{Program, Row, User, until};
+use crate::program::{Program, Row, User, files, until};
 use crate::remains;
 use fullpipe_model::units::Duration;
 
@@ -21,6 +20,9 @@ pub const CASES: &[Case] = &[
     ("an_ordinary_user_has_it_too", &[Need::GuestKernel, Need::OrdinaryUser], an_ordinary_user_has_it_too),
     ("a_guest_that_dies_is_quoted", &[], a_guest_that_dies_is_quoted),
     ("an_interrupt_ends_the_guest", &[], an_interrupt_ends_the_guest),
+    ("a_guest_that_hangs_is_ended", &[], a_guest_that_hangs_is_ended),
+    ("a_guest_that_panics_is_quoted", &[Need::GuestKernel], a_guest_that_panics_is_quoted),
+    ("a_guest_without_memory_says_so", &[Need::GuestKernel], a_guest_without_memory_says_so),
     ("without_a_kernel_it_says_how_to_get_one", &[], without_a_kernel_it_says_how_to_get_one),
 ];
 
@@ -64,17 +66,6 @@ name = "fast-and-far"
 link.rate = "10gbit"
 link.rtt = "40ms"
 "#;
-
-/// Every file of every run by its name within the results; not what describes the machine.
-fn files(results: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    for folder in fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
-        for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-            files.insert(file.strip_prefix(results).unwrap().into(), fs::read(&file).unwrap());
-        }
-    }
-    files
-}
 
 fn rows(program: &Program, scenario: &str, out: &str) -> Vec<Row> {
     program.rows(&[scenario, "--engine", "virtual", "--keep-captures", "--out", out])
@@ -144,7 +135,7 @@ fn a_guest_that_dies_is_quoted() {
     let mut command = false_kernel(&program, "echo booting; echo 'Kernel panic - not syncing: of a trial'");
     let finished = program.start(&mut command).end();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.err.contains("quick/filled") && finished.err.contains("Kernel panic"), "{finished:?}");
+    assert!(finished.err.contains("quick/") && finished.err.contains("Kernel panic"), "{finished:?}");
     assert_eq!(program.scratch(), Vec::<PathBuf>::new());
 }
 
@@ -158,6 +149,43 @@ fn an_interrupt_ends_the_guest() {
     running.signal(Signal::SIGINT);
     let finished = running.end();
     assert_eq!(finished.code, Some(130), "{finished:?}");
+    assert_eq!((remains::processes(&program), program.scratch()), (Vec::new(), Vec::new()));
+}
+
+fn a_guest_that_hangs_is_ended() {
+    let program = Program::new();
+    let mut command = false_kernel(&program, "echo booted; trap '' TERM; while :; do /bin/sleep 1; done");
+    let finished = program.start(command.args(["--guest-stall", "1s"])).end();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.err.contains("has not moved for 1 s") && finished.err.contains("booted"), "{finished:?}");
+    assert_eq!((remains::processes(&program), program.scratch()), (Vec::new(), Vec::new()));
+}
+
+/// 16 MiB are not enough for the kernel itself.
+fn a_guest_that_panics_is_quoted() {
+    let program = Program::new();
+    let finished = program.run(&["lab", "run", "quick", "--engine", "virtual", "--guest-memory", "16MiB"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.err.contains("ended without a result; its console's last lines"), "{finished:?}");
+    assert!(finished.took < Duration::from_secs(30), "{finished:?}");
+    assert_eq!((remains::processes(&program), program.scratch()), (Vec::new(), Vec::new()));
+}
+
+/// A reader that lets 200 MB pile up in a machine of 96 MiB.
+fn a_guest_without_memory_says_so() {
+    let program = Program::new();
+    let buffer = "200000000 200000000 200000000";
+    let text = format!(
+        "[hosts.server]\nsysctl = {{ \"net.ipv4.tcp_wmem\" = \"{buffer}\" }}\n[hosts.client]\nsysctl = {{ \
+         \"net.ipv4.tcp_rmem\" = \"{buffer}\" }}\n[link]\nrate = \"1gbit\"\nrtt = \"2ms\"\n[transfer]\n\
+         duration = \"5s\"\nread_rate = \"1mbit\"\n"
+    );
+    let scenario = program.file("piling.toml", text);
+    let arguments = ["lab", "run", scenario, "--engine", "virtual", "--guest-memory", "96MiB", "--guest-stall", "20s"];
+    let finished = program.run(&arguments);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.err.contains("ran out; give it more with --guest-memory"), "{finished:?}");
+    assert!(finished.err.contains("Out of memory: Killed process"), "{finished:?}");
     assert_eq!((remains::processes(&program), program.scratch()), (Vec::new(), Vec::new()));
 }
 

@@ -22,6 +22,7 @@ mod snoop;
 mod tunnel;
 mod unpack;
 pub mod write;
+pub mod write_ng;
 
 pub use link::{LinkType, ip_packet};
 pub use opener::{Layer, Opened, Opener};

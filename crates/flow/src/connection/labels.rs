@@ -17,6 +17,8 @@ pub enum Label {
     FastRetransmission,
     /// Of them, of data that was acknowledged already.
     SpuriousRetransmission,
+    /// Of them, neither of both: after the retransmission timer, by what sequence numbers and times tell.
+    Rto,
     /// Not in order, and too soon after the highest segment to be a retransmission.
     OutOfOrder,
     /// An ACK without data that repeats the one before, window included.
@@ -41,6 +43,12 @@ pub enum Label {
     AckLostSegment,
     /// A SYN with a new sequence number on the addresses and ports of a connection seen before.
     ReusedPorts,
+    /// A SYN with data and a Fast Open cookie (RFC 7413).
+    TfoSyn,
+    /// The answer that acknowledges that data.
+    TfoAck,
+    /// The answer that acknowledges the SYN alone.
+    TfoIgnored,
     /// The same IP packet as one just before: the network or the capture repeated it. Only with [`Labels::Sack`].
     DuplicatePacket,
 }
@@ -92,10 +100,11 @@ impl Difference {
 
 impl Label {
     /// Every label, in the order of the type.
-    pub const ALL: [Label; 16] = [
+    pub const ALL: [Label; 20] = [
         Label::Retransmission,
         Label::FastRetransmission,
         Label::SpuriousRetransmission,
+        Label::Rto,
         Label::OutOfOrder,
         Label::DuplicateAck,
         Label::ZeroWindow,
@@ -108,6 +117,9 @@ impl Label {
         Label::LostSegment,
         Label::AckLostSegment,
         Label::ReusedPorts,
+        Label::TfoSyn,
+        Label::TfoAck,
+        Label::TfoIgnored,
         Label::DuplicatePacket,
     ];
 
@@ -117,6 +129,7 @@ impl Label {
             Label::Retransmission => "retransmission",
             Label::FastRetransmission => "fast_retransmission",
             Label::SpuriousRetransmission => "spurious_retransmission",
+            Label::Rto => "rto",
             Label::OutOfOrder => "out_of_order",
             Label::DuplicateAck => "duplicate_ack",
             Label::ZeroWindow => "zero_window",
@@ -129,6 +142,9 @@ impl Label {
             Label::LostSegment => "lost_segment",
             Label::AckLostSegment => "ack_lost_segment",
             Label::ReusedPorts => "reused_ports",
+            Label::TfoSyn => "tfo_syn",
+            Label::TfoAck => "tfo_ack",
+            Label::TfoIgnored => "tfo_ignored",
             Label::DuplicatePacket => "duplicate_packet",
         }
     }
@@ -136,7 +152,7 @@ impl Label {
 
 /// The labels of one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct LabelSet(u16);
+pub struct LabelSet(u32);
 
 impl LabelSet {
     /// Whether `label` is among them.
@@ -169,9 +185,7 @@ impl LabelCounts {
     }
 
     pub(crate) fn add(&mut self, labels: LabelSet) {
-        if labels != LabelSet::default() {
-            labels.iter().for_each(|label| self.0[label as usize] = self.0[label as usize].saturating_add(1));
-        }
+        labels.iter().for_each(|label| self.0[label as usize] = self.0[label as usize].saturating_add(1));
     }
 }
 
@@ -203,100 +217,140 @@ impl Scale {
     }
 }
 
-/// What is remembered of one direction's segments.
+/// What is remembered of one direction's segments. A number that is zero is not known: so it is in Wireshark, where the
+/// sequence number zero itself is therefore never remembered.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     /// The number after the highest seen, and when it was reached.
-    next: Option<SequenceNumber>,
+    next: SequenceNumber,
     next_at: Instant,
-    /// The highest number up to which everything was seen.
-    contiguous: Option<SequenceNumber>,
-    /// A gap in this direction was acknowledged, and no other was seen since.
-    gap_was_acked: bool,
+    /// The number up to which everything was seen; beyond it an acknowledgement is of data that was not.
+    contiguous: SequenceNumber,
     ack: SequenceNumber,
     ack_at: Instant,
-    window: u32,
-    duplicates: u32,
+    window: Option<u16>,
+    /// Its window is that of a SYN, which is never scaled.
+    window_is_of_syn: bool,
+    duplicates: Duplicates,
     last: LabelSet,
     pub scale: Scale,
 }
 
+/// Duplicate ACKs in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Duplicates {
+    Count(u32),
+    /// The other end acknowledged what was not captured: it is not told again until this end acknowledges something new.
+    Muted,
+}
+
+impl Default for Duplicates {
+    fn default() -> Self {
+        Duplicates::Count(0)
+    }
+}
+
+impl Duplicates {
+    fn count(self) -> u32 {
+        match self {
+            Duplicates::Count(count) => count,
+            Duplicates::Muted => 0,
+        }
+    }
+
+    /// Wireshark's counter is unsigned and muted by -1, which is more than two.
+    fn allow_fast_retransmission(self) -> bool {
+        self == Duplicates::Muted || self.count() >= 2
+    }
+}
+
+/// What a label needs to know of the connection as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// The handshake's round trip.
+    pub rtt: Option<Duration>,
+    /// When the oldest segment that is not acknowledged was sent.
+    pub oldest: Option<Instant>,
+}
+
+const UNKNOWN: SequenceNumber = SequenceNumber(0);
 /// Marks within which a segment is out of order rather than sent again.
 const OUT_OF_ORDER_WITHOUT_RTT: Duration = Duration::from_millis(3);
 const FAST_RETRANSMISSION: Duration = Duration::from_millis(20);
 
-/// Labels `segment`, which `from` sent; `to` is the other direction. `rtt` is
-/// the handshake's.
-pub(super) fn label(from: &mut Memory, to: &Memory, at: Instant, segment: &Segment, rtt: Option<Duration>) -> LabelSet {
+/// Labels `segment`, which `from` sent; `to` is the other direction.
+pub(super) fn label(from: &mut Memory, to: &mut Memory, at: Instant, segment: &Segment, known: Known) -> LabelSet {
     let mut labels = LabelSet::default();
-    let control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
     let length = segment.payload_len();
-    let expected = from.next == Some(segment.seq);
-    // Before the first segment nothing is expected and everything is zero, as in Wireshark.
-    let repeats_ack = segment.ack == from.ack;
-    let window = u32::from(segment.window);
-    let answers = length == 0 && expected && repeats_ack && !control;
-
-    let probe = length == 1 && expected && to.window == 0 && to.next.is_some();
+    let probe = length == 1 && from.next == segment.seq && to.window == Some(0);
     if probe {
         labels.add(Label::ZeroWindowProbe);
     } else {
-        if window == 0 && !control {
-            labels.add(Label::ZeroWindow);
-        }
-        if from.next.is_some_and(|next| next.is_before(segment.seq)) && !segment.flags.any(Flags::RST) {
-            labels.add(Label::LostSegment);
-        }
-        if length <= 1 && !control && from.next == Some(segment.seq + 1) {
-            labels.add(Label::KeepAlive);
-        }
-        if answers && window != 0 && window != from.window {
-            labels.add(Label::WindowUpdate);
-        }
-        if length > 0 && !control && to.scale != Scale::Unknown {
-            let edge = to.ack + to.scale.apply(to.window as u16);
-            if edge == segment.seq + length {
-                labels.add(Label::WindowFull);
-            }
-        }
-        if answers && window != 0 && window == from.window && to.last.contains(Label::KeepAlive) {
-            labels.add(Label::KeepAliveAck);
-        } else if answers && window == 0 && from.window == 0 && to.last.contains(Label::ZeroWindowProbe) {
-            labels.add(Label::ZeroWindowProbeAck);
-        } else if answers && window != 0 && window == from.window {
-            from.duplicates += 1;
-            labels.add(Label::DuplicateAck);
-        }
+        label_window(&mut labels, from, to, segment);
+        label_ack(&mut labels, from, to, segment);
     }
-    if !repeats_ack {
-        from.duplicates = 0;
+    if segment.ack != from.ack {
+        from.duplicates = Duplicates::Count(0);
     }
-    let acks = segment.flags.any(Flags::ACK) && !to.gap_was_acked;
-    if acks && to.contiguous.is_some_and(|highest| highest.is_before(segment.ack)) {
-        labels.add(Label::AckLostSegment);
+    if segment.flags.any(Flags::ACK) && to.contiguous != UNKNOWN && to.contiguous.is_before(segment.ack) {
+        to.was_acked_unseen(&mut labels);
     }
-    if !probe && (length > 0 || segment.flags.any(Flags::SYN | Flags::FIN)) && !labels.contains(Label::KeepAlive) {
-        label_repeated(&mut labels, from, to, at, segment, rtt);
+    if (length > 0 || segment.flags.any(Flags::SYN | Flags::FIN)) && !labels.contains(Label::KeepAlive) {
+        label_repeated(&mut labels, from, to, at, segment, known);
     }
     from.remember(at, segment, labels);
     labels
 }
 
+/// Labels by the window, and by a number that is not the next.
+fn label_window(labels: &mut LabelSet, from: &Memory, to: &Memory, segment: &Segment) {
+    let control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+    let length = segment.payload_len();
+    if segment.window == 0 && !control {
+        labels.add(Label::ZeroWindow);
+    }
+    if from.next != UNKNOWN && from.next.is_before(segment.seq) && !segment.flags.any(Flags::RST) {
+        labels.add(Label::LostSegment);
+    }
+    if length <= 1 && !control && from.next == segment.seq + 1 {
+        labels.add(Label::KeepAlive);
+    }
+    if length > 0 && !control && to.scale != Scale::Unknown {
+        let scale = if to.window_is_of_syn { Scale::Unused } else { to.scale };
+        if to.ack + scale.apply(to.window.unwrap_or(0)) == segment.seq + length {
+            labels.add(Label::WindowFull);
+        }
+    }
+}
+
+/// Labels of an ACK without data that repeats the number before it.
+fn label_ack(labels: &mut LabelSet, from: &mut Memory, to: &Memory, segment: &Segment) {
+    let control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
+    let repeats = segment.payload_len() == 0 && from.next == segment.seq && segment.ack == from.ack && !control;
+    if !repeats {
+        return;
+    }
+    match (Some(segment.window) == from.window, segment.window) {
+        (false, 0) => {}
+        (false, _) => labels.add(Label::WindowUpdate),
+        (true, 0) if to.last.contains(Label::ZeroWindowProbe) => labels.add(Label::ZeroWindowProbeAck),
+        (true, 0) => {}
+        (true, _) if to.last.contains(Label::KeepAlive) => labels.add(Label::KeepAliveAck),
+        (true, _) => {
+            from.duplicates = Duplicates::Count(from.duplicates.count().saturating_add(1));
+            labels.add(Label::DuplicateAck);
+        }
+    }
+}
+
 /// Decides between the kinds of segments that do not advance the sequence.
-fn label_repeated(
-    labels: &mut LabelSet,
-    from: &Memory,
-    to: &Memory,
-    at: Instant,
-    segment: &Segment,
-    rtt: Option<Duration>,
-) {
+fn label_repeated(labels: &mut LabelSet, from: &Memory, to: &Memory, at: Instant, segment: &Segment, known: Known) {
     let length = segment.payload_len();
     let end = segment.seq + length;
     // More than a byte, from one before the next: new data after a window probe.
-    let after_probe = length > 1 && from.next == Some(segment.seq + 1);
-    let behind = from.next.is_some_and(|next| segment.seq.is_before(next)) && !after_probe;
-    if length > 0 && to.next.is_some() && to.ack != SequenceNumber::default() && !to.ack.is_before(end) {
+    let after_probe = length > 1 && from.next == segment.seq + 1;
+    let behind = from.next != UNKNOWN && segment.seq.is_before(from.next) && !after_probe;
+    if length > 0 && to.ack != UNKNOWN && !to.ack.is_before(end) {
         labels.add(Label::SpuriousRetransmission);
         labels.add(Label::Retransmission);
         return;
@@ -304,16 +358,20 @@ fn label_repeated(
     if !behind {
         return;
     }
-    if to.duplicates >= 2 && to.ack == segment.seq && at.since(to.ack_at) < FAST_RETRANSMISSION {
+    if to.duplicates.allow_fast_retransmission() && to.ack == segment.seq && at.since(to.ack_at) < FAST_RETRANSMISSION {
         labels.add(Label::FastRetransmission);
         labels.add(Label::Retransmission);
         return;
     }
-    let soon = at.since(from.next_at) < rtt.unwrap_or(OUT_OF_ORDER_WITHOUT_RTT);
-    if soon && from.next != Some(segment.end()) {
+    let soon = at.since(from.next_at) < known.rtt.unwrap_or(OUT_OF_ORDER_WITHOUT_RTT);
+    if soon && from.next != segment.end() {
         labels.add(Label::OutOfOrder);
-    } else {
-        labels.add(Label::Retransmission);
+        return;
+    }
+    labels.add(Label::Retransmission);
+    // Wireshark shows no time since the original where none has passed.
+    if known.oldest.unwrap_or(from.next_at) != at {
+        labels.add(Label::Rto);
     }
 }
 
@@ -321,29 +379,38 @@ impl Memory {
     fn remember(&mut self, at: Instant, segment: &Segment, labels: LabelSet) {
         let end = segment.end();
         let probe = labels.contains(Label::ZeroWindowProbe);
-        self.gap_was_acked &= !labels.contains(Label::LostSegment);
-        if !probe && self.next.is_none_or(|next| next.is_before(end)) {
-            self.next = Some(end);
+        // A reset's number may be anything (RFC 9293, 3.5.2): it comes from an acknowledgement.
+        let is_reset = segment.flags.any(Flags::RST) && end == segment.seq;
+        if !probe && !is_reset && (self.next == UNKNOWN || self.next.is_before(end)) {
+            self.next = end;
             self.next_at = at;
         }
-        if !probe && self.contiguous.is_none_or(|highest| highest == segment.seq) {
+        if !probe && (self.contiguous == UNKNOWN || self.contiguous == segment.seq) {
             self.contiguous = self.next;
         }
-        self.window = segment.window.into();
+        self.window = Some(segment.window);
+        self.window_is_of_syn = segment.flags.any(Flags::SYN);
         self.ack = segment.ack;
         self.ack_at = at;
         self.last = labels;
     }
 
-    /// How many duplicate ACKs there were in a row, and when the last ACK was.
-    pub fn duplicate_acks(&self) -> (u32, Instant) {
-        (self.duplicates, self.ack_at)
+    /// Something of this direction was acknowledged that was not captured. It is told once where a gap was seen, and else
+    /// once for each number that this end acknowledges: an end that only acknowledges would be told of with every packet.
+    fn was_acked_unseen(&mut self, labels: &mut LabelSet) {
+        if self.contiguous.is_before(self.next) {
+            self.contiguous = self.next;
+            labels.add(Label::AckLostSegment);
+            return;
+        }
+        if self.duplicates == Duplicates::Count(0) {
+            labels.add(Label::AckLostSegment);
+        }
+        self.duplicates = Duplicates::Muted;
     }
 
-    /// After an ACK of data that was not captured. `matches` says whether a segment that was captured ends at the ACK; if
-    /// not, nothing is labelled until another gap is seen. (Found by experiment: it is how TShark 4.0 behaves.)
-    pub fn ack_of_lost_was_seen(&mut self, matches: bool) {
-        self.contiguous = self.next;
-        self.gap_was_acked = !matches;
+    /// How many duplicate ACKs there were in a row, and when the last ACK was.
+    pub fn duplicate_acks(&self) -> (u32, Instant) {
+        (self.duplicates.count(), self.ack_at)
     }
 }

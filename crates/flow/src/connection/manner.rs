@@ -6,6 +6,9 @@ use fullpipe_model::units::{Bytes, Duration, Instant};
 /// Data that follows data this soon belongs to the same burst.
 const BURST_GAP: Duration = Duration::from_micros(500);
 
+/// An ACK this much later than the quickest was delayed; a queue may have been the reason too.
+const DELAYED: Duration = Duration::from_millis(10);
+
 /// What is counted of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Manner {
@@ -13,7 +16,14 @@ pub(super) struct Manner {
     pub offers_scale: bool,
     sack_permitted: bool,
     timestamps: bool,
+    fast_open: bool,
+    multipath: bool,
     resets: u16,
+    ece: u32,
+    cwr: u32,
+    delayed: u32,
+    delay_sum: Duration,
+    delay_max: Duration,
     advancing: u32,
     stretch: u32,
     acked_max: u32,
@@ -34,10 +44,29 @@ pub struct MannerFacts {
     pub sack_permitted: bool,
     /// Its SYN has timestamps.
     pub timestamps: bool,
+    /// Its SYN asks for or has a TCP Fast Open cookie (RFC 7413).
+    pub fast_open: bool,
+    /// Its SYN offers Multipath TCP (RFC 8684).
+    pub multipath: bool,
+    /// Its SYN offers a shift of its windows, whether or not the other end answered so.
+    pub window_scale_offered: bool,
+    /// Packets with ECN-Echo: it was told of congestion. The SYN's, which only offers, is not counted.
+    pub ecn_echo: u32,
+    /// Packets with CWR: it reduced its window for that.
+    pub congestion_window_reduced: u32,
     /// ACKs that acknowledge something new.
     pub advancing_acks: u32,
     /// Of them, for more than two full-sized segments ("stretch ACK", RFC 2525 section 2.13).
     pub stretch_acks: u32,
+    /// Of them, for two full-sized segments at most and 10 ms or more later than the quickest (RFC 9293 section 3.8.6.3
+    /// allows 500 ms).
+    pub delayed_acks: u32,
+    /// How much later, in the mean.
+    #[serde(rename = "delayed_ack_mean_us", serialize_with = "micros")]
+    pub delayed_ack_mean: Duration,
+    /// How much later, at most.
+    #[serde(rename = "delayed_ack_max_us", serialize_with = "micros")]
+    pub delayed_ack_max: Duration,
     /// Most bytes that one ACK acknowledged.
     #[serde(rename = "acked_max_bytes")]
     pub acked_max: u32,
@@ -63,6 +92,11 @@ impl Manner {
             self.offers_scale |= options.window_scale.is_some();
             self.sack_permitted |= options.sack_permitted;
             self.timestamps |= options.timestamps.is_some();
+            self.fast_open |= options.fast_open.is_some();
+            self.multipath |= options.multipath;
+        } else {
+            self.ece = self.ece.saturating_add(u32::from(segment.flags.any(Flags::ECE)));
+            self.cwr = self.cwr.saturating_add(u32::from(segment.flags.any(Flags::CWR)));
         }
         self.resets = self.resets.saturating_add(u16::from(segment.flags.any(Flags::RST)));
     }
@@ -76,11 +110,22 @@ impl Manner {
         self.burst_max = self.burst_max.max(self.burst);
     }
 
-    /// An ACK of `fresh` bytes that were sent in segments of at most `size`.
-    pub fn acknowledges(&mut self, fresh: u32, size: Bytes) {
+    /// For how long no data was sent.
+    pub fn silent_for(&self, at: Instant) -> Duration {
+        if self.burst > 0 { at.since(self.sent_at) } else { Duration::ZERO }
+    }
+
+    /// An ACK of `fresh` bytes that were sent in segments of at most `size`, `late` after the quickest that was seen.
+    pub fn acknowledges(&mut self, fresh: u32, size: Bytes, late: Duration) {
         self.advancing = self.advancing.saturating_add(1);
-        self.stretch = self.stretch.saturating_add(u32::from(u64::from(fresh) > 2 * size.get().max(1)));
+        let stretches = u64::from(fresh) > 2 * size.get().max(1);
+        self.stretch = self.stretch.saturating_add(u32::from(stretches));
         self.acked_max = self.acked_max.max(fresh);
+        if !stretches && late >= DELAYED {
+            self.delayed = self.delayed.saturating_add(1);
+            self.delay_sum = self.delay_sum.saturating_add(late);
+            self.delay_max = self.delay_max.max(late);
+        }
     }
 
     /// The largest segment that the other end may send.
@@ -93,6 +138,14 @@ impl Manner {
             mss: self.mss,
             sack_permitted: self.sack_permitted,
             timestamps: self.timestamps,
+            fast_open: self.fast_open,
+            multipath: self.multipath,
+            window_scale_offered: self.offers_scale,
+            ecn_echo: self.ece,
+            congestion_window_reduced: self.cwr,
+            delayed_acks: self.delayed,
+            delayed_ack_mean: Duration::from_nanos(self.delay_sum.as_nanos() / u64::from(self.delayed.max(1))),
+            delayed_ack_max: self.delay_max,
             advancing_acks: self.advancing,
             stretch_acks: self.stretch,
             acked_max: self.acked_max,

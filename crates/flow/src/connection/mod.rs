@@ -12,6 +12,7 @@ mod payload;
 mod ranges;
 mod recent;
 mod relabel;
+mod repeats;
 mod scoreboard;
 mod series;
 mod tracker;
@@ -49,6 +50,10 @@ pub struct Connection {
     pub client: SocketAddr,
     /// The other end.
     pub server: SocketAddr,
+    /// How it ended.
+    pub close: Close,
+    /// What of it was seen, as the bits of Wireshark's `tcp.completeness`: 1 SYN, 2 SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST.
+    pub completeness: u8,
     /// Time of the first packet.
     #[serde(rename = "start_ns", with = "columns::instant")]
     pub start: Instant,
@@ -66,6 +71,35 @@ pub struct Connection {
     pub client_to_server: DirectionFacts,
     /// What the server sent.
     pub server_to_client: DirectionFacts,
+}
+
+/// How a connection ended, as far as it was captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Close {
+    /// Neither FIN nor RST was captured.
+    Open,
+    /// One end sent FIN, the other did not.
+    HalfClosed,
+    /// Both ends sent FIN.
+    Finished,
+    /// The client sent RST.
+    ResetByClient,
+    /// The server sent RST.
+    ResetByServer,
+}
+
+impl Close {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Close::Open => "still open when the capture ended",
+            Close::HalfClosed => "closed by one end only",
+            Close::Finished => "closed by both ends",
+            Close::ResetByClient => "reset by the client",
+            Close::ResetByServer => "reset by the server",
+        }
+    }
 }
 
 impl Connection {
@@ -109,7 +143,9 @@ pub struct DirectionFacts {
     pub goodput: Option<Rate>,
     /// Round-trip times of this direction's data: from the data to its acknowledgement, both at the capture point.
     pub rtt: RttFacts,
-    /// The receive window that this direction's packets advertise.
+    /// The receive window that this direction's packets advertise. Serialised as an object, and its least and greatest
+    /// beside it as `window_min_bytes` and `window_max_bytes`.
+    #[serde(flatten, serialize_with = "window_columns")]
     pub window: WindowFacts,
     /// Most payload sent and neither acknowledged nor (with [`Labels::Sack`]) reported by SACK, at the capture point.
     #[serde(rename = "in_flight_max_bytes", with = "columns::bytes")]
@@ -124,6 +160,16 @@ pub struct DirectionFacts {
     /// intervals where they are asked for.
     #[serde(skip)]
     pub verdict: Option<Verdict>,
+}
+
+fn window_columns<S: serde::Serializer>(window: &WindowFacts, s: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap;
+    let bytes = |window: Option<Window>| window.map(|window| window.bytes().get());
+    let mut map = s.serialize_map(Some(3))?;
+    map.serialize_entry("window_min_bytes", &bytes(window.min))?;
+    map.serialize_entry("window_max_bytes", &bytes(window.max))?;
+    map.serialize_entry("window", window)?;
+    map.end()
 }
 
 /// Round-trip times. Quantiles are within 0.1 %; least and greatest are exact.

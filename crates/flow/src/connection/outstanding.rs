@@ -50,9 +50,9 @@ impl Outstanding {
         }
     }
 
-    /// Whether one of them ends at `number`.
-    pub fn has_end(&self, number: SequenceNumber) -> bool {
-        self.segments.binary_search_by(|sent| sent.end.after(number).cmp(&0)).is_ok()
+    /// When the first of them was sent.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.segments.front().map(|sent| sent.at)
     }
 
     /// Removes what `ack` covers. Gives the age of the newest segment covered, if none of those covered is ambiguous:

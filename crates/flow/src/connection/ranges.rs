@@ -41,21 +41,15 @@ impl Ranges {
         overlaps.map(|(start, end)| (if end.is_before(to) { *end } else { to }).distance(from.max(*start))).sum()
     }
 
-    /// Takes a range out.
-    pub fn remove(&mut self, from: SequenceNumber, to: SequenceNumber) {
-        let within = self.within(from, to);
-        if within == 0 {
-            return;
-        }
-        self.bytes -= u64::from(within);
-        let cut = |(start, end): (SequenceNumber, SequenceNumber)| {
-            let left = (start, if from.is_before(end) { from } else { end });
-            let right = (to.max(start), end);
-            let keeps = from.is_before(end) && start.is_before(to);
-            let parts = if keeps { [left, right] } else { [(start, end), (end, end)] };
-            parts.into_iter().filter(|(start, end)| start.is_before(*end))
+    /// Bytes within this range that are in neither this set nor `other`.
+    pub fn in_neither(&self, other: &Ranges, from: SequenceNumber, to: SequenceNumber) -> u32 {
+        let first = self.ranges.partition_point(|(_, end)| !from.is_before(*end));
+        let overlaps = self.ranges[first..].iter().take_while(|(start, _)| start.is_before(to));
+        let own = |(start, end): &(SequenceNumber, SequenceNumber)| {
+            let (start, end) = (from.max(*start), if end.is_before(to) { *end } else { to });
+            end.distance(start) - other.within(start, end)
         };
-        self.ranges = self.ranges.iter().copied().flat_map(cut).collect();
+        to.distance(from) - other.within(from, to) - overlaps.map(own).sum::<u32>()
     }
 
     /// Forgets everything before `una`.
@@ -102,8 +96,13 @@ mod tests {
                         prop_assert_eq!(ranges.add(left, right), u64::from(length) - inside as u64);
                     }
                     2 => {
-                        set.retain(|byte| !(from..from + length).contains(byte));
-                        ranges.remove(left, right);
+                        let mut other = Ranges::default();
+                        let (first, last) = (from + length / 3, from + length * 2);
+                        other.add(number(first), number(last));
+                        let is_in_neither = |byte: &u32| !set.contains(byte) && !(first..last).contains(byte);
+                        let expected = (from..from + length).filter(is_in_neither).count();
+                        prop_assert_eq!(ranges.in_neither(&other, left, right) as usize, expected);
+                        prop_assert_eq!(other.in_neither(&ranges, left, right) as usize, expected);
                     }
                     3 => {
                         set.retain(|byte| *byte >= from);

@@ -12,13 +12,15 @@ pub(super) struct Told {
     pub una: SequenceNumber,
     /// Duplicate ACKs in a row, and when the last ACK came.
     pub duplicates: (u32, Instant),
+    /// For how long this end had sent no data.
+    pub silent: Duration,
     /// The path's round trip.
     pub rtt: Option<Duration>,
 }
 
 /// Of all kinds of segments that do not advance, the one that the evidence says.
-const KINDS: [Label; 4] =
-    [Label::Retransmission, Label::FastRetransmission, Label::SpuriousRetransmission, Label::OutOfOrder];
+const KINDS: [Label; 5] =
+    [Label::Retransmission, Label::FastRetransmission, Label::SpuriousRetransmission, Label::Rto, Label::OutOfOrder];
 /// The least retransmission timeout of Linux; whatever is sent again within it after an ACK was prompted by that ACK.
 const RTO_LEAST: Duration = Duration::from_millis(200);
 
@@ -46,12 +48,15 @@ pub(super) fn repeated(
     }
     labels.add(Label::Retransmission);
     let acked = !told.una.is_before(segment.end());
-    let spurious = board.count_repeated(segment, acked);
+    let spurious = board.count_repeated(at, segment, acked);
     let prompted = board.has_above(segment.end()) || told.duplicates.0 >= 2;
     if spurious {
         labels.add(Label::SpuriousRetransmission);
     } else if prompted && at.since(told.duplicates.1) < RTO_LEAST {
         labels.add(Label::FastRetransmission);
+    } else if at.since(told.duplicates.1).min(told.silent) >= RTO_LEAST {
+        // Only the first: what follows is clocked by acknowledgements again.
+        labels.add(Label::Rto);
     }
     let difference = if wireshark.contains(Label::Retransmission) {
         if spurious { Difference::SackedBefore } else { Difference::Cause }

@@ -9,11 +9,11 @@
 //!   older timestamp (RFC 7323) or an IP identification before it, and was reordered; what was sent after is a
 //!   retransmission of something lost before the capture point. Without either, a round trip decides: no retransmission
 //!   comes sooner.
-//! * *Was it lost, or only thought lost?* DSACK (RFC 2883) says that it arrived twice: the retransmission was spurious
-//!   (Eifel and RFC 3708 reason the same way). A gap in the SACK blocks that closes without a retransmission was
-//!   reordering behind the capture point.
+//! * *Was it lost, or only thought lost?* See [`super::repeats`]. A gap in the SACK blocks that closes without a
+//!   retransmission was reordering behind the capture point.
 
 use super::ranges::Ranges;
+use super::repeats::{Answer, Outcome, Repeats};
 use crate::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 
@@ -48,8 +48,8 @@ struct Gap {
 pub(super) struct Scoreboard {
     /// What the receiver said that it has.
     sacked: Ranges,
-    /// What was sent more than once, for DSACK.
-    repeated: Ranges,
+    /// What was sent more than once.
+    repeats: Repeats,
     /// What was sent more than once or was seen to be late: it is not counted as late once more.
     accounted: Ranges,
     gaps: Vec<Gap>,
@@ -105,21 +105,23 @@ impl Scoreboard {
                 self.gaps.remove(found);
             }
         }
-        self.accounted.add(seq, end);
         if origin == Origin::Overtaken {
+            self.accounted.add(seq, end);
             self.counts.reordered_segments += 1;
         }
         origin
     }
 
     /// Counts a retransmission; `acked` is what was acknowledged before. Gives whether its data had arrived already.
-    pub fn count_repeated(&mut self, segment: &Segment, acked: bool) -> bool {
-        let spurious = acked || self.has(segment.seq, segment.end());
+    pub fn count_repeated(&mut self, at: Instant, segment: &Segment, acked: bool) -> bool {
+        let (seq, end) = (segment.seq, segment.end());
+        let spurious = acked || self.has(seq, end);
+        let is_first = self.accounted.add(seq, end) == u64::from(end.distance(seq));
         if spurious {
             self.counts.spurious_retransmissions += 1;
         } else {
             self.counts.lost_segments += 1;
-            self.repeated.add(segment.seq, segment.end());
+            self.repeats.sent_again(at, segment, is_first && self.has_above(end));
         }
         spurious
     }
@@ -139,9 +141,16 @@ impl Scoreboard {
         self.sacked.bytes().try_into().unwrap_or(u32::MAX)
     }
 
-    /// An ACK of this data; `una` is what was acknowledged before, `next` what was captured, in segments of at most
-    /// `size`. Gives whether it has blocks that say something new.
-    pub fn acknowledge(&mut self, segment: &Segment, una: SequenceNumber, next: SequenceNumber, size: u32) -> bool {
+    /// An ACK of this data, seen at `at`; `una` is what was acknowledged before, `next` what was captured, in segments of
+    /// at most `size`; nothing was acknowledged sooner than `rtt` after it was seen. Gives whether it has blocks that say
+    /// something new.
+    pub fn acknowledge(
+        &mut self,
+        (at, segment): (Instant, &Segment),
+        (una, next): (SequenceNumber, SequenceNumber),
+        size: u32,
+        rtt: Option<Duration>,
+    ) -> bool {
         let ack = segment.ack;
         if una.is_before(ack) {
             // What filled up below the highest SACK block without having been sent again was late.
@@ -150,34 +159,50 @@ impl Scoreboard {
             self.note_late(una, to, size);
         }
         let mut blocks = segment.options.sack.as_slice();
+        let mut twice = None;
         if let [(left, right), rest @ ..] = blocks {
             let below = !ack.is_before(*right);
             let inside = rest.first().is_some_and(|(from, to)| !left.is_before(*from) && !to.is_before(*right));
             if (below || inside) && left.is_before(*right) {
-                self.note_dsack(*left, *right);
+                twice = Some((*left, *right));
                 blocks = rest;
             }
         }
         let mut news = false;
-        for (left, right) in blocks {
+        for (place, (left, right)) in blocks.iter().enumerate() {
             // Beyond what was captured it may be anything.
             let sane = left.is_before(*right) && !left.is_before(ack) && right.after(next) <= 0;
             if sane {
                 let top = self.sacked.end().unwrap_or(*left);
                 let late_to = if top.is_before(*right) { top } else { *right };
-                self.note_late(*left, late_to, size);
+                // The first block is of what came last (RFC 2018 section 4); the others may be told of late.
+                if place == 0 {
+                    self.note_late(*left, late_to, size);
+                }
                 news |= self.sacked.add(*left, *right) > 0;
             }
+        }
+        let answer = Answer { at, una, ack, echo: segment.options.timestamps.map(|(_, echo)| echo), rtt };
+        let sacked = &self.sacked;
+        let has = |from, to: SequenceNumber| sacked.within(from, to) == to.distance(from);
+        let outcome = self.repeats.answered(&answer, has);
+        self.revise(outcome);
+        if let Some((left, right)) = twice {
+            self.counts.dsack += 1;
+            let outcome = self.repeats.arrived_twice(left, right, ack);
+            self.revise(outcome);
         }
         if una.is_before(ack) {
             self.sacked.forget_before(ack);
             self.accounted.forget_before(ack);
-            // DSACK comes up to a round trip after the ACK: what was sent twice is remembered for a while longer.
-            if self.repeated.bytes() > 0 {
-                self.repeated.forget_before(ack + 0xfff0_0000);
-            }
         }
         news
+    }
+
+    fn revise(&mut self, outcome: Outcome) {
+        self.counts.spurious_retransmissions += outcome.spurious;
+        self.counts.lost_segments = self.counts.lost_segments.saturating_sub(outcome.spurious);
+        self.counts.reordered_segments += outcome.overtaken;
     }
 
     /// `from..to` is below something that the receiver had already, and arrived now.
@@ -185,21 +210,8 @@ impl Scoreboard {
         if !from.is_before(to) {
             return;
         }
-        let all = to.distance(from);
-        let known = self.sacked.within(from, to);
-        let accounted = self.accounted.within(from, to);
-        // What was accounted for and what was known may overlap; then too little is counted, not too much.
-        let late = all.saturating_sub(known).saturating_sub(accounted);
+        let late = self.sacked.in_neither(&self.accounted, from, to);
         self.counts.reordered_segments += u64::from(late.div_ceil(size.max(1)));
-    }
-
-    fn note_dsack(&mut self, left: SequenceNumber, right: SequenceNumber) {
-        self.counts.dsack += 1;
-        if self.repeated.within(left, right) > 0 {
-            self.repeated.remove(left, right);
-            self.counts.spurious_retransmissions += 1;
-            self.counts.lost_segments = self.counts.lost_segments.saturating_sub(1);
-        }
     }
 }
 

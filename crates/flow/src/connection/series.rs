@@ -17,10 +17,18 @@ use std::collections::VecDeque;
 /// The least interval, where the round trip is shorter or not known.
 pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_INTERVALS: usize = 4096;
+/// The least retransmission timeout of Linux.
+const RTO_LEAST: Duration = Duration::from_millis(200);
 /// Data that follows data this soon belongs to the same burst.
 const BURST_GAP: Duration = Duration::from_micros(500);
 /// ACKs that are held back at most; beyond it they count at once.
 const MAX_HELD: usize = 1 << 14;
+
+/// TSval of ACKs and when each was first seen.
+#[derive(Debug, Clone, Default)]
+struct Stamps {
+    of_acks: VecDeque<(u32, Instant)>,
+}
 
 #[derive(Debug, Clone)]
 pub(super) struct Series {
@@ -36,9 +44,11 @@ pub(super) struct Series {
     now: Instant,
     /// When an ACK last moved the left edge.
     acked_at: Instant,
-    held: VecDeque<(Instant, SequenceNumber, Option<u32>)>,
-    /// TSval of ACKs and when it was first seen; empty where there is no lag to measure.
-    stamps: VecDeque<(u32, Instant)>,
+    held: VecDeque<Held>,
+    /// Bytes above `una` that the receiver said that it has: not in flight any more.
+    sacked: u32,
+    /// Not there where there is no lag to measure: most connections are short, and many are open at once.
+    stamps: Option<Box<Stamps>>,
     /// The lag without a queue: by the handshake.
     lag_least: Duration,
     /// When data last passed, and whether the burst that it belongs to followed an ACK.
@@ -48,6 +58,15 @@ pub(super) struct Series {
     least: Option<Duration>,
     current: Features,
     closed: Vec<Features>,
+}
+
+/// An ACK on its way from the capture point to the sender.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    due: Instant,
+    ack: SequenceNumber,
+    window: Option<u32>,
+    sacked: u32,
 }
 
 impl Series {
@@ -72,7 +91,8 @@ impl Series {
             now: at,
             acked_at: Instant::ZERO,
             held: VecDeque::new(),
-            stamps: VecDeque::new(),
+            sacked: 0,
+            stamps: None,
             lag_least: lag,
             sent_at: at,
             prompted: false,
@@ -82,10 +102,12 @@ impl Series {
         }
     }
 
-    /// Data passed the capture point.
-    pub fn sent(&mut self, at: Instant, seq: SequenceNumber, length: u32, repeated: bool) {
+    /// Data passed the capture point; `follows_loss` where packets before it did not.
+    pub fn sent(&mut self, at: Instant, (seq, length): (SequenceNumber, u32), repeated: bool, follows_loss: bool) {
         self.release(at);
         self.advance(at);
+        // Nothing behind a loss tells of it: the timer does.
+        self.current.recovered |= (follows_loss || repeated) && at.since(self.sent_at) >= RTO_LEAST;
         let end = seq + length;
         // A write of many segments is one event, however long the device or a queue takes for it.
         if at.since(self.sent_at) > BURST_GAP || self.segment == 1 {
@@ -99,6 +121,7 @@ impl Series {
         } else {
             let new = u64::from(end.distance(self.next));
             self.current.sent += new;
+            self.current.short += u32::from(length < self.segment);
             if !self.prompted {
                 self.current.unprompted += new;
             }
@@ -107,38 +130,42 @@ impl Series {
         self.note();
     }
 
-    /// An ACK passed the capture point; `window` is scaled.
-    pub fn acknowledged(&mut self, at: Instant, ack: SequenceNumber, window: Option<u32>) {
+    /// An ACK passed the capture point; `window` is scaled, `sacked` what the receiver has above it.
+    pub fn acknowledged(&mut self, at: Instant, ack: SequenceNumber, window: Option<u32>, sacked: u32) {
         self.release(at);
-        let due = at + self.lag;
+        let held = Held { due: at + self.lag, ack, window, sacked };
         if self.lag == Duration::ZERO || self.held.len() >= MAX_HELD {
-            self.apply(at, ack, window);
+            self.apply(at, held);
         } else {
             if self.held.capacity() == 0 {
                 self.held.reserve_exact(1);
             }
-            self.held.push_back((due, ack, window));
+            self.held.push_back(held);
         }
     }
 
     /// An ACK carried this TSval.
     pub fn stamped(&mut self, at: Instant, value: u32) {
-        let newer = self.stamps.back().is_none_or(|(last, _)| value.wrapping_sub(*last) as i32 > 0);
-        if self.lag_least > Duration::ZERO && newer {
-            if self.stamps.len() >= MAX_HELD {
-                self.stamps.pop_front();
+        if self.lag_least == Duration::ZERO {
+            return;
+        }
+        let stamps = &mut self.stamps.get_or_insert_default().of_acks;
+        if stamps.back().is_none_or(|(last, _)| value.wrapping_sub(*last) as i32 > 0) {
+            if stamps.len() >= MAX_HELD {
+                stamps.pop_front();
             }
-            self.stamps.push_back((value, at));
+            stamps.push_back((value, at));
         }
     }
 
     /// Data carried this TSecr.
     pub fn echoed(&mut self, at: Instant, echo: u32) {
-        while let Some(&(value, since)) = self.stamps.front() {
+        while let Some(stamps) = self.stamps.as_deref_mut() {
+            let Some(&(value, since)) = stamps.of_acks.front() else { break };
             if (value.wrapping_sub(echo) as i32) > 0 {
                 break;
             }
-            self.stamps.pop_front();
+            stamps.of_acks.pop_front();
             if value == echo {
                 self.measure_lag(at.since(since), at.since(self.sent_at));
             }
@@ -181,17 +208,18 @@ impl Series {
     }
 
     fn release(&mut self, at: Instant) {
-        while let Some(&(due, ack, window)) = self.held.front() {
-            if due > at {
+        while let Some(&held) = self.held.front() {
+            if held.due > at {
                 break;
             }
             self.held.pop_front();
-            self.apply(due, ack, window);
+            self.apply(held.due, held);
         }
     }
 
-    fn apply(&mut self, at: Instant, ack: SequenceNumber, window: Option<u32>) {
+    fn apply(&mut self, at: Instant, Held { ack, window, sacked, .. }: Held) {
         self.advance(at);
+        self.sacked = sacked;
         let fresh = ack.distance(self.una);
         // An ACK of data that was not captured moves both ends.
         self.next = self.next.max(ack);
@@ -220,7 +248,7 @@ impl Series {
     }
 
     fn in_flight(&self) -> u32 {
-        self.next.distance(self.una)
+        self.next.distance(self.una).saturating_sub(self.sacked)
     }
 
     fn note(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::handshake::Handshake;
 use super::histogram::Histogram;
-use super::labels::{self, Memory, Scale};
+use super::labels::{self, Known, Memory, Scale};
 use super::manner::Manner;
 use super::outstanding::Outstanding;
 use super::payload::Unique;
@@ -11,7 +11,9 @@ use super::relabel::{self, Told};
 use super::scoreboard::{LossFacts, Scoreboard};
 use super::series::{MIN_INTERVAL, Series};
 use super::vantage::{self, Warning};
-use super::{Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts};
+use super::{
+    Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts,
+};
 use crate::analyzer::Config;
 use crate::limit::{CapturePoint, decide};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
@@ -26,6 +28,10 @@ pub(crate) struct Tracker {
     starts_with_first: bool,
     /// Which ends sent a FIN that was acknowledged; both, once either reset the connection.
     closed: [Closing; 2],
+    /// Which end first sent FIN or RST, and whether it was RST.
+    ended: Option<(u8, bool)>,
+    /// Wireshark's `tcp.completeness`.
+    completeness: u8,
     key: FlowKey,
     /// Which end opened: 0 for the sender of the first packet seen, 1 for the other.
     client: Option<usize>,
@@ -83,7 +89,8 @@ struct Half {
     payload: u64,
     payload_max: u64,
     memory: Memory,
-    counts: LabelCounts,
+    /// Absent until a packet has a label, which most connections' never have.
+    counts: Option<Box<LabelCounts>>,
     unique: Unique,
     outstanding: Outstanding,
     /// Number after the highest sent, and highest acknowledged by the other end.
@@ -96,6 +103,7 @@ struct Half {
     manner: Manner,
     duplicate_packets: u32,
     congestion_experienced: u32,
+    sent_fast_open: bool,
     rtt: Histogram,
     window: AdvertisedWindow,
     first_data: Option<Instant>,
@@ -112,6 +120,8 @@ impl Tracker {
             first_packet,
             starts_with_first: from_first,
             closed: [Closing::Open; 2],
+            ended: None,
+            completeness: 0,
             key,
             client: None,
             start: at,
@@ -156,26 +166,31 @@ impl Tracker {
     ) -> Seen {
         let from = self.sender(from_first);
         self.last = self.last.max(at);
+        self.halves[from].packets += 1;
+        self.halves[from].wire += wire as u64;
+        if segment.is_broken {
+            let none = LabelSet::default();
+            let by_client = self.client.unwrap_or(0) == from;
+            return Seen { labels: none, wireshark: none, difference: None, by_client };
+        }
         // A second answer with another number: the server forgot the first, or is not the server.
         let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
         let other_answer = answers && self.initial[from].is_some_and(|known| known != segment.seq);
         self.note_handshake(at, segment, from);
         let rtt = self.handshake.irtt();
         let (sender, receiver) = self.pair(from);
-        sender.packets += 1;
-        sender.wire += wire as u64;
-        let mut labels = labels::label(&mut sender.memory, &receiver.memory, at, segment, rtt);
-        if labels.contains(Label::AckLostSegment) {
-            let matches = receiver.outstanding.has_end(segment.ack);
-            receiver.memory.ack_of_lost_was_seen(matches);
-        }
+        let known = Known { rtt, oldest: sender.outstanding.oldest() };
+        let mut labels = labels::label(&mut sender.memory, &mut receiver.memory, at, segment, known);
         if reuses || other_answer {
             labels.add(Label::ReusedPorts);
         }
+        self.label_fast_open(&mut labels, segment, from);
+        let (sender, _) = self.pair(from);
         sender.manner.sees(segment);
         sender.congestion_experienced += u32::from(segment.ce);
         let is_again = sender.recent.is_repeated(segment);
         self.note_close(segment, from);
+        self.note_completeness(segment);
         let mut better = self.note_data(config, at, segment, from, (labels, is_again));
         let news = self.note_ack(at, segment, from);
         if is_again {
@@ -186,7 +201,9 @@ impl Tracker {
         }
         let wireshark = labels;
         let (labels, difference) = if config.labels == Labels::Sack { better } else { (labels, None) };
-        self.halves[from].counts.add(labels);
+        if labels != LabelSet::default() {
+            self.halves[from].counts.get_or_insert_default().add(labels);
+        }
         Seen { labels, wireshark, difference, by_client: self.client.unwrap_or(0) == from }
     }
 
@@ -199,6 +216,7 @@ impl Tracker {
             ends.reverse();
         }
         let warnings = self.warnings(client);
+        let close = self.close(client);
         let [first, second] = self.halves;
         let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
         // Data of the server is answered by the client: its times are those of the client's side.
@@ -209,6 +227,8 @@ impl Tracker {
             first_packet: self.first_packet,
             client: ends[client],
             server: ends[1 - client],
+            close,
+            completeness: self.completeness,
             start: self.start,
             duration: self.last.since(self.start),
             handshake_rtt: self.handshake.rtt(),
@@ -217,6 +237,30 @@ impl Tracker {
             client_to_server: from_client.facts(config, rtt),
             server_to_client: from_server.facts(config, rtt),
         }
+    }
+
+    fn close(&self, client: usize) -> Close {
+        match self.ended {
+            None => Close::Open,
+            Some((end, true)) if usize::from(end) == client => Close::ResetByClient,
+            Some((_, true)) => Close::ResetByServer,
+            Some(_) if self.closed.iter().all(|end| *end != Closing::Open) => Close::Finished,
+            Some(_) => Close::HalfClosed,
+        }
+    }
+
+    /// The bits of Wireshark's `tcp.completeness`: SYN, SYN-ACK, ACK, data, FIN, RST.
+    fn note_completeness(&mut self, segment: &Segment) {
+        let has = |flag| segment.flags.any(flag);
+        let opening = match (has(Flags::SYN), has(Flags::ACK)) {
+            (true, false) => 1,
+            (true, true) => 2,
+            (false, true) => 4,
+            (false, false) => 0,
+        };
+        let data = if segment.payload_len() > 0 { 8 } else { 0 };
+        let closing = if has(Flags::FIN) { 16 } else { 0 } | if has(Flags::RST) { 32 } else { 0 };
+        self.completeness |= opening | data | closing;
     }
 
     fn warnings(&self, client: usize) -> Vec<Warning> {
@@ -229,7 +273,7 @@ impl Tracker {
         let one_sided = |(from, to): &(&Half, &Half)| from.packets == 0 && from.una.is_some() && to.packets > 1;
         if pairs.iter().any(one_sided) {
             warnings.push(Warning::OneSided);
-        } else if self.halves.iter().any(|half| half.counts.of(Label::AckLostSegment) > 0) {
+        } else if self.halves.iter().any(|half| half.counts.as_ref().is_some_and(|c| c.of(Label::AckLostSegment) > 0)) {
             warnings.push(Warning::CaptureDropped);
         }
         let [opened, answered] = [&self.halves[client], &self.halves[1 - client]];
@@ -244,12 +288,35 @@ impl Tracker {
         warnings
     }
 
+    /// TCP Fast Open: data in the SYN, and whether the answer acknowledges it.
+    fn label_fast_open(&mut self, labels: &mut LabelSet, segment: &Segment, from: usize) {
+        if !segment.flags.any(Flags::SYN) {
+            return;
+        }
+        let has_cookie = segment.options.fast_open.is_some_and(|cookie| cookie > 0);
+        if !segment.flags.any(Flags::ACK) {
+            if has_cookie && segment.payload_len() > 0 {
+                self.halves[from].sent_fast_open = true;
+                labels.add(Label::TfoSyn);
+            }
+        } else if self.initial[1 - from].is_some_and(|initial| segment.ack != initial + 1) {
+            labels.add(Label::TfoAck);
+        } else if self.halves[1 - from].sent_fast_open {
+            labels.add(Label::TfoIgnored);
+        }
+    }
+
     fn sender(&self, from_first: bool) -> usize {
         usize::from(from_first != self.starts_with_first)
     }
 
     fn note_close(&mut self, segment: &Segment, from: usize) {
-        if segment.flags.any(Flags::RST) {
+        let resets = segment.flags.any(Flags::RST);
+        let is_open = self.closed.contains(&Closing::Open);
+        if is_open && segment.flags.any(Flags::RST | Flags::FIN) && (resets || self.ended.is_none()) {
+            self.ended = Some((from as u8, resets));
+        }
+        if resets {
             self.closed = [Closing::Closed; 2];
         } else if segment.flags.any(Flags::FIN) && self.closed[from] == Closing::Open {
             self.closed[from] = Closing::Fin(segment.end());
@@ -270,6 +337,9 @@ impl Tracker {
         if opens || self.initial[from].is_none() {
             let before = u32::from(!opens).wrapping_neg();
             self.initial[from] = Some(segment.seq + before);
+        }
+        if segment.flags.any(Flags::ACK) && self.initial[1 - from].is_none() {
+            self.initial[1 - from] = Some(segment.ack + u32::MAX);
         }
         if opens {
             let answers = segment.flags.any(Flags::ACK);
@@ -321,9 +391,11 @@ impl Tracker {
         if let Some(next) = before.filter(|next| next.is_before(seq)) {
             sender.board().open_gap(at, next, segment);
         } else if !advances && !is_again && before != Some(seq + 1) {
-            let told = Told { una, duplicates: receiver.memory.duplicate_acks(), rtt };
+            let silent = sender.manner.silent_for(at);
+            let told = Told { una, duplicates: receiver.memory.duplicate_acks(), silent, rtt };
             better = relabel::repeated(sender.board(), (at, segment, new), told, labels);
         }
+        let lost_before = sender.recent.misses(segment);
         sender.note_in_flight(config.labels, una, end);
         sender.manner.sends(at);
         sender.first_data.get_or_insert(at);
@@ -333,7 +405,7 @@ impl Tracker {
         if let Some((_, echo)) = segment.options.timestamps {
             series.echoed(at, echo);
         }
-        series.sent(at, seq, length, new == 0 || better.0.contains(Label::Retransmission));
+        series.sent(at, (seq, length), new == 0 || better.0.contains(Label::Retransmission), lost_before);
         better
     }
 
@@ -347,16 +419,19 @@ impl Tracker {
         let window = scale.apply(segment.window);
         sender.note_window(window, !segment.flags.any(Flags::SYN));
         let ack = segment.ack;
-        let news = receiver.note_sack(segment);
+        let news = receiver.note_sack(at, segment);
         let is_duplicate = news && receiver.una == Some(ack) && segment.end() == segment.seq;
+        let sample = receiver.outstanding.acknowledge(at, ack);
+        let sacked = receiver.board.as_ref().map_or(0, |board| board.sacked_bytes());
         if receiver.una.is_none_or(|una| una.is_before(ack)) {
             if let Some(una) = receiver.una.filter(|_| receiver.payload > 0) {
-                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max));
+                let quickest = receiver.rtt.min();
+                let late = sample.zip(quickest).map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least));
+                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max), late);
             }
             receiver.una = Some(ack);
             receiver.last_data = if receiver.first_data.is_some() { at } else { receiver.last_data };
         }
-        let sample = receiver.outstanding.acknowledge(at, ack);
         if let Some(series) = &mut receiver.series {
             if let Some(rtt) = sample {
                 receiver.rtt.add(rtt);
@@ -365,7 +440,7 @@ impl Tracker {
             if let Some((value, _)) = segment.options.timestamps {
                 series.stamped(at, value);
             }
-            series.acknowledged(at, ack, (scale != Scale::Unknown).then_some(window));
+            series.acknowledged(at, ack, (scale != Scale::Unknown).then_some(window), sacked);
         }
         is_duplicate
     }
@@ -391,13 +466,14 @@ impl Half {
     }
 
     /// An ACK of this half's data; whether its SACK blocks say something new.
-    fn note_sack(&mut self, segment: &Segment) -> bool {
+    fn note_sack(&mut self, at: Instant, segment: &Segment) -> bool {
         if self.board.is_none() && segment.options.sack.is_empty() {
             return false;
         }
         let (Some(una), Some(next)) = (self.una, self.next) else { return false };
         let size = u32::try_from(self.payload_max).unwrap_or(u32::MAX);
-        self.board().acknowledge(segment, una, next, size)
+        let rtt = self.rtt.min();
+        self.board().acknowledge((at, segment), (una, next), size, rtt)
     }
 
     fn note_in_flight(&mut self, labels: Labels, una: SequenceNumber, end: SequenceNumber) {
@@ -419,10 +495,8 @@ impl Half {
 
     fn facts(self, config: &Config, handshake_rtt: Option<Duration>) -> DirectionFacts {
         let least = self.series.as_ref().and_then(|series| series.least_rtt());
-        let base = match (handshake_rtt, least) {
-            (Some(handshake), Some(least)) => Some(handshake.min(least)),
-            (handshake, least) => handshake.or(least),
-        };
+        // Data takes longer than a SYN on a slow link, with no queue before it: what data took is the measure.
+        let base = least.or(handshake_rtt);
         let verdict = self.series.map(|series| decide(&series.finish(), base, config.hint));
         let time = self.first_data.map(|first| self.last_data.since(first));
         let scale = match self.memory.scale {
@@ -447,7 +521,7 @@ impl Half {
             },
             window: self.window.facts(scale),
             in_flight_max: Bytes::new(self.in_flight_max.into()),
-            labels: self.counts,
+            labels: self.counts.map(|counts| *counts).unwrap_or_default(),
             manner: self.manner.facts(),
             loss: LossFacts {
                 duplicate_packets: self.duplicate_packets.into(),

@@ -30,6 +30,28 @@ pub struct Vantage {
     pub confidence: f64,
 }
 
+/// As `captured at the server (97 % sure)`.
+impl std::fmt::Display for Vantage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.place {
+            Place::Unknown => f.write_str("captured in a place that its times do not tell"),
+            place => write!(f, "captured {} ({:.0} % sure)", place.words(), self.confidence * 100.0),
+        }
+    }
+}
+
+impl Place {
+    /// In words, after "captured".
+    pub const fn words(self) -> &'static str {
+        match self {
+            Place::Client => "at the client",
+            Place::Server => "at the server",
+            Place::Between => "between the ends",
+            Place::Unknown => "in a place that times do not tell",
+        }
+    }
+}
+
 /// A round trip as short as this says nothing: both ends may be in one machine.
 const TOO_SHORT: Duration = Duration::from_micros(200);
 /// An end nearer than this part of the whole is where the capture was taken.
@@ -79,6 +101,15 @@ pub enum Warning {
 }
 
 impl Warning {
+    /// Every warning, in the order of the type.
+    pub const ALL: [Warning; 5] = [
+        Warning::OffloadSuperPackets,
+        Warning::CaptureDropped,
+        Warning::OneSided,
+        Warning::HandshakeMissing,
+        Warning::WindowScaleRefused,
+    ];
+
     /// In words.
     pub const fn words(self) -> &'static str {
         match self {

@@ -16,6 +16,10 @@ pub(crate) struct Features {
     pub retransmissions: u32,
     /// New payload that did not follow soon upon an ACK.
     pub unprompted: u64,
+    /// Segments of new payload that were not full, though more could have been sent.
+    pub short: u32,
+    /// Data came after a silence as long as a timeout, and repaired something or followed something that was lost.
+    pub recovered: bool,
     /// ACKs that moved the left edge.
     pub acks: u32,
     /// The largest segment so far.
@@ -46,6 +50,8 @@ impl Features {
         self.segments += later.segments;
         self.retransmissions += later.retransmissions;
         self.unprompted += later.unprompted;
+        self.short += later.short;
+        self.recovered |= later.recovered;
         self.acks += later.acks;
         self.segment = self.segment.max(later.segment);
         self.in_flight_max = self.in_flight_max.max(later.in_flight_max);
@@ -54,6 +60,11 @@ impl Features {
         self.idle += later.idle;
         self.window_max = self.window_max.max(later.window_max);
         self.rtt = least(self.rtt, later.rtt);
+    }
+
+    /// Mean bytes in flight over the interval.
+    fn in_flight_mean(&self) -> f64 {
+        if self.length == Duration::ZERO { 0.0 } else { self.in_flight_time / self.length.as_nanos() as f64 }
     }
 
     fn part(&self, nanos: u64) -> f64 {
@@ -121,6 +132,7 @@ const QUEUE_LEAST: Duration = Duration::from_micros(300);
 /// An interval carries what the path can if it carries this part of the most that the path was seen to carry. Where the
 /// path's rate is given, headers are a part of it (52 of 1500 bytes), and ramps at both ends of an interval.
 const AT_CAPACITY: f64 = 0.92;
+const AT_CAPACITY_QUEUED: f64 = 0.80;
 const OF_HINT: f64 = 0.90;
 const OF_LINK: f64 = 0.70;
 /// A window that was full, but of data that waited for its repair, gives less than this part of a window a round trip.
@@ -134,8 +146,21 @@ const WOKEN: f64 = 0.6;
 /// after came without an ACK that made room.
 const OWN_PACE: f64 = 0.3;
 const NEAR: usize = 25;
+/// Segments that are not full end a write. A sender that has more to send fills them: fewer than this part says nothing,
+/// more than [`PIECES`] says that the application has no more. In between it needs an own pace as well, which alone may be
+/// the pacing of congestion control.
+const FEW_PIECES: f64 = 0.01;
+const PIECES: f64 = 0.05;
 /// More than half of the time decides.
 const MOST: f64 = 0.5;
+/// A window is full as well where the mean in flight is this part of it.
+const TOUCHED: f64 = 0.97;
+const NEARLY: f64 = 0.88;
+/// Intervals before and after that are taken together to see a rate through the noise of repairs, and what part of a
+/// transfer's intervals must come back to one rate, and within which part of it, for a plateau.
+const WIDE: usize = 4;
+const PLATEAU_SHARE: f64 = 0.5;
+const PLATEAU_WIDTH: f64 = 0.10;
 /// A window that never opens to half of what it was is closed by the application.
 const COLLAPSED: f64 = 0.5;
 
@@ -147,6 +172,9 @@ struct Transfer<'a> {
     rtt: Option<Duration>,
     /// Bits per second that the path carried while a queue stood before it.
     capacity: Option<f64>,
+    /// Bits per second at which a transfer with loss in most intervals comes back again and again: its congestion control
+    /// does not slow down for loss, the path is its limit.
+    rate_plateau: Option<f64>,
     /// What is in flight when nothing but a fixed bound holds it: 90 % of the time it was less.
     plateau: f64,
     hint: Option<f64>,
@@ -170,7 +198,9 @@ impl<'a> Transfer<'a> {
             Some(*peak)
         };
         let window_peak = features.iter().scan(0.0, peak).collect();
-        let mut transfer = Transfer { features, rates, rtt, capacity: None, plateau, hint, is_bounded, window_peak };
+        let rate_plateau = rate_plateau(features);
+        let mut transfer =
+            Transfer { features, rates, rtt, capacity: None, rate_plateau, plateau, hint, is_bounded, window_peak };
         transfer.capacity = transfer.capacity_behind_queues();
         transfer
     }
@@ -191,11 +221,12 @@ impl<'a> Transfer<'a> {
         if queued.len() < 3 {
             return None;
         }
-        let most = |rates: &mut Vec<f64>| {
-            rates.sort_by(f64::total_cmp);
-            rates.get(rates.len() * 95 / 100).copied().unwrap_or(0.0)
-        };
-        let (queued, free) = (most(&mut queued), most(&mut free));
+        queued.sort_by(f64::total_cmp);
+        free.sort_by(f64::total_cmp);
+        let queued = queued[queued.len() * 95 / 100];
+        // A few intervals in which a repaired hole was acknowledged at once carried more than any path.
+        let few = 2 + self.features.len() / 50;
+        let free = free.len().checked_sub(1 + few).map_or(0.0, |at| free[at]);
         // Where the rate is known, a queue at much less is not the link's.
         let plausible = self.hint.is_none_or(|hint| queued >= OF_LINK * hint);
         (plausible && queued >= 0.95 * free).then_some(queued)
@@ -215,6 +246,10 @@ impl<'a> Transfer<'a> {
 
     fn limit(&self, at: usize, phase: &mut Phase, before: Option<Limit>) -> Limit {
         let f = &self.features[at];
+        if f.part(f.idle) > MOST && self.awaits_timer(at) {
+            *phase = Phase::AfterLoss;
+            return Limit::CongestionWindow(CongestionCause::Loss);
+        }
         if f.part(f.idle) > MOST {
             *phase = Phase::Start;
             return Limit::SenderApplication;
@@ -223,21 +258,26 @@ impl<'a> Transfer<'a> {
         if lost {
             *phase = Phase::AfterLoss;
         }
-        if self.is_at_capacity(at) {
+        let receiver = self.receiver(at);
+        if self.is_at_capacity(at) && receiver != Some(Limit::ReceiverApplication) {
             // Loss at a full queue is how the path tells its limit.
             *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
             return Limit::Link;
         }
         let waited = lost && self.carries_less_than_the_window(at);
-        if let Some(limit) = self.receiver(at).filter(|limit| !(waited && *limit == Limit::ReceiveWindow)) {
+        if let Some(limit) = receiver.filter(|limit| !(waited && *limit == Limit::ReceiveWindow)) {
             *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
             return limit;
+        }
+        if self.is_on_plateau(at) {
+            return Limit::Link;
         }
         if lost {
             return Limit::CongestionWindow(CongestionCause::Loss);
         }
-        // The last data drains: whatever held the sender before did until there was nothing left to send.
-        if let Some(before) = before.filter(|_| at + 1 == self.features.len() && f.sent < f.delivered) {
+        // The last data leaves and drains: whatever held the sender before did until there was nothing left to send.
+        let is_last = self.features[at + 1..].iter().all(|later| later.sent == 0);
+        if let Some(before) = before.filter(|_| is_last) {
             return before;
         }
         self.sender(at, phase)
@@ -250,6 +290,13 @@ impl<'a> Transfer<'a> {
             && self.features[at..].iter().take(16).find(|f| !waits(f)).is_some_and(|next| next.retransmissions > 0)
     }
 
+    /// Nothing is in flight as far as can be seen, because what was sent last was lost before the capture point: the silence
+    /// ends with its repair, after the sender's timer.
+    fn awaits_timer(&self, at: usize) -> bool {
+        let next = self.features[at..].iter().take(16).find(|f| f.segments > 0);
+        next.is_some_and(|next| next.recovered)
+    }
+
     fn is_at_capacity(&self, at: usize) -> bool {
         let rate = self.rates[at];
         if self.hint.is_some_and(|hint| rate >= OF_HINT * hint) {
@@ -257,18 +304,33 @@ impl<'a> Transfer<'a> {
         }
         // A handful of segments makes no standing queue; what delays them is their own acknowledgement.
         let f = &self.features[at];
-        let few = f.in_flight_max.get() <= 4 * f.segment.get();
-        !few && self.capacity.is_some_and(|capacity| rate >= AT_CAPACITY * capacity)
+        let few = f.in_flight_max.get() <= 8 * f.segment.get();
+        // Beside a queue a smaller rate is the noise of an interval's borders.
+        let least = if self.has_standing_queue(at) { AT_CAPACITY_QUEUED } else { AT_CAPACITY };
+        !few && self.capacity.is_some_and(|capacity| rate >= least * capacity)
+    }
+
+    fn is_on_plateau(&self, at: usize) -> bool {
+        self.rate_plateau.is_some_and(|plateau| mean_rate(self.features, at, WIDE) >= AT_CAPACITY_QUEUED * plateau)
     }
 
     /// The receive window, if it was in the way most of the time.
     fn receiver(&self, at: usize) -> Option<Limit> {
         let f = &self.features[at];
-        if f.part(f.full) <= MOST {
+        if f.part(f.full) <= MOST && !self.touches_window(at) {
             return None;
         }
         let collapsed = window_of(f) < COLLAPSED * self.window_peak[at];
         Some(if collapsed { Limit::ReceiverApplication } else { Limit::ReceiveWindow })
+    }
+
+    /// Paced data never quite fills the window, and comes as near to it as it can: nearly all of the time, or again and
+    /// again, with little room in the mean.
+    fn touches_window(&self, at: usize) -> bool {
+        let f = &self.features[at];
+        let (mean, segment, window) = (f.in_flight_mean(), f.segment.as_f64(), window_of(f));
+        let reaches = f.in_flight_max.as_f64() + 2.0 * segment >= window && mean >= NEARLY * window;
+        f.window_max.is_some() && (mean + segment >= TOUCHED * window || reaches)
     }
 
     fn carries_less_than_the_window(&self, at: usize) -> bool {
@@ -286,11 +348,13 @@ impl<'a> Transfer<'a> {
             let end = (at + 1 + count).min(self.features.len());
             self.features[at + 1..end].iter().map(|f| f.in_flight_max.as_f64()).fold(0.0, f64::max)
         };
-        let before = at.checked_sub(1).map_or(0.0, |before| self.features[before].in_flight_max.as_f64());
+        // What swings is not what grows: the most of the two intervals before counts.
+        let before =
+            self.features[at.saturating_sub(2)..at].iter().map(|f| f.in_flight_max.as_f64()).fold(0.0, f64::max);
         if f.part(f.idle) > 0.25 || self.is_written_in_pieces(at) {
             return Limit::SenderApplication;
         }
-        let grows = now >= GROWTH * before || later(4) >= GROWTH * now;
+        let grows = now >= GROWTH * before || later(4) >= GROWTH * now.max(before);
         match *phase {
             Phase::Start if grows => return Limit::CongestionWindow(CongestionCause::SlowStart),
             Phase::Start => *phase = Phase::Grown,
@@ -307,19 +371,24 @@ impl<'a> Transfer<'a> {
     /// New data leaves when the application writes it, not when an ACK makes room; or in writes that do not fill segments.
     fn is_written_in_pieces(&self, at: usize) -> bool {
         let f = &self.features[at];
+        let around = self.around(at);
+        let sum = |of: fn(&Features) -> u64| around.iter().map(of).sum::<u64>() as f64;
+        let pieces = sum(|f| f.short.into()) / sum(|f| (f.segments - f.retransmissions).into()).max(1.0);
+        if pieces >= PIECES {
+            return true;
+        }
+        let own_pace = sum(|f| f.unprompted) > OWN_PACE * sum(|f| f.sent);
         let unprompted = f.sent > 0 && f.unprompted as f64 > MOST * f.sent as f64;
         let first = at == 0 || self.features[at - 1].part(self.features[at - 1].idle) > MOST;
         // The first flight after silence has no ACK to follow: it is the application's only if it was all there was.
         let followed = self.features.get(at + 1).is_some_and(|next| next.sent > 0);
-        if first { f.sent > 0 && !followed } else { unprompted || self.is_written_in_pieces_around(at) }
+        if first { f.sent > 0 && !followed } else { pieces >= FEW_PIECES && (unprompted || own_pace) }
     }
 
-    /// The same over the intervals around. Writes at an own pace drift past the ACKs of the writes before: now and then
-    /// one follows an ACK for a while, and looks as if the ACK had made room for it.
-    fn is_written_in_pieces_around(&self, at: usize) -> bool {
-        let around = &self.features[at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.features.len())];
-        let sum = |of: fn(&Features) -> u64| around.iter().map(of).sum::<u64>() as f64;
-        sum(|f| f.unprompted) > OWN_PACE * sum(|f| f.sent)
+    /// The intervals around. Writes at an own pace drift past the ACKs of the writes before: now and then one follows an ACK
+    /// for a while, and looks as if the ACK had made room for it.
+    fn around(&self, at: usize) -> &[Features] {
+        &self.features[at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.features.len())]
     }
 }
 
@@ -329,8 +398,28 @@ fn window_of(f: &Features) -> f64 {
 
 /// Bits per second delivered in an interval and the ones beside it, so that an ACK that falls on a border does not matter.
 fn smooth_rate(features: &[Features], at: usize) -> f64 {
-    let around = &features[at.saturating_sub(1)..(at + 2).min(features.len())];
+    mean_rate(features, at, 1)
+}
+
+fn mean_rate(features: &[Features], at: usize, around: usize) -> f64 {
+    let around = &features[at.saturating_sub(around)..(at + around + 1).min(features.len())];
     let bytes: u64 = around.iter().map(|f| f.delivered).sum();
     let time: f64 = around.iter().map(|f| f.length.as_secs_f64()).sum();
     if time > 0.0 { bytes as f64 * 8.0 / time } else { 0.0 }
+}
+
+/// The rate that most intervals come back to, of a transfer that lost something in most of them.
+fn rate_plateau(features: &[Features]) -> Option<f64> {
+    let lossy = (0..features.len()).filter(|at| {
+        let near = &features[at.saturating_sub(WIDE)..(at + WIDE + 1).min(features.len())];
+        near.iter().any(|f| f.retransmissions > 0)
+    });
+    if features.len() < 8 * WIDE || lossy.count() * 4 < features.len() * 3 {
+        return None;
+    }
+    let mut rates: Vec<f64> = (0..features.len()).map(|at| mean_rate(features, at, WIDE)).collect();
+    rates.sort_by(f64::total_cmp);
+    let middle = rates[rates.len() * 6 / 10];
+    let within = rates.iter().filter(|rate| (**rate - middle).abs() <= PLATEAU_WIDTH * middle).count();
+    (within as f64 >= PLATEAU_SHARE * rates.len() as f64).then_some(middle)
 }

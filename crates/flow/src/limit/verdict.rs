@@ -100,15 +100,17 @@ impl Verdict {
     /// Sums intervals up.
     pub fn new(source: Source, intervals: Vec<Interval>) -> Self {
         let time = intervals.iter().fold(Duration::ZERO, |sum, interval| sum.saturating_add(interval.length));
-        let carried = |interval: &Interval| interval.evidence.goodput.over(interval.length).as_f64();
-        let half: f64 = intervals.iter().map(carried).sum::<f64>() / 2.0;
-        let mut before = 0.0;
-        let steady_from = intervals.iter().position(|interval| {
-            before += carried(interval);
-            before > half
-        });
-        let steady = shares_of(&intervals[steady_from.unwrap_or(0)..]);
+        let steady = shares_of(second_half(&intervals));
         Verdict { source, time, shares: shares_of(&intervals), steady, intervals }
+    }
+
+    /// Goodput over the second half of the bytes: what a transfer comes to once it has started up, and nearly the mean of
+    /// one that is long. `None` where no data was acknowledged.
+    pub fn steady_goodput(&self) -> Option<Rate> {
+        let steady = second_half(&self.intervals);
+        let time: f64 = steady.iter().map(|interval| interval.length.as_secs_f64()).sum();
+        let bytes: f64 = steady.iter().map(carried).sum();
+        (bytes > 0.0 && time > 0.0).then(|| Rate::from_bits_per_sec((bytes * 8.0 / time) as u64))
     }
 
     /// What held the sender for the largest share of the time, and that share; `Unknown` where no data was sent.
@@ -134,6 +136,22 @@ impl Verdict {
     pub fn share(&self, limit: Limit) -> f64 {
         self.shares.iter().find(|candidate| candidate.limit == limit).map_or(0.0, |candidate| candidate.share)
     }
+}
+
+/// The bytes that an interval carried.
+fn carried(interval: &Interval) -> f64 {
+    interval.evidence.goodput.over(interval.length).as_f64()
+}
+
+/// The intervals that carried the second half of the bytes, with the one in which it begins.
+fn second_half(intervals: &[Interval]) -> &[Interval] {
+    let half: f64 = intervals.iter().map(carried).sum::<f64>() / 2.0;
+    let mut before = 0.0;
+    let from = intervals.iter().position(|interval| {
+        before += carried(interval);
+        before > half
+    });
+    &intervals[from.unwrap_or(0)..]
 }
 
 fn shares_of(intervals: &[Interval]) -> Vec<Candidate> {

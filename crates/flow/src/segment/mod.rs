@@ -67,6 +67,9 @@ pub struct Segment {
     pub payload: Bytes,
     /// Options.
     pub options: Options,
+    /// The packet ends inside its TCP header, or the header says that it is shorter than a header can be: it passed, but
+    /// its numbers mean nothing.
+    pub is_broken: bool,
 }
 
 /// What an IP packet turned out to be.
@@ -87,7 +90,7 @@ const ECN_CE: u8 = 3;
 
 impl Segment {
     /// Reads the packet that begins with its IP header at `ip`; `original_length` is what it had on the wire from there,
-    /// used where the IP header gives no length (packets of segmentation offload above 64 KiB).
+    /// used where the IP header gives no length (packets of segmentation offload above 64 KiB), or more than there was.
     pub fn from_ip(ip: &[u8], original_length: usize) -> Parsed {
         if let Some(parsed) = Self::from_plain_ipv4(ip, original_length) {
             return parsed;
@@ -106,7 +109,7 @@ impl Segment {
         };
         // Where the TCP header starts in the packet, extension headers passed.
         let start = payload.payload.as_ptr() as usize - ip.as_ptr() as usize;
-        let total = if total == 0 { original_length } else { total };
+        let total = if total == 0 { original_length } else { total.min(original_length) };
         if payload.fragmented {
             return Parsed::Fragment;
         }
@@ -126,13 +129,13 @@ impl Segment {
         let header = ip.first_chunk::<20>()?;
         let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let fragmented = half(6) & 0x3fff != 0;
-        if header[0] != 0x45 || header[9] != IpNumber::TCP.0 || fragmented {
+        if header[0] != 0x45 || header[9] != IpNumber::TCP.0 || fragmented || original_length < 20 {
             return None;
         }
         let total = match usize::from(half(2)) {
             0 => original_length,
             total if total < 20 => return None,
-            total => total,
+            total => total.min(original_length),
         };
         let address = |at: usize| IpAddr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         // Padding of the link is not part of the packet.
@@ -151,9 +154,7 @@ impl Segment {
         let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let header_length = usize::from(header[12] >> 4) * 4;
-        if header_length < 20 {
-            return None;
-        }
+        let is_broken = header_length < 20 || header_length > length;
         let options = tcp.get(20..header_length.min(tcp.len())).unwrap_or_default();
         Some(Segment {
             source: SocketAddr::new(source, half(0)),
@@ -166,6 +167,7 @@ impl Segment {
             window: half(14),
             payload: Bytes::new(length.saturating_sub(header_length) as u64),
             options: Options::parse(options),
+            is_broken,
         })
     }
 

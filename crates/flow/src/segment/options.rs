@@ -16,6 +16,10 @@ pub struct Options {
     pub sack: SackBlocks,
     /// Timestamps (RFC 7323): TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
+    /// TCP Fast Open (RFC 7413): bytes of its cookie; none in a request for one.
+    pub fast_open: Option<u8>,
+    /// Multipath TCP (RFC 8684), whatever it says.
+    pub multipath: bool,
 }
 
 /// Up to four ranges of data that were received above a gap.
@@ -78,6 +82,10 @@ impl Options {
                 }
             }
             (8, 8) => self.timestamps = Some((word(0), word(4))),
+            (30, 1..) => self.multipath = true,
+            (34, cookie) => self.fast_open = Some(cookie as u8),
+            // Before it had a number of its own: an experiment (RFC 6994) with this identifier.
+            (254, 2..) if value[..2] == [0xf9, 0x89] => self.fast_open = Some(value.len() as u8 - 2),
             _ => {}
         }
     }
@@ -104,6 +112,15 @@ mod tests {
         let blocks = Options::parse(&bytes).sack;
         let expected = [(5, 9), (12, 20)].map(|(left, right)| (SequenceNumber(left), SequenceNumber(right)));
         assert_eq!(blocks.as_slice(), expected);
+    }
+
+    #[test]
+    fn fast_open_by_number_and_by_experiment() {
+        assert_eq!(Options::parse(&[34, 2]).fast_open, Some(0));
+        assert_eq!(Options::parse(&[34, 6, 1, 2, 3, 4]).fast_open, Some(4));
+        assert_eq!(Options::parse(&[254, 8, 0xf9, 0x89, 1, 2, 3, 4]).fast_open, Some(4));
+        assert_eq!(Options::parse(&[254, 4, 0xe2, 0xd4]).fast_open, None);
+        assert!(Options::parse(&[30, 4, 0, 1]).multipath);
     }
 
     proptest! {

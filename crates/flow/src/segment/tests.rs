@@ -31,7 +31,7 @@ fn every_field_of_the_header() {
 fn a_snap_length_changes_no_number_of_the_fixed_header() {
     let whole = segment(&PACKET);
     for end in 36..PACKET.len() {
-        let cut = segment(&PACKET[..end]);
+        let Parsed::Tcp(cut) = Segment::from_ip(&PACKET[..end], PACKET.len()) else { panic!("cut at {end}") };
         assert_eq!(Segment { options: whole.options, ..cut }, whole, "cut at {end}");
     }
     for end in 0..36 {
@@ -47,6 +47,20 @@ fn padding_of_the_link_is_not_payload_and_offload_has_a_length_of_zero() {
     offload[2..4].copy_from_slice(&[0, 0]);
     let Parsed::Tcp(big) = Segment::from_ip(&offload, 80_044) else { panic!() };
     assert_eq!(big.payload, Bytes::new(80_000));
+}
+
+#[test]
+fn a_packet_that_ends_inside_its_header_is_broken_and_more_than_there_was_is_no_payload() {
+    let with = |length: usize| match Segment::from_ip(&PACKET, length) {
+        Parsed::Tcp(segment) => segment,
+        other => panic!("not TCP: {other:?}"),
+    };
+    assert!(!with(47).is_broken);
+    assert_eq!((with(45).is_broken, with(45).payload), (false, Bytes::new(1)));
+    assert!(with(43).is_broken, "24 bytes of header do not fit");
+    let mut short = PACKET;
+    short[32] = 0x40;
+    assert!(segment(&short).is_broken, "a header of 16 bytes");
 }
 
 #[test]

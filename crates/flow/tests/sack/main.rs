@@ -4,11 +4,14 @@
 //! the receiver), and by their number in a connection where only later ACKs do (loss and reordering behind the sender).
 #![allow(clippy::print_stdout, reason = "the precision is the test's result, and is shown")]
 
+#[path = "../figures/mod.rs"]
+mod figures;
 #[path = "../path/mod.rs"]
 mod path;
 
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::{Connection, Difference, Label, Labels, Place, Warning};
+use fullpipe_flow::limit::{CongestionCause, Limit};
 use fullpipe_flow::{Analyzer, Config, PacketFacts};
 use fullpipe_model::units::Instant;
 use path::{Outcome, Path, Seen};
@@ -132,12 +135,18 @@ fn losses_and_reorderings_are_those_of_the_path() {
             }
         }
     }
+    let mut table = String::from("| event | true | precision | recall |\n|---|--:|--:|--:|\n");
     for (what, score) in &scores {
-        println!("{what:24} precision {:.4} recall {:.4} {score:?}", score.precision(), score.recall());
-        if let Some(score) = wireshark.get(what) {
-            println!("{:>24} precision {:.4} recall {:.4}", "wireshark", score.precision(), score.recall());
-        }
+        let plain = wireshark.get(what);
+        let shown = |of: fn(&Score) -> f64| {
+            let percent = |score: &Score| format!("{:.2} %", of(score) * 100.0);
+            let plain = plain.map(|score| format!(" ({})", percent(score))).unwrap_or_default();
+            format!("{}{plain}", percent(score))
+        };
+        table += &format!("| {what} | {} | {} | {} |\n", score.truth, shown(Score::precision), shown(Score::recall));
     }
+    println!("{table}");
+    figures::hold("path", &table);
     for (what, score) in &scores {
         let floor = if what.starts_with("sender") { 0.99 } else { 0.97 };
         assert!(score.precision() >= floor && score.recall() >= floor, "{what}: {score:?}");
@@ -177,6 +186,22 @@ fn the_capture_point_is_the_end_where_it_was_taken() {
             let (_, connection) = analyse(&seen[3..], Labels::Sack);
             assert!(connection.vantage.place == place || connection.vantage.place == Place::Unknown, "{path:?}");
             assert_eq!(connection.warnings, [Warning::HandshakeMissing]);
+        }
+    }
+}
+
+/// What the sender's timer repairs leaves nothing in flight at the receiver's edge, and looks there as if there had been
+/// nothing to send.
+#[test]
+fn loss_that_only_the_timer_repairs_is_loss_at_both_edges() {
+    for seed in 1..6 {
+        let path = Path { bytes: 200_000, loss: 0.35, rtt: 30 * MILLI, seed, ..Path::default() };
+        let outcome = path::run(&path);
+        for seen in [&outcome.at_sender, &outcome.at_receiver] {
+            let (_, connection) = analyse(seen, Labels::Sack);
+            let verdict = connection.server_to_client.verdict.unwrap();
+            let loss = verdict.share(Limit::CongestionWindow(CongestionCause::Loss));
+            assert!(loss >= 0.9, "{:?}", verdict.shares);
         }
     }
 }

@@ -19,6 +19,9 @@
 //!   pair for each host, whose far end is in a namespace of its own with an `AF_PACKET` socket on it. Slower, and the
 //!   queue between host and program is a socket buffer bounded by `net.core.rmem_max`: see [`Port::drops`].
 //!
+//! A third kind, [`PortKind::Tap`], is not for hosts of a lab but for the traffic of a device of the machine
+//! ([`crate::redirect`]): as TUN, with Ethernet headers.
+//!
 //! Both ports are non-blocking; wait with [`crate::wait`]. Every method takes `&self`: one thread for each direction
 //! reads one port and writes the other.
 
@@ -51,6 +54,8 @@ pub enum PortKind {
     Tun,
     /// A veth pair with an `AF_PACKET` socket at the far end.
     Veth,
+    /// A TAP device: Ethernet frames.
+    Tap,
 }
 
 impl std::fmt::Display for PortKind {
@@ -58,6 +63,7 @@ impl std::fmt::Display for PortKind {
         f.pad(match self {
             PortKind::Tun => "tun",
             PortKind::Veth => "veth",
+            PortKind::Tap => "tap",
         })
     }
 }
@@ -115,10 +121,15 @@ impl PortPair {
         }
     }
 
+    /// Two TAP devices in one namespace or two: for frames that other devices send and receive.
+    pub fn taps(a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<PortPair, Refused> {
+        PortPair::of_kind(PortKind::Tap, a, b, mtu)
+    }
+
     /// The same with no choice of kind: for comparisons and tests.
     pub fn of_kind(kind: PortKind, a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<PortPair, Refused> {
         let (a, b) = match kind {
-            PortKind::Tun => (tun::open(a)?, tun::open(b)?).finish(a, b, mtu)?,
+            PortKind::Tun | PortKind::Tap => (tun::open(kind, a)?, tun::open(kind, b)?).finish(a, b, mtu)?,
             PortKind::Veth => veth::open(a, b)?.finish(a, b, mtu)?,
         };
         Ok(PortPair { a, b, not_tun: None })
@@ -198,7 +209,7 @@ impl Port {
     pub fn l2_len(&self) -> usize {
         match self.kind {
             PortKind::Tun => 0,
-            PortKind::Veth => 14,
+            PortKind::Veth | PortKind::Tap => 14,
         }
     }
 
@@ -225,7 +236,7 @@ impl Port {
         let Counters { netlink, device, socket } = &mut *counters;
         let link = netlink.counters(device)?;
         match self.kind {
-            PortKind::Tun => Ok(Drops { from_host: link.tx_dropped, to_host: link.rx_dropped }),
+            PortKind::Tun | PortKind::Tap => Ok(Drops { from_host: link.tx_dropped, to_host: link.rx_dropped }),
             PortKind::Veth => {
                 *socket += veth::socket_drops(self.fd.as_fd())?;
                 // Before the socket is a queue of each CPU (net.core.netdev_max_backlog), counted at the far device.

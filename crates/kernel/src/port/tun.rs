@@ -25,12 +25,13 @@ struct IfReq {
 }
 
 /// Makes the device in the host's namespace; it is gone when the port is dropped.
-pub(super) fn open(config: &PortConfig<'_>) -> Result<Port, Refused> {
-    let fd = config.ns.run(|| attach(config.device))??;
-    Ok(Port::new(PortKind::Tun, fd, Netlink::open(config.ns)?, config.device))
+pub(super) fn open(kind: PortKind, config: &PortConfig<'_>) -> Result<Port, Refused> {
+    let mode = if kind == PortKind::Tap { libc::IFF_TAP } else { libc::IFF_TUN };
+    let fd = config.ns.run(|| attach(config.device, mode))??;
+    Ok(Port::new(kind, fd, Netlink::open(config.ns)?, config.device))
 }
 
-fn attach(device: &str) -> Result<OwnedFd, Refused> {
+fn attach(device: &str, mode: libc::c_int) -> Result<OwnedFd, Refused> {
     let file =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE).map_err(|cause| {
             let hint = match cause.kind() {
@@ -43,7 +44,7 @@ fn attach(device: &str) -> Result<OwnedFd, Refused> {
         })?;
     let mut request = IfReq {
         name: [0; libc::IFNAMSIZ],
-        flags: (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short,
+        flags: (mode | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short,
         rest: [0; 22],
     };
     if device.is_empty() || device.len() >= libc::IFNAMSIZ || device.contains(['/', ' ', '%']) {

@@ -6,15 +6,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, Pid, fork};
 
-use super::{Interrupt, PANICKED, ending_signals};
+use super::{Interrupt, PANICKED};
 
 /// The child's whole life: waits for the parent's word, starts the worker, reaps until it has ended.
 ///
 /// Signals are blocked since before the fork: none is lost, and none meets a process 1 without handlers (to which the
 /// kernel would not deliver it).
-pub(super) fn main(mut go: PipeReader, mut status: PipeWriter, mask: SigSet, work: impl FnOnce(Interrupt) -> i32) -> ! {
+pub(super) fn main(
+    mut go: PipeReader,
+    mut status: PipeWriter,
+    taken: &SigSet,
+    mask: SigSet,
+    work: impl FnOnce(Interrupt) -> i32,
+) -> ! {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
     let _ = prctl::set_name(c"fullpipe-init");
     // The parent holds the other end: if it died before the line above could take effect, this is the end of the file.
@@ -29,7 +36,7 @@ pub(super) fn main(mut go: PipeReader, mut status: PipeWriter, mask: SigSet, wor
             worker(mask, work)
         }
         Ok(ForkResult::Parent { child }) => {
-            let ended = reap_until(child);
+            let ended = reap_until(child, taken);
             let _ = status.write_all(&ended.to_ne_bytes());
             exit(0)
         }
@@ -38,11 +45,15 @@ pub(super) fn main(mut go: PipeReader, mut status: PipeWriter, mask: SigSet, wor
 }
 
 /// Reaps every child, forwards signals to `worker`; returns its wait status.
-fn reap_until(worker: Pid) -> i32 {
-    let mut signals = ending_signals();
-    signals.add(Signal::SIGCHLD);
+///
+/// What the kernel sent (a key of the terminal) is not forwarded: the worker, in the same process group, got it as well.
+fn reap_until(worker: Pid, taken: &SigSet) -> i32 {
+    let mut awaited = *taken;
+    awaited.add(Signal::SIGCHLD);
+    let Ok(signals) = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC) else { exit(1) };
     loop {
-        match signals.wait() {
+        let Ok(Some(info)) = signals.read_signal() else { continue };
+        match Signal::try_from(info.ssi_signo as i32) {
             Ok(Signal::SIGCHLD) => {
                 // One SIGCHLD may stand for many children.
                 while let Some((pid, status)) = reap() {
@@ -51,10 +62,10 @@ fn reap_until(worker: Pid) -> i32 {
                     }
                 }
             }
-            Ok(signal) => {
+            Ok(signal) if info.ssi_code != libc::SI_KERNEL => {
                 let _ = kill(worker, signal);
             }
-            Err(_) => {}
+            _ => {}
         }
     }
 }

@@ -30,6 +30,8 @@ const ANSWER_LEN: usize = 72;
 
 // include/net/tcp_states.h
 const TCP_TIME_WAIT: u32 = 6;
+/// Of UDP: a socket that is not connected.
+const TCP_CLOSE: u32 = 7;
 const TCP_LISTEN: u32 = 10;
 const TCP_NEW_SYN_RECV: u32 = 12;
 const STATES: u32 = !(1 << TCP_TIME_WAIT | 1 << TCP_LISTEN | 1 << TCP_NEW_SYN_RECV);
@@ -58,6 +60,8 @@ impl Family {
 pub(super) struct Request {
     family: Family,
     flags: u16,
+    states: u32,
+    protocol: libc::c_int,
     local: ([u8; 16], u16),
     remote: ([u8; 16], u16),
 }
@@ -66,7 +70,25 @@ impl Request {
     /// About all of a family with these ports.
     pub(super) fn dump(family: Family, local_port: Option<u16>, remote_port: Option<u16>) -> Self {
         let end = |port: Option<u16>| ([0; 16], port.unwrap_or(0));
-        Request { family, flags: NLM_F_REQUEST | NLM_F_DUMP, local: end(local_port), remote: end(remote_port) }
+        let (local, remote) = (end(local_port), end(remote_port));
+        Request {
+            family,
+            flags: NLM_F_REQUEST | NLM_F_DUMP,
+            states: STATES,
+            protocol: libc::IPPROTO_TCP,
+            local,
+            remote,
+        }
+    }
+
+    /// About all of a family that wait for connections.
+    pub(super) fn listeners(family: Family) -> Self {
+        Request { states: 1 << TCP_LISTEN, ..Request::dump(family, None, None) }
+    }
+
+    /// About all of a family that wait for datagrams.
+    pub(super) fn datagrams(family: Family) -> Self {
+        Request { protocol: libc::IPPROTO_UDP, states: 1 << TCP_CLOSE, ..Request::dump(family, None, None) }
     }
 
     /// About one.
@@ -74,7 +96,14 @@ impl Request {
         let (local, remote) = (plain(local), plain(remote));
         let family = if remote.is_ipv4() { Family::V4 } else { Family::V6 };
         let end = |end: SocketAddr| (octets(end), end.port());
-        Request { family, flags: NLM_F_REQUEST, local: end(local), remote: end(remote) }
+        Request {
+            family,
+            flags: NLM_F_REQUEST,
+            states: STATES,
+            protocol: libc::IPPROTO_TCP,
+            local: end(local),
+            remote: end(remote),
+        }
     }
 
     /// The request's bytes in place of what `buffer` held.
@@ -86,8 +115,8 @@ impl Request {
         buffer.extend(self.flags.to_ne_bytes());
         buffer.extend([0; 8]);
         // struct inet_diag_req_v2
-        buffer.extend([self.family.number(), libc::IPPROTO_TCP as u8, EXTENSIONS, 0]);
-        buffer.extend(STATES.to_ne_bytes());
+        buffer.extend([self.family.number(), self.protocol as u8, EXTENSIONS, 0]);
+        buffer.extend(self.states.to_ne_bytes());
         // struct inet_diag_sockid: ports and addresses in network order, interface, cookie.
         buffer.extend(self.local.1.to_be_bytes());
         buffer.extend(self.remote.1.to_be_bytes());

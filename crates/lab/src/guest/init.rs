@@ -1,9 +1,10 @@
 //! The guest's first and, but for the programs of a transfer, only program.
 
 use super::job::{self, Answer, Job};
-use crate::{Engine, Options};
+use crate::{Engine, LabError, Options};
 use fullpipe_kernel::sandbox::{self, Inside};
-use fullpipe_kernel::{Refused, guest};
+use fullpipe_kernel::{Refused, guest, wait};
+use fullpipe_model::units::Duration;
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -11,6 +12,8 @@ use std::path::Path;
 const MEETING: &str = "/run/job";
 /// Pages of TCP memory are no subject of these experiments: as much as a machine of 64 GB has.
 const TCP_MEM: &str = "1500000 2000000 3000000";
+/// Two ticks at 250 Hz. Before the first a kernel has no high-resolution timers: whatever is due waits for it.
+const FIRST_TICKS: Duration = Duration::from_millis(8);
 
 /// The life of process 1: sets up a system, runs the job that the host has put into its directory `folder`, leaves the
 /// answer there and powers off.
@@ -43,7 +46,8 @@ fn console(error: &str) {
 /// What the machine as a whole decides and an ordinary one would have.
 fn settle() -> Result<(), String> {
     let wrong = |what: &str, error: std::io::Error| format!("set {what} in the guest: {error}");
-    std::fs::write("/proc/sys/net/ipv4/tcp_mem", TCP_MEM).map_err(|error| wrong("net.ipv4.tcp_mem", error))
+    std::fs::write("/proc/sys/net/ipv4/tcp_mem", TCP_MEM).map_err(|error| wrong("net.ipv4.tcp_mem", error))?;
+    wait::ready(&mut [], Some(FIRST_TICKS)).map(drop).map_err(|error| wrong("the clock going", error))
 }
 
 fn run(meeting: &Path) -> Result<Answer, String> {
@@ -69,11 +73,14 @@ fn one(inside: &Inside, job: &Job, meeting: &Path) -> Answer {
         repeat: Some(1),
         keep_captures: job.keep_captures,
         engine: Engine::Guest,
+        ..Options::default()
     };
     let scenarios = std::slice::from_ref(&job.scenario);
     match crate::run(inside, scenarios, &options, &mut |event| job::tell_progress(meeting, event)) {
         Ok(mut rows) if !rows.is_empty() => Answer::Row(Box::new(rows.remove(0))),
         Ok(_) => Answer::Failed("the run in the guest gave no row".into()),
+        // The host names the scenario.
+        Err(LabError::Run { cause, .. }) => Answer::Failed(cause.to_string()),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }

@@ -102,7 +102,7 @@ pub fn first_run(folder: &Path) -> Result<PathBuf, JobError> {
 
 /// Tells the host how far the run is. Virtual time stands still meanwhile.
 pub fn tell_progress(folder: &Path, event: Event<'_>) {
-    if let Event::Progress { elapsed, body } = event {
+    if let Event::Progress { elapsed, body, .. } = event {
         // Nobody misses a progress bar enough to lose a run for it.
         let _ = replace(&folder.join(PROGRESS), format!("{} {}", elapsed.as_nanos(), body.get()).as_bytes());
     }
@@ -160,7 +160,7 @@ mod tests {
             assert_eq!(progress(&folder), None, "{text:?}");
         }
         let elapsed = Duration::from_millis(1500);
-        tell_progress(&folder, Event::Progress { elapsed, body: Bytes::new(7) });
+        tell_progress(&folder, Event::Progress { index: 0, elapsed, body: Bytes::new(7) });
         assert_eq!(progress(&folder), Some((elapsed, Bytes::new(7))));
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -12,12 +12,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// How often it is looked after.
 const TICK: Duration = Duration::from_millis(50);
-/// A guest that has not moved for this long hangs: no step of a run takes nearly as much of wall time.
-const STALLED_AFTER: Duration = Duration::from_secs(120);
 /// 2026-01-01T00:00:00Z in nanoseconds: every guest boots at this moment.
 const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
 /// Lines of the console that a report of a failure ends with.
 const TAIL: usize = 12;
+/// How Linux begins what it says then (mm/oom_kill.c).
+const OUT_OF_MEMORY: &str = "Out of memory";
 const CONSOLE: &str = "console";
 const INIT: &str = "init";
 /// The directory of the kernel's process, seen from the guest: until a proc of its own is mounted over it, the guest sees
@@ -45,10 +45,22 @@ pub enum MachineError {
     },
     /// It stopped moving.
     #[error(
-        "run guest: it has not moved for {STALLED_AFTER} and was ended (something in it waits for time to pass without \
-         letting it); its console's last lines:\n{console}"
+        "run guest: it has not moved for {stood} and was ended (something in it waits for time to pass without letting \
+         it, or this machine needs longer: --guest-stall); its console's last lines:\n{console}"
     )]
     Stalled {
+        /// For how long.
+        stood: Duration,
+        /// The end of what it said.
+        console: String,
+    },
+    /// Its kernel had to kill a program for its memory.
+    #[error(
+        "run guest: its memory of {memory} ran out; give it more with --guest-memory; its console's last lines:\n{console}"
+    )]
+    OutOfMemory {
+        /// What it had.
+        memory: Bytes,
         /// The end of what it said.
         console: String,
     },
@@ -66,6 +78,8 @@ pub struct Machine<'a> {
     pub memory: Bytes,
     /// The directory where both meet.
     pub folder: &'a Path,
+    /// When it is taken to hang.
+    pub stalled_after: Duration,
 }
 
 impl Machine<'_> {
@@ -85,15 +99,21 @@ impl Machine<'_> {
             }
             if moved() {
                 alive_at = clock::now();
-            } else if clock::now().since(alive_at) >= STALLED_AFTER {
-                return Err(MachineError::Stalled { console: self.console() });
+            } else if clock::now().since(alive_at) >= self.stalled_after {
+                return Err(MachineError::Stalled { stood: self.stalled_after, console: self.console() });
             }
         }
     }
 
     /// What to say of a guest that is off and has left no answer.
     pub fn ended_badly(&self) -> MachineError {
-        MachineError::Died { console: self.console() }
+        self.ran_out_of_memory().unwrap_or_else(|| MachineError::Died { console: self.console() })
+    }
+
+    /// That it did, where its kernel says so on the console.
+    pub fn ran_out_of_memory(&self) -> Option<MachineError> {
+        let console = self.console();
+        console.contains(OUT_OF_MEMORY).then_some(MachineError::OutOfMemory { memory: self.memory, console })
     }
 
     fn start(&self) -> Result<Child, MachineError> {

@@ -27,22 +27,47 @@ pub mod job;
 pub mod kernel;
 pub mod machine;
 
-use crate::Event;
-use crate::results::{Results, ResultsError};
+use crate::Scratch;
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
-use fullpipe_model::units::Bytes;
+use fullpipe_model::units::{Bytes, Duration};
 use job::{Answer, Job, JobError};
 use kernel::Kernel;
 use machine::{Machine, MachineError};
+use std::path::PathBuf;
 
 /// What a guest has beside what the path holds: Linux derives the defaults of its buffers from its memory, and has its
 /// usual ones (`tcp_rmem` up to 6 MiB) from 1 GiB on. Memory that is not used costs nothing.
 const MEMORY_BASE: Bytes = Bytes::new(2 << 30);
 /// The path's packets are in the link's ring, in both hosts' buffers and in retransmission queues.
 const MEMORY_PER_HELD: u64 = 8;
+
+/// What bounds a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Its memory; `None`: enough for its path.
+    pub memory: Option<Bytes>,
+    /// One that has not moved for this long of wall time is ended.
+    pub stalled_after: Duration,
+}
+
+impl Limits {
+    /// How long a guest may stand still: no step of a run takes nearly as much of wall time.
+    pub const STALLED_AFTER: Duration = Duration::from_secs(120);
+
+    /// The memory of a guest for `scenario`: the most that it can take from the host.
+    pub(crate) fn memory(&self, scenario: &Scenario) -> Bytes {
+        self.memory.unwrap_or_else(|| memory(scenario))
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { memory: None, stalled_after: Limits::STALLED_AFTER }
+    }
+}
 
 /// Why a guest gave no row.
 #[derive(Debug, thiserror::Error)]
@@ -76,9 +101,6 @@ pub enum GuestError {
     /// The journal refused what had to be noted in it.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Results could not be taken over.
-    #[error(transparent)]
-    Results(#[from] ResultsError),
 }
 
 impl GuestError {
@@ -106,43 +128,60 @@ pub fn choose<'a>(kernels: &'a [Kernel], scenario: &Scenario) -> Result<&'a Kern
     kernel::find(kernels, asked).ok_or_else(|| GuestError::NoKernel(asked.unwrap_or("6.12").into()))
 }
 
-/// One run in a guest of its own; its files go to `results` where there are any.
+/// A run that a guest has done: its row, and its files as long as this value lives.
+#[derive(Debug)]
+pub struct Done {
+    /// What it showed.
+    pub row: Row,
+    folder: Scratch,
+}
+
+impl Done {
+    /// Where its files are.
+    pub fn files(&self) -> Result<PathBuf, JobError> {
+        job::first_run(&self.folder.0)
+    }
+}
+
+/// One run in a guest of its own. Several may go on at once, on a thread each.
 pub fn run(
     inside: &Inside,
     kernel: &Kernel,
+    limits: &Limits,
     job: &Job,
-    results: Option<&mut Results>,
-    observer: &mut dyn FnMut(Event<'_>),
-) -> Result<Row, GuestError> {
+    progress: &mut dyn FnMut(Duration, Bytes),
+) -> Result<Done, GuestError> {
     if let Some(why) = unsuited(&job.scenario) {
         return Err(GuestError::Unsuited(why));
     }
-    let folder = crate::Scratch(inside.journal().scratch_directory("guest")?);
+    let folder = Scratch(inside.journal().scratch_directory("guest")?);
     job.write(&folder.0)?;
-    let machine = Machine { kernel: &kernel.path, memory: memory(&job.scenario), folder: &folder.0 };
+    let machine = Machine {
+        kernel: &kernel.path,
+        memory: limits.memory(&job.scenario),
+        folder: &folder.0,
+        stalled_after: limits.stalled_after,
+    };
     let mut last = None;
     machine.run(&inside.interrupt(), &mut || {
-        let progress = job::progress(&folder.0);
-        if let Some((elapsed, body)) = progress.filter(|_| progress != last) {
-            observer(Event::Progress { elapsed, body });
+        let now = job::progress(&folder.0);
+        if let Some((elapsed, body)) = now.filter(|_| now != last) {
+            progress(elapsed, body);
         }
-        let moved = progress != last;
-        last = progress;
+        let moved = now != last;
+        last = now;
         moved
     })?;
     let answer = Answer::read(&folder.0).map_err(|error| match error {
         JobError::NoAnswer => machine.ended_badly().into(),
         error => GuestError::from(error),
     })?;
-    let Answer::Row(row) = answer else {
-        let Answer::Failed(why) = answer else { return Err(JobError::NoAnswer.into()) };
-        return Err(GuestError::Run(why));
+    let row = match answer {
+        Answer::Row(row) => Row { repetition: job.repetition, ..*row },
+        // What its kernel killed can say no more than that it was killed.
+        Answer::Failed(why) => return Err(machine.ran_out_of_memory().map_or(GuestError::Run(why), GuestError::from)),
     };
-    let row = Row { repetition: job.repetition, ..*row };
-    if let Some(results) = results {
-        results.adopt(&job::first_run(&folder.0)?, &job.scenario.name, &row)?;
-    }
-    Ok(row)
+    Ok(Done { row, folder })
 }
 
 fn memory(scenario: &Scenario) -> Bytes {

@@ -3,20 +3,19 @@
 //! No clock and no descriptors here: [`Direction::arrived`] is told what was read and when, [`Direction::deliver`] hands
 //! over what is due. So the same code is driven by the real clock in the lab and by a made-up one in its tests.
 
+use super::lane::Segment;
+use super::lanes::{Lanes, OneWay};
 use super::lateness::Lateness;
-use super::ring::Ring;
-use super::super_packet::{HEADER_MAX, Layout};
+use super::outgoing::{Parts, Scratch, Treatment};
+use super::ring::{Origin, Ring};
+use super::statistics::DirectionStatistics;
+use super::super_packet::Layout;
 use super::tap::Tap;
-use fullpipe_model::link::{Counters, Link};
+use super::truth::{Entry, Identity, Log};
+use fullpipe_model::link::log::Fate;
+use fullpipe_model::link::{Counters, Departure, Ecn, Event, Fate as PushFate, Packet};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::io::IoSlice;
-
-/// One segment on the link: which frame, which of its parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
-    frame: u64,
-    index: u16,
-}
 
 /// Segments of one frame that are handed over together.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +23,38 @@ struct Run {
     frame: u64,
     index: u16,
     count: u16,
-    /// When the last of them is due: the run is handed over then.
-    due: Instant,
+    treatment: Treatment,
+}
+
+impl Run {
+    fn of(first: &Departure<Segment>) -> Run {
+        Run { frame: first.item.frame, index: first.item.index, count: 1, treatment: treatment(first) }
+    }
+
+    /// Adds `next` if it continues this run; whether it does.
+    fn takes(&mut self, next: &Departure<Segment>) -> bool {
+        let follows = next.item.frame == self.frame
+            && Some(next.item.index) == self.index.checked_add(self.count)
+            && treatment(next) == self.treatment
+            // A packet that is corrupted goes by itself: the others' checksums are still to be made.
+            && self.treatment.corrupt.is_none();
+        self.count += u16::from(follows);
+        follows
+    }
+}
+
+/// The packet and its duplicate, as far as they were dropped at once.
+fn refusals(origin: Origin, index: u16, fate: &PushFate) -> impl Iterator<Item = Entry> {
+    let (backlog, at) = (fate.backlog, origin.arrival);
+    let both = [(false, Some(fate.original)), (true, fate.copy)].into_iter();
+    both.filter_map(|(copy, result)| Some((copy, result?.err()?))).map(move |(copy, cause)| {
+        let fate = Fate::Dropped { at, cause };
+        Entry { origin, index, copy, backlog, queued: Duration::ZERO, fate }
+    })
+}
+
+fn treatment(departure: &Departure<Segment>) -> Treatment {
+    Treatment { mark: departure.mark, corrupt: departure.corrupt }
 }
 
 /// What a direction did besides what the model counts.
@@ -41,140 +70,198 @@ pub struct DriverCounters {
     pub write_errors: u64,
     /// Times that reading stopped because the ring was full: packets then wait in a queue the model does not know.
     pub ring_full: u64,
+    /// Packets dropped because the memory of a rule's link was full, which its model knows nothing of.
+    #[serde(default)]
+    pub ring_dropped: u64,
+}
+
+/// What a direction has to tell when it has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// What the model counted.
+    pub link: Counters,
+    /// What the driver counted.
+    pub driver: DriverCounters,
+    /// How late hand-overs were.
+    pub lateness: Lateness,
+}
+
+/// Another path for a direction that is at work.
+#[derive(Debug)]
+pub struct Change {
+    /// What the direction is from now on, with memory where it needs more than there is.
+    pub path: OneWay,
 }
 
 /// Everything one direction of an emulated link needs but a clock and descriptors.
 #[derive(Debug)]
 pub struct Direction {
-    link: Link<Segment>,
-    ring: Ring,
+    lanes: Lanes,
     l2_len: usize,
-    coalesce: Duration,
-    /// The next run, as planned; recomputed after each delivery.
-    next: Option<Run>,
     tap: Tap,
+    log: Option<Log>,
+    /// The number of the next packet that arrives.
+    number: u64,
     lateness: Lateness,
     counters: DriverCounters,
     last_departure: Instant,
+    scratch: Scratch,
 }
 
 impl Direction {
-    /// A direction over `link` whose frames have link headers of `l2_len`. Segments of one frame that are due within
-    /// `coalesce` of each other are handed over together, when the last of them is due.
-    pub fn new(link: Link<Segment>, ring: Ring, l2_len: usize, coalesce: Duration, tap: Tap) -> Self {
+    /// A direction whose frames have link headers of `l2_len`.
+    pub fn new(path: OneWay, l2_len: usize, tap: Tap) -> Self {
         Direction {
-            link,
-            ring,
+            lanes: Lanes::new(path),
             l2_len,
-            coalesce,
-            next: None,
             tap,
+            log: None,
+            number: 0,
             lateness: Lateness::default(),
             counters: DriverCounters::default(),
             last_departure: Instant::ZERO,
+            scratch: Scratch::default(),
         }
+    }
+
+    /// Writes each packet's fate to `log`.
+    pub fn with_log(mut self, log: Option<Log>) -> Self {
+        self.log = log;
+        self
+    }
+
+    /// Another path from `now` on: what is on the wire leaves as it would have, see [`Lanes::set`].
+    pub fn change(&mut self, change: Change, now: Instant) {
+        self.lanes.set(change.path, now);
+    }
+
+    /// Memory that nothing is in any more, to be freed by somebody who has the time.
+    pub fn superfluous(&mut self) -> Option<Ring> {
+        self.lanes.superfluous()
     }
 
     /// Where to read the next frame to; `None` while there is no room for one.
     pub fn space(&mut self) -> Option<&mut [u8]> {
-        if self.ring.space().is_none() {
+        let memory = self.lanes.rest().memory_mut();
+        if memory.space().is_none() {
             self.counters.ring_full += 1;
         }
-        self.ring.space()
+        memory.space()
     }
 
     /// A frame of `len` bytes has been read into [`Direction::space`] at `now`: each of its segments meets its fate.
     pub fn arrived(&mut self, len: usize, now: Instant) {
-        let frame = self.ring.fresh(len);
-        let Some(layout) = Layout::parse(frame, self.l2_len) else {
+        let frame = self.lanes.rest().memory().fresh(len);
+        let Some((layout, headers)) = Layout::read(frame, self.l2_len) else {
             self.counters.malformed += 1;
             return;
         };
         self.counters.frames_read += 1;
         if let Some(capture) = &mut self.tap.ingress {
+            let treatment = Treatment::default();
+            let parts = Parts { frame, layout: &layout, index: 0, count: layout.count(), treatment };
             for index in 0..layout.count() {
-                capture.segment(frame, &layout, index, now);
+                capture.segment(&parts, index, now);
             }
         }
-        let serial = self.ring.next_serial();
-        let mut kept = 0;
-        for index in 0..layout.count() {
-            let size = Bytes::new(layout.ip_len(index) as u64);
-            kept += u32::from(self.link.push(Segment { frame: serial, index }, size, now).is_ok());
+        let (flow, ecn) = headers.map_or((0, Ecn::NotEct), |headers| (headers.flow(), headers.ecn));
+        let packet = |index| Packet { size: Bytes::new(layout.ip_len(index) as u64), flow, ecn };
+        let origin = Origin { arrival: now, number: self.number };
+        self.number += u64::from(layout.count());
+        let rule = self.lanes.rule(headers.as_ref().map(|headers| &headers.key));
+        let identity = self.log.is_some().then(|| Identity::of(self.lanes.rest().memory().fresh(len), &layout));
+        let mut refused = Vec::new();
+        let told = identity.is_some().then_some(|index, fate: &PushFate| refused.extend(refusals(origin, index, fate)));
+        match rule.and_then(|rule| self.lanes.rule_and_rest(rule)) {
+            None => self.lanes.rest().arrived(len, layout, origin, packet, told),
+            Some((lane, rest)) => match lane.copy(rest.memory().fresh(len)) {
+                true => lane.arrived(len, layout, origin, packet, told),
+                false => self.counters.ring_dropped += u64::from(layout.count()),
+            },
         }
-        if kept > 0 {
-            self.ring.keep(len, layout, kept);
+        if let (Some(log), Some(identity)) = (&mut self.log, identity) {
+            refused.iter().for_each(|entry| log.record(entry, &identity, &layout));
         }
     }
 
     /// When to call [`Direction::deliver`] next; `None` while nothing is on the link.
     pub fn due(&mut self) -> Option<Instant> {
-        if self.next.is_none() {
-            self.next = self.plan();
-        }
-        self.next.map(|run| run.due)
-    }
-
-    /// The run at the front of the link.
-    fn plan(&self) -> Option<Run> {
-        let mut planned = self.link.planned();
-        let (first, at) = planned.next()?;
-        let mut run = Run { frame: first.frame, index: first.index, count: 1, due: at };
-        for (segment, next_at) in planned {
-            let follows = segment.frame == run.frame && segment.index == run.index + run.count;
-            if !follows || next_at.since(at) > self.coalesce {
-                break;
-            }
-            run.count += 1;
-            run.due = next_at;
-        }
-        Some(run)
+        self.lanes.earliest().map(|(_, due)| due)
     }
 
     /// Hands the next run over to `write` if it is due at `now`: the frame's parts in order. Returns whether it did.
     pub fn deliver(&mut self, now: Instant, write: impl FnOnce(&[IoSlice<'_>]) -> std::io::Result<usize>) -> bool {
-        let Some(run) = self.due().and(self.next).filter(|run| run.due <= now) else {
+        let Some((lane, due)) = self.lanes.earliest().filter(|(_, due)| *due <= now) else {
             return false;
         };
-        self.next = None;
-        let late = now.since(run.due);
-        let Some((frame, layout)) = self.ring.get(run.frame) else {
+        let late = now.since(due);
+        let departure = match lane.take(now) {
+            Some(Event::Departure(departure)) => departure,
+            Some(Event::Drop(dropped)) => {
+                if let Some(log) = &mut self.log {
+                    let fate = Fate::Dropped { at: dropped.at, cause: dropped.cause };
+                    lane.tell(log, dropped.item, dropped.copy, dropped.queued, fate);
+                }
+                lane.memory_mut().release(dropped.item.frame, 1);
+                return true;
+            }
+            None => return false,
+        };
+        let mut run = Run::of(&departure);
+        let Some(layout) = lane.memory().get(run.frame).map(|(_, layout)| layout) else {
             return false;
         };
-        for _ in 0..run.count {
-            let Some(departure) = self.link.poll(now) else { break };
-            debug_assert_eq!(departure.item.frame, run.frame);
+        let mut last = departure;
+        loop {
             // On the wire each segment leaves by itself, at its own time; what the emulator was late, all of them are.
-            self.last_departure = self.last_departure.max(departure.at + late);
-            if let Some(capture) = &mut self.tap.egress {
-                capture.segment(frame, &layout, departure.item.index, self.last_departure);
+            self.last_departure = self.last_departure.max((last.at + late).min(now));
+            if let (Some(capture), Some((frame, _))) = (&mut self.tap.egress, lane.memory().get(run.frame)) {
+                let parts = Parts { frame, layout: &layout, index: run.index, count: 1, treatment: run.treatment };
+                capture.segment(&parts, last.item.index, self.last_departure);
+            }
+            if let Some(log) = &mut self.log {
+                let fate = Fate::Departed { at: last.at, mark: last.mark, corrupt: last.corrupt };
+                lane.tell(log, last.item, last.copy, last.queued, fate);
+            }
+            match lane.take(now) {
+                Some(Event::Departure(departure)) if run.takes(&departure) => last = departure,
+                Some(other) => {
+                    lane.put_back(other);
+                    break;
+                }
+                None => break,
             }
         }
-        let written = if layout.is_whole(run.index, run.count) {
-            write(&[IoSlice::new(frame)])
-        } else {
-            let mut head = [0u8; HEADER_MAX];
-            let head_len = layout.header(frame, run.index, run.count, &mut head);
-            let (start, end) = layout.payload_range(run.index, run.count);
-            write(&[IoSlice::new(&head[..head_len]), IoSlice::new(&frame[start..end])])
+        let Some((frame, _)) = lane.memory().get(run.frame) else {
+            return false;
         };
+        let parts = Parts { frame, layout: &layout, index: run.index, count: run.count, treatment: run.treatment };
+        let [first, second] = parts.to_write(&mut self.scratch);
+        let written = if second.is_empty() { write(&[first]) } else { write(&[first, second]) };
         match written {
             Ok(_) => self.counters.frames_written += 1,
             Err(_) => self.counters.write_errors += 1,
         }
         self.lateness.record(late, run.count.into());
-        self.ring.release(run.frame, run.count.into());
+        lane.memory_mut().release(run.frame, run.count.into());
         true
+    }
+
+    /// What was done up to `now`.
+    pub fn statistics(&self, now: Instant) -> DirectionStatistics {
+        let statistics = DirectionStatistics {
+            link: self.lanes.counters(),
+            driver: self.counters,
+            queue: self.lanes.backlog(now),
+            inside_packets: self.lanes.inside() as u64,
+            ..DirectionStatistics::default()
+        };
+        statistics.with_lateness(&self.lateness)
     }
 
     /// What the model counted.
     pub fn link_counters(&self) -> Counters {
-        self.link.counters()
-    }
-
-    /// What the driver counted.
-    pub fn counters(&self) -> DriverCounters {
-        self.counters
+        self.lanes.counters()
     }
 
     /// How late hand-overs were.
@@ -182,15 +269,13 @@ impl Direction {
         &self.lateness
     }
 
-    /// Bytes of the ring, which is all the memory that packets take.
-    pub fn ring_size(&self) -> usize {
-        self.ring.size()
-    }
-
     /// Ends the direction; its taps write what they still hold.
-    pub fn finish(self) -> (Counters, DriverCounters, Lateness) {
+    pub fn finish(self) -> Finished {
         self.tap.finish();
-        (self.link.counters(), self.counters, self.lateness)
+        if let Some(log) = self.log {
+            log.finish();
+        }
+        Finished { link: self.lanes.counters(), driver: self.counters, lateness: self.lateness }
     }
 }
 
@@ -203,8 +288,8 @@ mod tests {
     use fullpipe_model::units::Rate;
 
     fn direction(config: Config, coalesce: Duration) -> Direction {
-        let link = Link::new(&config.checked().unwrap(), Duration::from_millis(50), 1);
-        Direction::new(link, Ring::new(1 << 22), 0, coalesce, Tap::default())
+        let path = OneWay::plain(config.checked().unwrap(), Duration::from_millis(50), coalesce, 1);
+        Direction::new(path, 0, Tap::default())
     }
 
     fn feed(direction: &mut Direction, frame: &[u8], now: Instant) {
@@ -230,7 +315,8 @@ mod tests {
     #[test]
     fn a_super_packet_that_needs_no_cut_passes_untouched() {
         let frame = super_packet(false, 0, &[7; 14_480], 1448, false);
-        let mut direction = direction(Config { delay: Duration::from_millis(5), ..Config::default() }, Duration::ZERO);
+        let mut direction =
+            direction(Config { delay: Duration::from_millis(5).into(), ..Config::default() }, Duration::ZERO);
         feed(&mut direction, &frame, Instant::ZERO);
         assert_eq!(drain(&mut direction), [(Instant::from_nanos(5_000_000), frame)]);
     }
@@ -269,9 +355,29 @@ mod tests {
 
     #[test]
     fn lateness_is_told() {
-        let mut direction = direction(Config { delay: Duration::from_millis(1), ..Config::default() }, Duration::ZERO);
+        let mut direction =
+            direction(Config { delay: Duration::from_millis(1).into(), ..Config::default() }, Duration::ZERO);
         feed(&mut direction, &super_packet(false, 0, b"x", 1448, false), Instant::ZERO);
         assert!(direction.deliver(Instant::from_nanos(1_300_000), |_| Ok(0)));
         assert_eq!(direction.lateness().max(), Duration::from_micros(300));
+    }
+
+    #[test]
+    fn another_path_and_its_memory_take_over_in_mid_transfer() {
+        let delay = |millis| Config { delay: Duration::from_millis(millis).into(), ..Config::default() };
+        let mut direction = direction(delay(20), Duration::ZERO);
+        let frame = super_packet(false, 0, b"x", 1448, false);
+        feed(&mut direction, &frame, Instant::ZERO);
+        let mut path = OneWay::plain(delay(5).checked().unwrap(), Duration::from_millis(10), Duration::ZERO, 1);
+        assert_eq!(path.allocate(&[(None, Bytes::new(1))]).len(), 1);
+        direction.change(Change { path }, Instant::from_nanos(500_000));
+        feed(&mut direction, &frame, Instant::from_nanos(1_000_000));
+        let statistics = direction.statistics(Instant::from_nanos(1_000_000));
+        assert_eq!((statistics.inside_packets, statistics.link.arrived_packets), (2, 2));
+        assert!(direction.superfluous().is_none(), "a packet is still in it");
+        let out = drain(&mut direction);
+        assert!(out.iter().all(|(_, bytes)| *bytes == frame), "each from the memory that it was read into");
+        assert!(direction.superfluous().is_some());
+        assert_eq!(direction.link_counters().departed_packets, 2);
     }
 }

@@ -6,22 +6,44 @@
 //! write for each segment would cap the link at a fraction of a gigabit a core.
 //!
 //! * [`super_packet`]: where a super-packet can be cut, and the headers of its parts (pure).
-//! * [`ring`]: the packets' memory, taken up front.
+//! * [`ring`], [`memory`]: the packets' memory, taken up front.
+//! * [`headers`]: whose a packet is (pure).
+//! * [`outgoing`]: what leaves: parts of a frame, marked or corrupted (pure).
+//! * [`lane`], [`lanes`]: a link, its packets and what is about to leave it; one link for each rule (pure but for memory).
 //! * [`direction`]: fate and delivery, told the time (pure but for its memory).
 //! * [`driver`]: the thread: ports, clock, waiting.
 //! * [`virtual_time`]: the same thread where time is virtual.
 //! * [`tap`]: every packet on its way in and out, to capture files.
+//! * [`truth`]: every packet and its fate, to the truth log.
+//! * [`log_file`]: a truth log read back, and in other forms.
+//! * [`netem`]: the kernel's own emulator in place of all this.
 //! * [`lateness`]: how late the emulator itself was. No result is without it.
+//! * [`emulator`]: both directions together: start, look, change, stop.
 //!
 //! [`Port`]: fullpipe_kernel::port::Port
 
+mod control;
 pub mod direction;
 pub mod driver;
+pub mod emulator;
+pub mod headers;
+pub mod lane;
+pub mod lanes;
 pub mod lateness;
+pub mod log_file;
+pub mod memory;
+pub mod netem;
+pub mod outgoing;
 pub mod ring;
+mod sizing;
+pub mod statistics;
 pub mod super_packet;
 pub mod tap;
+pub mod truth;
 pub mod virtual_time;
 
-pub use driver::{Emulator, EmulatorError, LinkReport, Options};
+pub use emulator::{
+    CaptureOptions, DirectionReport, Emulator, EmulatorError, LinkReport, LogOptions, Options, STREAMS,
+};
 pub use lateness::Lateness;
+pub use statistics::{DirectionStatistics, Statistics};

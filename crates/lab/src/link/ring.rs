@@ -1,24 +1,35 @@
 //! The memory of a direction: frames one after another in a ring that was taken, and touched, before the run.
 //!
-//! A packet stays where it was read until its last segment has been written or dropped; nothing is copied. Pages are
+//! A packet stays where it was read until the last reference to it has ended: each segment on the link is one, each
+//! duplicate of a segment another, and they end in any order. Nothing is copied. Pages are
 //! touched up front because a fresh page costs more than the packet in it. When the ring is full, reading stops and the
 //! host's own device queue holds the packets: that is counted, for it is a queue that the model does not know.
 
 use super::super_packet::Layout;
+use fullpipe_model::units::Instant;
 use std::collections::VecDeque;
 
 /// Room for the largest frame: virtio and link headers and 64 KB.
 pub const FRAME_MAX: usize = 66_000;
 
+/// How a frame came to be here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// When it arrived.
+    pub arrival: Instant,
+    /// The number of its first segment.
+    pub number: u64,
+}
+
 /// One frame in the ring.
 #[derive(Debug)]
-pub struct Frame {
+struct Frame {
     start: u64,
     len: usize,
-    /// Its cuts; `None` only for frames that were refused.
-    pub layout: Layout,
-    /// Segments still to be delivered.
-    left: u32,
+    layout: Layout,
+    origin: Origin,
+    /// Segments and duplicates of segments that are still on the link.
+    references: u32,
 }
 
 /// A ring of frames, addressed by a serial number that never repeats within a run.
@@ -70,16 +81,16 @@ impl Ring {
         &self.memory[offset..offset + len]
     }
 
-    /// Keeps the frame of `len` bytes just read, of which `left` segments are to be delivered; returns its serial.
-    pub fn keep(&mut self, len: usize, layout: Layout, left: u32) -> u64 {
-        debug_assert!(left > 0 && len <= FRAME_MAX);
+    /// Keeps the frame of `len` bytes just read, to which there are `references`; returns its serial.
+    pub fn keep(&mut self, len: usize, layout: Layout, origin: Origin, references: u32) -> u64 {
+        debug_assert!(references > 0 && len <= FRAME_MAX);
         let start = self.next_start().unwrap_or(self.tail);
         if self.frames.is_empty() {
             self.head = start;
         }
         // Aligned to cache lines: two frames never share one.
         self.tail = start + (len as u64).next_multiple_of(64);
-        self.frames.push_back(Frame { start, len, layout, left });
+        self.frames.push_back(Frame { start, len, layout, origin, references });
         self.first + self.frames.len() as u64 - 1
     }
 
@@ -95,12 +106,36 @@ impl Ring {
         Some((&self.memory[offset..offset + frame.len], frame.layout))
     }
 
-    /// `segments` of a frame have been delivered: with its last, its room is free once those before it are.
-    pub fn release(&mut self, serial: u64, segments: u32) {
-        if let Some(frame) = self.frames.get_mut((serial - self.first) as usize) {
-            frame.left = frame.left.saturating_sub(segments);
+    /// How a kept frame came to be here.
+    pub fn origin(&self, serial: u64) -> Option<Origin> {
+        let at = usize::try_from(serial.checked_sub(self.first)?).ok()?;
+        self.frames.get(at).map(|frame| frame.origin)
+    }
+
+    /// Whether a frame of this serial is here.
+    pub fn has(&self, serial: u64) -> bool {
+        (self.first..self.next_serial()).contains(&serial)
+    }
+
+    /// Whether no frame is here.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The first frame of this ring, which must be new, is to have the number `serial`.
+    pub(super) fn continue_from(&mut self, serial: u64) {
+        debug_assert!(self.is_empty());
+        self.first = serial;
+    }
+
+    /// `references` to a frame have ended: with the last of them its room is free once the frames before it are.
+    pub fn release(&mut self, serial: u64, references: u32) {
+        let frame = serial.checked_sub(self.first).and_then(|at| self.frames.get_mut(usize::try_from(at).ok()?));
+        if let Some(frame) = frame {
+            debug_assert!(frame.references >= references, "more references end than there were");
+            frame.references = frame.references.saturating_sub(references);
         }
-        while self.frames.front().is_some_and(|frame| frame.left == 0) {
+        while self.frames.front().is_some_and(|frame| frame.references == 0) {
             self.frames.pop_front();
             self.first += 1;
             self.head = self.frames.front().map_or(self.tail, |frame| frame.start);
@@ -118,33 +153,41 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the order of delivery, a frame's bytes stay its own until its last segment is out.
+        /// Whatever the order in which references end, a frame's bytes stay its own until its last one does.
         #[test]
-        fn frames_never_overlap(steps in prop::collection::vec((21usize..FRAME_MAX, any::<prop::sample::Index>(), any::<bool>()), 1..300)) {
+        fn frames_never_overlap(steps in prop::collection::vec((21usize..FRAME_MAX, 1u32..4, any::<prop::sample::Index>(), any::<bool>()), 1..300)) {
             let mut ring = Ring::new(10 * FRAME_MAX);
-            let mut kept: Vec<(u64, u8, usize)> = Vec::new();
-            for (number, (len, which, deliver)) in steps.into_iter().enumerate() {
+            let mut kept: Vec<(u64, u8, usize, u32)> = Vec::new();
+            for (number, (len, references, which, deliver)) in steps.into_iter().enumerate() {
                 let mark = number as u8;
                 if let Some(space) = ring.space() {
                     space[..len].fill(mark);
                     space[0] = 0;
                     let layout = Layout::parse(ring.fresh(len), 0);
                     if let Some(layout) = layout {
-                        kept.push((ring.keep(len, layout, 1), mark, len));
+                        kept.push((ring.keep(len, layout, Origin::default(), references), mark, len, references));
                     }
                 } else {
                     prop_assert!(!kept.is_empty(), "an empty ring is never full");
                 }
                 if deliver && !kept.is_empty() {
-                    let (serial, _, _) = kept.remove(which.index(kept.len()));
-                    ring.release(serial, 1);
+                    let at = which.index(kept.len());
+                    ring.release(kept[at].0, 1);
+                    kept[at].3 -= 1;
+                    if kept[at].3 == 0 {
+                        kept.remove(at);
+                    }
                 }
-                for (serial, mark, len) in &kept {
+                for (serial, mark, len, _) in &kept {
                     let (bytes, _) = ring.get(*serial).unwrap();
                     prop_assert_eq!(bytes.len(), *len);
                     prop_assert!(bytes[1..].iter().all(|byte| byte == mark));
                 }
             }
+            for (serial, _, _, references) in kept.drain(..).rev() {
+                ring.release(serial, references);
+            }
+            prop_assert!(ring.is_empty() && ring.space().is_some());
         }
     }
 }

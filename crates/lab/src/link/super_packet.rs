@@ -7,9 +7,13 @@
 //! advanced, IP ID counted up, FIN and PSH on the last segment only, CWR on the first only, and in the checksum field
 //! the sum of the pseudo-header for the new length, as NEEDS_CSUM promises.
 //!
-//! Foreign bytes: whatever does not parse is passed on whole, as a wire would.
+//! Foreign bytes: what is not exactly a super-packet as a kernel makes them (lengths that contradict each other, a
+//! checksum elsewhere than where the headers end, fragments, an IPv6 routing header) is passed on whole and untouched, as
+//! one packet.
 
+use super::headers::Headers;
 use etherparse::checksum::Sum16BitWords;
+use fullpipe_model::link::rule::Protocol;
 
 /// Length of the virtio net header.
 pub const VNET_LEN: usize = 10;
@@ -22,8 +26,7 @@ const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+const CE: u8 = 3;
 
 /// How a frame is made up. Cheap to keep beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,46 +49,63 @@ pub struct Layout {
 impl Layout {
     /// Reads the headers of `frame`, whose link header is `l2_len` long. `None` if it is too short to be a frame at all.
     pub fn parse(frame: &[u8], l2_len: usize) -> Option<Layout> {
+        Self::read(frame, l2_len).map(|(layout, _)| layout)
+    }
+
+    /// The same of a frame of `len` bytes of which only the start is there, its headers included.
+    pub fn parse_start(frame: &[u8], len: usize, l2_len: usize) -> Option<Layout> {
+        Self::read_start(frame, len, l2_len).map(|(layout, _)| layout)
+    }
+
+    /// The same with what the headers say; `None` there if it is no IP packet.
+    pub fn read(frame: &[u8], l2_len: usize) -> Option<(Layout, Option<Headers>)> {
+        Self::read_start(frame, frame.len(), l2_len)
+    }
+
+    fn read_start(frame: &[u8], len: usize, l2_len: usize) -> Option<(Layout, Option<Headers>)> {
         let ip = VNET_LEN + l2_len;
-        if frame.len() < ip + 20 {
+        if frame.len() < ip + 20 || len < frame.len() {
             return None;
         }
-        let whole = Layout { ip, transport: ip, payload: ip, len: frame.len(), segment: 0, count: 1, udp: false };
-        Some(Self::parse_gso(frame, ip).unwrap_or(whole))
+        let headers = Headers::read(&frame[ip..]);
+        let cut = headers.as_ref().and_then(|headers| Self::of_super_packet(frame, len, ip, headers));
+        let whole = Layout { ip, transport: ip, payload: ip, len, segment: 0, count: 1, udp: false };
+        Some((cut.unwrap_or(whole), headers))
     }
 
     /// The cuts of a frame that carries a GSO type; `None` if it is not one that can be cut.
-    fn parse_gso(frame: &[u8], ip: usize) -> Option<Layout> {
-        let gso_type = frame[1] & !GSO_ECN;
+    fn of_super_packet(frame: &[u8], len: usize, ip: usize, headers: &Headers) -> Option<Layout> {
         let segment = usize::from(u16::from_ne_bytes([frame[4], frame[5]]));
         let csum_start = usize::from(u16::from_ne_bytes([frame[6], frame[7]]));
-        let version = frame[ip] >> 4;
-        let (protocol, min_ip) = match (gso_type, version) {
-            (GSO_TCPV4, 4) => (TCP, 20),
-            (GSO_TCPV6, 6) => (TCP, 40),
-            (GSO_UDP_L4, 4) => (UDP, 20),
-            (GSO_UDP_L4, 6) => (UDP, 40),
+        let csum_offset = usize::from(u16::from_ne_bytes([frame[8], frame[9]]));
+        let (v4, protocol) = (frame[ip] >> 4 == 4, headers.key.protocol);
+        let udp = protocol == Protocol::UDP;
+        match (frame[1] & !GSO_ECN, v4, protocol) {
+            (GSO_TCPV4, true, Protocol::TCP) | (GSO_TCPV6, false, Protocol::TCP) | (GSO_UDP_L4, _, Protocol::UDP) => {}
             _ => return None,
-        };
-        let needs_csum = frame[0] & NEEDS_CSUM != 0;
-        // With NEEDS_CSUM the kernel says where the transport header is, IPv6 extension headers included.
-        let transport = match version {
-            _ if needs_csum => VNET_LEN + csum_start,
-            4 => ip + usize::from(frame[ip] & 15) * 4,
-            _ => ip + 40,
-        };
-        let header = match protocol {
-            TCP => usize::from(frame.get(transport + 12)? >> 4) * 4,
-            _ => 8,
-        };
+        }
+        let transport = ip + headers.transport.filter(|_| !headers.routed)?;
+        let header = if udp { 8 } else { usize::from(frame.get(transport + 12)? >> 4) * 4 };
         let payload = transport + header;
-        let fits = transport >= ip + min_ip
-            && (protocol == UDP || header >= 20)
+        let said = if v4 {
+            usize::from(u16::from_be_bytes([frame[ip + 2], frame[ip + 3]]))
+        } else {
+            usize::from(u16::from_be_bytes([frame[ip + 4], frame[ip + 5]])) + 40
+        };
+        // With NEEDS_CSUM the kernel says where the transport header is: it must be where we see it.
+        let needs_csum = frame[0] & NEEDS_CSUM != 0;
+        let sound = said == len - ip
+            && (!needs_csum || (VNET_LEN + csum_start == transport && csum_offset == checksum_at(udp)))
+            && (udp || header >= 20)
             && payload <= HEADER_MAX
-            && payload < frame.len()
+            && payload < len
+            && payload <= frame.len()
             && segment > 0;
-        let count = u16::try_from((frame.len().checked_sub(payload)?).div_ceil(segment.max(1))).ok()?;
-        fits.then_some(Layout { ip, transport, payload, len: frame.len(), segment, count, udp: protocol == UDP })
+        if !sound {
+            return None;
+        }
+        let count = u16::try_from((len - payload).div_ceil(segment)).ok()?;
+        Some(Layout { ip, transport, payload, len, segment, count, udp })
     }
 
     /// Number of segments.
@@ -112,13 +132,32 @@ impl Layout {
         index == 0 && count == self.count
     }
 
+    /// Whether there are headers that are known, so that a part can be given its own.
+    pub fn is_cuttable(&self) -> bool {
+        self.payload > self.ip
+    }
+
+    /// Where the IP packet begins.
+    pub fn ip_start(&self) -> usize {
+        self.ip
+    }
+
+    /// TCP's flags in segment `index` of a frame that has `flags`.
+    pub fn flags(&self, of_frame: u8, index: u16) -> u8 {
+        flags(of_frame, index, index + 1 == self.count)
+    }
+
+    /// Number of the first payload byte of segment `index` behind that of the first segment.
+    pub fn payload_offset(&self, index: u16) -> usize {
+        usize::from(index) * self.segment
+    }
+
     /// Writes virtio, link, IP and transport headers for `count` segments from `index` into `out`; returns their length.
-    /// The payload to follow is [`Layout::payload_range`].
+    /// The payload to follow is [`Layout::payload_range`]. Only where [`Layout::is_cuttable`].
     pub fn header(&self, frame: &[u8], index: u16, count: u16, out: &mut [u8; HEADER_MAX]) -> usize {
         let head = self.payload;
         out[..head].copy_from_slice(&frame[..head]);
-        if self.payload == self.ip {
-            // Not a packet that can be cut: it has no headers that are known.
+        if !self.is_cuttable() {
             return head;
         }
         let (start, end) = self.payload_range(index, count);
@@ -128,6 +167,10 @@ impl Layout {
             out[1] = GSO_NONE;
             out[2..6].fill(0);
         }
+        // A new length needs a new checksum: the receiving kernel takes our word for it, as it took the sender's.
+        out[0] = NEEDS_CSUM;
+        out[6..8].copy_from_slice(&((self.transport - VNET_LEN) as u16).to_ne_bytes());
+        out[8..10].copy_from_slice(&(checksum_at(self.udp) as u16).to_ne_bytes());
         let pseudo = self.ip_header(&mut out[self.ip..self.transport], ip_len, transport_len, index);
         self.transport_header(&mut out[self.transport..head], index, end == self.len, transport_len, pseudo);
         head
@@ -135,7 +178,7 @@ impl Layout {
 
     /// Sets length, ID and checksum of the IP header; returns the pseudo-header's sum.
     fn ip_header(&self, ip: &mut [u8], ip_len: usize, transport_len: usize, index: u16) -> Sum16BitWords {
-        let protocol = if self.udp { UDP } else { TCP };
+        let protocol = if self.udp { Protocol::UDP } else { Protocol::TCP };
         let addresses = if ip[0] >> 4 == 4 {
             let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(index);
             ip[2..4].copy_from_slice(&(ip_len as u16).to_be_bytes());
@@ -150,7 +193,7 @@ impl Layout {
         };
         Sum16BitWords::new()
             .add_slice(&ip[addresses])
-            .add_2bytes([0, protocol])
+            .add_2bytes([0, protocol.0])
             .add_2bytes((transport_len as u16).to_be_bytes())
     }
 
@@ -164,12 +207,7 @@ impl Layout {
         let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         let seq = seq.wrapping_add(u32::from(index) * self.segment as u32);
         header[4..8].copy_from_slice(&seq.to_be_bytes());
-        if !last {
-            header[13] &= !0x09;
-        }
-        if index > 0 {
-            header[13] &= !0x80;
-        }
+        header[13] = flags(header[13], index, last);
         header[16..18].copy_from_slice(&checksum);
     }
 
@@ -181,13 +219,11 @@ impl Layout {
         index: u16,
         out: &mut [u8; HEADER_MAX],
     ) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
-        if self.count > 1 || self.payload > self.ip {
+        if self.is_cuttable() {
             let head = self.header(frame, index, 1, out);
             let (start, end) = self.payload_range(index, 1);
-            if frame[0] & NEEDS_CSUM != 0 {
-                let at = self.transport + if self.udp { 6 } else { 16 };
-                finish_checksum(&mut out[..head], &frame[start..end], self.transport, at, self.udp);
-            }
+            let at = self.transport + checksum_at(self.udp);
+            finish_checksum(&mut out[..head], &frame[start..end], self.transport, at, self.udp);
             return (self.ip..head, start..end);
         }
         // Nothing to cut: the headers in reach are copied, so that the checksum can be completed in them.
@@ -203,6 +239,35 @@ impl Layout {
         }
         (self.ip..head, head..frame.len())
     }
+}
+
+/// FIN and PSH are on the last segment only, CWR on the first only.
+fn flags(of_frame: u8, index: u16, last: bool) -> u8 {
+    const FIN_AND_PSH: u8 = 0x09;
+    const CWR: u8 = 0x80;
+    of_frame & !(if last { 0 } else { FIN_AND_PSH }) & !(if index > 0 { CWR } else { 0 })
+}
+
+/// Where the checksum lies in a transport header.
+fn checksum_at(udp: bool) -> usize {
+    if udp { 6 } else { 16 }
+}
+
+/// Sets "congestion experienced" in the IP packet that begins at `ip`, whose first bytes must be there (RFC 3168).
+pub fn mark(ip: &mut [u8]) {
+    if ip[0] >> 4 == 6 {
+        ip[1] |= CE << 4;
+        return;
+    }
+    let old = [ip[0], ip[1]];
+    ip[1] |= CE;
+    // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
+    let sum = Sum16BitWords::new()
+        .add_2bytes([!ip[10], !ip[11]])
+        .add_2bytes(old.map(|byte| !byte))
+        .add_2bytes([ip[0], ip[1]]);
+    let checksum = sum.ones_complement().to_be();
+    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 /// Replaces the pseudo-header's sum at `at` by the checksum over everything from `start`.

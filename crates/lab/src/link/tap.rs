@@ -8,7 +8,8 @@
 //! The link's thread never waits for a disk: it fills chunks that a writer thread takes and gives back. When all chunks
 //! are under way, records are dropped and counted.
 
-use super::super_packet::{HEADER_MAX, Layout};
+use super::outgoing::Parts;
+use super::super_packet::HEADER_MAX;
 use fullpipe_flow::capture::write::{file_header, record_header};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::fs::File;
@@ -57,21 +58,32 @@ enum Message {
 }
 
 impl Stream {
-    /// Writes segment `index` of `frame`, seen at `at`.
-    pub fn segment(&mut self, frame: &[u8], layout: &Layout, index: u16, at: Instant) {
+    /// Writes segment `index` of `parts`, seen at `at`.
+    pub fn segment(&mut self, parts: &Parts<'_>, index: u16, at: Instant) {
         let mut head = [0u8; HEADER_MAX];
-        let (head_range, payload_range) = layout.on_wire(frame, index, &mut head);
-        let (head, payload) = (&head[head_range], &frame[payload_range]);
-        let original = head.len() + payload.len();
-        let captured = original.min(self.snaplen);
+        let wire = parts.on_wire(index, &mut head);
+        let captured = wire.len().min(self.snaplen);
+        if self.begin(captured, wire.len(), at) {
+            wire.append_to(&mut self.chunk, captured);
+        }
+    }
+
+    /// Writes a packet of `original` bytes, seen at `at`, of which only `start` is there.
+    pub fn start_of(&mut self, start: &[u8], original: usize, at: Instant) {
+        let captured = start.len().min(self.snaplen).min(original);
+        if self.begin(captured, original, at) {
+            self.chunk.extend_from_slice(&start[..captured]);
+        }
+    }
+
+    /// Writes a record's header; false where there is no room for the record.
+    fn begin(&mut self, captured: usize, original: usize, at: Instant) -> bool {
         if self.chunk.len() + 16 + captured > CHUNK && !self.next_chunk() {
             self.dropped += 1;
-            return;
+            return false;
         }
         self.chunk.extend_from_slice(&record_header(at + self.epoch, captured as u32, original as u32));
-        let from_head = head.len().min(captured);
-        self.chunk.extend_from_slice(&head[..from_head]);
-        self.chunk.extend_from_slice(&payload[..captured - from_head]);
+        true
     }
 
     /// Hands the chunk to the writer and takes an empty one; false when there is none.
@@ -83,19 +95,27 @@ impl Stream {
         self.full.send(Message::Chunk(self.number, full)).is_ok()
     }
 
-    fn finish(self) {
+    /// Hands over what is still buffered.
+    pub fn finish(self) {
         // A writer that is gone has left its error to be found by `Writer::finish`.
         let _ = self.full.send(Message::Chunk(self.number, self.chunk));
         let _ = self.full.send(Message::Dropped(self.dropped));
     }
 }
 
-/// Why a capture could not be written.
+/// Why a capture or a log could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("write capture {path}: {cause}; free some space, or choose another place with --out", path = path.display())]
+#[error("write {what} {path}: {cause}; free some space, or choose another place for it", path = path.display())]
 pub struct CaptureError {
+    what: &'static str,
     path: PathBuf,
     cause: std::io::Error,
+}
+
+impl CaptureError {
+    pub(super) fn new(what: &'static str, path: &Path, cause: std::io::Error) -> Self {
+        CaptureError { what, path: path.into(), cause }
+    }
 }
 
 /// The thread that puts the streams' chunks into their files.
@@ -115,7 +135,7 @@ impl Writer {
         let mut streams = Vec::new();
         let mut returns = Vec::new();
         for (number, path) in paths.iter().enumerate() {
-            let wrong = |cause| CaptureError { path: path.to_path_buf(), cause };
+            let wrong = |cause| CaptureError::new("capture", path, cause);
             let mut file = File::create(path).map_err(wrong)?;
             file.write_all(&file_header(snaplen.get() as u32)).map_err(wrong)?;
             files.push((file, path.to_path_buf()));
@@ -137,7 +157,7 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("capture".into())
             .spawn(move || write(&chunks, &mut files, &returns))
-            .map_err(|cause| CaptureError { path: paths.first().map(PathBuf::from).unwrap_or_default(), cause })?;
+            .map_err(|cause| CaptureError::new("capture", paths.first().copied().unwrap_or(Path::new("")), cause))?;
         Ok((Writer { thread }, streams))
     }
 
@@ -163,7 +183,7 @@ fn write(
                 let (file, path) = &mut files[number];
                 // After a failure chunks are still taken, so that the link goes on; the run is lost anyway.
                 if failure.is_none() {
-                    failure = file.write_all(&chunk).err().map(|cause| CaptureError { path: path.clone(), cause });
+                    failure = file.write_all(&chunk).err().map(|cause| CaptureError::new("capture", path, cause));
                 }
                 chunk.clear();
                 let _ = returns[number].send(chunk);

@@ -5,43 +5,31 @@
 //! once a wait; in a guest of user-mode Linux each question is a system call of ten microseconds of wall time.
 
 use super::direction::Direction;
-use super::driver::{DirectionReport, EmulatorError, SLEEP_MAX};
+use super::driver::{SLEEP_MAX, Surroundings};
+use super::emulator::{DirectionReport, EmulatorError};
 use fullpipe_kernel::port::Port;
-use fullpipe_kernel::{clock, sched, wait};
+use fullpipe_kernel::{clock, sched};
 use fullpipe_model::units::{Duration, Instant};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One direction's thread.
-pub(super) fn run(
-    mut direction: Direction,
-    read: &Port,
-    write: &Port,
-    stop: &AtomicBool,
-    device: &'static str,
-) -> Result<DirectionReport, EmulatorError> {
+pub(super) fn run(mut direction: Direction, around: &Surroundings<'_>) -> Result<DirectionReport, EmulatorError> {
     // Before hosts' programs when both can run, as a wire is.
     let real_time = sched::fifo().is_ok();
     let _ = sched::timer_slack(Duration::from_nanos(1));
-    let failed = |cause| EmulatorError::Port { device, cause };
     let (mut now, mut readable) = (clock::now(), true);
-    while !stop.load(Ordering::Relaxed) {
-        while direction.deliver(now, |parts| write.write_vectored(parts)) {}
-        let room = !readable || drain(&mut direction, read, now).map_err(failed)?;
+    while around.goes_on() {
+        around.obey(&mut direction);
+        while direction.deliver(now, |parts| around.write.write_vectored(parts)) {}
+        let room = !readable || drain(&mut direction, around.read, now).map_err(|cause| around.failed(cause))?;
         let left = direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
         if left > Duration::ZERO {
             // A full ring does not look at what has arrived: that would end every wait at once, and time with it.
-            readable = if room {
-                wait::readable(read, Some(left)).map_err(failed)?
-            } else {
-                wait::ready(&mut [], Some(left)).map_err(failed)?;
-                true
-            };
+            readable = around.wait(room, left).map_err(|cause| around.failed(cause))? || !room;
             now = clock::now();
         }
     }
-    let (link, driver, lateness) = direction.finish();
-    Ok(DirectionReport { link, driver, lateness, real_time })
+    Ok(DirectionReport::new(direction.finish(), real_time))
 }
 
 /// Reads all that is there; false where the ring is full before.

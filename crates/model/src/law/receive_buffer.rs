@@ -7,10 +7,13 @@
 //!   zero or negative: window = rcvbuf / 2^-s. Default 1: half (`tcp_win_from_space`, include/net/tcp.h).
 //! * From 6.6 (commit dfa2f0483360): `scaling_ratio` of each socket, in 1/256 (`TCP_RMEM_TO_WIN_SCALE` is 8): window =
 //!   rcvbuf x ratio / 256. It starts at a guess (65, a quarter, before 697a6c8cec03 in 6.10; 128, half, since) and is
-//!   replaced by `skb->len / skb->truesize` of the packets that arrive, whenever the segment size learned changes
-//!   (`tcp_measure_rcv_mss`). So it depends on the driver: commit 05f76b2d634e reports about 0.66, and rcv_wnd over
-//!   rcvbuf measured 0.664 (170/256) on Linux 6.18 with 1500-byte packets in this project's trials, once 0.625. The
-//!   sysctl still exists and does nothing.
+//!   replaced by `skb->len / skb->truesize` of a packet that arrives whenever that changes the segment size learned
+//!   (`tcp_measure_rcv_mss`): for a bulk transfer the first full segment, and then never again. So it depends on the
+//!   driver, and on whether that first segment came alone. With 1500-byte packets in `sk_buff`s of 256 bytes whose heads
+//!   are rounded up to powers of two: alone it is 1448 bytes of 2048 + 256, a ratio of 160, or 0.625; two in one
+//!   super-packet are 2896 bytes of 4096 + 256, a ratio of 170, or 0.664. Both were seen on Linux 6.12 and 6.18, 170 in
+//!   nearly all runs, as a sender's first flight goes out in pairs. Commit 05f76b2d634e reports about 0.66. The sysctl
+//!   still exists and does nothing.
 //!
 //! What bounds `sk_rcvbuf`: autotuning raises it up to `tcp_rmem[2]` (dynamic right-sizing, `tcp_rcv_space_adjust`);
 //! SO_RCVBUF sets it to twice the request, bounded by `rmem_max`, and ends autotuning.
@@ -63,8 +66,8 @@ impl ScalingRatio {
     /// (computed with 576 bytes for the latter: `SKB_TRUESIZE(4096)` on x86-64).
     pub const QUARTER: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(65).unwrap());
 
-    /// What 1500-byte packets gave on Linux 6.18, measured: 0.664. What to expect; to be sure, reckon with
-    /// [`ScalingRatio::HALF`].
+    /// Two segments of 1448 bytes in one super-packet, which is how a bulk transfer's first ones come: 0.664. What to
+    /// expect; to be sure, reckon with [`ScalingRatio::HALF`].
     pub const USUAL: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(170).unwrap());
 
     /// `ratio` / 256, at least one, as the kernel keeps it.
@@ -232,6 +235,9 @@ mod tests {
 
     #[test]
     fn ratios_are_measured_as_the_kernel_does() {
+        // One and two full segments in a head of a power of two, with their sk_buff: the ratios that are seen.
+        assert_eq!(ScalingRatio::measured(Bytes::new(2 * 1448), Bytes::new(4096 + 256)), ScalingRatio::USUAL);
+        assert_eq!(ScalingRatio::measured(Bytes::new(1448), Bytes::new(2048 + 256)).get(), 160);
         assert_eq!(ScalingRatio::measured(Bytes::new(1200), Bytes::new(4096 + 576)), ScalingRatio::QUARTER);
         assert_eq!(ScalingRatio::measured(Bytes::ZERO, Bytes::new(768)).get(), 1);
         assert_eq!(ScalingRatio::measured(Bytes::new(9), Bytes::ZERO).get(), 1);

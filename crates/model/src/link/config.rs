@@ -1,7 +1,11 @@
 //! What a direction of a path is asked to be.
 
-use super::Capacity;
-use crate::units::{Bytes, Duration, ParseError, Probability, Rate};
+use super::changes::{Changes, Steps};
+use super::distribution::{Distribution, Table};
+use super::slot::Spacing;
+use super::trace::Trace;
+use super::{Capacity, Chance, Delay, Discipline, Loss, Overhead, QueueLimit, Reorder, Slot};
+use crate::units::{Bytes, Duration, Probability, Rate};
 
 /// Queues are never asked to be smaller than this many full-size packets by default: a short path has a tiny BDP, but no
 /// real queue is that short.
@@ -13,38 +17,34 @@ const FULL_PACKET: u64 = 1500;
 /// The fastest link and the longest delay that are not taken for a typing error.
 const RATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 const DELAY_MAX: Duration = Duration::from_secs(60);
+/// The shortest time in which a path may change over and over, so that no packet crosses a million changes.
+const CHANGE_MIN: Duration = Duration::from_millis(1);
 
-/// One direction of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// One direction of a path. The default is a path that does nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Config {
-    /// Propagation delay, one way.
-    pub delay: Duration,
+    /// Propagation delay, one way, and its jitter.
+    pub delay: Delay,
     /// Bits of IP packets per second; `None`: no serialisation time.
     pub rate: Option<Rate>,
+    /// What a packet takes of the rate besides its own bytes.
+    pub overhead: Overhead,
     /// The room of the queue before the transmitter.
     pub queue: QueueLimit,
-    /// Probability that a packet is lost, drawn for each by itself.
-    pub loss: Probability,
-}
-
-/// How the room of a queue is asked for: `100kB`, `1000packets`, `20ms` or `1.5bdp`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// Bytes of IP packets.
-    Bytes(Bytes),
-    /// Packets of any size.
-    Packets(u64),
-    /// What the rate serialises in this time.
-    Time(Duration),
-    /// This many hundredths of the path's bandwidth-delay product.
-    BdpPercent(u32),
-}
-
-impl Default for QueueLimit {
-    /// One BDP: what a loss-based congestion control needs to keep the link busy after it halves its window.
-    fn default() -> Self {
-        QueueLimit::BdpPercent(100)
-    }
+    /// What the queue does besides being full.
+    pub discipline: Discipline,
+    /// Which packets are lost.
+    pub loss: Loss,
+    /// Which packets arrive twice.
+    pub duplicate: Chance,
+    /// In which packets a bit is flipped.
+    pub corrupt: Chance,
+    /// Which packets skip the delay.
+    pub reorder: Option<Reorder>,
+    /// Packets leave in bursts.
+    pub slot: Option<Slot>,
+    /// How rate and delay change over time.
+    pub changes: Option<Changes>,
 }
 
 /// Why a direction cannot be emulated.
@@ -65,12 +65,37 @@ pub enum ConfigError {
     /// A queue that holds nothing.
     #[error("link queue {0} holds less than one packet of {FULL_PACKET} bytes")]
     QueueTooSmall(QueueLimit),
+    /// A combination of words that means nothing.
+    #[error("link {0}")]
+    Senseless(String),
+    /// A file that a word names has not been read.
+    #[error("link {word} file:{path} has not been read: a file can be named only where files are read")]
+    FileNotRead {
+        /// Which word.
+        word: &'static str,
+        /// Which file.
+        path: String,
+    },
+    /// A file that a word names cannot be used.
+    #[error("read {path} for link {word}: {problem}")]
+    File {
+        /// Which word.
+        word: &'static str,
+        /// Which file.
+        path: String,
+        /// Why not.
+        problem: String,
+    },
 }
 
 impl Config {
     /// Checks bounds and combinations; every configuration from outside passes here.
+    ///
+    /// # Errors
+    /// What cannot be, with the reason.
     pub fn checked(self) -> Result<Self, ConfigError> {
-        match self.rate {
+        let rate = self.mean_rate();
+        match rate {
             Some(Rate::ZERO) => return Err(ConfigError::NoRate),
             Some(rate) if rate > RATE_MAX => return Err(ConfigError::Rate(rate)),
             None if matches!(self.queue, QueueLimit::Time(_)) => {
@@ -78,10 +103,7 @@ impl Config {
             }
             _ => {}
         }
-        if self.delay > DELAY_MAX {
-            return Err(ConfigError::Delay(self.delay));
-        }
-        let holds = match (self.queue, self.rate) {
+        let holds = match (self.queue, rate) {
             (QueueLimit::Bytes(bytes), _) => bytes.get(),
             (QueueLimit::Packets(packets), _) => packets.saturating_mul(FULL_PACKET),
             (QueueLimit::Time(time), Some(rate)) => rate.over(time).get(),
@@ -91,15 +113,233 @@ impl Config {
         if holds < FULL_PACKET {
             return Err(ConfigError::QueueTooSmall(self.queue));
         }
+        self.check_delay()?;
+        self.check_reorder()?;
+        self.check_discipline()?;
+        self.check_slot()?;
+        self.check_changes()?;
+        self.check_overhead()?;
         Ok(self)
+    }
+
+    fn check_delay(&self) -> Result<(), ConfigError> {
+        let Delay { base, jitter, correlation, distribution } = &self.delay;
+        if *base > DELAY_MAX {
+            return Err(ConfigError::Delay(*base));
+        }
+        if let Distribution::File(path) = distribution {
+            return Err(ConfigError::FileNotRead { word: "delay", path: path.clone() });
+        }
+        if jitter > base {
+            return senseless(format!(
+                "delay {base} with jitter {jitter}: jitter larger than the delay would have packets arrive before they \
+                 were sent; raise the delay or lower the jitter"
+            ));
+        }
+        if *jitter == Duration::ZERO && (*correlation > Probability::ZERO || *distribution != Distribution::Uniform) {
+            return senseless(
+                "delay has a correlation or a distribution but no jitter: there is nothing to spread; write for \
+                 example \"100ms 10ms 30% distribution normal\""
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_reorder(&self) -> Result<(), ConfigError> {
+        let late = self.delay.base > Duration::ZERO || self.changes.as_ref().is_some_and(Changes::delays);
+        match self.reorder {
+            Some(reorder) if !late => senseless(format!(
+                "reorder {reorder} without a delay: a reordered packet overtakes those that wait for theirs; add delay, \
+                 for example 10ms"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_discipline(&self) -> Result<(), ConfigError> {
+        if self.discipline != Discipline::DropTail && self.mean_rate().is_none() {
+            return senseless(format!("discipline {} needs a rate: without one nothing ever queues", self.discipline));
+        }
+        match self.discipline {
+            Discipline::Codel(codel) => check_codel(&codel.target, &codel.interval),
+            Discipline::FqCodel(fq) => {
+                if fq.quantum < Bytes::new(64) || fq.quantum > Bytes::new(1 << 20) {
+                    return senseless(format!(
+                        "discipline fq_codel quantum {} must be between 64 B and 1 MiB",
+                        fq.quantum
+                    ));
+                }
+                if fq.flows.get() > 65_536 {
+                    return senseless(format!("discipline fq_codel flows {} must be at most 65536", fq.flows));
+                }
+                check_codel(&fq.codel.target, &fq.codel.interval)
+            }
+            Discipline::Red(red) => match (red.min, red.max) {
+                (Some(min), Some(max)) if min >= max => {
+                    senseless(format!("discipline red min {min} must be below max {max}"))
+                }
+                (Some(min), None) => senseless(format!("discipline red min {min} without max: give both")),
+                (_, Some(max)) if max < Bytes::new(FULL_PACKET) => {
+                    senseless(format!("discipline red max {max} is less than one packet of {FULL_PACKET} bytes"))
+                }
+                _ => Ok(()),
+            },
+            Discipline::DropTail | Discipline::Mark(_) => Ok(()),
+        }
+    }
+
+    fn check_slot(&self) -> Result<(), ConfigError> {
+        let Some(slot) = &self.slot else { return Ok(()) };
+        let longest = match &slot.spacing {
+            Spacing::Between { min, max } if min > max => {
+                return senseless(format!("slot shortest {min} is longer than its longest {max}"));
+            }
+            Spacing::Between { max, .. } => *max,
+            Spacing::Distributed { distribution: Distribution::File(path), .. } => {
+                return Err(ConfigError::FileNotRead { word: "slot", path: path.clone() });
+            }
+            Spacing::Distributed { delay, jitter, .. } if jitter > delay => {
+                return senseless(format!("slot delay {delay} with jitter {jitter}: the jitter must not be larger"));
+            }
+            Spacing::Distributed { delay, .. } => *delay,
+        };
+        if longest == Duration::ZERO {
+            return senseless("slot of no length holds nothing back: give it one, for example 20ms".into());
+        }
+        if longest > DELAY_MAX {
+            return senseless(format!("slot {longest} is above {DELAY_MAX}, the longest that is taken for real"));
+        }
+        if slot.bytes == Some(Bytes::ZERO) {
+            return senseless("slot of 0 bytes lets nothing through: leave `bytes` out for no such bound".into());
+        }
+        Ok(())
+    }
+
+    fn check_overhead(&self) -> Result<(), ConfigError> {
+        if self.overhead == Overhead::NONE {
+            return Ok(());
+        }
+        if self.rate.is_none() {
+            return senseless("overhead without a rate: there is nothing that it takes from".into());
+        }
+        if matches!(self.changes, Some(Changes::Trace(_))) {
+            return senseless("overhead with a trace: a trace says what leaves, overhead included".into());
+        }
+        if self.overhead.on_wire(Bytes::new(FULL_PACKET)) == Bytes::ZERO {
+            return senseless("overhead so negative that a packet takes nothing of the rate".into());
+        }
+        if self.overhead.cell.is_none() && self.overhead.cell_overhead != 0 {
+            return senseless("rate has a cell overhead but no cell size".into());
+        }
+        Ok(())
+    }
+
+    fn check_changes(&self) -> Result<(), ConfigError> {
+        match &self.changes {
+            None => Ok(()),
+            Some(Changes::TraceFile(path)) => {
+                Err(ConfigError::FileNotRead { word: "changes trace", path: path.clone() })
+            }
+            Some(Changes::Trace(_)) if self.rate.is_some() => {
+                senseless("rate beside a trace: the trace is the rate; leave `rate` out".into())
+            }
+            Some(Changes::Trace(_)) => Ok(()),
+            Some(Changes::Steps(steps)) => self.check_steps(steps),
+            Some(Changes::Handover(handover)) => {
+                let interval = handover.interval;
+                if handover.outage > Duration::ZERO && self.rate.is_none() {
+                    return senseless("changes handover with an outage needs a rate: without one nothing waits".into());
+                }
+                if interval < CHANGE_MIN || handover.outage >= interval {
+                    return senseless(format!(
+                        "changes handover {interval} with an outage of {}: the interval must be at least {CHANGE_MIN} \
+                         and longer than the outage",
+                        handover.outage
+                    ));
+                }
+                if handover.delay_min > handover.delay_max {
+                    return senseless("changes handover: the shortest delay is longer than the longest".into());
+                }
+                if handover.delay_max > DELAY_MAX { Err(ConfigError::Delay(handover.delay_max)) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn check_steps(&self, Steps { steps, every }: &Steps) -> Result<(), ConfigError> {
+        if steps.windows(2).any(|pair| pair[0].at >= pair[1].at) {
+            return senseless("changes: each must be later than the one before".into());
+        }
+        for step in steps {
+            match step.rate {
+                Some(Rate::ZERO) => return senseless("changes: rate 0 carries nothing; write `down`".into()),
+                Some(rate) if rate > RATE_MAX => return Err(ConfigError::Rate(rate)),
+                _ => {}
+            }
+            if step.delay.is_some_and(|delay| delay > DELAY_MAX) {
+                return Err(ConfigError::Delay(step.delay.unwrap_or_default()));
+            }
+        }
+        if self.rate.is_none() && steps.iter().any(|step| step.rate.is_some() || step.up.is_some()) {
+            return senseless("changes of rate, or down and up, need a `rate` to begin with".into());
+        }
+        let Some(every) = *every else { return Ok(()) };
+        if every < CHANGE_MIN || steps.last().is_some_and(|last| last.at >= every) {
+            return senseless(format!(
+                "changes every {every}: must be at least {CHANGE_MIN} and later than the last change"
+            ));
+        }
+        let starts_down = steps.first().is_some_and(|first| first.at == Duration::ZERO && first.up == Some(false));
+        if starts_down && !steps.iter().any(|step| step.up == Some(true)) {
+            return senseless(format!("changes every {every}: it is down all the time"));
+        }
+        Ok(())
+    }
+
+    /// The configuration with the files that its words name read by `read`. A configuration that names none is not
+    /// changed.
+    ///
+    /// # Errors
+    /// A file that `read` cannot give (its answer says why) or that is not what it should be.
+    pub fn resolved(mut self, read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>) -> Result<Self, ConfigError> {
+        let mut table = |word: &'static str, distribution: &mut Distribution| {
+            let Distribution::File(path) = distribution else { return Ok(()) };
+            let wrong = |problem: String| ConfigError::File { word, path: path.clone(), problem };
+            let read = Table::parse(&read(path).map_err(wrong)?).map_err(|error| wrong(error.to_string()))?;
+            *distribution = Distribution::Table(read);
+            Ok(())
+        };
+        table("delay", &mut self.delay.distribution)?;
+        if let Some(Slot { spacing: Spacing::Distributed { distribution, .. }, .. }) = &mut self.slot {
+            table("slot", distribution)?;
+        }
+        if let Some(Changes::TraceFile(path)) = &self.changes {
+            let wrong = |problem: String| ConfigError::File { word: "changes trace", path: path.clone(), problem };
+            let trace = Trace::parse(&read(path).map_err(wrong)?).map_err(|error| wrong(error.to_string()))?;
+            self.changes = Some(Changes::Trace(trace));
+        }
+        Ok(self)
+    }
+
+    /// The rate, or what a trace carries on average.
+    pub fn mean_rate(&self) -> Option<Rate> {
+        match &self.changes {
+            Some(Changes::Trace(trace)) => Some(trace.mean_rate()),
+            _ => self.rate,
+        }
     }
 
     /// The room of the queue on a path of `rtt`.
     pub fn capacity(&self, rtt: Duration) -> Capacity {
-        let Some(rate) = self.rate else {
+        self.room(self.queue, rtt)
+    }
+
+    /// What `limit` is on a path of `rtt`.
+    pub(super) fn room(&self, limit: QueueLimit, rtt: Duration) -> Capacity {
+        let Some(rate) = self.mean_rate() else {
             return Capacity::Unlimited;
         };
-        match self.queue {
+        match limit {
             QueueLimit::Bytes(bytes) => Capacity::Bytes(bytes),
             QueueLimit::Packets(packets) => Capacity::Packets(packets),
             QueueLimit::Time(time) => Capacity::Bytes(rate.over(time)),
@@ -111,15 +351,45 @@ impl Config {
         }
     }
 
+    /// The longest that a packet propagates, as far as can be said: of a distribution, four deviations.
+    pub fn delay_max(&self) -> Duration {
+        let jitter = match self.delay.distribution {
+            Distribution::Uniform => self.delay.jitter,
+            _ => self.delay.jitter.saturating_mul(4),
+        };
+        let changed = match &self.changes {
+            Some(Changes::Handover(handover)) => handover.delay_max,
+            Some(Changes::Steps(steps)) => steps.steps.iter().filter_map(|step| step.delay).max().unwrap_or_default(),
+            _ => Duration::ZERO,
+        };
+        let slot = match &self.slot {
+            Some(Slot { spacing: Spacing::Between { max, .. }, .. }) => *max,
+            Some(Slot { spacing: Spacing::Distributed { delay, jitter, .. }, .. }) => {
+                delay.saturating_add(jitter.saturating_mul(4))
+            }
+            None => Duration::ZERO,
+        };
+        self.delay.base.max(changed).saturating_add(jitter).saturating_add(slot)
+    }
+
+    /// The fastest that it ever sends.
+    pub fn rate_max(&self) -> Option<Rate> {
+        let changed = match &self.changes {
+            Some(Changes::Steps(steps)) => steps.steps.iter().filter_map(|step| step.rate).max(),
+            _ => None,
+        };
+        self.mean_rate().max(changed)
+    }
+
     /// Bytes that can be on this direction at once, waiting and propagating; `None` without a rate.
     pub fn bytes_in_flight(&self, rtt: Duration) -> Option<Bytes> {
-        let rate = self.rate?;
+        let rate = self.rate_max()?;
         let queue = match self.capacity(rtt) {
             Capacity::Bytes(bytes) => bytes,
             Capacity::Packets(packets) => Bytes::new(packets.saturating_mul(FULL_PACKET)),
             Capacity::Unlimited => return None,
         };
-        Some(rate.over(self.delay).saturating_add(queue))
+        Some(rate.over(self.delay_max()).saturating_add(queue))
     }
 
     /// How many full-size packets to make room for up front, within reason.
@@ -130,67 +400,21 @@ impl Config {
             Capacity::Packets(packets) => packets,
             Capacity::Unlimited => 4096,
         };
-        let wire = self.rate.map_or(4096, |rate| rate.over(self.delay).get() / FULL_PACKET);
+        let wire = self.rate_max().map_or(4096, |rate| rate.over(self.delay_max()).get() / FULL_PACKET);
         queue.saturating_add(wire).saturating_add(64).min(MOST) as usize
     }
 }
 
-impl std::fmt::Display for QueueLimit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            QueueLimit::Bytes(bytes) => f.write_str(&bytes.to_exact()),
-            QueueLimit::Packets(packets) => write!(f, "{packets}packets"),
-            QueueLimit::Time(time) => f.write_str(&time.to_exact()),
-            QueueLimit::BdpPercent(percent) if percent % 100 == 0 => write!(f, "{}bdp", percent / 100),
-            QueueLimit::BdpPercent(percent) => {
-                let text = format!("{}.{:02}", percent / 100, percent % 100);
-                write!(f, "{}bdp", text.trim_end_matches('0'))
-            }
-        }
-    }
+fn senseless(problem: String) -> Result<(), ConfigError> {
+    Err(ConfigError::Senseless(problem))
 }
 
-impl std::str::FromStr for QueueLimit {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let trimmed = text.trim();
-        let number = |unit: &str| trimmed.strip_suffix(unit).map(str::trim);
-        if let Some(count) = number("packets").or_else(|| number("packet")) {
-            return count.parse().map(QueueLimit::Packets).map_err(|_| wrong(text, "not a whole number of packets"));
-        }
-        if let Some(factor) = number("bdp").or_else(|| number("BDP")) {
-            let factor: f64 = factor.parse().map_err(|_| wrong(text, "not a number of BDPs"))?;
-            if !(0.01..=1000.0).contains(&factor) {
-                return Err(wrong(text, "must be between 0.01bdp and 1000bdp"));
-            }
-            return Ok(QueueLimit::BdpPercent((factor * 100.0).round() as u32));
-        }
-        if let Ok(time) = trimmed.parse() {
-            return Ok(QueueLimit::Time(time));
-        }
-        trimmed.parse().map(QueueLimit::Bytes).map_err(|error| wrong(text, &error.to_string()))
+fn check_codel(target: &Duration, interval: &Duration) -> Result<(), ConfigError> {
+    if *target == Duration::ZERO || *interval == Duration::ZERO || target >= interval {
+        return senseless(format!(
+            "discipline codel target {target} must be above 0 and below its interval {interval} (RFC 8289: 5 to 10 % of \
+             it)"
+        ));
     }
-}
-
-fn wrong(text: &str, problem: &str) -> ParseError {
-    ParseError::Unit {
-        quantity: "queue",
-        text: text.into(),
-        problem: problem.into(),
-        example: "100kB, 1000packets, 20ms or 1.5bdp",
-    }
-}
-
-impl serde::Serialize for QueueLimit {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for QueueLimit {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = <String as serde::Deserialize>::deserialize(d)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
+    Ok(())
 }

@@ -13,8 +13,13 @@ pub(super) struct Serialiser {
 }
 
 impl Serialiser {
-    pub fn new(rate: Option<Rate>) -> Self {
-        Serialiser { rate, busy_until: Instant::ZERO, carry: 0 }
+    pub fn new(rate: Option<Rate>, busy_until: Instant) -> Self {
+        Serialiser { rate, busy_until, carry: 0 }
+    }
+
+    /// When it is free.
+    pub fn busy_until(&self) -> Instant {
+        self.busy_until
     }
 
     pub fn rate(&self) -> Option<Rate> {
@@ -31,7 +36,8 @@ impl Serialiser {
         let Some(rate) = self.rate else {
             return now;
         };
-        if self.busy_until <= now {
+        // At the very end of the packet before nothing was idle: its remainder is still owed.
+        if self.busy_until < now {
             self.busy_until = now;
             self.carry = 0;
         }

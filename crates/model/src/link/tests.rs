@@ -1,17 +1,96 @@
 //! The link in virtual time: its laws as properties over random arrivals.
 
 use super::*;
+use crate::units::Probability;
 use proptest::prelude::*;
 
-fn config(rate: &str, delay: &str, queue: &str, loss: &str) -> Config {
-    Config {
-        delay: delay.parse().unwrap(),
-        rate: (!rate.is_empty()).then(|| rate.parse().unwrap()),
-        queue: queue.parse().unwrap(),
-        loss: loss.parse().unwrap(),
+/// A direction in the words of a scenario file.
+pub(super) fn written(words: &str) -> Config {
+    let words: Words = toml::from_str(words).unwrap();
+    words.config(&mut |path| Err(format!("no {path} here"))).unwrap()
+}
+
+/// Why the words cannot be a direction.
+pub(super) fn refused(words: &str) -> String {
+    match toml::from_str::<Words>(words) {
+        Ok(words) => words.config(&mut |path| Err(format!("no {path} here"))).unwrap_err().to_string(),
+        Err(error) => error.message().to_string(),
     }
-    .checked()
-    .unwrap()
+}
+
+fn config(rate: &str, delay: &str, queue: &str, loss: &str) -> Config {
+    let rate = if rate.is_empty() { String::new() } else { format!("rate = '{rate}'\n") };
+    written(&format!("{rate}delay = '{delay}'\nqueue = '{queue}'\nloss = '{loss}'"))
+}
+
+/// A link on a path of 100 ms.
+pub(super) fn link<T: Clone>(words: &str, seed: u64) -> Link<T> {
+    Link::new(&written(words), Duration::from_millis(100), seed)
+}
+
+/// What came of a series of packets.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Outcome {
+    /// Originals that were refused on arrival, and why.
+    pub refused: Vec<(usize, DropCause)>,
+    /// What left, in the order of leaving.
+    pub departures: Vec<Departure<usize>>,
+    /// What was dropped inside.
+    pub dropped: Vec<Dropped<usize>>,
+    pub counters: Counters,
+}
+
+/// Pushes packets at their times, polling whenever the link asks for it, and then until it is empty.
+pub(super) fn run(link: &mut Link<usize>, packets: impl IntoIterator<Item = (Instant, Packet)>) -> Outcome {
+    let mut outcome = Outcome::default();
+    for (index, (now, packet)) in packets.into_iter().enumerate() {
+        poll_until(link, now, &mut outcome);
+        if let Err(cause) = link.push(index, packet, now).original {
+            outcome.refused.push((index, cause));
+        }
+    }
+    poll_until(link, Instant::from_nanos(u64::MAX), &mut outcome);
+    outcome.counters = link.counters();
+    outcome
+}
+
+/// Polls as a driver does: at each time that the link names, up to `end`.
+pub(super) fn poll_until(link: &mut Link<usize>, end: Instant, outcome: &mut Outcome) {
+    while let Some(at) = link.poll_at().filter(|at| *at <= end) {
+        match link.poll(at) {
+            Some(Event::Departure(departure)) => outcome.departures.push(departure),
+            Some(Event::Drop(dropped)) => outcome.dropped.push(dropped),
+            None => {}
+        }
+    }
+}
+
+/// `count` packets of 1500 bytes, one each `gap`.
+pub(super) fn evenly(count: usize, gap: Duration) -> impl Iterator<Item = (Instant, Packet)> {
+    let at = move |index: usize| Instant::ZERO + gap.saturating_mul(index as u64 + 1);
+    (0..count).map(move |index| (at(index), Bytes::new(1500).into()))
+}
+
+/// Whether `seen` of `count` is within the binomial 99.9 % interval of `probability`.
+pub(super) fn binomial(seen: usize, count: usize, probability: f64) -> bool {
+    let mean = count as f64 * probability;
+    let sigma = (mean * (1.0 - probability)).sqrt();
+    (seen as f64 - mean).abs() <= 3.291 * sigma + 1.0
+}
+
+/// Correlation of each value with the one before.
+pub(super) fn autocorrelation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let covariance: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    covariance / variance
+}
+
+fn departure<T: std::fmt::Debug>(event: Event<T>) -> Departure<T> {
+    match event {
+        Event::Departure(departure) => departure,
+        Event::Drop(dropped) => panic!("{dropped:?}"),
+    }
 }
 
 /// Pushes `arrivals` (time since the one before, size) and drains: (departures, drops).
@@ -19,15 +98,15 @@ fn drive(link: &mut Link<usize>, arrivals: &[(u64, u64)]) -> (Vec<Departure<usiz
     let (mut now, mut out, mut drops) = (Instant::ZERO, Vec::new(), Vec::new());
     for (index, (gap, size)) in arrivals.iter().enumerate() {
         now = now + Duration::from_nanos(*gap);
-        while let Some(departure) = link.poll(now) {
-            out.push(departure);
+        while let Some(event) = link.poll(now) {
+            out.push(departure(event));
         }
-        if let Err(cause) = link.push(index, Bytes::new(*size), now) {
+        if let Err(cause) = link.push(index, Bytes::new(*size).into(), now).original {
             drops.push((index, cause));
         }
     }
     while let Some(at) = link.poll_at() {
-        out.extend(link.poll(at));
+        out.extend(link.poll(at).map(departure));
     }
     (out, drops)
 }
@@ -35,10 +114,10 @@ fn drive(link: &mut Link<usize>, arrivals: &[(u64, u64)]) -> (Vec<Departure<usiz
 #[test]
 fn a_lone_packet_takes_its_serialisation_time_and_the_delay() {
     let mut link = Link::new(&config("1gbit", "25ms", "1bdp", "0"), Duration::from_millis(50), 0);
-    link.push('p', Bytes::new(1500), Instant::ZERO).unwrap();
+    assert_eq!(link.push('p', Bytes::new(1500).into(), Instant::ZERO).original, Ok(()));
     assert_eq!(link.poll(Instant::from_nanos(25_011_999)), None);
-    let departure = link.poll(Instant::from_nanos(25_012_000)).unwrap();
-    assert_eq!(departure, Departure { item: 'p', at: Instant::from_nanos(25_012_000) });
+    let departure = departure(link.poll(Instant::from_nanos(25_012_000)).unwrap());
+    assert_eq!((departure.item, departure.at), ('p', Instant::from_nanos(25_012_000)));
 }
 
 #[test]
@@ -47,10 +126,10 @@ fn a_million_packets_take_as_long_as_their_sum_at_an_uneven_rate() {
     let mut link = Link::new(&config("7mbit", "0ms", "2GB", "0"), Duration::ZERO, 0);
     let mut last = Instant::ZERO;
     for index in 0..1_000_000 {
-        link.push(index, Bytes::new(1499), Instant::ZERO).unwrap();
+        assert_eq!(link.push(index, Bytes::new(1499).into(), Instant::ZERO).admitted(), 1);
     }
     while let Some(at) = link.poll_at() {
-        last = link.poll(at).unwrap().at;
+        last = departure(link.poll(at).unwrap()).at;
     }
     let exact = 1_000_000u128 * 1499 * 8_000_000_000 / 7_000_000;
     assert!(u128::from(last.as_nanos()).abs_diff(exact) <= 1, "{} != {exact}", last.as_nanos());
@@ -73,7 +152,7 @@ fn impossible_directions_are_refused_with_the_reason() {
     };
     refuse(Config { rate: Some(Rate::ZERO), ..Config::default() }, "carries nothing");
     refuse(Config { rate: Some("5tbit".parse().unwrap()), ..Config::default() }, "above 1 Tbit/s");
-    refuse(Config { delay: Duration::from_secs(3600), ..Config::default() }, "above 60 s");
+    refuse(Config { delay: Duration::from_secs(3600).into(), ..Config::default() }, "above 60 s");
     refuse(Config { queue: "20ms".parse().unwrap(), ..Config::default() }, "needs a rate");
     refuse(
         Config { rate: Some("1gbit".parse().unwrap()), queue: "1000".parse().unwrap(), ..Config::default() },
@@ -119,10 +198,11 @@ prop_compose! {
         loss in 0.0f64..0.5,
     ) -> Config {
         Config {
-            delay: Duration::from_nanos(delay),
+            delay: Duration::from_nanos(delay).into(),
             rate: rate.map(Rate::from_bits_per_sec),
             queue,
-            loss: Probability::new(loss).unwrap(),
+            loss: Loss::random(Probability::new(loss).unwrap()),
+            ..Config::default()
         }
     }
 }
@@ -157,7 +237,7 @@ proptest! {
             // Delay: never early, by its own serialisation time (rounded down) and the propagation delay.
             let (_, size) = arrivals[departure.item];
             let own = config.rate.map_or(0, |rate| u128::from(size) * 8_000_000_000 / u128::from(rate.bits_per_sec()));
-            let earliest = u128::from(arrived[departure.item]) + own + u128::from(config.delay.as_nanos());
+            let earliest = u128::from(arrived[departure.item]) + own + u128::from(config.delay.base.as_nanos());
             prop_assert!(u128::from(departure.at.as_nanos()) + 1 >= earliest);
         }
         if let Some(rate) = config.rate {

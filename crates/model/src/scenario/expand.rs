@@ -1,8 +1,9 @@
 //! From a file to ready scenarios: cases times matrix, each combination checked.
 
-use super::file::{DirectionFile, LinkFile, TransferFile};
-use super::{Capture, Client, File, Host, Hosts, Path, Scenario, Server, Transfer};
-use crate::link::{Config, ConfigError};
+use super::file::{LinkFile, RuleFile, TransferFile};
+use super::{Capture, Client, File, Host, Hosts, Override, Path, Rule, Scenario, Server, Transfer};
+use crate::link::rule::Match;
+use crate::link::{Config, Words};
 use crate::units::{Bytes, Duration};
 
 /// Rows of one file; more is a slip in a matrix.
@@ -31,7 +32,7 @@ pub enum ScenarioError {
     },
     /// `include` beside an experiment of its own.
     #[error(
-        "`include` lists other scenarios: it cannot stand beside [hosts], [link], [transfer], [matrix] or [[cases]]"
+        "`include` lists other scenarios: it cannot stand beside [hosts], [link], [transfer], [matrix], [[cases]] or [[also]]"
     )]
     IncludeAndOwn,
     /// Too many combinations.
@@ -48,13 +49,32 @@ pub enum ScenarioError {
     Name(String),
 }
 
+/// Reads a file that a word names: its bytes, or why not.
+type Read<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
+
 impl File {
     /// Every row of the file as a ready scenario. `fallback_name` serves where the file has no name of its own. A file
     /// that only includes others has none: the caller resolves [`File::include`].
     ///
     /// # Errors
-    /// The first row that cannot be run, with its name.
+    /// The first row that cannot be run, with its name. One that names a file (`trace file:PATH`) cannot:
+    /// [`File::scenarios_with`] is told how to read it.
     pub fn scenarios(&self, text: &str, fallback_name: &str) -> Result<Vec<Scenario>, ScenarioError> {
+        self.scenarios_with(text, fallback_name, &[], &mut |_| Err("no files are read here".into()))
+    }
+
+    /// As [`File::scenarios`], with `over` above what the file says; files that the link's words name are read by `read`, which says why one cannot be. What
+    /// was read is in the scenario: it needs the file no more.
+    ///
+    /// # Errors
+    /// The first row that cannot be run, with its name.
+    pub fn scenarios_with(
+        &self,
+        text: &str,
+        fallback_name: &str,
+        over: &[Override],
+        read: &mut Read<'_>,
+    ) -> Result<Vec<Scenario>, ScenarioError> {
         let name = self.name.as_deref().unwrap_or(fallback_name);
         check_name(name)?;
         if !self.include.is_empty() {
@@ -66,14 +86,16 @@ impl File {
             toml::from_str(text).map_err(|error| ScenarioError::Toml(error.message().into()))?;
         base.remove("matrix");
         base.remove("cases");
+        base.remove("also");
         let mut rows = Vec::new();
-        for (row_name, table) in combinations(self, name, &base)? {
+        for (row_name, mut table) in combinations(self, name, &base)? {
             check_name(&row_name)?;
+            over.iter().for_each(|over| over.apply(&mut table));
             let wrong = |problem: String| ScenarioError::Row { row: row_name.clone(), problem };
             let row: File = table
                 .try_into()
                 .map_err(|error: toml::de::Error| wrong(error.to_string().trim().replace('\n', " ")))?;
-            rows.push(ready(&row_name, &row).map_err(wrong)?);
+            rows.push(ready(&row_name, &row, read).map_err(wrong)?);
         }
         Ok(rows)
     }
@@ -84,17 +106,17 @@ fn combinations(file: &File, name: &str, base: &toml::Table) -> Result<Vec<(Stri
     let mut rows = vec![(name.to_string(), base.clone())];
     if !file.cases.is_empty() {
         rows.clear();
-        for (index, case) in file.cases.iter().enumerate() {
-            let mut case = case.clone();
-            let case_name = match case.remove("name") {
-                Some(toml::Value::String(case_name)) => case_name,
-                None => (index + 1).to_string(),
-                Some(other) => return Err(ScenarioError::Name(other.to_string())),
-            };
-            let mut table = base.clone();
-            merge(&mut table, case);
-            rows.push((format!("{name}/{case_name}"), table));
-        }
+    }
+    for (index, case) in file.cases.iter().chain(&file.also).enumerate() {
+        let mut case = case.clone();
+        let case_name = match case.remove("name") {
+            Some(toml::Value::String(case_name)) => case_name,
+            None => (index + 1).to_string(),
+            Some(other) => return Err(ScenarioError::Name(other.to_string())),
+        };
+        let mut table = base.clone();
+        merge(&mut table, case);
+        rows.push((format!("{name}/{case_name}"), table));
     }
     for (key, values) in &file.matrix {
         if values.is_empty() {
@@ -122,7 +144,7 @@ fn combinations(file: &File, name: &str, base: &toml::Table) -> Result<Vec<(Stri
 }
 
 /// `a."b.c".d = value` as nested tables: TOML's own grammar reads the key.
-fn nested(key: &str, value: &toml::Value) -> Result<toml::Table, ScenarioError> {
+pub(super) fn nested(key: &str, value: &toml::Value) -> Result<toml::Table, ScenarioError> {
     let text = format!("{key} = {value}");
     toml::from_str(&text).map_err(|error| ScenarioError::Row {
         row: format!("[matrix] \"{key}\""),
@@ -131,7 +153,7 @@ fn nested(key: &str, value: &toml::Value) -> Result<toml::Table, ScenarioError> 
 }
 
 /// Puts `over` on top of `table`, table by table.
-fn merge(table: &mut toml::Table, over: toml::Table) {
+pub(super) fn merge(table: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (table.get_mut(&key), value) {
             (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
@@ -153,7 +175,7 @@ fn check_name(name: &str) -> Result<(), ScenarioError> {
 }
 
 /// A row with every default filled in and every bound checked.
-fn ready(name: &str, file: &File) -> Result<Scenario, String> {
+fn ready(name: &str, file: &File, read: &mut Read<'_>) -> Result<Scenario, String> {
     let repeat = file.repeat.unwrap_or(1);
     if !(1..=1000).contains(&repeat) {
         return Err(format!("repeat {repeat} must be between 1 and 1000"));
@@ -170,8 +192,9 @@ fn ready(name: &str, file: &File) -> Result<Scenario, String> {
         name: name.into(),
         description: file.description.clone(),
         kernel: kernel(file.kernel.as_deref())?,
+        link_engine: file.link.engine,
         hosts: Hosts { server: host("server", &file.hosts.server)?, client: host("client", &file.hosts.client)? },
-        path: path(&file.link)?,
+        path: path(&file.link, read)?,
         transfer: transfer(&file.transfer)?,
         capture: Capture { snaplen },
         sample_interval,
@@ -216,32 +239,45 @@ fn host(which: &str, host: &Host) -> Result<Host, String> {
     Ok(host.clone())
 }
 
-fn path(file: &LinkFile) -> Result<Path, String> {
-    let delay = match (file.rtt, file.delay) {
-        (Some(_), Some(_)) => return Err("link: give `rtt` or `delay`, not both (rtt = two delays)".into()),
-        (Some(rtt), None) => Some(Duration::from_nanos(rtt.as_nanos() / 2)),
-        (None, delay) => delay,
-    };
-    let direction = |which: &str, over: &DirectionFile| -> Result<Config, String> {
-        Config {
-            delay: over.delay.or(delay).unwrap_or_default(),
-            rate: over.rate.or(file.rate),
-            queue: over.queue.or(file.queue).unwrap_or_default(),
-            loss: over.loss.or(file.loss).unwrap_or_default(),
-        }
-        .checked()
-        .map_err(|error: ConfigError| format!("link.{which}: {error}"))
-    };
+fn path(file: &LinkFile, read: &mut Read<'_>) -> Result<Path, String> {
+    let [to_client, to_server] = directions("link", file.rtt, &file.words(), [&file.to_client, &file.to_server], read)?;
     let mtu = file.mtu.unwrap_or(MTU_DEFAULT);
     if !(Bytes::new(576)..=Bytes::new(65_535)).contains(&mtu) {
         return Err(format!("link.mtu {mtu} must be between 576 B and 65535 B"));
     }
-    Ok(Path {
-        to_client: direction("to_client", &file.to_client)?,
-        to_server: direction("to_server", &file.to_server)?,
-        mtu,
-        seed: file.seed.unwrap_or(1),
-    })
+    let rules = file.rules.iter().enumerate().map(|(index, rule)| rule_of(index, rule, read));
+    let rules = rules.collect::<Result<Vec<_>, _>>()?;
+    Ok(Path { to_client, to_server, mtu, seed: file.seed.unwrap_or(1), rules })
+}
+
+fn rule_of(index: usize, rule: &RuleFile, read: &mut Read<'_>) -> Result<Rule, String> {
+    let name = format!("link.rules[{}]", index + 1);
+    let matches = Match { to: rule.to, from: rule.from, protocol: rule.protocol };
+    if matches == Match::default() {
+        return Err(format!("{name} says no `to`, `from` or `protocol`: it would match every packet; use [link]"));
+    }
+    let [to_client, to_server] = directions(&name, rule.rtt, &rule.words(), [&rule.to_client, &rule.to_server], read)?;
+    Ok(Rule { matches, to_client, to_server })
+}
+
+/// Both directions of a table: common words, and what each says for itself.
+fn directions(
+    name: &str,
+    rtt: Option<Duration>,
+    both: &Words,
+    over: [&Words; 2],
+    read: &mut Read<'_>,
+) -> Result<[Config; 2], String> {
+    let mut both = both.clone();
+    if let Some(rtt) = rtt {
+        if both.delay.is_some() {
+            return Err(format!("{name}: give `rtt` or `delay`, not both (rtt = two delays)"));
+        }
+        both.delay = Some(Duration::from_nanos(rtt.as_nanos() / 2).into());
+    }
+    let mut direction =
+        |which: &str, over: &Words| over.over(&both).config(read).map_err(|error| format!("{name}.{which}: {error}"));
+    Ok([direction("to_client", over[0])?, direction("to_server", over[1])?])
 }
 
 fn transfer(file: &TransferFile) -> Result<Transfer, String> {
@@ -274,9 +310,13 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     if file.size.is_none() && server != Server::Builtin {
         return Err("transfer.size is needed with server = \"nginx\" or \"python\": they send a file".into());
     }
+    if file.port == Some(0) {
+        return Err("transfer.port 0 is no port: leave it out for any that is free".into());
+    }
     Ok(Transfer {
         server,
         client,
+        port: file.port,
         size,
         duration,
         read_rate: file.read_rate,

@@ -1,8 +1,9 @@
 //! A scenario file as it is written.
 
-use super::{Client, Host, Reference, ScenarioError, Server};
-use crate::link::QueueLimit;
-use crate::units::{Bytes, Duration, Probability, Rate};
+use super::{Client, Host, LinkEngine, Reference, ScenarioError, Server};
+use crate::link::rule::{Endpoint, Protocol};
+use crate::link::{Words, with_words};
+use crate::units::{Bytes, Duration, Rate};
 use std::collections::BTreeMap;
 
 /// What a TOML file says: every key optional, unknown keys an error. See the module's example.
@@ -33,8 +34,10 @@ pub struct File {
     pub repeat: Option<u32>,
     /// Keys (as in the file, dotted) and the values that each takes: all combinations are run.
     pub matrix: BTreeMap<String, Vec<toml::Value>>,
-    /// Rows that override what they name.
+    /// Rows that override what they name, in place of the file's own.
     pub cases: Vec<toml::Table>,
+    /// The same beside it: rows that repeat the file's own with something changed.
+    pub also: Vec<toml::Table>,
 }
 
 impl File {
@@ -64,42 +67,46 @@ pub struct HostsFile {
     pub client: Host,
 }
 
-/// `[link]`
-#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LinkFile {
-    /// Rate of both directions.
-    pub rate: Option<Rate>,
-    /// Round-trip time: half of it is each direction's delay. Not together with `delay`.
-    pub rtt: Option<Duration>,
-    /// One-way delay of both directions.
-    pub delay: Option<Duration>,
-    /// Queue of both directions.
-    pub queue: Option<QueueLimit>,
-    /// Random loss in both directions.
-    pub loss: Option<Probability>,
-    /// Largest IP packet.
-    pub mtu: Option<Bytes>,
-    /// Seed of the path's randomness.
-    pub seed: Option<u64>,
-    /// Overrides for server to client.
-    pub to_client: DirectionFile,
-    /// Overrides for client to server.
-    pub to_server: DirectionFile,
+with_words! {
+    /// `[link]`: besides these keys the words of both directions.
+    #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct LinkFile {
+        /// `own` or `netem`: what carries the packets.
+        pub engine: Option<LinkEngine>,
+        /// Round-trip time: half of it is each direction's delay. Not together with `delay`.
+        pub rtt: Option<Duration>,
+        /// Largest IP packet.
+        pub mtu: Option<Bytes>,
+        /// Seed of the path's randomness.
+        pub seed: Option<u64>,
+        /// Overrides for server to client.
+        pub to_client: Words,
+        /// Overrides for client to server.
+        pub to_server: Words,
+        /// Other paths for some packets; the first that matches decides.
+        pub rules: Vec<RuleFile>,
+    }
 }
 
-/// `[link.to_client]`, `[link.to_server]`
-#[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DirectionFile {
-    /// Rate of this direction.
-    pub rate: Option<Rate>,
-    /// One-way delay.
-    pub delay: Option<Duration>,
-    /// Queue.
-    pub queue: Option<QueueLimit>,
-    /// Random loss.
-    pub loss: Option<Probability>,
+with_words! {
+    /// `[[link.rules]]`: which packets, and the words of their path. Nothing is taken over from `[link]`.
+    #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct RuleFile {
+        /// The end that packets go to, and answers come from: `10.0.0.5:443`, `:8081`.
+        pub to: Option<Endpoint>,
+        /// The end that packets come from, and answers go to.
+        pub from: Option<Endpoint>,
+        /// `tcp`, `udp`.
+        pub protocol: Option<Protocol>,
+        /// Round-trip time: half of it is each direction's delay. Not together with `delay`.
+        pub rtt: Option<Duration>,
+        /// Overrides for server to client.
+        pub to_client: Words,
+        /// Overrides for client to server.
+        pub to_server: Words,
+    }
 }
 
 /// `[transfer]`
@@ -110,6 +117,8 @@ pub struct TransferFile {
     pub server: Option<Server>,
     /// `builtin` or `curl`.
     pub client: Option<Client>,
+    /// The server's port; without one any that is free.
+    pub port: Option<u16>,
     /// Size of the file.
     pub size: Option<Bytes>,
     /// Stop after this long.

@@ -29,15 +29,22 @@
 //! [[cases]]                            # or: rows that differ in what they name
 //! name = "small"
 //! transfer.size = "1MB"
+//!
+//! [[also]]                             # or: rows beside the file's own
+//! name = "linux-6.1"
+//! kernel = "6.1"
 //! ```
 
 mod expand;
 mod file;
+mod over;
 
 pub use expand::ScenarioError;
 pub use file::File;
+pub use over::{Override, OverrideError};
 
 use crate::link;
+use crate::link::rule::{Classifier, Match};
 use crate::units::{Bytes, Duration, Rate};
 use std::collections::BTreeMap;
 
@@ -55,6 +62,9 @@ pub struct Scenario {
     /// Release of the kernel to run under, or how it begins (`6.1`); `None`: whichever is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// What carries the packets; `None`: whichever suits the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_engine: Option<LinkEngine>,
     /// The two hosts.
     pub hosts: Hosts,
     /// The path between them.
@@ -134,12 +144,62 @@ pub struct Path {
     pub mtu: Bytes,
     /// Seed of everything random on the path.
     pub seed: u64,
+    /// Other paths for some packets; the first that matches decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+}
+
+/// A path for some packets.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Which.
+    #[serde(rename = "match")]
+    pub matches: Match,
+    /// From server to client.
+    #[serde(with = "direction")]
+    pub to_client: link::Config,
+    /// From client to server.
+    #[serde(with = "direction")]
+    pub to_server: link::Config,
+}
+
+impl Rule {
+    /// The round-trip time that its delays add up to.
+    pub fn rtt(&self) -> Duration {
+        self.to_client.delay.base.saturating_add(self.to_server.delay.base)
+    }
 }
 
 impl Path {
     /// The round-trip time that the delays add up to.
     pub fn rtt(&self) -> Duration {
-        self.to_client.delay.saturating_add(self.to_server.delay)
+        self.to_client.delay.base.saturating_add(self.to_server.delay.base)
+    }
+
+    /// Which rule is for a packet.
+    pub fn classifier(&self) -> Classifier {
+        Classifier::new(self.rules.iter().map(|rule| rule.matches).collect())
+    }
+}
+
+/// What can carry the packets of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkEngine {
+    /// Our own link: [`crate::link`].
+    Own,
+    /// The kernel's netem.
+    Netem,
+}
+
+impl LinkEngine {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkEngine::Own => "own",
+            LinkEngine::Netem => "netem",
+        }
     }
 }
 
@@ -151,6 +211,9 @@ pub struct Transfer {
     pub server: Server,
     /// Program that receives.
     pub client: Client,
+    /// The server's port; `None`: any that is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
     /// Size of the file.
     pub size: Bytes,
     /// Stop after this long, complete or not.
@@ -205,32 +268,26 @@ pub struct Reference {
     /// Why ours differs, or what to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// This repeats another experiment with one thing changed, to show why that one's figure differs: what was changed.
+    /// Where it cannot be run (another kernel, a link of other means), it is left out rather than an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }
 
 /// Writes a direction as a scenario file would, and reads it back.
 mod direction {
-    use crate::link::{Config, QueueLimit};
-    use crate::units::{Duration, Probability, Rate};
+    use crate::link::{Config, Words};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    #[derive(Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Direction {
-        delay: Duration,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rate: Option<Rate>,
-        queue: QueueLimit,
-        loss: Probability,
-    }
-
     pub fn serialize<S: Serializer>(config: &Config, s: S) -> Result<S::Ok, S::Error> {
-        let Config { delay, rate, queue, loss } = *config;
-        Direction { delay, rate, queue, loss }.serialize(s)
+        let words = Words::from(config);
+        // These three stand in every result, also where nothing was asked for.
+        Words { delay: Some(config.delay.clone()), queue: Some(config.queue), loss: Some(config.loss), ..words }
+            .serialize(s)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Config, D::Error> {
-        let Direction { delay, rate, queue, loss } = Direction::deserialize(d)?;
-        Ok(Config { delay, rate, queue, loss })
+        Words::deserialize(d).map(|words| words.unchecked())
     }
 }
 

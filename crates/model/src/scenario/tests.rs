@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::link::QueueLimit;
-use crate::units::Probability;
 use proptest::prelude::*;
 
 fn rows(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
@@ -33,9 +32,9 @@ fn directions_take_the_common_values_and_override_them() {
         queue = "100packets"
     "#;
     let path = rows(text).unwrap().remove(0).path;
-    assert_eq!(path.to_client.delay, Duration::from_millis(25));
+    assert_eq!(path.to_client.delay, Duration::from_millis(25).into());
     assert_eq!(path.to_client.rate, Some("1gbit".parse().unwrap()));
-    assert_eq!(path.to_client.loss, Probability::ZERO);
+    assert!(path.to_client.loss.is_never());
     assert_eq!(path.to_server.rate, Some("20mbit".parse().unwrap()));
     assert_eq!(path.to_server.queue, QueueLimit::Packets(100));
     assert_eq!(path.rtt(), Duration::from_millis(50));
@@ -60,12 +59,32 @@ fn cases_and_matrix_multiply() {
     let rows = rows(text).unwrap();
     assert_eq!(rows.len(), 8);
     assert!(rows.iter().any(|row| row.name == "grid/lossy/tcp_rmem=4096-4096-4096/rtt=20ms"), "{:?}", rows[0].name);
-    let lossy = rows.iter().filter(|row| row.path.to_client.loss > Probability::ZERO).count();
+    let lossy = rows.iter().filter(|row| !row.path.to_client.loss.is_never()).count();
     assert_eq!(lossy, 4);
     for row in &rows {
         assert_eq!(row.path.to_client.rate, Some("1gbit".parse().unwrap()));
         assert_eq!(row.hosts.client.sysctl.len(), 1);
     }
+}
+
+#[test]
+fn further_rows_stand_beside_the_files_own() {
+    let text = r#"
+        name = "b2"
+        reference.goodput = "38.7MiB/s"
+        [link]
+        rtt = "50ms"
+        [[also]]
+        name = "linux-6.1"
+        kernel = "6.1"
+        reference.cause = "the kernel"
+    "#;
+    let rows = rows(text).unwrap();
+    assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["b2", "b2/linux-6.1"]);
+    assert_eq!((rows[0].kernel.as_deref(), rows[1].kernel.as_deref()), (None, Some("6.1")));
+    assert_eq!(rows[1].path, rows[0].path);
+    assert_eq!(rows[1].reference.goodput, rows[0].reference.goodput);
+    assert_eq!(rows[1].reference.cause.as_deref(), Some("the kernel"));
 }
 
 #[test]

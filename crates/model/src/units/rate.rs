@@ -51,6 +51,10 @@ impl Rate {
 
     /// What passes at this rate in `time`, in whole bytes; saturates.
     pub fn over(self, time: Duration) -> Bytes {
+        // The usual product fits u64, where a division is ten times faster.
+        if let Some(product) = self.0.checked_mul(time.as_nanos()) {
+            return Bytes::new(product / 8_000_000_000);
+        }
         let bits = u128::from(self.0) * u128::from(time.as_nanos()) / 1_000_000_000;
         Bytes::new(u64::try_from(bits / 8).unwrap_or(u64::MAX))
     }

@@ -3,7 +3,7 @@
 use super::Explained;
 use super::table::arrow;
 use crate::{Column, Layout, Table, Tone, figure, paragraph};
-use fullpipe_flow::connection::{Direction, DirectionFacts, Label};
+use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label};
 use fullpipe_flow::limit::{Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 
@@ -21,6 +21,7 @@ pub fn depth(explained: &Explained, layout: Layout) -> String {
         Some(rtt) => format!("{} long, round trip of the handshake {rtt}\n\n", connection.duration),
         None => format!("{} long, its handshake was not captured: windows may be scaled\n\n", connection.duration),
     };
+    text.insert_str(text.len() - 1, &capture(connection, layout));
     text += &facts(explained, layout);
     for finding in &explained.findings {
         let way = words(finding.direction);
@@ -29,10 +30,26 @@ pub fn depth(explained: &Explained, layout: Layout) -> String {
         text.push('\n');
         text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
         text.push('\n');
+        for change in &finding.what.changes {
+            let start = format!("  on the {}: ", change.host);
+            let set = format!("sysctl -w {}=\"{}\" ({})", change.setting, change.to, change.reason);
+            text += &paragraph::fill(&start, &set, layout.width);
+            text.push('\n');
+        }
     }
     if let Some(verdict) = &connection.facts(connection.bulk()).verdict {
         let spans = spans(verdict, connection.start, layout);
         text += &format!("\nWhat held the data from {} when:\n{spans}", words(connection.bulk()));
+    }
+    text
+}
+
+/// Where and how it was captured, and how it ended.
+fn capture(connection: &Connection, layout: Layout) -> String {
+    let mut text = format!("{}; {}\n", connection.vantage, connection.close.words());
+    for warning in &connection.warnings {
+        text += &paragraph::fill("but ", warning.words(), layout.width);
+        text.push('\n');
     }
     text
 }
@@ -77,20 +94,50 @@ fn facts(explained: &Explained, layout: Layout) -> String {
             table.row([label.name().replace('_', " "), client, server]);
         }
     }
-    let told: [Line<'_>; 5] = [
+    let told: [Line<'_>; 14] = [
         ("lost, and so sent again", &|facts| facts.loss.lost_segments.to_string()),
         ("sent again needlessly", &|facts| facts.loss.spurious_retransmissions.to_string()),
         ("overtaken on the way", &|facts| facts.loss.reordered_segments.to_string()),
         ("repeated by the network", &|facts| facts.loss.duplicate_packets.to_string()),
         ("marked by ECN", &|facts| facts.loss.congestion_experienced.to_string()),
+        ("told of ECN marks (ECE)", &|facts| facts.manner.ecn_echo.to_string()),
+        ("reduced for that (CWR)", &|facts| facts.manner.congestion_window_reduced.to_string()),
+        ("largest burst, packets", &|facts| facts.manner.burst_max_packets.to_string()),
+        ("longest silence", &|facts| facts.manner.silence_max.to_string()),
+        ("ACKs of something new", &|facts| facts.manner.advancing_acks.to_string()),
+        ("  of more than two segments", &|facts| facts.manner.stretch_acks.to_string()),
+        ("  delayed", &|facts| facts.manner.delayed_acks.to_string()),
+        ("  by, in the mean", &|facts| facts.manner.delayed_ack_mean.to_string()),
+        ("  by, at most", &|facts| facts.manner.delayed_ack_max.to_string()),
     ];
     for (what, show) in told {
         let (client, server) = both(show);
-        if (client.as_str(), server.as_str()) != ("0", "0") {
+        let is_nothing = |cell: &str| cell == "0" || cell == Duration::ZERO.to_string();
+        if !(is_nothing(&client) && is_nothing(&server)) {
             table.row([what.into(), client, server]);
         }
     }
+    table.row([
+        "options of its SYN".into(),
+        options(&connection.client_to_server),
+        options(&connection.server_to_client),
+    ]);
     table.render(layout)
+}
+
+/// What a SYN offers.
+fn options(facts: &DirectionFacts) -> String {
+    let manner = &facts.manner;
+    let Some(mss) = manner.mss else { return NONE.into() };
+    let offered = [
+        (manner.window_scale_offered, "scale"),
+        (manner.sack_permitted, "SACK"),
+        (manner.timestamps, "timestamps"),
+        (manner.fast_open, "TFO"),
+        (manner.multipath, "MPTCP"),
+    ];
+    let names = offered.iter().filter(|(offers, _)| *offers).map(|(_, name)| *name);
+    names.fold(format!("MSS {mss}"), |text, name| format!("{text} {name}"))
 }
 
 /// Neighbouring intervals with the same limit, as one.

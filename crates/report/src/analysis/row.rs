@@ -1,8 +1,10 @@
 //! Connections as rows, one for each direction that has packets: for CSV and Parquet.
 
 use super::{Explained, Report};
-use fullpipe_flow::connection::{Direction, Label};
-use fullpipe_model::units::{Duration, Window};
+use fullpipe_flow::capture::LinkType;
+use fullpipe_flow::connection::{Connection, Direction, Label};
+use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model::units::{Duration, Instant, Window};
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,8 +13,30 @@ pub enum Cell {
     Text(String),
     /// A count, or a quantity in the unit that its column names; absent where the capture does not tell.
     Number(Option<u64>),
-    /// A fraction, 0 to 1.
-    Fraction(f64),
+    /// A fraction, 0 to 1; absent where the capture does not tell.
+    Fraction(Option<f64>),
+}
+
+/// What a column's cells are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Words and names.
+    Text,
+    /// Counts and quantities.
+    Number,
+    /// Fractions.
+    Fraction,
+}
+
+impl Cell {
+    /// What the cells of its column are.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Cell::Text(_) => Kind::Text,
+            Cell::Number(_) => Kind::Number,
+            Cell::Fraction(_) => Kind::Fraction,
+        }
+    }
 }
 
 impl std::fmt::Display for Cell {
@@ -24,8 +48,8 @@ impl std::fmt::Display for Cell {
             }
             Cell::Text(text) => f.write_str(text),
             Cell::Number(Some(number)) => number.fmt(f),
-            Cell::Number(None) => Ok(()),
-            Cell::Fraction(fraction) => write!(f, "{fraction:.4}"),
+            Cell::Number(None) | Cell::Fraction(None) => Ok(()),
+            Cell::Fraction(Some(fraction)) => write!(f, "{fraction:.4}"),
         }
     }
 }
@@ -36,6 +60,17 @@ pub fn rows(report: &Report) -> impl Iterator<Item = Vec<(&'static str, Cell)>> 
     let directions = report.connections.iter().flat_map(both);
     let seen = directions.filter(|(explained, way)| explained.connection.facts(*way).packets > 0);
     seen.map(|(explained, way)| row(&report.file, explained, way))
+}
+
+/// The columns of [`rows`], for a file that must know them before its first row.
+pub fn columns() -> Vec<(&'static str, Kind)> {
+    // The columns do not depend on the connection; the least one there is has a packet.
+    let syn =
+        [&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0][..], &[0; 8], &[0; 12], &[0x50, 2, 0, 0, 0, 0, 0, 0]].concat();
+    let mut analyzer = Analyzer::new(Config::default());
+    analyzer.push(Instant::ZERO, LinkType::RAW, &syn, syn.len());
+    let report = Report::new("", analyzer.finish());
+    rows(&report).next().unwrap_or_default().into_iter().map(|(name, cell)| (name, cell.kind())).collect()
 }
 
 fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static str, Cell)> {
@@ -58,6 +93,9 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         ("start_ns", number(connection.start.as_nanos())),
         ("duration_us", number(connection.duration.as_micros())),
         ("handshake_rtt_us", micros(connection.handshake_rtt)),
+        ("close", Cell::Text(word(connection.close))),
+        ("captured_at", Cell::Text(word(connection.vantage.place))),
+        ("captured_at_confidence", Cell::Fraction(Some(connection.vantage.confidence))),
         ("packets", number(facts.packets)),
         ("wire_bytes", number(facts.wire.get())),
         ("payload_bytes", number(facts.payload.get())),
@@ -80,10 +118,30 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         ("spurious_retransmissions", number(facts.loss.spurious_retransmissions)),
         ("reordered_segments", number(facts.loss.reordered_segments)),
         ("congestion_experienced", number(facts.loss.congestion_experienced)),
+        ("ecn_echo", number(facts.manner.ecn_echo.into())),
+        ("congestion_window_reduced", number(facts.manner.congestion_window_reduced.into())),
+        ("advancing_acks", number(facts.manner.advancing_acks.into())),
+        ("stretch_acks", number(facts.manner.stretch_acks.into())),
+        ("delayed_acks", number(facts.manner.delayed_acks.into())),
+        ("burst_max_packets", number(facts.manner.burst_max_packets.into())),
+        ("silence_max_us", number(facts.manner.silence_max.as_micros())),
+        ("warnings", Cell::Text(warnings(connection))),
     ]);
     row.push(("limited_by", Cell::Text(limited_by.map_or("", |most| most.limit.name()).into())));
     row.push(("limit_cause", Cell::Text(limited_by.and_then(|most| most.limit.cause()).unwrap_or("").into())));
-    row.push(("limit_share", limited_by.map_or(Cell::Number(None), |most| Cell::Fraction(most.share))));
+    row.push(("limit_share", Cell::Fraction(limited_by.map(|most| most.share))));
     row.push(("lost_us", number(if direction == connection.bulk() { explained.lost().as_micros() } else { 0 })));
     row
+}
+
+/// The word that JSON has for it.
+fn word(value: impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+fn warnings(connection: &Connection) -> String {
+    connection.warnings.iter().map(word).collect::<Vec<_>>().join(" ")
 }

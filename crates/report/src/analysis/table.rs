@@ -2,7 +2,7 @@
 
 use super::{Directed, Explained, Report, loses};
 use crate::{Column, Layout, Table, figure, paragraph};
-use fullpipe_flow::connection::{Connection, Direction, Label};
+use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
 use fullpipe_flow::finding::Finding;
 use fullpipe_model::units::Duration;
 
@@ -46,6 +46,7 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
     if !table.is_empty() {
         text += &format!("\n{}", table.render(layout));
         text += &worst(report, layout);
+        text += &doubts(report, layout);
     }
     text
 }
@@ -61,6 +62,28 @@ fn worst(report: &Report, layout: Layout) -> String {
     let Some(finding) = first.findings.iter().find(lost) else { return String::new() };
     let claim = format!("{}; to change it, {}", finding.what.claim, finding.what.remedy);
     format!("\n{}\n", paragraph::fill(&format!("#{}: ", first.connection.id), &claim, layout.width))
+}
+
+/// Where the connections were captured, and what that and the manner of the capture put into doubt.
+fn doubts(report: &Report, layout: Layout) -> String {
+    let connections = || report.connections.iter().map(|explained| &explained.connection);
+    let places = [Place::Client, Place::Server, Place::Between, Place::Unknown].map(|place| {
+        let count = connections().filter(|connection| connection.vantage.place == place).count();
+        (count > 0).then(|| format!("{} {count}", place.words()))
+    });
+    let mut text = format!("\ncaptured {}\n", places.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    for warning in Warning::ALL {
+        let count = connections().filter(|connection| connection.warnings.contains(&warning)).count();
+        if count > 0 {
+            text += &format!("{}\n", paragraph::fill(&format!("in {count}: "), warning.words(), layout.width));
+        }
+    }
+    if report.forced_out > 0 {
+        let many = "connections were ended early because too many were open at a time; what came later of them is told as \
+                    another connection";
+        text += &format!("{}\n", paragraph::fill(&format!("{} ", report.forced_out), many, layout.width));
+    }
+    text
 }
 
 /// Which way the data that is told of went.

@@ -21,7 +21,8 @@ fn window_limited() -> Report {
     let mut analyzer = Analyzer::new(Config::default());
     let mut push = |nanos: u64, packet: &[u8]| {
         let at = Instant::from_nanos(1_000_000_000_000 + nanos);
-        analyzer.push(at, LinkType::RAW, packet, packet.len()).unwrap();
+        let wire = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
+        analyzer.push(at, LinkType::RAW, packet, wire).unwrap();
     };
     push(0, &packet(true, 2, 99, 0, 10_000, 0));
     push(10_000, &packet(false, 0x12, 499, 100, 10_000, 0));
@@ -49,6 +50,9 @@ fn json_is_what_the_program_promises() {
     let data = &connection["server_to_client"];
     assert_eq!((data["payload_bytes"].as_u64(), data["in_flight_max_bytes"].as_u64()), (Some(1_000_000), Some(10_000)));
     assert_eq!(data["labels"]["retransmission"], 0);
+    assert_eq!((&data["window_max_bytes"], &data["window"]["max_bytes"]), (&10_000.into(), &10_000.into()));
+    assert_eq!(connection["vantage"]["place"], "server");
+    assert_eq!((connection["close"].as_str(), connection["completeness"].as_u64()), (Some("open"), Some(15)));
     assert_eq!(connection["client_to_server"]["window"]["max_bytes"], 10_000);
     assert_eq!(connection["limits"][0]["direction"], "server_to_client");
     assert_eq!(connection["limits"][0]["limit"], "receive_window");
@@ -66,6 +70,8 @@ fn a_row_has_a_column_for_every_cell_and_csv_is_quoted() {
     assert_eq!(rows.len(), 2);
     let names = |row: &[(&'static str, Cell)]| row.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     assert_eq!(names(&rows[0]), names(&rows[1]));
+    let kinds = |row: &[(&'static str, Cell)]| row.iter().map(|(name, cell)| (*name, cell.kind())).collect::<Vec<_>>();
+    assert!(rows.iter().all(|row| kinds(row) == columns()), "a column is of one kind, known before any row");
     assert_eq!(rows[0][0].1.to_string(), "\"a, \"\"b\"\".pcap\"");
     let mut columns = names(&rows[0]);
     columns.sort_unstable();
@@ -89,6 +95,8 @@ fn the_table_names_the_limit_and_depth_says_what_would_change_it() {
     assert!(text.contains("allows 1.6"), "{text}");
     assert!(text.contains("#0 192.0.2.1:40000 <- 198.51.100.2:80"), "{text}");
     assert!(text.contains("tcp_rmem"), "{text}");
+    assert!(text.contains("captured at the server ("), "{text}");
+    assert!(text.contains("still open when the capture ended"), "{text}");
 }
 
 #[test]

@@ -49,7 +49,8 @@ impl Attempt<'_> {
         timing.pretransfer = self.elapsed();
 
         let first_byte = Arc::new(OnceLock::new());
-        let socket = Socket::new(stream, self.options, first_byte.clone());
+        let content_length = Arc::new(OnceLock::new());
+        let socket = Socket::new(stream, self.options, first_byte.clone(), content_length.clone());
         let response = self.unless_interrupted(Phase::Response, ask(socket, &location)).await?;
         let response = response.map_err(|source| DownloadError::Response {
             url: self.url.into(),
@@ -64,6 +65,10 @@ impl Attempt<'_> {
         }
         if !status.is_success() {
             return Err(DownloadError::Status { url: self.url.into(), status });
+        }
+        if let Some(length) = response.body().size_hint().exact() {
+            // The first and only time that it is set.
+            let _ = content_length.set(length);
         }
         self.receive(response, sink, connected, timing).await.map(|download| Answer::Download(Box::new(download)))
     }

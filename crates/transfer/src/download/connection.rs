@@ -1,6 +1,7 @@
 //! From a URL's host to a connected socket, and that socket as the HTTP implementation reads it.
 
 use super::location::Location;
+use super::wait_all::WaitAll;
 use super::{Connected, DownloadError, DownloadOptions};
 use crate::clock;
 use crate::pacing::Pacing;
@@ -79,11 +80,19 @@ pub(super) struct Socket {
     stream: TcpStream,
     first_byte: Arc<OnceLock<Instant>>,
     pacing: Option<Pacing>,
+    wait_all: Option<WaitAll>,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, options: &DownloadOptions, first_byte: Arc<OnceLock<Instant>>) -> Self {
-        Socket { stream, first_byte, pacing: options.read_rate.map(Pacing::new) }
+    pub(super) fn new(
+        stream: TcpStream,
+        options: &DownloadOptions,
+        first_byte: Arc<OnceLock<Instant>>,
+        content_length: Arc<OnceLock<u64>>,
+    ) -> Self {
+        let pacing = options.read_rate.map(Pacing::new);
+        let wait_all = (options.wait_all && pacing.is_none()).then(|| WaitAll::new(content_length));
+        Socket { stream, first_byte, pacing, wait_all }
     }
 }
 
@@ -92,7 +101,10 @@ impl AsyncRead for Socket {
         let socket = self.get_mut();
         let before = buffer.filled().len();
         match &mut socket.pacing {
-            None => ready!(Pin::new(&mut socket.stream).poll_read(cx, buffer))?,
+            None => match &mut socket.wait_all {
+                Some(wait_all) if wait_all.left() > 0 => ready!(wait_all.poll_read(&socket.stream, cx, buffer))?,
+                _ => ready!(Pin::new(&mut socket.stream).poll_read(cx, buffer))?,
+            },
             Some(pacing) => {
                 let most = ready!(pacing.poll_allowance(cx)).get().min(buffer.remaining() as u64) as usize;
                 let mut part = ReadBuf::new(buffer.initialize_unfilled_to(most));
@@ -101,6 +113,9 @@ impl AsyncRead for Socket {
                 buffer.advance(read);
                 pacing.spend(Bytes::new(read as u64));
             }
+        }
+        if let Some(wait_all) = &mut socket.wait_all {
+            wait_all.seen(&buffer.filled()[before..]);
         }
         if buffer.filled().len() > before {
             socket.first_byte.get_or_init(clock::now);

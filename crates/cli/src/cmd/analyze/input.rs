@@ -79,11 +79,6 @@ impl Source {
         names.join("+")
     }
 
-    /// Its files, in order.
-    pub fn files(&self) -> &[PathBuf] {
-        &self.files
-    }
-
     /// Gives every packet to `packet`, in the files' order, and tells `paused` each time that more must be read.
     ///
     /// # Errors

@@ -1,12 +1,14 @@
 //! One line a packet, with its labels.
 
+use super::rows::Stored;
 use super::{Analyze, input};
 use crate::failure::{Failure, Kind};
 use fullpipe_flow::capture::{Opened, Opener, Packet};
-use fullpipe_flow::connection::{Direction, LabelSet};
+use fullpipe_flow::connection::{Direction, Label, LabelSet};
 use fullpipe_flow::segment::{Flags, Parsed, Segment, SequenceNumber};
-use fullpipe_flow::{Analyzer, PacketFacts};
+use fullpipe_flow::{Analyzer, PacketFacts, length_behind_link};
 use fullpipe_model::units::Instant;
+use fullpipe_report::analysis::{self, Cell};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
@@ -55,18 +57,22 @@ fn names<S: Serializer>(labels: &LabelSet, s: S) -> Result<S::Ok, S::Error> {
 /// Prints every packet of a connection that was asked for.
 pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
     let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut stored = analyze.parquet.as_deref().map(|file| Stored::new(file, &COLUMNS)).transpose()?;
     let mut is_whole = true;
     for source in input::sources(&analyze.files, analyze.as_one)? {
         let mut packets = Packets::new(analyze);
         let name = source.name();
-        let mut written = Ok(());
+        let mut written: Result<(), Failure> = Ok(());
         let mut tell = |packet: &Packet<'_>| {
             let Some(line) = packets.line(packet).filter(|_| written.is_ok()) else { return };
-            written = if analyze.jsonl {
+            written = if let Some(stored) = &mut stored {
+                stored.row(line.cells(&name))
+            } else if analyze.jsonl {
                 let line = InFile { file: &name, what: &line };
-                serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from).and_then(|()| writeln!(out))
+                let json = serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from);
+                json.and_then(|()| writeln!(out)).map_err(Failure::from)
             } else {
-                line.write(packets.start, &mut out)
+                line.write(packets.start, &mut out).map_err(Failure::from)
             };
         };
         let read = source.packets(&mut tell, || {});
@@ -74,6 +80,7 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
         is_whole &= analyze.tell(read.err().as_deref());
     }
     out.flush()?;
+    stored.map_or(Ok(()), Stored::finish)?;
     Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
 }
 
@@ -109,7 +116,10 @@ impl Packets {
         let facts = self.analyzer.push_packet(packet);
         let Opened::Ip(ip) = self.opener.open(packet.link_type, packet.data) else { return None };
         let facts = facts.filter(|facts| self.only.is_none_or(|only| only == facts.connection))?;
-        let Parsed::Tcp(segment) = Segment::from_ip(ip, packet.original_length) else { return None };
+        let Parsed::Tcp(segment) = Segment::from_ip(ip, length_behind_link(packet.data, ip, packet.original_length))
+        else {
+            return None;
+        };
         Some(self.tell(packet.at, facts, &segment))
     }
 
@@ -166,7 +176,54 @@ fn flags(flags: Flags) -> String {
     letters.into_iter().filter(|(flag, _)| flags.any(*flag)).map(|(_, letter)| letter).collect()
 }
 
+/// The columns of a packet's row.
+const COLUMNS: [(&str, analysis::Kind); 15] = [
+    ("file", analysis::Kind::Text),
+    ("number", analysis::Kind::Number),
+    ("time_ns", analysis::Kind::Number),
+    ("connection", analysis::Kind::Number),
+    ("direction", analysis::Kind::Text),
+    ("source", analysis::Kind::Text),
+    ("destination", analysis::Kind::Text),
+    ("flags", analysis::Kind::Text),
+    ("sequence", analysis::Kind::Number),
+    ("ack", analysis::Kind::Number),
+    ("window", analysis::Kind::Number),
+    ("payload_bytes", analysis::Kind::Number),
+    ("labels", analysis::Kind::Text),
+    ("labels_wireshark", analysis::Kind::Text),
+    ("why", analysis::Kind::Text),
+];
+
 impl Line {
+    /// The packet as a row of [`COLUMNS`]; labels are words with spaces between them.
+    fn cells(&self, file: &str) -> [Cell; 15] {
+        let text = |text: &dyn std::fmt::Display| Cell::Text(text.to_string());
+        let number = |number: u64| Cell::Number(Some(number));
+        let direction = match self.direction {
+            Direction::ClientToServer => "client_to_server",
+            Direction::ServerToClient => "server_to_client",
+        };
+        let words = |labels: LabelSet| Cell::Text(labels.iter().map(Label::name).collect::<Vec<_>>().join(" "));
+        [
+            text(&file),
+            number(self.number),
+            number(self.time_ns),
+            number(self.connection),
+            text(&direction),
+            text(&self.source),
+            text(&self.destination),
+            text(&self.flags),
+            number(self.sequence.into()),
+            Cell::Number(self.ack.map(u64::from)),
+            number(self.window.into()),
+            number(self.payload_bytes),
+            words(self.labels),
+            words(self.differs.as_ref().map_or(self.labels, |differs| differs.wireshark)),
+            text(&self.differs.as_ref().map_or("", |differs| differs.why)),
+        ]
+    }
+
     fn write(&self, start: Instant, out: &mut impl Write) -> std::io::Result<()> {
         let time = Instant::from_nanos(self.time_ns).since(start).as_secs_f64();
         write!(out, "{:>6} {time:>12.6} #{} ", self.number, self.connection)?;

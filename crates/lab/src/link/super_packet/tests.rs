@@ -29,7 +29,7 @@ pub fn super_packet(v6: bool, l2_len: usize, payload: &[u8], segment: u16, fin: 
 }
 
 /// (sequence number, flags byte, payload) of a wire packet whose checksums must be right.
-fn check(packet: &[u8]) -> (u32, u8, Vec<u8>) {
+pub fn check(packet: &[u8]) -> (u32, u8, Vec<u8>) {
     let v4 = packet[0] >> 4 == 4;
     let (tcp, payload, right) = if v4 {
         let (ip, rest) = Ipv4Header::from_slice(packet).unwrap();
@@ -113,6 +113,32 @@ proptest! {
             }
             prop_assert_eq!(total, frame.len() - layout.payload);
         }
+    }
+}
+
+/// What contradicts itself is no super-packet: it passes whole.
+#[test]
+fn a_lying_header_is_not_cut() {
+    let good = super_packet(false, 0, &[7; 4344], 1448, false);
+    assert_eq!(Layout::parse(&good, 0).unwrap().count(), 3);
+    let lies: [(&str, usize, u8); 8] = [
+        ("GSO type of the other version", 1, GSO_TCPV6),
+        ("GSO type of UDP", 1, GSO_UDP_L4),
+        ("no segment size", 4, 0),
+        ("checksum elsewhere", 6, 24),
+        ("checksum field elsewhere", 8, 6),
+        ("total length", VNET_LEN + 2, 1),
+        ("a fragment", VNET_LEN + 6, 0x20),
+        ("data offset", VNET_LEN + 20 + 12, 0x40),
+    ];
+    for (lie, at, value) in lies {
+        let mut frame = good.clone();
+        frame[at] = value;
+        if lie == "no segment size" {
+            frame[5] = 0;
+        }
+        let layout = Layout::parse(&frame, 0).unwrap();
+        assert_eq!((layout.count(), layout.is_cuttable()), (1, false), "{lie}");
     }
 }
 

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Makes the captures of crates/flow/tests/lab/captures anew, in virtual time: needs a kernel of `fullpipe lab kernel build`.
+set -eu
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT INT TERM
+cargo build --quiet -p fullpipe-cli
+cargo build --quiet -p fullpipe-flow --example headers_only
+programs=${CARGO_TARGET_DIR:-target}/debug
+own=crates/flow/tests/lab/captures
+for suite in limits losses path; do
+    # Only our own link writes down what it did.
+    engine=netem
+    [ "$suite" = path ] && engine=own
+    "$programs/fullpipe" lab run "$own/$suite.toml" --engine virtual --link-engine "$engine" --out "$folder/$suite" --keep-captures
+    rm -rf "${own:?}/$suite"
+    for run in "$folder/$suite"/*-"$suite"-*; do
+        name=${run##*-"$suite"-}
+        mkdir -p "$own/$suite/$name"
+        for end in server client; do
+            "$programs/examples/headers_only" "$run/$end.pcap" "$own/$suite/$name/$end.pcap.gz"
+        done
+        [ "$suite" != path ] || gzip -9nc "$run/link.log" > "$own/$suite/$name/link.log.gz"
+    done
+done

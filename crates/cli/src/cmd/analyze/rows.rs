@@ -1,0 +1,111 @@
+//! Connections as lines or rows: JSON lines, CSV, Parquet.
+
+use super::{Analyze, packets::InFile};
+use crate::failure::{Failure, Kind};
+use crate::parquet::Table;
+use fullpipe_report::analysis::{self, Report, columns};
+use std::fs::File;
+use std::io::{BufWriter, StdoutLock, Write};
+use std::path::{Path, PathBuf};
+
+/// Where rows go.
+pub enum Rows {
+    Lines(BufWriter<StdoutLock<'static>>),
+    Csv { out: BufWriter<StdoutLock<'static>>, headed: bool },
+    Parquet(Box<Stored>),
+}
+
+impl Rows {
+    /// Rows in the format that was asked for.
+    ///
+    /// # Errors
+    /// A Parquet file that cannot be made.
+    pub fn new(analyze: &Analyze) -> Result<Self, Failure> {
+        let out = || BufWriter::new(std::io::stdout().lock());
+        Ok(match &analyze.parquet {
+            Some(file) => Rows::Parquet(Box::new(Stored::new(file, &columns())?)),
+            None if analyze.csv => Rows::Csv { out: out(), headed: false },
+            None => Rows::Lines(out()),
+        })
+    }
+
+    /// Writes the connections of a report.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn write(&mut self, report: &Report) -> Result<(), Failure> {
+        match self {
+            Rows::Lines(out) => Ok(print_lines(report, out)?),
+            Rows::Csv { out, headed } => Ok(print_csv(report, headed, out)?),
+            Rows::Parquet(stored) => {
+                analysis::rows(report).try_for_each(|row| stored.row(row.into_iter().map(|(_, cell)| cell)))
+            }
+        }
+    }
+
+    /// Ends the output.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(self) -> Result<(), Failure> {
+        match self {
+            Rows::Lines(mut out) | Rows::Csv { mut out, .. } => Ok(out.flush()?),
+            Rows::Parquet(stored) => stored.finish(),
+        }
+    }
+}
+
+/// A Parquet file with its name, for messages.
+pub struct Stored {
+    table: Table<BufWriter<File>>,
+    file: PathBuf,
+}
+
+impl Stored {
+    /// Makes the file.
+    pub fn new(file: &Path, columns: &[(&str, analysis::Kind)]) -> Result<Self, Failure> {
+        let opened = File::create(file).map_err(|error| not_written(file, error))?;
+        let table = Table::new(BufWriter::new(opened), columns).map_err(|error| not_written(file, error))?;
+        Ok(Stored { table, file: file.into() })
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = analysis::Cell>) -> Result<(), Failure> {
+        self.table.row(cells).map_err(|error| not_written(&self.file, error))
+    }
+
+    /// Ends the file.
+    pub fn finish(self) -> Result<(), Failure> {
+        self.table.finish().map_err(|error| not_written(&self.file, error))
+    }
+}
+
+fn not_written(file: &Path, error: impl std::fmt::Display) -> Failure {
+    let problem =
+        format!("write {}: {error}; --parquet names a file that can be made, on a disk with room", file.display());
+    Failure::new(Kind::Run, problem)
+}
+
+fn print_lines(report: &Report, out: &mut impl Write) -> std::io::Result<()> {
+    for connection in &report.connections {
+        serde_json::to_writer(&mut *out, &InFile { file: &report.file, what: connection })?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Rows, and the names of the columns before the first of all.
+fn print_csv(report: &Report, headed: &mut bool, out: &mut impl Write) -> std::io::Result<()> {
+    for row in analysis::rows(report) {
+        if !*headed {
+            let names: Vec<_> = row.iter().map(|(name, _)| *name).collect();
+            writeln!(out, "{}", names.join(","))?;
+            *headed = true;
+        }
+        for (number, (_, cell)) in row.iter().enumerate() {
+            write!(out, "{}{cell}", if number == 0 { "" } else { "," })?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}

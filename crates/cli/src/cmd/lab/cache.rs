@@ -1,0 +1,140 @@
+//! `fullpipe lab cache`: the runs in virtual time that are not run again.
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, print, print_json};
+use clap::{Args, Subcommand};
+use fullpipe_flow::row::Row;
+use fullpipe_lab::cache;
+use fullpipe_model::units::Bytes;
+use fullpipe_report::{Column, Table, figure};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Runs in virtual time that were done before: their results are taken from here.
+///
+/// Such a run is a function of its scenario with its seed, the guest's kernel and this program, so the same three give the
+/// same bytes, and need not be run twice. Runs in real time, and those with nginx, Python or curl, are never kept.
+#[derive(Subcommand)]
+pub enum Cache {
+    List(List),
+    Clean(Clean),
+}
+
+impl Cache {
+    pub fn run(self) -> Result<u8, Failure> {
+        let cache = cache::Cache::of_user();
+        let cache = cache.ok_or_else(|| Failure::new(Kind::Missing, "find cache: set HOME or XDG_CACHE_HOME"))?;
+        match self {
+            Cache::List(list) => list.run(&cache),
+            Cache::Clean(clean) => clean.run(&cache),
+        }
+    }
+}
+
+/// Name the runs that are kept, those used last first.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab cache list
+  fullpipe lab cache list --json | jq '.runs[].row.name'")]
+pub struct List {
+    /// Print JSON: {"folder": .., "limit_bytes": .., "bytes": .., "runs": [..]}.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    folder: PathBuf,
+    limit_bytes: u64,
+    bytes: u64,
+    runs: Vec<ListedRun>,
+}
+
+#[derive(Serialize)]
+struct ListedRun {
+    key: String,
+    used: String,
+    bytes: u64,
+    row: Row,
+}
+
+impl List {
+    fn run(self, cache: &cache::Cache) -> Result<u8, Failure> {
+        let kept = cache.list();
+        let total = kept.iter().map(|run| run.size).fold(Bytes::ZERO, Bytes::saturating_add);
+        let used = |run: &cache::Kept| humantime::format_rfc3339_seconds(run.used).to_string();
+        if self.json {
+            let runs = kept.into_iter().map(|run| ListedRun {
+                key: run.key.to_string(),
+                used: used(&run),
+                bytes: run.size.get(),
+                row: run.row,
+            });
+            print_json(&Listed {
+                folder: cache.folder().into(),
+                limit_bytes: cache.limit().get(),
+                bytes: total.get(),
+                runs: runs.collect(),
+            })?;
+            return Ok(0);
+        }
+        let mut table = Table::new([
+            Column::text("run"),
+            Column::count("#"),
+            Column::text("kernel"),
+            Column::figure("goodput", "Mbit/s"),
+            Column::figure("size", "MB"),
+            Column::text("used"),
+        ]);
+        for run in &kept {
+            let goodput = figure::mbit_per_s(run.row.goodput);
+            let number = run.row.repetition.to_string();
+            let row =
+                [run.row.name.clone(), number, run.row.kernel.clone(), goodput, figure::megabytes(run.size), used(run)];
+            table.row(row);
+        }
+        if !table.is_empty() {
+            print(&format!("{}\n", table.render(layout())))?;
+        }
+        let runs = if kept.len() == 1 { "run" } else { "runs" };
+        print(&format!("{} {runs}, {total} of {} in {}\n", kept.len(), cache.limit(), cache.folder().display()))?;
+        Ok(0)
+    }
+}
+
+/// Remove runs, those that were not used for longest first.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab cache clean
+  fullpipe lab cache clean --keep 500MB")]
+pub struct Clean {
+    /// Keep so much of what was used last [default: nothing].
+    #[arg(long, value_name = "SIZE", default_value = "0B", hide_default_value = true)]
+    keep: Bytes,
+    /// Print JSON: {"removed": .., "bytes": ..}.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Removed {
+    removed: usize,
+    bytes: u64,
+}
+
+impl Clean {
+    fn run(self, cache: &cache::Cache) -> Result<u8, Failure> {
+        let (removed, bytes) = cache.clean(self.keep).map_err(|cause| {
+            let folder = cache.folder().display();
+            Failure::new(Kind::Run, format!("clean cache {folder}: {cause}; remove the folder by hand"))
+        })?;
+        if self.json {
+            print_json(&Removed { removed, bytes: bytes.get() })?;
+        } else {
+            print(&format!("Removed {removed} {}, {bytes}.\n", if removed == 1 { "run" } else { "runs" }))?;
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,169 @@
+//! `fullpipe lab compare`: two results side by side, and whether the second got worse.
+
+use super::engine::{Choice, Name};
+use super::in_sandbox;
+use super::run::{default_folder, run_all};
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, print, print_json, remark};
+use clap::Args;
+use fullpipe_flow::row::Row;
+use fullpipe_lab::cache::Cache;
+use fullpipe_lab::{Engine, Options, preset};
+use fullpipe_model::scenario::{Override, Scenario};
+use fullpipe_report::compare::{Bound, Comparison, Extent, rows};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Compare two results: which rows changed, by how much, and whether by more than noise.
+///
+/// A and B are folders of results, or files of rows as `lab run` prints them with --json or --jsonl. Or give scenarios and
+/// what to vary, two kernels or a setting, and both sides are run first. Rows belong together by their names. In virtual
+/// time every difference is one; in real time the spread of repetitions decides (Welch's t, 95 %).
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab compare before/ after/
+  fullpipe lab compare before.jsonl after.jsonl --fail-on goodput:-2% --fail-on rtt_p99:+5ms
+  fullpipe lab compare quick --kernel 6.1 6.12
+  fullpipe lab compare quick --with hosts.server.congestion_control=bbr --engine virtual
+
+Exit codes: 0 compared; 1 a row got worse by more than a --fail-on bound; 4 results that cannot be read or have no row in \
+common.")]
+pub struct Compare {
+    /// Two results, or with --kernel or --with: scenario files or presets.
+    #[arg(value_name = "RESULTS|SCENARIO", required = true)]
+    sources: Vec<String>,
+    /// Run the scenarios in virtual time under both of these kernels (releases, or how they begin) and compare.
+    #[arg(long, value_names = ["A", "B"], num_args = 2, conflicts_with_all = ["with", "engine"])]
+    kernel: Option<Vec<String>>,
+    /// Run the scenarios as they are and with this key of a scenario file set, and compare; can be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    with: Vec<Override>,
+    /// Whose clock the runs for --with go by.
+    #[arg(long, value_name = "ENGINE", value_enum, requires = "with")]
+    engine: Option<Name>,
+    /// Run each row this often, each time with another seed: in real time three times or more.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: Option<u32>,
+    /// Guests at once, where memory allows [default: one for each CPU].
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Run in virtual time what was run before, too, rather than take it from the cache.
+    #[arg(long)]
+    no_cache: bool,
+    /// Folder for the runs' results, new or empty [default: fullpipe-results/TIME].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// End with 1 if a figure of any row changed by more: goodput:-2%, rtt_p99:+5ms, retransmission:+10, or without a sign
+    /// the way in which it is worse. Can be given several times, or with commas.
+    #[arg(long, value_name = "FIGURE:CHANGE", value_delimiter = ',', allow_hyphen_values = true)]
+    fail_on: Vec<Bound>,
+    /// Show the N largest changes.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    top: usize,
+    /// Show the differences that noise explains, too.
+    #[arg(long)]
+    noise: bool,
+    /// Print JSON: {"a": .., "b": .., "changes": [..], "only_in_a": [..], "exceeded": [..], ..}, with every change.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A side of the comparison that is to be run.
+struct Side {
+    label: String,
+    scenarios: Vec<Scenario>,
+    engine: Engine,
+}
+
+impl Compare {
+    pub fn run(self) -> Result<u8, Failure> {
+        if self.kernel.is_some() || !self.with.is_empty() {
+            let sides = self.sides()?;
+            let out = self.out.clone().unwrap_or_else(default_folder);
+            return in_sandbox(|inside| {
+                let mut rows = Vec::new();
+                for (side, name) in sides.iter().zip(["a", "b"]) {
+                    let options = Options {
+                        out: Some(out.join(name)),
+                        repeat: self.repeat,
+                        engine: side.engine.clone(),
+                        jobs: self.jobs,
+                        cache: Cache::of_user().filter(|_| !self.no_cache),
+                        ..Options::default()
+                    };
+                    rows.push(run_all(inside, &side.scenarios, &options)?);
+                }
+                remark(&format!("Results: {}", out.display()));
+                self.tell((&sides[0].label, &rows[0]), (&sides[1].label, &rows[1]))
+            });
+        }
+        let [a, b] = &self.sources[..] else {
+            let given = self.sources.len();
+            return Err(Failure::new(
+                Kind::Usage,
+                format!("compare results: {given} given, two are needed; or vary scenarios by --kernel or --with"),
+            ));
+        };
+        let (rows_a, rows_b) = (read(Path::new(a))?, read(Path::new(b))?);
+        self.tell((a, &rows_a), (b, &rows_b))
+    }
+
+    /// What is to be run for A and for B.
+    fn sides(&self) -> Result<[Side; 2], Failure> {
+        let load = |over: &[Override]| -> Result<Vec<Scenario>, Failure> {
+            let mut scenarios = Vec::new();
+            for name in &self.sources {
+                scenarios.extend(preset::load_with(name, over)?);
+            }
+            Ok(scenarios)
+        };
+        let side = |label: String, mut scenarios: Vec<Scenario>, choice: Choice| -> Result<Side, Failure> {
+            let engine = choice.settle(&mut scenarios)?;
+            Ok(Side { label, scenarios, engine })
+        };
+        if let Some([a, b]) = self.kernel.as_deref() {
+            let under = |release: &String| {
+                let choice = Choice::new(Name::Virtual, Some(release.clone()));
+                side(format!("kernel {release}"), load(&[])?, choice)
+            };
+            return Ok([under(a)?, under(b)?]);
+        }
+        let choice = || Choice::new(self.engine.unwrap_or(Name::Real), None);
+        let settings: Vec<String> = self.with.iter().map(ToString::to_string).collect();
+        Ok([
+            side(self.sources.join(" "), load(&[])?, choice())?,
+            side(format!("with {}", settings.join(" ")), load(&self.with)?, choice())?,
+        ])
+    }
+
+    fn tell(&self, a: (&str, &[Row]), b: (&str, &[Row])) -> Result<u8, Failure> {
+        let comparison = Comparison::new(a, b, &self.fail_on);
+        if comparison.compared() == 0 {
+            let problem = format!("compare {} and {}: no row of one has its name in the other", a.0, b.0);
+            return Err(Failure::new(Kind::Input, format!("{problem}; rows belong together by their names")));
+        }
+        if self.json {
+            print_json(&comparison)?;
+        } else {
+            print(&comparison.render(Extent { top: self.top, noise: self.noise }, layout()))?;
+        }
+        Ok(u8::from(comparison.is_worse()))
+    }
+}
+
+/// The rows of a folder of results, of one run's folder, or of a file.
+fn read(path: &Path) -> Result<Vec<Row>, Failure> {
+    let file = if path.is_dir() {
+        let all = path.join("rows.jsonl");
+        if all.exists() { all } else { path.join("row.json") }
+    } else {
+        path.into()
+    };
+    let wrong = |cause: String| {
+        let hint = "give a folder of results, or what `lab run --json` or --jsonl printed";
+        Failure::new(Kind::Input, format!("read results {}: {cause}; {hint}", path.display()))
+    };
+    let bytes = std::fs::read(&file).map_err(|cause| wrong(cause.to_string()))?;
+    rows(&bytes).map_err(|cause| wrong(cause.to_string()))
+}

@@ -1,0 +1,106 @@
+//! Where rows go as they come: lines of JSON, CSV, a Parquet file.
+
+use crate::failure::{Failure, Kind};
+use crate::parquet::Table;
+use crate::terminal::print;
+use fullpipe_flow::row::Row;
+use fullpipe_lab::sweep::Run;
+use fullpipe_report::columns::Columns;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is printed of a row as soon as its turn has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    /// Nothing: rows are shown together at the end.
+    None,
+    /// A JSON object.
+    Json,
+    /// A line of CSV, the names of the columns before the first.
+    Csv,
+}
+
+/// The rows of a sweep, in order.
+pub struct Output<'a> {
+    runs: &'a [Run],
+    next: usize,
+    lines: Lines,
+    columns: Columns,
+    file: Option<ParquetFile>,
+}
+
+impl<'a> Output<'a> {
+    /// For the rows of `runs`; `parquet` is there whole after [`Output::finish`], or not at all.
+    pub fn new(runs: &'a [Run], lines: Lines, parquet: Option<&Path>) -> Result<Self, Failure> {
+        let columns = Columns::of(runs.iter().map(|run| &run.scenario));
+        let file = parquet.map(|path| ParquetFile::create(path, &columns)).transpose()?;
+        Ok(Output { runs, next: 0, lines, columns, file })
+    }
+
+    /// Takes the next row.
+    pub fn row(&mut self, row: &Row) -> Result<(), Failure> {
+        let Some(run) = self.runs.get(self.next) else { return Ok(()) };
+        self.next += 1;
+        match self.lines {
+            Lines::None => {}
+            Lines::Json => print(&format!("{}\n", serde_json::to_string(row).map_err(io::Error::from)?))?,
+            Lines::Csv => {
+                if self.next == 1 {
+                    let names: Vec<String> = self.columns.kinds().into_iter().map(|(name, _)| name).collect();
+                    print(&format!("{}\n", names.join(",")))?;
+                }
+                let cells: Vec<String> =
+                    self.columns.cells(row, &run.scenario).iter().map(ToString::to_string).collect();
+                print(&format!("{}\n", cells.join(",")))?;
+            }
+        }
+        if let Some(file) = &mut self.file {
+            let cells = self.columns.cells(row, &run.scenario);
+            file.table.row(cells).map_err(|cause| wrong(&file.path, cause))?;
+        }
+        Ok(())
+    }
+
+    /// Every row has come: the file gets its name.
+    pub fn finish(self) -> Result<(), Failure> {
+        let Some(ParquetFile { table, part, path }) = self.file else { return Ok(()) };
+        table.finish().map_err(|cause| wrong(&path, cause))?;
+        fs::rename(&part.0, &path).map_err(|cause| wrong(&path, cause))
+    }
+}
+
+struct ParquetFile {
+    table: Table<File>,
+    part: Part,
+    path: PathBuf,
+}
+
+/// A file under its temporary name: what is not renamed is gone with this value.
+struct Part(PathBuf);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // It may have its name by now; and what cannot be removed is known by its ending.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl ParquetFile {
+    /// Before the first run: a place that cannot be written is said now, not in an hour.
+    fn create(path: &Path, columns: &Columns) -> Result<Self, Failure> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = Part(PathBuf::from(part));
+        let file = File::create(&part.0).map_err(|cause| wrong(path, cause))?;
+        let kinds = columns.kinds();
+        let kinds: Vec<_> = kinds.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+        let table = Table::new(file, &kinds).map_err(|cause| wrong(path, cause))?;
+        Ok(ParquetFile { table, part, path: path.into() })
+    }
+}
+
+fn wrong(path: &Path, cause: impl std::fmt::Display) -> Failure {
+    let path = path.display();
+    Failure::new(Kind::Run, format!("write Parquet file {path}: {cause}; free some space, or choose another place"))
+}

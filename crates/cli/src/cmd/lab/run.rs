@@ -1,0 +1,207 @@
+//! `fullpipe lab run`: scenarios become runs, runs become rows.
+
+use super::output::{Lines, Output};
+use super::{engine, in_sandbox};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::terminal::{layout, print, print_json, remark};
+use clap::Args;
+use fullpipe_flow::row::Row;
+use fullpipe_kernel::clock;
+use fullpipe_kernel::sandbox::Inside;
+use fullpipe_lab::cache::Cache;
+use fullpipe_lab::guest::Limits;
+use fullpipe_lab::{Engine, Event, Options, preset, sweep};
+use fullpipe_model::scenario::Scenario;
+use fullpipe_model::units::{Bytes, Duration, Instant};
+use fullpipe_report::rows;
+use serde::Serialize;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Run scenarios and show what each transfer reached, what limited it, and the law beside it.
+///
+/// Works as root and, where user namespaces are allowed, as an ordinary user. Everything it makes is in namespaces of its
+/// own and is gone when it ends, however it ends.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab run quick
+  fullpipe lab run articles/a1-rtt --json
+  fullpipe lab run articles/b2 articles/b4 --out results/ --keep-captures
+  fullpipe lab run my.toml --repeat 5
+  fullpipe lab run articles --engine virtual
+  fullpipe lab run sweep.toml --engine virtual --jobs 4 --out results/ --parquet rows.parquet
+  fullpipe lab run sweep.toml --engine virtual --jobs 4 --out results/ --resume
+
+A scenario file, every key optional:
+  [hosts.server]
+  congestion_control = \"cubic\"
+  sysctl = { \"net.ipv4.tcp_wmem\" = \"4096 16384 4194304\" }
+  [link]
+  rate = \"1gbit\"
+  rtt = \"50ms\"
+  loss = \"0.1%\"
+  queue = \"1bdp\"
+  [transfer]
+  size = \"100MB\"
+  duration = \"10s\"
+  [matrix]
+  \"link.rtt\" = [\"10ms\", \"50ms\"]
+  kernel = [\"6.1\", \"6.12\"]")]
+pub struct Run {
+    /// Scenario files, presets (see `fullpipe lab list`), or a folder of presets such as `articles`.
+    #[arg(value_name = "FILE|PRESET", required = true)]
+    scenarios: Vec<String>,
+    /// Print JSON: {"rows": [..]}.
+    #[arg(long, group = "format")]
+    json: bool,
+    /// Print JSON lines: a row as soon as it and all before it are done.
+    #[arg(long, group = "format")]
+    jsonl: bool,
+    /// Print CSV: as --jsonl, with what was asked for beside each row.
+    #[arg(long, group = "format")]
+    csv: bool,
+    /// Write the rows into FILE in Parquet's format, with the columns of --csv; it is there when all runs are done.
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    /// Folder for results, new or empty [default: fullpipe-results/TIME].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the sweep of the same scenarios that was interrupted in --out: what is done there is not run again.
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Guests at once, where memory allows [default: one for each CPU]; runs in real time are made one at a time.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Run in virtual time what was run before, too, rather than take it from the cache.
+    #[arg(long)]
+    no_cache: bool,
+    /// Run each row this often, each time with another seed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: Option<u32>,
+    /// Keep the captures at both ends (pcap with nanoseconds) among the results.
+    #[arg(long)]
+    keep_captures: bool,
+    /// Memory of a guest, such as 8GiB [default: 2 GiB and eight times what its path holds].
+    #[arg(long, value_name = "SIZE")]
+    guest_memory: Option<Bytes>,
+    /// End a guest that has not moved for this long of this machine's time.
+    #[arg(long, value_name = "TIME", default_value_t = Limits::STALLED_AFTER)]
+    guest_stall: Duration,
+    #[command(flatten)]
+    engine: engine::Choice,
+}
+
+#[derive(Serialize)]
+struct Rows<'a> {
+    rows: &'a [Row],
+}
+
+impl Run {
+    pub fn run(self) -> Result<u8, Failure> {
+        let mut scenarios = Vec::new();
+        for name in &self.scenarios {
+            scenarios.extend(preset::load(name)?);
+        }
+        let engine = self.engine.settle(&mut scenarios)?;
+        if engine == Engine::Real && self.jobs.is_some_and(|jobs| jobs.get() > 1) {
+            remark(
+                "fullpipe: --jobs is for virtual time: in real time runs would disturb each other, so one is made at a time",
+            );
+        }
+        let out = self.out.clone().unwrap_or_else(default_folder);
+        let options = Options {
+            out: Some(out.clone()),
+            resume: self.resume,
+            repeat: self.repeat,
+            keep_captures: self.keep_captures,
+            engine,
+            limits: Limits { memory: self.guest_memory, stalled_after: self.guest_stall },
+            jobs: self.jobs,
+            // Linux sizes its connections' buffers by its memory: that would be another result.
+            cache: Cache::of_user().filter(|_| !self.no_cache && self.guest_memory.is_none()),
+        };
+        in_sandbox(|inside| {
+            let rows = self.rows(inside, &scenarios, &options)?;
+            if self.json {
+                print_json(&Rows { rows: &rows })?;
+            } else if self.lines() == Lines::None {
+                print(&rows::render(&rows, layout()))?;
+                let cached = rows.iter().filter(|row| row.cached).count();
+                if cached > 0 {
+                    remark(&format!("\nFrom the cache: {cached} of {} rows (--no-cache runs them again)", rows.len()));
+                }
+                remark(&format!("\nResults: {}", out.display()));
+            }
+            Ok(0)
+        })
+    }
+
+    /// What is printed as rows come.
+    fn lines(&self) -> Lines {
+        match (self.jsonl, self.csv) {
+            (true, _) => Lines::Json,
+            (_, true) => Lines::Csv,
+            _ => Lines::None,
+        }
+    }
+
+    /// Runs everything, and hands rows on as they come. What is done before a failure is told to be there.
+    fn rows(&self, inside: &Inside, scenarios: &[Scenario], options: &Options) -> Result<Vec<Row>, Failure> {
+        let runs = sweep::plan(scenarios, options.repeat);
+        let mut output = Output::new(&runs, self.lines(), self.parquet.as_deref())?;
+        let mut done = 0;
+        let mut written = Ok(());
+        let mut look = |event: Event<'_>| match event {
+            Event::Finished { .. } => done += 1,
+            Event::Row(row) if written.is_ok() => {
+                written = output.row(row);
+                if written.is_err() {
+                    // Nobody reads any more, or the disk is full: what is going on need not come to its end.
+                    inside.interrupt().set();
+                }
+            }
+            _ => {}
+        };
+        let rows = observed(inside, scenarios, options, &mut look);
+        written?;
+        if let (Err(_), Some(out), 1..) = (&rows, &options.out, done) {
+            let (out, total) = (out.display(), runs.len());
+            remark(&format!(
+                "fullpipe: {done} of {total} runs are done and in {out}; to go on: the same command with --out {out} --resume"
+            ));
+        }
+        let rows = rows?;
+        output.finish()?;
+        Ok(rows)
+    }
+}
+
+/// `fullpipe-results/2026-11-20T23-19-05Z`: no colons, which some file systems and shells mind.
+pub fn default_folder() -> PathBuf {
+    let now = std::time::UNIX_EPOCH
+        + std::time::Duration::from((clock::now() + clock::realtime_offset()).since(Instant::ZERO));
+    let stamp = humantime::format_rfc3339_seconds(now).to_string().replace(':', "-");
+    PathBuf::from("fullpipe-results").join(stamp)
+}
+
+/// Runs scenarios with a progress bar.
+pub fn run_all(inside: &Inside, scenarios: &[Scenario], options: &Options) -> Result<Vec<Row>, Failure> {
+    observed(inside, scenarios, options, &mut |_| {})
+}
+
+fn observed(
+    inside: &Inside,
+    scenarios: &[Scenario],
+    options: &Options,
+    look: &mut dyn FnMut(Event<'_>),
+) -> Result<Vec<Row>, Failure> {
+    let mut progress = Progress::new(&sweep::plan(scenarios, options.repeat));
+    let rows = fullpipe_lab::run(inside, scenarios, options, &mut |event| {
+        progress.show(event);
+        progress.aside(|| look(event));
+    });
+    progress.finish();
+    Ok(rows?)
+}

@@ -1,0 +1,186 @@
+//! `fullpipe link`: any program behind an emulated path.
+
+mod attach;
+mod control;
+mod live;
+mod log;
+mod run;
+mod shared;
+mod show;
+mod steer;
+mod words;
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::print;
+use clap::{Args, Subcommand};
+use fullpipe_kernel::clock;
+use fullpipe_lab::link::emulator::LogOptions;
+use fullpipe_lab::link::{CaptureOptions, Options as LinkOptions};
+use fullpipe_model::units::Bytes;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use words::Words;
+
+/// Of each packet of a capture; every header fits.
+const SNAPLEN: Bytes = Bytes::new(128);
+
+/// Put a program behind an emulated path: rate, delay, loss and all the rest, for that program alone.
+///
+/// The program runs in a network namespace of its own; what it sends to the outside world passes the link, and comes to
+/// a gateway that connects onwards from this machine. No privilege is needed where user namespaces exist, nothing of
+/// this machine is changed, and nothing is left, however it ends. `{server}` in the program's words is the address of
+/// the far end: of the --server, else of the gateway, where this machine's loopback is reached.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+Examples:
+  fullpipe link --rate 100mbit --delay 25ms --loss 0.1% -- curl -o /dev/null https://example.com/
+  fullpipe link --rtt 80ms -- curl http://{server}:8080/          a service on this machine's 127.0.0.1:8080
+  fullpipe link --rate 1gbit --rtt 40ms --server 'iperf3 -s' -- iperf3 -c {server}
+  fullpipe link --to 10.0.0.5:443 --rtt 17ms -- ./client           one port of one server, nothing else
+  fullpipe link --up-rate 10mbit --down-rate 100mbit --rtt 30ms -- bash
+
+Exit code: the program's (128 + n where signal n ended it); 2, 3 and 4 with a message of fullpipe's where it did not start.")]
+pub struct Link {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    words: Words,
+    #[command(flatten)]
+    options: Options,
+    /// The program and its arguments.
+    #[arg(value_name = "CMD", last = true, required_unless_present = "show")]
+    command: Vec<OsString>,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Attach(attach::Attach),
+    Detach(attach::Detach),
+    Set(steer::Set),
+    Status(steer::ShowStatus),
+    List(steer::List),
+    Log(log::Log),
+    Clean(steer::CleanLinks),
+}
+
+/// How to run the program.
+#[derive(Args, Clone, Default)]
+pub struct Options {
+    /// Print the equivalent tc commands for this device [default: eth0], and do nothing.
+    #[arg(long, value_name = "DEVICE", num_args = 0..=1, default_missing_value = "eth0")]
+    show: Option<String>,
+    /// Start the other end too, by the shell: CMD starts once it listens, and reaches nothing else.
+    #[arg(long, value_name = "CMD2")]
+    server: Option<String>,
+    /// What emulates the path: fullpipe's own link, or the kernel's netem, which lacks rules, disciplines and changes.
+    #[arg(long, value_name = "ENGINE", value_enum, default_value = "auto")]
+    engine: EngineChoice,
+    /// Route packets on from this machine's address, not connections: servers see the program's own TCP. Needs root and
+    /// net.ipv4.ip_forward.
+    #[arg(long, conflicts_with = "server")]
+    nat: bool,
+    /// What the link is called in `fullpipe link set --link` [default: the process id].
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What emulates a path.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EngineChoice {
+    /// Our own link: it needs nothing of the kernel and tells its own error.
+    #[default]
+    Auto,
+    /// Our own link.
+    Own,
+    /// The kernel's netem.
+    Netem,
+}
+
+/// What to keep and to tell.
+#[derive(Args, Clone, Default)]
+pub struct Output {
+    /// Keep the packets at both ends of both directions (pcap with nanoseconds) in this folder.
+    #[arg(long, value_name = "DIR")]
+    capture: Option<PathBuf>,
+    /// Write down of each packet when it arrived, what became of it and when it left (binary, one record a packet).
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Print the link's report as JSON, one line on standard error at the end: standard output is the program's.
+    #[arg(long)]
+    json: bool,
+    /// Write the link's report as JSON into this file.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Draw a line of statistics on standard error [default: where that is a terminal and standard output is not].
+    #[arg(long, conflicts_with = "quiet")]
+    live: bool,
+    /// Print nothing but errors.
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+}
+
+/// Prints the path as tc commands.
+fn show(words: &Words, device: &str) -> Result<u8, Failure> {
+    print(&show::commands(&words.path()?, device))?;
+    Ok(0)
+}
+
+impl Output {
+    /// What our own link is to keep.
+    fn kept(&self) -> LinkOptions<'_> {
+        let epoch = clock::realtime_offset();
+        let capture = self.capture.as_deref();
+        LinkOptions {
+            capture: capture.map(|directory| CaptureOptions { directory, snaplen: SNAPLEN, epoch }),
+            log: self.log.as_deref().map(|path| LogOptions { path, epoch }),
+            ..LinkOptions::default()
+        }
+    }
+}
+
+/// A path named from the root: for a process that works elsewhere.
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::new(Kind::Usage, format!("find {}: {error}", path.display())))
+}
+
+impl Link {
+    pub fn run(self) -> Result<u8, Failure> {
+        match self.action {
+            Some(Action::Attach(attach)) => attach.run(),
+            Some(Action::Detach(detach)) => detach.run(),
+            Some(Action::Set(set)) => set.run(),
+            Some(Action::Status(status)) => status.run(),
+            Some(Action::List(list)) => list.run(),
+            Some(Action::Log(log)) => log.run(),
+            Some(Action::Clean(clean)) => clean.run(),
+            None => match &self.options.show {
+                Some(device) => show(&self.words, device),
+                None => run::run(&self.words, &self.options, &self.command),
+            },
+        }
+    }
+}
+
+impl From<fullpipe_lab::behind::BehindError> for Failure {
+    fn from(error: fullpipe_lab::behind::BehindError) -> Self {
+        use fullpipe_lab::behind::{BehindError, RunError};
+        let kind = match &error {
+            BehindError::Ports(_)
+            | BehindError::Gateway(_)
+            | BehindError::Nat(_)
+            | BehindError::Run(RunError::NotFound(_)) => Kind::Missing,
+            BehindError::Run(RunError::NoCommand) => Kind::Usage,
+            _ => Kind::Run,
+        };
+        Failure::new(kind, error)
+    }
+}
+
+impl From<fullpipe_lab::behind::RunError> for Failure {
+    fn from(error: fullpipe_lab::behind::RunError) -> Self {
+        fullpipe_lab::behind::BehindError::from(error).into()
+    }
+}

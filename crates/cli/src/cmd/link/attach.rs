@@ -1,0 +1,214 @@
+//! `fullpipe link attach` and `detach`: the link on a device of this machine.
+
+use super::control::{self, Door, Request};
+use super::live::Line;
+use super::run::tell;
+use super::shared::{Engine, Shared, Subject};
+use super::words::{Asked, Words};
+use super::{Output, absolute};
+use crate::failure::{Failure, Kind};
+use clap::Args;
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::redirect::Redirect;
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::{Refused, background, clock};
+use fullpipe_lab::behind::make_folder;
+use fullpipe_lab::link::Emulator;
+use fullpipe_model::link::Config;
+use fullpipe_model::link::rule::Match;
+use fullpipe_model::units::Duration;
+use std::io::{PipeWriter, Read, Write};
+use std::sync::Arc;
+
+/// How often it is looked at the link.
+const TICK: Duration = Duration::from_millis(250);
+/// Packets that are on their way when the link is taken away get so long to arrive.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Put a path on a device of this machine: an interface, a container's bridge or veth.
+///
+/// IP packets of the device (or only those that --to, --from and --protocol name) are led through the link, both ways; all
+/// else is left alone, and no other device is touched. It goes on in the background until `fullpipe link detach`. Nothing
+/// of the device is changed: a link that is killed has let go, and traffic flows as before. Needs root and Linux 6.6.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe link attach --dev eth0 --to 10.0.0.5:443 --rtt 17ms      one port of one server; all else as before
+  fullpipe link attach --dev br-1a2b3c --down-rate 10mbit --loss 1% a container network's traffic with this machine
+  fullpipe link set --link eth0 --loss 5%
+  fullpipe link detach --dev eth0")]
+pub struct Attach {
+    /// The device.
+    #[arg(long, value_name = "DEVICE")]
+    dev: String,
+    #[command(flatten)]
+    words: Words,
+    /// What the link is called in `fullpipe link set --link` [default: the device].
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Print the equivalent tc commands, and do nothing.
+    #[arg(long)]
+    show: bool,
+    /// Stay in the foreground until interrupted, and tell what the link did.
+    #[arg(long)]
+    foreground: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Attach {
+    pub fn run(mut self) -> Result<u8, Failure> {
+        self.words = self.words.absolute();
+        if self.words.is_empty() {
+            return Err(Failure::new(Kind::Usage, "attach link: no path is said; give words, as in `--delay 100ms`"));
+        }
+        if self.show {
+            return super::show(&self.words, &self.dev);
+        }
+        let path = self.words.path()?;
+        let asked = Asked { path, words: self.words.clone() };
+        self.output.capture = self.output.capture.as_deref().map(absolute).transpose()?;
+        self.output.log = self.output.log.as_deref().map(absolute).transpose()?;
+        self.output.report = self.output.report.as_deref().map(absolute).transpose()?;
+        if let Some(folder) = &self.output.capture {
+            make_folder(folder)?;
+        }
+        let name = self.name.clone().unwrap_or_else(|| self.dev.clone());
+        if self.foreground {
+            return Running::start(&self.dev, &name, asked, &self.output)?.until_detached(&self.output, true);
+        }
+        let mut word = background::start(|word| in_background(&self, &name, asked, word)).map_err(attach_failure)?;
+        let mut told = String::new();
+        word.read_to_string(&mut told)?;
+        match told.split_once(' ') {
+            Some((code, message)) => Err(Failure::with_code(code.parse().unwrap_or(1), message)),
+            None if told == READY => Ok(0),
+            None => Err(Failure::new(Kind::Run, "attach link: its process ended before it was ready")),
+        }
+    }
+}
+
+const READY: &str = "ready";
+
+/// The life of the process in the background: its word to the one that started it is READY, or a code and a message.
+fn in_background(attach: &Attach, name: &str, asked: Asked, mut word: PipeWriter) -> i32 {
+    match Running::start(&attach.dev, name, asked, &attach.output) {
+        Ok(running) => {
+            let told = word.write_all(READY.as_bytes());
+            drop(word);
+            // Whoever started it was killed: nobody knows of it, and nobody would take it away.
+            let done = told.map_err(Failure::from).and_then(|()| running.until_detached(&attach.output, false));
+            done.map_or_else(|failure| failure.exit_code().into(), i32::from)
+        }
+        Err(failure) => {
+            let _ = write!(word, "{} {}", failure.exit_code(), failure.message());
+            failure.exit_code().into()
+        }
+    }
+}
+
+/// A link on a device.
+struct Running {
+    link: Arc<Shared>,
+    redirect: Redirect,
+    ended: Interrupt,
+    /// Last, so that the file of the socket goes when all else has gone.
+    _door: Door,
+}
+
+impl Running {
+    fn start(device: &str, name: &str, asked: Asked, output: &Output) -> Result<Running, Failure> {
+        let door = Door::open(name)?;
+        let ended = Interrupt::on_signals().map_err(attach_failure)?;
+        let here = NetNs::current("this machine").map_err(attach_failure)?;
+        let redirect = Redirect::start(&here, device, &wanted(&asked)).map_err(attach_failure)?;
+        let emulator = Emulator::start(Arc::clone(&redirect.ports), &asked.path, &output.kept())?;
+        let link = Arc::new(Shared::new(
+            name,
+            Subject::Device(device.into()),
+            door.owner(),
+            Engine::Own(Box::new(emulator)),
+            asked,
+        ));
+        door.serve(Arc::clone(&link), Some(ended.clone()))?;
+        Ok(Running { link, redirect, ended, _door: door })
+    }
+
+    fn until_detached(mut self, output: &Output, tells: bool) -> Result<u8, Failure> {
+        let mut line = (tells && output.draws_line()).then(Line::default);
+        while !self.ended.wait(Some(TICK))? {
+            // A link that has ended must not go on taking packets: its error ends this process, and with it the redirection.
+            let now = self.link.statistics()?;
+            line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
+        }
+        line.iter_mut().for_each(Line::clear);
+        self.redirect.release();
+        self.drain()?;
+        let (status, report) = self.link.stop()?;
+        // In the background nobody reads standard error; a report's file is wanted all the same.
+        let told = if tells { output.clone() } else { Output { quiet: true, json: false, ..output.clone() } };
+        tell(&status, &report, ("own", None), &told, None)?;
+        Ok(0)
+    }
+
+    /// Lets what is on its way arrive.
+    fn drain(&self) -> Result<(), Failure> {
+        let deadline = clock::now() + DRAIN;
+        let inside = || -> Result<u64, Failure> {
+            let now = self.link.statistics()?;
+            Ok(now.map_or(0, |now| now.to_client.inside_packets + now.to_server.inside_packets))
+        };
+        while inside()? > 0 && clock::now() < deadline {
+            std::thread::park_timeout(Duration::from_millis(1).into());
+        }
+        Ok(())
+    }
+}
+
+/// Which packets must be led through the link: all, unless only some are impaired.
+fn wanted(asked: &Asked) -> Vec<Match> {
+    let nothing = |config: &Config| *config == Config::default();
+    if !nothing(&asked.path.to_client) || !nothing(&asked.path.to_server) {
+        return Vec::new();
+    }
+    asked.path.rules.iter().map(|rule| rule.matches).collect()
+}
+
+fn attach_failure(refused: Refused) -> Failure {
+    let missing = [libc_errno::EPERM, libc_errno::EACCES, libc_errno::ENOENT, libc_errno::EOPNOTSUPP];
+    let kind = match refused.errno() {
+        Some(libc_errno::ENODEV) => Kind::Input,
+        Some(errno) if missing.contains(&errno) => Kind::Missing,
+        _ => Kind::Run,
+    };
+    Failure::new(kind, refused)
+}
+
+/// Numbers of errno(3), the same on every Linux architecture that Rust knows but for none of these.
+mod libc_errno {
+    pub const EPERM: i32 = 1;
+    pub const ENOENT: i32 = 2;
+    pub const EACCES: i32 = 13;
+    pub const ENODEV: i32 = 19;
+    pub const EOPNOTSUPP: i32 = 95;
+}
+
+/// Take the link off a device again.
+///
+/// New packets go their own way at once; those on the link still arrive. When the command returns, everything is as it
+/// was before.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe link detach --dev eth0")]
+pub struct Detach {
+    /// The device, or the name that its link was given.
+    #[arg(long, value_name = "DEVICE")]
+    dev: String,
+}
+
+impl Detach {
+    pub fn run(self) -> Result<u8, Failure> {
+        control::ask_until_gone(&self.dev, &Request::Detach).map(|()| 0)
+    }
+}

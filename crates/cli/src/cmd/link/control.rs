@@ -1,0 +1,262 @@
+//! Control of a link while it runs: a Unix socket, one JSON line each way, then the connection ends.
+//!
+//! The socket is `link-NAME.sock` in this user's directory of journals, which nobody else may enter: who may connect is
+//! who may signal the process anyway. A request is `"status"`, `"detach"` or `{"set": WORDS}`; an answer is `{"status": ..}`,
+//! `"done"` or `{"error": {"code": 4, "message": ".."}}` with the exit code that the command which asked ends with.
+
+use super::shared::{Shared, Status};
+use super::words::Words;
+use crate::failure::{Failure, Kind};
+use fullpipe_kernel::journal;
+use fullpipe_kernel::sandbox::Interrupt;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const PREFIX: &str = "link-";
+const SUFFIX: &str = ".sock";
+/// Longer than any request, shorter than what would be a burden.
+const LINE_MAX: u64 = 256 << 10;
+/// Both sides are on this machine; whoever takes longer has hung.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What can be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// All about the link.
+    Status,
+    /// Other words from now on.
+    Set(Words),
+    /// The end, where the link is a device's.
+    Detach,
+}
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// All about the link.
+    Status(Box<Status>),
+    /// It is done.
+    Done,
+    /// It is not.
+    Error {
+        /// Exit code of the command that asked.
+        code: u8,
+        /// Why.
+        message: String,
+    },
+}
+
+/// The socket of a link that is about to run. Its file goes when this value does.
+#[derive(Debug)]
+pub struct Door {
+    path: PathBuf,
+    listener: UnixListener,
+    /// Only the process that made the file takes it away, not its copies.
+    owner: u32,
+}
+
+impl Door {
+    /// Makes the socket of link `name`; refused where one of that name runs.
+    pub fn open(name: &str) -> Result<Door, Failure> {
+        let path = socket(name)?;
+        if is_alive(&path) {
+            let message = format!("start link {name}: a link of this name runs; choose another with --name");
+            return Err(Failure::new(Kind::Usage, message));
+        }
+        // Left over from a run that was killed.
+        let _ = std::fs::remove_file(&path);
+        let wrong = |error| Failure::new(Kind::Run, format!("make control socket {}: {error}", path.display()));
+        let listener = UnixListener::bind(&path).map_err(wrong)?;
+        Ok(Door { path: path.clone(), listener, owner: std::process::id() })
+    }
+
+    /// The process that opened it.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Answers whoever asks about `link`, on a thread, as long as the process lives. `detach` is set when that is asked
+    /// for; `None` where it cannot be.
+    pub fn serve(&self, link: Arc<Shared>, detach: Option<Interrupt>) -> Result<(), Failure> {
+        let wrong = |error| Failure::new(Kind::Run, format!("serve control socket: {error}"));
+        let listener = self.listener.try_clone().map_err(wrong)?;
+        let work = move || {
+            for stream in listener.incoming().flatten() {
+                // Whoever asked and went away needs no answer.
+                let _ = answer(&stream, &link, detach.as_ref());
+            }
+        };
+        std::thread::Builder::new().name("control".into()).spawn(work).map(drop).map_err(wrong)
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        if self.owner == std::process::id() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn answer(stream: &UnixStream, link: &Shared, detach: Option<&Interrupt>) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(LINE_MAX)).read_until(b'\n', &mut line)?;
+    let answer = match parse(&line) {
+        Ok(Request::Status) => link.status().map(|status| Answer::Status(Box::new(status))),
+        Ok(Request::Set(words)) => link.set(&words).map(|()| Answer::Done),
+        Ok(Request::Detach) => match detach {
+            Some(detach) => {
+                // Never closed: that it ends tells whoever asked that the process has ended.
+                std::mem::forget(stream.try_clone()?);
+                detach.set();
+                Ok(Answer::Done)
+            }
+            None => Err(Failure::new(Kind::Usage, "detach link: it is a command's, and ends with the command")),
+        },
+        Err(failure) => Err(failure),
+    };
+    let answer =
+        answer.unwrap_or_else(|failure| Answer::Error { code: failure.exit_code(), message: failure.message().into() });
+    write_line(stream, &answer)
+}
+
+/// Reads a request.
+pub fn parse(line: &[u8]) -> Result<Request, Failure> {
+    serde_json::from_slice(line).map_err(|error| {
+        Failure::new(Kind::Usage, format!("read request: {error}; ask \"status\", \"detach\" or {{\"set\": WORDS}}"))
+    })
+}
+
+fn write_line(mut stream: &UnixStream, value: &impl Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// Asks the link `name`.
+pub fn ask(name: &str, request: &Request) -> Result<Answer, Failure> {
+    exchange(name, request).map(|(answer, _)| answer)
+}
+
+/// Asks the link `name` for its end, and waits until its process has ended.
+pub fn ask_until_gone(name: &str, request: &Request) -> Result<(), Failure> {
+    let (_, mut connection) = exchange(name, request)?;
+    let ended = connection.read_to_end(&mut Vec::new());
+    ended.map(drop).map_err(|error| Failure::new(Kind::Run, format!("wait for the end of link {name}: {error}")))
+}
+
+fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStream>), Failure> {
+    let path = socket(name)?;
+    let wrong = |error: std::io::Error| Failure::new(Kind::Run, format!("ask link {name}: {error}"));
+    let stream = UnixStream::connect(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Failure::new(
+            Kind::Usage,
+            format!("ask link {name}: no such link runs; `fullpipe link list` names those that do"),
+        ),
+        _ => wrong(error),
+    })?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(wrong)?;
+    write_line(&stream, request).map_err(wrong)?;
+    let mut line = Vec::new();
+    let mut connection = BufReader::new(stream);
+    connection.read_until(b'\n', &mut line).map_err(wrong)?;
+    match serde_json::from_slice(&line).map_err(|error| wrong(error.into()))? {
+        Answer::Error { code, message } => Err(Failure::with_code(code, message)),
+        answer => Ok((answer, connection)),
+    }
+}
+
+/// Where the socket of link `name` is.
+fn socket(name: &str) -> Result<PathBuf, Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
+    if name.is_empty() || name.len() > 40 || !name.chars().all(plain) || name.starts_with('.') {
+        let message = format!("name link '{name}': use at most 40 letters, digits, '-', '_', '.', '@'");
+        return Err(Failure::new(Kind::Usage, message));
+    }
+    let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
+    Ok(directory.join(format!("{PREFIX}{name}{SUFFIX}")))
+}
+
+fn is_alive(path: &Path) -> bool {
+    UnixStream::connect(path).is_ok()
+}
+
+/// Names of this user's links, those that run first; the sockets of those that were killed are taken away.
+pub fn names() -> Result<Vec<String>, Failure> {
+    let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&directory)?.flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let Some(name) = file.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) else { continue };
+        if is_alive(&entry.path()) {
+            names.push(name.to_string());
+        } else {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The link that is meant: the named one, or the only one.
+pub fn the_link(name: Option<&str>) -> Result<String, Failure> {
+    if let Some(name) = name {
+        return Ok(name.into());
+    }
+    let mut names = names()?;
+    match (names.pop(), names.len()) {
+        (Some(name), 0) => Ok(name),
+        (None, _) => Err(Failure::new(Kind::Usage, "find link: none runs; start one with `fullpipe link .. -- CMD`")),
+        (Some(last), _) => {
+            let names = names.join(", ");
+            Err(Failure::new(Kind::Usage, format!("find link: {names} and {last} run; say which with --link")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::{Group, Way};
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_line_is_a_request_or_an_error_that_says_so(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            if let Err(failure) = parse(&bytes) {
+                prop_assert!(failure.message().starts_with("read request: "));
+            }
+        }
+
+        #[test]
+        fn a_request_reads_back_whatever_its_words(key in "\\PC{0,20}", value in "\\PC{0,40}", up: bool) {
+            let way = if up { Way::Up } else { Way::Both };
+            let group = Group { matches: vec![(key.clone(), value.clone())], words: vec![(way, key, value)] };
+            let request = Request::Set(Words { groups: vec![group], settings: Vec::new() });
+            let line = serde_json::to_vec(&request).unwrap();
+            prop_assert!(!line.contains(&b'\n'));
+            prop_assert_eq!(parse(&line).unwrap(), request);
+        }
+
+        #[test]
+        fn words_from_outside_are_a_path_or_an_error(key in "[a-z_]{1,10}|delay|loss|\\PC{1,5}", value in "\\PC{0,20}") {
+            let group = Group { matches: Vec::new(), words: vec![(Way::Down, key, value)] };
+            let _ = Words { groups: vec![group], settings: Vec::new() }.path();
+        }
+    }
+
+    #[test]
+    fn a_name_is_no_path() {
+        for name in ["", "../x", "a/b", ".hidden", "a b"] {
+            assert_eq!(socket(name).unwrap_err().exit_code(), 2, "{name}");
+        }
+    }
+}

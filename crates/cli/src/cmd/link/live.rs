@@ -1,0 +1,72 @@
+//! What a link does, for people: a line while it runs, a sentence at its end.
+
+use super::shared::Status;
+use fullpipe_lab::link::{DirectionStatistics, Statistics};
+use fullpipe_model::units::{Bytes, Duration};
+use std::io::Write;
+
+/// Lateness of 1 % of the packets above which figures are the machine's as well as the link's.
+pub const LATE_MAX: Duration = Duration::from_micros(500);
+
+/// A line on standard error that is drawn over itself.
+#[derive(Debug, Default)]
+pub struct Line {
+    earlier: Option<Statistics>,
+    drawn: bool,
+}
+
+impl Line {
+    /// Draws it anew.
+    pub fn show(&mut self, now: &Statistics) {
+        if let Some([down, up]) = self.earlier.and_then(|earlier| now.rates_since(&earlier)) {
+            let way = |name: &str, rate: String, way: &DirectionStatistics| {
+                format!("{name} {rate:>12}  queue {:>9}  dropped {:>5}", way.queue.to_string(), dropped(way))
+            };
+            let late = now.to_client.late_p99.max(now.to_server.late_p99);
+            let (up, down) = (way("up", up.to_string(), &now.to_server), way("down", down.to_string(), &now.to_client));
+            // A terminal that has gone away is no reason to stop.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{up} | {down} | late {late}");
+            self.drawn = true;
+        }
+        self.earlier = Some(*now);
+    }
+
+    /// Takes it away.
+    pub fn clear(&mut self) {
+        if self.drawn {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// Packets that did not arrive, for whichever reason.
+pub fn dropped(way: &DirectionStatistics) -> u64 {
+    way.link.lost_packets + way.link.queue_dropped_packets + way.link.discipline_dropped_packets
+}
+
+/// What the link did, in a sentence a direction, and how late it was.
+pub fn summary(status: &Status) -> String {
+    let way = |name: &str, way: &DirectionStatistics| {
+        let counters = &way.link;
+        let mut text = format!("{name} {} packets, {}", counters.departed_packets, Bytes::new(counters.departed_bytes));
+        for (count, what) in [
+            (counters.lost_packets, "lost"),
+            (counters.queue_dropped_packets, "dropped by the full queue"),
+            (counters.discipline_dropped_packets, "dropped by the discipline"),
+            (counters.marked_packets, "marked"),
+            (counters.duplicated_packets, "duplicated"),
+            (counters.corrupted_packets, "corrupted"),
+            (counters.reordered_packets, "reordered"),
+        ] {
+            if count > 0 {
+                text.push_str(&format!(", {count} {what}"));
+            }
+        }
+        text
+    };
+    let Some(Statistics { to_client, to_server, .. }) = &status.statistics else {
+        return "netem tells what it did at its end".into();
+    };
+    let late = to_client.late_p99.max(to_server.late_p99);
+    format!("{}; {}; 99 % of them at most {late} late", way("up", to_server), way("down", to_client))
+}

@@ -1,0 +1,185 @@
+//! `fullpipe link .. -- CMD`.
+
+use super::control::Door;
+use super::live::{LATE_MAX, Line, summary};
+use super::shared::{Engine, Shared, Status, Subject};
+use super::words::{Asked, Words};
+use super::{EngineChoice, Options, Output};
+use crate::failure::{Failure, Kind};
+use crate::terminal::remark;
+use fullpipe_kernel::sandbox::{self, Inside, Signals};
+use fullpipe_lab::behind::{Before, BehindError, Event, FarEnd, Place, make_folder};
+use fullpipe_lab::link::netem::{NetemLink, NetemLinkError, gso_max_segs};
+use fullpipe_lab::link::{Emulator, EmulatorError, LinkReport};
+use fullpipe_model::scenario::Path;
+use fullpipe_model::units::Duration;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+/// How often it is looked at the link.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Runs `command` behind the path that `words` describe; its exit code is ours.
+pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8, Failure> {
+    let asked = Asked { path: words.path()?, words: words.clone() };
+    let far_end = match (&options.server, options.nat) {
+        (Some(_), _) => FarEnd::Server,
+        (None, true) => FarEnd::Machine,
+        (None, false) => FarEnd::Gateway,
+    };
+    if let Some(folder) = &options.output.capture {
+        make_folder(folder)?;
+    }
+    let name = options.name.clone().unwrap_or_else(|| std::process::id().to_string());
+    let door = Door::open(&name)?;
+    let before = Before::look(far_end).map_err(|error| Failure::new(Kind::Run, error))?;
+    let choices = sandbox::Options { signals: Signals::Forward, ..sandbox::Options::default() };
+    let exit = sandbox::run(&choices, |inside| {
+        let done = behind(inside, &before, &name, &door, &asked, options, command);
+        i32::from(done.unwrap_or_else(|failure| failure.told()))
+    })?;
+    Ok(u8::try_from(exit.code()).unwrap_or(1))
+}
+
+/// Everything between the making of the namespaces and the end of the program.
+fn behind(
+    inside: &Inside,
+    before: &Before,
+    name: &str,
+    door: &Door,
+    asked: &Asked,
+    options: &Options,
+    command: &[OsString],
+) -> Result<u8, Failure> {
+    let mut place = Place::make(before, inside)?;
+    let (engine, not_tun) = start(&place, &asked.path, options)?;
+    let name_of_engine = engine.name();
+    let shown = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let link = Arc::new(Shared::new(name, Subject::Command(shown), door.owner(), engine, asked.clone()));
+    place.open_ways(before)?;
+    let _server = options.server.as_deref().map(|line| place.start_server(line)).transpose()?;
+    door.serve(Arc::clone(&link), None)?;
+    let mut program = place.start(command)?;
+    let mut line = options.output.draws_line().then(Line::default);
+    let code = loop {
+        match program.wait(inside, TICK)? {
+            Event::Ended(code) => break code,
+            Event::Timeout => {}
+        }
+        // Behind a link that has ended the program would wait for ever.
+        let now = link.statistics()?;
+        line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
+    };
+    line.iter_mut().for_each(Line::clear);
+    let (status, report) = link.stop()?;
+    tell(&status, &report, (name_of_engine, not_tun), &options.output, Some(code))?;
+    Ok(code)
+}
+
+/// The link between the two ends of `place`; with it, why it is not carried by TUN devices.
+fn start(place: &Place, path: &Path, options: &Options) -> Result<(Engine, Option<String>), Failure> {
+    let kept = options.output.kept();
+    if options.engine == EngineChoice::Netem {
+        if kept.log.is_some() {
+            return Err(Failure::new(Kind::Usage, "log packets: netem does not tell their fates; use --engine own"));
+        }
+        let segments = gso_max_segs(path);
+        let wire = place.wire(path.mtu, segments).map_err(NetemLinkError::from)?;
+        return Ok((Engine::Netem(Box::new(NetemLink::start(wire, path, segments, kept.capture)?)), None));
+    }
+    let ports = place.ports(path.mtu).map_err(BehindError::from)?;
+    let not_tun = ports.not_tun.as_ref().map(ToString::to_string);
+    let emulator = Emulator::start(ports, path, &kept)?;
+    Ok((Engine::Own(Box::new(emulator)), not_tun))
+}
+
+impl Output {
+    /// Drawn where it cannot fall into what the program shows, or where it is asked for.
+    pub fn draws_line(&self) -> bool {
+        let aside = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
+        !self.quiet && (self.live || aside && !self.json)
+    }
+}
+
+/// What the link did, as JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    exit_code: Option<u8>,
+    engine: &'static str,
+    ports: &'a str,
+    not_tun: Option<String>,
+    real_time: bool,
+    capture_dropped: u64,
+    port_drops: u64,
+    coalesce_us: u64,
+    memory_bytes: u64,
+    quiet: bool,
+}
+
+/// Tells what the link did: as JSON where asked for, to a person, and always where its lateness was in the way.
+pub fn tell(
+    status: &Status,
+    report: &LinkReport,
+    (engine, not_tun): (&'static str, Option<String>),
+    options: &Output,
+    exit_code: Option<u8>,
+) -> Result<(), Failure> {
+    let late = report.lateness().quantile(0.99);
+    if options.json || options.report.is_some() {
+        let report = Report {
+            status,
+            exit_code,
+            engine,
+            ports: &report.port_kind,
+            not_tun,
+            real_time: report.real_time(),
+            capture_dropped: report.capture_dropped,
+            port_drops: report.port_drops,
+            coalesce_us: report.coalesce.as_nanos() / 1000,
+            memory_bytes: report.memory.get(),
+            quiet: late <= LATE_MAX,
+        };
+        let text = serde_json::to_string(&report).map_err(std::io::Error::from)?;
+        if let Some(path) = &options.report {
+            std::fs::write(path, format!("{text}\n")).map_err(|error| {
+                Failure::new(Kind::Run, format!("write report {}: {error}; choose another place", path.display()))
+            })?;
+        }
+        if options.json {
+            remark(&text);
+        }
+        return Ok(());
+    }
+    if !options.quiet && (std::io::stderr().is_terminal() || late > LATE_MAX || report.port_drops > 0) {
+        remark(&format!("fullpipe: link: {}", summary(status)));
+    }
+    if !options.quiet && report.port_drops > 0 {
+        let count = report.port_drops;
+        remark(&format!(
+            "fullpipe: link: {count} packets were lost between the program and the link, by no word of yours"
+        ));
+    }
+    Ok(())
+}
+
+impl From<NetemLinkError> for Failure {
+    fn from(error: NetemLinkError) -> Self {
+        let kind = match &error {
+            NetemLinkError::Foreign(_) => Kind::Input,
+            NetemLinkError::Refused(_) => Kind::Missing,
+            NetemLinkError::Watch(_) => Kind::Run,
+        };
+        Failure::new(kind, error)
+    }
+}
+
+impl From<EmulatorError> for Failure {
+    fn from(error: EmulatorError) -> Self {
+        let kind = if matches!(error, EmulatorError::Memory { .. }) { Kind::Input } else { Kind::Run };
+        Failure::new(kind, error)
+    }
+}

@@ -1,0 +1,152 @@
+//! A running link as its own run and whoever controls it from outside share it.
+
+use super::words::{Asked, Words};
+use crate::failure::{Failure, Kind};
+use fullpipe_kernel::clock;
+use fullpipe_lab::link::netem::NetemLink;
+use fullpipe_lab::link::{DirectionReport, DirectionStatistics, Emulator, EmulatorError, LinkReport, Statistics};
+use fullpipe_model::scenario::Path;
+use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, PoisonError};
+
+/// What a link is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// The traffic of a command.
+    Command(String),
+    /// The traffic of a device.
+    Device(String),
+}
+
+/// What emulates a link.
+#[derive(Debug)]
+pub enum Engine {
+    /// Our own link.
+    Own(Box<Emulator>),
+    /// The kernel's netem, which tells and takes nothing while it runs.
+    Netem(Box<NetemLink>),
+}
+
+impl Engine {
+    /// Its name, as in `--engine`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Engine::Own(_) => "own",
+            Engine::Netem(_) => "netem",
+        }
+    }
+}
+
+/// A link that runs until [`Shared::stop`].
+pub struct Shared {
+    name: String,
+    subject: Subject,
+    pid: u32,
+    engine: Mutex<Option<Engine>>,
+    asked: Mutex<Asked>,
+}
+
+/// What a link is and does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// How it is called in `--link`.
+    pub name: String,
+    /// What it is about.
+    pub subject: Subject,
+    /// The process to signal: of a command's run the first one.
+    pub pid: u32,
+    /// As it was asked for.
+    pub words: Words,
+    /// What is emulated.
+    pub path: Path,
+    /// What it has done so far; netem tells at the end only.
+    #[serde(default)]
+    pub statistics: Option<Statistics>,
+}
+
+impl Shared {
+    /// A link that has started, of the process that is `pid` to others.
+    pub fn new(name: &str, subject: Subject, pid: u32, engine: Engine, asked: Asked) -> Shared {
+        Shared { name: name.into(), subject, pid, engine: Mutex::new(Some(engine)), asked: Mutex::new(asked) }
+    }
+
+    /// Puts `words` in place of those that say the same, from now on. Nothing is changed where that fails.
+    pub fn set(&self, words: &Words) -> Result<(), Failure> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = asked.words.with(words);
+        let path = words.path()?;
+        if path.mtu != asked.path.mtu {
+            let message = format!("set link {}: its MTU is its device's and stays {}", self.name, asked.path.mtu);
+            return Err(Failure::new(Kind::Input, message));
+        }
+        if self.is_device()
+            && path.rules.iter().map(|rule| rule.matches).ne(asked.path.rules.iter().map(|rule| rule.matches))
+        {
+            let message = format!(
+                "set link {}: which packets of a device are redirected is settled when it is attached; detach it, and \
+                 attach it with these matches",
+                self.name
+            );
+            return Err(Failure::new(Kind::Input, message));
+        }
+        self.with(|emulator| emulator.set(&path)).map_err(|failure| {
+            failure.unwrap_or_else(|| {
+                Failure::new(Kind::Input, format!("set link {}: netem's path stays; use --engine own", self.name))
+            })
+        })?;
+        *asked = Asked { path, words };
+        Ok(())
+    }
+
+    fn is_device(&self) -> bool {
+        matches!(self.subject, Subject::Device(_))
+    }
+
+    /// What it has done so far; `None` where its engine does not tell.
+    pub fn statistics(&self) -> Result<Option<Statistics>, Failure> {
+        match self.with(Emulator::statistics) {
+            Err(None) => Ok(None),
+            Err(Some(failure)) => Err(failure),
+            Ok(statistics) => Ok(Some(statistics)),
+        }
+    }
+
+    /// All about it.
+    pub fn status(&self) -> Result<Status, Failure> {
+        let statistics = self.statistics()?;
+        let Asked { path, words } = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (name, subject) = (self.name.clone(), self.subject.clone());
+        Ok(Status { name, subject, pid: self.pid, words, path, statistics })
+    }
+
+    /// Ends it; what it did, and all about it a moment before. Whoever asks later is told that it has ended.
+    pub fn stop(&self) -> Result<(Status, LinkReport), Failure> {
+        let mut status = self.status()?;
+        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match engine.ok_or_else(|| self.ended())? {
+            Engine::Own(emulator) => Ok((status, emulator.stop()?)),
+            Engine::Netem(link) => {
+                let report = link.stop()?;
+                let of =
+                    |way: &DirectionReport| DirectionStatistics { link: way.link, ..DirectionStatistics::default() };
+                let (to_client, to_server) = (of(&report.to_client), of(&report.to_server));
+                status.statistics = Some(Statistics { at: clock::now(), to_client, to_server });
+                Ok((status, report))
+            }
+        }
+    }
+
+    /// `Err(None)`: not with this engine.
+    fn with<T>(&self, work: impl FnOnce(&Emulator) -> Result<T, EmulatorError>) -> Result<T, Option<Failure>> {
+        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        match engine.as_ref().ok_or_else(|| self.ended())? {
+            Engine::Own(emulator) => Ok(work(emulator).map_err(Failure::from)?),
+            Engine::Netem(_) => Err(None),
+        }
+    }
+
+    fn ended(&self) -> Failure {
+        Failure::new(Kind::Run, format!("ask link {}: it has ended", self.name))
+    }
+}

@@ -1,0 +1,149 @@
+//! `fullpipe link set`, `status`, `list`: control of links that run.
+
+use super::control::{self, Answer, Request};
+use super::live::{dropped, summary};
+use super::shared::{Status, Subject};
+use super::words::Words;
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, print, print_json};
+use clap::Args;
+use fullpipe_report::{Column, Table};
+
+/// Change the path of a link while it runs.
+///
+/// The words given take the place of those that say the same; all others stay. What is on its way leaves as it would
+/// have; what arrives from now on meets the new path.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe link set --delay 100ms
+  fullpipe link set --link eth0 --down-rate 1mbit --loss 2%
+  fullpipe link set --to 10.0.0.5:443 --loss 100%          that port fails, from now on")]
+pub struct Set {
+    /// Which link; not needed while only one runs.
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
+    #[command(flatten)]
+    words: Words,
+}
+
+impl Set {
+    pub fn run(self) -> Result<u8, Failure> {
+        if self.words.is_empty() {
+            return Err(Failure::new(
+                Kind::Usage,
+                "set link: nothing to change is said; give words, as in `--delay 100ms`",
+            ));
+        }
+        // Alone they need not be a path (`queue 20ms` wants a rate, which the link may have): the link tells.
+        control::ask(&control::the_link(self.link.as_deref())?, &Request::Set(self.words.absolute())).map(|_| 0)
+    }
+}
+
+/// Show what a link is asked to be, and what it does.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe link status
+  fullpipe link status --link eth0 --json | jq .statistics.to_client.queue_bytes")]
+pub struct ShowStatus {
+    /// Which link; not needed while only one runs.
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl ShowStatus {
+    pub fn run(self) -> Result<u8, Failure> {
+        let status = status(&control::the_link(self.link.as_deref())?)?;
+        if self.json {
+            print_json(&status)?;
+        } else {
+            print(&format!("{}: {}\n", status.name, subject(&status)))?;
+            print(&format!("{}\n", status.words))?;
+            print(&format!("{}\n", summary(&status)))?;
+        }
+        Ok(0)
+    }
+}
+
+/// Name this user's links that run.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe link list
+  fullpipe link list --json | jq -r '.[].name'")]
+pub struct List {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub fn run(self) -> Result<u8, Failure> {
+        // One that ends meanwhile is not in the list.
+        let links: Vec<Status> = control::names()?.iter().filter_map(|name| status(name).ok()).collect();
+        if self.json {
+            print_json(&links)?;
+            return Ok(0);
+        }
+        if links.is_empty() {
+            print("No link runs.\n")?;
+            return Ok(0);
+        }
+        let [name, of, path] = ["link", "of", "path"].map(Column::text);
+        let mut table = Table::new([name, of, path, Column::count("packets"), Column::count("dropped")]);
+        for link in links {
+            let statistics = link.statistics.unwrap_or_default();
+            let [up, down] = [&statistics.to_server, &statistics.to_client];
+            let packets = up.link.departed_packets + down.link.departed_packets;
+            let of = subject(&link);
+            table.row([
+                link.name,
+                of,
+                link.words.to_string(),
+                packets.to_string(),
+                (dropped(up) + dropped(down)).to_string(),
+            ]);
+        }
+        print(&table.render(layout()))?;
+        Ok(0)
+    }
+}
+
+fn subject(status: &Status) -> String {
+    match &status.subject {
+        Subject::Command(command) => format!("command {command}"),
+        Subject::Device(device) => format!("device {device}"),
+    }
+}
+
+fn status(name: &str) -> Result<Status, Failure> {
+    match control::ask(name, &Request::Status)? {
+        Answer::Status(status) => Ok(*status),
+        other => Err(Failure::new(Kind::Run, format!("ask link {name}: it answered {other:?}"))),
+    }
+}
+
+/// Clean up after links that were killed.
+///
+/// There is little to do: namespaces, devices and the redirection of a device's traffic end with the processes that held
+/// them. What is left is a control socket that nobody answers, and what `fullpipe lab clean` removes.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe link clean")]
+pub struct CleanLinks {
+    #[command(flatten)]
+    clean: super::super::lab::Clean,
+}
+
+impl CleanLinks {
+    pub fn run(self) -> Result<u8, Failure> {
+        // Looking for links takes the sockets of those away that nobody answers.
+        control::names()?;
+        self.clean.run()
+    }
+}

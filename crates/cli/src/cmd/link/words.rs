@@ -1,0 +1,392 @@
+//! A path in words of the command line: the keys of a scenario's `[link]` as options.
+//!
+//! `--delay 20ms` is both directions, `--up-delay` the way from the command (or this machine) outwards, `--down-delay` the
+//! way back. Words before the first match (`--to`, `--from`, `--protocol`) are about every packet; words after a match
+//! are about those that it names, up to the next match. One grammar: what stands here is written as the TOML that a
+//! scenario would have, and read by the same code.
+
+use crate::failure::{Failure, Kind};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use fullpipe_model::scenario::{File, Path, ScenarioError};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// A word: its key, the options for one direction, the name of its value, what it says.
+struct Word {
+    key: &'static str,
+    up: &'static str,
+    down: &'static str,
+    value: &'static str,
+    help: &'static str,
+}
+
+/// clap wants the names of options to be there for good.
+macro_rules! word {
+    ($key:literal, $value:literal, $help:literal) => {
+        Word { key: $key, up: concat!("up-", $key), down: concat!("down-", $key), value: $value, help: $help }
+    };
+}
+
+impl Word {
+    fn option(&self, way: Way) -> &'static str {
+        match way {
+            Way::Both => self.key,
+            Way::Up => self.up,
+            Way::Down => self.down,
+        }
+    }
+}
+
+/// Words that each direction can have for itself.
+const WORDS: &[Word] = &[
+    word!("rate", "RATE", "Bits of IP packets per second: 100mbit"),
+    word!(
+        "delay",
+        "TIME",
+        "Propagation delay one way, jitter and distribution: 25ms, \"100ms 10ms 30% distribution normal\""
+    ),
+    word!("loss", "SPEC", "Loss: 0.1%, \"1% 25%\", \"gemodel 1% 10% 70% 0.1%\""),
+    word!("queue", "SIZE", "Room of the queue: 1bdp, 100kB, 1000packets, 20ms"),
+    word!(
+        "discipline",
+        "SPEC",
+        "What the queue does besides being full: droptail, \"codel target 5ms\", fq_codel, red, \"mark 50packets\""
+    ),
+    word!("duplicate", "SPEC", "Packets that come twice: 1%"),
+    word!("corrupt", "SPEC", "Packets in which a bit is flipped: 0.1%"),
+    word!("reorder", "SPEC", "Packets that overtake the delayed ones: \"25% 50% gap 5\""),
+    word!("slot", "SPEC", "Bursts: packets leave together, so often: \"5ms 20ms packets 10\""),
+    word!("changes", "SPEC", "Rate and delay that change over time: \"5s rate 1mbit, 10s rate 10mbit\""),
+];
+/// Words for both directions only.
+const RTT: Word = word!("rtt", "TIME", "Round-trip time: half of it is each direction's delay");
+/// Words that say which packets are meant.
+const MATCHES: &[Word] = &[
+    word!("to", "ENDPOINT", "The words after this are for packets to there and answers from there only: 10.0.0.5:443"),
+    word!("from", "ENDPOINT", "The same for packets from there and answers to there"),
+    word!("protocol", "NAME", "The same for packets of this protocol: tcp, udp"),
+];
+const SETTINGS: &[Word] = &[
+    word!("mtu", "BYTES", "Largest IP packet [default: 1500]"),
+    word!("seed", "N", "Seed of everything random [default: 1]"),
+];
+const HEADING: &str = "The path";
+const HEADING_WAYS: &str = "The path, one direction (up: outwards; down: back)";
+
+/// Which direction a word is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Both.
+    Both,
+    /// From the command outwards: `to_server` in a scenario.
+    Up,
+    /// Back: `to_client`.
+    Down,
+}
+
+/// Words about some packets.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Which: key and value; empty: all.
+    #[serde(default)]
+    pub matches: Vec<(String, String)>,
+    /// The words.
+    #[serde(default)]
+    pub words: Vec<(Way, String, String)>,
+}
+
+/// All words of a path, in the order in which they were given.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Words {
+    /// The first is about all packets.
+    pub groups: Vec<Group>,
+    /// `mtu`, `seed`.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
+}
+
+/// The path, and its words.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// What is emulated.
+    pub path: Path,
+    /// As it was asked for.
+    pub words: Words,
+}
+
+impl Args for Words {
+    fn augment_args(mut command: Command) -> Command {
+        let argument = |id: &'static str, word: &Word, heading: &'static str| {
+            let argument = Arg::new(id).long(id).value_name(word.value).help(word.help);
+            argument.help_heading(heading).action(ArgAction::Append)
+        };
+        for word in [&RTT].into_iter().chain(WORDS).chain(MATCHES).chain(SETTINGS) {
+            command = command.arg(argument(word.key, word, HEADING));
+        }
+        for (way, name) in [(Way::Up, "outwards"), (Way::Down, "back")] {
+            for word in WORDS {
+                let help = format!("--{} for the way {name} only", word.key);
+                command = command.arg(argument(word.option(way), word, HEADING_WAYS).help(help).hide_short_help(true));
+            }
+        }
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Words {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut given = Vec::new();
+        let mut take = |id: &str, what: What| {
+            let values = matches.get_many::<String>(id).into_iter().flatten();
+            let indices = matches.indices_of(id).into_iter().flatten();
+            given.extend(indices.zip(values).map(|(index, value)| (index, what, value.clone())));
+        };
+        take(RTT.key, What::Word(Way::Both, RTT.key));
+        MATCHES.iter().for_each(|word| take(word.key, What::Match(word.key)));
+        SETTINGS.iter().for_each(|word| take(word.key, What::Setting(word.key)));
+        for word in WORDS {
+            for way in [Way::Both, Way::Up, Way::Down] {
+                take(word.option(way), What::Word(way, word.key));
+            }
+        }
+        given.sort_by_key(|&(index, ..)| index);
+        Ok(Words::of(given.into_iter().map(|(_, what, value)| (what, value))))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Word(Way, &'static str),
+    Match(&'static str),
+    Setting(&'static str),
+}
+
+impl Words {
+    fn of(given: impl Iterator<Item = (What, String)>) -> Words {
+        let mut groups = vec![Group::default()];
+        let mut settings = Vec::new();
+        for (what, value) in given {
+            let last = groups.len() - 1;
+            match what {
+                What::Setting(key) => settings.push((key.into(), value)),
+                What::Word(way, key) => groups[last].words.push((way, key.into(), value)),
+                // Matches side by side are one; one after words begins anew.
+                What::Match(key) if last > 0 && groups[last].words.is_empty() => {
+                    groups[last].matches.push((key.into(), value));
+                }
+                What::Match(key) => {
+                    groups.push(Group { matches: vec![(key.into(), value)], words: Vec::new() });
+                }
+            }
+        }
+        Words { groups, settings }
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.groups.iter().all(|group| group.matches.is_empty() && group.words.is_empty())
+    }
+
+    /// These words with `over` in place of what says the same. Words about packets that no group is about yet come last.
+    pub fn with(&self, over: &Words) -> Words {
+        let mut merged = self.clone();
+        for group in &over.groups {
+            match merged.groups.iter_mut().find(|present| present.matches == group.matches) {
+                Some(present) => present.take_over(&group.words),
+                None => merged.groups.push(group.clone()),
+            }
+        }
+        for (key, value) in &over.settings {
+            merged.settings.retain(|(present, _)| present != key);
+            merged.settings.push((key.clone(), value.clone()));
+        }
+        merged
+    }
+
+    /// The same with the files that words name (`file:PATH`) named from the root: for a process that works elsewhere.
+    pub fn absolute(mut self) -> Words {
+        for (_, _, value) in self.groups.iter_mut().flat_map(|group| &mut group.words) {
+            let parts = value.split(' ').map(|part| {
+                let path = part.strip_prefix("file:").and_then(|path| std::path::absolute(path).ok());
+                path.map_or_else(|| part.to_string(), |path| format!("file:{}", path.display()))
+            });
+            *value = parts.collect::<Vec<_>>().join(" ");
+        }
+        self
+    }
+
+    /// The path.
+    pub fn path(&self) -> Result<Path, Failure> {
+        let (text, lines) = self.toml();
+        let wrong = |error: ScenarioError| Failure::new(Kind::Input, told(&error, &lines));
+        let mut read = |name: &str| std::fs::read(name).map_err(|error| error.to_string());
+        let scenarios = File::parse(&text).and_then(|file| file.scenarios_with(&text, "link", &[], &mut read));
+        let scenarios = scenarios.map_err(wrong)?;
+        let scenario = scenarios.into_iter().next();
+        Ok(scenario.ok_or_else(|| Failure::new(Kind::Input, "read words of link: nothing was read"))?.path)
+    }
+
+    /// As a scenario would say it, and for each line the option that it is from.
+    fn toml(&self) -> (String, Vec<String>) {
+        let mut lines: Vec<(String, String)> = Vec::new();
+        let quoted = |value: &str| serde_json::to_string(value).unwrap_or_default();
+        lines.push(("[link]".into(), String::new()));
+        for (key, value) in &self.settings {
+            // A number stands there bare.
+            let shown = if key == "seed" { value.clone() } else { quoted(value) };
+            lines.push((format!("{key} = {shown}"), format!("--{key} {value}")));
+        }
+        for (number, group) in self.groups.iter().enumerate() {
+            let table = if number == 0 { "link" } else { "link.rules" };
+            if number > 0 {
+                lines.push(("[[link.rules]]".into(), String::new()));
+            }
+            for (key, value) in &group.matches {
+                lines.push((format!("{key} = {}", quoted(value)), format!("--{key} {value}")));
+            }
+            for (way, prefix) in [(Way::Both, ""), (Way::Up, "up-"), (Way::Down, "down-")] {
+                let words: Vec<_> = group.words.iter().filter(|(its, ..)| *its == way).collect();
+                match way {
+                    Way::Up if !words.is_empty() => lines.push((format!("[{table}.to_server]"), String::new())),
+                    Way::Down if !words.is_empty() => lines.push((format!("[{table}.to_client]"), String::new())),
+                    _ => {}
+                }
+                for (_, key, value) in words {
+                    lines.push((format!("{key} = {}", quoted(value)), format!("--{prefix}{key} {value}")));
+                }
+            }
+        }
+        let mut text = String::new();
+        for (line, _) in &lines {
+            let _ = writeln!(text, "{line}");
+        }
+        (text, lines.into_iter().map(|(_, option)| option).collect())
+    }
+}
+
+/// As options.
+impl std::fmt::Display for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quoted = |value: &str| if value.contains(' ') { format!("'{value}'") } else { value.to_string() };
+        let mut options = Vec::new();
+        for group in &self.groups {
+            options.extend(group.matches.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
+            options.extend(group.words.iter().map(|(way, key, value)| {
+                let way = ["", "up-", "down-"][*way as usize];
+                format!("--{way}{key} {}", quoted(value))
+            }));
+        }
+        options.extend(self.settings.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
+        f.pad(&if options.is_empty() { "nothing impaired".into() } else { options.join(" ") })
+    }
+}
+
+impl Group {
+    fn take_over(&mut self, words: &[(Way, String, String)]) {
+        for (way, key, value) in words {
+            // Delay can be said in two ways, and for both directions at once.
+            let same = |present: &str| present == key || is_delay(present) && is_delay(key);
+            let covers = |present: Way| *way == Way::Both || present == *way;
+            self.words.retain(|(its, present, _)| !(covers(*its) && same(present)));
+            self.words.push((*way, key.clone(), value.clone()));
+        }
+    }
+}
+
+fn is_delay(key: &str) -> bool {
+    key == "delay" || key == "rtt"
+}
+
+/// The problem with the option that it is about.
+fn told(error: &ScenarioError, lines: &[String]) -> String {
+    let text = match error {
+        ScenarioError::Row { problem, .. } => return problem.clone(),
+        other => other.to_string(),
+    };
+    let place = text.strip_prefix("line ").and_then(|rest| {
+        let (line, rest) = rest.split_once(", column ")?;
+        let (_, problem) = rest.split_once(": ")?;
+        let option = lines.get(line.parse::<usize>().ok()?.checked_sub(1)?)?;
+        (!option.is_empty()).then(|| format!("`{option}`: {problem}"))
+    });
+    place.unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(arguments: &[&str]) -> Words {
+        let command = Words::augment_args(Command::new("link").no_binary_name(true));
+        Words::from_arg_matches(&command.try_get_matches_from(arguments).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn words_are_a_path() {
+        let path = words(&["--rate", "1gbit", "--delay", "25ms", "--down-loss", "1%", "--mtu", "1400"]).path().unwrap();
+        assert_eq!(path.rtt(), "50ms".parse().unwrap());
+        assert_eq!(path.to_server.rate, path.to_client.rate);
+        assert_ne!(path.to_server.loss, path.to_client.loss);
+        assert_eq!(path.mtu.get(), 1400);
+        assert_eq!(words(&[]).path().unwrap().rtt().as_nanos(), 0);
+        assert_eq!(words(&["--rtt", "17ms"]).path().unwrap().rtt(), "17ms".parse().unwrap());
+    }
+
+    #[test]
+    fn a_match_begins_a_group_of_its_own() {
+        let given = words(&[
+            "--delay",
+            "5ms",
+            "--to",
+            "10.0.0.5:443",
+            "--protocol",
+            "tcp",
+            "--delay",
+            "17ms",
+            "--to",
+            "10.0.0.6",
+            "--loss",
+            "1%",
+            "--seed",
+            "7",
+        ]);
+        let matches: Vec<_> = given.groups.iter().map(|group| group.matches.len()).collect();
+        assert_eq!(matches, [0, 2, 1]);
+        assert_eq!(given.groups[1].words, [(Way::Both, "delay".to_string(), "17ms".to_string())]);
+        assert_eq!(given.settings, [("seed".to_string(), "7".to_string())]);
+    }
+
+    #[test]
+    fn what_is_set_takes_the_place_of_what_says_the_same() {
+        let before = words(&["--rtt", "50ms", "--rate", "1gbit", "--down-rate", "2gbit"]);
+        let now = before.with(&words(&["--delay", "10ms", "--up-rate", "5mbit"]));
+        let path = now.path().unwrap();
+        assert_eq!(path.rtt(), "20ms".parse().unwrap());
+        let rate = |text: &str| Some(text.parse::<fullpipe_model::units::Rate>().unwrap());
+        assert_eq!(now.groups[0].words.len(), 4);
+        let over = now.with(&words(&["--rate", "3mbit"])).path().unwrap();
+        assert_eq!(over.to_client.rate, rate("3mbit"));
+        assert_eq!(over.to_server.rate, rate("3mbit"));
+        assert_eq!(path.to_server.rate, rate("5mbit"));
+    }
+
+    #[test]
+    fn an_error_names_the_option() {
+        let problem = |arguments: &[&str]| words(arguments).path().map(drop).unwrap_err().message().to_string();
+        assert!(problem(&["--delay", "25x"]).starts_with("`--delay 25x`: "), "{}", problem(&["--delay", "25x"]));
+        assert!(problem(&["--seed", "x"]).contains("--seed x"), "{}", problem(&["--seed", "x"]));
+        assert!(problem(&["--rtt", "5ms", "--delay", "5ms"]).contains("not both"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Rows as a Parquet file, for pyarrow, DuckDB, pandas and the like.
+//!
+//! A [`Table`] is made with the names and kinds of its columns, takes rows of [`Cell`]s in that order, and is finished. Rows
+//! wait until there are enough for a row group, so memory does not follow their number. Text is UTF-8 (dictionary-encoded:
+//! addresses and words repeat), a number an unsigned 64-bit integer, a fraction a double; each may be absent. Nothing is
+//! compressed: dictionaries and run lengths do most of it, and a codec would be another dependency.
+
+use fullpipe_report::analysis::{Cell, Kind};
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::Type;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Rows of a row group: some megabytes of a wide table.
+const GROUP: usize = 1 << 15;
+
+/// A Parquet file that is being written.
+pub struct Table<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+    columns: Vec<Values>,
+    rows: usize,
+}
+
+/// What waits of one column: the values that are there, and for each row whether its is.
+struct Values {
+    kept: Kept,
+    present: Vec<i16>,
+}
+
+enum Kept {
+    Text(Vec<ByteArray>),
+    Number(Vec<i64>),
+    Fraction(Vec<f64>),
+}
+
+impl<W: Write + Send> Table<W> {
+    /// Begins a file with these columns.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(out: W, columns: &[(&str, Kind)]) -> Result<Self> {
+        let fields = columns.iter().map(|(name, kind)| field(name, *kind).map(Arc::new)).collect::<Result<_>>()?;
+        let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
+        let made_by = format!("fullpipe {}", env!("CARGO_PKG_VERSION"));
+        let properties = WriterProperties::builder().set_created_by(made_by).build();
+        let columns = columns.iter().map(|(_, kind)| Values::new(*kind)).collect();
+        Ok(Table { writer: SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?, columns, rows: 0 })
+    }
+
+    /// Adds a row: a cell for each column, of its kind.
+    ///
+    /// # Errors
+    /// A row that does not fit the columns; those of the file.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> Result<()> {
+        let mut cells = cells.into_iter();
+        for column in &mut self.columns {
+            let fits = cells.next().is_some_and(|cell| column.push(cell));
+            if !fits {
+                return Err(ParquetError::General("a row does not have the table's columns".into()));
+            }
+        }
+        self.rows += 1;
+        if self.rows >= GROUP { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what waits, and the file's end.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn finish(mut self) -> Result<()> {
+        self.flush()?;
+        self.writer.close().map(drop)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.rows) == 0 {
+            return Ok(());
+        }
+        let mut group = self.writer.next_row_group()?;
+        self.columns.iter_mut().try_for_each(|column| column.write(&mut group))?;
+        group.close().map(drop)
+    }
+}
+
+fn field(name: &str, kind: Kind) -> Result<Type> {
+    let (physical, logical) = match kind {
+        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Number => (Physical::INT64, Some(LogicalType::integer(64, false))),
+        Kind::Fraction => (Physical::DOUBLE, None),
+    };
+    let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL);
+    field.with_logical_type(logical).build()
+}
+
+impl Values {
+    fn new(kind: Kind) -> Self {
+        let kept = match kind {
+            Kind::Text => Kept::Text(Vec::new()),
+            Kind::Number => Kept::Number(Vec::new()),
+            Kind::Fraction => Kept::Fraction(Vec::new()),
+        };
+        Values { kept, present: Vec::new() }
+    }
+
+    /// Takes a cell, if it is of this kind.
+    fn push(&mut self, cell: Cell) -> bool {
+        let present = match (&mut self.kept, cell) {
+            (Kept::Text(values), Cell::Text(text)) => {
+                values.push(text.into_bytes().into());
+                true
+            }
+            (Kept::Number(values), Cell::Number(number)) => {
+                // The bits of an unsigned number, as the column's type says.
+                values.extend(number.map(u64::cast_signed));
+                number.is_some()
+            }
+            (Kept::Fraction(values), Cell::Fraction(fraction)) => {
+                values.extend(fraction);
+                fraction.is_some()
+            }
+            _ => return false,
+        };
+        self.present.push(i16::from(present));
+        true
+    }
+
+    fn write<W: Write + Send>(&mut self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
+        let Some(mut column) = group.next_column()? else {
+            return Err(ParquetError::General("the file has fewer columns than the table".into()));
+        };
+        let present = std::mem::take(&mut self.present);
+        match (column.untyped(), &mut self.kept) {
+            (ColumnWriter::ByteArrayColumnWriter(writer), Kept::Text(values)) => {
+                writer.write_batch(&std::mem::take(values), Some(&present), None)?;
+            }
+            (ColumnWriter::Int64ColumnWriter(writer), Kept::Number(values)) => {
+                writer.write_batch(&std::mem::take(values), Some(&present), None)?;
+            }
+            (ColumnWriter::DoubleColumnWriter(writer), Kept::Fraction(values)) => {
+                writer.write_batch(&std::mem::take(values), Some(&present), None)?;
+            }
+            _ => return Err(ParquetError::General("a column is of another kind than the file's".into())),
+        }
+        column.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    const COLUMNS: [(&str, Kind); 3] = [("name", Kind::Text), ("bytes", Kind::Number), ("share", Kind::Fraction)];
+
+    fn read(file: Vec<u8>) -> Vec<Vec<Field>> {
+        let reader = SerializedFileReader::new(bytes_of(file)).unwrap();
+        let rows = reader.get_row_iter(None).unwrap();
+        rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| field.clone()).collect()).collect()
+    }
+
+    fn bytes_of(file: Vec<u8>) -> std::fs::File {
+        let mut stored = tempfile::tempfile().unwrap();
+        stored.write_all(&file).unwrap();
+        stored
+    }
+
+    #[test]
+    fn what_is_written_is_read_over_the_end_of_a_row_group() {
+        let mut file = Vec::new();
+        let mut table = Table::new(&mut file, &COLUMNS).unwrap();
+        let rows = GROUP as u64 + 7;
+        for number in 0..rows {
+            let cells = [
+                Cell::Text(format!("n{}", number % 3)),
+                Cell::Number((number % 2 == 0).then_some(u64::MAX - number)),
+                Cell::Fraction((number % 5 != 0).then_some(0.25)),
+            ];
+            table.row(cells).unwrap();
+        }
+        table.finish().unwrap();
+        let read = read(file);
+        assert_eq!(read.len() as u64, rows);
+        for (number, row) in (0_u64..).zip(read) {
+            assert_eq!(row[0], Field::Str(format!("n{}", number % 3)));
+            assert_eq!(row[1], if number % 2 == 0 { Field::ULong(u64::MAX - number) } else { Field::Null });
+            assert_eq!(row[2], if number % 5 == 0 { Field::Null } else { Field::Double(0.25) });
+        }
+    }
+
+    #[test]
+    fn no_rows_are_a_file_too_and_other_rows_are_refused() {
+        let mut file = Vec::new();
+        let mut table = Table::new(&mut file, &COLUMNS).unwrap();
+        assert!(table.row([Cell::Number(None)]).is_err());
+        let mut empty = Vec::new();
+        Table::new(&mut empty, &COLUMNS).unwrap().finish().unwrap();
+        assert_eq!(read(empty).len(), 0);
+    }
+}

@@ -1,0 +1,329 @@
+//! Sweeps from outside: whatever ran side by side, was interrupted and gone on with, or came from the cache is the same
+//! as if it had been run once, one after another.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::Case;
+use crate::need::Need;
+use crate::program::{Finished, Program, files, until};
+use crate::remains;
+use fullpipe_model::units::Duration;
+
+pub const CASES: &[Case] = &[
+    ("side_by_side_is_one_after_another", &[Need::GuestKernel], side_by_side_is_one_after_another),
+    ("an_interrupted_sweep_is_gone_on_with", &[Need::GuestKernel], interrupted_in_virtual_time),
+    ("an_interrupted_sweep_in_real_time_too", &[], interrupted_in_real_time),
+    ("another_sweep_is_not_gone_on_with", &[], another_sweep_is_not_gone_on_with),
+    ("what_was_run_before_comes_from_the_cache", &[Need::GuestKernel], what_was_run_before_comes_from_the_cache),
+    ("in_real_time_one_run_is_made_at_a_time", &[], in_real_time_one_run_is_made_at_a_time),
+    ("rows_are_printed_as_they_come", &[], rows_are_printed_as_they_come),
+    ("parquet_holds_the_rows_and_what_was_asked_for", &[], parquet_holds_the_rows_and_what_was_asked_for),
+    ("results_are_compared_and_judged", &[], results_are_compared_and_judged),
+    ("what_cannot_be_compared_says_why", &[], what_cannot_be_compared_says_why),
+    ("a_setting_is_compared_with_none", &[], a_setting_is_compared_with_none),
+];
+
+/// Twelve short runs, no two of them the same.
+const TWELVE: &str = r#"
+name = "twelve"
+[link]
+rate = "100mbit"
+rtt = "10ms"
+[transfer]
+size = "500kB"
+[matrix]
+"link.loss" = ["0%", "0.5%", "1%"]
+"link.seed" = [1, 2]
+"hosts.server.congestion_control" = ["cubic", "reno"]
+"#;
+
+/// Three that need nothing but this kernel.
+const THREE: &str = r#"
+name = "three"
+[link]
+rate = "50mbit"
+rtt = "5ms"
+[transfer]
+size = "1MB"
+[matrix]
+"link.queue" = ["10packets", "50packets", "1bdp"]
+"#;
+
+fn run(program: &Program, arguments: &[&str]) -> Finished {
+    let finished = program.run(&[&["lab", "run", "--json"], arguments].concat());
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    finished
+}
+
+fn side_by_side_is_one_after_another() {
+    let program = Program::new();
+    let scenario = program.file("twelve.toml", TWELVE);
+    let common = [scenario, "--engine", "virtual", "--no-cache", "--keep-captures"];
+    let serial = run(&program, &[&common[..], &["--jobs", "1", "--out", "serial"]].concat());
+    let parallel = run(&program, &[&common[..], &["--jobs", "4", "--out", "parallel"]].concat());
+    assert_eq!(serial.out, parallel.out);
+    assert_eq!(serial.json()["rows"].as_array().unwrap().len(), 12);
+    let [one, other] = ["serial", "parallel"].map(|out| files(&program.work().join(out)));
+    assert_eq!(one.len(), other.len());
+    for (path, bytes) in &one {
+        assert!(other.get(path) == Some(bytes), "{} differs", path.display());
+    }
+    let lines = ["serial", "parallel"].map(|out| fs::read(program.work().join(out).join("rows.jsonl")).unwrap());
+    assert_eq!(lines[0], lines[1]);
+    eprintln!("twelve runs: {} with one guest at once, {} with four", serial.took, parallel.took);
+}
+
+/// Interrupts the sweep when `first` is done; what stands then is what a later one goes on from.
+fn interrupt_after(program: &Program, arguments: &[&str], first: &str) -> usize {
+    let running = program.start(&mut program.command(&[&["lab", "run"], arguments].concat()));
+    let out = program.work().join("out");
+    until("the first run is done", Duration::from_secs(60), || out.join(first).exists());
+    running.signal(Signal::SIGINT);
+    let finished = running.end();
+    assert_eq!(finished.code, Some(130), "{finished:?}");
+    assert!(finished.err.contains("--out out --resume"), "{finished:?}");
+    assert_eq!((remains::processes(program), program.scratch()), (Vec::new(), Vec::new()));
+    let rows = fs::read_to_string(out.join("rows.jsonl")).unwrap();
+    assert!(rows.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{rows}");
+    rows.lines().count()
+}
+
+/// Which file a name stands for: another one has another number.
+fn inode(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().ino()
+}
+
+fn interrupted_in_virtual_time() {
+    let program = Program::new();
+    let scenario = program.file("twelve.toml", TWELVE);
+    let common = [scenario, "--engine", "virtual", "--no-cache"];
+    let whole = run(&program, &[&common[..], &["--out", "whole"]].concat());
+    let first = "001-twelve-congestion_control=cubic-loss=0-seed=1";
+    let done = interrupt_after(&program, &[&common[..], &["--out", "out", "--jobs", "1"]].concat(), first);
+    assert!((1..12).contains(&done), "{done} runs");
+    let out = program.work().join("out");
+    // What a machine that went down leaves: half a run.
+    fs::create_dir(out.join("012-half.part")).unwrap();
+    let again = program.run(&[&["lab", "run"], &common[..], &["--out", "out"]].concat());
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.err.contains(&format!("{done} of 12")) && again.err.contains("--resume"), "{again:?}");
+    let before = inode(&out.join(first).join("row.json"));
+    let resumed = run(&program, &[&common[..], &["--out", "out", "--resume"]].concat());
+    assert_eq!(inode(&out.join(first).join("row.json")), before, "what is done is not run again");
+    assert_eq!(resumed.out, whole.out);
+    assert_eq!(files(&out), files(&program.work().join("whole")));
+    assert!(!out.join("012-half.part").exists());
+}
+
+fn interrupted_in_real_time() {
+    let program = Program::new();
+    let scenario = program.file("three.toml", THREE);
+    let arguments = [scenario, "--repeat", "4", "--out", "out"];
+    let done = interrupt_after(&program, &arguments, "001-three-queue=10packets");
+    assert!((1..12).contains(&done), "{done} runs");
+    let first = program.work().join("out/001-three-queue=10packets/row.json");
+    let before = (inode(&first), fs::read(&first).unwrap());
+    let resumed = run(&program, &[&arguments[..], &["--resume"]].concat()).json();
+    assert_eq!((inode(&first), fs::read(&first).unwrap()), before);
+    let told: Vec<_> =
+        resumed["rows"].as_array().unwrap().iter().map(|row| (&row["name"], &row["repetition"])).collect();
+    let names = ["10packets", "50packets", "1bdp"].map(|queue| Value::from(format!("three/queue={queue}")));
+    let numbers = [1, 2, 3, 4].map(Value::from);
+    let expected: Vec<_> = names.iter().flat_map(|name| numbers.iter().map(move |number| (name, number))).collect();
+    assert_eq!(told, expected);
+    // Nothing is left to do: nothing is done.
+    let finished = run(&program, &[&arguments[..], &["--resume"]].concat());
+    assert_eq!(finished.json(), resumed);
+}
+
+fn another_sweep_is_not_gone_on_with() {
+    let program = Program::new();
+    let scenario = program.file("three.toml", THREE);
+    run(&program, &[scenario, "--out", "out"]);
+    let before = files(&program.work().join("out"));
+    let scenario = program.file("three.toml", THREE.replace("1MB", "2MB"));
+    let refused = program.run(&["lab", "run", scenario, "--out", "out", "--resume"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("run 1, three/queue=10packets, was another one there"), "{refused:?}");
+    let refused = program.run(&["lab", "run", scenario, "--out", "out"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("something in it already"), "{refused:?}");
+    fs::create_dir(program.work().join("foreign")).unwrap();
+    fs::write(program.work().join("foreign/sweep.json"), "no JSON").unwrap();
+    let refused = program.run(&["lab", "run", scenario, "--out", "foreign", "--resume"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert_eq!(files(&program.work().join("out")), before, "nothing was touched");
+}
+
+fn what_was_run_before_comes_from_the_cache() {
+    let program = Program::new();
+    // A cache of its own, with the kernels of whoever runs the tests.
+    let cache = program.work().join("cache/fullpipe");
+    fs::create_dir_all(&cache).unwrap();
+    symlink(fullpipe_lab::guest::kernel::cache().unwrap(), cache.join("kernels")).unwrap();
+    let ask = |arguments: &[&str]| {
+        let mut command = program.command(arguments);
+        let finished = program.start(command.env("XDG_CACHE_HOME", program.work().join("cache"))).end();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        finished
+    };
+    let scenario = program.file("three.toml", THREE);
+    let three = |more: &[&str]| {
+        let mut rows = ask(&[&["lab", "run", scenario, "--engine", "virtual", "--json"], more].concat()).json();
+        let rows = rows["rows"].as_array_mut().unwrap();
+        let cached: Vec<_> =
+            rows.iter_mut().map(|row| row.as_object_mut().unwrap().remove("cached").unwrap()).collect();
+        (std::mem::take(rows), cached)
+    };
+    let (first, cached) = three(&["--out", "first"]);
+    assert_eq!(cached, [false, false, false]);
+    let (second, cached) = three(&["--out", "second"]);
+    assert_eq!((second, cached), (first.clone(), vec![Value::from(true); 3]));
+    let [one, other] = ["first", "second"].map(|out| files(&program.work().join(out)));
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+    for (path, bytes) in one.iter().filter(|(path, _)| !path.ends_with("row.json")) {
+        assert!(other[path] == *bytes, "{} differs", path.display());
+    }
+    let (again, cached) = three(&["--out", "third", "--no-cache"]);
+    assert_eq!((again, cached), (first, vec![Value::from(false); 3]));
+    // Another seed is another run.
+    assert_eq!(three(&["--out", "fourth", "--repeat", "2"]).1, [true, false, true, false, true, false]);
+    let listed = ask(&["lab", "cache", "list", "--json"]).json();
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 6);
+    assert_eq!(ask(&["lab", "cache", "clean", "--json"]).json()["removed"], 6);
+    assert_eq!(three(&["--out", "fifth"]).1, [false, false, false]);
+}
+
+fn in_real_time_one_run_is_made_at_a_time() {
+    let program = Program::new();
+    let finished = run(&program, &[program.file("three.toml", THREE), "--jobs", "3", "--out", "out"]);
+    assert!(finished.err.contains("--jobs is for virtual time"), "{finished:?}");
+    assert_eq!(finished.json()["rows"].as_array().unwrap().len(), 3);
+}
+
+fn rows_are_printed_as_they_come() {
+    let program = Program::new();
+    let finished = program.run(&["lab", "run", program.file("three.toml", THREE), "--jsonl", "--out", "out"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(finished.out, fs::read_to_string(program.work().join("out/rows.jsonl")).unwrap());
+    let names: Vec<_> =
+        finished.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone()).collect();
+    assert_eq!(names, ["three/queue=10packets", "three/queue=50packets", "three/queue=1bdp"]);
+}
+
+fn parquet_holds_the_rows_and_what_was_asked_for() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    let program = Program::new();
+    let scenario = program.file("three.toml", THREE);
+    let finished = program.run(&["lab", "run", scenario, "--csv", "--parquet", "rows.parquet", "--out", "out"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(!program.work().join("rows.parquet.part").exists());
+    let reader = SerializedFileReader::new(fs::File::open(program.work().join("rows.parquet")).unwrap()).unwrap();
+    let schema = reader.metadata().file_metadata().schema();
+    let names: Vec<&str> = schema.get_fields().iter().map(|field| field.name()).collect();
+    assert_eq!(Some(names.join(",").as_str()), finished.out.lines().next(), "the columns of --csv");
+    assert_eq!(finished.out.lines().count(), 4);
+    let kept = fs::read_to_string(program.work().join("out/rows.jsonl")).unwrap();
+    let kept: Vec<Value> = kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    assert_eq!((rows.len(), kept.len()), (3, 3));
+    for (row, kept) in rows.iter().zip(&kept) {
+        let fields: Vec<(&String, &Field)> = row.get_column_iter().collect();
+        let field = |name: &str| fields.iter().find(|(column, _)| *column == name).unwrap().1.clone();
+        let number = |name: &str| Field::ULong(kept[name].as_u64().unwrap());
+        for name in ["goodput_bps", "rtt_p50_us", "retransmission", "link_late_p99_us"] {
+            assert_eq!(field(name), number(name), "{name}");
+        }
+        assert_eq!(field("name"), Field::Str(kept["name"].as_str().unwrap().into()));
+        assert_eq!(field("limit_share"), Field::Double(kept["limit_share"].as_f64().unwrap()));
+        assert_eq!((field("seed"), field("size_bytes")), (Field::ULong(1), Field::ULong(1_000_000)));
+        assert_eq!(field("write_rate_bps"), Field::Null);
+        let Field::Str(queue) = field("path.to_client.queue") else { panic!("no queue in {fields:?}") };
+        assert!(kept["name"].as_str().unwrap().ends_with(&format!("queue={queue}")), "{queue}");
+    }
+    let refused = program.run(&["lab", "run", scenario, "--parquet", "nowhere/rows.parquet", "--out", "other"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("write Parquet file nowhere/rows.parquet"), "{refused:?}");
+}
+
+/// A row as another program may write it: what it does not have is not known.
+fn row(name: &str, engine: &str, goodput: u64) -> String {
+    format!("{{\"name\":\"{name}\",\"engine\":\"{engine}\",\"kernel\":\"6.12\",\"goodput_bps\":{goodput}}}\n")
+}
+
+fn results_are_compared_and_judged() {
+    let program = Program::new();
+    let real = |values: [u64; 3]| values.map(|value| row("x", "real", value * 1_000_000)).concat();
+    program.file("a.jsonl", real([99, 100, 101]));
+    program.file("slower.jsonl", real([89, 90, 91]));
+    program.file("noisy.jsonl", real([60, 95, 130]));
+    program.file("virtual.jsonl", [row("x", "virtual", 100_000_000), row("gone", "virtual", 1)].concat());
+    program.file("document.json", format!("{{\"rows\":[{}]}}", row("x", "virtual", 99_000_000)));
+    let judged = |a: &str, b: &str, bounds: &[&str]| {
+        let finished = program.run(&[&["lab", "compare", a, b], bounds].concat());
+        (finished.code, finished.out)
+    };
+    assert_eq!(judged("a.jsonl", "a.jsonl", &["--fail-on", "goodput:0%"]).0, Some(0));
+    let (code, text) = judged("a.jsonl", "slower.jsonl", &["--fail-on", "goodput:-2%"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("Worse than goodput:-2%: x") && text.contains("-10.0"), "{text}");
+    assert_eq!(judged("a.jsonl", "slower.jsonl", &[]).0, Some(0), "without a bound nothing is asked");
+    assert_eq!(judged("a.jsonl", "slower.jsonl", &["--fail-on", "goodput:-15%,rtt_p99:+1ms"]).0, Some(0));
+    assert_eq!(judged("slower.jsonl", "a.jsonl", &["--fail-on", "goodput:-2%"]).0, Some(0), "faster is not worse");
+    assert_eq!(judged("a.jsonl", "noisy.jsonl", &["--fail-on", "goodput:-2%"]).0, Some(0), "noise is not worse");
+    let (code, text) = judged("virtual.jsonl", "document.json", &["--fail-on", "goodput:-0.5mbit"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("Only in A: gone"), "{text}");
+    let finished = program.run(&["lab", "compare", "a.jsonl", "slower.jsonl", "--json", "--fail-on", "goodput:-2%"]);
+    let document = finished.json();
+    let change = &document["changes"][0];
+    assert_eq!(
+        (finished.code, &change["figure"], &change["noise"]),
+        (Some(1), &"goodput_bps".into(), &"beyond".into())
+    );
+    assert_eq!((&change["change"], &document["exceeded"][0]["name"]), (&(-1e7).into(), &"x".into()));
+}
+
+fn what_cannot_be_compared_says_why() {
+    let program = Program::new();
+    program.file("a.jsonl", row("x", "real", 1));
+    program.file("other.jsonl", row("y", "real", 1));
+    program.file("foreign.json", "{\"name\": \"x\"}");
+    fs::create_dir(program.work().join("empty")).unwrap();
+    for (arguments, code, why) in [
+        (&["a.jsonl", "nothing.jsonl"][..], 4, "read results nothing.jsonl"),
+        (&["a.jsonl", "foreign.json"], 4, "no row of `lab run`"),
+        (&["a.jsonl", "empty"], 4, "read results empty"),
+        (&["a.jsonl", "other.jsonl"], 4, "no row of one has its name in the other"),
+        (&["a.jsonl"], 2, "two are needed"),
+        (&["a.jsonl", "a.jsonl", "--fail-on", "goodput:+2%"], 2, "less is worse"),
+        (&["a.jsonl", "a.jsonl", "--fail-on", "speed:-2%"], 2, "no figure 'speed'"),
+        (&["quick", "--with", "link.rtt"], 2, "KEY=VALUE"),
+        (&["quick", "--with", "link.rat=1gbit"], 4, "rat"),
+    ] {
+        let finished = program.run(&[&["lab", "compare"], arguments].concat());
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert!(finished.err.contains(why) && finished.out.is_empty(), "{finished:?}");
+    }
+}
+
+fn a_setting_is_compared_with_none() {
+    let program = Program::new();
+    let scenario = program.file("one.toml", "[link]\nrate = \"50mbit\"\nrtt = \"5ms\"\n[transfer]\nsize = \"1MB\"\n");
+    let arguments = ["--with", "transfer.write_rate=1MB/s", "--fail-on", "goodput:-50%", "--json", "--out", "out"];
+    let finished = program.run(&[&["lab", "compare", scenario], &arguments[..]].concat());
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let document = finished.json();
+    assert_eq!(document["compared"], 1);
+    let goodput = document["changes"].as_array().unwrap().iter().find(|change| change["figure"] == "goodput_bps");
+    assert!(goodput.is_some_and(|change| change["worse"] == true && change["noise"] == "unknown"), "{document:#}");
+    // What was run can be compared again as it lies there.
+    let again = program.run(&["lab", "compare", "out/a", "out/b", "--fail-on", "goodput:-50%"]);
+    assert_eq!(again.code, Some(1), "{again:?}");
+}

@@ -1,0 +1,78 @@
+//! What would change a limit: in words, and as entries of a tuning plan.
+//!
+//! A capture shows the path (round trip, what it carried) and what bounded the transfer, not the settings of the hosts. So
+//! the plan is made for hosts whose buffers are just what was seen, on a path as fast as it was seen to be in other
+//! intervals. Where the limit held throughout, nothing is known of the path beyond it: then the plan is for twice what was
+//! allowed, and the next capture tells more.
+
+use super::Typical;
+use crate::limit::{CongestionCause, Limit};
+use fullpipe_model::law::KernelVersion;
+use fullpipe_model::tune::{Change, Host, HostSettings, Path, plan};
+use fullpipe_model::units::{Bytes, Duration, Rate};
+
+/// What is planned for where nothing is known of the path beyond the limit, as a multiple of what was allowed.
+const BEYOND: f64 = 2.0;
+/// Whose laws turn buffers into windows: those of the current kernel; the plan reckons with their cautious form.
+const KERNEL: KernelVersion = KernelVersion::new(6, 18);
+
+/// The sysctls to set against `limit`; none where it is not a buffer, or its numbers are not known.
+pub(super) fn changes(limit: Limit, typical: &Typical, rtt: Option<Duration>) -> Vec<Change> {
+    let Some(rtt) = rtt.filter(|rtt| *rtt > Duration::ZERO) else { return Vec::new() };
+    let mut receiver = HostSettings::defaults(KERNEL);
+    let mut sender = HostSettings::defaults(KERNEL);
+    let (host, bound) = match limit {
+        Limit::ReceiveWindow => {
+            let Some(window) = typical.window else { return Vec::new() };
+            receiver.tcp_rmem.max = receiver.window_law().cautious().rcvbuf_for(window);
+            sender.tcp_wmem.max = ENOUGH;
+            (Host::Receiver, window.bytes())
+        }
+        Limit::SendBuffer => {
+            sender.tcp_wmem.max = typical.in_flight;
+            receiver.tcp_rmem.max = ENOUGH;
+            (Host::Sender, typical.in_flight)
+        }
+        _ => return Vec::new(),
+    };
+    // Smaller than where every socket starts: the application asked for it (SO_RCVBUF, SO_SNDBUF), and no sysctl helps.
+    if receiver.tcp_rmem.max < receiver.tcp_rmem.default || sender.tcp_wmem.max < sender.tcp_wmem.default {
+        return Vec::new();
+    }
+    let allowed = bound.per(rtt).unwrap_or(Rate::ZERO).as_f64();
+    let rate = typical.elsewhere.map_or(0.0, Rate::as_f64).max(BEYOND * allowed);
+    if rate < 1.0 {
+        return Vec::new();
+    }
+    let planned = plan(Path::new(Rate::from_bits_per_sec(rate as u64), rtt), &sender, &receiver);
+    planned.changes.into_iter().filter(|change| change.host == host).collect()
+}
+
+/// More than any plan asks for.
+const ENOUGH: Bytes = Bytes::new(i32::MAX as u64);
+
+/// What would change `limit`, in words.
+pub(super) fn words(limit: Limit) -> &'static str {
+    match limit {
+        Limit::ReceiveWindow => {
+            "let the receiver's buffer grow: raise the third value of net.ipv4.tcp_rmem on the receiver, and remove or \
+             raise SO_RCVBUF in its application"
+        }
+        Limit::ReceiverApplication => {
+            "read faster: more CPU, a faster disk or a larger read on the receiver; larger buffers would only fill"
+        }
+        Limit::SendBuffer => {
+            "let the sender's buffer grow: raise the third value of net.ipv4.tcp_wmem on the sender, and remove or raise \
+             SO_SNDBUF in its application"
+        }
+        Limit::SenderApplication => "make the sending application produce data faster, or in larger writes",
+        Limit::CongestionWindow(CongestionCause::SlowStart) => {
+            "keep connections open between transfers, or raise the route's initcwnd; longer transfers suffer less"
+        }
+        Limit::CongestionWindow(CongestionCause::Loss) => {
+            "remove the loss, or use a congestion control that does not take each loss for congestion (bbr)"
+        }
+        Limit::Link => "nothing at the hosts: this is what the path carries",
+        Limit::Unknown => "capture at the sender, from the connection's start, and sample its socket",
+    }
+}

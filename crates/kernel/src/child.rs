@@ -1,0 +1,47 @@
+//! Programs that are not to outlive the one that started them.
+//!
+//! Inside a [`crate::sandbox`] the end of the PID namespace takes every program along. This is for what runs outside of
+//! one, such as a compiler: however its parent ends, `kill -9` included, the kernel tells it to end.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getpid, getppid};
+
+/// Makes `command` get SIGTERM when the thread that starts it ends: with that thread's process, if it is the main one.
+///
+/// It reaches this one program, not what it starts in its turn; make, for one, passes it on.
+pub fn end_with_parent(command: &mut Command) {
+    let parent = getpid();
+    // SAFETY: the hook makes two system calls and allocates nothing, as is right between fork and exec.
+    unsafe { command.pre_exec(move || ask(parent)) };
+}
+
+fn ask(parent: Pid) -> io::Result<()> {
+    prctl::set_pdeathsig(Signal::SIGTERM)?;
+    // A parent that ended before is not told of any more.
+    if getppid() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Stdio;
+
+    #[test]
+    fn a_program_ends_with_the_thread_that_started_it() {
+        let start = || {
+            let mut command = Command::new("cat");
+            end_with_parent(command.stdin(Stdio::piped()));
+            command.spawn().unwrap()
+        };
+        let mut child = std::thread::spawn(start).join().unwrap();
+        // Its standard input is open, so nothing but the signal ends it.
+        let _input = child.stdin.take();
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
+    }
+}

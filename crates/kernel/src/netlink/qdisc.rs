@@ -1,0 +1,188 @@
+//! Queueing disciplines: netem on a device, what it counted, and one device's arrivals handed to another.
+
+use super::Netlink;
+use crate::Refused;
+use crate::netem::{self, Netem};
+use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, Nla};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{
+    TcAction, TcActionAttribute, TcActionMirror, TcActionMirrorOption, TcActionOption, TcActionType, TcAttribute,
+    TcFilterMatchAll, TcFilterMatchAllOption, TcHandle, TcMessage, TcMirror, TcMirrorActionType, TcOption, TcStats2,
+    TcStatsQueue,
+};
+use std::io;
+
+const TCA_OPTIONS: u16 = 2;
+const KIND: &str = "netem";
+/// The only class of a netem, behind which another discipline can stand.
+const CLASS: u16 = 1;
+const ETH_P_ALL: u16 = libc::ETH_P_ALL as u16;
+
+/// Where on a device a discipline stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// At the device itself.
+    Root,
+    /// Behind the netem at the root: what that lets go comes here.
+    Behind,
+}
+
+impl Place {
+    fn handle(self) -> TcHandle {
+        let major = match self {
+            Place::Root => 1,
+            Place::Behind => 2,
+        };
+        TcHandle { major, minor: 0 }
+    }
+
+    fn parent(self) -> TcHandle {
+        match self {
+            Place::Root => TcHandle::ROOT,
+            Place::Behind => TcHandle { major: Place::Root.handle().major, minor: CLASS },
+        }
+    }
+}
+
+/// What a discipline counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QdiscCounters {
+    /// Packets that left it.
+    pub packets: u64,
+    /// Bytes of them, with link-layer headers.
+    pub bytes: u64,
+    /// Packets dropped: by intent or for want of room, which it does not tell apart. With ECN also those marked.
+    pub drops: u64,
+    /// Packets that it holds now.
+    pub held: u64,
+}
+
+impl Netlink {
+    /// Puts a netem on `device`, or makes the one that is there be this one.
+    ///
+    /// # Errors
+    /// Words that netem has no fields for, a device that is not there, and a kernel without netem.
+    pub fn set_netem(&mut self, device: &str, place: Place, netem: &Netem) -> Result<(), Refused> {
+        let subject = format!("on device {device} in {}", self.place);
+        let options = netem::encode(netem)
+            .map_err(|error| Refused::new("set netem", &subject, io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+        let mut message = self.qdisc_message(device, place)?;
+        message.attributes =
+            vec![TcAttribute::Kind(KIND.into()), TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options))];
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.tell("set netem", &subject, flags, RouteNetlinkMessage::NewQueueDiscipline(message)).map_err(|refused| {
+            match refused.errno() {
+                // "Specified qdisc kind is unknown"
+                Some(libc::ENOENT) => refused.hint(
+                    "this kernel has no netem: load it (modprobe sch_netem; on RHEL it is in kernel-modules-extra), \
+                     run in virtual time (--engine virtual), whose kernel has it, or use our own link, which needs \
+                     none (engine \"own\")",
+                ),
+                _ => refused,
+            }
+        })
+    }
+
+    /// The netem on `device` as the kernel has it, without its distribution, and what it counted.
+    pub fn netem(&mut self, device: &str, place: Place) -> Result<(Netem, QdiscCounters), Refused> {
+        let subject = format!("on device {device} in {}", self.place);
+        let wrong = |what: &str| Refused::new("read netem", &subject, io::Error::new(io::ErrorKind::InvalidData, what));
+        let message = self.qdisc_message(device, place)?;
+        // Without ECHO the kernel tells the answer to whoever listens to changes, and not to who asks.
+        let flags = NLM_F_ECHO | NLM_F_ACK;
+        let answer = self.ask("read netem", &subject, flags, RouteNetlinkMessage::GetQueueDiscipline(message))?;
+        let Some(RouteNetlinkMessage::NewQueueDiscipline(found)) = answer else {
+            return Err(wrong("the kernel answered with something else"));
+        };
+        if !found.attributes.iter().any(|attribute| matches!(attribute, TcAttribute::Kind(kind) if kind == KIND)) {
+            return Err(wrong("another discipline is there"));
+        }
+        let options = found.attributes.iter().find_map(|attribute| match attribute {
+            TcAttribute::Options(options) => options.iter().find_map(|option| match option {
+                TcOption::Other(nla) => {
+                    let mut bytes = vec![0; nla.value_len()];
+                    nla.emit_value(&mut bytes);
+                    Some(bytes)
+                }
+                _ => None,
+            }),
+            _ => None,
+        });
+        let netem = netem::decode(&options.ok_or_else(|| wrong("it has no options"))?)
+            .map_err(|error| wrong(&error.to_string()))?;
+        Ok((netem, counters(&found)))
+    }
+
+    /// Takes the discipline away; what it holds is lost. One at the root takes that behind it along.
+    pub fn delete_qdisc(&mut self, device: &str, place: Place) -> Result<(), Refused> {
+        let message = self.qdisc_message(device, place)?;
+        let subject = format!("of device {device} in {}", self.place);
+        self.tell("delete queueing discipline", &subject, 0, RouteNetlinkMessage::DelQueueDiscipline(message))
+    }
+
+    /// Everything that arrives on `device` leaves by the device `to` of the same namespace, as if it had been sent
+    /// there: no stack sees it. It ends with either device.
+    pub fn redirect_arrivals(&mut self, device: &str, to: &str) -> Result<(), Refused> {
+        let subject = format!("from device {device} to {to} in {}", self.place);
+        let (index, target) = (self.link_index(device)? as i32, self.link_index(to)?);
+        let mut message = TcMessage::with_index(index);
+        message.header.handle = TcHandle { major: 0xffff, minor: 0 };
+        message.header.parent = TcHandle::INGRESS;
+        message.attributes = vec![TcAttribute::Kind("ingress".into())];
+        let request = RouteNetlinkMessage::NewQueueDiscipline(message);
+        self.tell("add ingress discipline", &subject, NLM_F_CREATE | NLM_F_EXCL, request).map_err(unknown_kind)?;
+        let mut mirror = TcMirror::default();
+        mirror.generic.action = TcActionType::Stolen;
+        mirror.eaction = TcMirrorActionType::EgressRedir;
+        mirror.ifindex = target;
+        let mut action = TcAction::default();
+        action.attributes = vec![
+            TcActionAttribute::Kind(TcActionMirror::KIND.into()),
+            TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(mirror))]),
+        ];
+        let mut message = TcMessage::with_index(index);
+        message.header.parent = TcHandle { major: 0xffff, minor: 0 };
+        // Priority above, protocol in network byte order below.
+        message.header.info = 1 << 16 | u32::from(ETH_P_ALL.to_be());
+        message.attributes = vec![
+            TcAttribute::Kind(TcFilterMatchAll::KIND.into()),
+            TcAttribute::Options(vec![TcOption::MatchAll(TcFilterMatchAllOption::Action(vec![action]))]),
+        ];
+        let request = RouteNetlinkMessage::NewTrafficFilter(message);
+        self.tell("redirect packets", &subject, NLM_F_CREATE | NLM_F_EXCL, request).map_err(unknown_kind)
+    }
+
+    fn qdisc_message(&mut self, device: &str, place: Place) -> Result<TcMessage, Refused> {
+        let mut message = TcMessage::with_index(self.link_index(device)? as i32);
+        message.header.handle = place.handle();
+        message.header.parent = place.parent();
+        Ok(message)
+    }
+}
+
+fn unknown_kind(refused: Refused) -> Refused {
+    match refused.errno() {
+        Some(libc::ENOENT) => refused
+            .hint("this kernel is built without it: it takes sch_ingress, cls_matchall and act_mirred (modprobe them)"),
+        _ => refused,
+    }
+}
+
+fn counters(message: &TcMessage) -> QdiscCounters {
+    let mut counters = QdiscCounters::default();
+    for attribute in &message.attributes {
+        let TcAttribute::Stats2(stats) = attribute else { continue };
+        for stat in stats {
+            match stat {
+                TcStats2::Basic(basic) => {
+                    (counters.packets, counters.bytes) = (basic.packets.into(), basic.bytes);
+                }
+                TcStats2::Queue(TcStatsQueue { qlen, drops, .. }) => {
+                    (counters.held, counters.drops) = ((*qlen).into(), (*drops).into());
+                }
+                _ => {}
+            }
+        }
+    }
+    counters
+}

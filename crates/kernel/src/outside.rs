@@ -1,0 +1,162 @@
+//! Sockets in the network namespace that a run has left.
+//!
+//! A run lives in namespaces of its own ([`crate::sandbox`]), and an ordinary user has no way back: entering the
+//! machine's network namespace again would need CAP_SYS_ADMIN over it. But a socket belongs for good to the namespace in
+//! which it was opened, whoever uses it. So a small process stays behind ([`Outside::keep`], before the run), opens
+//! sockets when it is asked to, and passes their descriptors in (`SCM_RIGHTS`). It does nothing else: connecting, sending
+//! and all waiting is the run's own business.
+//!
+//! Its end: the process that made it ends (`PR_SET_PDEATHSIG`), however it does.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Mutex;
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage, connect,
+    recvmsg, sendmsg, socket, socketpair,
+};
+use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork};
+
+use crate::Refused;
+
+/// The way out. Shared by reference between threads.
+#[derive(Debug)]
+pub struct Outside {
+    socket: Mutex<OwnedFd>,
+}
+
+/// What is asked for, as the byte that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tcp4 = 1,
+    Tcp6,
+    Udp4,
+    Udp6,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Kind> {
+        [Kind::Tcp4, Kind::Tcp6, Kind::Udp4, Kind::Udp6].into_iter().find(|&kind| kind as u8 == byte)
+    }
+
+    fn open(self) -> nix::Result<OwnedFd> {
+        let family = if matches!(self, Kind::Tcp4 | Kind::Udp4) { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        let kind = if matches!(self, Kind::Tcp4 | Kind::Tcp6) { SockType::Stream } else { SockType::Datagram };
+        socket(family, kind, SockFlag::SOCK_CLOEXEC, None)
+    }
+}
+
+impl Outside {
+    /// Leaves a process behind in the present network namespace. Call it from `main` before any thread is started, and
+    /// before [`crate::sandbox::run`].
+    pub fn keep() -> Result<Outside, Refused> {
+        let refused = |errno: nix::Error| Refused::new("leave a process outside", "network namespace", errno);
+        let (ours, theirs) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).map_err(refused)?;
+        let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+        if threads > 1 {
+            let cause = std::io::Error::other(format!("this process has {threads} threads"));
+            return Err(Refused::new("leave a process outside", "network namespace", cause));
+        }
+        // SAFETY: this process has one thread (checked above), so the child may do whatever the parent might.
+        match unsafe { fork() }.map_err(refused)? {
+            ForkResult::Child => {
+                drop(ours);
+                serve(&theirs)
+            }
+            ForkResult::Parent { .. } => Ok(Outside { socket: Mutex::new(ours) }),
+        }
+    }
+
+    /// A TCP connection to `address` as seen from outside; waits until it stands.
+    pub fn connect(&self, address: SocketAddr) -> Result<TcpStream, Refused> {
+        let fd = self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?;
+        connect(fd.as_raw_fd(), &SockaddrStorage::from(address))
+            .map_err(|errno| Refused::new("connect outside", address.to_string(), errno))?;
+        Ok(TcpStream::from(fd))
+    }
+
+    /// A UDP socket that sends to and receives from `address` only.
+    pub fn udp(&self, address: SocketAddr) -> Result<UdpSocket, Refused> {
+        let fd = self.open(if address.is_ipv4() { Kind::Udp4 } else { Kind::Udp6 })?;
+        connect(fd.as_raw_fd(), &SockaddrStorage::from(address))
+            .map_err(|errno| Refused::new("connect outside", address.to_string(), errno))?;
+        Ok(UdpSocket::from(fd))
+    }
+
+    fn open(&self, kind: Kind) -> Result<OwnedFd, Refused> {
+        let socket = self.socket.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ask(&socket, kind).map_err(|cause| {
+            Refused::new("open socket outside", format!("{kind:?}"), cause)
+                .hint("too many connections at once, or the process left outside was killed")
+        })
+    }
+}
+
+/// One request, one answer: 0 and a descriptor, or an errno.
+fn ask(socket: &OwnedFd, kind: Kind) -> std::io::Result<OwnedFd> {
+    let fd = socket.as_raw_fd();
+    sendmsg::<()>(fd, &[IoSlice::new(&[kind as u8])], &[], MsgFlags::MSG_NOSIGNAL, None)?;
+    let mut answer = [0; 4];
+    let mut space = nix::cmsg_space!(RawFd);
+    let mut parts = [IoSliceMut::new(&mut answer)];
+    let message = recvmsg::<()>(fd, &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    if message.bytes == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    let passed = message.cmsgs()?.find_map(|control| match control {
+        ControlMessageOwned::ScmRights(fds) => fds.first().copied(),
+        _ => None,
+    });
+    match passed {
+        // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
+        Some(fd) => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        None => Err(std::io::Error::from_raw_os_error(i32::from_ne_bytes(answer))),
+    }
+}
+
+/// The whole life of the process outside.
+fn serve(socket: &OwnedFd) -> ! {
+    let _ = prctl::set_pdeathsig(Signal::SIGKILL);
+    let _ = prctl::set_name(c"fullpipe-out");
+    // Ctrl-C is for the run; this process ends with it, not before.
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2] {
+        // SAFETY: ignoring a signal runs no code of ours.
+        let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigIgn) };
+    }
+    // Whoever reads our output waits for its end: this process must not hold it open.
+    if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
+        let _ = (dup2_stdin(&null), dup2_stdout(&null), dup2_stderr(&null));
+    }
+    let fd = socket.as_raw_fd();
+    loop {
+        let mut request = [0];
+        let mut parts = [IoSliceMut::new(&mut request)];
+        match recvmsg::<()>(fd, &mut parts, None, MsgFlags::empty()).map(|message| message.bytes) {
+            Ok(1) => {}
+            Err(nix::Error::EINTR) => continue,
+            _ => break,
+        }
+        let opened = Kind::from_byte(request[0]).ok_or(nix::Error::EINVAL).and_then(Kind::open);
+        let sent = match &opened {
+            Ok(opened) => {
+                let rights = [opened.as_raw_fd()];
+                let rights = [ControlMessage::ScmRights(&rights)];
+                sendmsg::<()>(fd, &[IoSlice::new(&[0; 4])], &rights, MsgFlags::MSG_NOSIGNAL, None)
+            }
+            Err(errno) => {
+                let code = (*errno as i32).to_ne_bytes();
+                sendmsg::<()>(fd, &[IoSlice::new(&code)], &[], MsgFlags::MSG_NOSIGNAL, None)
+            }
+        };
+        if sent.is_err() {
+            break;
+        }
+    }
+    // SAFETY: ends the process; what the parent registered for its own end is not this process's to run.
+    unsafe { libc::_exit(0) }
+}

@@ -1,0 +1,185 @@
+//! Sockets that stand in for every address: transparent proxying, inside a namespace of our own.
+//!
+//! Three things together make a namespace answer for the whole world: routes that call every address local
+//! ([`crate::netlink::Netlink::own_every_address`]), a rule of nftables that hands packets to a socket whatever their
+//! destination (`tproxy`, [`rule`]), and sockets that may use addresses that are not theirs (`IP_TRANSPARENT`), which are
+//! made here. An accepted connection's local address is then the one that the other side meant.
+//!
+//! Source: Documentation/networking/tproxy.rst, ip(7), nft(8).
+
+use std::io::{self, IoSliceMut, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrIn, SockaddrIn6,
+    SockaddrStorage, bind, listen, recvmsg, setsockopt, socket, sockopt,
+};
+
+use crate::Refused;
+use crate::netns::NetNs;
+
+const IPV6_TRANSPARENT: libc::c_int = 75;
+
+/// The rule by which all TCP and UDP that comes in by `device` goes to the sockets on `port`, as nftables text.
+pub fn rule(device: &str, port: u16) -> String {
+    format!(
+        "table inet fullpipe {{\n chain everything {{\n  type filter hook prerouting priority mangle; policy accept;\n  \
+         iifname \"{device}\" meta nfproto ipv4 meta l4proto {{ tcp, udp }} tproxy ip to :{port} accept\n  \
+         iifname \"{device}\" meta nfproto ipv6 meta l4proto {{ tcp, udp }} tproxy ip6 to :{port} accept\n }}\n}}\n"
+    )
+}
+
+/// The program `nft`, to be started in `ns`.
+fn nft_in(ns: &NetNs) -> Result<Command, Refused> {
+    let mut command = Command::new("nft");
+    let path = std::env::var("PATH").unwrap_or_default();
+    // On Debian it is in a directory that an ordinary user's PATH does not name.
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin")).stdin(Stdio::piped()).stdout(Stdio::null());
+    ns.start_in(&mut command)?;
+    Ok(command)
+}
+
+fn nft_refused(ns: &NetNs, cause: io::Error) -> Refused {
+    let hint = match cause.kind() {
+        io::ErrorKind::NotFound => "install nftables (on Debian: apt-get install nftables)",
+        _ => "",
+    };
+    Refused::new("run nft in", ns.label(), cause).hint(hint)
+}
+
+/// Has `nft` apply `text` in `ns`.
+pub fn nft(ns: &NetNs, text: &str) -> Result<(), Refused> {
+    let refused = |cause: io::Error| nft_refused(ns, cause);
+    let mut command = nft_in(ns)?;
+    command.args(["-f", "-"]).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(refused)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Where it does not read to the end, its status tells why.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(refused)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or("no reason given").trim().to_string();
+    Err(refused(io::Error::other(said)).hint("this kernel may be built without nf_tables, nft_tproxy or nft_masq"))
+}
+
+/// An `nft` that stays: tables with `flags owner` that it made are the session's, and the kernel removes them when it
+/// ends (Linux 5.12). It ends when this value is dropped, or its process ends, however it does.
+#[derive(Debug)]
+pub struct NftSession {
+    child: Child,
+}
+
+impl NftSession {
+    /// Has a session carry out `commands`, one a line. They take effect after this returns: ask for them.
+    pub fn start(ns: &NetNs, commands: &str) -> Result<NftSession, Refused> {
+        let refused = |cause: io::Error| nft_refused(ns, cause);
+        let mut command = nft_in(ns)?;
+        let mut child = command.arg("-i").stderr(Stdio::null()).spawn().map_err(refused)?;
+        let stdin = child.stdin.as_mut().ok_or_else(|| refused(io::ErrorKind::BrokenPipe.into()))?;
+        // Its standard input stays open in `child`: its end would be the session's.
+        stdin.write_all(commands.as_bytes()).and_then(|()| stdin.flush()).map_err(refused)?;
+        Ok(NftSession { child })
+    }
+}
+
+impl Drop for NftSession {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Opens a socket of `address`'s family that may use any address, bound to `address`.
+fn open(kind: SockType, address: SocketAddr) -> nix::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let fd = socket(family, kind, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&fd, sockopt::ReuseAddr, &true)?;
+    if address.is_ipv4() {
+        setsockopt(&fd, sockopt::IpTransparent, &true)?;
+    } else {
+        setsockopt(&fd, sockopt::Ipv6V6Only, &true)?;
+        let on: libc::c_int = 1;
+        let length = size_of_val(&on) as libc::socklen_t;
+        // SAFETY: `on` is an int of the length given and lives through the call.
+        let code = unsafe {
+            libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_IPV6, IPV6_TRANSPARENT, (&raw const on).cast(), length)
+        };
+        nix::errno::Errno::result(code)?;
+    }
+    bind(fd.as_raw_fd(), &SockaddrStorage::from(address))?;
+    Ok(fd)
+}
+
+/// A listener in `ns` to which connections to any address come, given the rule; an accepted connection's local address is
+/// the one that was meant.
+pub fn listener(ns: &NetNs, address: SocketAddr) -> Result<TcpListener, Refused> {
+    let refused = |errno: nix::Error| Refused::new("listen for every address", address.to_string(), errno);
+    let fd = ns.run(|| {
+        let fd = open(SockType::Stream, address)?;
+        listen(&fd, Backlog::new(1024)?)?;
+        nix::Result::Ok(fd)
+    })?;
+    Ok(TcpListener::from(fd.map_err(refused)?))
+}
+
+/// A UDP socket in `ns` to which datagrams for any address come, given the rule; read it with [`receive`].
+pub fn datagrams(ns: &NetNs, address: SocketAddr) -> Result<UdpSocket, Refused> {
+    let refused = |errno: nix::Error| Refused::new("receive for every address", address.to_string(), errno);
+    let fd = ns.run(|| {
+        let fd = open(SockType::Datagram, address)?;
+        if address.is_ipv4() {
+            setsockopt(&fd, sockopt::Ipv4OrigDstAddr, &true)?;
+        } else {
+            setsockopt(&fd, sockopt::Ipv6OrigDstAddr, &true)?;
+        }
+        nix::Result::Ok(fd)
+    })?;
+    Ok(UdpSocket::from(fd.map_err(refused)?))
+}
+
+/// A UDP socket in `ns` that sends as `from`, whoever that is. What is sent back to `from` goes on coming to the
+/// [`datagrams`] socket.
+pub fn reply_socket(ns: &NetNs, from: SocketAddr) -> Result<UdpSocket, Refused> {
+    let fd = ns.run(|| open(SockType::Datagram, from))?;
+    Ok(UdpSocket::from(fd.map_err(|errno| Refused::new("answer as", from.to_string(), errno))?))
+}
+
+/// Ends a connection so that its peer sees a reset, as of a port where nobody listens.
+pub fn reset(connection: TcpStream) {
+    // Closing with data that may not linger is how TCP is asked for it; where that is refused it is an ordinary close.
+    let now = libc::linger { l_onoff: 1, l_linger: 0 };
+    let _ = setsockopt(&connection, sockopt::Linger, &now);
+}
+
+/// A datagram of a [`datagrams`] socket: its length, who sent it, whom it was meant for.
+pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, SocketAddr)> {
+    let mut space = nix::cmsg_space!(libc::sockaddr_in6);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let message =
+        recvmsg::<SockaddrStorage>(socket.as_fd().as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty())?;
+    let meant = message.cmsgs()?.find_map(|control| match control {
+        ControlMessageOwned::Ipv4OrigDstAddr(address) => {
+            let address = SockaddrIn::from(address);
+            Some(SocketAddr::new(IpAddr::V4(address.ip()), address.port()))
+        }
+        ControlMessageOwned::Ipv6OrigDstAddr(address) => {
+            let address = SockaddrIn6::from(address);
+            Some(SocketAddr::new(IpAddr::V6(address.ip()), address.port()))
+        }
+        _ => None,
+    });
+    let sender = message.address.and_then(|address| {
+        let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::new(IpAddr::V4(v4.ip()), v4.port()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::new(IpAddr::V6(v6.ip()), v6.port())))
+    });
+    match (sender, meant) {
+        (Some(sender), Some(meant)) => Ok((message.bytes, sender, meant)),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}

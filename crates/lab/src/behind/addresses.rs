@@ -1,0 +1,127 @@
+//! Addresses for the two ends of a link that collide with nothing that the machine can reach.
+//!
+//! A command behind the link still wants the machine's own networks: an address of ours that is also one of theirs would
+//! hide it. So the machine's routes are looked at first, and the first of a few private networks that none of them
+//! touches is taken; 10.77.0.0/24 is the lab's, and serves nearly always.
+
+use fullpipe_kernel::netlink::Network;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The addresses of the two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// The far end's: the server, or the gateway to everything else.
+    pub far: Ipv4Addr,
+    /// The command's.
+    pub near: Ipv4Addr,
+    /// The far end's IPv6 address.
+    pub far6: Ipv6Addr,
+    /// The command's.
+    pub near6: Ipv6Addr,
+}
+
+/// Prefix length of the network that both ends share.
+pub const PREFIX_LEN: u8 = 24;
+/// The same in IPv6.
+pub const PREFIX6_LEN: u8 = 64;
+
+/// Networks to choose from: private ones (RFC 1918), then those for benchmarks (RFC 2544), then carriers' (RFC 6598).
+const CANDIDATES: [[u8; 3]; 6] =
+    [[10, 77, 0], [172, 29, 77], [192, 168, 177], [198, 18, 77], [100, 99, 77], [10, 177, 0]];
+
+impl Addresses {
+    /// Those of the first network that no route in `taken` touches; with all of them taken, the first.
+    pub fn beside(taken: &[Network]) -> Addresses {
+        let free = CANDIDATES.into_iter().find(|&[a, b, c]| {
+            let network = Network::new(IpAddr::V4(Ipv4Addr::new(a, b, c, 0)), PREFIX_LEN);
+            !taken.iter().any(|route| touch(route, &network))
+        });
+        let [a, b, c] = free.unwrap_or(CANDIDATES[0]);
+        // A unique local prefix (RFC 4193) of which the 40 random bits are ours.
+        let v6 = |last| Ipv6Addr::new(0xfd46, 0x7069, 0x7065, 0, 0, 0, 0, last);
+        Addresses { far: Ipv4Addr::new(a, b, c, 1), near: Ipv4Addr::new(a, b, c, 2), far6: v6(1), near6: v6(2) }
+    }
+
+    /// The far end's, as its device has them.
+    pub fn of_far(&self) -> [Network; 2] {
+        [Network::new(self.far.into(), PREFIX_LEN), Network::new(self.far6.into(), PREFIX6_LEN)]
+    }
+
+    /// The command's.
+    pub fn of_near(&self) -> [Network; 2] {
+        [Network::new(self.near.into(), PREFIX_LEN), Network::new(self.near6.into(), PREFIX6_LEN)]
+    }
+}
+
+/// Whether one holds addresses of the other. The default route holds all, and is none to collide with.
+fn touch(a: &Network, b: &Network) -> bool {
+    let (IpAddr::V4(x), IpAddr::V4(y)) = (a.address, b.address) else { return false };
+    let shared = a.prefix_len.min(b.prefix_len);
+    if a.prefix_len == 0 || b.prefix_len == 0 || shared > 32 {
+        return false;
+    }
+    let mask = u32::MAX << (32 - u32::from(shared));
+    u32::from(x) & mask == u32::from(y) & mask
+}
+
+/// The networks in `/proc/net/route`, which shows the main table: hexadecimal numbers in the machine's byte order.
+pub fn parse_routes(text: &str) -> Vec<Network> {
+    let parse = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |word: &&str| u32::from_str_radix(word, 16).ok();
+        let (destination, mask) = (number(words.get(1)?)?, number(words.get(7)?)?);
+        let address = Ipv4Addr::from(destination.to_ne_bytes());
+        Some(Network::new(IpAddr::V4(address), mask.count_ones() as u8))
+    };
+    text.lines().skip(1).filter_map(parse).collect()
+}
+
+/// Whether `/proc/net/ipv6_route` has a default route that leads somewhere.
+pub fn has_default_route6(text: &str) -> bool {
+    text.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [destination, length, .., device] = words.as_slice() else { return false };
+        *length == "00" && destination.bytes().all(|byte| byte == b'0') && *device != "lo"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_network_that_the_machine_has_is_not_taken() {
+        let routes = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+                      eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
+                      eth0\t0000000A\t00000000\t0001\t0\t0\t0\t000000FF\t0\t0\t0\n";
+        let taken = parse_routes(routes);
+        assert_eq!(taken.len(), 2);
+        assert_eq!(taken[1], Network::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8));
+        assert_eq!(Addresses::beside(&taken).far, Ipv4Addr::new(172, 29, 77, 1));
+        assert_eq!(Addresses::beside(&[]).near, Ipv4Addr::new(10, 77, 0, 2));
+    }
+
+    #[test]
+    fn a_default_route_of_ipv6_is_seen() {
+        let local = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
+                     00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n";
+        assert!(!has_default_route6(local));
+        assert!(has_default_route6(&local.replace("      lo", "    eth0")));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_routes_or_not(text in "\\PC*") {
+            parse_routes(&text);
+            has_default_route6(&text);
+        }
+
+        #[test]
+        fn what_is_chosen_touches_nothing_unless_all_is_taken(routes in prop::collection::vec((any::<u32>(), 8u8..=32), 0..20)) {
+            let taken: Vec<_> = routes.into_iter().map(|(a, len)| Network::new(IpAddr::V4(a.into()), len)).collect();
+            let [far, _] = Addresses::beside(&taken).of_far();
+            prop_assert!(!taken.iter().any(|route| touch(route, &far)));
+        }
+    }
+}

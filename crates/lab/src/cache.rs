@@ -1,0 +1,244 @@
+//! Runs that were done before, found by what they depend on.
+//!
+//! Only runs in virtual time are here: they are a function of their [`Key`], which is what makes a kept result as good
+//! as a new one. A run in real time is a measurement of a machine at a moment and is made each time.
+//!
+//! ```text
+//! $XDG_CACHE_HOME/fullpipe/runs/
+//!   KEY/
+//!     run/         a run's folder as in a results directory, with its row
+//!     used         touched at each use: what was not used for longest goes first
+//! ```
+//!
+//! It is a convenience: whatever is wrong with it is as if the run had not been there, and no run fails for it. An entry
+//! is complete or not there; several sweeps may use it at once.
+
+use crate::results;
+use crate::sweep::key::Key;
+use fullpipe_flow::row::Row;
+use fullpipe_model::units::{Bytes, Duration};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// It is trimmed to this size after each sweep.
+pub const SIZE_DEFAULT: Bytes = Bytes::new(2 << 30);
+const RUN: &str = "run";
+const USED: &str = "used";
+const PART: &str = ".part";
+/// Half an entry that has not been touched for so long is of a sweep that was killed.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+
+/// The runs of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    folder: PathBuf,
+    limit: Bytes,
+}
+
+/// A run that was found.
+#[derive(Debug)]
+pub struct Found {
+    /// Its row, which says that it is from here.
+    pub row: Row,
+    /// Where its files are.
+    pub files: PathBuf,
+}
+
+/// A run that is kept, as a list shows it.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// What it depends on.
+    pub key: Key,
+    /// What it showed.
+    pub row: Row,
+    /// The size of its files.
+    pub size: Bytes,
+    /// When it was made or found last.
+    pub used: SystemTime,
+}
+
+impl Cache {
+    /// This user's; `None` without a home.
+    pub fn of_user() -> Option<Cache> {
+        let folder = crate::guest::kernel::cache()?.with_file_name("runs");
+        Some(Cache::at(&folder, SIZE_DEFAULT))
+    }
+
+    /// The one in `folder`, trimmed to `limit`.
+    pub fn at(folder: &Path, limit: Bytes) -> Cache {
+        Cache { folder: folder.into(), limit }
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The size that it is trimmed to.
+    pub fn limit(&self) -> Bytes {
+        self.limit
+    }
+
+    /// The run with this key, where it was done before.
+    pub fn find(&self, key: &Key) -> Option<Found> {
+        let entry = self.entry(key);
+        let files = entry.join(RUN);
+        let mut row = results::row(&files).ok().flatten()?;
+        row.cached = true;
+        // Its time tells which one to do without; nobody misses that enough to do a run again.
+        let _ = fs::write(entry.join(USED), "1");
+        Some(Found { row, files })
+    }
+
+    /// Keeps a copy of a run whose files are in `files`.
+    pub fn insert(&self, key: &Key, files: &Path, row: &Row) {
+        let part = self.folder.join(format!("{key}-{}{PART}", std::process::id()));
+        let run = part.join(RUN);
+        let kept = fs::create_dir_all(&run)
+            .and_then(|()| copy(files, &run))
+            .and_then(|()| fs::write(run.join(results::ROW), serde_json::to_vec(row)?))
+            .and_then(|()| fs::write(part.join(USED), "1"))
+            .and_then(|()| fs::rename(&part, self.entry(key)));
+        if kept.is_err() {
+            // It is there already, or there is no room.
+            let _ = fs::remove_dir_all(&part);
+        }
+    }
+
+    fn entry(&self, key: &Key) -> PathBuf {
+        self.folder.join(key.to_string())
+    }
+
+    /// Everything that is kept, used last first.
+    pub fn list(&self) -> Vec<Kept> {
+        let mut kept: Vec<Kept> = self.keys().filter_map(|key| self.kept(key)).collect();
+        kept.sort_by(|a, b| b.used.cmp(&a.used).then_with(|| a.key.cmp(&b.key)));
+        kept
+    }
+
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        let names = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        names.filter_map(|entry| Key::parse(entry.file_name().to_str()?))
+    }
+
+    fn kept(&self, key: Key) -> Option<Kept> {
+        let row = results::row(&self.entry(&key).join(RUN)).ok().flatten()?;
+        let (size, used) = self.size_and_use(&key)?;
+        Some(Kept { key, row, size, used })
+    }
+
+    fn size_and_use(&self, key: &Key) -> Option<(Bytes, SystemTime)> {
+        let entry = self.entry(key);
+        let used = fs::metadata(entry.join(USED)).and_then(|used| used.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        let files = fs::read_dir(entry.join(RUN)).ok()?.flatten().filter_map(|file| file.metadata().ok());
+        Some((files.map(|file| Bytes::new(file.len())).fold(Bytes::ZERO, Bytes::saturating_add), used))
+    }
+
+    /// Removes what was not used for longest until the rest fits into the limit.
+    pub fn trim(&self) {
+        // The next sweep tries again.
+        let _ = self.clean(self.limit);
+    }
+
+    /// Removes what was not used for longest until the rest fits into `limit`; how many runs and bytes that were.
+    ///
+    /// # Errors
+    /// The first entry that cannot be removed.
+    pub fn clean(&self, limit: Bytes) -> io::Result<(usize, Bytes)> {
+        self.remove_abandoned()?;
+        let mut entries: Vec<_> = self.keys().filter_map(|key| Some((self.size_and_use(&key)?, key))).collect();
+        // Latest first: what comes after the limit is reached goes.
+        entries.sort_by(|((_, a), key), ((_, b), other)| b.cmp(a).then_with(|| key.cmp(other)));
+        let (mut total, mut removed, mut freed) = (Bytes::ZERO, 0, Bytes::ZERO);
+        for ((size, _), key) in entries {
+            total = total.saturating_add(size);
+            if total > limit {
+                fs::remove_dir_all(self.entry(&key))?;
+                removed += 1;
+                freed = freed.saturating_add(size);
+            }
+        }
+        Ok((removed, freed))
+    }
+
+    fn remove_abandoned(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let half = entry.file_name().to_str().is_some_and(|name| name.ends_with(PART));
+            let touched = entry.metadata().and_then(|metadata| metadata.modified())?;
+            if half && touched.elapsed().is_ok_and(|age| age > ABANDONED_AFTER.into()) {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        fs::copy(&path, to.join(path.file_name().unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scratch;
+    use std::fs::File;
+
+    fn key(digit: char) -> Key {
+        Key::parse(&digit.to_string().repeat(64)).unwrap()
+    }
+
+    fn scratch(name: &str) -> Scratch {
+        let folder = std::env::temp_dir().join(format!("fullpipe-test-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("run")).unwrap();
+        fs::write(folder.join("run/link.json"), [b'x'; 1000]).unwrap();
+        Scratch(folder)
+    }
+
+    #[test]
+    fn what_was_put_in_is_found_whole_and_says_where_it_is_from() {
+        let place = scratch("cache-find");
+        let cache = Cache::at(&place.0.join("runs"), SIZE_DEFAULT);
+        assert!(cache.find(&key('a')).is_none() && cache.list().is_empty());
+        // A share that no decimal of two digits says.
+        let row = Row { name: "b2".into(), limit_share: 1.0 / 3.0, ..Row::default() };
+        cache.insert(&key('a'), &place.0.join("run"), &row);
+        cache.insert(&key('a'), &place.0.join("run"), &Row::default());
+        let found = cache.find(&key('a')).unwrap();
+        assert_eq!(found.row, Row { cached: true, ..row });
+        assert_eq!(fs::read(found.files.join("link.json")).unwrap(), [b'x'; 1000]);
+        assert!(cache.find(&key('b')).is_none());
+        let names: Vec<_> = fs::read_dir(cache.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, [key('a').to_string().as_str()], "nothing is left of the second");
+        fs::write(found.files.join(results::ROW), "{").unwrap();
+        assert!(cache.find(&key('a')).is_none(), "what is damaged is not there");
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_first() {
+        let place = scratch("cache-clean");
+        let cache = Cache::at(&place.0.join("runs"), Bytes::new(1 << 20));
+        for (age, digit) in ['a', 'b', 'c'].into_iter().enumerate() {
+            cache.insert(&key(digit), &place.0.join("run"), &Row::default());
+            let used = File::options().write(true).open(cache.entry(&key(digit)).join(USED)).unwrap();
+            used.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 - age as u64)).unwrap();
+        }
+        fs::write(cache.folder().join("foreign"), "stays").unwrap();
+        cache.find(&key('b')).unwrap();
+        let order: Vec<Key> = cache.list().into_iter().map(|kept| kept.key).collect();
+        assert_eq!(order, [key('b'), key('a'), key('c')]);
+        let one = cache.list()[0].size;
+        assert!(one > Bytes::new(1000));
+        cache.trim();
+        assert_eq!(cache.list().len(), 3, "all of it fits");
+        assert_eq!(cache.clean(Bytes::new(one.get() * 2)).unwrap(), (1, one));
+        assert!(cache.find(&key('c')).is_none() && cache.find(&key('b')).is_some());
+        assert_eq!(cache.clean(Bytes::ZERO).unwrap().0, 2);
+        assert!(cache.list().is_empty() && cache.folder().join("foreign").exists());
+    }
+}

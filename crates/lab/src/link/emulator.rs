@@ -1,0 +1,364 @@
+//! A running link: two threads, one a direction, and what can be asked of them.
+
+use super::control::{self, Order, Remote};
+use super::direction::{Change, Direction, DriverCounters, Finished};
+use super::driver::{self, Surroundings};
+use super::lanes::{Had, OneWay, Towards};
+use super::lateness::Lateness;
+use super::sizing;
+use super::statistics::Statistics;
+use super::tap::{CaptureError, Stream, Tap, Writer};
+use super::truth::LogWriter;
+use super::virtual_time;
+use fullpipe_kernel::clock;
+use fullpipe_kernel::port::PortPair;
+use fullpipe_model::link::Counters;
+use fullpipe_model::scenario::Path as LinkPath;
+use fullpipe_model::units::{Bytes, Duration, Rate};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// How to run a link.
+#[derive(Debug, Clone, Default)]
+pub struct Options<'a> {
+    /// Where to put captures, and how much of each packet; `None`: no captures.
+    pub capture: Option<CaptureOptions<'a>>,
+    /// Where to write the truth log; `None`: none is written.
+    pub log: Option<LogOptions<'a>>,
+    /// Segments due within this time are written together; `None`: chosen by the rate.
+    pub coalesce: Option<Duration>,
+    /// The most memory that packets may take, both directions together; `None`: half of what is available.
+    pub memory_max: Option<Bytes>,
+    /// Time passes only while everything waits: see [`super::virtual_time`].
+    pub virtual_time: bool,
+}
+
+/// Captures of a link.
+#[derive(Debug, Clone, Copy)]
+pub struct CaptureOptions<'a> {
+    /// Folder for the four streams, see [`STREAMS`].
+    pub directory: &'a Path,
+    /// Bytes kept of each packet.
+    pub snaplen: Bytes,
+    /// From the run's clock to 1970.
+    pub epoch: Duration,
+}
+
+/// The truth log of a link: each packet and its fate, see [`fullpipe_model::link::log`].
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// From the run's clock to 1970.
+    pub epoch: Duration,
+}
+
+/// File names of the four capture points: way of the data in and out, way of the acknowledgements in and out.
+pub const STREAMS: [&str; 4] =
+    ["to-client.ingress.pcap", "to-client.egress.pcap", "to-server.ingress.pcap", "to-server.egress.pcap"];
+
+/// Why a link cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// Not enough memory for the packets in flight.
+    #[error(
+        "emulate link: {rate} over {delay} with its queue needs {needed:#} of packet memory, {available:#} may be used; \
+         lower the rate, the delay or the queue"
+    )]
+    Memory {
+        /// Of the direction that does not fit.
+        rate: Rate,
+        /// Of the same direction.
+        delay: Duration,
+        /// For both directions.
+        needed: Bytes,
+        /// What there is.
+        available: Bytes,
+    },
+    /// The thread of a direction is no more.
+    #[error("{operation}: the thread that reads {device} has ended; stop the link to learn why")]
+    Ended {
+        /// What was asked of it.
+        operation: &'static str,
+        /// Whose port it read.
+        device: &'static str,
+    },
+    /// The capture.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A thread could not be started.
+    #[error("start thread of the link: {0}")]
+    Thread(std::io::Error),
+    /// Reading or waiting failed in a way that ends the link.
+    #[error("read from {device} of the link: {cause}")]
+    Port {
+        /// Whose port.
+        device: &'static str,
+        /// The kernel's answer.
+        cause: std::io::Error,
+    },
+}
+
+/// What one direction did.
+#[derive(Debug, Clone, Default)]
+pub struct DirectionReport {
+    /// What the model counted.
+    pub link: Counters,
+    /// What the driver counted.
+    pub driver: DriverCounters,
+    /// How late hand-overs were.
+    pub lateness: Lateness,
+    /// Whether its thread ran in SCHED_FIFO.
+    pub real_time: bool,
+}
+
+impl DirectionReport {
+    pub(super) fn new(finished: Finished, real_time: bool) -> Self {
+        let Finished { link, driver, lateness } = finished;
+        DirectionReport { link, driver, lateness, real_time }
+    }
+}
+
+/// What a link did.
+#[derive(Debug, Clone, Default)]
+pub struct LinkReport {
+    /// Way of the data.
+    pub to_client: DirectionReport,
+    /// Way of the acknowledgements.
+    pub to_server: DirectionReport,
+    /// Packets that the captures miss.
+    pub capture_dropped: u64,
+    /// Records that the truth log misses.
+    pub log_dropped: u64,
+    /// Packets lost between the hosts and the emulator, which the model knows nothing of.
+    pub port_drops: u64,
+    /// Segments due within this time were written together.
+    pub coalesce: Duration,
+    /// Packet memory, taken before the run.
+    pub memory: Bytes,
+    /// Which kind of device joined the hosts to the link.
+    pub port_kind: String,
+}
+
+impl LinkReport {
+    /// Lateness of both directions together.
+    pub fn lateness(&self) -> Lateness {
+        let mut both = self.to_client.lateness.clone();
+        both.merge(&self.to_server.lateness);
+        both
+    }
+
+    /// Whether both threads ran in SCHED_FIFO.
+    pub fn real_time(&self) -> bool {
+        self.to_client.real_time && self.to_server.real_time
+    }
+}
+
+/// A running link. It can be shared: every method but [`Emulator::stop`] takes `&self`.
+#[derive(Debug)]
+pub struct Emulator {
+    ports: Arc<PortPair>,
+    stop: Arc<AtomicBool>,
+    to_client: Worker,
+    to_server: Worker,
+    writer: Option<Writer>,
+    log_writer: Option<LogWriter>,
+    asked_coalesce: Option<Duration>,
+    memory_max: Option<Bytes>,
+    present: Mutex<Present>,
+}
+
+/// What is known of the present path.
+#[derive(Debug)]
+struct Present {
+    coalesce: Duration,
+    /// Memory to the client and to the server.
+    memory: [Vec<Had>; 2],
+}
+
+/// One direction's thread and how to reach it.
+#[derive(Debug)]
+struct Worker {
+    towards: Towards,
+    remote: Remote,
+    thread: JoinHandle<Result<DirectionReport, EmulatorError>>,
+}
+
+/// The thread of a direction has a name, and a port that it reads.
+impl Towards {
+    fn device(self) -> &'static str {
+        match self {
+            Towards::Client => "the server's port",
+            Towards::Server => "the client's port",
+        }
+    }
+}
+
+impl Emulator {
+    /// Starts the link `path` between the server's port (`ports.a`) and the client's (`ports.b`). It runs until
+    /// [`Emulator::stop`].
+    ///
+    /// # Errors
+    /// Memory or threads that are not to be had, capture files that cannot be made.
+    pub fn start(ports: Arc<PortPair>, path: &LinkPath, options: &Options<'_>) -> Result<Self, EmulatorError> {
+        let mut directions = directions(path, options.coalesce, options.memory_max)?;
+        let present = Present {
+            coalesce: directions[0].coalesce(),
+            memory: directions.each_mut().map(|direction| direction.allocate(&[])),
+        };
+        let (writer, [client_tap, server_tap]) = match options.capture {
+            Some(capture) => {
+                let paths = STREAMS.map(|name| capture.directory.join(name));
+                let (writer, streams) =
+                    Writer::start(&paths.each_ref().map(|path| path.as_path()), capture.snaplen, capture.epoch)?;
+                (Some(writer), taps(streams))
+            }
+            None => (None, [Tap::default(), Tap::default()]),
+        };
+        let (log_writer, [client_log, server_log]) = match options.log {
+            Some(log) => {
+                let (writer, logs) = LogWriter::start(log.path, log.epoch)?;
+                (Some(writer), logs.map(Some))
+            }
+            None => (None, [None, None]),
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let start = |towards, path, tap, log| {
+            let direction = Direction::new(path, ports.a.l2_len(), tap).with_log(log);
+            Worker::start(towards, direction, Arc::clone(&ports), Arc::clone(&stop), options.virtual_time)
+        };
+        let [to_client, to_server] = directions;
+        let to_client = start(Towards::Client, to_client, client_tap, client_log)?;
+        let to_server = start(Towards::Server, to_server, server_tap, server_log)?;
+        let (asked_coalesce, memory_max) = (options.coalesce, options.memory_max);
+        let present = Mutex::new(present);
+        Ok(Emulator { ports, stop, to_client, to_server, writer, log_writer, asked_coalesce, memory_max, present })
+    }
+
+    /// Changes the path in mid-transfer: packets that arrive after this returns meet `path`. What is on the wire leaves
+    /// when it would have, and the queue keeps its packets (see [`fullpipe_model::link::Link::set`]). Memory that the new path needs is taken
+    /// before anything changes. The MTU is the ports' and stays.
+    ///
+    /// # Errors
+    /// Memory that is not to be had, a direction that has ended.
+    pub fn set(&self, path: &LinkPath) -> Result<(), EmulatorError> {
+        const CHANGE: &str = "change the link";
+        let mut present = self.present.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut directions = directions(path, self.asked_coalesce, self.memory_max)?;
+        present.coalesce = directions[0].coalesce();
+        for (direction, had) in directions.iter_mut().zip(&mut present.memory) {
+            *had = direction.allocate(had);
+        }
+        let [to_client, to_server] = directions;
+        let workers = [(&self.to_client, to_client), (&self.to_server, to_server)];
+        let answers = workers.map(|(worker, path)| {
+            let order = |done| Order::Change(Box::new(Change { path }), done);
+            (worker, worker.ask(CHANGE, order))
+        });
+        for (worker, answer) in answers {
+            answer?.recv().map_err(|_| worker.ended(CHANGE))?;
+        }
+        Ok(())
+    }
+
+    /// What the link has done so far.
+    ///
+    /// # Errors
+    /// A direction that has ended.
+    pub fn statistics(&self) -> Result<Statistics, EmulatorError> {
+        const ASK: &str = "ask the link what it does";
+        let at = clock::now();
+        let answers = [&self.to_client, &self.to_server].map(|worker| (worker, worker.ask(ASK, Order::Statistics)));
+        let [to_client, to_server] = answers.map(|(worker, answer)| answer?.recv().map_err(|_| worker.ended(ASK)));
+        Ok(Statistics { at, to_client: to_client?, to_server: to_server? })
+    }
+
+    /// Ends the link; packets on their way are gone. Captures are complete when this returns.
+    ///
+    /// # Errors
+    /// What ended a direction early, or a capture that could not be written.
+    pub fn stop(self) -> Result<LinkReport, EmulatorError> {
+        self.stop.store(true, Ordering::Relaxed);
+        // Both are joined before either error is returned: no thread outlives the link.
+        let (to_client, to_server) = (self.to_client.join(), self.to_server.join());
+        let capture_dropped = self.writer.map(Writer::finish).transpose()?.unwrap_or(0);
+        let log_dropped = self.log_writer.map(LogWriter::finish).transpose()?.unwrap_or(0);
+        let drops = [self.ports.a.drops(), self.ports.b.drops()];
+        let port_drops = drops.into_iter().flatten().map(|drops| drops.from_host + drops.to_host).sum();
+        let Present { coalesce, memory } = self.present.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Ok(LinkReport {
+            to_client: to_client?,
+            to_server: to_server?,
+            capture_dropped,
+            log_dropped,
+            port_drops,
+            coalesce,
+            memory: memory.iter().flatten().fold(Bytes::ZERO, |sum, (_, size)| sum.saturating_add(*size)),
+            port_kind: self.ports.a.kind().to_string(),
+        })
+    }
+}
+
+impl Worker {
+    fn start(
+        towards: Towards,
+        direction: Direction,
+        ports: Arc<PortPair>,
+        stop: Arc<AtomicBool>,
+        virtual_time: bool,
+    ) -> Result<Worker, EmulatorError> {
+        let (mailbox, remote) = control::mailbox().map_err(EmulatorError::Thread)?;
+        let name = match towards {
+            Towards::Client => "link-to-client",
+            Towards::Server => "link-to-server",
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+            let (read, write) = match towards {
+                Towards::Client => (&ports.a, &ports.b),
+                Towards::Server => (&ports.b, &ports.a),
+            };
+            let around = Surroundings { read, write, device: towards.device(), stop: &stop, mailbox: &mailbox };
+            let run = if virtual_time { virtual_time::run } else { driver::run };
+            run(direction, &around)
+        });
+        Ok(Worker { towards, remote, thread: thread.map_err(EmulatorError::Thread)? })
+    }
+
+    /// Puts a question; the answer comes by the receiver.
+    fn ask<T>(
+        &self,
+        operation: &'static str,
+        order: impl FnOnce(Sender<T>) -> Order,
+    ) -> Result<Receiver<T>, EmulatorError> {
+        let (send, answer) = channel();
+        if self.remote.send(order(send)) { Ok(answer) } else { Err(self.ended(operation)) }
+    }
+
+    fn ended(&self, operation: &'static str) -> EmulatorError {
+        EmulatorError::Ended { operation, device: self.towards.device() }
+    }
+
+    fn join(self) -> Result<DirectionReport, EmulatorError> {
+        self.remote.wake();
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Both directions of `path`, if there is memory for them.
+fn directions(
+    path: &LinkPath,
+    coalesce: Option<Duration>,
+    memory_max: Option<Bytes>,
+) -> Result<[OneWay; 2], EmulatorError> {
+    let directions = [Towards::Client, Towards::Server].map(|towards| OneWay::of(path, towards, coalesce));
+    sizing::check(directions.each_ref(), memory_max.unwrap_or_else(sizing::available_memory))?;
+    Ok(directions)
+}
+
+fn taps(streams: Vec<Stream>) -> [Tap; 2] {
+    let mut streams = streams.into_iter();
+    std::array::from_fn(|_| Tap { ingress: streams.next(), egress: streams.next() })
+}

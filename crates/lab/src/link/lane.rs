@@ -1,0 +1,168 @@
+//! One link of a direction, the memory of its packets, and what is about to leave it.
+//!
+//! Each link has its own memory, or a slow one would keep the fast ones' frames from being forgotten. Frames are read
+//! into that of the link that takes the rest; those for a rule are copied over ([`Lane::copy`]).
+//!
+//! The model says when each segment departs; the driver wants to know when to act. Segments of one frame that depart
+//! within the coalescing time of each other are worth one hand-over, when the last of them is due: [`Lane::due`] looks
+//! at what the model has planned and says when that is. It is a wish about time only: what is handed over together is
+//! decided from what has departed, one departure after another ([`Lane::take`], [`Lane::put_back`]).
+
+use super::memory::Memory;
+use super::ring::{Origin, Ring};
+use super::super_packet::Layout;
+use super::truth::{Entry, Identity, Log};
+use fullpipe_model::link::{Config, Event, Fate, Link, Packet, log};
+use fullpipe_model::units::{Bytes, Duration, Instant};
+
+/// One segment on the link: which frame, which of its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Serial number of the frame in the packets' memory.
+    pub frame: u64,
+    /// Number of the segment within it.
+    pub index: u16,
+    /// Bytes that waited when it arrived, where a log wants to know; at most 4 GiB.
+    pub backlog: u32,
+}
+
+/// A link and its next departure.
+#[derive(Debug)]
+pub struct Lane {
+    link: Link<Segment>,
+    memory: Memory,
+    coalesce: Duration,
+    /// The next hand-over as planned, kept until the link's next departure is another.
+    plan: Option<Plan>,
+    /// Has happened, but is no part of the hand-over before it.
+    ahead: Option<Event<Segment>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// When the first departs.
+    first: Instant,
+    /// When the last of those that are worth waiting for departs.
+    due: Instant,
+}
+
+impl Lane {
+    /// A lane over `link` with `ring` for its packets.
+    pub fn new(link: Link<Segment>, ring: Ring, coalesce: Duration) -> Self {
+        Lane { link, memory: Memory::new(ring), coalesce, plan: None, ahead: None }
+    }
+
+    /// The link.
+    pub fn link(&self) -> &Link<Segment> {
+        &self.link
+    }
+
+    /// The memory of its packets.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The memory of its packets, to read into and to release.
+    pub fn memory_mut(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
+    /// Another path from `now` on, see [`Link::set`], with more memory where it needs that.
+    pub fn set(&mut self, config: &Config, rtt: Duration, coalesce: Duration, ring: Option<Ring>, now: Instant) {
+        self.link.set(config, rtt, now);
+        self.coalesce = coalesce;
+        self.plan = None;
+        if let Some(ring) = ring {
+            self.memory.grow(ring);
+        }
+    }
+
+    /// Takes a copy of `frame`, as if it had been read into this lane's memory; whether there was room.
+    pub fn copy(&mut self, frame: &[u8]) -> bool {
+        let Some(space) = self.memory.space() else { return false };
+        space[..frame.len()].copy_from_slice(frame);
+        true
+    }
+
+    /// The segments of the frame of `len` bytes that was read into this lane's memory arrive, each as `packet` tells.
+    /// `told` is told their fates, if anybody wants to know.
+    pub fn arrived(
+        &mut self,
+        len: usize,
+        layout: Layout,
+        origin: Origin,
+        packet: impl Fn(u16) -> Packet,
+        mut told: Option<impl FnMut(u16, &Fate)>,
+    ) {
+        let (frame, now) = (self.memory.next_serial(), origin.arrival);
+        let mut references = 0;
+        for index in 0..layout.count() {
+            let backlog = told.as_ref().map_or(0, |_| self.link.backlog(now).get().min(u32::MAX.into()) as u32);
+            let fate = self.link.push(Segment { frame, index, backlog }, packet(index), now);
+            // Each segment or duplicate that is admitted comes out of `take` once.
+            references += fate.admitted();
+            if let Some(told) = &mut told {
+                told(index, &fate);
+            }
+        }
+        if references > 0 {
+            self.memory.keep(len, layout, origin, references);
+        }
+    }
+
+    /// Tells `log` what became of a segment whose frame is in this lane's memory.
+    pub fn tell(&self, log: &mut Log, segment: Segment, copy: bool, queued: Duration, fate: log::Fate) {
+        let Segment { frame, index, backlog } = segment;
+        let found = self.memory.get(frame).zip(self.memory.origin(frame));
+        let Some(((frame, layout), origin)) = found else { return };
+        let entry = Entry { origin, index, copy, backlog: Bytes::new(backlog.into()), queued, fate };
+        log.record(&entry, &Identity::of(frame, &layout), &layout);
+    }
+
+    /// When to hand over next; `None` while nothing is on the link.
+    pub fn due(&mut self) -> Option<Instant> {
+        match &self.ahead {
+            Some(Event::Departure(departure)) => return Some(departure.at),
+            Some(Event::Drop(dropped)) => return Some(dropped.at),
+            None => {}
+        }
+        let first = self.link.poll_at()?;
+        match self.plan {
+            Some(plan) if plan.first == first => Some(plan.due),
+            _ => {
+                let plan = Plan { first, due: self.worth_waiting_for(first) };
+                self.plan = Some(plan);
+                Some(plan.due)
+            }
+        }
+    }
+
+    /// When the last segment departs that continues the one that departs `first`.
+    fn worth_waiting_for(&self, first: Instant) -> Instant {
+        let mut due = first;
+        let mut last: Option<Segment> = None;
+        for (segment, at) in self.link.planned() {
+            let follows = last.is_none_or(|last| segment.frame == last.frame && segment.index == last.index + 1);
+            if !follows || at.since(first) > self.coalesce {
+                break;
+            }
+            (due, last) = (at, Some(*segment));
+        }
+        due
+    }
+
+    /// What has happened next by `now`: a segment departed, or was dropped after it had been admitted.
+    pub fn take(&mut self, now: Instant) -> Option<Event<Segment>> {
+        self.ahead.take().or_else(|| self.link.poll(now))
+    }
+
+    /// Returns what [`Lane::take`] has just given: its turn comes with the next hand-over.
+    pub fn put_back(&mut self, event: Event<Segment>) {
+        self.ahead = Some(event);
+    }
+
+    /// Whether nothing is on the link.
+    pub fn is_empty(&self) -> bool {
+        self.ahead.is_none() && self.link.poll_at().is_none()
+    }
+}

@@ -1,0 +1,339 @@
+//! A path as the kernel's own netem carries it, in place of our link: which disciplines, and running them.
+//!
+//! Both hosts are joined by a [`Wire`]; before each of them stand up to two netems, one behind the other:
+//!
+//! ```text
+//! from the other host ──► root: loss, delay ──► behind: rate, queue ──► the host
+//! ```
+//!
+//! Two, because netem's `limit` counts every packet that it holds: one discipline with delay and rate would count those
+//! on their way as if they waited. In this order what waits is exactly what the rate has not carried yet. That the delay
+//! comes first shifts everything in the queue by a constant and changes no departure. Three things differ from our link:
+//!
+//! * netem's queue counts packets. A room in bytes is that of as many packets of the size that flows there.
+//! * The random numbers are others: the same seed loses other packets than our link.
+//! * Super-packets are cut before the wire below some gigabits a second, so that netem's packet is a segment; also on a
+//!   path that treats packets one by one. Where they are not ([`gso_max_segs`]), a packet of the queue is a super-packet
+//!   that takes no longer than [`GRAIN`] of the rate, and checksums in captures are those before a device would have
+//!   completed them.
+//!
+//! Captures are taken at both edges without a system call a packet ([`fullpipe_kernel::packet_ring`]), drops are what
+//! the disciplines count. There is no lateness: nothing of ours stands in the path.
+
+mod watch;
+
+use super::{CaptureOptions, DirectionReport, LinkReport};
+use fullpipe_kernel::Refused;
+use fullpipe_kernel::netem::{self, Netem, Shaping};
+use fullpipe_kernel::netlink::{Place, QdiscCounters};
+use fullpipe_kernel::wire::{L2_LEN, Side, Wire};
+use fullpipe_model::link::{Capacity, Config, Counters, Discipline, Distribution, Overhead, Slot, Spacing};
+use fullpipe_model::scenario::Path as LinkPath;
+use fullpipe_model::units::{Bytes, Duration};
+pub use watch::EDGES;
+use watch::{Watch, WatchError};
+
+/// The longest that a super-packet may take of the rate.
+pub const GRAIN: Duration = Duration::from_micros(20);
+/// What IP lets a super-packet be.
+const SUPER_PACKET_MAX: Bytes = Bytes::new(65_535);
+/// A queue holds at least this many super-packets.
+const QUEUE_GRAINS: u64 = 32;
+/// IP and TCP header of an acknowledgement with timestamps.
+const ACKNOWLEDGEMENT: Bytes = Bytes::new(52);
+/// More than is ever held: the root's queue is the path itself.
+const NO_LIMIT: u32 = 1 << 30;
+
+/// Why netem does not carry a path.
+#[derive(Debug, thiserror::Error)]
+pub enum NetemLinkError {
+    /// The kernel, netem above all.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// Words of the path that netem does not have.
+    #[error("emulate link with netem: {0}; leave it out, or use our own link (engine \"own\")")]
+    Foreign(String),
+    /// The captures.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+}
+
+/// The disciplines before one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// At the device: all but rate and queue.
+    pub root: Netem,
+    /// Behind it: rate and queue; `None` without a rate.
+    pub behind: Option<Netem>,
+}
+
+impl Plan {
+    /// The disciplines that make one direction: `rtt` is the whole path's, `packet` the size of those that mostly flow
+    /// there, `segments` how many of them a super-packet has.
+    ///
+    /// # Errors
+    /// Words that netem does not have.
+    pub fn new(
+        config: &Config,
+        rtt: Duration,
+        packet: Bytes,
+        segments: u32,
+        seed: u64,
+    ) -> Result<Plan, NetemLinkError> {
+        if let Some(word) = foreign(config) {
+            return Err(NetemLinkError::Foreign(word));
+        }
+        let root = Netem {
+            limit: NO_LIMIT,
+            delay: config.delay.base,
+            jitter: config.delay.jitter,
+            delay_correlation: config.delay.correlation,
+            distribution: config.delay.distribution.table().unwrap_or_default().to_vec(),
+            loss: config.loss.model,
+            duplicate: config.duplicate,
+            corrupt: config.corrupt,
+            reorder: config.reorder,
+            slot: config.slot.as_ref().map(slot),
+            ecn: config.loss.ecn,
+            // Neighbouring seeds would begin with alike numbers: the kernel takes them as they are.
+            seed: Some(spread(seed)),
+            rate: None,
+        };
+        let behind = config.rate.map(|rate| {
+            let room = match config.capacity(rtt) {
+                Capacity::Bytes(bytes) => bytes.get() / packet.get().max(1) / u64::from(segments),
+                Capacity::Packets(packets) => packets / u64::from(segments),
+                Capacity::Unlimited => NO_LIMIT.into(),
+            };
+            let limit = u32::try_from(room).unwrap_or(NO_LIMIT).clamp(1, NO_LIMIT);
+            // Devices have Ethernet headers here, our rates are of IP packets.
+            let packet = config.overhead.packet.saturating_sub(L2_LEN as i32);
+            let shaping = Shaping { rate, overhead: Overhead { packet, ..config.overhead } };
+            Netem { limit, rate: Some(shaping), seed: Some(spread(!seed)), ..Netem::default() }
+        });
+        Ok(Plan { root, behind })
+    }
+}
+
+/// What of `path` netem does not have; `None` where it has everything.
+pub fn lacks(path: &LinkPath) -> Option<String> {
+    let rules = (!path.rules.is_empty()).then(|| "it has no rules".to_string());
+    rules.or_else(|| foreign(&path.to_client)).or_else(|| foreign(&path.to_server))
+}
+
+/// What of one direction netem does not have.
+fn foreign(config: &Config) -> Option<String> {
+    if config.discipline != Discipline::DropTail {
+        return Some(format!("it has no discipline {}", config.discipline));
+    }
+    if config.changes.is_some() {
+        return Some("it has no changes over time".into());
+    }
+    match &config.slot {
+        Some(Slot { spacing: Spacing::Distributed { distribution, .. }, .. })
+            if *distribution != Distribution::Uniform =>
+        {
+            Some(format!("its slots here have no distribution {distribution}"))
+        }
+        _ => None,
+    }
+}
+
+fn slot(slot: &Slot) -> netem::Slot {
+    let spacing = match &slot.spacing {
+        Spacing::Between { min, max } => netem::Spacing::Between(*min, *max),
+        Spacing::Distributed { delay, jitter, .. } => netem::Spacing::Around(*delay, *jitter),
+    };
+    let packets_max = slot.packets.map_or(0, std::num::NonZeroU32::get);
+    netem::Slot { spacing, packets_max, bytes_max: slot.bytes.unwrap_or_default() }
+}
+
+/// splitmix64.
+fn spread(seed: u64) -> u64 {
+    let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// How many MTU segments a super-packet on the wire may have on `path`: as many as the rate carries within [`GRAIN`]; one
+/// where packets are lost one by one, or where the queue would hold a few of them only.
+pub fn gso_max_segs(path: &LinkPath) -> u32 {
+    let mtu = path.mtu.get().max(1);
+    let one_way = |config: &Config| {
+        if one_by_one(config) {
+            return 1;
+        }
+        let most = SUPER_PACKET_MAX.get() / mtu;
+        let Some(rate) = config.rate else { return most };
+        let room = match config.capacity(path.rtt()) {
+            Capacity::Bytes(bytes) => bytes.get() / mtu,
+            Capacity::Packets(packets) => packets,
+            Capacity::Unlimited => u64::MAX,
+        };
+        most.min(rate.over(GRAIN).get() / mtu).min(room / QUEUE_GRAINS)
+    };
+    let segments = one_way(&path.to_client).min(one_way(&path.to_server));
+    u32::try_from(segments).unwrap_or(1).max(1)
+}
+
+/// Whether packets meet different fates on purpose.
+fn one_by_one(config: &Config) -> bool {
+    let alike = config.loss.is_never()
+        && config.duplicate.is_never()
+        && config.corrupt.is_never()
+        && config.reorder.is_none()
+        && config.slot.is_none()
+        && config.delay.is_constant();
+    !alike
+}
+
+/// A path that netem carries, from start to [`NetemLink::stop`].
+#[derive(Debug)]
+pub struct NetemLink {
+    wire: Wire,
+    watch: Option<Watch>,
+    queued: [bool; 2],
+    /// What a reader of the results must know.
+    pub notes: Vec<String>,
+}
+
+const SIDES: [Side; 2] = [Side::B, Side::A];
+
+impl NetemLink {
+    /// Puts the disciplines of `path` on `wire`, whose `A` is the server and which carries super-packets of up to
+    /// `segments`, and begins to watch both edges.
+    ///
+    /// # Errors
+    /// A kernel without netem or without what the wire takes, capture files that cannot be made.
+    pub fn start(
+        mut wire: Wire,
+        path: &LinkPath,
+        segments: u32,
+        capture: Option<CaptureOptions<'_>>,
+    ) -> Result<NetemLink, NetemLinkError> {
+        // Two directions, two random streams: the same seed must not lose the ACK of every packet it loses.
+        let seeds = [path.seed.wrapping_mul(2), path.seed.wrapping_mul(2).wrapping_add(1)];
+        let plans = [
+            Plan::new(&path.to_client, path.rtt(), path.mtu, segments, seeds[0])?,
+            Plan::new(&path.to_server, path.rtt(), ACKNOWLEDGEMENT, 1, seeds[1])?,
+        ];
+        if let Some(word) = lacks(path) {
+            return Err(NetemLinkError::Foreign(word));
+        }
+        let mut notes = Vec::new();
+        for (side, plan) in SIDES.iter().zip(&plans) {
+            for (place, netem) in [(Place::Root, Some(&plan.root)), (Place::Behind, plan.behind.as_ref())] {
+                let Some(netem) = netem else { continue };
+                wire.set_netem(*side, place, netem)?;
+                let (found, _) = wire.netem(*side, place)?;
+                if found.seed != netem.seed && notes.is_empty() {
+                    notes.push(
+                        "this kernel's netem takes no seed (Linux 6.7 has it): losses differ from run to run".into(),
+                    );
+                }
+            }
+        }
+        let watch = match capture {
+            Some(options) => {
+                let server = wire.watch(Side::A, options.snaplen)?;
+                let client = wire.watch(Side::B, options.snaplen)?;
+                Some(Watch::start(server, client, options)?)
+            }
+            None => None,
+        };
+        let queued = plans.map(|plan| plan.behind.is_some());
+        Ok(NetemLink { wire, watch, queued, notes })
+    }
+
+    /// Ends it. Captures are complete when this returns.
+    ///
+    /// # Errors
+    /// A capture that could not be written, counters that could not be read.
+    pub fn stop(mut self) -> Result<LinkReport, NetemLinkError> {
+        let capture_dropped = self.watch.map(Watch::stop).transpose()?.unwrap_or(0);
+        let mut directions = Vec::with_capacity(2);
+        for (side, queued) in SIDES.into_iter().zip(self.queued) {
+            let (_, root) = self.wire.netem(side, Place::Root)?;
+            let behind = queued.then(|| self.wire.netem(side, Place::Behind)).transpose()?;
+            directions.push(counters(root, behind.map(|(_, counters)| counters)));
+        }
+        let mut directions =
+            directions.into_iter().map(|link| DirectionReport { link, real_time: true, ..DirectionReport::default() });
+        Ok(LinkReport {
+            to_client: directions.next().unwrap_or_default(),
+            to_server: directions.next().unwrap_or_default(),
+            capture_dropped,
+            port_kind: "netem".into(),
+            ..LinkReport::default()
+        })
+    }
+}
+
+/// The root counts the drops of the one behind among its own, as it hands packets on to it.
+fn counters(root: QdiscCounters, behind: Option<QdiscCounters>) -> Counters {
+    let queue_dropped = behind.map_or(0, |behind| behind.drops);
+    Counters {
+        arrived_packets: root.packets + root.held + root.drops,
+        departed_packets: root.packets,
+        departed_bytes: root.bytes.saturating_sub(root.packets * L2_LEN as u64),
+        lost_packets: root.drops.saturating_sub(queue_dropped),
+        queue_dropped_packets: queue_dropped,
+        ..Counters::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_model::scenario::File;
+
+    fn path(text: &str) -> LinkPath {
+        File::parse(text).unwrap().scenarios(text, "test").unwrap().remove(0).path
+    }
+
+    #[test]
+    fn the_queue_is_what_the_rate_has_not_carried() {
+        let path = path("[link]\nrate = \"100mbit\"\nrtt = \"40ms\"\nqueue = \"150kB\"\nloss = \"1%\"");
+        let plan = Plan::new(&path.to_client, path.rtt(), path.mtu, 1, 1).unwrap();
+        assert_eq!((plan.root.delay, plan.root.rate, plan.root.limit), (Duration::from_millis(20), None, NO_LIMIT));
+        let behind = plan.behind.unwrap();
+        assert_eq!((behind.limit, behind.delay, behind.duplicate.is_never()), (100, Duration::ZERO, true));
+        assert_eq!(behind.rate.unwrap().overhead.packet, -14);
+        let free = self::path("[link]\nrtt = \"40ms\"");
+        assert_eq!(Plan::new(&free.to_client, free.rtt(), free.mtu, 1, 1).unwrap().behind, None);
+    }
+
+    #[test]
+    fn super_packets_are_for_fast_paths_that_treat_all_packets_alike() {
+        for (text, segments) in [
+            ("rate = \"100mbit\"\nrtt = \"10ms\"", 1),
+            ("rate = \"1gbit\"\nrtt = \"50ms\"", 1),
+            ("rate = \"10gbit\"\nrtt = \"40ms\"", 16),
+            ("rate = \"25gbit\"\nrtt = \"40ms\"", 41),
+            ("rate = \"25gbit\"\nrtt = \"40ms\"\nloss = \"0.1%\"", 1),
+            ("rate = \"25gbit\"\nrtt = \"40ms\"\nqueue = \"64packets\"", 2),
+            ("rtt = \"40ms\"", 43),
+        ] {
+            assert_eq!(gso_max_segs(&path(&format!("[link]\n{text}"))), segments, "{text}");
+        }
+    }
+
+    #[test]
+    fn neighbouring_seeds_are_far_apart() {
+        // 32 of 64 bits differ on average, with a deviation of 4: 5 deviations.
+        for seed in 0..1000u64 {
+            let apart = (spread(seed) ^ spread(seed + 1)).count_ones();
+            assert!((12..=52).contains(&apart), "{seed}: {apart}");
+        }
+    }
+
+    #[test]
+    fn drops_behind_are_not_losses() {
+        let root = QdiscCounters { packets: 90, bytes: 90 * 1514, drops: 8, held: 2 };
+        let behind = QdiscCounters { drops: 5, ..QdiscCounters::default() };
+        let counted = counters(root, Some(behind));
+        assert_eq!((counted.arrived_packets, counted.lost_packets, counted.queue_dropped_packets), (100, 3, 5));
+        assert_eq!(counted.departed_bytes, 90 * 1500);
+    }
+}

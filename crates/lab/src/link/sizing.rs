@@ -1,0 +1,91 @@
+//! How much memory a path needs, and which writes are worth joining on it.
+
+use super::emulator::EmulatorError;
+use super::lanes::OneWay;
+use fullpipe_model::link::Config;
+use fullpipe_model::units::{Bytes, Duration, Rate};
+
+/// Assumed for the ring of a link without a rate.
+const UNSHAPED_RATE: Rate = Rate::from_bits_per_sec(10_000_000_000);
+const UNSHAPED_QUEUE: Bytes = Bytes::new(16 << 20);
+
+/// Writes are worth joining where the link is fast: a tenth of a millisecond and more from a gigabit on, nothing where
+/// a packet takes that long by itself. `rate` is the faster of both directions.
+pub(super) fn coalescing_time(rate: Option<Rate>) -> Duration {
+    match rate.map_or(0, Rate::bits_per_sec) {
+        0..200_000_000 => Duration::ZERO,
+        200_000_000..1_000_000_000 => Duration::from_micros(100),
+        _ => Duration::from_micros(150),
+    }
+}
+
+/// What a link can hold at once by its model, and a quarter more.
+pub(super) fn ring_size(config: &Config, rtt: Duration) -> Bytes {
+    let unshaped = UNSHAPED_RATE.over(config.delay_max()).saturating_add(UNSHAPED_QUEUE);
+    let held = config.bytes_in_flight(rtt).unwrap_or(unshaped);
+    // Small packets take a cache line more than their bytes; a few frames are always in the making.
+    held.saturating_add(Bytes::new(held.get() / 4)).saturating_add(Bytes::new(1 << 20))
+}
+
+/// Refuses a path that needs more than is `available`, with the number.
+pub(super) fn check(directions: [&OneWay; 2], available: Bytes) -> Result<(), EmulatorError> {
+    let sizes = || directions.into_iter().flat_map(OneWay::memory);
+    let needed = sizes().fold(Bytes::ZERO, |sum, (_, size)| sum.saturating_add(size));
+    match sizes().max_by_key(|(_, size)| *size) {
+        Some((largest, _)) if needed > available => {
+            let (rate, delay) = (largest.rate_max().unwrap_or(UNSHAPED_RATE), largest.delay_max());
+            Err(EmulatorError::Memory { rate, delay, needed, available })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Half of what the kernel says is available; where it does not say, a gigabyte.
+pub(super) fn available_memory() -> Bytes {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    Bytes::new(kib.map_or(1 << 30, |kib| kib * 512))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::Towards;
+    use super::*;
+    use fullpipe_model::scenario::File;
+
+    fn directions(text: &str) -> [OneWay; 2] {
+        let path = File::parse(text).unwrap().scenarios(text, "test").unwrap().remove(0).path;
+        [Towards::Client, Towards::Server].map(|towards| OneWay::of(&path, towards, None))
+    }
+
+    #[test]
+    fn memory_is_what_the_model_can_hold_or_a_refusal_with_the_number() {
+        let [to_client, to_server] = directions("[link]\nrate = \"10gbit\"\nrtt = \"100ms\"");
+        // 62.5 MB on the wire and 125 MB in the queue, each way, a quarter more: 470 MB in all.
+        check([&to_client, &to_server], Bytes::new(1 << 30)).unwrap();
+        let (_, size) = to_client.memory().next().unwrap();
+        assert!(size >= Bytes::new(187_500_000) && size <= Bytes::new(240_000_000), "{size}");
+        let error = check([&to_client, &to_server], Bytes::new(1 << 28)).unwrap_err().to_string();
+        assert!(error.contains("10 Gbit/s") && error.contains("256 MiB may be used"), "{error}");
+    }
+
+    #[test]
+    fn a_slow_rule_needs_its_own_memory_only() {
+        let slow = "[[link.rules]]\nto = \":443\"\nrate = \"100kbit\"\nqueue = \"1000packets\"\n";
+        let sum = |text: &str| {
+            let [to_client, _] = directions(text);
+            to_client.memory().map(|(_, size)| size.get()).sum::<u64>()
+        };
+        let (plain, with_rule) = (sum("[link]\nrtt = \"1ms\""), sum(&format!("[link]\nrtt = \"1ms\"\n{slow}")));
+        assert!((1..5 << 20).contains(&(with_rule - plain)), "{plain} and {with_rule}");
+    }
+
+    #[test]
+    fn slow_links_join_nothing() {
+        let mbit = |count: u64| Some(Rate::from_bits_per_sec(count * 1_000_000));
+        assert_eq!(coalescing_time(mbit(100)), Duration::ZERO);
+        assert_eq!(coalescing_time(None), Duration::ZERO);
+        assert!(coalescing_time(mbit(1000)) >= Duration::from_micros(100));
+    }
+}

@@ -1,0 +1,109 @@
+//! What a running link has done so far.
+//!
+//! As JSON every number has its unit in its name, and the names are those of a run's `link.json`.
+
+use super::direction::DriverCounters;
+use super::lateness::Lateness;
+use fullpipe_model::link::Counters;
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+
+/// What one direction has done up to a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct DirectionStatistics {
+    /// What the model counted.
+    #[serde(flatten)]
+    pub link: Counters,
+    /// What the driver counted.
+    #[serde(flatten)]
+    pub driver: DriverCounters,
+    /// Bytes that wait for the transmitter now.
+    #[serde(rename = "queue_bytes", with = "bytes")]
+    pub queue: Bytes,
+    /// Packets on the link now, waiting and propagating.
+    pub inside_packets: u64,
+    /// The lateness that half of the packets did not exceed so far.
+    #[serde(rename = "late_p50_us", with = "micros")]
+    pub late_p50: Duration,
+    /// The lateness that 99 % of the packets did not exceed so far.
+    #[serde(rename = "late_p99_us", with = "micros")]
+    pub late_p99: Duration,
+    /// The worst so far.
+    #[serde(rename = "late_max_us", with = "micros")]
+    pub late_max: Duration,
+}
+
+impl DirectionStatistics {
+    /// Takes quantiles of `lateness` over.
+    pub(super) fn with_lateness(self, lateness: &Lateness) -> Self {
+        let [late_p50, late_p99] = [0.5, 0.99].map(|q| lateness.quantile(q));
+        DirectionStatistics { late_p50, late_p99, late_max: lateness.max(), ..self }
+    }
+}
+
+/// What a link has done up to a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Statistics {
+    /// When the link was asked, by the clock of the run.
+    #[serde(rename = "at_ns", with = "moment")]
+    pub at: Instant,
+    /// Way of the data.
+    pub to_client: DirectionStatistics,
+    /// Way of the acknowledgements.
+    pub to_server: DirectionStatistics,
+}
+
+impl Statistics {
+    /// IP rates to the client and to the server since `earlier`; `None` where no time has passed.
+    pub fn rates_since(&self, earlier: &Statistics) -> Option<[Rate; 2]> {
+        let rate = |now: &DirectionStatistics, then: &DirectionStatistics| {
+            Bytes::new(now.link.departed_bytes.saturating_sub(then.link.departed_bytes)).per(self.at.since(earlier.at))
+        };
+        Some([rate(&self.to_client, &earlier.to_client)?, rate(&self.to_server, &earlier.to_server)?])
+    }
+}
+
+/// Writes a quantity as a whole number of its unit.
+macro_rules! as_number {
+    ($module:ident, $type:ty, $get:expr, $new:expr) => {
+        mod $module {
+            use super::*;
+            use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+            pub fn serialize<S: Serializer>(value: &$type, s: S) -> Result<S::Ok, S::Error> {
+                ($get)(*value).serialize(s)
+            }
+
+            pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<$type, D::Error> {
+                u64::deserialize(d).map($new)
+            }
+        }
+    };
+}
+
+as_number!(bytes, Bytes, Bytes::get, Bytes::new);
+as_number!(micros, Duration, Duration::as_micros, Duration::from_micros);
+as_number!(moment, Instant, Instant::as_nanos, Instant::from_nanos);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_between_two_questions() {
+        let at = |nanos, to_client: u64, to_server: u64| {
+            let direction = |bytes| DirectionStatistics {
+                link: Counters { departed_bytes: bytes, ..Counters::default() },
+                ..DirectionStatistics::default()
+            };
+            Statistics {
+                at: Instant::from_nanos(nanos),
+                to_client: direction(to_client),
+                to_server: direction(to_server),
+            }
+        };
+        let (earlier, later) = (at(0, 1000, 0), at(500_000_000, 126_000, 625));
+        let mbit = |bits| Rate::from_bits_per_sec(bits);
+        assert_eq!(later.rates_since(&earlier), Some([mbit(2_000_000), mbit(10_000)]));
+        assert_eq!(later.rates_since(&later), None);
+    }
+}

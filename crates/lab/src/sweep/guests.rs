@@ -1,0 +1,184 @@
+//! Guests side by side: as many as there are jobs, and as memory allows.
+//!
+//! A thread a guest, which starts it, looks after it and takes its answer; whatever is decided or written is decided and
+//! written here, by one thread. An interrupt ends every guest by itself, as each of them waits for it too. After a run
+//! has failed, no other is started; those that are going on come to their end and are kept, as their time is spent.
+
+use super::Run;
+use super::key::Keys;
+use super::order::Kept;
+use crate::guest::job::Job;
+use crate::guest::kernel::Kernel;
+use crate::guest::machine::MachineError;
+use crate::guest::{self, Done, GuestError};
+use crate::{Event, LabError, Options};
+use fullpipe_kernel::host;
+use fullpipe_kernel::sandbox::Inside;
+use fullpipe_model::units::{Bytes, Duration};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Builder, Scope, available_parallelism};
+
+/// What these runs have in common.
+pub(super) struct Guests<'a> {
+    pub(super) inside: &'a Inside,
+    pub(super) kernels: &'a [Kernel],
+    pub(super) runs: &'a [Run],
+    pub(super) keys: &'a Keys,
+    pub(super) options: &'a Options,
+}
+
+/// What a guest's thread has to say of run `.0`.
+enum Word {
+    Progress(usize, Duration, Bytes),
+    Done(usize, Box<Result<Done, GuestError>>),
+}
+
+/// Who may start: so many at once, and together no more memory than there was when the sweep began.
+#[derive(Debug)]
+struct Room {
+    jobs: usize,
+    memory: Bytes,
+    taken: BTreeMap<usize, Bytes>,
+}
+
+impl Room {
+    fn has(&self, memory: Bytes) -> bool {
+        let taken = self.taken.values().fold(memory, |sum, &bytes| sum.saturating_add(bytes));
+        // One alone is let in whatever it may take: mostly it does not.
+        self.taken.is_empty() || (self.taken.len() < self.jobs && taken <= self.memory)
+    }
+}
+
+impl Guests<'_> {
+    /// Runs and keeps the runs `waiting`, started in this order.
+    pub(super) fn run(&self, waiting: &[usize], kept: &mut Kept<'_>) -> Result<(), LabError> {
+        let cpus = || available_parallelism().map_or(1, NonZeroUsize::get);
+        let mut room = Room {
+            jobs: self.options.jobs.map_or_else(cpus, NonZeroUsize::get),
+            memory: host::memory_available().unwrap_or(Bytes::MAX),
+            taken: BTreeMap::new(),
+        };
+        let interrupt = self.inside.interrupt();
+        let mut waiting = waiting.iter().copied().peekable();
+        let mut failure = None;
+        let (tell, told) = channel();
+        std::thread::scope(|scope| {
+            loop {
+                while let Some(&index) = waiting.peek()
+                    && failure.is_none()
+                    && !interrupt.is_set()
+                {
+                    let memory = self.options.limits.memory(&self.runs[index].scenario);
+                    if !room.has(memory) {
+                        break;
+                    }
+                    waiting.next();
+                    match self.start(scope, index, &tell, kept) {
+                        Ok(true) => drop(room.taken.insert(index, memory)),
+                        Ok(false) => {}
+                        Err(error) => failure = Some(error),
+                    }
+                }
+                if room.taken.is_empty() {
+                    break;
+                }
+                match told.recv() {
+                    Ok(Word::Progress(index, elapsed, body)) => kept.tell(Event::Progress { index, elapsed, body }),
+                    Ok(Word::Done(index, result)) => {
+                        room.taken.remove(&index);
+                        let result = result.map_err(|cause| self.wrong(index, cause));
+                        if let Err(error) = result.and_then(|done| self.take(index, &done, kept)) {
+                            failure.get_or_insert(error);
+                        }
+                    }
+                    // `tell` is here, so the channel has a sender.
+                    Err(_) => break,
+                }
+            }
+        });
+        match (failure, waiting.next()) {
+            (Some(error), _) => Err(error),
+            (None, Some(next)) => Err(self.wrong(next, MachineError::Interrupted.into())),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Starts run `index` in a guest of its own, or takes it from the cache; whether a guest is going.
+    fn start<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        index: usize,
+        tell: &Sender<Word>,
+        kept: &mut Kept<'_>,
+    ) -> Result<bool, LabError> {
+        let run = &self.runs[index];
+        kept.tell(Event::Started { index, scenario: &run.scenario });
+        if self.find_done(index, kept)? {
+            return Ok(false);
+        }
+        let kernel = guest::choose(self.kernels, &run.scenario).map_err(|cause| self.wrong(index, cause))?;
+        let job = Job {
+            scenario: run.scenario.clone(),
+            repetition: run.repetition,
+            keep_captures: self.options.keep_captures,
+        };
+        let tell = tell.clone();
+        let work = move || {
+            // Nobody listens only when the sweep is over, and then nobody needs to know.
+            let mut progress = |elapsed, body| drop(tell.send(Word::Progress(index, elapsed, body)));
+            let result = guest::run(self.inside, kernel, &self.options.limits, &job, &mut progress);
+            drop(tell.send(Word::Done(index, Box::new(result))));
+        };
+        let started = Builder::new().name(format!("guest-{index}")).spawn_scoped(scope, work);
+        started.map_err(|cause| LabError::Prepare { operation: "start thread for a guest", cause })?;
+        Ok(true)
+    }
+
+    fn find_done(&self, index: usize, kept: &mut Kept<'_>) -> Result<bool, LabError> {
+        let (Some(cache), Some(key)) = (&self.options.cache, self.keys.repeatable(&self.runs[index])) else {
+            return Ok(false);
+        };
+        let Some(entry) = cache.find(&key) else { return Ok(false) };
+        if let Some(results) = &mut kept.results {
+            results.adopt(index, &entry.files, true, &entry.row)?;
+        }
+        kept.keep(index, entry.row)?;
+        Ok(true)
+    }
+
+    /// Keeps what run `index` has left.
+    fn take(&self, index: usize, done: &Done, kept: &mut Kept<'_>) -> Result<(), LabError> {
+        let files = done.files().map_err(|cause| self.wrong(index, cause.into()))?;
+        if let (Some(cache), Some(key)) = (&self.options.cache, self.keys.repeatable(&self.runs[index])) {
+            cache.insert(&key, &files, &done.row);
+        }
+        if let Some(results) = &mut kept.results {
+            results.adopt(index, &files, false, &done.row)?;
+        }
+        kept.keep(index, done.row.clone())
+    }
+
+    fn wrong(&self, index: usize, cause: GuestError) -> LabError {
+        LabError::Guest { name: self.runs[index].scenario.name.clone(), cause: cause.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_and_jobs_bound_the_guests_and_one_is_always_let_in() {
+        let gib = |n: u64| Bytes::new(n << 30);
+        let mut room = Room { jobs: 3, memory: gib(5), taken: BTreeMap::new() };
+        assert!(room.has(gib(100)));
+        room.taken.insert(0, gib(2));
+        assert!(room.has(gib(3)) && !room.has(gib(4)));
+        room.taken.insert(1, gib(2));
+        assert!(room.has(gib(1)) && !room.has(gib(2)));
+        room.taken.insert(2, Bytes::ZERO);
+        assert!(!room.has(Bytes::ZERO), "no fourth");
+    }
+}

@@ -1,0 +1,65 @@
+//! A run under the kernel that this process is on: in real time, or as the one run of a guest.
+
+use super::Run;
+use super::order::Kept;
+use crate::experiment::{self, Outcome};
+use crate::guest::{self, GuestError};
+use crate::results::Environment;
+use crate::{Engine, Event, LabError, Scratch, discard, tell};
+use fullpipe_kernel::sandbox::Inside;
+use fullpipe_model::scenario::Scenario;
+use std::path::Path;
+
+/// What these runs have in common.
+pub(super) struct Here<'a> {
+    pub(super) inside: &'a Inside,
+    pub(super) environment: &'a Environment,
+    pub(super) engine: &'a Engine,
+}
+
+impl Here<'_> {
+    /// Runs and keeps run `index`.
+    pub(super) fn run(
+        &self,
+        index: usize,
+        run: &Run,
+        keep_captures: bool,
+        kept: &mut Kept<'_>,
+    ) -> Result<(), LabError> {
+        let scenario = &run.scenario;
+        let kernel = &self.environment.host.kernel;
+        let wrong = |cause| LabError::Guest { name: scenario.name.clone(), cause: Box::new(cause) };
+        if let Some(asked) = scenario.kernel.as_deref().filter(|asked| !guest::kernel::is_release(kernel, asked)) {
+            return Err(wrong(GuestError::OtherKernel { asked: asked.into(), running: kernel.clone() }));
+        }
+        kept.tell(Event::Started { index, scenario });
+        let part = kept.results.as_mut().map(|results| results.begin(index, &scenario.name)).transpose()?;
+        let keep = part.as_deref().filter(|_| keep_captures);
+        let outcome = self.once(index, scenario, keep, kept).inspect_err(|_| discard(part.as_deref()))?;
+        let mut row = tell::row(scenario, run.repetition, kernel, &outcome);
+        match (self.engine, guest::unsuited(scenario)) {
+            (Engine::Guest, _) => row.engine = Engine::Guest.name().into(),
+            (Engine::Virtual(_), Some(why)) => row.notes.push(format!("run in real time: {why}")),
+            _ => {}
+        }
+        if let (Some(results), Some(part)) = (&mut kept.results, &part) {
+            results.complete(part, scenario, &outcome, &row).inspect_err(|_| discard(Some(part)))?;
+        }
+        kept.keep(index, row)
+    }
+
+    /// In a scratch folder that is gone afterwards, however it ends.
+    fn once(
+        &self,
+        index: usize,
+        scenario: &Scenario,
+        keep: Option<&Path>,
+        kept: &mut Kept<'_>,
+    ) -> Result<Outcome, LabError> {
+        let scratch = Scratch(self.inside.journal().scratch_directory("run")?);
+        let mut progress = |elapsed, body| kept.tell(Event::Progress { index, elapsed, body });
+        let virtual_time = *self.engine == Engine::Guest;
+        experiment::run(scenario, &scratch.0, keep, virtual_time, &self.inside.interrupt(), &mut progress)
+            .map_err(|cause| LabError::Run { name: scenario.name.clone(), cause })
+    }
+}

@@ -1,0 +1,197 @@
+//! What a run depends on, as one digest.
+//!
+//! In virtual time a result is a function of the scenario with its seed, the guest's kernel and this program (which is
+//! also all of the guest's userland). The key is a SHA-256 of all of that, so whatever has the same key is the same
+//! result; that is why such a run need not be done twice ([`crate::cache`]). Of the program the whole file counts: which
+//! parts of it have no influence nobody could say, and a row from an older build must not pass for one of this.
+//!
+//! In real time the machine and its moment are part of a result, and no key can hold them: there the key says only what
+//! was asked for, which is enough to go on with a sweep ([`super::manifest`]) and not to answer in place of a run.
+
+use super::Run;
+use crate::Engine;
+use crate::guest::{self, kernel::Kernel};
+use fullpipe_model::scenario::{Client, Scenario, Server};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Raised when the meaning of a result changes though program and scenario could be the same.
+const FORMAT: u32 = 1;
+
+/// The digest of a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(String);
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Key {
+    /// The digest of `bytes`.
+    fn of(bytes: &[u8]) -> Key {
+        Key(hexadecimal(&Sha256::digest(bytes)))
+    }
+
+    /// A key as it was written; `None` for what is no digest.
+    pub fn parse(text: &str) -> Option<Key> {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        (text.len() == 64 && digits).then(|| Key(text.into()))
+    }
+}
+
+/// Makes the keys of one sweep's runs: program and kernels are read once.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    program: Option<String>,
+    kernels: BTreeMap<PathBuf, String>,
+    engine: Engine,
+    keep_captures: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Parts<'a> {
+    format: u32,
+    version: &'static str,
+    program: Option<&'a str>,
+    engine: &'static str,
+    kernel: Option<&'a str>,
+    keep_captures: bool,
+    repetition: u32,
+    scenario: &'a Scenario,
+}
+
+impl Keys {
+    /// For runs by `engine`.
+    ///
+    /// # Errors
+    /// Where this program or a kernel cannot be read.
+    pub fn new(engine: &Engine, keep_captures: bool) -> io::Result<Keys> {
+        let mut keys = Keys { program: None, kernels: BTreeMap::new(), engine: engine.clone(), keep_captures };
+        if let Engine::Virtual(kernels) = engine {
+            keys.program = Some(digest(&std::env::current_exe()?)?);
+            for Kernel { path, .. } in kernels {
+                keys.kernels.insert(path.clone(), digest(path)?);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The key of `run`.
+    pub fn of(&self, run: &Run) -> Key {
+        let kernel = self.kernel(&run.scenario);
+        let parts = Parts {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION"),
+            program: self.program.as_deref(),
+            engine: if kernel.is_some() { "virtual" } else { "real" },
+            kernel,
+            keep_captures: self.keep_captures,
+            repetition: run.repetition,
+            scenario: &run.scenario,
+        };
+        Key::of(&serde_json::to_vec(&parts).expect("a scenario is written as JSON beside every result"))
+    }
+
+    /// The key of `run`, where its result is a function of it: in virtual time, between our own two ends. nginx, Python
+    /// and curl are of the host, and so are their libraries and settings, which no key of ours knows.
+    pub fn repeatable(&self, run: &Run) -> Option<Key> {
+        let own = run.scenario.transfer.server == Server::Builtin && run.scenario.transfer.client == Client::Builtin;
+        (own && self.kernel(&run.scenario).is_some()).then(|| self.of(run))
+    }
+
+    /// Digest of the kernel that `scenario` runs under in a guest; `None` where it runs in real time.
+    fn kernel(&self, scenario: &Scenario) -> Option<&str> {
+        match &self.engine {
+            Engine::Virtual(kernels) if guest::unsuited(scenario).is_none() => {
+                let kernel = guest::choose(kernels, scenario).ok()?;
+                self.kernels.get(&kernel.path).map(String::as_str)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn digest(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut hash)?;
+    Ok(hexadecimal(&hash.finalize()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset;
+
+    fn run() -> Run {
+        Run { scenario: preset::load("articles/b2").unwrap().remove(0), repetition: 1 }
+    }
+
+    fn keys(program: &str, kernel: &str) -> Keys {
+        let path = PathBuf::from("/k/linux");
+        let kernels = vec![Kernel { key: "6.12.1-a".into(), release: "6.12.1".into(), path: path.clone() }];
+        Keys {
+            program: Some(program.into()),
+            kernels: BTreeMap::from([(path, kernel.into())]),
+            engine: Engine::Virtual(kernels),
+            keep_captures: false,
+        }
+    }
+
+    #[test]
+    fn the_digest_is_sha_256() {
+        // FIPS 180-4's example.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Key::of(b"abc").to_string(), abc);
+        assert_eq!(Key::parse(abc), Some(Key::of(b"abc")));
+        for foreign in ["", "..", "abc", &abc[1..], &abc.to_uppercase()] {
+            assert_eq!(Key::parse(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn whatever_a_result_depends_on_changes_its_key() {
+        let key = keys("p", "k").of(&run());
+        assert_eq!(keys("p", "k").of(&run()), key);
+        let mut seed = run();
+        seed.scenario.path.seed += 1;
+        let mut name = run();
+        name.scenario.name += "x";
+        let mut keys_with_captures = keys("p", "k");
+        keys_with_captures.keep_captures = true;
+        let others = [
+            keys("q", "k").of(&run()),
+            keys("p", "l").of(&run()),
+            keys("p", "k").of(&seed),
+            keys("p", "k").of(&name),
+            keys("p", "k").of(&Run { repetition: 2, ..run() }),
+            keys_with_captures.of(&run()),
+        ];
+        for (index, other) in others.iter().enumerate() {
+            assert!(*other != key && !others[..index].contains(other), "{index}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_a_function_of_its_key_is_repeatable() {
+        assert!(keys("p", "k").repeatable(&run()).is_some());
+        let mut curl = run();
+        curl.scenario.transfer.client = Client::Curl;
+        assert_eq!(keys("p", "k").repeatable(&curl), None);
+        let mut hog = run();
+        hog.scenario.hosts.client.cpu = Some(0);
+        hog.scenario.hosts.client.cpu_hog_nice = Some(0);
+        assert_eq!(keys("p", "k").repeatable(&hog), None);
+        let real = Keys::new(&Engine::Real, false).unwrap();
+        assert_eq!(real.repeatable(&run()), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! What a results directory was asked to hold, so that a sweep which was interrupted can be gone on with.
+//!
+//! `sweep.json` names every run with the [`Key`](super::key::Key) of what it depends on. A directory is resumed only for
+//! the very same runs: rows of two experiments, or of two builds of the program, never stand in one table unnoticed.
+
+use super::Run;
+use super::key::Keys;
+use crate::results::{self, ResultsError};
+use fullpipe_flow::row::Row;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+const MANIFEST: &str = "sweep.json";
+/// Digits of a run's number, at least.
+const DIGITS: usize = 3;
+
+/// Every run that was asked for, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The runs.
+    pub runs: Vec<Planned>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The scenario's name.
+    pub name: String,
+    /// Number of the repetition, from 1.
+    pub repetition: u32,
+    /// Digest of what it depends on.
+    pub key: String,
+}
+
+/// Why a directory's sweep cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// There is none, or it is not one of ours.
+    #[error("resume sweep in {path}: {cause}; choose another place with --out", path = .path.display())]
+    Unreadable {
+        /// The results directory.
+        path: PathBuf,
+        /// What is wrong with its `sweep.json`.
+        cause: std::io::Error,
+    },
+    /// It is another sweep.
+    #[error(
+        "resume sweep in {path}: {difference}; give the same scenarios and options (and the same build of fullpipe and \
+         kernel, in virtual time), or choose another place with --out",
+        path = .path.display()
+    )]
+    Other {
+        /// The results directory.
+        path: PathBuf,
+        /// The first thing that is not the same.
+        difference: String,
+    },
+}
+
+impl Manifest {
+    /// That of `runs`.
+    pub fn new(runs: &[Run], keys: &Keys) -> Manifest {
+        let planned = |run: &Run| Planned {
+            name: run.scenario.name.clone(),
+            repetition: run.repetition,
+            key: keys.of(run).to_string(),
+        };
+        Manifest { runs: runs.iter().map(planned).collect() }
+    }
+
+    /// The one of a results directory.
+    pub fn read(folder: &Path) -> Result<Manifest, ManifestError> {
+        let bytes = std::fs::read(folder.join(MANIFEST)).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
+        bytes.map_err(|cause| ManifestError::Unreadable { path: folder.into(), cause })
+    }
+
+    /// Puts it into a results directory.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), ResultsError> {
+        results::write_json(&folder.join(MANIFEST), self)
+    }
+
+    /// Refuses a directory whose runs are not these.
+    pub(crate) fn check_same(&self, folder: &Path) -> Result<(), ManifestError> {
+        match self.difference(&Manifest::read(folder)?) {
+            Some(difference) => Err(ManifestError::Other { path: folder.into(), difference }),
+            None => Ok(()),
+        }
+    }
+
+    /// What `there` has otherwise, in words.
+    fn difference(&self, there: &Manifest) -> Option<String> {
+        if there.runs.len() != self.runs.len() {
+            return Some(format!("{} runs were asked for there, {} are here", there.runs.len(), self.runs.len()));
+        }
+        let (number, (old, new)) = there.runs.iter().zip(&self.runs).enumerate().find(|(_, (old, new))| old != new)?;
+        let number = number + 1;
+        Some(if (&old.name, old.repetition) == (&new.name, new.repetition) {
+            format!("run {number}, {}, was another one there", new.name)
+        } else {
+            format!("run {number} is {} there and {} here", old.name, new.name)
+        })
+    }
+
+    /// The rows of the runs that are done in `folder`, each at its place.
+    pub(crate) fn finished(&self, folder: &Path) -> Result<Vec<Option<Row>>, ResultsError> {
+        let place = |(index, run): (usize, &Planned)| {
+            results::row(&folder.join(results::folder_name(index, &run.name, self.digits())))
+        };
+        self.runs.iter().enumerate().map(place).collect()
+    }
+
+    /// Digits of a run's number in its folder's name.
+    pub(crate) fn digits(&self) -> usize {
+        self.runs.len().to_string().len().max(DIGITS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(name: &str, repetition: u32, key: &str) -> Planned {
+        Planned { name: name.into(), repetition, key: key.into() }
+    }
+
+    #[test]
+    fn the_first_difference_is_said() {
+        let here = Manifest { runs: vec![planned("a", 1, "1"), planned("b", 1, "2")] };
+        assert_eq!(here.difference(&here.clone()), None);
+        let shorter = Manifest { runs: here.runs[..1].to_vec() };
+        assert_eq!(here.difference(&shorter).unwrap(), "1 runs were asked for there, 2 are here");
+        let renamed = Manifest { runs: vec![planned("a", 1, "1"), planned("c", 1, "2")] };
+        assert_eq!(here.difference(&renamed).unwrap(), "run 2 is c there and b here");
+        let changed = Manifest { runs: vec![planned("a", 1, "9"), planned("b", 1, "2")] };
+        assert_eq!(here.difference(&changed).unwrap(), "run 1, a, was another one there");
+    }
+}

@@ -1,0 +1,255 @@
+//! The link between two real hosts, asked by what it counts itself and by what the hosts' kernels count.
+//!
+//! One process, one sandbox, one trial after another. Rates are taken between two looks at a busy link; counts are exact.
+//! Where a sandbox cannot be had it says `SKIPPED`.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stderr, reason = "skips and figures are told to whoever reads the test's output")]
+
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::port::PortPair;
+use fullpipe_kernel::{clock, sandbox};
+use fullpipe_lab::hosts::{Hosts, SERVER_ADDRESS};
+use fullpipe_lab::link::{Emulator, LinkReport, Options, Statistics};
+use fullpipe_model::scenario::{File, Path};
+use fullpipe_model::units::{Duration, Instant, Rate};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+type Trial = (&'static str, fn() -> Outcome);
+
+const TRIALS: &[Trial] = &[
+    ("the_kernel_counts_each_corrupted_segment", the_kernel_counts_each_corrupted_segment),
+    ("the_kernel_sees_each_congestion_mark", the_kernel_sees_each_congestion_mark),
+    ("rates_are_met_within_one_per_cent", rates_are_met_within_one_per_cent),
+    ("another_path_is_in_force_when_set_returns", another_path_is_in_force_when_set_returns),
+    ("super_packets_lose_duplicate_and_reorder_segment_by_segment", segment_by_segment),
+];
+
+fn main() {
+    // As libtest has it: a name to filter by, `--list` to name them.
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let chosen = TRIALS.iter().filter(|(name, _)| filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())));
+    let chosen: Vec<&Trial> = chosen.collect();
+    if std::env::args().any(|argument| argument == "--list") {
+        return;
+    }
+    let exit = sandbox::run(&sandbox::Options::default(), |_| {
+        let failed = chosen.iter().filter(|(name, trial)| match trial() {
+            Ok(()) => {
+                eprintln!("test {name} ... ok");
+                false
+            }
+            Err(error) => {
+                eprintln!("test {name} ... FAILED: {error}");
+                true
+            }
+        });
+        i32::from(failed.count() > 0)
+    });
+    match exit {
+        Ok(exit) => std::process::exit(exit.code()),
+        Err(error) => eprintln!("SKIPPED: link: {error}"),
+    }
+}
+
+/// Two hosts and the link between them.
+struct Bench {
+    server: NetNs,
+    client: NetNs,
+    _ports: Arc<PortPair>,
+    link: Emulator,
+}
+
+fn path(link: &str) -> Result<(Path, fullpipe_model::scenario::Scenario), Box<dyn std::error::Error>> {
+    let text = format!(
+        "[hosts.server]\ncongestion_control = \"cubic\"\nsysctl = {{ \"net.ipv4.tcp_ecn\" = 1 }}\n\
+         [hosts.client]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = 1 }}\n[link]\n{link}\n"
+    );
+    let scenario = File::parse(&text)?.scenarios(&text, "test")?.remove(0);
+    Ok((scenario.path.clone(), scenario))
+}
+
+impl Bench {
+    fn start(link: &str) -> Result<Bench, Box<dyn std::error::Error>> {
+        let (path, scenario) = path(link)?;
+        let (hosts, ports) = Hosts::create(&scenario.hosts, path.mtu)?.apart();
+        let link = Emulator::start(Arc::clone(&ports), &path, &Options::default())?;
+        Ok(Bench { server: hosts.server, client: hosts.client, _ports: ports, link })
+    }
+
+    /// Sends from server to client for `span` by TCP; `look` is called now and then while it does.
+    fn transfer(&self, span: Duration, mut look: impl FnMut()) -> Outcome {
+        let listener = self.server.run(|| TcpListener::bind(SocketAddr::new(SERVER_ADDRESS, 0)))??;
+        let to = listener.local_addr()?;
+        let end = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let Ok((mut stream, _)) = listener.accept() else { return };
+                let chunk = [0u8; 65_536];
+                while !end.load(Ordering::Relaxed) {
+                    if stream.write_all(&chunk).is_err() {
+                        return;
+                    }
+                }
+            });
+            let mut stream = self.client.run(|| TcpStream::connect(to))??;
+            stream.set_read_timeout(Some(Duration::from_millis(5).into()))?;
+            let (start, mut chunk) = (clock::now(), vec![0u8; 1 << 18]);
+            while clock::now().since(start) < span {
+                // What does not come is retransmitted later; the time counts, not the bytes.
+                let _ = stream.read(&mut chunk);
+                look();
+            }
+            end.store(true, Ordering::Relaxed);
+            drop(stream);
+            Ok(())
+        })
+    }
+
+    fn stop(self) -> Result<LinkReport, Box<dyn std::error::Error>> {
+        Ok(self.link.stop()?)
+    }
+}
+
+/// A counter of `ns`, by its table and name in `file` of /proc/net.
+fn counter(ns: &NetNs, file: &str, table: &str, name: &str) -> Result<u64, Box<dyn std::error::Error>> {
+    let text = ns.run(|| std::fs::read_to_string(format!("/proc/thread-self/net/{file}")))??;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(table)?.strip_prefix(':'));
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let found = names.split_whitespace().zip(values.split_whitespace()).find(|(found, _)| *found == name);
+    Ok(found.ok_or_else(|| format!("{file} has no {table} {name}"))?.1.parse()?)
+}
+
+fn ensure(holds: bool, problem: impl std::fmt::Display) -> Outcome {
+    if holds { Ok(()) } else { Err(problem.to_string().into()) }
+}
+
+fn the_kernel_counts_each_corrupted_segment() -> Outcome {
+    let bench = Bench::start("rate = \"50mbit\"\nrtt = \"4ms\"\n[link.to_client]\ncorrupt = \"2%\"")?;
+    bench.transfer(Duration::from_secs(2), || {})?;
+    // The server has no more to send once the client is gone; what is on the way arrives before the second look.
+    let counted = || counter(&bench.client, "snmp", "Tcp", "InCsumErrors");
+    let corrupted = || Ok::<u64, Box<dyn std::error::Error>>(bench.link.statistics()?.to_client.link.corrupted_packets);
+    until(|| Ok(counted()? == corrupted()?))?;
+    let (counted, corrupted) = (counted()?, corrupted()?);
+    eprintln!("{corrupted} segments corrupted, TcpInCsumErrors {counted}");
+    bench.stop()?;
+    ensure(corrupted > 20, format!("only {corrupted} segments were corrupted"))?;
+    ensure(counted == corrupted, format!("{corrupted} corrupted, the kernel counted {counted}"))
+}
+
+fn the_kernel_sees_each_congestion_mark() -> Outcome {
+    let bench = Bench::start("rate = \"50mbit\"\nrtt = \"4ms\"\nqueue = \"1MB\"\ndiscipline = \"mark 20kB\"")?;
+    bench.transfer(Duration::from_secs(2), || {})?;
+    let counted = || counter(&bench.client, "netstat", "IpExt", "InCEPkts");
+    let marked = || Ok::<u64, Box<dyn std::error::Error>>(bench.link.statistics()?.to_client.link.marked_packets);
+    // The kernel counts super-packets segment by segment.
+    until(|| Ok(counted()? == marked()?))?;
+    let (counted, marked) = (counted()?, marked()?);
+    eprintln!("{marked} packets marked, IpExtInCEPkts {counted}");
+    let dropped = bench.stop()?.to_client.link.queue_dropped_packets;
+    ensure(marked > 20 && dropped == 0, format!("{marked} marked, {dropped} dropped"))?;
+    ensure(counted == marked, format!("{marked} marked, the kernel counted {counted}"))
+}
+
+/// Looks until it holds, a second at most; what the caller then asserts says why it did not.
+fn until(mut holds: impl FnMut() -> Result<bool, Box<dyn std::error::Error>>) -> Outcome {
+    let deadline = clock::now() + Duration::from_secs(1);
+    while !holds()? && clock::now() < deadline {
+        std::thread::park_timeout(Duration::from_millis(5).into());
+    }
+    Ok(())
+}
+
+fn rates_are_met_within_one_per_cent() -> Outcome {
+    for (name, seconds) in [("100kbit", 8), ("10mbit", 3), ("100mbit", 3), ("1gbit", 3), ("2.5gbit", 3)] {
+        let asked: Rate = name.parse()?;
+        let bench = Bench::start(&format!("rate = \"{name}\"\nrtt = \"2ms\"\nqueue = \"4MB\""))?;
+        let mut looks = Vec::new();
+        bench.transfer(Duration::from_secs(seconds), || looks.extend(bench.link.statistics()))?;
+        // The longest stretch in which the transmitter always had something to send, of looks that saw another packet
+        // gone than the one before: between two of them lies a whole number of packets.
+        let enough = asked.over(Duration::from_millis(4)).get() + 3000;
+        let stretches = looks.split(|look| look.to_client.queue.get() < enough);
+        let busy = stretches.max_by_key(|stretch| stretch.len()).unwrap_or_default();
+        let gone = |look: &Statistics| look.to_client.link.departed_bytes;
+        let news = || busy.windows(2).filter(|pair| gone(&pair[0]) != gone(&pair[1])).map(|pair| &pair[1]);
+        let ends = news().next().zip(news().next_back());
+        let rate = ends.and_then(|(first, last)| last.rates_since(first)).map(|[rate, _]| rate);
+        let rate = rate.ok_or("the queue was never full")?;
+        let late = bench.stop()?.lateness();
+        let error = rate.fraction_of(asked) - 1.0;
+        eprintln!(
+            "{asked}: {rate}, {:+.3} %, late p50 {} p99 {}",
+            error * 100.0,
+            late.quantile(0.5),
+            late.quantile(0.99)
+        );
+        // A machine that gives the hosts no time can keep the transmitter idle, never make it faster.
+        ensure(error <= 0.01, format!("{asked}: {rate} is too fast"))?;
+        ensure(
+            error >= -0.01 || late.quantile(0.99) > Duration::from_millis(1),
+            format!("{asked}: {rate} is too slow"),
+        )?;
+    }
+    Ok(())
+}
+
+/// One datagram there and back.
+fn round_trip(client: &UdpSocket, server: &UdpSocket, to: SocketAddr) -> std::io::Result<Duration> {
+    let mut byte = [0; 1];
+    let start: Instant = clock::now();
+    client.send_to(b"x", to)?;
+    let (_, from) = server.recv_from(&mut byte)?;
+    server.send_to(b"y", from)?;
+    client.recv_from(&mut byte)?;
+    Ok(clock::now().since(start))
+}
+
+fn another_path_is_in_force_when_set_returns() -> Outcome {
+    let bench = Bench::start("rtt = \"20ms\"")?;
+    let server = bench.server.run(|| UdpSocket::bind((SERVER_ADDRESS, 0)))??;
+    let client = bench.client.run(|| UdpSocket::bind("0.0.0.0:0"))??;
+    let to = server.local_addr()?;
+    for rtt in
+        [Duration::from_millis(20), Duration::from_millis(60), Duration::from_millis(2), Duration::from_millis(30)]
+    {
+        bench.link.set(&path(&format!("rtt = \"{rtt}\"").replace(' ', ""))?.0)?;
+        let mut trips = Vec::new();
+        for _ in 0..21 {
+            trips.push(round_trip(&client, &server, to)?);
+        }
+        trips.sort();
+        eprintln!("asked {rtt}: least {}, median {}", trips[0], trips[10]);
+        ensure(trips[0] >= rtt, format!("{} is less than {rtt}", trips[0]))?;
+        ensure(trips[0] < rtt + Duration::from_millis(10), format!("never less than {} for {rtt}", trips[0]))?;
+    }
+    bench.stop()?;
+    Ok(())
+}
+
+fn segment_by_segment() -> Outcome {
+    let words = "[link.to_client]\ndelay = \"5ms\"\nloss = \"2%\"\nduplicate = \"1%\"\nreorder = \"3%\"";
+    let bench = Bench::start(&format!("rate = \"1gbit\"\nqueue = \"20MB\"\n{words}"))?;
+    // Loss keeps TCP slow; many short transfers would be slower still. Datagrams of 60 kB are not cut by the link, TCP is.
+    bench.transfer(Duration::from_secs(4), || {})?;
+    let report = bench.stop()?;
+    let (link, driver) = (report.to_client.link, report.to_client.driver);
+    eprintln!("{link:?}\n{driver:?}");
+    ensure(link.arrived_packets > driver.frames_read, "no super-packet came")?;
+    for (what, count, share) in [
+        ("lost", link.lost_packets, 0.02),
+        ("duplicated", link.duplicated_packets, 0.01),
+        ("reordered", link.reordered_packets, 0.03 * 0.98),
+    ] {
+        let (count, of) = (count as f64, link.arrived_packets as f64);
+        // 99.9 % of a binomial, by its normal approximation.
+        let reach = 3.2905 * (of * share * (1.0 - share)).sqrt() + 1.0;
+        eprintln!("{what}: {count} of {of}, expected {:.1} +- {reach:.1}", of * share);
+        ensure((count - of * share).abs() <= reach, format!("{what}: {count} of {of}, not {share} within {reach:.1}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Chance, seeded: a stream for each impairment, so that what one draws never moves what another draws.
+
+use crate::units::Probability;
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// Who draws.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Loss = 0,
+    Duplicate,
+    Corrupt,
+    Reorder,
+    Delay,
+    Slot,
+    /// Everything about duplicates, which must not move what their originals draw.
+    Copies,
+    Handover,
+    Discipline,
+}
+
+/// A stream of random bits.
+#[derive(Debug)]
+pub(super) struct Stream(Pcg64Mcg);
+
+impl Stream {
+    pub fn new(seed: u64, purpose: Purpose) -> Self {
+        Stream(Pcg64Mcg::seed_from_u64(seed ^ (purpose as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+}
+
+/// A stream whose draws hang together, as netem's do: each is a mean of a fresh one and the draw before, weighted by the
+/// correlation. `x(n) = rho x(n-1) + (1 - rho) u(n)`.
+///
+/// The series has the correlation that was asked for, and less spread than its parts: its standard deviation is that of
+/// a uniform draw times `sqrt((1 - rho) / (1 + rho))`. So a rare event with a correlation is rarer than its probability
+/// says, and jitter is smaller. That is netem's known behaviour, kept because figures are compared with netem's.
+#[derive(Debug)]
+pub(super) struct Correlated {
+    stream: Stream,
+    /// In 2^-32.
+    last: u64,
+}
+
+impl Correlated {
+    pub fn new(seed: u64, purpose: Purpose) -> Self {
+        // The draw before the first comes from another stream: with and without correlation the fresh draws are the same.
+        let last = Stream::new(!seed, purpose).next() >> 32;
+        Correlated { stream: Stream::new(seed, purpose), last }
+    }
+
+    /// 64 random bits, uniform without a correlation.
+    pub fn next(&mut self, correlation: Probability) -> u64 {
+        let fresh = self.stream.next();
+        if correlation == Probability::ZERO {
+            return fresh;
+        }
+        let rho = (correlation.get() * 4_294_967_296.0) as u64;
+        self.last = ((fresh >> 32) * (4_294_967_296 - rho) + self.last * rho) >> 32;
+        // The lower half is below what the recurrence keeps; fresh bits there let the smallest probabilities be met.
+        (self.last << 32) | (fresh & 0xffff_ffff)
+    }
+
+    pub fn happens(&mut self, chance: super::Chance) -> bool {
+        !chance.is_never() && chance.probability.happens(self.next(chance.correlation))
+    }
+}

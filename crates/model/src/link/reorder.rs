@@ -1,0 +1,90 @@
+//! Reordering as netem does it: a packet now and then is sent at once, and so overtakes those that wait for their delay.
+
+use super::chance::Chance;
+use super::grammar::{Reader, WordsError, words_serde};
+use crate::units::Probability;
+use std::num::NonZeroU32;
+
+/// Which packets skip the delay. With a rate they still wait for their turn at the transmitter.
+///
+/// Text: `PROBABILITY [CORRELATION] [gap N]`, or `gap N` for every N-th packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reorder {
+    /// How often a packet that may is sent at once.
+    pub chance: Chance,
+    /// After one that was, the next `gap - 1` packets may not.
+    pub gap: NonZeroU32,
+}
+
+impl std::fmt::Display for Reorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.chance)?;
+        if self.gap.get() > 1 { write!(f, " gap {}", self.gap) } else { Ok(()) }
+    }
+}
+
+impl std::str::FromStr for Reorder {
+    type Err = WordsError;
+
+    fn from_str(text: &str) -> Result<Self, WordsError> {
+        let mut words = Reader::new("reorder", "25% 50%, gap 5, or 25% 50% gap 5", text);
+        // tc(8): a gap without a probability is every gap-th packet.
+        let chance = if words.peek() == Some("gap") { Probability::ONE.into() } else { Chance::read(&mut words)? };
+        let gap = words.after("gap")?.unwrap_or(NonZeroU32::MIN);
+        words.end()?;
+        Ok(Reorder { chance, gap })
+    }
+}
+
+words_serde!(Reorder);
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{binomial, evenly, link, run};
+    use crate::units::Duration;
+
+    const COUNT: usize = 50_000;
+
+    /// Which packets were sent at once: their delay is none.
+    fn overtaking(words: &str, seed: u64) -> Vec<usize> {
+        let gap = Duration::from_millis(1);
+        let outcome = run(&mut link(words, seed), evenly(COUNT, gap));
+        let at_once = |at: u64, item: usize| at == gap.saturating_mul(item as u64 + 1).as_nanos();
+        let mut sent: Vec<usize> =
+            outcome.departures.iter().filter(|one| at_once(one.at.as_nanos(), one.item)).map(|one| one.item).collect();
+        sent.sort_unstable();
+        assert_eq!(outcome.counters.reordered_packets as usize, sent.len());
+        sent
+    }
+
+    #[test]
+    fn a_gap_of_five_sends_every_fifth_at_once() {
+        let sent = overtaking("delay = '10ms'\nreorder = 'gap 5'", 1);
+        assert_eq!(sent[..4], [4, 9, 14, 19]);
+        assert_eq!(sent.len(), COUNT / 5);
+    }
+
+    #[test]
+    fn without_a_gap_as_many_are_sent_at_once_as_asked() {
+        for seed in 1..=5 {
+            let sent = overtaking("delay = '10ms'\nreorder = '25%'", seed);
+            assert!(binomial(sent.len(), COUNT, 0.25), "{} sent at once, seed {seed}", sent.len());
+        }
+    }
+
+    /// After gap - 1 packets each is drawn until one is: of g - 1 + 1/p packets one is sent at once.
+    #[test]
+    fn with_a_gap_the_draws_begin_after_it() {
+        let sent = overtaking("delay = '10ms'\nreorder = '25% gap 5'", 2);
+        let asked = COUNT as f64 / 8.0;
+        assert!((sent.len() as f64 / asked - 1.0).abs() < 0.05, "{} against {asked}", sent.len());
+        assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 5));
+    }
+
+    #[test]
+    fn reordering_without_a_delay_is_refused() {
+        let error = super::super::tests::refused("reorder = '25%'");
+        assert!(error.contains("overtakes those that wait"), "{error}");
+        assert!(super::super::tests::refused("delay = '1ms'\nreorder = '25% gap 0'").contains("gap"));
+    }
+}

@@ -1,0 +1,98 @@
+//! Packets that have been served, or whose service is certain, in the order of their departures.
+
+use super::Bit;
+use crate::units::{Bytes, Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A packet on its way.
+#[derive(Debug)]
+pub(super) struct Entry<T> {
+    pub item: T,
+    pub size: Bytes,
+    /// When its last bit has been serialised: until then it is in the queue.
+    pub serialised_at: Instant,
+    /// When it departs.
+    pub at: Instant,
+    pub arrived: Instant,
+    /// How long it waits, or waited, for the transmitter.
+    pub queued: Duration,
+    pub marks: Marks,
+}
+
+/// What a packet carries besides itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Marks {
+    /// Its draw for the delay's distribution.
+    pub random: u64,
+    pub corrupt: Option<Bit>,
+    /// Drawn to skip the delay.
+    pub overtakes: bool,
+    pub mark: bool,
+    pub copy: bool,
+}
+
+/// Entries by departure. Those that depart in the order in which they came, which is all of them where the delay is
+/// constant, are a queue; only those that overtake are sorted.
+#[derive(Debug)]
+pub(super) struct Wire<T> {
+    in_order: VecDeque<Entry<T>>,
+    early: BTreeMap<(Instant, u64), Entry<T>>,
+    /// Tells entries apart that depart at the same time.
+    serial: u64,
+}
+
+impl<T> Wire<T> {
+    pub fn with_capacity(packets: usize) -> Self {
+        Wire { in_order: VecDeque::with_capacity(packets), early: BTreeMap::new(), serial: 0 }
+    }
+
+    pub fn insert(&mut self, entry: Entry<T>) {
+        if self.in_order.back().is_none_or(|last| last.at <= entry.at) {
+            self.in_order.push_back(entry);
+        } else {
+            self.early.insert((entry.at, self.serial), entry);
+            self.serial += 1;
+        }
+    }
+
+    pub fn first(&self) -> Option<&Entry<T>> {
+        if self.early_is_first() { self.early.values().next() } else { self.in_order.front() }
+    }
+
+    pub fn pop_first(&mut self) -> Option<Entry<T>> {
+        if self.early_is_first() { self.early.pop_first().map(|(_, entry)| entry) } else { self.in_order.pop_front() }
+    }
+
+    fn early_is_first(&self) -> bool {
+        // An entry in order that departs at the same time came before.
+        let Some(((early, _), _)) = self.early.first_key_value() else { return false };
+        self.in_order.front().is_none_or(|front| *early < front.at)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Entry<T>> {
+        let (mut in_order, mut early) = (self.in_order.iter().peekable(), self.early.values().peekable());
+        std::iter::from_fn(move || match (in_order.peek(), early.peek()) {
+            (Some(next), Some(overtaking)) if overtaking.at < next.at => early.next(),
+            (Some(_), _) => in_order.next(),
+            (None, _) => early.next(),
+        })
+    }
+
+    /// Takes out what has not been serialised at `now`, in the order of service.
+    pub fn take_unserialised(&mut self, now: Instant) -> Vec<Entry<T>> {
+        let (waiting, gone): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.in_order).into_iter().partition(|entry| entry.serialised_at > now);
+        self.in_order.extend(gone);
+        let early = std::mem::take(&mut self.early);
+        let (early_waiting, early_gone): (BTreeMap<_, _>, _) =
+            early.into_iter().partition(|(_, entry)| entry.serialised_at > now);
+        self.early = early_gone;
+        let mut waiting: Vec<_> = waiting.into_iter().chain(early_waiting.into_values()).collect();
+        waiting.sort_by_key(|entry| entry.serialised_at);
+        waiting
+    }
+
+    pub fn len(&self) -> usize {
+        self.in_order.len() + self.early.len()
+    }
+}

@@ -1,0 +1,215 @@
+//! Two results side by side: which figures changed, by how much, and whether that is more than noise.
+//!
+//! Rows belong together by their name: the scenario, its case and its place in the matrix. Repetitions of a row are one
+//! sample. [`Comparison::new`] matches and measures, [`Noise`] says what a difference is worth, a [`Bound`] which one is
+//! too much, [`Comparison::render`] tells it. Pure: rows in, text out; [`rows`] reads them from files' bytes.
+
+mod bound;
+mod figure;
+mod noise;
+mod read;
+mod table;
+
+pub use bound::{Bound, BoundError};
+pub use figure::{FIGURES, Figure, Worse};
+pub use noise::Noise;
+pub use read::{RowsError, rows};
+pub use table::Extent;
+
+use fullpipe_flow::row::Row;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What two results differ in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    a: Side,
+    b: Side,
+    /// Names of rows that are on both sides.
+    compared: usize,
+    /// Every figure that is not the same, the largest change first.
+    changes: Vec<Change>,
+    /// Rows held by something else.
+    limits: Vec<Turn>,
+    only_in_a: Vec<String>,
+    only_in_b: Vec<String>,
+    /// Changes beyond a bound.
+    exceeded: Vec<Exceeded>,
+}
+
+/// One of the results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Side {
+    source: String,
+    rows: usize,
+    engines: Vec<String>,
+    kernels: Vec<String>,
+}
+
+/// A figure of a row that is not the same on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    name: String,
+    figure: &'static Figure,
+    /// The means, in the unit of the figure's name.
+    a: f64,
+    b: f64,
+    runs_a: usize,
+    runs_b: usize,
+    /// B less A.
+    change: f64,
+    /// That as a fraction of A; absent where A is zero.
+    relative: Option<f64>,
+    noise: Noise,
+    /// Whether B is worse; absent where neither way is, or where it is noise.
+    worse: Option<bool>,
+}
+
+/// A row that another limit holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Turn {
+    name: String,
+    a: String,
+    b: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Exceeded {
+    bound: String,
+    name: String,
+    figure: &'static Figure,
+}
+
+impl Change {
+    fn new(name: String, figure: &'static Figure, (a, b): (&[f64], &[f64]), noise: Noise) -> Change {
+        let (mean_a, mean_b) = (noise::mean(a), noise::mean(b));
+        let change = mean_b - mean_a;
+        let worse = match figure.worse() {
+            _ if noise == Noise::Within || change == 0.0 => None,
+            Worse::Less => Some(change < 0.0),
+            Worse::More => Some(change > 0.0),
+            Worse::Neither => None,
+        };
+        Change {
+            name,
+            figure,
+            a: mean_a,
+            b: mean_b,
+            runs_a: a.len(),
+            runs_b: b.len(),
+            change,
+            relative: (mean_a != 0.0).then(|| change / mean_a),
+            noise,
+            worse,
+        }
+    }
+
+    /// What they are sorted by.
+    fn size(&self) -> f64 {
+        self.relative.map_or(f64::INFINITY, f64::abs)
+    }
+}
+
+/// The rows of each name, in the order in which names come first.
+fn by_name(rows: &[Row]) -> (Vec<&str>, BTreeMap<&str, Vec<&Row>>) {
+    let mut order = Vec::new();
+    let mut groups: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        let group = groups.entry(&row.name).or_default();
+        if group.is_empty() {
+            order.push(row.name.as_str());
+        }
+        group.push(row);
+    }
+    (order, groups)
+}
+
+impl Comparison {
+    /// What changed from `a` to `b`, each told as from `source`.
+    pub fn new((source_a, a): (&str, &[Row]), (source_b, b): (&str, &[Row]), bounds: &[Bound]) -> Comparison {
+        let ((order_a, in_a), (order_b, in_b)) = (by_name(a), by_name(b));
+        let both: Vec<&str> = order_a.iter().copied().filter(|name| in_b.contains_key(name)).collect();
+        let lacking = |order: &[&str], other: &BTreeMap<&str, Vec<&Row>>| -> Vec<String> {
+            order.iter().filter(|name| !other.contains_key(*name)).map(ToString::to_string).collect()
+        };
+        let mut changes: Vec<Change> = both.iter().flat_map(|&name| changes(name, &in_a[name], &in_b[name])).collect();
+        // A stable sort: among equals rows stay in order, and so do figures.
+        changes.sort_by(|one, other| other.size().total_cmp(&one.size()));
+        let exceeded = changes.iter().flat_map(|change| {
+            bounds.iter().filter(|bound| bound.is_exceeded(change)).map(|bound| Exceeded {
+                bound: bound.to_string(),
+                name: change.name.clone(),
+                figure: change.figure,
+            })
+        });
+        Comparison {
+            a: Side::new(source_a, a),
+            b: Side::new(source_b, b),
+            compared: both.len(),
+            limits: both.iter().filter_map(|&name| turn(name, &in_a[name], &in_b[name])).collect(),
+            only_in_a: lacking(&order_a, &in_b),
+            only_in_b: lacking(&order_b, &in_a),
+            exceeded: exceeded.collect(),
+            changes,
+        }
+    }
+
+    /// How many rows are on both sides.
+    pub fn compared(&self) -> usize {
+        self.compared
+    }
+
+    /// Whether a change went beyond a bound.
+    pub fn is_worse(&self) -> bool {
+        !self.exceeded.is_empty()
+    }
+}
+
+impl Side {
+    fn new(source: &str, rows: &[Row]) -> Side {
+        let all = |column: fn(&Row) -> &String| {
+            let mut values: Vec<String> = rows.iter().map(column).cloned().collect();
+            values.sort();
+            values.dedup();
+            values
+        };
+        Side {
+            source: source.into(),
+            rows: rows.len(),
+            engines: all(|row| &row.engine),
+            kernels: all(|row| &row.kernel),
+        }
+    }
+}
+
+/// Every figure of a row that differs.
+fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
+    let exact = a.iter().chain(b).all(|row| row.engine == "virtual");
+    let differs = |figure: &'static Figure| {
+        let values = |rows: &[&Row]| rows.iter().filter_map(|row| figure.of(row)).collect::<Vec<f64>>();
+        let (in_a, in_b) = (values(a), values(b));
+        if in_a == in_b || in_a.is_empty() || in_b.is_empty() {
+            return None;
+        }
+        let noise = if exact { Noise::None } else { noise::of_samples(&in_a, &in_b) };
+        Some(Change::new(name.into(), figure, (&in_a, &in_b), noise))
+    };
+    FIGURES.iter().filter_map(differs).collect()
+}
+
+/// What holds most of the repetitions on each side, where that is not the same.
+fn turn(name: &str, a: &[&Row], b: &[&Row]) -> Option<Turn> {
+    let most = |rows: &[&Row]| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for row in rows {
+            let cause = row.limit_cause.as_deref().map_or(String::new(), |cause| format!(" ({cause})"));
+            *counts.entry(format!("{}{cause}", row.limited_by).replace('_', " ")).or_default() += 1;
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(limit, _)| limit).unwrap_or_default()
+    };
+    let (a, b) = (most(a), most(b));
+    (a != b).then(|| Turn { name: name.into(), a, b })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! A comparison as text.
+
+use super::{Change, Comparison, Side, Turn};
+use crate::compare::noise::Noise;
+use crate::{Column, Layout, Table, Tone, paragraph};
+
+/// How much of a comparison is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Lines of the table, the largest changes first.
+    pub top: usize,
+    /// Changes that noise explains, too.
+    pub noise: bool,
+}
+
+impl Comparison {
+    /// The changes as a table, the largest first, and what else is to be known.
+    pub fn render(&self, extent: Extent, layout: Layout) -> String {
+        let mut text = format!("A: {}\nB: {}\n\n", side(&self.a), side(&self.b));
+        let told: Vec<&Change> =
+            self.changes.iter().filter(|change| extent.noise || change.noise != Noise::Within).collect();
+        if !told.is_empty() {
+            text += &table(&told[..told.len().min(extent.top)]).render(layout);
+            text.push('\n');
+        }
+        if told.len() > extent.top {
+            text += &format!("{} smaller changes are left out (--top)\n", told.len() - extent.top);
+        }
+        text += &self.summary(&told);
+        for (side, names) in [("A", &self.only_in_a), ("B", &self.only_in_b)] {
+            if !names.is_empty() {
+                text += &paragraph::fill(&format!("Only in {side}: "), &names.join(", "), layout.width);
+                text.push('\n');
+            }
+        }
+        for Turn { name, a, b } in &self.limits {
+            text += &format!("{name}: limited by {a} in A, {b} in B\n");
+        }
+        for exceeded in &self.exceeded {
+            let line = format!("Worse than {}: {}", exceeded.bound, exceeded.name);
+            text += &format!("{}\n", layout.paint(Tone::Bad, &line));
+        }
+        text
+    }
+
+    fn summary(&self, told: &[&Change]) -> String {
+        let mut names: Vec<&str> = told.iter().map(|change| change.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let within = self.changes.iter().filter(|change| change.noise == Noise::Within).count();
+        let unknown = told.iter().filter(|change| change.noise == Noise::Unknown).count();
+        let mut text = format!("{} rows compared, {} changed", self.compared, names.len());
+        if within > 0 {
+            text += &format!("; {within} figures differ within noise");
+        }
+        if unknown > 0 {
+            text += &format!("; of {unknown} changes the noise is not known: repeat runs in real time (--repeat)");
+        }
+        text + "\n"
+    }
+}
+
+fn side(side: &Side) -> String {
+    let rows = if side.rows == 1 { "row" } else { "rows" };
+    format!("{} ({} {rows}, {}, Linux {})", side.source, side.rows, side.engines.join("+"), side.kernels.join(", "))
+}
+
+fn table(changes: &[&Change]) -> Table<7> {
+    let mut table = Table::new([
+        Column::text("run"),
+        Column::text("figure"),
+        Column::count("A"),
+        Column::count("B"),
+        Column::count("change"),
+        Column::count("%"),
+        Column::text(""),
+    ]);
+    for change in changes {
+        let figure = change.figure;
+        let sign = if change.change < 0.0 { '-' } else { '+' };
+        table.row([
+            change.name.clone(),
+            figure.short().into(),
+            figure.show(change.a),
+            figure.show(change.b),
+            format!("{sign}{}", figure.show(change.change.abs())),
+            change.relative.map_or("-".into(), |relative| format!("{:+.1}", relative * 100.0)),
+            judged(change).into(),
+        ]);
+    }
+    table
+}
+
+fn judged(change: &Change) -> &'static str {
+    match (change.noise, change.worse) {
+        (Noise::Within, _) => "within noise",
+        (Noise::Unknown, Some(true)) => "worse?",
+        (Noise::Unknown, Some(false)) => "better?",
+        (_, Some(true)) => "worse",
+        (_, Some(false)) => "better",
+        (_, None) => "",
+    }
+}

@@ -1,0 +1,110 @@
+use super::table::Extent;
+use super::*;
+use crate::Layout;
+use proptest::prelude::*;
+
+const ALL: Extent = Extent { top: usize::MAX, noise: true };
+
+fn row(name: &str, engine: &str, goodput: u64) -> Row {
+    let goodput = fullpipe_model::units::Rate::from_bits_per_sec(goodput);
+    Row { name: name.into(), repetition: 1, engine: engine.into(), kernel: "6.12".into(), goodput, ..Row::default() }
+}
+
+fn compare(a: &[Row], b: &[Row], bounds: &[&str]) -> Comparison {
+    let bounds: Vec<Bound> = bounds.iter().map(|bound| bound.parse().unwrap()).collect();
+    Comparison::new(("a", a), ("b", b), &bounds)
+}
+
+#[test]
+fn rows_belong_together_by_name_whatever_their_order() {
+    let a = [row("x", "virtual", 100), row("y", "virtual", 200), row("z", "virtual", 1)];
+    let b = [row("w", "virtual", 1), row("y", "virtual", 200), row("x", "virtual", 90)];
+    let found = compare(&a, &b, &["goodput:-5%"]);
+    assert_eq!((found.compared(), found.changes.len()), (2, 1));
+    assert_eq!((&found.only_in_a[..], &found.only_in_b[..]), (&["z".to_string()][..], &["w".to_string()][..]));
+    let change = &found.changes[0];
+    assert_eq!((change.name.as_str(), change.relative, change.worse), ("x", Some(-0.1), Some(true)));
+    assert!(found.is_worse() && !compare(&a, &b, &["goodput:-15%"]).is_worse());
+    let text = found.render(ALL, Layout::default());
+    assert!(text.contains("Only in A: z") && text.contains("Worse than goodput:-5%: x"), "{text}");
+    assert!(text.contains("2 rows compared, 1 changed"), "{text}");
+}
+
+#[test]
+fn the_largest_change_comes_first() {
+    let a = [row("small", "virtual", 100), row("large", "virtual", 100), row("new", "virtual", 0)];
+    let b = [row("small", "virtual", 101), row("large", "virtual", 20), row("new", "virtual", 5)];
+    let found = compare(&a, &b, &[]);
+    let order: Vec<&str> = found.changes.iter().map(|change| change.name.as_str()).collect();
+    assert_eq!(order, ["new", "large", "small"]);
+    let text = found.render(Extent { top: 1, noise: false }, Layout::default());
+    assert!(text.contains("2 smaller changes are left out") && !text.contains("-80.0"), "{text}");
+}
+
+#[test]
+fn in_real_time_repetitions_decide() {
+    let sample = |values: [u64; 3]| values.map(|value| row("x", "real", value)).to_vec();
+    let noisy = compare(&sample([90, 100, 110]), &sample([85, 95, 105]), &["goodput:-1%"]);
+    assert_eq!((noisy.changes[0].noise, noisy.is_worse()), (Noise::Within, false));
+    let text = noisy.render(Extent { top: 9, noise: false }, Layout::default());
+    assert!(!text.contains("goodput") && text.contains("1 figures differ within noise"), "{text}");
+    let clear = compare(&sample([99, 100, 101]), &sample([89, 90, 91]), &["goodput:-1%"]);
+    assert_eq!((clear.changes[0].noise, clear.is_worse()), (Noise::Beyond, true));
+    let single = compare(&[row("x", "real", 100)], &[row("x", "real", 99)], &[]);
+    assert_eq!(single.changes[0].noise, Noise::Unknown);
+    // The same numbers in virtual time are a difference.
+    let exact = compare(&[row("x", "virtual", 100)], &[row("x", "virtual", 99)], &["goodput:0%"]);
+    assert_eq!((exact.changes[0].noise, exact.is_worse()), (Noise::None, true));
+}
+
+#[test]
+fn another_limit_is_told() {
+    let held = |by: &str, cause: Option<&str>| Row {
+        limited_by: by.into(),
+        limit_cause: cause.map(Into::into),
+        ..row("x", "virtual", 1)
+    };
+    let found = compare(&[held("send_buffer", None)], &[held("congestion_window", Some("loss"))], &[]);
+    let text = found.render(ALL, Layout::default());
+    assert!(text.contains("x: limited by send buffer in A, congestion window (loss) in B"), "{text}");
+}
+
+fn some_rows() -> impl Strategy<Value = Vec<Row>> {
+    let one = ("[a-e]", prop::sample::select(vec!["real", "virtual"]), 0..1000u64, 0..5u64);
+    prop::collection::vec(one, 0..12).prop_map(|rows| {
+        let made = rows
+            .into_iter()
+            .map(|(name, engine, goodput, retransmission)| Row { retransmission, ..row(&name, engine, goodput) });
+        made.collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_same_results_have_no_change(rows in some_rows()) {
+        let found = compare(&rows, &rows, &["goodput:0%", "retransmission:0"]);
+        prop_assert!(found.changes.is_empty() && !found.is_worse() && found.limits.is_empty());
+        prop_assert!(found.only_in_a.is_empty() && found.only_in_b.is_empty());
+    }
+
+    #[test]
+    fn turned_round_every_change_turns_round(a in some_rows(), b in some_rows()) {
+        let (there, back) = (compare(&a, &b, &[]), compare(&b, &a, &[]));
+        prop_assert_eq!(there.changes.len(), back.changes.len());
+        for change in &there.changes {
+            let other = back.changes.iter().find(|other| other.name == change.name && other.figure == change.figure).unwrap();
+            prop_assert_eq!(other.change, -change.change);
+            prop_assert_eq!(other.noise, change.noise);
+            prop_assert_eq!(other.worse, change.worse.map(|worse| !worse));
+        }
+        prop_assert_eq!(there.only_in_a, back.only_in_b);
+    }
+
+    #[test]
+    fn every_row_is_compared_or_said_to_be_missing(a in some_rows(), b in some_rows()) {
+        let found = compare(&a, &b, &[]);
+        let names: std::collections::BTreeSet<&str> = a.iter().chain(&b).map(|row| row.name.as_str()).collect();
+        prop_assert_eq!(found.compared() + found.only_in_a.len() + found.only_in_b.len(), names.len());
+        let _ = found.render(ALL, Layout::default());
+    }
+}

@@ -1,0 +1,99 @@
+//! Rows beside what somebody else measured: ours, theirs, and why they differ.
+
+use crate::rows::{limited_by, marked_name, optional, small};
+use crate::{Column, Layout, Table, figure, paragraph};
+use fullpipe_flow::row::Row;
+use fullpipe_model::units::Rate;
+
+/// Whether any row has somebody else's figure or word.
+pub fn is_in(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.reference_goodput.is_some() || row.reference_note.is_some())
+}
+
+/// Ours against theirs in one table, the rows that show a cause after the one that they explain; below it what both
+/// sides have to say.
+pub fn render(rows: &[Row], layout: Layout) -> String {
+    let mut table = Table::new([
+        Column::text("run"),
+        Column::text("kernel"),
+        Column::figure("RTT", "ms"),
+        Column::figure("window", "kB"),
+        Column::figure("ours", "MB/s"),
+        Column::figure("law allows", "MB/s"),
+        Column::figure("article", "MB/s"),
+        Column::count("ours / article"),
+        Column::text("limited by"),
+        Column::count("retrans"),
+        Column::count("window full"),
+        Column::text("changed, to show the cause"),
+    ]);
+    for row in rows {
+        table.row([
+            marked_name(row, rows),
+            row.kernel.clone(),
+            figure::ms(row.rtt_nominal),
+            optional(row.window_max, |window| format!("{:.1}", window.bytes().as_f64() / 1e3)),
+            small(ours(row)),
+            optional(row.law, small),
+            optional(row.reference_goodput, small),
+            optional(row.reference_ratio, |ratio| format!("{ratio:.2}")),
+            limited_by(row),
+            row.retransmission.to_string(),
+            row.window_full.to_string(),
+            row.reference_cause.clone().unwrap_or_default(),
+        ]);
+    }
+    let mut text = table.render(layout);
+    for row in rows {
+        let theirs = row.reference_note.iter().map(|note| (format!("{}, the article: ", row.name), note));
+        for (first, note) in theirs.chain(row.notes.iter().map(|note| (format!("{}: ", row.name), note))) {
+            text += &paragraph::fill(&first, note, layout.width);
+            text.push('\n');
+        }
+    }
+    text += &paragraph::fill("ours: ", OURS, layout.width);
+    text.push('\n');
+    text
+}
+
+const OURS: &str =
+    "goodput of the whole transfer; of one that its duration cut short, over the second half of its bytes";
+
+/// The figure that stands against theirs.
+fn ours(row: &Row) -> Rate {
+    match (row.complete, row.steady_goodput) {
+        (false, Some(steady)) => steady,
+        _ => row.goodput,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_model::units::Duration;
+
+    fn row(name: &str) -> Row {
+        Row {
+            name: name.into(),
+            kernel: "6.12.117".into(),
+            rtt_nominal: Duration::from_millis(50),
+            goodput: "50MB/s".parse().unwrap(),
+            steady_goodput: "55.2MB/s".parse().ok(),
+            quiet: true,
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn a_transfer_cut_short_stands_with_its_steady_goodput() {
+        let cut = Row { reference_goodput: "60MB/s".parse().ok(), reference_ratio: Some(0.92), ..row("b2") };
+        let whole = Row { complete: true, reference_cause: Some("kernel".into()), ..row("b2/linux-6.1") };
+        let silent = Row { reference_note: Some("very slow".into()), ..row("b5") };
+        let text = render(&[cut.clone(), whole, silent], Layout::default());
+        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_string();
+        assert!(line("b2 ").contains("55.2") && line("b2 ").contains("60.0") && line("b2 ").contains("0.92"), "{text}");
+        assert!(line("b2/linux-6.1").contains("50.0") && line("b2/linux-6.1").ends_with("kernel"), "{text}");
+        assert!(text.contains("b5, the article: very slow\n"), "{text}");
+        assert!(is_in(&[cut]) && !is_in(&[row("quick")]));
+    }
+}
