@@ -86,7 +86,7 @@ fn follow(diag: &mut SockDiag, filter: &Filter, samples: &mut Vec<Sample>) -> Re
         None => {
             let mut found = Vec::new();
             diag.dump(filter, &mut found)?;
-            // A listening program may look at its own door (our readiness probe does): that one never leaves the host.
+            // A program may look at its own door: that connection never leaves the host.
             samples.extend(found.into_iter().find(|sample| sample.local.ip() != sample.remote.ip()));
         }
     }
