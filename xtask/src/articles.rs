@@ -102,7 +102,7 @@ fn sum(rows: &[Value]) -> String {
     let same = own.iter().filter(|same| **same).count();
     format!(
         "Of {} experiments with a figure in their article, {same} are within {:.0} % of it as they are, {explained} more \
-         where a further run changes one thing, and {} are not explained.",
+         where a further run changes what it names, and {} are not explained.",
         own.len(),
         AGREES * 100.0,
         own.len() - same - explained
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(last("| b"), "not explained (Linux 6.1: 1.20)");
         assert_eq!(last("| c"), "none");
         assert!(text.contains("Of 3 experiments with a figure in their article, 1 are within 5 %"), "{text}");
-        assert!(text.contains("1 more where a further run changes one thing, and 1 are not explained."), "{text}");
+        assert!(text.contains("1 more where a further run changes what it names, and 1 are not explained."), "{text}");
     }
 
     #[test]
