@@ -11,6 +11,7 @@ mod bad_input;
 mod captures;
 mod cleanup;
 mod figures;
+mod guest;
 mod impairments;
 mod link;
 mod link_engines;
