@@ -137,3 +137,18 @@ pub struct Row {
     /// Where this row repeats another one to show why that differs from the reference: what was changed.
     pub reference_cause: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Row;
+
+    #[test]
+    fn the_readme_names_every_column() {
+        let readme = include_str!("../../../README.md");
+        let columns = readme.split("## Columns of a row").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+        let row = serde_json::to_value(Row::default()).unwrap();
+        let missing: Vec<_> =
+            row.as_object().unwrap().keys().filter(|key| !columns.contains(&format!("`{key}`"))).collect();
+        assert!(missing.is_empty(), "README.md says nothing of {missing:?}");
+    }
+}

@@ -37,6 +37,18 @@ fn mount_at(kind: &str, target: &Path, data: Option<&Path>) -> Result<(), Refuse
     })
 }
 
+/// Keeps the pages of this program in memory once they are there, from now on.
+///
+/// Where memory runs out a kernel first gives up pages that it can read again. In a guest reading takes no time, so it
+/// would read the program it runs for ever, and nobody would be told that memory is what is missing.
+pub fn keep_program_in_memory() -> Result<(), Refused> {
+    // SAFETY: takes no memory of ours; which pages may be given up is no matter of what is in them.
+    match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_ONFAULT) } {
+        0 => Ok(()),
+        _ => Err(Refused::last("lock memory", "this program")),
+    }
+}
+
 /// Ends the machine at once; files must be synced before. Returns only where this process may not do that.
 pub fn power_off() -> Result<Infallible, Refused> {
     // SAFETY: takes no memory; it ends every process of the machine without a word, which is what is asked for.

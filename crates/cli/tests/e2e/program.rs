@@ -113,7 +113,8 @@ impl Program {
             User::Own => &[],
             User::Ordinary => &["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--"],
         };
-        let words = [setpriv, words].concat();
+        // Whoever runs the tests in the background of a script has them ignore SIGINT, and the program would honour that.
+        let words = [&["/usr/bin/env", "--default-signal=INT,QUIT"], setpriv, words].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(self.work()).stdin(Stdio::null());
         command.env("TMPDIR", self.tmp()).env(MARK, &self.mark).env("LC_ALL", "C").env_remove("XDG_RUNTIME_DIR");

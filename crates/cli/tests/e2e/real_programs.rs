@@ -6,12 +6,14 @@ use crate::need::Need;
 use crate::program::{Program, Row};
 
 pub const CASES: &[Case] = &[
-    ("nginx_sends_as_fast", &[Need::Program("nginx")], || agrees_with_builtin("server", "nginx")),
-    ("python_sends_as_fast", &[Need::Program("python3")], || agrees_with_builtin("server", "python")),
-    ("curl_receives_as_fast", &[Need::Program("curl")], || agrees_with_builtin("client", "curl")),
+    ("nginx_sends_as_fast", &[Need::GuestKernel, Need::Program("nginx")], || agrees_with_builtin("server", "nginx")),
+    ("python_sends_as_fast", &[Need::GuestKernel, Need::Program("python3")], || {
+        agrees_with_builtin("server", "python")
+    }),
+    ("curl_receives_as_fast", &[Need::GuestKernel, Need::Program("curl")], || agrees_with_builtin("client", "curl")),
 ];
 
-/// One run over 100 Mbit/s and 10 ms of 20 MB, 1.7 s at full rate.
+/// One run over 100 Mbit/s and 10 ms of 20 MB, 1.7 s at full rate, in virtual time: a busy machine has no part in it.
 fn run(ends: &str) -> Row {
     let program = Program::new();
     program.file(
@@ -21,7 +23,7 @@ fn run(ends: &str) -> Row {
              [transfer]\nsize = \"20MB\"\nduration = \"10s\"\n{ends}\n"
         ),
     );
-    let row = program.rows(&["./s.toml"]).remove(0);
+    let row = program.rows(&["./s.toml", "--engine", "virtual"]).remove(0);
     assert!(program.scratch().is_empty());
     row
 }
@@ -34,6 +36,6 @@ fn agrees_with_builtin(end: &str, program: &str) {
     }
     let ratio = real.number("goodput_bps") / builtin.number("goodput_bps");
     eprintln!("{program}: {:.1} % of the built-in {end}'s goodput", ratio * 100.0);
-    assert!((0.85..=1.15).contains(&ratio), "{program}: {ratio}; {:?} {:?}", real.notes(), builtin.notes());
+    assert!((0.95..=1.05).contains(&ratio), "{program}: {ratio}; {:?} {:?}", real.notes(), builtin.notes());
     assert_eq!(real.text("limited_by"), "link", "{program}: {:#}", real.0["limits"]);
 }

@@ -52,11 +52,17 @@ fn settle() -> Result<(), String> {
 
 fn run(meeting: &Path) -> Result<Answer, String> {
     let job = Job::read(meeting).map_err(|error| error.to_string())?;
-    let work = |inside: &Inside| match one(inside, &job, meeting).write(meeting) {
-        Ok(()) => 0,
-        Err(error) => {
-            console(&error.to_string());
-            1
+    let work = |inside: &Inside| {
+        let answer = match guest::keep_program_in_memory() {
+            Ok(()) => one(inside, &job, meeting),
+            Err(error) => Answer::Failed(error.to_string()),
+        };
+        match answer.write(meeting) {
+            Ok(()) => 0,
+            Err(error) => {
+                console(&error.to_string());
+                1
+            }
         }
     };
     let exit = sandbox::run(&sandbox::Options::default(), work).map_err(|error| error.to_string())?;

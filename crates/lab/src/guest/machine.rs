@@ -46,7 +46,7 @@ pub enum MachineError {
     /// It stopped moving.
     #[error(
         "run guest: it has not moved for {stood} and was ended (something in it waits for time to pass without letting \
-         it, or this machine needs longer: --guest-stall); its console's last lines:\n{console}"
+         it, its memory is all but used up: --guest-memory, or this machine needs longer: --guest-stall); its console's last lines:\n{console}"
     )]
     Stalled {
         /// For how long.
