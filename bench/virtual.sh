@@ -1,14 +1,17 @@
 #!/bin/bash
-# What a second of virtual time costs, by netem and by our own link, and how exact it is:
-#   bench/virtual.sh [ENGINE..]          netem own
-# Wall and CPU seconds are of whole runs: boot, transfer, analysis, power off. Needs a guest's kernel (fullpipe lab kernel
-# build) and python3; FULLPIPE names the program. On a busy machine the CPU seconds are what to compare.
+# What a second of virtual time costs, by netem and by our own link, and how exact it is, into docs/src/link-engines.md:
+#   bench/virtual.sh [ENGINE..]          netem own; with any named, the table is only printed
+# Wall and CPU seconds are of whole runs: boot, transfer, analysis, power off; the row of one byte bounds the time from boot
+# to the first packet. Needs a guest's kernel (fullpipe lab kernel build) and python3; FULLPIPE names the program. On a busy
+# machine the CPU seconds are what to compare.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. bench/machine.sh
 program=${FULLPIPE:-${CARGO_TARGET_DIR:-target}/release/fullpipe}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT INT TERM
-[ $# -gt 0 ] || set -- netem own
+page=
+[ $# -gt 0 ] || { page=docs/src/link-engines.md; set -- netem own; }
 
 # run ENGINE RATE RTT DURATION: one row of the table.
 run() {
@@ -38,21 +41,25 @@ virtual, wall, cpu = row["total_us"] / 1e6, float(wall), float(user) + float(sys
 bits = row["rate_nominal_bps"]
 exact = row["rtt_nominal_us"] + 2 * 60 * 8 / bits * 1e6
 mbit = row["goodput_bps"] / 1e6
-print(f"| {engine} | {rate} | {rtt} | {mbit:.0f} | {row['packets']} | {virtual:.2f} | {wall:.2f} | {cpu:.2f} "
+bytes = row["body_bytes"]
+print(f"| {engine} | {rate} | {rtt} | {bytes} | {mbit:.0f} | {row['packets']} | {virtual:.2f} | {wall:.2f} | {cpu:.2f} "
       f"| {virtual / wall:.2f} | {virtual / cpu:.2f} | {row['handshake_rtt_us'] - exact:+.1f} |")
 PYTHON
 }
 
-uptime
-echo '| link | rate | RTT | goodput, Mbit/s | packets | virtual s | wall s | CPU s | virtual / wall | virtual / CPU | RTT error, us |'
-echo '|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|'
-for engine; do
-    # Ours costs more, so it runs for less.
-    case $engine in netem) long=10 medium=4 short=2 ;; *) long=2 medium=1 short=0.6 ;; esac
-    run "$engine" 1gbit 1ms 1 1B
-    run "$engine" 100mbit 10ms "$long"
-    run "$engine" 1gbit 40ms "$medium"
-    run "$engine" 10gbit 40ms "$short"
-    run "$engine" 25gbit 40ms "$short"
-done
-uptime
+{
+    echo "Made by \`bench/virtual.sh\`, $(made_on)."
+    echo
+    echo '| link | rate | RTT | bytes | goodput, Mbit/s | packets | virtual s | wall s | CPU s | virtual / wall | virtual / CPU | RTT error, µs |'
+    echo '|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|'
+    for engine; do
+        # Ours costs more, so it runs for less.
+        case $engine in netem) long=10 medium=4 short=2 ;; *) long=2 medium=1 short=0.6 ;; esac
+        run "$engine" 1gbit 1ms 1 1B
+        run "$engine" 100mbit 10ms "$long"
+        run "$engine" 1gbit 40ms "$medium"
+        run "$engine" 10gbit 40ms "$short"
+        run "$engine" 25gbit 40ms "$short"
+    done
+} | tee "$folder/table"
+[ -z "$page" ] || bench/page.py "$page" virtual-table <"$folder/table"

@@ -31,32 +31,91 @@ fn replaced(page: &str, table: &str) -> anyhow::Result<String> {
     Ok(format!("{head}{BEGIN}\n{table}{END}{tail}"))
 }
 
+/// How near a figure must be to the article's to be called the same.
+const AGREES: f64 = 0.05;
+
 fn table(results: &Value) -> anyhow::Result<String> {
     let rows = results["rows"].as_array().filter(|rows| !rows.is_empty());
     let rows = rows.context("no rows: give what `fullpipe lab run articles --json` printed")?;
     let mut text = String::new();
-    let engine = rows[0]["engine"].as_str().unwrap_or("unknown");
+    let mut engines: Vec<&str> = rows.iter().filter_map(|row| row["engine"].as_str()).collect();
+    engines.sort_unstable();
+    engines.dedup();
     writeln!(
         text,
-        "Engine: {engine}; MB/s are 10^6 bytes of payload a second, of a transfer that its duration cut short those over \
-         the second half of its bytes. Rows with a cause repeat the one above with that changed.\n"
+        "Engine: {}; MB/s are 10^6 bytes of payload a second, of a transfer that its duration cut short those over \
+         the second half of its bytes. A row with ↳ repeats the one above it with what its last column names changed.\n",
+        engines.join(" and ")
     )?;
-    text += "| experiment | kernel | RTT ms | ours MB/s | law allows | article | ours / article | limited by, capture | \
-             by sockets | retrans | window full | zero window | cause |\n";
-    text += "|---|---|--:|--:|--:|--:|--:|---|---|--:|--:|--:|---|\n";
-    for row in rows {
+    text += "| experiment | kernel | link | RTT ms | ours MB/s | law allows | article | ours / article | limited by, capture | \
+             by sockets | retrans | window full | zero window | the difference |\n";
+    text += "|---|---|---|--:|--:|--:|--:|--:|---|---|--:|--:|--:|---|\n";
+    for (index, row) in rows.iter().enumerate() {
         anyhow::ensure!(row["name"].is_string() && row["goodput_bps"].is_number(), "a row without name or goodput_bps");
-        text += &line(row)?;
+        let further = rows[index + 1..].iter().take_while(|row| row["reference_cause"].is_string());
+        text += &line(row, &difference(row, &further.collect::<Vec<_>>()))?;
     }
+    text += &format!("\n{}\n", sum(rows));
     Ok(text)
 }
 
-fn line(row: &Value) -> Result<String, std::fmt::Error> {
+fn agrees(row: &Value) -> Option<bool> {
+    row["reference_ratio"].as_f64().map(|ratio| (ratio - 1.0).abs() <= AGREES)
+}
+
+/// Why `row` differs from its article: nobody says so here but a further run that does not.
+fn difference(row: &Value, further: &[&Value]) -> String {
+    if let Some(changed) = row["reference_cause"].as_str() {
+        return format!("changed: {changed}");
+    }
+    let told = |row: &&&Value| {
+        let ratio = row["reference_ratio"].as_f64().unwrap_or_default();
+        format!("{}: {ratio:.2}", row["reference_cause"].as_str().unwrap_or_default())
+    };
+    match agrees(row) {
+        None => "-".into(),
+        Some(true) => "none".into(),
+        Some(false) => {
+            let explain: Vec<_> = further.iter().filter(|row| agrees(row) == Some(true)).collect();
+            if explain.is_empty() {
+                let tried: Vec<_> = further.iter().collect();
+                let tried: Vec<String> = tried.iter().map(told).collect();
+                let tried = if tried.is_empty() { String::new() } else { format!(" ({})", tried.join("; ")) };
+                format!("not explained{tried}")
+            } else {
+                format!("explained by {}", explain.iter().map(told).collect::<Vec<_>>().join("; "))
+            }
+        }
+    }
+}
+
+/// How many of the rows with an article's figure agree with it.
+fn sum(rows: &[Value]) -> String {
+    let mut own = Vec::new();
+    let mut explained = 0;
+    for (index, row) in rows.iter().enumerate().filter(|(_, row)| row["reference_cause"].is_null()) {
+        let further = rows[index + 1..].iter().take_while(|row| row["reference_cause"].is_string());
+        own.extend(agrees(row));
+        explained +=
+            usize::from(agrees(row) == Some(false) && further.into_iter().any(|row| agrees(row) == Some(true)));
+    }
+    let same = own.iter().filter(|same| **same).count();
+    format!(
+        "Of {} experiments with a figure in their article, {same} are within {:.0} % of it as they are, {explained} more \
+         where a further run changes what it names, and {} are not explained.",
+        own.len(),
+        AGREES * 100.0,
+        own.len() - same - explained
+    )
+}
+
+fn line(row: &Value, difference: &str) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let quiet = if row["quiet"] == Value::Bool(false) { " (not quiet)" } else { "" };
     let number = |column: &str| row[column].as_f64();
     let word = |column: &str| row[column].as_str().unwrap_or_default();
-    write!(text, "| {}{quiet} | {} ", word("name"), word("kernel"))?;
+    let further = if row["reference_cause"].is_string() { "↳ " } else { "" };
+    write!(text, "| {further}{}{quiet} | {} | {} ", word("name"), word("kernel"), word("link_engine"))?;
     write!(text, "| {} ", number("rtt_nominal_us").map_or("-".into(), |rtt| format!("{}", rtt / 1e3)))?;
     let whole = row["complete"] == Value::Bool(true);
     let ours = if whole { None } else { number("steady_goodput_bps") }.or(number("goodput_bps"));
@@ -70,7 +129,7 @@ fn line(row: &Value) -> Result<String, std::fmt::Error> {
     for column in ["retransmission", "window_full", "zero_window"] {
         write!(text, "| {} ", row[column])?;
     }
-    writeln!(text, "| {} |", word("reference_cause"))?;
+    writeln!(text, "| {difference} |")?;
     Ok(text)
 }
 
@@ -110,20 +169,46 @@ mod tests {
         assert!(replaced("no markers", "new\n").is_err());
     }
 
+    fn row(name: &str, ratio: f64, cause: Option<&str>) -> Value {
+        json!({"name": name, "engine": "virtual", "kernel": "6.18.0", "link_engine": "netem", "rtt_nominal_us": 50000,
+            "goodput_bps": 800_000_000u64, "steady_goodput_bps": 880_000_000u64, "complete": false, "law_bps": null,
+            "reference_goodput_bps": 400_000_000u64, "reference_ratio": ratio, "limited_by": "send_buffer",
+            "limit_share": 0.964, "retransmission": 0, "window_full": 3, "zero_window": 0, "reference_cause": cause,
+            "quiet": false})
+    }
+
     #[test]
     fn a_row_is_in_megabytes_beside_the_article() {
-        let row = json!({"name": "b2", "kernel": "6.18.0", "rtt_nominal_us": 50000, "goodput_bps": 800_000_000u64,
-            "steady_goodput_bps": 880_000_000u64, "complete": false, "law_bps": null, "reference_goodput_bps": 400_000_000u64,
-            "reference_ratio": 2.2, "limited_by": "send_buffer", "limit_share": 0.964, "retransmission": 0,
-            "window_full": 3, "zero_window": 0, "reference_cause": "kernel", "quiet": false});
-        let text = table(&json!({ "rows": [row] })).unwrap();
-        let last = text.lines().last().unwrap();
+        let text = table(&json!({ "rows": [row("b2", 2.2, None)] })).unwrap();
+        let line = text.lines().find(|line| line.starts_with("| b2")).unwrap();
         assert_eq!(
-            last,
-            "| b2 (not quiet) | 6.18.0 | 50 | 110 | - | 50.0 | 2.20 | send buffer 96 % | - | 0 | 3 | 0 | kernel |"
+            line,
+            "| b2 (not quiet) | 6.18.0 | netem | 50 | 110 | - | 50.0 | 2.20 | send buffer 96 % | - | 0 | 3 | 0 | not explained |"
         );
         let columns = |line: &str| line.matches('|').count();
-        assert!(text.lines().skip(2).all(|line| columns(line) == columns(last)), "{text}");
+        assert!(text.lines().filter(|text| text.starts_with('|')).all(|text| columns(text) == columns(line)), "{text}");
+    }
+
+    #[test]
+    fn only_a_further_run_that_agrees_explains() {
+        let rows = [
+            row("a", 1.3, None),
+            row("a/old", 1.04, Some("Linux 6.1")),
+            row("b", 1.3, None),
+            row("b/old", 1.2, Some("Linux 6.1")),
+            row("c", 0.96, None),
+        ];
+        let text = table(&json!({ "rows": rows })).unwrap();
+        let last = |name: &str| {
+            let line = text.lines().find(|line| line.contains(&format!("{name} (not quiet)"))).unwrap();
+            line.trim_end_matches(" |").rsplit("| ").next().unwrap().to_string()
+        };
+        assert_eq!(last("| a"), "explained by Linux 6.1: 1.04");
+        assert_eq!(last("| ↳ a/old"), "changed: Linux 6.1");
+        assert_eq!(last("| b"), "not explained (Linux 6.1: 1.20)");
+        assert_eq!(last("| c"), "none");
+        assert!(text.contains("Of 3 experiments with a figure in their article, 1 are within 5 %"), "{text}");
+        assert!(text.contains("1 more where a further run changes what it names, and 1 are not explained."), "{text}");
     }
 
     #[test]

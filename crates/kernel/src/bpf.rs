@@ -14,9 +14,17 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::Refused;
 
+const BPF_MAP_CREATE: libc::c_int = 0;
+const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+const BPF_MAP_TYPE_PROG_ARRAY: u32 = 3;
+/// A 64-bit load whose value is a map's descriptor.
+const BPF_PSEUDO_MAP_FD: u8 = 1;
+const BPF_TAIL_CALL: i32 = 12;
+/// What follows at the hook decides.
+const TC_ACT_UNSPEC: i32 = -1;
 
 /// A hook of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +152,15 @@ impl Assembler {
         self.emit(0x63 | size as u8, base, from, offset, 0);
     }
 
+    /// `to` = the map with this descriptor.
+    fn map(&mut self, to: Register, map: &OwnedFd) {
+        // Two instructions, of which the second has the value's upper half.
+        let registers = to as u8 | BPF_PSEUDO_MAP_FD << 4;
+        let [i0, i1, i2, i3] = map.as_raw_fd().to_ne_bytes();
+        self.code.push(u64::from_ne_bytes([0x18, registers, 0, 0, i0, i1, i2, i3]));
+        self.code.push(0);
+    }
+
     /// Calls helper function number `helper`.
     pub fn call(&mut self, helper: i32) {
         self.emit(0x85, Register::R0, Register::R0, 0, helper);
@@ -229,8 +246,11 @@ struct Link {
 
 /// Loads `program` and attaches it to the device with `index` of the calling thread's network namespace. `subject` names
 /// both in messages.
+///
+/// # Errors
+/// Before Linux 6.6 with errno `EINVAL`: then [`crate::filters`] is the way.
 pub fn attach(program: &[u64], index: u32, hook: Hook, subject: &str) -> Result<Attached, Refused> {
-    let program = load(program, hook, subject)?;
+    let program = load(program, hook.attach_type(), subject)?;
     let mut request = Link {
         prog_fd: program.as_raw_fd() as u32,
         target_ifindex: index,
@@ -241,7 +261,7 @@ pub fn attach(program: &[u64], index: u32, hook: Hook, subject: &str) -> Result<
     let link = unsafe { bpf(BPF_LINK_CREATE, &mut request) };
     let link = link.map_err(|cause| {
         let hint = match cause.raw_os_error() {
-            Some(libc::EINVAL | libc::EOPNOTSUPP) => "it needs Linux 6.6 or later (tcx)",
+            Some(libc::EINVAL) => "it needs Linux 6.6 or later (tcx)",
             _ => "run as root of the machine",
         };
         Refused::new("attach program to", subject, cause).hint(hint)
@@ -249,7 +269,57 @@ pub fn attach(program: &[u64], index: u32, hook: Hook, subject: &str) -> Result<
     Ok(Attached { _link: link })
 }
 
-fn load(program: &[u64], hook: Hook, subject: &str) -> Result<OwnedFd, Refused> {
+/// Loads `program`, and another that goes on to it through slot 0 of a table: the table, whose last descriptor must live
+/// as long as the way is to be open, and the program to be put somewhere.
+pub(crate) fn behind_a_slot(program: &[u64], subject: &str) -> Result<(OwnedFd, OwnedFd), Refused> {
+    let wrong = |cause| Refused::new("make program table for", subject, cause).hint("run as root of the machine");
+    let program = load(program, 0, subject)?;
+    let mut request =
+        Table { map_type: BPF_MAP_TYPE_PROG_ARRAY, key_size: 4, value_size: 4, max_entries: 1, map_flags: 0 };
+    // SAFETY: `Table` is laid out as the kernel's union is for this command, and holds no pointers.
+    let table = unsafe { bpf(BPF_MAP_CREATE, &mut request) }.map_err(wrong)?;
+    let (key, value) = (0u32, program.as_raw_fd() as u32);
+    let mut request = Update {
+        map_fd: table.as_raw_fd() as u32,
+        padding: 0,
+        key: std::ptr::from_ref(&key) as u64,
+        value: std::ptr::from_ref(&value) as u64,
+        flags: 0,
+    };
+    // SAFETY: `Update` is laid out as the kernel's union is for this command; its pointers are to a key and a value of
+    // the sizes that the table was made with, which live through the call.
+    unsafe { command(BPF_MAP_UPDATE_ELEM, &mut request) }.map_err(wrong)?;
+    let mut stub = Assembler::default();
+    stub.map(Register::R2, &table);
+    stub.set(Register::R3, 0);
+    stub.call(BPF_TAIL_CALL);
+    stub.set(Register::R0, TC_ACT_UNSPEC);
+    stub.exit();
+    let stub = stub.finish().ok_or_else(|| wrong(std::io::Error::other("no program")))?;
+    Ok((table, load(&stub, 0, subject)?))
+}
+
+/// What `bpf(BPF_MAP_CREATE)` reads.
+#[repr(C)]
+struct Table {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+}
+
+/// What `bpf(BPF_MAP_UPDATE_ELEM)` reads.
+#[repr(C)]
+struct Update {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+fn load(program: &[u64], attach_type: u32, subject: &str) -> Result<OwnedFd, Refused> {
     let license = CString::from(c"GPL");
     let mut log = vec![0u8; 16 << 10];
     let mut request = Load {
@@ -260,7 +330,7 @@ fn load(program: &[u64], hook: Hook, subject: &str) -> Result<OwnedFd, Refused> 
         log_level: 1,
         log_size: log.len() as u32,
         log_buf: log.as_mut_ptr() as u64,
-        expected_attach_type: hook.attach_type(),
+        expected_attach_type: attach_type,
         ..Load::default()
     };
     request.prog_name[..8].copy_from_slice(b"fullpipe");
@@ -279,18 +349,25 @@ fn load(program: &[u64], hook: Hook, subject: &str) -> Result<OwnedFd, Refused> 
     })
 }
 
+/// The system call, where it opens something.
+///
+/// # Safety
+/// As of [`command`]; and `number` must be a command that answers with a new descriptor.
+unsafe fn bpf<T>(number: libc::c_int, request: &mut T) -> std::io::Result<OwnedFd> {
+    // SAFETY: the caller's promise.
+    let raw = unsafe { command(number, request) }?;
+    // SAFETY: `raw` was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
 /// The system call.
 ///
 /// # Safety
-/// `T` must be laid out as the kernel's `union bpf_attr` is for `command`, its pointers valid for it.
-unsafe fn bpf<T>(command: libc::c_int, request: &mut T) -> std::io::Result<OwnedFd> {
+/// `T` must be laid out as the kernel's `union bpf_attr` is for this command, its pointers valid for it.
+unsafe fn command<T>(number: libc::c_int, request: &mut T) -> std::io::Result<i32> {
     // SAFETY: `request` is valid for its size; the rest is the caller's promise.
-    let raw = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(request), size_of::<T>()) };
-    match i32::try_from(raw) {
-        // SAFETY: `raw` was just opened and belongs to nobody else.
-        Ok(raw) if raw >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(raw) }),
-        _ => Err(std::io::Error::last_os_error()),
-    }
+    let raw = unsafe { libc::syscall(libc::SYS_bpf, number, std::ptr::from_mut(request), size_of::<T>()) };
+    i32::try_from(raw).ok().filter(|raw| *raw >= 0).ok_or_else(std::io::Error::last_os_error)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod bpf;
 pub mod child;
 pub mod clock;
 pub mod congestion;
+pub mod filters;
 pub mod guest;
 pub mod host;
 pub mod journal;

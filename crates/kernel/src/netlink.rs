@@ -4,6 +4,7 @@
 //! the index is looked up each time, as nothing here is on a hot path. The messages are those of `ip link`, `ip address`,
 //! `ip route` and `ip neighbour`; errors carry the kernel's own explanation (extended ACK) where it gives one.
 
+mod filter;
 mod qdisc;
 
 pub use qdisc::{Place, QdiscCounters};
@@ -116,6 +117,7 @@ pub struct LinkCounters {
 }
 
 /// A socket that asks the routing side of one network namespace.
+#[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -372,6 +374,8 @@ impl Netlink {
                     Err(refused(error.to_io()).hint(hint(error.raw_code(), explanation(&error))))
                 }
                 NetlinkPayload::InnerMessage(inner) => Ok(Some(inner)),
+                // Of a dump: there was nothing.
+                NetlinkPayload::Done(_) => Ok(None),
                 _ => continue,
             };
         }

@@ -12,7 +12,8 @@
 //!
 //! The device itself is not changed: no address, no route, no queueing discipline; whoever has programs or filters on it
 //! keeps them. Only the four programs and the two TAPs are new, and all six end with the descriptors of this process
-//! ([`crate::bpf`]): **a process that is killed has detached**.
+//! ([`crate::bpf`]): **a process that is killed has detached**. Before Linux 6.6 that takes filters, which are left behind
+//! without an effect ([`crate::filters`]).
 //!
 //! Passes by untouched: ARP and whatever else is not IP, and frames with a VLAN tag (attach to the VLAN's own device). A
 //! packet's own mark (`fwmark`) ends here, after routing has used it. Later fragments have no ports: a rule with ports does
@@ -25,6 +26,7 @@ use fullpipe_model::units::Bytes;
 
 use crate::Refused;
 use crate::bpf::{self, Assembler, Attached, Hook, Label, Register, Size, Test};
+use crate::filters::{self, Filter};
 use crate::netlink::Netlink;
 use crate::netns::NetNs;
 use crate::port::{PortConfig, PortPair};
@@ -51,12 +53,32 @@ const TC_ACT_UNSPEC: i32 = -1;
 const HEADER: i16 = -48;
 const PORTS: i16 = -8;
 
+/// How programs come to a device's hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hooks {
+    /// By links where the kernel has them, else by filters.
+    #[default]
+    Auto,
+    /// By `tcx` links (Linux 6.6), which go with this process.
+    Links,
+    /// By filters of `clsact`, which let every packet pass once this process has ended, see [`crate::filters`].
+    Filters,
+}
+
+/// A program at a hook.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held, so that the program stays")]
+enum Program {
+    Link(Attached),
+    Filter(Filter),
+}
+
 /// Traffic that is led through this process as long as this value lives.
 #[derive(Debug)]
 pub struct Redirect {
     /// `a` is the network's side, `b` the host's.
     pub ports: std::sync::Arc<PortPair>,
-    programs: Vec<Attached>,
+    programs: Vec<Program>,
 }
 
 impl Redirect {
@@ -64,9 +86,9 @@ impl Redirect {
     /// where that is empty. From here on packets wait for whoever reads the ports.
     ///
     /// # Errors
-    /// A device that is not there or has no Ethernet frames; one that is redirected already; a kernel before 6.6; no
-    /// privilege over the machine.
-    pub fn start(ns: &NetNs, device: &str, wanted: &[Match]) -> Result<Redirect, Refused> {
+    /// A device that is not there or has no Ethernet frames; one that is redirected already; a kernel that has not
+    /// those `hooks`; no privilege over the machine.
+    pub fn start(ns: &NetNs, device: &str, wanted: &[Match], hooks: Hooks) -> Result<Redirect, Refused> {
         let mut netlink = Netlink::open(ns)?;
         let found = netlink.device(device)?;
         if !found.ethernet {
@@ -79,7 +101,7 @@ impl Redirect {
             let cause = std::io::Error::other(format!("{} matches, at most {RULES_MAX} are possible", wanted.len()));
             return Err(Refused::new("redirect traffic of", device, cause).hint("name prefixes and ranges of ports"));
         }
-        let (network, host) = (format!("fp{}n", found.index), format!("fp{}h", found.index));
+        let [network, host] = taps(found.index);
         let side = |device| PortConfig { ns, device, addresses: &[] };
         let ports =
             PortPair::taps(&side(&network), &side(&host), found.mtu).map_err(|refused| match refused.errno() {
@@ -91,7 +113,17 @@ impl Redirect {
             let program = program
                 .ok_or_else(|| Refused::new("make program for", device, std::io::Error::other("too many matches")))?;
             let subject = format!("device {name} ({hook:?})");
-            ns.run(|| bpf::attach(&program, index, hook, &subject))?
+            let by_link = || ns.run(|| bpf::attach(&program, index, hook, &subject))?.map(Program::Link);
+            let by_filter =
+                || Filter::add(ns, &program, (index, hook), index == found.index, &subject).map(Program::Filter);
+            match hooks {
+                Hooks::Links => by_link(),
+                Hooks::Filters => by_filter(),
+                Hooks::Auto => match by_link() {
+                    Err(refused) if refused.errno() == Some(libc::EINVAL) => by_filter(),
+                    done => done,
+                },
+            }
         };
         // The ways back first: nothing may be taken that cannot be given back.
         let programs = vec![
@@ -103,10 +135,21 @@ impl Redirect {
         Ok(Redirect { ports: std::sync::Arc::new(ports), programs })
     }
 
+    /// Takes away what redirections that were killed left on devices of `ns`; of how many devices.
+    pub fn clean(ns: &NetNs) -> Result<usize, Refused> {
+        // A TAP goes with its process: one that is there is in use.
+        filters::clean(ns, |netlink, device| netlink.link_index(&taps(device)[0]).is_ok())
+    }
+
     /// Takes no more: what comes from now on goes its own way. What was taken can still be given back.
     pub fn release(&mut self) {
         self.programs.truncate(2);
     }
+}
+
+/// The TAPs of the device with this number: the network's side, and the host's.
+fn taps(device: u32) -> [String; 2] {
+    [format!("fp{device}n"), format!("fp{device}h")]
 }
 
 /// What a TAP's program does: the device gets it, in the direction of `hook`.

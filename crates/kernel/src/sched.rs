@@ -44,6 +44,14 @@ pub fn cpus() -> Result<Vec<usize>, Refused> {
     Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect())
 }
 
+/// The same, from the one that the calling thread is on: who begins there does not meet everybody else on the first.
+pub fn cpus_from_here() -> Result<Vec<usize>, Refused> {
+    let mut cpus = cpus()?;
+    let here = nix::sched::sched_getcpu().ok().and_then(|here| cpus.iter().position(|&cpu| cpu == here));
+    cpus.rotate_left(here.unwrap_or(0));
+    Ok(cpus)
+}
+
 /// Where and how politely a thread or program runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Placement {

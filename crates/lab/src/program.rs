@@ -1,17 +1,21 @@
 //! The programs of a transfer: our own server and client on threads inside the hosts, or real programs as processes.
 
+mod curl;
+mod iperf3;
+
 use crate::hosts::SERVER_ADDRESS;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sched::Placement;
+use fullpipe_kernel::sock_diag::{Filter, SockDiag};
 use fullpipe_kernel::{Refused, clock};
 use fullpipe_model::scenario::{Client, Host, Scenario, Server};
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::{
     Download, DownloadError, DownloadOptions, Event, Request, ServerError, ServerOptions, Stop, Timing, download,
 };
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Port that the server listens on where the scenario names none.
@@ -20,6 +24,16 @@ const PORT: u16 = 8080;
 /// Port that the scenario's server listens on.
 pub fn port(scenario: &Scenario) -> u16 {
     scenario.transfer.port.unwrap_or(PORT)
+}
+
+/// The connection that carries the data, as `end` of it has it; iperf3 has another one beside it.
+pub fn data_connection(scenario: &Scenario) -> [Filter; 2] {
+    let client_port = (scenario.transfer.client == Client::Iperf3).then_some(iperf3::DATA_PORT);
+    let server_port = Some(port(scenario));
+    [
+        Filter { local_port: server_port, remote_port: client_port },
+        Filter { local_port: client_port, remote_port: server_port },
+    ]
 }
 
 /// How long a program may take until it accepts connections.
@@ -98,11 +112,26 @@ pub struct Received {
     pub body: u64,
     /// Whether all of it came; otherwise its time was over.
     pub complete: bool,
-    /// curl's breakdown.
-    pub timing: Timing,
+    /// From its first byte to its last.
+    #[serde(rename = "duration_us", serialize_with = "micros")]
+    pub duration: Duration,
+    /// curl's breakdown; iperf3 knows none.
+    pub timing: Option<Timing>,
     /// All that the built-in client knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub download: Option<Download>,
+}
+
+fn micros<S: serde::Serializer>(time: &Duration, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_u64(time.as_micros())
+}
+
+impl Received {
+    /// By a client that knows when what happened.
+    fn timed(body: Bytes, complete: bool, timing: Timing, download: Option<Download>) -> Received {
+        let duration = timing.total.saturating_sub(timing.starttransfer);
+        Received { body: body.get(), complete, duration, timing: Some(timing), download }
+    }
 }
 
 impl RunningServer {
@@ -115,6 +144,7 @@ impl RunningServer {
                 Ok((server, format!("http://{address}/bytes/{}", scenario.transfer.size.get())))
             }
             Server::Nginx => process_server(scenario, ns, scratch, address, "nginx", nginx(scratch, address)?),
+            Server::Iperf3 => process_server(scenario, ns, scratch, address, iperf3::PROGRAM, iperf3::server(address)),
             Server::Python => {
                 let mut command = Command::new("python3");
                 command.args(["-m", "http.server", &address.port().to_string(), "--bind", &SERVER_ADDRESS.to_string()]);
@@ -201,8 +231,10 @@ fn process_server(
     let mut server = RunningServer::Process(child, program);
     let RunningServer::Process(child, _) = &mut server else { return Err(not_ready(program, &log)) };
     let deadline = clock::now() + READY_WITHIN;
-    // Readiness is a connection that is accepted: asked from inside the server's own host, past the link.
-    while ns.run(|| TcpStream::connect(address))?.is_err() {
+    // Ready is who listens. A connection to find out would be one that the program serves: iperf3 then shuts its door for a
+    // moment.
+    let mut diag = SockDiag::open_in(ns)?;
+    while !diag.listeners()?.iter().any(|listener| listener.port() == address.port()) {
         let ended =
             child.try_wait().map_err(|cause| ProgramError::Process { operation: "wait for", program, cause })?;
         if let Some(status) = ended {
@@ -288,68 +320,35 @@ pub fn receive(
                 }
             })?;
             let complete = matches!(got.outcome, fullpipe_transfer::Outcome::Complete);
-            Ok(Received { body: got.body.get(), complete, timing: got.timing, download: Some(got) })
+            Ok(Received::timed(Bytes::new(got.body.get()), complete, got.timing, Some(got)))
         }
-        Client::Curl => curl(scenario, url, stop),
+        Client::Curl => curl::receive(scenario, url, stop),
+        Client::Iperf3 => iperf3::receive(scenario, SocketAddr::new(SERVER_ADDRESS, port(scenario)), stop),
     }
 }
 
-/// curl's exit code for "time is over".
-const CURL_TIMEOUT: i32 = 28;
-
-fn curl(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, ProgramError> {
-    const PROGRAM: &str = "curl";
-    let mut command = Command::new(PROGRAM);
-    // -q: no .curlrc, which could change anything.
-    command.args(["-q", "--silent", "--show-error", "--output", "/dev/null", "--write-out", "%{json}"]);
-    command.args(["--max-time", &scenario.transfer.duration.as_secs_f64().to_string(), url]);
+/// Runs a client to its end, and gives how it ended and what it printed.
+fn run_client(
+    scenario: &Scenario,
+    mut command: Command,
+    program: &'static str,
+    stop: &Stop,
+) -> Result<Output, ProgramError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     place(&scenario.hosts.client, &mut command)?;
-    let mut child = spawn(&mut command, PROGRAM)?;
-    let wrong = |cause| ProgramError::Process { operation: "wait for", program: PROGRAM, cause };
+    let mut child = spawn(&mut command, program)?;
+    let wrong = |cause| ProgramError::Process { operation: "wait for", program, cause };
     while child.try_wait().map_err(wrong)?.is_none() {
         if stop.is_stopped() {
             child.kill().map_err(wrong)?;
         }
         std::thread::park_timeout(Duration::from_millis(20).into());
     }
-    let output = child.wait_with_output().map_err(wrong)?;
-    let answer: Option<CurlAnswer> = serde_json::from_slice(&output.stdout).ok();
-    match (output.status.code(), answer) {
-        (Some(code @ (0 | CURL_TIMEOUT)), Some(answer)) => Ok(answer.received(code == 0)),
-        _ => Err(ProgramError::Failed {
-            program: PROGRAM,
-            status: output.status.to_string(),
-            output: String::from_utf8_lossy(&output.stderr).trim().into(),
-        }),
-    }
+    child.wait_with_output().map_err(wrong)
 }
 
-/// What `--write-out '%{json}'` prints, as far as it is used.
-#[derive(serde::Deserialize)]
-struct CurlAnswer {
-    size_download: f64,
-    time_namelookup: f64,
-    time_connect: f64,
-    time_appconnect: f64,
-    time_pretransfer: f64,
-    time_redirect: f64,
-    time_starttransfer: f64,
-    time_total: f64,
-}
-
-impl CurlAnswer {
-    fn received(self, complete: bool) -> Received {
-        let time = Duration::from_secs_f64;
-        let timing = Timing {
-            redirect: time(self.time_redirect),
-            namelookup: time(self.time_namelookup),
-            connect: time(self.time_connect),
-            appconnect: time(self.time_appconnect),
-            pretransfer: time(self.time_pretransfer),
-            starttransfer: time(self.time_starttransfer),
-            total: time(self.time_total),
-        };
-        Received { body: Bytes::from_f64(self.size_download).get(), complete, timing, download: None }
-    }
+/// What to say of a client that gave no result.
+fn client_failed(program: &'static str, output: &Output) -> ProgramError {
+    let said = String::from_utf8_lossy(&output.stderr).trim().into();
+    ProgramError::Failed { program, status: output.status.to_string(), output: said }
 }

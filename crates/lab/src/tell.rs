@@ -22,8 +22,7 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
     let lateness = outcome.link.lateness();
     let met = Met::by(scenario);
     let timing = outcome.received.timing;
-    let body = Bytes::new(outcome.received.body);
-    let duration = timing.total.saturating_sub(timing.starttransfer);
+    let (body, duration) = (Bytes::new(outcome.received.body), outcome.received.duration);
     let goodput = body.per(duration).unwrap_or_default();
     let window_max = acks.window.max;
     let (law, law_term) = law(scenario, window_max);
@@ -93,9 +92,9 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         finding: verdict.and_then(|verdict| finding(verdict, outcome)),
         limited_by_sockets: by_sockets.map(|candidate| candidate.limit.name().into()),
         limit_share_sockets: by_sockets.map(|candidate| candidate.share),
-        connect: Some(timing.connect),
-        starttransfer: Some(timing.starttransfer),
-        total: Some(timing.total),
+        connect: timing.map(|timing| timing.connect),
+        starttransfer: timing.map(|timing| timing.starttransfer),
+        total: timing.map(|timing| timing.total),
         link_late_p50: lateness.quantile(0.5),
         link_late_p99: lateness.quantile(0.99),
         link_late_max: lateness.max(),

@@ -10,15 +10,23 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_model::units::Duration;
 
 use crate::Case;
+use crate::guest::{self, Time};
 use crate::need::Need;
 use crate::program::{Finished, Program, until};
 
+const TC: Need = Need::Program("tc");
 const NEEDS: &[Need] = &[Need::Root, Need::Tcx];
 
 pub const CASES: &[Case] = &[
     ("one_port_is_impaired_and_no_other", NEEDS, one_port_is_impaired_and_no_other),
     ("all_of_a_device_both_families_and_bulk", NEEDS, all_of_a_device),
-    ("after_kill_9_traffic_flows_as_before", NEEDS, after_kill_9_traffic_flows_as_before),
+    ("after_kill_9_traffic_flows_as_before", NEEDS, || after_kill_9_traffic_flows_as_before("links")),
+    ("after_kill_9_filters_let_everything_pass", &[Need::Root, TC], || after_kill_9_traffic_flows_as_before("filters")),
+    (
+        "before_linux_6_6_filters_do_the_same",
+        &[Need::OldGuestKernel, TC, Need::Program("curl"), Need::Program("python3")],
+        before_linux_6_6_filters_do_the_same,
+    ),
     ("nat_routes_the_programs_own_packets", &[Need::Root, Need::Program("nft"), Need::Program("python3")], nat),
     ("what_cannot_be_attached_is_refused", NEEDS, what_cannot_be_attached_is_refused),
 ];
@@ -140,6 +148,10 @@ fn one_port_is_impaired_and_no_other() {
     assert_eq!(world.device(), before, "the device is as it was");
     assert!(world.round_trip(THERE, one) < Duration::from_millis(60));
     assert_eq!(world.run(&program, &["detach", "--dev", &name]).code, Some(2), "it is gone");
+    // The rule has counters of its own, and here all packets are its.
+    let of_rule = &then["statistics"]["to_server"]["rules"][0];
+    assert_eq!(of_rule["match"], format!("to {to}"), "{then:#}");
+    assert_eq!(of_rule["arrived_packets"].as_u64().unwrap(), count(&then), "{then:#}");
 }
 
 fn all_of_a_device() {
@@ -172,11 +184,11 @@ fn all_of_a_device() {
     assert_eq!(world.run(&program, &["detach", "--dev", &name]).code, Some(0));
 }
 
-fn after_kill_9_traffic_flows_as_before() {
+fn after_kill_9_traffic_flows_as_before(hooks: &str) {
     let (world, program, name) = (World::new(), Program::new(), name("kill"));
     let before = world.device();
     // Everything is lost: whatever arrives has not been on the link.
-    let words = ["attach", "--dev", DEVICE, "--name", &name, "--loss", "100%"];
+    let words = ["attach", "--dev", DEVICE, "--name", &name, "--loss", "100%", "--hooks", hooks];
     assert_eq!(world.run(&program, &words).code, Some(0));
     let status = world.run(&program, &["status", "--link", &name, "--json"]).json();
     let blocked = world.here.run(|| {
@@ -195,12 +207,45 @@ fn after_kill_9_traffic_flows_as_before() {
     };
     until("traffic flows", Duration::from_secs(1), connects);
     eprintln!("traffic flows {} after kill -9", clock::now().since(killed));
+    let filters = hooks == "filters";
+    assert_eq!(world.device().contains("clsact"), filters, "what is left by the way before Linux 6.6, without effect");
+    let cleaned = world.run(&program, &["clean"]);
+    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
+    assert_eq!(cleaned.out.contains("off 1 device"), filters, "{cleaned:?}");
     until("the devices of the link are gone", Duration::from_secs(1), || world.device() == before);
-    // Nothing was left to clean but the socket, and the name is free again.
-    assert_eq!(world.run(&program, &["clean"]).code, Some(0));
+    // The name is free again.
     assert_eq!(world.run(&program, &words).code, Some(0));
     assert_eq!(world.run(&program, &["detach", "--dev", &name]).code, Some(0));
     assert_eq!(world.device(), before);
+}
+
+/// In a guest of a kernel without `tcx`: a link, its death, what it leaves and how that is taken away; a filter of
+/// somebody else stays, and so does what it needs.
+fn before_linux_6_6_filters_do_the_same() {
+    let script = "\
+        ip link add e2e0 type veth peer name e2e1; ip netns add there; ip link set e2e1 netns there\n\
+        ip addr add 10.99.0.1/24 dev e2e0; ip link set e2e0 up\n\
+        ip -n there addr add 10.99.0.2/24 dev e2e1; ip -n there link set e2e1 up\n\
+        ip netns exec there python3 -m http.server 8000 >/dev/null 2>&1 &\n\
+        connect() { curl -q -sS -m 9 -o/dev/null -w \"$1 %{time_connect}\\n\" http://10.99.0.2:8000/init.sh 2>&1; }\n\
+        until connect early | grep -q -v curl; do :; done\n\
+        $fullpipe link attach --dev e2e0 --to 10.99.0.2:8000 --rtt 200ms; echo attach $?; connect slow\n\
+        pid=$($fullpipe link status --json | python3 -c 'import json,sys; print(json.load(sys.stdin)[\"pid\"])')\n\
+        kill -9 $pid; connect killed; connect fast; tc filter show dev e2e0 ingress | grep -c fullpipe\n\
+        $fullpipe link clean; tc qdisc show dev e2e0 | grep -c clsact\n\
+        tc qdisc add dev e2e0 clsact; tc filter add dev e2e0 egress protocol ip prio 7 u32 match u32 0 0 action ok\n\
+        $fullpipe link attach --dev e2e0 --rtt 200ms; connect slow; $fullpipe link detach --dev e2e0; echo detach $?\n\
+        tc filter show dev e2e0 egress | grep -c fullpipe; tc filter show dev e2e0 egress | grep -c match\n";
+    // Our link looks at the clock until a packet is due, so time must pass by itself.
+    let out = guest::run(&Program::new(), Some("6.1"), Time::Real, script);
+    eprintln!("{out}");
+    let lines: Vec<_> = out.lines().filter(|line| !line.starts_with("early") && !line.starts_with("curl")).collect();
+    let ["attach 0", slow, _killed, fast, "1", cleaned, .., "0", again, "detach 0", "0", "1"] = lines[..] else {
+        panic!("{out}")
+    };
+    let seconds = |line: &str| -> f64 { line.split_once(' ').unwrap().1.parse().unwrap() };
+    assert!(cleaned.contains("off 1 device"), "{out}");
+    assert!(seconds(slow) >= 0.2 && seconds(again) >= 0.2 && (0.0001..0.15).contains(&seconds(fast)), "{out}");
 }
 
 /// The neighbour sees the machine's address, the program's port and a handshake as long as the path.
@@ -218,11 +263,20 @@ fn nat() {
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.err.contains("net.ipv4.ip_forward"), "{refused:?}");
     fullpipe_kernel::sysctl::write(&world.here, &forwards, "1").unwrap();
-    let done = world.run(&program, &words);
-    let (seconds, own) = done.out.trim().split_once(' ').unwrap_or_else(|| panic!("{done:?}"));
-    eprintln!("handshake through the router: {seconds} s, the program's own address {own}");
-    assert!((0.120..0.200).contains(&seconds.parse::<f64>().unwrap()), "{done:?}");
-    assert_ne!(own, HERE.to_string(), "its address is translated on the way");
+    let passes = |line: &str, here: IpAddr| {
+        let done = world.run(&program, &["--nat", "-q", "--rtt", "120ms", "--", "python3", "-c", line]);
+        let (seconds, own) = done.out.trim().split_once(' ').unwrap_or_else(|| panic!("{done:?}"));
+        eprintln!("handshake through the router: {seconds} s, the program's own address {own}");
+        assert!((0.120..0.200).contains(&seconds.parse::<f64>().unwrap()), "{done:?}");
+        assert_ne!(own, here.to_string(), "its address is translated on the way");
+    };
+    passes(&line, HERE);
+    // IPv6 has a setting of its own; without it there is no way, and no wait for one.
+    let line6 = line.replace(&THERE.to_string(), &THERE6.to_string());
+    let no_way = world.run(&program, &["--nat", "-q", "--rtt", "120ms", "--", "python3", "-c", &line6]);
+    assert!(no_way.code == Some(1) && no_way.err.contains("unreachable"), "{no_way:?}");
+    fullpipe_kernel::sysctl::write(&world.here, &"net.ipv6.conf.all.forwarding".parse().unwrap(), "1").unwrap();
+    passes(&line6, HERE6);
     assert_eq!(world.device(), before, "nothing is left on the machine");
     let mut rules = Command::new("nft");
     rules.args(["list", "ruleset"]).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");

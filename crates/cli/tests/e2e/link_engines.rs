@@ -1,8 +1,9 @@
 //! netem and our own link carry the same paths: what one of them says the other must say, and both say it twice.
 
 use crate::Case;
+use crate::guest::{self, Time};
 use crate::need::Need;
-use crate::program::{Program, Row, files, result_file, row};
+use crate::program::{Program, Row, result_file, row, same_files};
 
 pub const CASES: &[Case] = &[
     ("netem_and_our_link_agree", &[Need::GuestKernel], netem_and_our_link_agree),
@@ -10,6 +11,11 @@ pub const CASES: &[Case] = &[
     ("our_link_repeats_too", &[Need::GuestKernel], our_link_repeats_too),
     ("netem_does_to_packets_what_it_is_asked_to", &[Need::GuestKernel], netem_does_to_packets_what_it_is_asked_to),
     ("super_packets_are_captured_as_segments", &[Need::GuestKernel], super_packets_are_captured_as_segments),
+    (
+        "netem_carries_programs_traffic",
+        &[Need::GuestKernel, Need::Program("curl"), Need::Program("python3")],
+        netem_carries_programs_traffic,
+    ),
     ("without_netem_it_says_what_to_do", &[], without_netem_it_says_what_to_do),
     ("words_that_netem_lacks_are_refused", &[], words_that_netem_lacks_are_refused),
 ];
@@ -80,12 +86,11 @@ fn our_link_repeats_too() {
     let text =
         "name = \"twice\"\n[link]\nrate = \"20mbit\"\nrtt = \"10ms\"\nloss = \"1%\"\n[transfer]\nsize = \"1MB\"\n";
     let scenario = program.file("twice.toml", text);
-    let runs = ["first", "second"].map(|out| {
+    let [first, second] = ["first", "second"].map(|out| {
         rows(&program, scenario, "own", out);
-        files(&program.work().join(out))
+        program.work().join(out)
     });
-    assert_eq!(runs[0].keys().collect::<Vec<_>>(), runs[1].keys().collect::<Vec<_>>());
-    assert!(runs[0].iter().all(|(path, bytes)| *bytes == runs[1][path]));
+    assert!(!same_files([&first, &second]).is_empty());
 }
 
 const WORDS: &str = r#"
@@ -141,6 +146,50 @@ fn super_packets_are_captured_as_segments() {
     // 30 MB in segments of 1448 bytes, and acknowledgements: as super-packets there were some 500.
     assert!(row.number("packets") > 30e6 / 1448.0, "{}", row.number("packets"));
     assert_eq!((row.number("retransmission"), row.text("link_engine")), (0.0, "netem"));
+}
+
+/// `link --engine netem` where the kernel has it: each word by its law, each refusal by its code.
+fn netem_carries_programs_traffic() {
+    let program = Program::new();
+    program.file("big", vec![7; 2_000_000]);
+    let link = |words: &str, report: &str| {
+        format!(
+            "$fullpipe link --engine netem --report {report} {words} --server 'exec python3 -m http.server 8000 2>/dev/null' -- \
+             curl -q -sS -o/dev/null -w '%{{time_connect}} %{{time_total}} %{{size_download}}\\n' http://{{server}}:8000/big\n\
+             echo $?\n"
+        )
+    };
+    let script = [
+        link("--rtt 120ms", "delay"),
+        link("--rtt 20ms --down-rate 10mbit", "rate"),
+        link("--rtt 1ms --down-loss 5%", "loss"),
+        "$fullpipe link --engine netem --rate 1mbit --discipline codel --server 'sleep 60' -- true; echo $?\n".into(),
+        "$fullpipe link --engine netem --rtt 1ms --log log --server 'exec python3 -m http.server 8000' -- true; echo $?\n"
+            .into(),
+    ]
+    .concat();
+    let out = guest::run(&program, None, Time::Virtual, &script);
+    eprintln!("{out}");
+    let lines: Vec<_> = out.lines().collect();
+    let [delay, "0", rate, "0", loss, "0", codel, "4", log, "2"] = lines[..] else { panic!("{out}") };
+    let numbers = |line: &str| -> Vec<f64> { line.split(' ').map(|word| word.parse().unwrap()).collect() };
+    let report = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(program.work().join(name)).unwrap()).unwrap()
+    };
+    // The handshake is the path's round trip, and nothing else.
+    let [connect, _, size] = numbers(delay)[..] else { panic!("{delay}") };
+    assert!((0.120..0.1201).contains(&connect) && size == 2e6, "{delay}");
+    // Every packet takes its time at the rate; slow start and the last acknowledgement are on top.
+    let [_, total, _] = numbers(rate)[..] else { panic!("{rate}") };
+    let carried = report("rate")["statistics"]["to_client"]["departed_bytes"].as_f64().unwrap();
+    let least = carried * 8.0 / 1e7;
+    assert!((least..least + 0.1).contains(&total), "{total} s for {carried} bytes");
+    // 5 deviations of a binomial.
+    assert_eq!(numbers(loss)[2], 2e6, "{loss}");
+    let way = &report("loss")["statistics"]["to_client"];
+    let [arrived, lost] = ["arrived_packets", "lost_packets"].map(|key| way[key].as_f64().unwrap());
+    assert!((lost - arrived * 0.05).abs() < 5.0 * (arrived * 0.05 * 0.95).sqrt(), "{lost} of {arrived}");
+    assert!(codel.contains("codel") && log.contains("--engine own"), "{out}");
 }
 
 fn without_netem_it_says_what_to_do() {

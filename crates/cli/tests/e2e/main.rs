@@ -11,6 +11,7 @@ mod bad_input;
 mod captures;
 mod cleanup;
 mod figures;
+mod guest;
 mod impairments;
 mod link;
 mod link_engines;
@@ -22,6 +23,7 @@ mod remains;
 mod sweeps;
 mod unprivileged;
 mod virtual_figures;
+mod virtual_laws;
 mod virtual_time;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 14] = [
+    let subjects: [(&str, &[Case]); 15] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         ("unprivileged", unprivileged::CASES),
         ("virtual_time", virtual_time::CASES),
         ("virtual_figures", virtual_figures::CASES),
+        ("virtual_laws", virtual_laws::CASES),
         ("sweeps", sweeps::CASES),
         ("link_engines", link_engines::CASES),
         ("impairments", impairments::CASES),

@@ -284,6 +284,17 @@ pub fn result_file(results: &Path, row: &Row, name: &str) -> Value {
     serde_json::from_slice(&fs::read(result_folder(results, row).join(name)).unwrap()).unwrap()
 }
 
+/// The files of two runs' results, which must be the same byte for byte.
+pub fn same_files(results: [&Path; 2]) -> BTreeMap<PathBuf, Vec<u8>> {
+    let [first, second] = results.map(files);
+    assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
+    for (path, bytes) in &first {
+        let differs = bytes.iter().zip(&second[path]).position(|(a, b)| a != b);
+        assert!(*bytes == second[path], "{}: differs at byte {differs:?} or in length", path.display());
+    }
+    first
+}
+
 /// Every file of every run by its name within the results; not what describes the machine.
 pub fn files(results: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();

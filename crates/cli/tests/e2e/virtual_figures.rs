@@ -11,6 +11,7 @@ use fullpipe_model::units::Bytes;
 pub const CASES: &[Case] = &[
     ("steady_goodput_is_the_articles", &[Need::GuestKernel], steady_goodput_is_the_articles),
     ("the_old_kernel_explains_the_articles", &[Need::OldGuestKernel], the_old_kernel_explains_the_articles),
+    ("e1_is_the_old_kernels_window", &[Need::OldGuestKernel], e1_is_the_old_kernels_window),
     ("a1_is_the_window_a_round_trip", &[Need::GuestKernel], a1_is_the_window_a_round_trip),
     ("a_receive_buffer_is_the_window_of_its_law", &[Need::GuestKernel], || receive_buffer("6.12")),
     ("a_receive_buffer_was_half_window_before", &[Need::OldGuestKernel], || receive_buffer("6.1")),
@@ -21,6 +22,7 @@ pub const CASES: &[Case] = &[
         &[Need::GuestKernel, Need::Program("nginx"), Need::Program("python3"), Need::Program("curl")],
         real_programs_run_in_the_guest,
     ),
+    ("iperf3_is_both_ends", &[Need::GuestKernel, Need::Program("iperf3")], iperf3_is_both_ends),
     ("the_articles_small_buffers_in_the_guest", &[Need::GuestKernel], the_articles_small_buffers_in_the_guest),
 ];
 
@@ -60,6 +62,15 @@ fn the_old_kernel_explains_the_articles() {
         assert_ratio(named(&rows, &format!("{name}/linux-6.1")), 0.95, 1.05);
         let today = named(&rows, name);
         assert!(today.number("reference_ratio") > 1.15, "{name}: {:#}", today.0);
+    }
+}
+
+/// E1 while the receive buffer holds it: half of it was window there, too.
+fn e1_is_the_old_kernels_window() {
+    let rows = virtual_rows(&["articles/e1"]);
+    for buffer in ["2194304", "4194304", "6194304"] {
+        assert_ratio(named(&rows, &format!("e1/rmem={buffer}-linux-6.1")), 0.95, 1.05);
+        assert!(named(&rows, &format!("e1/rmem={buffer}")).number("reference_ratio") > 1.15, "{buffer}");
     }
 }
 
@@ -143,6 +154,24 @@ fn real_programs_run_in_the_guest() {
         // of one.
         assert!((0.94..=1.06).contains(&ratio), "{}: {ratio} of the built-in ends'", row.name());
     }
+}
+
+/// Two connections, of which the one with the data is captured, sampled and told; its rate is the path's.
+fn iperf3_is_both_ends() {
+    let program = Program::new();
+    let text = "name = \"iperf3\"\n[link]\nrate = \"100mbit\"\nrtt = \"20ms\"\n[transfer]\nduration = \"4s\"\n\
+                [[cases]]\nname = \"builtin\"\n\
+                [[cases]]\nname = \"iperf3\"\ntransfer = { server = \"iperf3\", client = \"iperf3\" }\n";
+    let rows = program.rows(&[program.file("iperf3.toml", text), "--engine", "virtual"]);
+    let (builtin, iperf3) = (row(&rows, "builtin"), row(&rows, "iperf3"));
+    for row in &rows {
+        assert_row(row);
+        assert_eq!((row.text("limited_by"), row.text("limited_by_sockets")), ("link", "link"), "{}", row.name());
+    }
+    let ratio = steady(iperf3) / steady(builtin);
+    eprintln!("iperf3: {ratio:.4} of the built-in ends' steady goodput");
+    assert!((0.99..=1.01).contains(&ratio), "{ratio}");
+    assert!(iperf3.0["connect_us"].is_null() && builtin.number("connect_us") > 20_000.0);
 }
 
 /// B5, B5' and B5'': a window or a write each round trip. B6's hog never waits: it runs in real time and says so.

@@ -200,7 +200,11 @@ impl Place {
         let gateway = (self.addresses.far, self.addresses.far6);
         let resolver = resolver::replace(&before.resolv_conf, gateway.0.into()).map(|replaced| replaced.resolver);
         let Some(outside) = &before.outside else {
-            self.nat = Some(nat::Nat::start(&self.far, &self.device, &self.addresses, resolver)?);
+            let nat = nat::Nat::start(&self.far, &self.device, &self.addresses, resolver)?;
+            if nat.carries_ipv6() {
+                netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
+            }
+            self.nat = Some(nat);
             return Ok(());
         };
         if before.default_route6 {

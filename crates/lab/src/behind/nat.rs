@@ -4,7 +4,8 @@
 //! source address replaced (masquerading). So the program's TCP connections end at the servers that they are for, not at
 //! a gateway: losses, congestion control and windows are those between the two over the whole way, and every protocol
 //! passes. It takes root, and a machine that forwards packets already (`net.ipv4.ip_forward`): that is a decision about
-//! the whole machine, and not ours. IPv4 only.
+//! the whole machine, and not ours. IPv6 goes the same way where the machine forwards that too
+//! (`net.ipv6.conf.all.forwarding`); elsewhere the program has no way out by IPv6.
 //!
 //! What is made goes with the processes that hold it: the device with the descriptor of the link, the rules with a session
 //! of `nft` to which they belong (`flags owner`).
@@ -43,6 +44,7 @@ pub enum NatError {
 #[derive(Debug)]
 pub struct Nat {
     _session: NftSession,
+    ipv6: bool,
 }
 
 impl Nat {
@@ -54,10 +56,14 @@ impl Nat {
         addresses: &Addresses,
         resolver: Option<IpAddr>,
     ) -> Result<Nat, NatError> {
-        let forwards = "net.ipv4.ip_forward".parse().map(|name| sysctl::read(machine, &name));
-        if !matches!(forwards, Ok(Ok(value)) if value == "1") {
+        let is_set = |name: &str| {
+            let value = name.parse().map(|name| sysctl::read(machine, &name));
+            matches!(value, Ok(Ok(value)) if value == "1")
+        };
+        if !is_set("net.ipv4.ip_forward") {
             return Err(NatError::NoForwarding);
         }
+        let ipv6 = is_set("net.ipv6.conf.all.forwarding");
         // Of the link's own device: what comes over it may be for the loopback.
         if let Ok(name) = format!("net.ipv4.conf.{device}.route_localnet").parse() {
             sysctl::write(machine, &name, "1")?;
@@ -72,7 +78,12 @@ impl Nat {
             }
             std::thread::park_timeout(LOOK.into());
         }
-        Ok(Nat { _session: session })
+        Ok(Nat { _session: session, ipv6 })
+    }
+
+    /// Whether the machine forwards IPv6 as well.
+    pub fn carries_ipv6(&self) -> bool {
+        self.ipv6
     }
 }
 
@@ -80,7 +91,7 @@ const LAST: &str = "out";
 
 /// As nftables text, a command a line, as a session reads it.
 fn rules(table: &str, device: &str, addresses: &Addresses, resolver: Option<IpAddr>) -> String {
-    let Addresses { far, near, .. } = addresses;
+    let Addresses { far, near, near6, .. } = addresses;
     let mut text = format!(
         "add table inet {table} {{ flags owner; }}\n\
          add chain inet {table} in {{ type nat hook prerouting priority dstnat; policy accept; }}\n"
@@ -98,7 +109,8 @@ fn rules(table: &str, device: &str, addresses: &Addresses, resolver: Option<IpAd
     }
     text.push_str(&format!(
         "add chain inet {table} {LAST} {{ type nat hook postrouting priority srcnat; policy accept; }}\n\
-         add rule inet {table} {LAST} ip saddr {near} oifname != {{ \"{device}\", \"lo\" }} masquerade\n"
+         add rule inet {table} {LAST} ip saddr {near} oifname != {{ \"{device}\", \"lo\" }} masquerade\n\
+         add rule inet {table} {LAST} ip6 saddr {near6} oifname != {{ \"{device}\", \"lo\" }} masquerade\n"
     ));
     text
 }

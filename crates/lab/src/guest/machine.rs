@@ -18,6 +18,8 @@ const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
 const TAIL: usize = 12;
 /// How Linux begins what it says then (mm/oom_kill.c).
 const OUT_OF_MEMORY: &str = "Out of memory";
+/// How Linux begins its last words (kernel/panic.c).
+const PANIC: &str = "Kernel panic";
 const CONSOLE: &str = "console";
 const INIT: &str = "init";
 /// The directory of the kernel's process, seen from the guest: until a proc of its own is mounted over it, the guest sees
@@ -167,7 +169,10 @@ impl Machine<'_> {
         let text = fs::read(self.folder.join(CONSOLE)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<_> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-        lines[lines.len().saturating_sub(TAIL)..].join("\n")
+        let (before, tail) = lines.split_at(lines.len().saturating_sub(TAIL));
+        // The reason stands above a picture of the stack that can be longer than the tail.
+        let panic = before.iter().rfind(|line| line.contains(PANIC));
+        panic.into_iter().chain(tail).copied().collect::<Vec<_>>().join("\n")
     }
 
     fn wrong(&self, operation: &'static str, cause: io::Error) -> MachineError {

@@ -254,6 +254,7 @@ impl Direction {
             driver: self.counters,
             queue: self.lanes.backlog(now),
             inside_packets: self.lanes.inside() as u64,
+            rules: self.lanes.rules(now),
             ..DirectionStatistics::default()
         };
         statistics.with_lateness(&self.lateness)

@@ -1,159 +1,155 @@
-//! The thread of a direction where time is real: a port to read, a port to write and the clock.
+//! The threads of a link where time is real: ports to read, ports to write and the clock.
 //!
 //! A thread delivers what is due, reads what has arrived, and waits in `ppoll` for whichever comes first. `ppoll` wakes
-//! some tens of microseconds late even in SCHED_FIFO, so the last stretch before a deadline is spun away, but only on a
-//! link with few events: where the next event is always near, spinning would take the CPU from the very hosts that are
-//! being measured.
+//! some tens of microseconds late even in SCHED_FIFO, so it is asked to end earlier by what [`Foresight`] has learned, and
+//! what is left then is spun away; but only on a link with few events: where the next event is always near, spinning would
+//! take the CPU from the very hosts that are being measured.
+//!
+//! **One thread, or two.** What a host answers it answers within our write: its acknowledgement is there to be read when
+//! the write returns. A thread that drives both directions finds it without sleeping in between, and knows when it was
+//! sent; a second thread would have to be woken for it, which costs as much again and is some tens of microseconds late.
+//! So one thread drives both, until that is more than it can do: then a helper takes the second direction, and gives it
+//! back when both have little to do.
 
-use super::control::{Mailbox, Order};
-use super::direction::Direction;
 use super::emulator::{DirectionReport, EmulatorError};
-use fullpipe_kernel::port::Port;
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
+use super::foresight::Foresight;
+use super::pace::Pace;
+use super::way::{Way, wait};
 use fullpipe_kernel::{clock, sched};
-use fullpipe_model::units::{Duration, Instant};
-use std::io;
+use fullpipe_model::units::Duration;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Frames read before deliveries get their turn again.
-const READ_BUDGET: usize = 16;
-/// Deliveries before reading gets its turn again.
-const DELIVER_BUDGET: usize = 64;
-/// The stretch before a deadline that may be spun away.
-const SPIN: Duration = Duration::from_micros(60);
-/// A link with more events than this in [`CALM_SPAN`] does not spin.
-const CALM_EVENTS: u32 = 20;
-const CALM_SPAN: Duration = Duration::from_millis(10);
 /// The longest sleep, should a wake-up ever be missed.
-pub(super) const SLEEP_MAX: Duration = Duration::from_millis(50);
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+/// Hundredths of a window's time beyond which one thread is not enough.
+const TOO_MUCH: u32 = 75;
+/// Hundredths, of both threads together, below which one is enough again.
+const LITTLE: u32 = 40;
+/// Windows in a row with so little, before it is believed.
+const LITTLE_FOR: u32 = 50;
 
-/// What a direction's thread works with besides the direction.
-pub(super) struct Surroundings<'a> {
-    /// Where frames come from.
-    pub read: &'a Port,
-    /// Where they go.
-    pub write: &'a Port,
-    /// Whose port is read, for errors.
-    pub device: &'static str,
-    /// Set: the end.
-    pub stop: &'a AtomicBool,
-    /// Orders.
-    pub mailbox: &'a Mailbox,
+/// A thread of the link: what it knows of itself.
+#[derive(Debug)]
+struct Driver {
+    pace: Pace,
+    foresight: Foresight,
+    real_time: bool,
 }
 
-impl Surroundings<'_> {
-    /// Whether to go on.
-    pub fn goes_on(&self) -> bool {
-        !self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Does what was asked.
-    pub fn obey(&self, direction: &mut Direction) {
-        while let Some(order) = self.mailbox.next() {
-            // Whoever does not wait for the answer has no need of it.
-            match order {
-                Order::Change(change, done) => {
-                    direction.change(*change, clock::now());
-                    let _ = done.send(());
-                }
-                Order::Statistics(answer) => {
-                    let _ = answer.send(direction.statistics(clock::now()));
-                }
-            }
-            while let Some(ring) = direction.superfluous() {
-                self.mailbox.give_back(ring);
-            }
-        }
-    }
-
-    /// Waits until there is something to read (if that is of interest), an order, or `timeout` has passed; whether there
-    /// is something to read.
-    pub fn wait(&self, reading: bool, timeout: Duration) -> io::Result<bool> {
-        let order = PollFd::new(self.mailbox.wake(), PollFlags::POLLIN);
-        let mut fds = [order, PollFd::new(self.read.as_fd(), PollFlags::POLLIN)];
-        let count = if reading { 2 } else { 1 };
-        let ready = wait::ready(&mut fds[..count], Some(timeout))?;
-        let [order, read] = fds.map(|fd| ready > 0 && fd.any().unwrap_or(false));
-        if order {
-            self.mailbox.woken();
-        }
-        Ok(reading && read)
-    }
-
-    /// The error that reading or waiting ends with.
-    pub fn failed(&self, cause: io::Error) -> EmulatorError {
-        EmulatorError::Port { device: self.device, cause }
-    }
+/// Why a thread stops driving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The link ends.
+    Stopped,
+    /// It was told to look up: by its own judgement of a window, or by the bell.
+    Turn,
 }
 
-/// One direction's thread.
-pub(super) fn run(mut direction: Direction, around: &Surroundings<'_>) -> Result<DirectionReport, EmulatorError> {
-    let real_time = sched::fifo().is_ok();
-    // Without it the kernel adds up to 50 us to every wait of a thread that is not real-time; refusal costs only that.
-    let _ = sched::timer_slack(Duration::from_nanos(1));
-    let mut calm = Calm::default();
-    while around.goes_on() {
-        around.obey(&mut direction);
-        let mut events = 0;
-        while events < DELIVER_BUDGET && direction.deliver(clock::now(), |parts| around.write.write_vectored(parts)) {
-            events += 1;
+/// Drives both directions until the link ends, alone or with a helper.
+pub(super) fn run(ways: [Way; 2]) -> Result<[DirectionReport; 2], EmulatorError> {
+    let mut driver = Driver::of_this_thread();
+    let mut real_time = driver.real_time;
+    let [mut first, mut second] = ways;
+    loop {
+        let mut both = [first, second];
+        let end = driver.drive(&mut both, None, |pace| pace.load() > TOO_MUCH)?;
+        [first, second] = both;
+        if end == End::Stopped {
+            let reports = [first, second].map(|way| DirectionReport::new(way.direction.finish(), real_time));
+            return Ok(reports);
         }
-        events += take_in(&mut direction, around.read).map_err(|cause| around.failed(cause))?;
-        let now = clock::now();
-        calm.record(events as u32, now);
-        if events > 0 {
-            continue;
-        }
-        let left = direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
-        let spin = if calm.is_calm() { SPIN } else { Duration::ZERO };
-        if left <= spin {
-            std::hint::spin_loop();
-            continue;
-        }
-        around.wait(true, left.saturating_sub(spin)).map_err(|cause| around.failed(cause))?;
-    }
-    Ok(DirectionReport::new(direction.finish(), real_time))
-}
-
-/// Reads until nothing is there, the budget is spent or something is due.
-fn take_in(direction: &mut Direction, read: &Port) -> io::Result<usize> {
-    for taken in 0..READ_BUDGET {
-        let Some(space) = direction.space() else {
-            return Ok(taken);
+        // Wakes this thread when the helper has done.
+        let (bell, ring) = UnixStream::pair().map_err(EmulatorError::Thread)?;
+        let load = Arc::new(AtomicU32::new(100));
+        let of_first = Arc::clone(&load);
+        let help = move || help(second, &of_first, &ring);
+        let helper = std::thread::Builder::new().name("link-helper".into()).spawn(help);
+        let helper = helper.map_err(EmulatorError::Thread)?;
+        let mut alone = [first];
+        let told = |pace: &Pace| {
+            load.store(pace.load(), Ordering::Relaxed);
+            false
         };
-        let len = match read.read(space) {
-            Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(taken),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(taken),
-            Err(error) => return Err(error),
-        };
-        let now = clock::now();
-        direction.arrived(len, now);
-        if direction.due().is_some_and(|due| due <= now) {
-            return Ok(taken + 1);
+        let ended = driver.drive(&mut alone, Some(&bell), told);
+        if ended.is_err() {
+            // The helper looks at it within its longest sleep.
+            alone[0].stop.store(true, Ordering::Relaxed);
         }
+        let (way, helped_in_real_time) = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        ended?;
+        real_time &= helped_in_real_time;
+        ([first], second) = (alone, way);
     }
-    Ok(READ_BUDGET)
 }
 
-/// How busy a direction has been lately.
-#[derive(Debug, Default)]
-struct Calm {
-    since: Instant,
-    events: u32,
-    last: u32,
+/// Drives `way` until the link ends, or until it and the other thread, whose load is told, have little to do.
+fn help(way: Way, other: &AtomicU32, mut ring: &UnixStream) -> Result<(Way, bool), EmulatorError> {
+    let mut driver = Driver::of_this_thread();
+    let mut ways = [way];
+    let mut little = 0;
+    let end = driver.drive(&mut ways, None, |pace| {
+        little = if pace.load() + other.load(Ordering::Relaxed) < LITTLE { little + 1 } else { 0 };
+        little >= LITTLE_FOR
+    });
+    // A bell that cannot be rung has lost its listener, which then waits for the end of this thread already.
+    let _ = ring.write(&[1]);
+    let [way] = ways;
+    end.map(|_| (way, driver.real_time))
 }
 
-impl Calm {
-    fn record(&mut self, events: u32, now: Instant) {
-        self.events += events;
-        if now.since(self.since) >= CALM_SPAN {
-            (self.last, self.events, self.since) = (self.events, 0, now);
-        }
+impl Driver {
+    fn of_this_thread() -> Self {
+        let real_time = sched::fifo().is_ok();
+        // Without it the kernel adds up to 50 us to every wait of a thread that is not real-time; refusal costs only that.
+        let _ = sched::timer_slack(Duration::from_nanos(1));
+        Driver { pace: Pace::starting_at(clock::now()), foresight: Foresight::default(), real_time }
     }
 
-    fn is_calm(&self) -> bool {
-        self.last.max(self.events) <= CALM_EVENTS
+    /// Moves packets until the link ends, `bell` rings, or `enough` says so when a window is over.
+    fn drive(
+        &mut self,
+        ways: &mut [Way],
+        bell: Option<&UnixStream>,
+        mut enough: impl FnMut(&Pace) -> bool,
+    ) -> Result<End, EmulatorError> {
+        self.pace = Pace::starting_at(clock::now());
+        while ways.iter().all(Way::goes_on) {
+            let mut events = 0;
+            for way in ways.iter_mut() {
+                way.obey();
+                events += way.turn()?;
+            }
+            let now = clock::now();
+            if self.pace.record(events, now) && enough(&self.pace) {
+                return Ok(End::Turn);
+            }
+            if events > 0 {
+                continue;
+            }
+            let due = ways.iter_mut().filter_map(|way| way.direction.due()).min();
+            let left = due.map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
+            let early = if self.pace.is_calm() { self.foresight.early(left) } else { Duration::ZERO };
+            if left <= early {
+                std::hint::spin_loop();
+                continue;
+            }
+            let span = left.saturating_sub(early);
+            let woken = wait(ways, true, bell.map(AsFd::as_fd), span);
+            let woken = woken.map_err(|cause| EmulatorError::Port { device: "both ports", cause })?;
+            let slept = clock::now().since(now);
+            self.pace.waited(slept);
+            if woken.timeout && left < SLEEP_MAX {
+                self.foresight.learn(left, slept.saturating_sub(span));
+            }
+            if let Some(mut bell) = bell.filter(|_| woken.bell) {
+                let _ = bell.read(&mut [0]);
+                return Ok(End::Turn);
+            }
+        }
+        Ok(End::Stopped)
     }
 }

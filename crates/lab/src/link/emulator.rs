@@ -1,8 +1,8 @@
-//! A running link: two threads, one a direction, and what can be asked of them.
+//! A running link: the threads that drive its directions, and what can be asked of them.
 
 use super::control::{self, Order, Remote};
 use super::direction::{Change, Direction, DriverCounters, Finished};
-use super::driver::{self, Surroundings};
+use super::driver;
 use super::lanes::{Had, OneWay, Towards};
 use super::lateness::Lateness;
 use super::sizing;
@@ -10,6 +10,7 @@ use super::statistics::Statistics;
 use super::tap::{CaptureError, Stream, Tap, Writer};
 use super::truth::LogWriter;
 use super::virtual_time;
+use super::way::Way;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::port::PortPair;
 use fullpipe_model::link::Counters;
@@ -164,6 +165,7 @@ pub struct Emulator {
     stop: Arc<AtomicBool>,
     to_client: Worker,
     to_server: Worker,
+    threads: Threads,
     writer: Option<Writer>,
     log_writer: Option<LogWriter>,
     asked_coalesce: Option<Duration>,
@@ -179,17 +181,25 @@ struct Present {
     memory: [Vec<Had>; 2],
 }
 
-/// One direction's thread and how to reach it.
+/// How to reach whoever drives a direction.
 #[derive(Debug)]
 struct Worker {
     towards: Towards,
     remote: Remote,
-    thread: JoinHandle<Result<DirectionReport, EmulatorError>>,
 }
 
-/// The thread of a direction has a name, and a port that it reads.
+/// Who drives the directions.
+#[derive(Debug)]
+enum Threads {
+    /// One thread both, with help when it needs any.
+    Both(JoinHandle<Result<[DirectionReport; 2], EmulatorError>>),
+    /// A thread each.
+    Each([JoinHandle<Result<DirectionReport, EmulatorError>>; 2]),
+}
+
+/// A direction has a port that is read.
 impl Towards {
-    fn device(self) -> &'static str {
+    pub(super) fn device(self) -> &'static str {
         match self {
             Towards::Client => "the server's port",
             Towards::Server => "the client's port",
@@ -226,16 +236,30 @@ impl Emulator {
             None => (None, [None, None]),
         };
         let stop = Arc::new(AtomicBool::new(false));
-        let start = |towards, path, tap, log| {
+        let way = |towards, path, tap, log| -> Result<(Worker, Way), EmulatorError> {
             let direction = Direction::new(path, ports.a.l2_len(), tap).with_log(log);
-            Worker::start(towards, direction, Arc::clone(&ports), Arc::clone(&stop), options.virtual_time)
+            let (mailbox, remote) = control::mailbox().map_err(EmulatorError::Thread)?;
+            let (ports, stop) = (Arc::clone(&ports), Arc::clone(&stop));
+            Ok((Worker { towards, remote }, Way { direction, ports, towards, stop, mailbox }))
         };
         let [to_client, to_server] = directions;
-        let to_client = start(Towards::Client, to_client, client_tap, client_log)?;
-        let to_server = start(Towards::Server, to_server, server_tap, server_log)?;
+        let (to_client, client_way) = way(Towards::Client, to_client, client_tap, client_log)?;
+        let (to_server, server_way) = way(Towards::Server, to_server, server_tap, server_log)?;
+        let threads = Threads::start([client_way, server_way], options.virtual_time).map_err(EmulatorError::Thread)?;
         let (asked_coalesce, memory_max) = (options.coalesce, options.memory_max);
         let present = Mutex::new(present);
-        Ok(Emulator { ports, stop, to_client, to_server, writer, log_writer, asked_coalesce, memory_max, present })
+        Ok(Emulator {
+            ports,
+            stop,
+            to_client,
+            to_server,
+            threads,
+            writer,
+            log_writer,
+            asked_coalesce,
+            memory_max,
+            present,
+        })
     }
 
     /// Changes the path in mid-transfer: packets that arrive after this returns meet `path`. What is on the wire leaves
@@ -282,8 +306,9 @@ impl Emulator {
     /// What ended a direction early, or a capture that could not be written.
     pub fn stop(self) -> Result<LinkReport, EmulatorError> {
         self.stop.store(true, Ordering::Relaxed);
-        // Both are joined before either error is returned: no thread outlives the link.
-        let (to_client, to_server) = (self.to_client.join(), self.to_server.join());
+        self.to_client.remote.wake();
+        self.to_server.remote.wake();
+        let [to_client, to_server] = self.threads.join();
         let capture_dropped = self.writer.map(Writer::finish).transpose()?.unwrap_or(0);
         let log_dropped = self.log_writer.map(LogWriter::finish).transpose()?.unwrap_or(0);
         let drops = [self.ports.a.drops(), self.ports.b.drops()];
@@ -302,31 +327,36 @@ impl Emulator {
     }
 }
 
-impl Worker {
-    fn start(
-        towards: Towards,
-        direction: Direction,
-        ports: Arc<PortPair>,
-        stop: Arc<AtomicBool>,
-        virtual_time: bool,
-    ) -> Result<Worker, EmulatorError> {
-        let (mailbox, remote) = control::mailbox().map_err(EmulatorError::Thread)?;
-        let name = match towards {
-            Towards::Client => "link-to-client",
-            Towards::Server => "link-to-server",
-        };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
-            let (read, write) = match towards {
-                Towards::Client => (&ports.a, &ports.b),
-                Towards::Server => (&ports.b, &ports.a),
-            };
-            let around = Surroundings { read, write, device: towards.device(), stop: &stop, mailbox: &mailbox };
-            let run = if virtual_time { virtual_time::run } else { driver::run };
-            run(direction, &around)
-        });
-        Ok(Worker { towards, remote, thread: thread.map_err(EmulatorError::Thread)? })
+impl Threads {
+    fn start(ways: [Way; 2], virtual_time: bool) -> std::io::Result<Threads> {
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        if !virtual_time {
+            return thread("link").spawn(move || driver::run(ways)).map(Threads::Both);
+        }
+        let [to_client, to_server] = ways;
+        let to_client = thread("link-to-client").spawn(move || virtual_time::run(to_client))?;
+        let to_server = thread("link-to-server").spawn(move || virtual_time::run(to_server))?;
+        Ok(Threads::Each([to_client, to_server]))
     }
 
+    /// What became of the way to the client and of that to the server. All are joined before any error is returned: no
+    /// thread outlives the link.
+    fn join(self) -> [Result<DirectionReport, EmulatorError>; 2] {
+        match self {
+            Threads::Both(thread) => match joined(thread) {
+                Ok(reports) => reports.map(Ok),
+                Err(error) => [Err(error), Ok(DirectionReport::default())],
+            },
+            Threads::Each(threads) => threads.map(joined),
+        }
+    }
+}
+
+fn joined<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+impl Worker {
     /// Puts a question; the answer comes by the receiver.
     fn ask<T>(
         &self,
@@ -339,11 +369,6 @@ impl Worker {
 
     fn ended(&self, operation: &'static str) -> EmulatorError {
         EmulatorError::Ended { operation, device: self.towards.device() }
-    }
-
-    fn join(self) -> Result<DirectionReport, EmulatorError> {
-        self.remote.wake();
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 

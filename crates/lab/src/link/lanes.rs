@@ -7,6 +7,7 @@
 use super::lane::Lane;
 use super::ring::Ring;
 use super::sizing::{coalescing_time, ring_size};
+use super::statistics::RuleStatistics;
 use fullpipe_model::link::rule::{Classifier, Match, PacketKey};
 use fullpipe_model::link::{Config, Counters, Link};
 use fullpipe_model::scenario::Path as LinkPath;
@@ -202,9 +203,13 @@ impl Lanes {
         self.all().fold(self.gone, |total, lane| sum(total, lane.link().counters()))
     }
 
-    /// What the links of the rules counted, in the order of the rules.
-    pub fn counters_by_rule(&self) -> Vec<Counters> {
-        self.lanes[..self.matches.len()].iter().map(|lane| lane.link().counters()).collect()
+    /// What the links of the rules have done by `now`, in the order of the rules.
+    pub fn rules(&self, now: Instant) -> Vec<RuleStatistics> {
+        let rules = self.matches.iter().zip(&self.lanes).map(|(matches, lane)| {
+            let link = lane.link();
+            RuleStatistics { matches: *matches, link: link.counters(), queue: link.backlog(now) }
+        });
+        rules.collect()
     }
 
     /// Bytes that wait at `now`.

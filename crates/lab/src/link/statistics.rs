@@ -5,10 +5,25 @@
 use super::direction::DriverCounters;
 use super::lateness::Lateness;
 use fullpipe_model::link::Counters;
+use fullpipe_model::link::rule::Match;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 
+/// What the link of one rule has done up to a moment: a part of what its direction has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RuleStatistics {
+    /// The packets that it is for.
+    #[serde(rename = "match")]
+    pub matches: Match,
+    /// What the model counted.
+    #[serde(flatten)]
+    pub link: Counters,
+    /// Bytes that wait for its transmitter now.
+    #[serde(rename = "queue_bytes", with = "bytes")]
+    pub queue: Bytes,
+}
+
 /// What one direction has done up to a moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct DirectionStatistics {
     /// What the model counted.
     #[serde(flatten)]
@@ -30,6 +45,9 @@ pub struct DirectionStatistics {
     /// The worst so far.
     #[serde(rename = "late_max_us", with = "micros")]
     pub late_max: Duration,
+    /// Of that, what the rules' links did, in the order of the rules; the rest took the path's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleStatistics>,
 }
 
 impl DirectionStatistics {
@@ -41,7 +59,7 @@ impl DirectionStatistics {
 }
 
 /// What a link has done up to a moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Statistics {
     /// When the link was asked, by the clock of the run.
     #[serde(rename = "at_ns", with = "moment")]

@@ -4,43 +4,51 @@
 //! read early: a wait ends exactly when it should. And between two waits the time is one moment, so the clock is asked
 //! once a wait; in a guest of user-mode Linux each question is a system call of ten microseconds of wall time.
 
-use super::direction::Direction;
-use super::driver::{SLEEP_MAX, Surroundings};
 use super::emulator::{DirectionReport, EmulatorError};
-use fullpipe_kernel::port::Port;
+use super::way::{Way, wait};
 use fullpipe_kernel::{clock, sched};
 use fullpipe_model::units::{Duration, Instant};
 use std::io;
 
+/// The longest wait: it is where time goes on when nothing else wants it to.
+const SLEEP_MAX: Duration = Duration::from_millis(50);
+
 /// One direction's thread.
-pub(super) fn run(mut direction: Direction, around: &Surroundings<'_>) -> Result<DirectionReport, EmulatorError> {
+pub(super) fn run(way: Way) -> Result<DirectionReport, EmulatorError> {
     // Before hosts' programs when both can run, as a wire is.
     let real_time = sched::fifo().is_ok();
     let _ = sched::timer_slack(Duration::from_nanos(1));
     let (mut now, mut readable) = (clock::now(), true);
-    while around.goes_on() {
-        around.obey(&mut direction);
-        while direction.deliver(now, |parts| around.write.write_vectored(parts)) {}
-        let room = !readable || drain(&mut direction, around.read, now).map_err(|cause| around.failed(cause))?;
-        let left = direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
+    let mut ways = [way];
+    while ways[0].goes_on() {
+        let [way] = &mut ways;
+        way.obey();
+        while way.deliver(now) {}
+        let room = !readable || way.drain(now).map_err(|cause| way.failed(cause))?;
+        let left = way.direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
         if left > Duration::ZERO {
             // A full ring does not look at what has arrived: that would end every wait at once, and time with it.
-            readable = around.wait(room, left).map_err(|cause| around.failed(cause))? || !room;
+            let woken = wait(&ways, room, None, left).map_err(|cause| ways[0].failed(cause))?;
+            readable = woken.readable || !room;
             now = clock::now();
         }
     }
-    Ok(DirectionReport::new(direction.finish(), real_time))
+    let [way] = ways;
+    Ok(DirectionReport::new(way.direction.finish(), real_time))
 }
 
-/// Reads all that is there; false where the ring is full before.
-fn drain(direction: &mut Direction, read: &Port, now: Instant) -> io::Result<bool> {
-    loop {
-        let Some(space) = direction.space() else { return Ok(false) };
-        match read.read(space) {
-            Ok(len) => direction.arrived(len, now),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+impl Way {
+    /// Reads all that is there; false where the ring is full before.
+    fn drain(&mut self, now: Instant) -> io::Result<bool> {
+        loop {
+            let (direction, port) = self.source();
+            let Some(space) = direction.space() else { return Ok(false) };
+            match port.read(space) {
+                Ok(len) => direction.arrived(len, now),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::guest::{self, Done, GuestError};
 use crate::{Event, LabError, Options};
 use fullpipe_kernel::host;
 use fullpipe_kernel::sandbox::Inside;
+use fullpipe_kernel::sched::{self, Placement};
 use fullpipe_model::units::{Bytes, Duration};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -40,14 +41,31 @@ enum Word {
 struct Room {
     jobs: usize,
     memory: Bytes,
-    taken: BTreeMap<usize, Bytes>,
+    /// The CPUs to put guests on; none: wherever they happen to be.
+    cpus: Vec<usize>,
+    taken: BTreeMap<usize, Place>,
+}
+
+/// What a guest that is going has.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    memory: Bytes,
+    cpu: Option<usize>,
 }
 
 impl Room {
     fn has(&self, memory: Bytes) -> bool {
-        let taken = self.taken.values().fold(memory, |sum, &bytes| sum.saturating_add(bytes));
+        let taken = self.taken.values().fold(memory, |sum, place| sum.saturating_add(place.memory));
         // One alone is let in whatever it may take: mostly it does not.
         self.taken.is_empty() || (self.taken.len() < self.jobs && taken <= self.memory)
+    }
+
+    /// The CPU with the fewest guests on it. One for each: a guest is two processes that wait for each other by turns, its
+    /// kernel and the program in it. On one CPU a turn is a switch; on two it wakes a CPU that has gone to sleep, and a run
+    /// takes three times as long.
+    fn cpu(&self) -> Option<usize> {
+        let guests = |cpu: usize| self.taken.values().filter(|place| place.cpu == Some(cpu)).count();
+        self.cpus.iter().copied().min_by_key(|&cpu| guests(cpu))
     }
 }
 
@@ -58,6 +76,7 @@ impl Guests<'_> {
         let mut room = Room {
             jobs: self.options.jobs.map_or_else(cpus, NonZeroUsize::get),
             memory: host::memory_available().unwrap_or(Bytes::MAX),
+            cpus: sched::cpus_from_here().unwrap_or_default(),
             taken: BTreeMap::new(),
         };
         let interrupt = self.inside.interrupt();
@@ -75,8 +94,9 @@ impl Guests<'_> {
                         break;
                     }
                     waiting.next();
-                    match self.start(scope, index, &tell, kept) {
-                        Ok(true) => drop(room.taken.insert(index, memory)),
+                    let cpu = room.cpu();
+                    match self.start(scope, index, cpu, &tell, kept) {
+                        Ok(true) => drop(room.taken.insert(index, Place { memory, cpu })),
                         Ok(false) => {}
                         Err(error) => failure = Some(error),
                     }
@@ -105,11 +125,12 @@ impl Guests<'_> {
         }
     }
 
-    /// Starts run `index` in a guest of its own, or takes it from the cache; whether a guest is going.
+    /// Starts run `index` in a guest of its own on `cpu`, or takes it from the cache; whether a guest is going.
     fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         index: usize,
+        cpu: Option<usize>,
         tell: &Sender<Word>,
         kept: &mut Kept<'_>,
     ) -> Result<bool, LabError> {
@@ -126,6 +147,10 @@ impl Guests<'_> {
         };
         let tell = tell.clone();
         let work = move || {
+            if let Some(cpu) = cpu {
+                // The guest's processes inherit it. Refused, they are slower and no worse.
+                let _ = Placement { cpus: vec![cpu], nice: None }.apply();
+            }
             // Nobody listens only when the sweep is over, and then nobody needs to know.
             let mut progress = |elapsed, body| drop(tell.send(Word::Progress(index, elapsed, body)));
             let result = guest::run(self.inside, kernel, &self.options.limits, &job, &mut progress);
@@ -172,13 +197,18 @@ mod tests {
     #[test]
     fn memory_and_jobs_bound_the_guests_and_one_is_always_let_in() {
         let gib = |n: u64| Bytes::new(n << 30);
-        let mut room = Room { jobs: 3, memory: gib(5), taken: BTreeMap::new() };
+        let place = |memory, cpu| Place { memory, cpu };
+        let mut room = Room { jobs: 3, memory: gib(5), cpus: vec![4, 2], taken: BTreeMap::new() };
         assert!(room.has(gib(100)));
-        room.taken.insert(0, gib(2));
+        assert_eq!(room.cpu(), Some(4));
+        room.taken.insert(0, place(gib(2), Some(4)));
+        assert_eq!(room.cpu(), Some(2));
         assert!(room.has(gib(3)) && !room.has(gib(4)));
-        room.taken.insert(1, gib(2));
+        room.taken.insert(1, place(gib(2), Some(2)));
+        assert_eq!(room.cpu(), Some(4));
         assert!(room.has(gib(1)) && !room.has(gib(2)));
-        room.taken.insert(2, Bytes::ZERO);
+        room.taken.insert(2, place(Bytes::ZERO, Some(4)));
+        assert_eq!(room.cpu(), Some(2));
         assert!(!room.has(Bytes::ZERO), "no fourth");
     }
 }

@@ -12,7 +12,8 @@
 //!   driver, and on whether that first segment came alone. With 1500-byte packets in `sk_buff`s of 256 bytes whose heads
 //!   are rounded up to powers of two: alone it is 1448 bytes of 2048 + 256, a ratio of 160, or 0.625; two in one
 //!   super-packet are 2896 bytes of 4096 + 256, a ratio of 170, or 0.664. Both were seen on Linux 6.12 and 6.18, 170 in
-//!   nearly all runs, as a sender's first flight goes out in pairs. Commit 05f76b2d634e reports about 0.66. The sysctl
+//!   nearly all runs by a TUN device, as a sender's first flight goes out in pairs; by a veth whose packets are cut
+//!   before it, 162. Commit 05f76b2d634e reports about 0.66. The sysctl
 //!   still exists and does nothing.
 //!
 //! What bounds `sk_rcvbuf`: autotuning raises it up to `tcp_rmem[2]` (dynamic right-sizing, `tcp_rcv_space_adjust`);
@@ -242,6 +243,21 @@ mod tests {
         assert_eq!(ScalingRatio::measured(Bytes::ZERO, Bytes::new(768)).get(), 1);
         assert_eq!(ScalingRatio::measured(Bytes::new(9), Bytes::ZERO).get(), 1);
         assert_eq!(ScalingRatio::measured(Bytes::MAX, Bytes::new(1)).get(), 255);
+    }
+
+    /// Largest window over `tcp_rmem[2]` from 1 MiB to 8 MiB in virtual time (`bench/buffers.sh`): Linux 6.1 whatever the
+    /// device, 6.12 by a veth, whose packets take their length and 832 bytes, and by a TUN device.
+    #[test]
+    fn the_shares_that_both_kernels_advertised() {
+        let veth = ScalingRatio::measured(Bytes::new(1448), Bytes::new(1448 + 832));
+        assert_eq!(veth.get(), 162);
+        for (law, measured) in [
+            (WindowLaw::AdvWinScale(AdvWinScale::DEFAULT), 0.500),
+            (WindowLaw::ScalingRatio(veth), 0.633),
+            (WindowLaw::ScalingRatio(ScalingRatio::USUAL), 0.663),
+        ] {
+            assert!((law.share() - measured).abs() < 0.0015, "{law}: {}, measured {measured}", law.share());
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ const ROWS_MAX: usize = 10_000;
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 /// No transfer in real time runs longer.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
+const NANOS_PER_SEC: u64 = 1_000_000_000;
 const SNAPLEN_DEFAULT: Bytes = Bytes::new(128);
 const SNAPLEN_MIN: Bytes = Bytes::new(100);
 const MTU_DEFAULT: Bytes = Bytes::new(1500);
@@ -307,7 +308,14 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     if size == Bytes::ZERO || size > Bytes::new(1 << 50) {
         return Err(format!("transfer.size {size} must be between 1 B and 1024 TiB"));
     }
-    if file.size.is_none() && server != Server::Builtin {
+    if (server == Server::Iperf3) != (client == Client::Iperf3) {
+        return Err("iperf3 speaks with itself only: give server = \"iperf3\" and client = \"iperf3\"".into());
+    }
+    if server == Server::Iperf3 && (file.size.is_some() || !duration.as_nanos().is_multiple_of(NANOS_PER_SEC)) {
+        // By size it looks at the clock until time passes, which in virtual time it does not.
+        return Err("iperf3 ends by transfer.duration, in whole seconds, not by transfer.size".into());
+    }
+    if file.size.is_none() && matches!(server, Server::Nginx | Server::Python) {
         return Err("transfer.size is needed with server = \"nginx\" or \"python\": they send a file".into());
     }
     if file.port == Some(0) {

@@ -113,9 +113,9 @@ with_words! {
 #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TransferFile {
-    /// `builtin`, `nginx` or `python`.
+    /// `builtin`, `nginx`, `python` or `iperf3`.
     pub server: Option<Server>,
-    /// `builtin` or `curl`.
+    /// `builtin`, `curl` or `iperf3`.
     pub client: Option<Client>,
     /// The server's port; without one any that is free.
     pub port: Option<u16>,

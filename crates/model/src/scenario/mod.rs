@@ -238,6 +238,8 @@ pub enum Server {
     Nginx,
     /// `python3 -m http.server`, a file.
     Python,
+    /// `iperf3 --server`, what it makes up; for iperf3 as the client only.
+    Iperf3,
 }
 
 /// Programs that can receive.
@@ -248,6 +250,8 @@ pub enum Client {
     Builtin,
     /// curl.
     Curl,
+    /// `iperf3 --client --reverse`, from iperf3 as the server only.
+    Iperf3,
 }
 
 /// What the link writes down of each packet.

@@ -41,6 +41,21 @@ fn directions_take_the_common_values_and_override_them() {
 }
 
 #[test]
+fn iperf3_speaks_with_itself_for_whole_seconds() {
+    let both = "[transfer]\nserver = \"iperf3\"\nclient = \"iperf3\"\n";
+    let row = rows(&format!("{both}duration = \"3s\"")).unwrap().remove(0);
+    assert_eq!((row.transfer.server, row.transfer.client), (Server::Iperf3, Client::Iperf3));
+    for ends in ["duration = \"1500ms\"", "size = \"1MB\"", "size = \"1MB\"\nduration = \"3s\""] {
+        let problem = problem(&format!("{both}{ends}"));
+        assert!(problem.contains("whole seconds"), "{ends}: {problem}");
+    }
+    for one in ["server = \"iperf3\"", "client = \"iperf3\"", "server = \"nginx\"\nclient = \"iperf3\""] {
+        let problem = problem(&format!("[transfer]\n{one}"));
+        assert!(problem.contains("speaks with itself only"), "{one}: {problem}");
+    }
+}
+
+#[test]
 fn cases_and_matrix_multiply() {
     let text = r#"
         name = "grid"

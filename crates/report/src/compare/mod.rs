@@ -31,6 +31,8 @@ pub struct Comparison {
     changes: Vec<Change>,
     /// Rows held by something else.
     limits: Vec<Turn>,
+    /// Figures that a row has on one side only: no bound can hold for them.
+    not_compared: Vec<Missing>,
     only_in_a: Vec<String>,
     only_in_b: Vec<String>,
     /// Changes beyond a bound.
@@ -71,6 +73,15 @@ struct Turn {
     name: String,
     a: String,
     b: String,
+}
+
+/// A figure that a row lacks on one side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Missing {
+    name: String,
+    figure: &'static Figure,
+    /// Which side has it: `a` or `b`.
+    only_in: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -147,6 +158,7 @@ impl Comparison {
             b: Side::new(source_b, b),
             compared: both.len(),
             limits: both.iter().filter_map(|&name| turn(name, &in_a[name], &in_b[name])).collect(),
+            not_compared: both.iter().flat_map(|&name| missing(name, &in_a[name], &in_b[name])).collect(),
             only_in_a: lacking(&order_a, &in_b),
             only_in_b: lacking(&order_b, &in_a),
             exceeded: exceeded.collect(),
@@ -195,6 +207,20 @@ fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
         Some(Change::new(name.into(), figure, (&in_a, &in_b), noise))
     };
     FIGURES.iter().filter_map(differs).collect()
+}
+
+/// Every figure that none of the repetitions on one side has.
+fn missing(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Missing> {
+    let has = |figure: &Figure, rows: &[&Row]| rows.iter().any(|row| figure.of(row).is_some());
+    let one_sided = |figure: &'static Figure| {
+        let only_in = match (has(figure, a), has(figure, b)) {
+            (true, false) => "a",
+            (false, true) => "b",
+            _ => return None,
+        };
+        Some(Missing { name: name.into(), figure, only_in })
+    };
+    FIGURES.iter().filter_map(one_sided).collect()
 }
 
 /// What holds most of the repetitions on each side, where that is not the same.

@@ -1,6 +1,6 @@
 //! A comparison as text.
 
-use super::{Change, Comparison, Side, Turn};
+use super::{Change, Comparison, Missing, Side, Turn};
 use crate::compare::noise::Noise;
 use crate::{Column, Layout, Table, Tone, paragraph};
 
@@ -30,6 +30,16 @@ impl Comparison {
         for (side, names) in [("A", &self.only_in_a), ("B", &self.only_in_b)] {
             if !names.is_empty() {
                 text += &paragraph::fill(&format!("Only in {side}: "), &names.join(", "), layout.width);
+                text.push('\n');
+            }
+        }
+        for (side, key) in [("A", "a"), ("B", "b")] {
+            let missing: Vec<&Missing> = self.not_compared.iter().filter(|missing| missing.only_in == key).collect();
+            if !missing.is_empty() {
+                let what: Vec<String> =
+                    missing.iter().map(|missing| format!("{} of {}", missing.figure.short(), missing.name)).collect();
+                let lead = format!("Not compared, as only {side} has it: ");
+                text += &paragraph::fill(&lead, &what.join(", "), layout.width);
                 text.push('\n');
             }
         }

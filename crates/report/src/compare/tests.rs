@@ -69,6 +69,17 @@ fn another_limit_is_told() {
     assert!(text.contains("x: limited by send buffer in A, congestion window (loss) in B"), "{text}");
 }
 
+#[test]
+fn a_figure_that_one_side_lacks_is_told() {
+    let timed = Row { total: Some(fullpipe_model::units::Duration::from_secs(1)), ..row("x", "virtual", 1) };
+    let found = compare(&[timed], &[row("x", "virtual", 1)], &["total:+1%"]);
+    assert_eq!((found.changes.len(), found.is_worse()), (0, false));
+    let text = found.render(ALL, Layout::default());
+    assert!(text.contains("Not compared, as only A has it: total of x"), "{text}");
+    let same = compare(&[row("x", "virtual", 1)], &[row("x", "virtual", 1)], &[]);
+    assert!(!same.render(ALL, Layout::default()).contains("Not compared"));
+}
+
 fn some_rows() -> impl Strategy<Value = Vec<Row>> {
     let one = ("[a-e]", prop::sample::select(vec!["real", "virtual"]), 0..1000u64, 0..5u64);
     prop::collection::vec(one, 0..12).prop_map(|rows| {

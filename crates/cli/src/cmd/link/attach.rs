@@ -9,7 +9,7 @@ use super::{Output, absolute};
 use crate::failure::{Failure, Kind};
 use clap::Args;
 use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::redirect::Redirect;
+use fullpipe_kernel::redirect::{Hooks, Redirect};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, background, clock};
 use fullpipe_lab::behind::make_folder;
@@ -29,7 +29,7 @@ const DRAIN: Duration = Duration::from_secs(2);
 ///
 /// IP packets of the device (or only those that --to, --from and --protocol name) are led through the link, both ways; all
 /// else is left alone, and no other device is touched. It goes on in the background until `fullpipe link detach`. Nothing
-/// of the device is changed: a link that is killed has let go, and traffic flows as before. Needs root and Linux 6.6.
+/// of the device is changed: a link that is killed has let go, and traffic flows as before. Needs root.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -49,6 +49,9 @@ pub struct Attach {
     /// Print the equivalent tc commands, and do nothing.
     #[arg(long)]
     show: bool,
+    /// How the programs come to the device's hooks: for trials of the way before Linux 6.6.
+    #[arg(long, value_enum, default_value = "auto", hide = true)]
+    hooks: HooksChoice,
     /// Stay in the foreground until interrupted, and tell what the link did.
     #[arg(long)]
     foreground: bool,
@@ -75,7 +78,7 @@ impl Attach {
         }
         let name = self.name.clone().unwrap_or_else(|| self.dev.clone());
         if self.foreground {
-            return Running::start(&self.dev, &name, asked, &self.output)?.until_detached(&self.output, true);
+            return Running::start(&self, &name, asked)?.until_detached(&self.output, true);
         }
         let mut word = background::start(|word| in_background(&self, &name, asked, word)).map_err(attach_failure)?;
         let mut told = String::new();
@@ -90,9 +93,27 @@ impl Attach {
 
 const READY: &str = "ready";
 
+/// [`Hooks`] as a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum HooksChoice {
+    Auto,
+    Links,
+    Filters,
+}
+
+impl From<HooksChoice> for Hooks {
+    fn from(choice: HooksChoice) -> Hooks {
+        match choice {
+            HooksChoice::Auto => Hooks::Auto,
+            HooksChoice::Links => Hooks::Links,
+            HooksChoice::Filters => Hooks::Filters,
+        }
+    }
+}
+
 /// The life of the process in the background: its word to the one that started it is READY, or a code and a message.
 fn in_background(attach: &Attach, name: &str, asked: Asked, mut word: PipeWriter) -> i32 {
-    match Running::start(&attach.dev, name, asked, &attach.output) {
+    match Running::start(attach, name, asked) {
         Ok(running) => {
             let told = word.write_all(READY.as_bytes());
             drop(word);
@@ -117,15 +138,16 @@ struct Running {
 }
 
 impl Running {
-    fn start(device: &str, name: &str, asked: Asked, output: &Output) -> Result<Running, Failure> {
+    fn start(attach: &Attach, name: &str, asked: Asked) -> Result<Running, Failure> {
+        let Attach { dev: device, output, hooks, .. } = attach;
         let door = Door::open(name)?;
         let ended = Interrupt::on_signals().map_err(attach_failure)?;
         let here = NetNs::current("this machine").map_err(attach_failure)?;
-        let redirect = Redirect::start(&here, device, &wanted(&asked)).map_err(attach_failure)?;
+        let redirect = Redirect::start(&here, device, &wanted(&asked), Hooks::from(*hooks)).map_err(attach_failure)?;
         let emulator = Emulator::start(Arc::clone(&redirect.ports), &asked.path, &output.kept())?;
         let link = Arc::new(Shared::new(
             name,
-            Subject::Device(device.into()),
+            Subject::Device(device.clone()),
             door.owner(),
             Engine::Own(Box::new(emulator)),
             asked,

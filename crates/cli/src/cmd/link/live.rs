@@ -1,8 +1,10 @@
 //! What a link does, for people: a line while it runs, a sentence at its end.
 
 use super::shared::Status;
-use fullpipe_lab::link::{DirectionStatistics, Statistics};
+use fullpipe_lab::link::{DirectionStatistics, RuleStatistics, Statistics};
+use fullpipe_model::link::Counters;
 use fullpipe_model::units::{Bytes, Duration};
+use std::fmt::Write as _;
 use std::io::Write;
 
 /// Lateness of 1 % of the packets above which figures are the machine's as well as the link's.
@@ -18,9 +20,9 @@ pub struct Line {
 impl Line {
     /// Draws it anew.
     pub fn show(&mut self, now: &Statistics) {
-        if let Some([down, up]) = self.earlier.and_then(|earlier| now.rates_since(&earlier)) {
+        if let Some([down, up]) = self.earlier.as_ref().and_then(|earlier| now.rates_since(earlier)) {
             let way = |name: &str, rate: String, way: &DirectionStatistics| {
-                format!("{name} {rate:>12}  queue {:>9}  dropped {:>5}", way.queue.to_string(), dropped(way))
+                format!("{name} {rate:>12}  queue {:>9}  dropped {:>5}", way.queue.to_string(), dropped(&way.link))
             };
             let late = now.to_client.late_p99.max(now.to_server.late_p99);
             let (up, down) = (way("up", up.to_string(), &now.to_server), way("down", down.to_string(), &now.to_client));
@@ -28,7 +30,7 @@ impl Line {
             let _ = write!(std::io::stderr(), "\r\x1b[K{up} | {down} | late {late}");
             self.drawn = true;
         }
-        self.earlier = Some(*now);
+        self.earlier = Some(now.clone());
     }
 
     /// Takes it away.
@@ -40,14 +42,13 @@ impl Line {
 }
 
 /// Packets that did not arrive, for whichever reason.
-pub fn dropped(way: &DirectionStatistics) -> u64 {
-    way.link.lost_packets + way.link.queue_dropped_packets + way.link.discipline_dropped_packets
+pub fn dropped(counters: &Counters) -> u64 {
+    counters.lost_packets + counters.queue_dropped_packets + counters.discipline_dropped_packets
 }
 
-/// What the link did, in a sentence a direction, and how late it was.
+/// What the link did, in a sentence a direction, and how late it was; a line for each rule follows.
 pub fn summary(status: &Status) -> String {
-    let way = |name: &str, way: &DirectionStatistics| {
-        let counters = &way.link;
+    let way = |name: &str, counters: &Counters| {
         let mut text = format!("{name} {} packets, {}", counters.departed_packets, Bytes::new(counters.departed_bytes));
         for (count, what) in [
             (counters.lost_packets, "lost"),
@@ -68,5 +69,10 @@ pub fn summary(status: &Status) -> String {
         return "netem tells what it did at its end".into();
     };
     let late = to_client.late_p99.max(to_server.late_p99);
-    format!("{}; {}; 99 % of them at most {late} late", way("up", to_server), way("down", to_client))
+    let ways = |up: &Counters, down: &Counters| format!("{}; {}", way("up", up), way("down", down));
+    let mut text = format!("{}; 99 % of them at most {late} late", ways(&to_server.link, &to_client.link));
+    for (RuleStatistics { matches, link: up, .. }, down) in to_server.rules.iter().zip(&to_client.rules) {
+        let _ = write!(text, "\n  {matches}: {}", ways(up, &down.link));
+    }
+    text
 }

@@ -7,6 +7,8 @@ use super::words::Words;
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::redirect::Redirect;
 use fullpipe_report::{Column, Table};
 
 /// Change the path of a link while it runs.
@@ -96,7 +98,7 @@ impl List {
         let [name, of, path] = ["link", "of", "path"].map(Column::text);
         let mut table = Table::new([name, of, path, Column::count("packets"), Column::count("dropped")]);
         for link in links {
-            let statistics = link.statistics.unwrap_or_default();
+            let statistics = link.statistics.clone().unwrap_or_default();
             let [up, down] = [&statistics.to_server, &statistics.to_client];
             let packets = up.link.departed_packets + down.link.departed_packets;
             let of = subject(&link);
@@ -105,7 +107,7 @@ impl List {
                 of,
                 link.words.to_string(),
                 packets.to_string(),
-                (dropped(up) + dropped(down)).to_string(),
+                (dropped(&up.link) + dropped(&down.link)).to_string(),
             ]);
         }
         print(&table.render(layout()))?;
@@ -130,7 +132,8 @@ fn status(name: &str) -> Result<Status, Failure> {
 /// Clean up after links that were killed.
 ///
 /// There is little to do: namespaces, devices and the redirection of a device's traffic end with the processes that held
-/// them. What is left is a control socket that nobody answers, and what `fullpipe lab clean` removes.
+/// them. What is left is a control socket that nobody answers, before Linux 6.6 a filter on the device that lets every
+/// packet pass, and what `fullpipe lab clean` removes.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -144,6 +147,12 @@ impl CleanLinks {
     pub fn run(self) -> Result<u8, Failure> {
         // Looking for links takes the sockets of those away that nobody answers.
         control::names()?;
+        let here = NetNs::current("this machine").map_err(|refused| Failure::new(Kind::Run, refused))?;
+        match Redirect::clean(&here).map_err(|refused| Failure::new(Kind::Run, refused))? {
+            0 => {}
+            1 => print("Took what a killed link left off 1 device.\n")?,
+            count => print(&format!("Took what killed links left off {count} devices.\n"))?,
+        }
         self.clean.run()
     }
 }

@@ -1,0 +1,124 @@
+//! Filters at a device's hooks that are BPF programs: `tc filter add dev D ingress bpf direct-action ..`.
+//!
+//! The way before `tcx` links ([`crate::bpf`]): a filter belongs to the device and stays when its maker has ended.
+
+use super::Netlink;
+use crate::Refused;
+use crate::bpf::Hook;
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+const KIND: &str = "bpf";
+const CLSACT: &str = "clsact";
+// linux/pkt_cls.h
+const TCA_OPTIONS: u16 = 2;
+const TCA_BPF_FD: u16 = 6;
+const TCA_BPF_NAME: u16 = 7;
+const TCA_BPF_FLAGS: u16 = 8;
+const TCA_BPF_FLAG_ACT_DIRECT: u32 = 1;
+/// Of our filters: before all that others usually have, at a number that nobody chooses by chance.
+const PRIORITY: u32 = 1;
+const HANDLE: u16 = 0x6670;
+const NAME: &[u8] = b"fullpipe\0";
+
+impl Hook {
+    fn parent(self) -> TcHandle {
+        let minor = match self {
+            Hook::Ingress => 0xfff2,
+            Hook::Egress => 0xfff3,
+        };
+        TcHandle { major: 0xffff, minor }
+    }
+}
+
+fn clsact(device: u32) -> TcMessage {
+    let mut message = TcMessage::with_index(device as i32);
+    message.header.handle = TcHandle { major: 0xffff, minor: 0 };
+    message.header.parent = TcHandle::INGRESS;
+    message.attributes = vec![TcAttribute::Kind(CLSACT.into())];
+    message
+}
+
+fn filter(device: u32, hook: Hook) -> TcMessage {
+    let mut message = TcMessage::with_index(device as i32);
+    message.header.handle = TcHandle { major: 0, minor: HANDLE };
+    message.header.parent = hook.parent();
+    // Priority above, protocol in network byte order below.
+    message.header.info = PRIORITY << 16 | u32::from((libc::ETH_P_ALL as u16).to_be());
+    message.attributes = vec![TcAttribute::Kind(KIND.into())];
+    message
+}
+
+/// A netlink attribute, padded.
+fn attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    out.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(value);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+impl Netlink {
+    /// Gives the device with number `device` hooks for filters (the discipline `clsact`); whether it had none before.
+    ///
+    /// # Errors
+    /// A kernel without it; another discipline (`ingress`) at its place shows only when a filter is added.
+    pub fn add_clsact(&mut self, device: u32) -> Result<bool, Refused> {
+        let request = RouteNetlinkMessage::NewQueueDiscipline(clsact(device));
+        let subject = format!("to device number {device} in {}", self.place);
+        match self.tell("add clsact", &subject, NLM_F_CREATE | NLM_F_EXCL, request) {
+            Ok(()) => Ok(true),
+            Err(refused) if refused.errno() == Some(libc::EEXIST) => Ok(false),
+            Err(refused) if refused.errno() == Some(libc::ENOENT) => {
+                Err(refused.hint("this kernel is built without it: load sch_ingress and cls_bpf (modprobe them)"))
+            }
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Takes the hooks away again, and every filter with them.
+    pub fn delete_clsact(&mut self, device: u32) -> Result<(), Refused> {
+        let subject = format!("of device number {device} in {}", self.place);
+        self.tell("delete clsact", &subject, 0, RouteNetlinkMessage::DelQueueDiscipline(clsact(device)))
+    }
+
+    /// Puts `program` at the hook, in place of one of ours that may be left there.
+    pub fn set_filter(&mut self, device: u32, hook: Hook, program: BorrowedFd<'_>) -> Result<(), Refused> {
+        let mut options = Vec::new();
+        attribute(&mut options, TCA_BPF_FD, &(program.as_raw_fd() as u32).to_ne_bytes());
+        attribute(&mut options, TCA_BPF_NAME, NAME);
+        attribute(&mut options, TCA_BPF_FLAGS, &TCA_BPF_FLAG_ACT_DIRECT.to_ne_bytes());
+        let mut message = filter(device, hook);
+        message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
+        let subject = format!("at device number {device} in {} ({hook:?})", self.place);
+        let request = RouteNetlinkMessage::NewTrafficFilter(message);
+        let told = self.tell("set filter", &subject, NLM_F_CREATE | NLM_F_REPLACE, request);
+        told.map_err(|refused| match refused.errno() {
+            Some(libc::ENOENT) => refused.hint("this kernel is built without cls_bpf (modprobe it)"),
+            _ => {
+                refused.hint("does something else hold the device's ingress? `tc qdisc show` and `tc filter show` tell")
+            }
+        })
+    }
+
+    /// Takes our filter away from the hook; whether one was there.
+    pub fn delete_filter(&mut self, device: u32, hook: Hook) -> Result<bool, Refused> {
+        let subject = format!("at device number {device} in {} ({hook:?})", self.place);
+        let request = RouteNetlinkMessage::DelTrafficFilter(filter(device, hook));
+        match self.tell("delete filter", &subject, 0, request) {
+            Ok(()) => Ok(true),
+            Err(refused) if matches!(refused.errno(), Some(libc::ENOENT | libc::EINVAL)) => Ok(false),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Whether anybody's filter is at the hook.
+    pub fn has_filter(&mut self, device: u32, hook: Hook) -> Result<bool, Refused> {
+        let mut message = TcMessage::with_index(device as i32);
+        message.header.parent = hook.parent();
+        let subject = format!("at device number {device} in {} ({hook:?})", self.place);
+        let request = RouteNetlinkMessage::GetTrafficFilter(message);
+        Ok(self.ask("look for filters", &subject, NLM_F_DUMP, request)?.is_some())
+    }
+}
