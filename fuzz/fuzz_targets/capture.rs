@@ -21,7 +21,7 @@ fn packets(bytes: &[u8]) -> u64 {
     }
     let summary = reader.finish();
     let analysis = analyzer.finish();
-    assert_eq!(summary.packets, analysis.packets, "every packet that was read is analysed");
+    assert_eq!(summary.packets, analysis.counts.packets, "every packet that was read is analysed");
     for connection in &analysis.connections {
         for facts in [&connection.client_to_server, &connection.server_to_client] {
             assert!(facts.unique_payload <= facts.payload);
@@ -31,7 +31,7 @@ fn packets(bytes: &[u8]) -> u64 {
             findings(verdict, connection.handshake_rtt);
         }
     }
-    analysis.packets
+    analysis.counts.packets
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,10 +1,13 @@
 //! `fullpipe analyze` as a user runs it: what it prints, and how it ends.
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+
+#[path = "../../flow/tests/skip/mod.rs"]
+mod skip;
 
 use fullpipe_flow::capture::write;
 use fullpipe_flow::connection::Label;
 use fullpipe_model::units::Instant;
 use serde_json::Value;
+use skip::skip;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -175,6 +178,31 @@ fn files_taken_for_one_are_put_in_order_and_threads_change_nothing() {
     assert_eq!(connections(&["--as-one", &second, &first, "--json", "--threads", "3"]), expected);
 }
 
+/// Connections that end hours apart are told as they end, by one thread as by several.
+#[test]
+fn rows_do_not_depend_on_how_many_threads_make_them() {
+    let folder = Folder::new("threads");
+    let hours = |hours: u64| EPOCH + hours * 3_600_000_000_000;
+    let mut whole = write::file_header(65_535).to_vec();
+    for index in 0..24_u16 {
+        whole.extend(&window_limited(hours(index.into()), 40_000 + index, 3)[write::FILE_HEADER..]);
+    }
+    let file = folder.file("x.pcap", &whole);
+    for format in ["--csv", "--jsonl"] {
+        let one = analyze(&[&file, format]);
+        assert_eq!((one.code, one.err.as_str()), (0, ""));
+        assert_eq!(one.out.lines().count(), if format == "--csv" { 49 } else { 24 });
+        for threads in ["2", "5"] {
+            assert_eq!(analyze(&[&file, format, "--threads", threads]).out, one.out, "{format} --threads {threads}");
+        }
+    }
+    let ids = |out: &str| -> Vec<u64> {
+        let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap();
+        out.lines().map(id).collect()
+    };
+    assert_eq!(ids(&analyze(&[&file, "--jsonl", "--threads", "3"]).out), (0..24).collect::<Vec<_>>());
+}
+
 #[test]
 fn rows_and_lines_hold_what_json_holds() {
     let folder = Folder::new("rows");
@@ -259,8 +287,7 @@ fn parquet_holds_what_csv_holds_and_packets_what_their_lines_hold() {
 fn every_given_capture_has_its_json() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
     let Ok(index) = std::fs::read_to_string(folder.join("index.tsv")) else {
-        eprintln!("SKIPPED: every_given_capture_has_its_json: no {}", folder.display());
-        return;
+        return skip("every_given_capture_has_its_json", &format!("no {}", folder.display()));
     };
     for row in index.lines().skip(1) {
         let columns: Vec<_> = row.split('\t').collect();

@@ -11,7 +11,7 @@ fn main() {
         std::process::exit(2);
     };
     let analysis = analyze(&name);
-    println!("{} packets, {} connections", analysis.packets, analysis.connections.len());
+    println!("{} packets, {} connections", analysis.counts.packets, analysis.connections.len());
     for label in Label::ALL {
         let count = |c: &fullpipe_flow::connection::Connection| {
             c.client_to_server.labels.of(label) + c.server_to_client.labels.of(label)

@@ -24,24 +24,23 @@ fn main() -> std::io::Result<()> {
 fn connection(index: u64, out: &mut impl Write) -> std::io::Result<()> {
     const FROM: bool = true;
     let lines = [
-        (FROM, 0x02, 0, 0, 0),
-        (!FROM, 0x12, 0, 1, 0),
-        (FROM, 0x10, 1, 1, 0),
-        (FROM, 0x18, 1, 1, 300),
-        (!FROM, 0x18, 1, 301, 1200),
-        (FROM, 0x11, 301, 1201, 0),
-        (!FROM, 0x11, 1201, 302, 0),
-        (FROM, 0x10, 302, 1202, 0),
+        (FROM, (0x02, 0, 0, 0)),
+        (!FROM, (0x12, 0, 1, 0)),
+        (FROM, (0x10, 1, 1, 0)),
+        (FROM, (0x18, 1, 1, 300)),
+        (!FROM, (0x18, 1, 301, 1200)),
+        (FROM, (0x11, 301, 1201, 0)),
+        (!FROM, (0x11, 1201, 302, 0)),
+        (FROM, (0x10, 302, 1202, 0)),
     ];
     let [.., a, b, c] = index.to_be_bytes();
     let client = ([10, a, b, c], 20_000 + (index >> 24) as u16);
-    for (step, (from_client, flags, seq, ack, length)) in (0_u64..).zip(lines) {
+    for (step, (from_client, numbers)) in (0_u64..).zip(lines) {
         let at = 1_700_000_000_000_000_000 + index * 1_000_000 + step * 100_000;
-        let (window, options) = (65_000, Vec::new());
-        let seen = Seen { at, from_client, flags, seq, ack, length, window, options, ip_id: 0, transmission: None };
+        let seen = Seen::plain(at, from_client, numbers);
         let ip = path::headers(&seen, client, ([192, 0, 2, 1], 443));
         let kept = ip.len() as u32;
-        out.write_all(&record_header(Instant::from_nanos(at), kept, kept + length))?;
+        out.write_all(&record_header(Instant::from_nanos(at), kept, kept + seen.length))?;
         out.write_all(&ip)?;
     }
     Ok(())

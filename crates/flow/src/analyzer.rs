@@ -28,10 +28,10 @@ pub struct Config {
     /// Length of the limits' intervals; by default the round trip, at least 10 ms.
     pub interval: Option<Duration>,
     /// Connections that are kept at most, finished ones that were not drained included; packets of further ones are
-    /// counted as [`Analysis::untracked`].
+    /// counted as [`Counts::untracked`].
     pub max_connections: usize,
     /// Connections that are open at a time at most; beyond it the quarter that was silent for longest is finished early,
-    /// and counted as [`Analysis::forced_out`].
+    /// and counted as [`Counts::forced_out`].
     pub max_open: usize,
     /// How long a closed connection's late packets still belong to it; by default 2 MSL of 2 minutes (RFC 9293, 3.4.2).
     pub linger: Duration,
@@ -62,9 +62,9 @@ impl Default for Config {
     }
 }
 
-/// What was found in a capture.
-#[derive(Debug, Clone, Default, serde::Serialize)]
-pub struct Analysis {
+/// What became of a capture's packets, and how many connections were not told whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Counts {
     /// Packets given.
     pub packets: u64,
     /// Of them, not TCP over IP (or behind something that is not entered, as a tunnel).
@@ -79,22 +79,38 @@ pub struct Analysis {
     pub untracked: u64,
     /// Connections finished early because of [`Config::max_open`]; what came later of them is a connection of its own.
     pub forced_out: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        // All of them by name, so that a new one is not forgotten.
+        let Counts { packets, not_tcp, fragments, cut, filtered, untracked, forced_out } = other;
+        self.packets += packets;
+        self.not_tcp += not_tcp;
+        self.fragments += fragments;
+        self.cut += cut;
+        self.filtered += filtered;
+        self.untracked += untracked;
+        self.forced_out += forced_out;
+    }
+}
+
+/// What was found in a capture.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct Analysis {
+    /// Its packets.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// Connections by first packet.
     pub connections: Vec<Connection>,
 }
 
 impl Analysis {
     /// Puts together what an [`Intake`] counted and what analyzers found: connections by first packet, numbered anew.
-    pub fn merge(parts: impl IntoIterator<Item = Analysis>) -> Analysis {
-        let mut whole = Analysis::default();
+    pub fn merge(counted: Counts, parts: impl IntoIterator<Item = Analysis>) -> Analysis {
+        let mut whole = Analysis { counts: counted, connections: Vec::new() };
         for part in parts {
-            whole.packets += part.packets;
-            whole.not_tcp += part.not_tcp;
-            whole.fragments += part.fragments;
-            whole.cut += part.cut;
-            whole.filtered += part.filtered;
-            whole.untracked += part.untracked;
-            whole.forced_out += part.forced_out;
+            whole.counts += part.counts;
             whole.connections.extend(part.connections);
         }
         whole.connections.sort_unstable_by_key(|connection| connection.first_packet);
@@ -180,8 +196,8 @@ impl Analyzer {
         let open = self.open.into_values().map(|tracker| tracker.finish(config));
         self.analysis.connections.extend(open);
         self.analysis.connections.sort_unstable_by_key(|connection| connection.id);
-        let Analysis { packets, not_tcp, fragments, cut, filtered, .. } = self.intake.finish();
-        Analysis { packets, not_tcp, fragments, cut, filtered, ..self.analysis }
+        self.analysis.counts += self.intake.finish();
+        self.analysis
     }
 
     /// The next segment of this analyzer's connections, where another thread has the [`Intake`].
@@ -198,7 +214,7 @@ impl Analyzer {
             self.analysis.connections.push(tracker.finish(&self.config));
         }
         if self.open.len() + self.analysis.connections.len() >= self.config.max_connections {
-            self.analysis.untracked += 1;
+            self.analysis.counts.untracked += 1;
             return None;
         }
         if self.open.len() >= self.config.max_open.max(1) {
@@ -247,7 +263,7 @@ impl Analyzer {
         let quarter = last.len() / 4;
         let (_, oldest, _) = last.select_nth_unstable(quarter);
         let oldest = *oldest;
-        self.analysis.forced_out += self.finish_where(|tracker| tracker.last() <= oldest);
+        self.analysis.counts.forced_out += self.finish_where(|tracker| tracker.last() <= oldest);
     }
 
     /// Finishes open connections by their id, so that the order does not depend on the hash; gives how many.

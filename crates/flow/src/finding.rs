@@ -5,7 +5,7 @@
 
 mod remedy;
 
-use crate::limit::{CongestionCause, Interval, Limit, Verdict};
+use crate::limit::{Candidate, CongestionCause, Interval, Limit, Source, Verdict};
 use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub struct Finding {
     pub claim: String,
     /// Its numbers; units are in the names (`.._bytes`, `.._us`, `.._bps`).
     pub evidence: BTreeMap<&'static str, u64>,
+    /// What else would have explained it, and for what part of that share: largest first, and only where that is not little.
+    pub rivals: Vec<Candidate>,
     /// What would change it.
     pub remedy: &'static str,
     /// The same as sysctls to set, where that is what would change it and the numbers are known: the entries of a tuning
@@ -29,6 +31,8 @@ pub struct Finding {
     pub changes: Vec<Change>,
 }
 
+/// A candidate behind the first that fits for a smaller part of its time is not close.
+const LEAST_RIVAL: f64 = 0.25;
 /// A limit that holds a smaller part of the time is not worth a sentence.
 const LEAST_SHARE: f64 = 0.01;
 
@@ -103,7 +107,9 @@ fn finding(verdict: &Verdict, limit: Limit, share: f64, rtt: Option<Duration>) -
         evidence.insert("elsewhere_bps", elsewhere.bits_per_sec());
     }
     let changes = remedy::changes(limit, &typical, now);
-    Finding { limit, share, claim, evidence, remedy: remedy::words(limit), changes }
+    let mut rivals = verdict.rivals(limit);
+    rivals.retain(|rival| verdict.source == Source::Capture && rival.share >= LEAST_RIVAL);
+    Finding { limit, share, claim, evidence, rivals, remedy: remedy::words(limit), changes }
 }
 
 /// What bounds the bytes in flight under a limit that is a window or a buffer.
@@ -147,7 +153,7 @@ fn what_happened(limit: Limit, typical: &Typical, base: Option<Duration>) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::{Candidate, Evidence, Source};
+    use crate::limit::Evidence;
     use fullpipe_model::law::KernelVersion;
     use fullpipe_model::tune::{Host, HostSettings, Setting};
     use fullpipe_model::units::Instant;
@@ -207,6 +213,19 @@ mod tests {
             assert!(found[0].claim.starts_with(limit.words()) && !found[0].remedy.is_empty());
         }
         assert!(findings(&verdict(&[]), None).is_empty());
+    }
+
+    #[test]
+    fn what_comes_close_is_told_with_its_part_of_the_time() {
+        let mut all = verdict(&[(Limit::Link, 60, Evidence::default()), (Limit::Link, 40, Evidence::default())]);
+        all.intervals[0].candidates.push(Candidate { limit: Limit::SendBuffer, share: 0.0 });
+        let found = findings(&all, None);
+        assert_eq!(found[0].rivals, [Candidate { limit: Limit::SendBuffer, share: 0.6 }]);
+        assert_eq!((found.len(), found[0].share), (1, 1.0), "a rival takes nothing from what was decided");
+        all.intervals[0].candidates.truncate(1);
+        all.intervals[1].candidates.push(Candidate { limit: Limit::ReceiveWindow, share: 0.0 });
+        all.intervals[1].length = Duration::from_millis(10);
+        assert_eq!(findings(&all, None)[0].rivals, [], "for a seventh of the time only");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! [`Arrival`] to the analyzer that [`Arrival::shard`] names, and each tick to all of them, in the capture's order: first
 //! [`Intake::tick`], then [`Intake::open`]. So every packet is framed and read once, and the answer is that of one thread.
 
-use crate::analyzer::{Analysis, Config, length_behind_link};
+use crate::analyzer::{Config, Counts, length_behind_link};
 use crate::capture::{LinkType, Opened, Opener, Packet};
 use crate::connection::Labels;
 use crate::filter::Filter;
@@ -39,7 +39,7 @@ pub struct Intake {
     labels: Labels,
     filter: Option<Filter>,
     clock: Clock,
-    counts: Analysis,
+    counts: Counts,
 }
 
 impl Intake {
@@ -50,7 +50,7 @@ impl Intake {
             labels: config.labels,
             filter: config.filter.clone(),
             clock: Clock::default(),
-            counts: Analysis::default(),
+            counts: Counts::default(),
         }
     }
 
@@ -84,8 +84,8 @@ impl Intake {
         Some(Arrival { at, number, wire, segment })
     }
 
-    /// What was counted; it has no connections.
-    pub fn finish(self) -> Analysis {
+    /// What was counted.
+    pub fn finish(self) -> Counts {
         self.counts
     }
 

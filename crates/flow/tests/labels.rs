@@ -1,11 +1,12 @@
 //! Labels of small traces: by what the traces themselves say, and by TShark where it is installed.
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod skip;
 mod trace;
 
 use fullpipe_flow::capture::{LinkType, write};
 use fullpipe_flow::connection::{Label, Labels};
 use fullpipe_flow::{Analyzer, Config};
+use skip::skip;
 use std::process::Command;
 use trace::Line;
 
@@ -77,8 +78,7 @@ fn tshark_says_the_same() {
             .env("XDG_CONFIG_HOME", &folder)
             .output();
         let Ok(output) = output else {
-            eprintln!("SKIPPED: tshark_says_the_same: tshark is not installed");
-            return;
+            return skip("tshark_says_the_same", "tshark is not installed");
         };
         let table = String::from_utf8(output.stdout).unwrap();
         assert_eq!(table.lines().count(), lines.len(), "{name}: every packet is read");

@@ -80,7 +80,7 @@ fn in_parts(packets: &[Packet], count: usize) -> Analysis {
             parts[arrival.shard(count)].track(&arrival);
         }
     }
-    Analysis::merge(std::iter::once(intake.finish()).chain(parts.into_iter().map(Analyzer::finish)))
+    Analysis::merge(intake.finish(), parts.into_iter().map(Analyzer::finish))
 }
 
 /// Everything that is known of a connection but its place in the capture.
@@ -168,32 +168,22 @@ proptest! {
 fn short(index: u32, at: u64) -> Vec<Packet> {
     let bytes = index.to_be_bytes();
     let client = ([10, bytes[1], bytes[2], bytes[3]], 1024 + (index >> 24) as u16);
-    let seen = |from_client, flags, seq, ack, length| Seen {
-        at,
-        from_client,
-        flags,
-        seq,
-        ack,
-        length,
-        window: 1000,
-        options: Vec::new(),
-        ip_id: 0,
-        transmission: None,
-    };
     let lines = [
-        seen(true, 0x02, 0, 0, 0),
-        seen(false, 0x12, 0, 1, 0),
-        seen(true, 0x10, 1, 1, 0),
-        seen(true, 0x18, 1, 1, 300),
-        seen(false, 0x18, 1, 301, 1200),
-        seen(true, 0x10, 301, 1201, 0),
-        seen(true, 0x14, 301, 1201, 0),
+        (true, (0x02, 0, 0, 0)),
+        (false, (0x12, 0, 1, 0)),
+        (true, (0x10, 1, 1, 0)),
+        (true, (0x18, 1, 1, 300)),
+        (false, (0x18, 1, 301, 1200)),
+        (true, (0x10, 301, 1201, 0)),
+        (true, (0x14, 301, 1201, 0)),
     ];
-    let packet = |(step, seen): (usize, &Seen)| {
-        let bytes = path::headers(seen, client, SERVER);
-        Packet { at: at + step as u64 * 5_000_000, wire: bytes.len() + seen.length as usize, bytes }
+    let times = (0..).map(|step: u64| at + step * 5_000_000);
+    let seen = times.zip(lines).map(|(at, (from_client, numbers))| Seen::plain(at, from_client, numbers));
+    let packet = |seen: Seen| {
+        let bytes = path::headers(&seen, client, SERVER);
+        Packet { at: seen.at, wire: bytes.len() + seen.length as usize, bytes }
     };
-    lines.iter().enumerate().map(packet).collect()
+    seen.map(packet).collect()
 }
 
 const EPOCH: u64 = 1_700_000_000_000_000_000;
@@ -214,7 +204,7 @@ fn any_number_of_connections_passes_through_bounded_memory() {
     assert!(most <= 1_010, "{most} were open at a time");
     let rest = analyzer.finish();
     assert_eq!(finished + rest.connections.len(), 50_000);
-    assert_eq!((rest.untracked, rest.forced_out), (0, 0));
+    assert_eq!((rest.counts.untracked, rest.counts.forced_out), (0, 0));
 }
 
 #[test]
@@ -229,7 +219,7 @@ fn a_flood_of_connections_forces_out_the_silent_ones_and_says_so() {
     }
     let rest = analyzer.finish();
     assert_eq!(finished + rest.connections.len(), 20_000);
-    assert_eq!(rest.forced_out as usize, finished);
+    assert_eq!(rest.counts.forced_out as usize, finished);
 }
 
 #[test]

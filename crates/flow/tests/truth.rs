@@ -5,14 +5,16 @@
 //! *Packets*: of those that have a label, by us or by TShark, how many have the same set of labels, whatever connection
 //! either gave them to. What differs is named in [`REASONS`], file by file; a difference in another file fails, and so
 //! does an agreement below the floors.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the agreement is the test's result, and is shown")]
+#![allow(clippy::print_stdout, reason = "the agreement is the test's result, and is shown")]
 
 mod figures;
+mod skip;
 
 use fullpipe_flow::capture;
 use fullpipe_flow::connection::{Connection, DirectionFacts, Label, Labels};
 use fullpipe_flow::{Analyzer, Config};
 use serde_json::Value;
+use skip::skip;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -102,8 +104,7 @@ impl Tally {
 fn labels_and_facts_agree_with_tshark() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
     let Ok(index) = std::fs::read_to_string(folder.join("index.tsv")) else {
-        eprintln!("SKIPPED: labels_and_facts_agree_with_tshark: no {}", folder.display());
-        return;
+        return skip("labels_and_facts_agree_with_tshark", &format!("no {}", folder.display()));
     };
     let mut tally = Tally::default();
     let (mut files, mut left_out) = (0, BTreeMap::<&str, usize>::new());

@@ -11,10 +11,10 @@ pub use depth::depth;
 pub use row::{Cell, Kind, columns, rows};
 pub use table::table;
 
-use fullpipe_flow::Analysis;
 use fullpipe_flow::connection::{Connection, Direction};
 use fullpipe_flow::finding::{Finding, findings};
 use fullpipe_flow::limit::{Candidate, Interval, Limit};
+use fullpipe_flow::{Analysis, Counts};
 use fullpipe_model::units::Duration;
 use serde::Serialize;
 
@@ -23,20 +23,9 @@ use serde::Serialize;
 pub struct Report {
     /// The capture's name, as it was given.
     pub file: String,
-    /// Packets in it.
-    pub packets: u64,
-    /// Of them, not TCP over IP.
-    pub not_tcp: u64,
-    /// Of them, IP fragments before the one that completes their packet.
-    pub fragments: u64,
-    /// Of them, cut before the end of their TCP header.
-    pub cut: u64,
-    /// Of them, TCP that the filter leaves out.
-    pub filtered: u64,
-    /// Of them, TCP of connections beyond the limit on connections.
-    pub untracked: u64,
-    /// Connections that were ended early, as too many were open at a time; what came later of them is told as another.
-    pub forced_out: u64,
+    /// Its packets.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// Why the capture was not read to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -74,13 +63,7 @@ impl Report {
     pub fn new(file: impl Into<String>, analysis: Analysis) -> Self {
         Report {
             file: file.into(),
-            packets: analysis.packets,
-            not_tcp: analysis.not_tcp,
-            fragments: analysis.fragments,
-            cut: analysis.cut,
-            filtered: analysis.filtered,
-            untracked: analysis.untracked,
-            forced_out: analysis.forced_out,
+            counts: analysis.counts,
             problem: None,
             connections: analysis.connections.into_iter().map(Explained::new).collect(),
         }

@@ -9,14 +9,13 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, remark};
 use clap::{Args, ValueEnum};
 use fullpipe_flow::capture::Layer;
-use fullpipe_flow::connection::{Connection, Labels};
+use fullpipe_flow::connection::Labels;
 use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
 use fullpipe_flow::{Analysis, Analyzer, Config};
 use fullpipe_model::units::Duration;
-use fullpipe_report::analysis::{Report, depth, table};
+use fullpipe_report::analysis::{Explained, Report, depth, table};
 use rows::Rows;
-use std::cell::RefCell;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -82,7 +81,8 @@ pub struct Analyze {
     /// Which packet of a tunnelled one is analysed.
     #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
     layer: TunnelLayer,
-    /// Threads that analyse, each its part of the connections, beside one that reads; the result is the same.
+    /// Threads that analyse, each its part of the connections, beside one that reads; the result is the same. With --packets
+    /// there is one.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     threads: NonZeroUsize,
 }
@@ -144,12 +144,9 @@ impl Analyze {
             return threads::analyze(source, &self.config(), self.threads.get());
         }
         let mut analyzer = Analyzer::new(self.config());
-        let read = source.packets(
-            |packet| {
-                analyzer.push_packet(packet);
-            },
-            || {},
-        );
+        let read = source.packets(|packet| {
+            analyzer.push_packet(packet);
+        });
         (analyzer.finish(), read)
     }
 
@@ -158,25 +155,9 @@ impl Analyze {
         let mut rows = Rows::new(self)?;
         let mut is_whole = true;
         for source in input::sources(&self.files, self.as_one)? {
-            let analyzer = RefCell::new(Analyzer::new(self.config()));
             let name = source.name();
-            let mut written = Ok(());
-            let mut write = |connections: Vec<Connection>| {
-                let analysis = Analysis { connections, ..Analysis::default() };
-                rows.write(&Report::new(name.as_str(), analysis))
-            };
-            let read = source.packets(
-                |packet| {
-                    analyzer.borrow_mut().push_packet(packet);
-                },
-                || {
-                    if written.is_ok() {
-                        written = write(analyzer.borrow_mut().drain());
-                    }
-                },
-            );
-            written?;
-            let rest = analyzer.into_inner().finish();
+            let mut write = |connections: Vec<Explained>| rows.write(&name, &connections);
+            let (rest, read) = threads::stream(&source, &self.config(), self.threads.get(), &mut write)?;
             if rest.untracked > 0 {
                 remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", rest.untracked));
             }
@@ -184,7 +165,6 @@ impl Analyze {
                 let told = "connections were ended early, as too many were open at a time";
                 remark(&format!("fullpipe: {name}: {} {told}", rest.forced_out));
             }
-            write(rest.connections)?;
             is_whole &= self.tell(read.err().as_deref());
         }
         rows.finish()?;
@@ -251,7 +231,7 @@ impl Analyze {
     fn print(&self, reports: &[Report]) -> Result<(), Failure> {
         if self.prints_rows() {
             let mut rows = Rows::new(self)?;
-            reports.iter().try_for_each(|report| rows.write(report))?;
+            reports.iter().try_for_each(|report| rows.write(&report.file, &report.connections))?;
             return rows.finish();
         }
         let mut out = BufWriter::new(std::io::stdout().lock());
@@ -266,8 +246,8 @@ impl Analyze {
             for (number, report) in reports.iter().enumerate() {
                 let space = if number == 0 { "" } else { "\n" };
                 let text = match &report.connections[..] {
-                    [only] if report.untracked == 0 => {
-                        format!("{}: {} packets\n\n{}", report.file, report.packets, depth(only, layout()))
+                    [only] if report.counts.untracked == 0 => {
+                        format!("{}: {} packets\n\n{}", report.file, report.counts.packets, depth(only, layout()))
                     }
                     _ => table(report, self.top.unwrap_or(TOP), layout()),
                 };

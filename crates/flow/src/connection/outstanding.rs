@@ -55,6 +55,13 @@ impl Outstanding {
         self.segments.front().map(|sent| sent.at)
     }
 
+    /// How long ago the segment that ends at `end` was sent, if it was sent once.
+    pub fn age(&self, at: Instant, end: SequenceNumber) -> Option<Duration> {
+        let found = self.segments.partition_point(|sent| sent.end.is_before(end));
+        let sent = self.segments.get(found).filter(|sent| sent.end == end && !sent.ambiguous)?;
+        Some(at.since(sent.at))
+    }
+
     /// Removes what `ack` covers. Gives the age of the newest segment covered, if none of those covered is ambiguous:
     /// that is the one whose arrival the ACK tells; above a hole that was repaired it would tell the repair's.
     pub fn acknowledge(&mut self, at: Instant, ack: SequenceNumber) -> Option<Duration> {

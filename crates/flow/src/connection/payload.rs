@@ -28,6 +28,8 @@ impl Unique {
         if seq.is_before(next) && !self.holes.is_empty() {
             new += self.fill(seq, end);
         }
+        // Numbers that jump over half of their space leave holes that overlap.
+        let new = new.min(length.into());
         self.count += new;
         new
     }

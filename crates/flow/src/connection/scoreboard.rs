@@ -53,7 +53,9 @@ pub(super) struct Scoreboard {
     /// What was sent more than once or was seen to be late: it is not counted as late once more.
     accounted: Ranges,
     gaps: Vec<Gap>,
-    pub counts: LossFacts,
+    /// The least time from data to a SACK block that ends with it: of what overtook others, less than any round trip.
+    quickest: Option<Duration>,
+    counts: LossFacts,
 }
 
 /// What became of a direction's data, as far as a capture can tell.
@@ -141,6 +143,11 @@ impl Scoreboard {
         self.sacked.bytes().try_into().unwrap_or(u32::MAX)
     }
 
+    /// A SACK block came `age` after the data that it ends with was sent.
+    pub fn reported(&mut self, age: Option<Duration>) {
+        self.quickest = age.into_iter().chain(self.quickest).min();
+    }
+
     /// An ACK of this data, seen at `at`; `una` is what was acknowledged before, `next` what was captured, in segments of
     /// at most `size`; nothing was acknowledged sooner than `rtt` after it was seen. Gives whether it has blocks that say
     /// something new.
@@ -169,27 +176,28 @@ impl Scoreboard {
             }
         }
         let mut news = false;
-        for (place, (left, right)) in blocks.iter().enumerate() {
+        // What this ACK reports below what an earlier one did was late. Its own blocks are not compared with each other: which
+        // of them came first is not told.
+        let top = self.sacked.end();
+        for (left, right) in blocks {
             // Beyond what was captured it may be anything.
             let sane = left.is_before(*right) && !left.is_before(ack) && right.after(next) <= 0;
             if sane {
-                let top = self.sacked.end().unwrap_or(*left);
-                let late_to = if top.is_before(*right) { top } else { *right };
-                // The first block is of what came last (RFC 2018 section 4); the others may be told of late.
-                if place == 0 {
-                    self.note_late(*left, late_to, size);
+                if let Some(top) = top {
+                    self.note_late(*left, if top.is_before(*right) { top } else { *right }, size);
                 }
                 news |= self.sacked.add(*left, *right) > 0;
             }
         }
-        let answer = Answer { at, una, ack, echo: segment.options.timestamps.map(|(_, echo)| echo), rtt };
+        let echo = segment.options.timestamps.map(|(_, echo)| echo);
+        let answer = Answer { at, una, ack, echo, rtt, quickest: self.quickest.into_iter().chain(rtt).min() };
         let sacked = &self.sacked;
         let has = |from, to: SequenceNumber| sacked.within(from, to) == to.distance(from);
         let outcome = self.repeats.answered(&answer, has);
         self.revise(outcome);
         if let Some((left, right)) = twice {
             self.counts.dsack += 1;
-            let outcome = self.repeats.arrived_twice(left, right, ack);
+            let outcome = self.repeats.arrived_twice(left, right, &answer);
             self.revise(outcome);
         }
         if una.is_before(ack) {
@@ -197,6 +205,13 @@ impl Scoreboard {
             self.accounted.forget_before(ack);
         }
         news
+    }
+
+    /// What became of the data, when the capture has ended; `rtt` is the least that data took to be acknowledged.
+    pub fn finish(mut self, rtt: Option<Duration>) -> LossFacts {
+        let outcome = self.repeats.ended(rtt);
+        self.revise(outcome);
+        self.counts
     }
 
     fn revise(&mut self, outcome: Outcome) {

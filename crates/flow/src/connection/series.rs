@@ -40,6 +40,8 @@ pub(super) struct Series {
     una: SequenceNumber,
     next: SequenceNumber,
     edge: Option<SequenceNumber>,
+    /// The same before the last ACK: near the receiver, what the sender knew then.
+    edge_before: Option<SequenceNumber>,
     segment: u32,
     now: Instant,
     /// When an ACK last moved the left edge.
@@ -87,6 +89,7 @@ impl Series {
             una: seq,
             next: seq,
             edge,
+            edge_before: None,
             segment: 1,
             now: at,
             acked_at: Instant::ZERO,
@@ -121,7 +124,9 @@ impl Series {
         } else {
             let new = u64::from(end.distance(self.next));
             self.current.sent += new;
-            self.current.short += u32::from(length < self.segment);
+            // What ends where the window does, or did until just now, was cut by it.
+            let cut = [self.edge, self.edge_before].contains(&Some(end));
+            self.current.short += u32::from(length < self.segment && !cut);
             if !self.prompted {
                 self.current.unprompted += new;
             }
@@ -230,7 +235,7 @@ impl Series {
             self.current.acks += 1;
         }
         if let Some(window) = window.filter(|_| !ack.is_before(self.una)) {
-            self.edge = Some(ack + window);
+            self.edge_before = self.edge.replace(ack + window);
             let window = Window::new(Bytes::new(window.into()));
             self.current.window_max = Some(self.current.window_max.map_or(window, |most| most.max(window)));
         }

@@ -473,7 +473,11 @@ impl Half {
         let (Some(una), Some(next)) = (self.una, self.next) else { return false };
         let size = u32::try_from(self.payload_max).unwrap_or(u32::MAX);
         let rtt = self.rtt.min();
-        self.board().acknowledge((at, segment), (una, next), size, rtt)
+        let newest = segment.options.sack.as_slice().first().map(|(_, right)| *right);
+        let sacked = newest.and_then(|right| self.outstanding.age(at, right));
+        let board = self.board();
+        board.reported(sacked);
+        board.acknowledge((at, segment), (una, next), size, rtt)
     }
 
     fn note_in_flight(&mut self, labels: Labels, una: SequenceNumber, end: SequenceNumber) {
@@ -526,7 +530,7 @@ impl Half {
             loss: LossFacts {
                 duplicate_packets: self.duplicate_packets.into(),
                 congestion_experienced: self.congestion_experienced.into(),
-                ..self.board.map(|board| board.counts).unwrap_or_default()
+                ..self.board.map(|board| board.finish(self.rtt.min())).unwrap_or_default()
             },
             verdict,
         }

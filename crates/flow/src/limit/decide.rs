@@ -102,12 +102,20 @@ pub(crate) fn decide(features: &[Features], rtt: Option<Duration>, hint: PathHin
     let mut before = None;
     let intervals = (0..features.len())
         .map(|at| {
+            let phase_before = phase;
             let limit = transfer.limit(at, &mut phase, before);
             before = Some(limit);
+            let rivals = transfer.rivals(at, phase_before).filter(|rival| *rival != limit);
+            let mut candidates = vec![Candidate { limit, share: 1.0 }];
+            for rival in rivals {
+                if candidates.iter().all(|known| known.limit != rival) {
+                    candidates.push(Candidate { limit: rival, share: 0.0 });
+                }
+            }
             Interval {
                 start: features[at].start,
                 length: features[at].length,
-                candidates: vec![Candidate { limit, share: 1.0 }],
+                candidates,
                 evidence: features[at].evidence(),
             }
         })
@@ -156,6 +164,9 @@ const MOST: f64 = 0.5;
 /// A window is full as well where the mean in flight is this part of it.
 const TOUCHED: f64 = 0.97;
 const NEARLY: f64 = 0.88;
+/// A window that is full for at least this part of an interval, and for that part of those around it, holds the sender.
+const FILLED_LEAST: f64 = 0.2;
+const FILLED_MEAN: f64 = 0.25;
 /// Intervals before and after that are taken together to see a rate through the noise of repairs, and what part of a
 /// transfer's intervals must come back to one rate, and within which part of it, for a plateau.
 const WIDE: usize = 4;
@@ -259,7 +270,7 @@ impl<'a> Transfer<'a> {
             *phase = Phase::AfterLoss;
         }
         let receiver = self.receiver(at);
-        if self.is_at_capacity(at) && receiver != Some(Limit::ReceiverApplication) {
+        if self.is_at_capacity(at) && receiver != Some(Limit::ReceiverApplication) && !self.is_written_short(at) {
             // Loss at a full queue is how the path tells its limit.
             *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
             return Limit::Link;
@@ -317,7 +328,7 @@ impl<'a> Transfer<'a> {
     /// The receive window, if it was in the way most of the time.
     fn receiver(&self, at: usize) -> Option<Limit> {
         let f = &self.features[at];
-        if f.part(f.full) <= MOST && !self.touches_window(at) {
+        if f.part(f.full) <= MOST && !self.touches_window(at) && !self.keeps_filling(at) {
             return None;
         }
         let collapsed = window_of(f) < COLLAPSED * self.window_peak[at];
@@ -333,6 +344,15 @@ impl<'a> Transfer<'a> {
         f.window_max.is_some() && (mean + segment >= TOUCHED * window || reaches)
     }
 
+    /// A window that an application opens bit by bit, at a sender that paces: full for a part of each round trip, again and
+    /// again, and never out of the way.
+    fn keeps_filling(&self, at: usize) -> bool {
+        let part = |f: &Features| f.part(f.full);
+        let around = self.around(at);
+        let mean = around.iter().map(part).sum::<f64>() / around.len() as f64;
+        part(&self.features[at]) >= FILLED_LEAST && mean >= FILLED_MEAN
+    }
+
     fn carries_less_than_the_window(&self, at: usize) -> bool {
         let f = &self.features[at];
         let window_per_rtt = f.window_max.zip(self.rtt).and_then(|(window, rtt)| window.per_rtt(rtt));
@@ -340,32 +360,83 @@ impl<'a> Transfer<'a> {
         window_per_rtt.is_some_and(|allowed| carried.as_f64() < UNREPAIRED * allowed.as_f64())
     }
 
-    /// Neither path nor receiver: what in the sender.
-    fn sender(&self, at: usize, phase: &mut Phase) -> Limit {
+    /// Every rule that holds, whatever was decided, in the order of the rules: what would be named if those before it did not
+    /// hold.
+    fn rivals(&self, at: usize, phase: Phase) -> impl Iterator<Item = Limit> + use<> {
+        const LOSS: Limit = Limit::CongestionWindow(CongestionCause::Loss);
         let f = &self.features[at];
-        let now = f.in_flight_max.as_f64();
-        let later = |count: usize| {
-            let end = (at + 1 + count).min(self.features.len());
-            self.features[at + 1..end].iter().map(|f| f.in_flight_max.as_f64()).fold(0.0, f64::max)
-        };
+        let is_idle = f.part(f.idle) > MOST;
+        let lost = f.retransmissions > 0 || self.waits_for_repair(at);
+        let receiver = self.receiver(at);
+        let rules = [
+            (is_idle && self.awaits_timer(at)).then_some(LOSS),
+            is_idle.then_some(Limit::SenderApplication),
+            (self.is_at_capacity(at) || self.is_on_plateau(at)).then_some(Limit::Link),
+            receiver,
+            (lost || phase == Phase::AfterLoss && self.is_reduced(at)).then_some(LOSS),
+            self.is_own_pace(at).then_some(Limit::SenderApplication),
+            (phase == Phase::Start && self.grows(at)).then_some(Limit::CongestionWindow(CongestionCause::SlowStart)),
+            // A bound that is the window's says nothing of the buffer.
+            (receiver.is_none() && self.is_bounded && self.is_steady(at)).then_some(Limit::SendBuffer),
+        ];
+        rules.into_iter().flatten()
+    }
+
+    /// The most in flight of the next `count` intervals.
+    fn later(&self, at: usize, count: usize) -> f64 {
+        let end = (at + 1 + count).min(self.features.len());
+        self.features[at + 1..end].iter().map(|f| f.in_flight_max.as_f64()).fold(0.0, f64::max)
+    }
+
+    fn grows(&self, at: usize) -> bool {
+        let now = self.features[at].in_flight_max.as_f64();
         // What swings is not what grows: the most of the two intervals before counts.
         let before =
             self.features[at.saturating_sub(2)..at].iter().map(|f| f.in_flight_max.as_f64()).fold(0.0, f64::max);
-        if f.part(f.idle) > 0.25 || self.is_written_in_pieces(at) {
+        now >= GROWTH * before || self.later(at, 4) >= GROWTH * now.max(before)
+    }
+
+    /// Less is in flight than there could be, or it still comes to be more.
+    fn is_reduced(&self, at: usize) -> bool {
+        let now = self.features[at].in_flight_max.as_f64();
+        now < PLATEAU * self.plateau || self.later(at, 8) >= 1.05 * now || !self.is_bounded
+    }
+
+    /// A blocked writer is woken when a third of the buffer is free, so the most in flight swings by that much.
+    fn is_steady(&self, at: usize) -> bool {
+        let now = self.features[at].in_flight_max.as_f64();
+        now >= WOKEN * self.plateau && self.later(at, 2) <= self.plateau / PLATEAU
+    }
+
+    fn is_own_pace(&self, at: usize) -> bool {
+        let f = &self.features[at];
+        f.part(f.idle) > 0.25 || self.is_written_in_pieces(at)
+    }
+
+    /// Neither path nor receiver: what in the sender.
+    fn sender(&self, at: usize, phase: &mut Phase) -> Limit {
+        if self.is_own_pace(at) {
             return Limit::SenderApplication;
         }
-        let grows = now >= GROWTH * before || later(4) >= GROWTH * now.max(before);
         match *phase {
-            Phase::Start if grows => return Limit::CongestionWindow(CongestionCause::SlowStart),
+            Phase::Start if self.grows(at) => return Limit::CongestionWindow(CongestionCause::SlowStart),
             Phase::Start => *phase = Phase::Grown,
-            Phase::AfterLoss if now < PLATEAU * self.plateau || later(8) >= 1.05 * now || !self.is_bounded => {
-                return Limit::CongestionWindow(CongestionCause::Loss);
-            }
+            Phase::AfterLoss if self.is_reduced(at) => return Limit::CongestionWindow(CongestionCause::Loss),
             Phase::AfterLoss | Phase::Grown => {}
         }
-        // A blocked writer is woken when a third of the buffer is free, so the most in flight swings by that much.
-        let steady = now >= WOKEN * self.plateau && later(2) <= self.plateau / PLATEAU;
-        if steady { Limit::SendBuffer } else { Limit::Unknown }
+        if self.is_steady(at) { Limit::SendBuffer } else { Limit::Unknown }
+    }
+
+    /// Writes that do not fill segments: a sender that has more to send, as it has before a full link, fills them. Where the
+    /// link's rate is given and reached, there is nothing to weigh.
+    fn is_written_short(&self, at: usize) -> bool {
+        self.pieces(at) >= PIECES && self.hint.is_none_or(|hint| self.rates[at] < OF_HINT * hint)
+    }
+
+    /// The part of the new segments around that were not full.
+    fn pieces(&self, at: usize) -> f64 {
+        let sum = |of: fn(&Features) -> u64| self.around(at).iter().map(of).sum::<u64>() as f64;
+        sum(|f| f.short.into()) / sum(|f| f.segments.saturating_sub(f.retransmissions).into()).max(1.0)
     }
 
     /// New data leaves when the application writes it, not when an ACK makes room; or in writes that do not fill segments.
@@ -373,7 +444,7 @@ impl<'a> Transfer<'a> {
         let f = &self.features[at];
         let around = self.around(at);
         let sum = |of: fn(&Features) -> u64| around.iter().map(of).sum::<u64>() as f64;
-        let pieces = sum(|f| f.short.into()) / sum(|f| (f.segments - f.retransmissions).into()).max(1.0);
+        let pieces = self.pieces(at);
         if pieces >= PIECES {
             return true;
         }

@@ -66,7 +66,8 @@ pub struct Interval {
     /// How long it is.
     #[serde(rename = "length_us", with = "columns::micros")]
     pub length: Duration,
-    /// Most likely first; shares sum to 1. Never empty.
+    /// Most likely first; shares sum to 1. Never empty. From a capture the first has all of the interval, and those behind it
+    /// nothing: each is what the evidence would be told to mean if those before it were not there.
     pub candidates: Vec<Candidate>,
     /// The numbers.
     #[serde(flatten)]
@@ -121,6 +122,22 @@ impl Verdict {
     /// The same over the second half of the bytes.
     pub fn steadily_limited_by(&self) -> Candidate {
         self.steady.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
+    }
+
+    /// Of the time that `limit` held, for what part each other candidate would have explained it as well: largest first.
+    pub fn rivals(&self, limit: Limit) -> Vec<Candidate> {
+        let mut seconds = BTreeMap::<Limit, f64>::new();
+        let mut all = 0.0;
+        for interval in self.intervals.iter().filter(|interval| interval.limit() == limit) {
+            all += interval.length.as_secs_f64();
+            for rival in interval.candidates.iter().skip(1) {
+                *seconds.entry(rival.limit).or_default() += interval.length.as_secs_f64();
+            }
+        }
+        let part = |(limit, time)| Candidate { limit, share: time / all };
+        let mut rivals: Vec<Candidate> = seconds.into_iter().filter(|(_, time)| *time > 0.0).map(part).collect();
+        rivals.sort_by(|a, b| b.share.total_cmp(&a.share));
+        rivals
     }
 
     /// Mean payload in flight over all of the time; absent where the source cannot tell.

@@ -96,6 +96,37 @@ impl Fates {
         };
         self.arrivals.iter().map(is_late).collect()
     }
+
+    /// Those overtaken (in the order of arrival) of which an ACK at the sender told, as it reported something above that had
+    /// arrived, and not them. Of the others nothing there can be known: Linux holds ACKs back above a hole, and what fills
+    /// up meanwhile looks as if it had come in order.
+    pub fn told(&self, sender: &Edge) -> Vec<bool> {
+        let firsts: Vec<(usize, &Segment)> =
+            sender.data.iter().map(|data| &data.segment).enumerate().filter(|(at, _)| !self.again[*at]).collect();
+        let mut reported = vec![false; firsts.len()];
+        let mut open = vec![false; sender.data.len()];
+        let mut lowest = 0;
+        for answer in &sender.answers {
+            let ack = answer.segment.ack;
+            let blocks = answer.segment.options.sack.as_slice();
+            let is_told = |segment: &Segment| {
+                let in_block = |(from, to): &(SequenceNumber, SequenceNumber)| {
+                    !segment.seq.is_before(*from) && !to.is_before(segment.end())
+                };
+                !ack.is_before(segment.end()) || blocks.iter().any(in_block)
+            };
+            for (reported, (_, segment)) in reported.iter_mut().zip(&firsts).skip(lowest) {
+                *reported |= is_told(segment);
+            }
+            lowest += reported[lowest..].iter().take_while(|reported| **reported).count();
+            let top = reported.iter().rposition(|reported| *reported).unwrap_or(0);
+            for at in lowest..top.max(lowest) {
+                open[firsts[at].0] |= !reported[at];
+            }
+        }
+        let overtaken = self.overtaken().into_iter().zip(&self.arrivals);
+        overtaken.map(|(late, arrival)| late && arrival.is_some_and(|arrival| open[arrival.which])).collect()
+    }
 }
 
 /// The log of a run, packed or not, where it has one.

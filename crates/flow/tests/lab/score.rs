@@ -2,15 +2,19 @@
 //! each packet from [`Fates`].
 #![allow(dead_code, reason = "each user takes a part of it")]
 
+#[path = "../tally/mod.rs"]
+mod tally;
+
 use super::fates::{Arrival, Fates};
 use fullpipe_flow::capture::{self, Opened, Opener, Unpack};
 use fullpipe_flow::connection::{Connection, Label, Labels};
 use fullpipe_flow::limit::{CongestionCause, Limit};
-use fullpipe_flow::segment::{Parsed, Segment};
+use fullpipe_flow::segment::{Flags, Parsed, Segment};
 use fullpipe_flow::{Analyzer, Config, PacketFacts, length_behind_link};
 use std::path::{Path, PathBuf};
+pub use tally::Score;
 
-/// A segment of the server's data at one edge.
+/// A segment at one edge.
 #[derive(Debug, Clone, Copy)]
 pub struct Data {
     pub segment: Segment,
@@ -19,7 +23,10 @@ pub struct Data {
 
 /// One edge's capture, analysed.
 pub struct Edge {
+    /// The server's data.
     pub data: Vec<Data>,
+    /// What answers it.
+    pub answers: Vec<Data>,
     pub connection: Connection,
 }
 
@@ -27,14 +34,16 @@ pub struct Edge {
 pub fn edge(file: &Path) -> Edge {
     let mut analyzer = Analyzer::new(Config { labels: Labels::Sack, ..Config::default() });
     let mut opener = Opener::default();
-    let mut data = Vec::new();
+    let (mut data, mut answers) = (Vec::new(), Vec::new());
     let opened = std::fs::File::open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let end = capture::read(Unpack::new(opened).unwrap(), |packet| {
         let Some(facts) = analyzer.push_packet(&packet) else { return };
         let Opened::Ip(ip) = opener.open(packet.link_type, packet.data) else { return };
         let length = length_behind_link(packet.data, ip, packet.original_length);
         let Parsed::Tcp(segment) = Segment::from_ip(ip, length) else { return };
-        if segment.payload_len() > 0 && segment.source.port() < segment.destination.port() {
+        if segment.source.port() > segment.destination.port() && segment.flags.any(Flags::ACK) {
+            answers.push(Data { segment, facts });
+        } else if segment.source.port() < segment.destination.port() && segment.payload_len() > 0 {
             data.push(Data { segment, facts });
         }
     });
@@ -42,7 +51,8 @@ pub fn edge(file: &Path) -> Edge {
     let connections = analyzer.finish().connections;
     let connection = connections.into_iter().max_by_key(|connection| connection.server_to_client.payload).unwrap();
     data.retain(|data| data.facts.connection == connection.id);
-    Edge { data, connection }
+    answers.retain(|answer| answer.facts.connection == connection.id);
+    Edge { data, answers, connection }
 }
 
 /// The capture of one edge in a run's folder, packed or not.
@@ -77,43 +87,14 @@ pub fn steady_share(edge: &Edge, limit: Limit) -> (f64, Limit) {
     (share, steady.first().map_or(Limit::Unknown, |candidate| candidate.limit))
 }
 
-/// Found, true, and both.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Score {
-    pub found: u64,
-    pub truth: u64,
-    pub both: u64,
-}
-
-impl Score {
-    fn note(&mut self, found: bool, truth: bool) {
-        self.found += u64::from(found);
-        self.truth += u64::from(truth);
-        self.both += u64::from(found && truth);
-    }
-
-    /// Numbers in a connection: as many as both have are taken for the same.
-    fn count(&mut self, found: u64, truth: u64) {
-        self.found += found;
-        self.truth += truth;
-        self.both += found.min(truth);
-    }
-
-    pub fn precision(&self) -> f64 {
-        if self.found == 0 { 1.0 } else { self.both as f64 / self.found as f64 }
-    }
-
-    pub fn recall(&self) -> f64 {
-        if self.truth == 0 { 1.0 } else { self.both as f64 / self.truth as f64 }
-    }
-}
-
 /// What each kind of event was scored at.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Scores {
     pub sender_retransmission: Score,
     pub sender_loss: Score,
     pub sender_reordering: Score,
+    /// Of what is true, that which anyone could know there: see [`Fates::told`].
+    pub sender_reordering_told: Score,
     pub receiver_retransmission: Score,
     pub receiver_reordering: Score,
     pub receiver_duplicate: Score,
@@ -121,11 +102,12 @@ pub struct Scores {
 
 impl Scores {
     /// With what it is called, and the least that is promised of it.
-    pub fn named(&self) -> [(&'static str, Score, f64); 6] {
+    pub fn named(&self) -> [(&'static str, Score, f64); 7] {
         [
             ("sender: sent again", self.sender_retransmission, 0.99),
             ("sender: lost", self.sender_loss, 0.99),
             ("sender: reordered", self.sender_reordering, 0.99),
+            ("sender: reordered, of those that ACKs tell of", self.sender_reordering_told, 0.99),
             ("receiver: sent again", self.receiver_retransmission, 0.97),
             ("receiver: reordered", self.receiver_reordering, 0.97),
             ("receiver: duplicate", self.receiver_duplicate, 0.97),
@@ -142,6 +124,7 @@ impl Scores {
         let loss = sender.connection.server_to_client.loss;
         self.sender_loss.count(loss.lost_segments, many(&fates.lost));
         self.sender_reordering.count(loss.reordered_segments, many(&late));
+        self.sender_reordering_told.count(loss.reordered_segments, many(&fates.told(sender)));
         for ((data, arrival), late) in receiver.data.iter().zip(&fates.arrivals).zip(&late) {
             let Some(Arrival { which, copy }) = *arrival else { continue };
             let has = |label| data.facts.labels.contains(label);

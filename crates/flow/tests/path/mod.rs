@@ -63,6 +63,14 @@ pub struct Seen {
     pub transmission: Option<usize>,
 }
 
+impl Seen {
+    /// A packet without options: control bits, numbers, payload's length.
+    pub fn plain(at: u64, from_client: bool, (flags, seq, ack, length): (u8, u32, u32, u32)) -> Self {
+        let (window, options) = (1000, Vec::new());
+        Seen { at, from_client, flags, seq, ack, length, window, options, ip_id: 0, transmission: None }
+    }
+}
+
 /// What became of one transmission of data.
 #[derive(Debug, Clone, Default)]
 pub struct Transmission {

@@ -8,6 +8,8 @@
 mod figures;
 #[path = "../path/mod.rs"]
 mod path;
+#[path = "../tally/mod.rs"]
+mod tally;
 
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::{Connection, Difference, Label, Labels, Place, Warning};
@@ -16,6 +18,7 @@ use fullpipe_flow::{Analyzer, Config, PacketFacts};
 use fullpipe_model::units::Instant;
 use path::{Outcome, Path, Seen};
 use std::collections::BTreeMap;
+use tally::Score;
 
 const MILLI: u64 = 1_000_000;
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
@@ -32,37 +35,6 @@ fn analyse(seen: &[Seen], labels: Labels) -> (Vec<PacketFacts>, Connection) {
     let mut connections = analyzer.finish().connections;
     assert_eq!(connections.len(), 1);
     (facts, connections.remove(0))
-}
-
-/// Found, true, and both.
-#[derive(Debug, Default, Clone, Copy)]
-struct Score {
-    found: u64,
-    truth: u64,
-    both: u64,
-}
-
-impl Score {
-    fn note(&mut self, found: bool, truth: bool) {
-        self.found += u64::from(found);
-        self.truth += u64::from(truth);
-        self.both += u64::from(found && truth);
-    }
-
-    /// Numbers in a connection: as many as both have are taken for the same.
-    fn count(&mut self, found: u64, truth: u64) {
-        self.found += found;
-        self.truth += truth;
-        self.both += found.min(truth);
-    }
-
-    fn precision(&self) -> f64 {
-        self.both as f64 / self.found.max(1) as f64
-    }
-
-    fn recall(&self) -> f64 {
-        self.both as f64 / self.truth.max(1) as f64
-    }
 }
 
 /// Originals that something sent later arrived before (RFC 4737).

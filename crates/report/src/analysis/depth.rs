@@ -4,7 +4,7 @@ use super::Explained;
 use super::table::arrow;
 use crate::{Column, Layout, Table, Tone, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label};
-use fullpipe_flow::limit::{Limit, Verdict};
+use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 
 /// Stands where a figure could not be had.
@@ -28,6 +28,12 @@ pub fn depth(explained: &Explained, layout: Layout) -> String {
         text.push('\n');
         text += &paragraph::fill(&format!("{way}: "), &finding.what.claim, layout.width);
         text.push('\n');
+        if !finding.what.rivals.is_empty() {
+            let rival = |rival: &Candidate| format!("{} ({:.0} % of that time)", rival.limit, rival.share * 100.0);
+            let rivals: Vec<String> = finding.what.rivals.iter().map(rival).collect();
+            text += &paragraph::fill("  would fit as well: ", &rivals.join(", "), layout.width);
+            text.push('\n');
+        }
         text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
         text.push('\n');
         for change in &finding.what.changes {
@@ -143,10 +149,30 @@ fn options(facts: &DirectionFacts) -> String {
 /// Neighbouring intervals with the same limit, as one.
 struct Span {
     limit: Limit,
+    /// What would explain most of it as well: time by limit.
+    rivals: Vec<(Limit, Duration)>,
     from: Instant,
     length: Duration,
     carried: Bytes,
     in_flight: Bytes,
+}
+
+impl Span {
+    fn note_rivals(&mut self, interval: &Interval) {
+        for rival in interval.candidates.iter().skip(1) {
+            match self.rivals.iter_mut().find(|(limit, _)| *limit == rival.limit) {
+                Some((_, time)) => *time = time.saturating_add(interval.length),
+                None => self.rivals.push((rival.limit, interval.length)),
+            }
+        }
+    }
+
+    /// The limit, and what would explain more than half of the span as well, in the order of the rules.
+    fn limited_by(&self) -> String {
+        let is_close = |(_, time): &&(Limit, Duration)| time.saturating_mul(2) > self.length;
+        let names: Vec<String> = self.rivals.iter().filter(is_close).map(|(limit, _)| limit.to_string()).collect();
+        if names.is_empty() { self.limit.to_string() } else { format!("{} (or {})", self.limit, names.join(", ")) }
+    }
 }
 
 fn spans(verdict: &Verdict, start: Instant, layout: Layout) -> String {
@@ -155,17 +181,23 @@ fn spans(verdict: &Verdict, start: Instant, layout: Layout) -> String {
         let carried = interval.evidence.goodput.over(interval.length);
         match spans.last_mut().filter(|span| span.limit == interval.limit()) {
             Some(span) => {
+                span.note_rivals(interval);
                 span.length = span.length.saturating_add(interval.length);
                 span.carried = span.carried.saturating_add(carried);
                 span.in_flight = span.in_flight.max(interval.evidence.in_flight);
             }
-            None => spans.push(Span {
-                limit: interval.limit(),
-                from: interval.start,
-                length: interval.length,
-                carried,
-                in_flight: interval.evidence.in_flight,
-            }),
+            None => {
+                let mut span = Span {
+                    limit: interval.limit(),
+                    rivals: Vec::new(),
+                    from: interval.start,
+                    length: interval.length,
+                    carried,
+                    in_flight: interval.evidence.in_flight,
+                };
+                span.note_rivals(interval);
+                spans.push(span);
+            }
         }
     }
     let mut table = Table::new([
@@ -181,7 +213,7 @@ fn spans(verdict: &Verdict, start: Instant, layout: Layout) -> String {
             seconds(span.length),
             span.carried.per(span.length).map_or_else(|| NONE.into(), figure::mbit_per_s),
             format!("{:.1}", span.in_flight.as_f64() / 1e3),
-            span.limit.to_string(),
+            span.limited_by(),
         ]);
     }
     let mut text = table.render(layout);

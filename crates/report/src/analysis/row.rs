@@ -54,12 +54,12 @@ impl std::fmt::Display for Cell {
     }
 }
 
-/// The rows of a report: columns by name, the same in every row; the unit is in the name.
-pub fn rows(report: &Report) -> impl Iterator<Item = Vec<(&'static str, Cell)>> {
+/// The rows of a file's connections: columns by name, the same in every row; the unit is in the name.
+pub fn rows(file: &str, connections: &[Explained]) -> impl Iterator<Item = Vec<(&'static str, Cell)>> {
     let both = |explained| [Direction::ClientToServer, Direction::ServerToClient].map(|way| (explained, way));
-    let directions = report.connections.iter().flat_map(both);
+    let directions = connections.iter().flat_map(both);
     let seen = directions.filter(|(explained, way)| explained.connection.facts(*way).packets > 0);
-    seen.map(|(explained, way)| row(&report.file, explained, way))
+    seen.map(move |(explained, way)| row(file, explained, way))
 }
 
 /// The columns of [`rows`], for a file that must know them before its first row.
@@ -70,7 +70,12 @@ pub fn columns() -> Vec<(&'static str, Kind)> {
     let mut analyzer = Analyzer::new(Config::default());
     analyzer.push(Instant::ZERO, LinkType::RAW, &syn, syn.len());
     let report = Report::new("", analyzer.finish());
-    rows(&report).next().unwrap_or_default().into_iter().map(|(name, cell)| (name, cell.kind())).collect()
+    rows(&report.file, &report.connections)
+        .next()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|(name, cell)| (name, cell.kind()))
+        .collect()
 }
 
 fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static str, Cell)> {

@@ -78,10 +78,10 @@ fn doubts(report: &Report, layout: Layout) -> String {
             text += &format!("{}\n", paragraph::fill(&format!("in {count}: "), warning.words(), layout.width));
         }
     }
-    if report.forced_out > 0 {
+    if report.counts.forced_out > 0 {
         let many = "connections were ended early because too many were open at a time; what came later of them is told as \
                     another connection";
-        text += &format!("{}\n", paragraph::fill(&format!("{} ", report.forced_out), many, layout.width));
+        text += &format!("{}\n", paragraph::fill(&format!("{} ", report.counts.forced_out), many, layout.width));
     }
     text
 }
@@ -104,16 +104,17 @@ fn limited_by(explained: &Explained) -> String {
 /// How much there is, and how much of it is not in the table.
 fn counted(report: &Report, top: usize) -> String {
     let all = report.connections.len();
-    let mut text = format!("{} packets, {all} TCP connection{}", report.packets, if all == 1 { "" } else { "s" });
+    let mut text =
+        format!("{} packets, {all} TCP connection{}", report.counts.packets, if all == 1 { "" } else { "s" });
     if all > top {
         text += &format!(", the {top} that lost most shown");
     }
     let rest = [
-        (report.not_tcp, "not TCP"),
-        (report.fragments, "fragments"),
-        (report.cut, "cut inside the TCP header"),
-        (report.filtered, "filtered"),
-        (report.untracked, "of connections beyond the limit"),
+        (report.counts.not_tcp, "not TCP"),
+        (report.counts.fragments, "fragments"),
+        (report.counts.cut, "cut inside the TCP header"),
+        (report.counts.filtered, "filtered"),
+        (report.counts.untracked, "of connections beyond the limit"),
     ];
     let rest: Vec<_> = rest.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     if !rest.is_empty() {

@@ -41,6 +41,28 @@ fn window_limited() -> Report {
 }
 
 #[test]
+fn what_would_explain_it_as_well_is_told_behind_it() {
+    use fullpipe_flow::limit::{Candidate, Limit};
+    let mut connection = window_limited().connections.remove(0).connection;
+    let layout = Layout::default();
+    assert!(!depth(&Explained::new(connection.clone()), layout).contains("(or "));
+    let rival = Candidate { limit: Limit::SendBuffer, share: 0.0 };
+    let verdict = connection.server_to_client.verdict.as_mut().unwrap();
+    verdict.intervals.iter_mut().for_each(|interval| interval.candidates.push(rival));
+    let explained = Explained::new(connection).with_intervals();
+    let told = depth(&explained, layout);
+    assert!(told.contains("receive window (or send buffer)"), "{told}");
+    assert!(told.contains("would fit as well: send buffer (100 % of that time)"), "{told}");
+    let json = serde_json::to_value(&explained).unwrap();
+    assert_eq!(json["findings"][0]["rivals"][0]["limit"], "send_buffer");
+    let data = json["intervals"].as_array().unwrap().iter().rfind(|i| i["direction"] == "server_to_client").unwrap();
+    assert_eq!(
+        (&data["candidates"][0]["limit"], &data["candidates"][1]["limit"]),
+        (&"receive_window".into(), &"send_buffer".into())
+    );
+}
+
+#[test]
 fn json_is_what_the_program_promises() {
     let json = serde_json::to_value(window_limited()).unwrap();
     assert_eq!((json["file"].as_str(), json["packets"].as_u64()), (Some("window.pcap"), Some(1103)));
@@ -66,7 +88,7 @@ fn json_is_what_the_program_promises() {
 #[test]
 fn a_row_has_a_column_for_every_cell_and_csv_is_quoted() {
     let report = Report { file: "a, \"b\".pcap".into(), ..window_limited() };
-    let rows: Vec<_> = rows(&report).collect();
+    let rows: Vec<_> = rows(&report.file, &report.connections).collect();
     assert_eq!(rows.len(), 2);
     let names = |row: &[(&'static str, Cell)]| row.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     assert_eq!(names(&rows[0]), names(&rows[1]));
@@ -103,5 +125,5 @@ fn the_table_names_the_limit_and_depth_says_what_would_change_it() {
 fn nothing_found_is_said() {
     let report = Report::new("empty.pcap", Analysis::default());
     assert_eq!(table(&report, 20, Layout::default()), "empty.pcap: 0 packets, 0 TCP connections\n");
-    assert_eq!(rows(&report).count(), 0);
+    assert_eq!(rows(&report.file, &report.connections).count(), 0);
 }

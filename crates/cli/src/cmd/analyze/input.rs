@@ -79,15 +79,15 @@ impl Source {
         names.join("+")
     }
 
-    /// Gives every packet to `packet`, in the files' order, and tells `paused` each time that more must be read.
+    /// Gives every packet to `packet`, in the files' order.
     ///
     /// # Errors
     /// Why a file was not read to its end; packets before that, and of the files behind it, were given.
-    pub fn packets(&self, mut packet: impl FnMut(&Packet<'_>), mut paused: impl FnMut()) -> Result<(), String> {
+    pub fn packets(&self, mut packet: impl FnMut(&Packet<'_>)) -> Result<(), String> {
         let mut problems = Vec::new();
         for file in &self.files {
             let read = unpacked(file, &progress(file)).map_err(|error| error.to_string());
-            let read = read.and_then(|mut source| read_packets(&mut source, &mut packet, &mut paused));
+            let read = read.and_then(|mut source| read_packets(&mut source, &mut packet));
             problems.extend(read.err().map(|problem| format!("{}: {problem}", display(file))));
         }
         if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
@@ -104,22 +104,17 @@ pub fn unpacked(file: &Path, bar: &ProgressBar) -> std::io::Result<Unpack<impl R
     Unpack::new(bar.wrap_read(open(file).map_err(std::io::Error::other)?))
 }
 
-/// Gives every packet of a capture to `packet`; `paused` is told each time that more must be read.
+/// Gives every packet of a capture to `packet`.
 ///
 /// # Errors
 /// Why the capture was not read to its end; packets before that were given.
-pub fn read_packets(
-    source: &mut impl Read,
-    packet: &mut impl FnMut(&Packet<'_>),
-    paused: &mut impl FnMut(),
-) -> Result<(), String> {
+pub fn read_packets(source: &mut impl Read, packet: &mut impl FnMut(&Packet<'_>)) -> Result<(), String> {
     let mut reader = Reader::new();
     let told = |error: ReadError| error.to_string();
     while reader.fill(source).map_err(|error| told(error.into()))? > 0 {
         while let Some(found) = reader.next_packet().map_err(told)? {
             packet(&found);
         }
-        paused();
     }
     let summary = reader.finish();
     let behind = match summary.cut {

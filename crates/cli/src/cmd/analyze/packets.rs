@@ -75,7 +75,7 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
                 line.write(packets.start, &mut out).map_err(Failure::from)
             };
         };
-        let read = source.packets(&mut tell, || {});
+        let read = source.packets(&mut tell);
         written?;
         is_whole &= analyze.tell(read.err().as_deref());
     }

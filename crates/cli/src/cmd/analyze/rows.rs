@@ -3,7 +3,7 @@
 use super::{Analyze, packets::InFile};
 use crate::failure::{Failure, Kind};
 use crate::parquet::Table;
-use fullpipe_report::analysis::{self, Report, columns};
+use fullpipe_report::analysis::{self, Explained, columns};
 use std::fs::File;
 use std::io::{BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
@@ -29,16 +29,16 @@ impl Rows {
         })
     }
 
-    /// Writes the connections of a report.
+    /// Writes connections of a file.
     ///
     /// # Errors
     /// Those of the output.
-    pub fn write(&mut self, report: &Report) -> Result<(), Failure> {
+    pub fn write(&mut self, file: &str, connections: &[Explained]) -> Result<(), Failure> {
         match self {
-            Rows::Lines(out) => Ok(print_lines(report, out)?),
-            Rows::Csv { out, headed } => Ok(print_csv(report, headed, out)?),
+            Rows::Lines(out) => Ok(print_lines(file, connections, out)?),
+            Rows::Csv { out, headed } => Ok(print_csv(file, connections, headed, out)?),
             Rows::Parquet(stored) => {
-                analysis::rows(report).try_for_each(|row| stored.row(row.into_iter().map(|(_, cell)| cell)))
+                analysis::rows(file, connections).try_for_each(|row| stored.row(row.into_iter().map(|(_, cell)| cell)))
             }
         }
     }
@@ -86,17 +86,17 @@ fn not_written(file: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::new(Kind::Run, problem)
 }
 
-fn print_lines(report: &Report, out: &mut impl Write) -> std::io::Result<()> {
-    for connection in &report.connections {
-        serde_json::to_writer(&mut *out, &InFile { file: &report.file, what: connection })?;
+fn print_lines(file: &str, connections: &[Explained], out: &mut impl Write) -> std::io::Result<()> {
+    for what in connections {
+        serde_json::to_writer(&mut *out, &InFile { file, what })?;
         writeln!(out)?;
     }
     Ok(())
 }
 
 /// Rows, and the names of the columns before the first of all.
-fn print_csv(report: &Report, headed: &mut bool, out: &mut impl Write) -> std::io::Result<()> {
-    for row in analysis::rows(report) {
+fn print_csv(file: &str, connections: &[Explained], headed: &mut bool, out: &mut impl Write) -> std::io::Result<()> {
+    for row in analysis::rows(file, connections) {
         if !*headed {
             let names: Vec<_> = row.iter().map(|(name, _)| *name).collect();
             writeln!(out, "{}", names.join(","))?;
