@@ -79,10 +79,12 @@ class Toxiproxy:
     def __init__(self, program):
         self.program = program
 
-    def prepare(self, rate=None, rtt_ms=0, loss=0.0):
+    def prepare(self, role, rate=None, rtt_ms=0, loss=0.0):
         """The proxy's toxics, by its HTTP interface; runs in the proxy's own namespace."""
         if loss:
             raise Cannot("a proxy of streams has no packets to lose")
+        if role == "handshake":
+            raise Cannot("a proxy of streams answers handshakes itself")
 
         def post(path, body):
             request = urllib.request.Request("http://127.0.0.1:8474" + path, json.dumps(body).encode(),
@@ -111,7 +113,7 @@ def main_of_namespace(subject, probe, options):
     try:
         if isinstance(subject, Toxiproxy):
             children.append(subprocess.Popen([subject.program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-            subject.prepare(**options)
+            subject.prepare(probe[0], **options)
             return subprocess.run([*PROBE, probe[0], "127.0.0.1", str(PORT + 1), *probe[1:]]).returncode
         return subprocess.run(subject.command(probe, **options)).returncode
     except Cannot as why:
@@ -231,16 +233,17 @@ def rates(table, subjects):
 
 
 def delays(table, subjects):
-    print(f"\n| delay asked: {ECHO_RTT_MS} ms RTT | error p50, us | error p99, us | worst, us |\n|---|--:|--:|--:|")
+    print(f"\n| delay asked: {ECHO_RTT_MS} ms RTT | seen by | error p50, us | error p99, us | worst, us |\n|---|---|--:|--:|--:|")
     for subject in subjects:
-        got = table.cell(subject.name, "delay", lambda: subject.delay() if isinstance(subject, Netem) else measure(
-            subject, ["echo", str(ECHOES)], rtt_ms=ECHO_RTT_MS))
-        if got is None:
-            print(f"| {subject.name} | - | - | - |", flush=True)
-            continue
-        errors = [rtt * 1e6 - ECHO_RTT_MS * 1000 for rtt in got["rtts"]]
-        print(f"| {subject.name} | {quantile(errors, 0.5):+.0f} | {quantile(errors, 0.99):+.0f} | {max(errors):+.0f} |",
-              flush=True)
+        for role, seen_by in (("handshake", "the kernel"), ("echo", "a program")):
+            got = table.cell(subject.name, f"delay seen by {seen_by}", lambda: subject.delay(role) if hasattr(
+                subject, "delay") else measure(subject, [role, str(ECHOES)], rtt_ms=ECHO_RTT_MS))
+            if got is None:
+                print(f"| {subject.name} | {seen_by} | - | - | - |", flush=True)
+                continue
+            errors = [rtt * 1e6 - ECHO_RTT_MS * 1000 for rtt in got["rtts"]]
+            print(f"| {subject.name} | {seen_by} | {quantile(errors, 0.5):+.0f} | {quantile(errors, 0.99):+.0f} | "
+                  f"{max(errors):+.0f} |", flush=True)
 
 
 def losses(table, subjects):
@@ -292,7 +295,9 @@ class Netem:
         bits = sum(size for _, size in counted[1:]) * 8
         return {"bits_per_second": bits / (counted[-1][0] - counted[0][0]), "bits": bits}
 
-    def delay(self):
+    def delay(self, role):
+        if role != "handshake":
+            raise Cannot("no program echoes in a guest's scenario")
         row, _ = self.run(f'rtt = "{ECHO_RTT_MS}ms"\nrate = "1gbit"', 0.3)
         # SYN and SYN-ACK of 60 bytes take their time at the rate, too.
         return {"rtts": [row["handshake_rtt_us"] / 1e6 - 2 * 60 * 8 / 1e9]}

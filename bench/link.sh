@@ -53,7 +53,7 @@ done
 
 echo "$(date -u '+%Y-%m-%d %H:%M') UTC, Linux $(uname -r), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1))"
 echo "Load before (1, 5, 15 minutes): $(cut -d ' ' -f 1-3 /proc/loadavg)"
-echo "Versions: $("$FULLPIPE" --version), ${RATTAN:+$("$RATTAN" --version), }${TOXIPROXY:+toxiproxy 2.5.0, }$(git describe --always --dirty)"
+echo "Versions: $("$FULLPIPE" --version), ${RATTAN:+$("$RATTAN" --version | head -n 1), }${TOXIPROXY:+toxiproxy 2.5.0, }$(git describe --always --dirty)"
 echo
 python3 bench/link.py
 echo

@@ -1,7 +1,7 @@
 """Both ends of a measurement through an emulated path: bench/link.py starts them, on either side of each emulator.
 
 `serve PORT` answers one request a connection: `bulk SECONDS` (bytes as fast as they go), `echo` (each byte comes back)
-or `count` (how many datagrams came to the same port). `bulk`, `echo` and `loss` ask, and print JSON lines; `bulk` says
+or `count` (how many datagrams came to the same port). `bulk`, `echo`, `handshake` and `loss` ask, and print JSON lines; `bulk` says
 `begin` and `end` of what it counts at the moment they happen, so that the emulator's CPU is read for the same span.
 """
 import json
@@ -42,6 +42,8 @@ def answer(stream, datagrams):
     with stream:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         words = stream.makefile("rb", buffering=0).readline().split()
+        if not words:
+            return  # Of a connection the handshake was wanted, and no more.
         if words[0] == b"bulk":
             chunk, end = bytes(256 << 10), time.monotonic() + float(words[1])
             try:
@@ -116,6 +118,17 @@ def echo(address, times):
     say(rtts=took[10:])
 
 
+def handshake(address, times):
+    """Round-trip times by the kernel's own clock, from SYN to SYN-ACK: no program has to wake at either end."""
+    ask(address, b"echo").close()
+    took = []
+    for _ in range(times):
+        with socket.create_connection(address, timeout=10) as stream:
+            # struct tcp_info: tcpi_rtt, microseconds.
+            took.append(int.from_bytes(stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 72)[68:72], sys.byteorder) / 1e6)
+    say(rtts=took)
+
+
 def loss(address, number):
     """Datagrams of 100 bytes, 10,000 a second: well within any rate, so that only what was asked for is lost."""
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -135,4 +148,4 @@ if __name__ == "__main__":
         serve(int(sys.argv[2]))
     to = (sys.argv[2], int(sys.argv[3]))
     {"bulk": lambda: bulk(to, float(sys.argv[4])), "echo": lambda: echo(to, int(sys.argv[4])),
-     "loss": lambda: loss(to, int(sys.argv[4]))}[role]()
+     "handshake": lambda: handshake(to, int(sys.argv[4])), "loss": lambda: loss(to, int(sys.argv[4]))}[role]()

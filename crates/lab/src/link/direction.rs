@@ -247,6 +247,11 @@ impl Direction {
         true
     }
 
+    /// Whether segments that depart close together are handed over together.
+    pub fn joins_writes(&self) -> bool {
+        self.lanes.join_writes()
+    }
+
     /// What was done up to `now`.
     pub fn statistics(&self, now: Instant) -> DirectionStatistics {
         let statistics = DirectionStatistics {

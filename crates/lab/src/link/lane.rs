@@ -57,6 +57,11 @@ impl Lane {
         &self.link
     }
 
+    /// Segments of a frame that depart within this time are handed over together.
+    pub fn coalesce(&self) -> Duration {
+        self.coalesce
+    }
+
     /// The memory of its packets.
     pub fn memory(&self) -> &Memory {
         &self.memory

@@ -194,6 +194,11 @@ impl Lanes {
         lanes.filter_map(|lane| lane.due().map(|due| (lane, due))).min_by_key(|(_, due)| *due)
     }
 
+    /// Whether any of them waits for segments that are worth joining.
+    pub fn join_writes(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.coalesce() > Duration::ZERO)
+    }
+
     fn all(&self) -> impl Iterator<Item = &Lane> {
         self.lanes.iter().chain(&self.draining)
     }
