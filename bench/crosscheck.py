@@ -26,6 +26,10 @@ def table(title: str, values: dict[str, list[float]], digits: int, only: set[str
             continue
         of_case = [values[name][index] for name in names]
         shown = [f"{value:.{digits}f}" for value in of_case] + [apart(of_case[0], value) for value in of_case[1:]]
+        # Another congestion control is another experiment.
+        for place, name in enumerate(names[1:], start=1):
+            if rows[name][index]["congestion_control"] != rows["netem"][index]["congestion_control"]:
+                shown[place] = shown[len(names) - 1 + place] = "-"
         print(f"| {case} | " + " | ".join(shown) + " |")
 
 
@@ -34,8 +38,12 @@ print(f"Virtual time: guest's kernel {', '.join(kernels)}, {open(folder + '/nete
 if "real" in names:
     busy = [row["name"].split("/")[-1] for row in rows["real"] if not row["quiet"]]
     late = max(row["link_late_p99_us"] for row in rows["real"])
+    other = {row["congestion_control"] for row, a in zip(rows["real"], rows["netem"])
+             if row["congestion_control"] != a["congestion_control"]}
     print(f" Real time: {open(folder + '/real.made').read().strip()}; 99 % of the packets at most {late} us late; "
           f"not quiet: {', '.join(busy) or 'none'}.", end="")
+    if other:
+        print(f" Rows without a figure there ran with {', '.join(sorted(other))} and are not compared.", end="")
 print()
 table("goodput, Mbit/s", {name: [row["goodput_bps"] / 1e6 for row in rows[name]] for name in names}, 3)
 table("RTT p50, ms", {name: [row["rtt_p50_us"] / 1e3 for row in rows[name]] for name in names}, 3)
