@@ -249,7 +249,7 @@ impl Series {
         let acks = self.closed.last().map_or(0, |last| u64::from(last.acks));
         let spacing = self.interval.as_nanos().checked_div(acks).unwrap_or(0);
         let least = LEAST.max(Duration::from_nanos(self.lag.as_nanos() / 25));
-        least.max(Duration::from_nanos(2 * spacing).min(Duration::from_millis(100)))
+        least.max(Duration::from_nanos(spacing.saturating_mul(2)).min(Duration::from_millis(100)))
     }
 
     fn in_flight(&self) -> u32 {
