@@ -1,7 +1,7 @@
 //! The threads of a link where time is real: ports to read, ports to write and the clock.
 //!
 //! A thread delivers what is due, reads what has arrived, and waits in `ppoll` for whichever comes first. `ppoll` wakes
-//! some tens of microseconds late even in SCHED_FIFO, so it is asked to end earlier by what [`Foresight`] has learned, and
+//! some tens of microseconds late even in SCHED_FIFO, so it is asked to end earlier by what `Foresight` has learned, and
 //! what is left then is spun away; but only on a link with few events: where the next event is always near, spinning would
 //! take the CPU from the very hosts that are being measured.
 //!

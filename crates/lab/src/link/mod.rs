@@ -12,9 +12,9 @@
 //! * [`lane`], [`lanes`]: a link, its packets and what is about to leave it; one link for each rule (pure but for memory).
 //! * [`direction`]: fate and delivery, told the time (pure but for its memory).
 //! * [`driver`]: the threads: clock, waiting, one of them or two.
-//! * [`way`]: a direction with its ports and orders, as a thread drives it.
-//! * [`pace`]: how busy a thread is (pure).
-//! * [`foresight`]: how early to wake, learned (pure).
+//! * `way`: a direction with its ports and orders, as a thread drives it.
+//! * `pace`: how busy a thread is (pure).
+//! * `foresight`: how early to wake, learned (pure).
 //! * [`virtual_time`]: the same thread where time is virtual.
 //! * [`tap`]: every packet on its way in and out, to capture files.
 //! * [`truth`]: every packet and its fate, to the truth log.
