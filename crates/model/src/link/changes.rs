@@ -70,6 +70,9 @@ fn steps(text: &str) -> Result<Steps, WordsError> {
             return Err(words.error("nothing may follow `every`"));
         }
         if words.keyword("every") {
+            if found.steps.is_empty() {
+                return Err(words.error("`every` repeats the changes before it, and there is none"));
+            }
             found.every = Some(words.value("period")?);
             words.end()?;
             continue;
@@ -241,6 +244,7 @@ mod tests {
     #[test]
     fn changes_that_cannot_be_are_refused() {
         for (words, says) in [
+            ("changes = 'every 5s'", "there is none"),
             ("changes = '5s rate 1mbit'", "need a `rate`"),
             ("rate = '1mbit'\nchanges = '5s rate 1mbit, 5s rate 2mbit'", "later than the one before"),
             ("rate = '1mbit'\nchanges = '5s'", "says no rate"),
