@@ -211,10 +211,10 @@ fn assert_out_of_order(run: &Run) {
     let [out_of_order, retransmission] = ["out_of_order", "retransmission"].map(|key| run.row.number(key));
     eprintln!("log: {late} out of order, {again} again; capture: {out_of_order} and {retransmission}");
     assert!(late > 50.0, "only {late} out of order: nothing could be seen");
-    // Some of the late look like retransmissions to whoever has only a capture; and an original that its retransmission
-    // overtook is late too.
+    // Some of the late look like retransmissions to whoever has only the receiver's capture, up to a quarter of them when
+    // the round trips are short; and an original that its retransmission overtook is late too.
     assert!(
-        (0.8 * late..=late + again + 2.0).contains(&out_of_order),
+        (0.6 * late..=late + again + 2.0).contains(&out_of_order),
         "{out_of_order} in the capture, {late} in the log"
     );
     assert!(
