@@ -23,3 +23,10 @@ for suite in limits losses path; do
         [ "$suite" != path ] || gzip -9nc "$run/link.log" > "$own/$suite/$name/link.log.gz"
     done
 done
+# Several connections in one capture, for the guide's samples.
+three=
+for limit in congestion_window_loss congestion_window_slow_start receive_window; do
+    three="$three $own/limits/$limit/server.pcap.gz"
+done
+# shellcheck disable=SC2086 # a list of paths without blanks
+"$programs/examples/headers_only" $three "$own/three.pcap.gz"

@@ -16,6 +16,11 @@ pub(super) struct Unique {
 }
 
 impl Unique {
+    /// The first number that there is, where that is known from the handshake: what comes above it first leaves a hole.
+    pub fn starts_at(&mut self, seq: SequenceNumber) {
+        self.next.get_or_insert(seq);
+    }
+
     /// Notes `length` bytes from `seq`; gives how many of them are new.
     pub fn see(&mut self, seq: SequenceNumber, length: u32) -> u64 {
         let end = seq + length;
@@ -70,8 +75,8 @@ mod tests {
         fn counts_like_a_set(start: u32, segments in prop::collection::vec((0_u32..300, 0_u32..40), 1..60)) {
             let mut unique = Unique::default();
             let mut set = std::collections::BTreeSet::new();
-            // What is before the first segment's start is unknown, not a hole.
-            unique.see(SequenceNumber(start), 0);
+            // Without it, what is before the first segment's start is unknown, not a hole.
+            unique.starts_at(SequenceNumber(start));
             for (offset, length) in segments {
                 let before = set.len();
                 set.extend(offset..offset + length);

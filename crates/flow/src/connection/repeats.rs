@@ -5,10 +5,11 @@
 //! * *The echo* (Eifel, RFC 3522): the ACK that moves the left edge echoes the timestamp of the segment that filled it. One
 //!   older than the retransmission's is that of an earlier sending.
 //! * *Time*: an answer sooner than any round trip is not one to the retransmission.
-//! * *DSACK* (RFC 2883; RFC 3708 reasons from it): the data arrived twice. Where the echo said that the retransmission
-//!   filled the hole, what came twice is a copy that the network made, and nothing is revised. Linux holds ACKs back above a
-//!   hole ("SACK compression"), and one that was held back tells of the last repetition only: those sent before it whose
-//!   first sending had arrived are taken to have come with it.
+//! * *DSACK* (RFC 2883; RFC 3708 reasons from it): the data arrived twice, and one of its retransmissions was needless. Where
+//!   the echo said that the retransmission filled the hole, or DSACK follows upon the report of the data much sooner than
+//!   sendings follow upon each other, what came twice is a copy that the network made, and nothing is revised. Linux holds
+//!   ACKs back above a hole ("SACK compression"), and one that was held back tells of the last repetition only: those sent
+//!   before it whose first sending had arrived are taken to have come with it.
 //!
 //! A packet was lost for each retransmission until DSACK says otherwise, even where the first sending arrived: then it was
 //! the retransmission that did not.
@@ -50,6 +51,8 @@ struct Repeat {
     /// It is the first, and data above it had arrived before.
     overtaken: bool,
     state: State,
+    /// When its data was reported; meaningful where it is not awaited.
+    told: Instant,
 }
 
 /// What was sent again, in the order of sending. Most connections never send again, and many are open at once: until then
@@ -79,6 +82,8 @@ pub(super) struct Answer {
     /// The least time from data to its acknowledgement, and to any report of it.
     pub rtt: Option<Duration>,
     pub quickest: Option<Duration>,
+    /// Whether the receiver had data above a hole when it was last heard of: only then does it hold ACKs back.
+    pub above_hole: bool,
 }
 
 /// What is to be revised: retransmissions that were not necessary, and how many sendings before them were overtaken.
@@ -97,7 +102,7 @@ impl Repeats {
             repeats.pop_front();
         }
         let stamp = segment.options.timestamps.map(|(value, _)| value);
-        repeats.push_back(Repeat { from, to, at, stamp, overtaken, state: State::Awaited });
+        repeats.push_back(Repeat { from, to, at, stamp, overtaken, state: State::Awaited, told: at });
     }
 
     /// An ACK; `has` tells what SACK blocks, its own with them, reported.
@@ -105,7 +110,7 @@ impl Repeats {
         let mut outcome = Outcome::default();
         if let Some(remembered) = self.0.as_deref_mut() {
             let held = answer.rtt.map_or(HELD_BACK, |rtt| HELD_BACK.min(Duration::from_nanos(rtt.as_nanos() / 20)));
-            remembered.held_back = answer.at.since(remembered.answered) >= held;
+            remembered.held_back = answer.above_hole && answer.at.since(remembered.answered) >= held;
             remembered.answered = answer.at;
             if answer.una.is_before(answer.ack) {
                 remembered.moved = answer.echo.map(|echo| (answer.at, echo));
@@ -121,6 +126,7 @@ impl Repeats {
             }
             let own = repeat.is_echoed(answer);
             at_edge = at_edge.or(own);
+            repeat.told = answer.at;
             repeat.state = match own.or(at_edge).or_else(|| repeat.is_answered_early(answer)) {
                 Some(true) => {
                     outcome.overtaken += u64::from(repeat.overtaken);
@@ -145,18 +151,20 @@ impl Repeats {
             is_of_it && !repeat.is_sooner(answer, answer.quickest)
         };
         let latest = repeats.iter().rposition(is_meant).unwrap_or(0);
+        // Of several sendings of the same bytes one came twice: the last, since the ones before it have been answered.
+        let chosen = chosen(repeats.make_contiguous(), is_meant);
         let mut places = 0..;
         repeats.retain_mut(|repeat| {
-            let is_before = places.next().is_some_and(|place: usize| place < latest);
-            if is_meant(repeat) {
-                if repeat.state != State::Filled {
+            let place = places.next().unwrap_or(usize::MAX);
+            if chosen[place] {
+                if repeat.state != State::Filled && !repeat.is_of_copy(answer) {
                     outcome.spurious += 1;
                     let is_told = matches!(repeat.state, State::Needless | State::Missing);
                     outcome.overtaken += u64::from(repeat.overtaken && !is_told);
                 }
                 return false;
             }
-            if is_before && repeat.state == State::Needless {
+            if place < latest && repeat.state == State::Needless {
                 if *held_back {
                     outcome.spurious += 1;
                     return false;
@@ -183,6 +191,30 @@ impl Repeats {
     }
 }
 
+/// For each repeat whether it is the one that came twice: of those meant that overlap the last one, unless it filled the hole
+/// itself and another did not.
+fn chosen(repeats: &[Repeat], is_meant: impl Fn(&Repeat) -> bool) -> Vec<bool> {
+    // Each is compared with those chosen only, which are forgotten then: however many overlap, one ACK costs little.
+    let mut found = Vec::<usize>::new();
+    for wants_filled in [false, true] {
+        for (place, repeat) in repeats.iter().enumerate().rev() {
+            if (repeat.state == State::Filled) != wants_filled || !is_meant(repeat) {
+                continue;
+            }
+            let overlaps = |other: &usize| {
+                let other = &repeats[*other];
+                other.from.is_before(repeat.to) && repeat.from.is_before(other.to)
+            };
+            if !found.iter().any(overlaps) {
+                found.push(place);
+            }
+        }
+    }
+    let mut chosen = vec![false; repeats.len()];
+    found.into_iter().for_each(|place| chosen[place] = true);
+    chosen
+}
+
 /// By the order of timestamps (RFC 7323, 5.2).
 const fn is_older(echo: u32, stamp: u32) -> bool {
     (echo.wrapping_sub(stamp) as i32) < 0
@@ -194,6 +226,13 @@ impl Repeat {
         let moves_edge = !answer.una.is_before(self.from) && answer.una.is_before(answer.ack);
         let stamps = answer.echo.zip(self.stamp).filter(|_| moves_edge);
         stamps.map(|(echo, stamp)| is_older(echo, stamp))
+    }
+
+    /// Whether DSACK follows so soon on the report of the data that two sendings can hardly have come so close together, which
+    /// left a round trip or so apart: a copy can.
+    fn is_of_copy(&self, answer: &Answer) -> bool {
+        let close = answer.rtt.map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 4));
+        self.state == State::Arrived && answer.at.since(self.told) < close
     }
 
     /// `Some` where what arrived was told of sooner than it could be had this been it.
@@ -208,90 +247,4 @@ impl Repeat {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::segment::Flags;
-    use fullpipe_model::units::Bytes;
-
-    const RTT: Option<Duration> = Some(Duration::from_millis(60));
-
-    fn at(micros: u64) -> Instant {
-        Instant::ZERO + Duration::from_micros(micros)
-    }
-
-    const fn seq(number: u32) -> SequenceNumber {
-        SequenceNumber(number)
-    }
-
-    fn sent(from: u32, stamp: u32) -> Segment {
-        let end = std::net::SocketAddr::from(([0; 4], 0));
-        Segment {
-            source: end,
-            destination: end,
-            ip_id: None,
-            ce: false,
-            seq: seq(from),
-            ack: seq(0),
-            flags: Flags::ACK,
-            window: 0,
-            payload: Bytes::new(1000),
-            options: crate::segment::Options { timestamps: Some((stamp, 0)), ..Default::default() },
-            is_broken: false,
-        }
-    }
-
-    /// Repairs of 1000 bytes each, sent every 100 us from time 0 with the timestamp 100, whose first sendings are reported
-    /// 10 ms later, above a hole at 0.
-    fn needless(count: u32) -> Repeats {
-        let mut repeats = Repeats::default();
-        for index in 1..=count {
-            repeats.sent_again(at(u64::from(index) * 100), &sent(index * 1000, 100), true);
-        }
-        let outcome = repeats.answered(&ack(10_000, (0, 0), None), |_, _| true);
-        assert_eq!(outcome, Outcome { spurious: 0, overtaken: count.into() });
-        repeats
-    }
-
-    fn ack(micros: u64, (una, ack): (u32, u32), echo: Option<u32>) -> Answer {
-        Answer { at: at(micros), una: seq(una), ack: seq(ack), echo, rtt: RTT, quickest: RTT }
-    }
-
-    /// Three came; the receiver answered `spacing` microseconds after the first, for the third.
-    fn told_of_first_and_third(spacing: u64) -> u64 {
-        let mut repeats = needless(3);
-        let mut spurious = 0;
-        for (micros, index) in [(70_000, 1), (70_000 + spacing, 3)] {
-            let answer = ack(micros, (0, 0), None);
-            repeats.answered(&answer, |_, _| false);
-            let twice = (seq(index * 1000), seq(index * 1000 + 1000));
-            spurious += repeats.arrived_twice(twice.0, twice.1, &answer).spurious;
-        }
-        spurious
-    }
-
-    #[test]
-    fn an_ack_that_was_held_back_tells_of_what_came_before_it_too() {
-        assert_eq!(told_of_first_and_third(1_200), 3);
-        assert_eq!(told_of_first_and_third(600), 2, "nothing was held back: the second one was lost");
-    }
-
-    #[test]
-    fn a_copy_of_the_first_sending_says_nothing_of_the_second() {
-        let mut repeats = needless(1);
-        let early = ack(11_000, (0, 0), None);
-        assert_eq!(repeats.arrived_twice(seq(1000), seq(2000), &early), Outcome::default());
-        let later = ack(70_000, (0, 0), None);
-        assert_eq!(repeats.arrived_twice(seq(1000), seq(2000), &later), Outcome { spurious: 1, overtaken: 0 });
-    }
-
-    #[test]
-    fn what_could_not_be_answered_before_the_capture_ended_was_not_lost() {
-        let mut repeats = needless(2);
-        assert_eq!(repeats.ended(RTT).spurious, 2, "no round trip has passed");
-        // Two round trips later, what was sent before them is acknowledged: a queue stands.
-        repeats.answered(&ack(120_000, (0, 500), Some(99)), |_, _| false);
-        assert_eq!(repeats.ended(RTT).spurious, 2);
-        repeats.answered(&ack(130_000, (500, 600), Some(101)), |_, _| false);
-        assert_eq!(repeats.ended(RTT).spurious, 0, "DSACK would have come by now");
-    }
-}
+mod tests;

@@ -190,7 +190,9 @@ impl Scoreboard {
             }
         }
         let echo = segment.options.timestamps.map(|(_, echo)| echo);
-        let answer = Answer { at, una, ack, echo, rtt, quickest: self.quickest.into_iter().chain(rtt).min() };
+        let quickest = self.quickest.into_iter().chain(rtt).min();
+        let above_hole = top.is_some_and(|top| una.is_before(top));
+        let answer = Answer { at, una, ack, echo, rtt, quickest, above_hole };
         let sacked = &self.sacked;
         let has = |from, to: SequenceNumber| sacked.within(from, to) == to.distance(from);
         let outcome = self.repeats.answered(&answer, has);

@@ -385,6 +385,9 @@ impl Tracker {
         if length == 0 {
             return (labels, None);
         }
+        if let Some(first) = before {
+            sender.unique.starts_at(first);
+        }
         let new = sender.unique.see(seq, length);
         let una = *sender.una.get_or_insert(seq);
         let mut better = (labels, None);

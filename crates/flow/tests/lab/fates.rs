@@ -1,7 +1,7 @@
 //! What became of each of the sender's segments: which arrived, in which order, and what was copied on the way. Told by
 //! the link's own log where there is one, else by both edges' captures together.
 
-use super::score::Edge;
+use super::score::{Data, Edge};
 use fullpipe_flow::capture::Unpack;
 use fullpipe_flow::segment::{Segment, SequenceNumber};
 use fullpipe_model::link::log::{Decoder, Direction, Fate, Record};
@@ -22,8 +22,10 @@ pub struct Arrival {
 pub struct Fates {
     /// Whether a segment repeats bytes that were sent before it.
     pub again: Vec<bool>,
-    /// Whether neither it nor a copy of it arrived.
+    /// Whether neither it nor a copy of it arrived, or the receiver refused what did.
     pub lost: Vec<bool>,
+    /// Whether the receiver refused it: it arrived, and had to be sent again all the same.
+    pub refused: Vec<bool>,
     /// For each segment of the receiver's capture which one it is; `None` where that cannot be told.
     pub arrivals: Vec<Option<Arrival>>,
 }
@@ -39,7 +41,7 @@ impl Fates {
         let sent: HashMap<_, usize> =
             sender.data.iter().enumerate().rev().map(|(at, data)| (key(&data.segment), at)).collect();
         let found = receiver.data.iter().map(|data| sent.get(&key(&data.segment)).copied());
-        Fates::new(sender, found.collect())
+        Fates::new(sender, receiver, found.collect())
     }
 
     /// By the link's log: of the segments with the same numbers the first in the capture is the first in the log. What was
@@ -59,27 +61,34 @@ impl Fates {
         let unseen: usize = logged.left.values().map(VecDeque::len).sum();
         assert_eq!(unseen, 0, "{}: what left the link is in the receiver's capture", file.display());
         assert!(found.iter().all(Option::is_some), "{}: what was captured left the link", file.display());
-        let mut fates = Fates::new(sender, found);
+        let mut fates = Fates::new(sender, receiver, found);
         for (lost, number) in fates.lost.iter_mut().zip(&sent) {
             *lost &= number.is_some();
         }
         fates
     }
 
-    fn new(sender: &Edge, found: Vec<Option<usize>>) -> Self {
+    fn new(sender: &Edge, receiver: &Edge, found: Vec<Option<usize>>) -> Self {
+        let mut taken = vec![false; sender.data.len()];
+        for (which, refused) in found.iter().zip(refused(receiver)) {
+            if let Some(which) = *which {
+                taken[which] |= !refused;
+            }
+        }
         let mut arrived = vec![false; sender.data.len()];
         let arrivals = found
             .into_iter()
             .map(|which| which.map(|which| Arrival { which, copy: std::mem::replace(&mut arrived[which], true) }));
         let arrivals = arrivals.collect();
-        let lost = arrived.iter().map(|arrived| !arrived).collect();
+        let lost = taken.iter().map(|taken| !taken).collect();
+        let refused = arrived.iter().zip(&taken).map(|(arrived, taken)| *arrived && !taken).collect();
         let again = sender.data.iter().scan(None::<SequenceNumber>, |next, data| {
             let again = next.is_some_and(|next| data.segment.seq.is_before(next));
             let end = data.segment.end();
             *next = Some(next.map_or(end, |next| next.max(end)));
             Some(again)
         });
-        Fates { again: again.collect(), lost, arrivals }
+        Fates { again: again.collect(), lost, refused, arrivals }
     }
 
     /// First transmissions that something sent later arrived before (RFC 4737), in the order of arrival.
@@ -98,7 +107,7 @@ impl Fates {
     }
 
     /// Those overtaken (in the order of arrival) of which an ACK at the sender told, as it reported something above that had
-    /// arrived, and not them. Of the others nothing there can be known: Linux holds ACKs back above a hole, and what fills
+    /// arrived, and not them; without those that the receiver refused. Of the others nothing there can be known: Linux holds ACKs back above a hole, and what fills
     /// up meanwhile looks as if it had come in order.
     pub fn told(&self, sender: &Edge) -> Vec<bool> {
         let firsts: Vec<(usize, &Segment)> =
@@ -125,8 +134,31 @@ impl Fates {
             }
         }
         let overtaken = self.overtaken().into_iter().zip(&self.arrivals);
-        overtaken.map(|(late, arrival)| late && arrival.is_some_and(|arrival| open[arrival.which])).collect()
+        let is_told = |arrival: &Arrival| open[arrival.which] && !self.refused[arrival.which];
+        overtaken.map(|(late, arrival)| late && arrival.as_ref().is_some_and(is_told)).collect()
     }
+}
+
+/// Which of the segments at the receiver's edge its stack refused by their timestamps (PAWS, RFC 7323 section 5.3, as Linux
+/// does it: a timestamp may be one tick behind). Told from that edge's packets alone: what the receiver had acknowledged when
+/// each came says whose timestamp was the recent one.
+fn refused(receiver: &Edge) -> Vec<bool> {
+    let mut answers = receiver.answers.iter().peekable();
+    let (mut acked, mut recent) = (None::<SequenceNumber>, None::<u32>);
+    let mut is_refused = |Data { number, segment, .. }: &Data| {
+        while let Some(answer) = answers.next_if(|answer| answer.number < *number) {
+            acked = Some(answer.segment.ack);
+        }
+        let Some((stamp, _)) = segment.options.timestamps else { return false };
+        let behind = recent.map_or(0, |recent| recent.wrapping_sub(stamp) as i32);
+        // What is wholly old is not looked at: it is no part of the window.
+        let moves = acked.is_none_or(|acked| !acked.is_before(segment.seq) && !segment.end().is_before(acked));
+        if behind <= 0 && moves {
+            recent = Some(stamp);
+        }
+        behind > 1
+    };
+    receiver.data.iter().map(&mut is_refused).collect()
 }
 
 /// The log of a run, packed or not, where it has one.

@@ -17,6 +17,8 @@ pub use tally::Score;
 /// A segment at one edge.
 #[derive(Debug, Clone, Copy)]
 pub struct Data {
+    /// Its place in the capture.
+    pub number: usize,
     pub segment: Segment,
     pub facts: PacketFacts,
 }
@@ -35,16 +37,18 @@ pub fn edge(file: &Path) -> Edge {
     let mut analyzer = Analyzer::new(Config { labels: Labels::Sack, ..Config::default() });
     let mut opener = Opener::default();
     let (mut data, mut answers) = (Vec::new(), Vec::new());
+    let mut number = 0;
     let opened = std::fs::File::open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let end = capture::read(Unpack::new(opened).unwrap(), |packet| {
+        number += 1;
         let Some(facts) = analyzer.push_packet(&packet) else { return };
         let Opened::Ip(ip) = opener.open(packet.link_type, packet.data) else { return };
         let length = length_behind_link(packet.data, ip, packet.original_length);
         let Parsed::Tcp(segment) = Segment::from_ip(ip, length) else { return };
         if segment.source.port() > segment.destination.port() && segment.flags.any(Flags::ACK) {
-            answers.push(Data { segment, facts });
+            answers.push(Data { number, segment, facts });
         } else if segment.source.port() < segment.destination.port() && segment.payload_len() > 0 {
-            data.push(Data { segment, facts });
+            data.push(Data { number, segment, facts });
         }
     });
     end.unwrap_or_else(|error| panic!("{}: {error}", file.display()));

@@ -162,6 +162,23 @@ fn the_capture_point_is_the_end_where_it_was_taken() {
     }
 }
 
+/// The handshake says which number is the first: what comes above it first leaves a gap.
+#[test]
+fn the_first_segment_of_all_can_be_overtaken_too() {
+    let mut seen = path::run(&Path { bytes: 20_000, ..Path::default() }).at_receiver;
+    let data: Vec<usize> = (0..seen.len()).filter(|at| seen[*at].length > 0 && !seen[*at].from_client).collect();
+    let (first, second) = (seen[data[0]].at, seen[data[1]].at);
+    (seen[data[0]].at, seen[data[1]].at) = (second, first);
+    seen.swap(data[0], data[1]);
+    let (facts, connection) = analyse(&seen, Labels::Sack);
+    assert!(
+        facts[data[1]].labels.contains(Label::OutOfOrder) && !facts[data[1]].labels.contains(Label::Retransmission)
+    );
+    let server = &connection.server_to_client;
+    assert_eq!((server.loss.reordered_segments, server.loss.lost_segments), (1, 0));
+    assert_eq!(server.unique_payload, server.payload);
+}
+
 /// What the sender's timer repairs leaves nothing in flight at the receiver's edge, and looks there as if there had been
 /// nothing to send.
 #[test]
