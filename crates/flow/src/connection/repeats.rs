@@ -63,6 +63,8 @@ pub(super) struct Repeats(Option<Box<Remembered>>);
 #[derive(Debug, Clone, Default)]
 struct Remembered {
     in_order: VecDeque<Repeat>,
+    /// How many of them are awaited: mostly none, or the last of many.
+    awaited: usize,
     /// When the last ACK came, and whether it came so long after the one before that it may have been held back.
     answered: Instant,
     held_back: bool,
@@ -97,33 +99,36 @@ impl Repeats {
     /// A retransmission of what had not arrived; `overtaken`: it is the first, and data above it had.
     pub fn sent_again(&mut self, at: Instant, segment: &Segment, overtaken: bool) {
         let (from, to) = (segment.seq, segment.end());
-        let repeats = &mut self.0.get_or_insert_default().in_order;
+        let Remembered { in_order: repeats, awaited, .. } = &mut **self.0.get_or_insert_default();
         if repeats.len() >= MOST {
-            repeats.pop_front();
+            let forgotten = repeats.pop_front();
+            *awaited -= usize::from(forgotten.is_some_and(|repeat| repeat.is_awaited()));
         }
         let stamp = segment.options.timestamps.map(|(value, _)| value);
         repeats.push_back(Repeat { from, to, at, stamp, overtaken, state: State::Awaited, told: at });
+        *awaited += 1;
     }
 
     /// An ACK; `has` tells what SACK blocks, its own with them, reported.
     pub fn answered(&mut self, answer: &Answer, has: impl Fn(SequenceNumber, SequenceNumber) -> bool) -> Outcome {
         let mut outcome = Outcome::default();
-        if let Some(remembered) = self.0.as_deref_mut() {
-            let held = answer.rtt.map_or(HELD_BACK, |rtt| HELD_BACK.min(Duration::from_nanos(rtt.as_nanos() / 20)));
-            remembered.held_back = answer.above_hole && answer.at.since(remembered.answered) >= held;
-            remembered.answered = answer.at;
-            if answer.una.is_before(answer.ack) {
-                remembered.moved = answer.echo.map(|echo| (answer.at, echo));
-            }
+        let Some(remembered) = self.0.as_deref_mut() else { return outcome };
+        let held = answer.rtt.map_or(HELD_BACK, |rtt| HELD_BACK.min(Duration::from_nanos(rtt.as_nanos() / 20)));
+        remembered.held_back = answer.above_hole && answer.at.since(remembered.answered) >= held;
+        remembered.answered = answer.at;
+        if answer.una.is_before(answer.ack) {
+            remembered.moved = answer.echo.map(|echo| (answer.at, echo));
         }
         // What else one ACK tells to have arrived came the way of what filled the hole at its edge: by which of the sendings
         // the first retransmission tells, those after it may be needless without the first sending having arrived.
         let mut at_edge = None;
-        let awaited = self.0.iter_mut().flat_map(|repeats| repeats.in_order.iter_mut());
-        for repeat in awaited.filter(|repeat| repeat.state == State::Awaited) {
+        let first = remembered.first_awaited();
+        let Remembered { in_order: repeats, awaited, .. } = remembered;
+        for repeat in repeats.range_mut(first..).filter(|repeat| repeat.is_awaited()) {
             if answer.ack.is_before(repeat.to) && !has(repeat.from, repeat.to) {
                 continue;
             }
+            *awaited -= 1;
             let own = repeat.is_echoed(answer);
             at_edge = at_edge.or(own);
             repeat.told = answer.at;
@@ -142,7 +147,9 @@ impl Repeats {
     /// DSACK: this arrived more than once.
     pub fn arrived_twice(&mut self, from: SequenceNumber, to: SequenceNumber, answer: &Answer) -> Outcome {
         let mut outcome = Outcome::default();
-        let Some(Remembered { in_order: repeats, held_back, .. }) = self.0.as_deref_mut() else { return outcome };
+        let Some(Remembered { in_order: repeats, held_back, awaited, .. }) = self.0.as_deref_mut() else {
+            return outcome;
+        };
         let oldest = answer.ack + BEHIND.wrapping_neg();
         // A block may be of several that came together. Told sooner than anything was after a retransmission, it is of a copy
         // that the network made of an earlier sending.
@@ -173,6 +180,7 @@ impl Repeats {
             }
             !repeat.to.is_before(oldest)
         });
+        *awaited = repeats.iter().filter(|repeat| repeat.is_awaited()).count();
         outcome
     }
 
@@ -220,7 +228,23 @@ const fn is_older(echo: u32, stamp: u32) -> bool {
     (echo.wrapping_sub(stamp) as i32) < 0
 }
 
+impl Remembered {
+    /// Where the first that is awaited stands: from the end, as what was sent last is answered last.
+    fn first_awaited(&self) -> usize {
+        let (mut first, mut left) = (self.in_order.len(), self.awaited);
+        while left > 0 && first > 0 {
+            first -= 1;
+            left -= usize::from(self.in_order[first].is_awaited());
+        }
+        first
+    }
+}
+
 impl Repeat {
+    fn is_awaited(&self) -> bool {
+        self.state == State::Awaited
+    }
+
     /// Whether the echo of an ACK that fills the hole at the left edge is older than this; `None`: it is not there.
     fn is_echoed(&self, answer: &Answer) -> Option<bool> {
         let moves_edge = !answer.una.is_before(self.from) && answer.una.is_before(answer.ack);

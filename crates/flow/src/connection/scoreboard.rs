@@ -175,7 +175,8 @@ impl Scoreboard {
                 blocks = rest;
             }
         }
-        let mut news = false;
+        // From the least to the most that is new.
+        let mut fresh: Option<(SequenceNumber, SequenceNumber)> = None;
         // What this ACK reports below what an earlier one did was late. Its own blocks are not compared with each other: which
         // of them came first is not told.
         let top = self.sacked.end();
@@ -186,7 +187,10 @@ impl Scoreboard {
                 if let Some(top) = top {
                     self.note_late(*left, if top.is_before(*right) { top } else { *right }, size);
                 }
-                news |= self.sacked.add(*left, *right) > 0;
+                if self.sacked.add(*left, *right) > 0 {
+                    let (least, most) = fresh.unwrap_or((*left, *right));
+                    fresh = Some((if left.is_before(least) { *left } else { least }, most.max(*right)));
+                }
             }
         }
         let echo = segment.options.timestamps.map(|(_, echo)| echo);
@@ -194,7 +198,11 @@ impl Scoreboard {
         let above_hole = top.is_some_and(|top| una.is_before(top));
         let answer = Answer { at, una, ack, echo, rtt, quickest, above_hole };
         let sacked = &self.sacked;
-        let has = |from, to: SequenceNumber| sacked.within(from, to) == to.distance(from);
+        // What was not there before is there now only if this ACK brought a part of it: most bring what is above.
+        let is_touched = |from: SequenceNumber, to: SequenceNumber| {
+            fresh.is_some_and(|(left, right)| left.is_before(to) && from.is_before(right))
+        };
+        let has = |from, to: SequenceNumber| is_touched(from, to) && sacked.within(from, to) == to.distance(from);
         let outcome = self.repeats.answered(&answer, has);
         self.revise(outcome);
         if let Some((left, right)) = twice {
@@ -206,7 +214,7 @@ impl Scoreboard {
             self.sacked.forget_before(ack);
             self.accounted.forget_before(ack);
         }
-        news
+        fresh.is_some()
     }
 
     /// What became of the data, when the capture has ended; `rtt` is the least that data took to be acknowledged.
