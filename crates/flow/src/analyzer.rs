@@ -5,9 +5,9 @@
 //! [`Config::max_open`] forces out those silent for longest. What is finished waits in the analyzer until
 //! [`Analyzer::drain`] takes it, or [`Analyzer::finish`].
 //!
-//! To use several threads, let one of them drive an [`Intake`] and each of the others an analyzer of a part of the
-//! connections; [`Analysis::merge`] puts the parts together. The result is that of one analyzer, as long as none of the
-//! limits above is met: each analyzer has them for itself.
+//! To use several threads, let one at a time drive an [`Intake`], and each an analyzer of its part of the connections;
+//! [`Analysis::merge`] puts the parts together. The result is that of one analyzer, as long as none of the limits above is
+//! met: each analyzer has them for itself.
 
 use crate::capture::{Layer, LinkType, Packet};
 use crate::connection::{Connection, Difference, Direction, LabelSet, Labels, Seen, Tracker};
@@ -200,7 +200,17 @@ impl Analyzer {
         self.analysis
     }
 
-    /// The next segment of this analyzer's connections, where another thread has the [`Intake`].
+    /// Ends the capture where very many connections may be open: they are finished only as they are taken. What was finished
+    /// before is to be [drained](Analyzer::drain) first.
+    pub fn finish_in_portions(self) -> (OpenAtEnd, Counts) {
+        let mut open: Vec<_> = self.open.into_values().collect();
+        open.sort_unstable_by_key(|tracker| tracker.id());
+        let mut counts = self.analysis.counts;
+        counts += self.intake.finish();
+        (OpenAtEnd { config: self.config, open: open.into_iter().peekable() }, counts)
+    }
+
+    /// The next segment of this analyzer's connections, where the [`Intake`] is another.
     pub fn track(&mut self, arrival: &Arrival) -> Option<PacketFacts> {
         let Arrival { at, number, wire, ref segment } = *arrival;
         let (key, from_first) = FlowKey::of(segment);
@@ -274,6 +284,26 @@ impl Analyzer {
         let count = found.len() as u64;
         self.analysis.connections.extend(found.into_iter().map(|tracker| tracker.finish(&self.config)));
         count
+    }
+}
+
+/// The connections that were open when the capture ended, by first packet.
+#[derive(Debug)]
+pub struct OpenAtEnd {
+    config: Config,
+    open: std::iter::Peekable<std::vec::IntoIter<Box<Tracker>>>,
+}
+
+impl OpenAtEnd {
+    /// Whether all were taken.
+    pub fn is_empty(&self) -> bool {
+        self.open.len() == 0
+    }
+
+    /// Finishes the next, up to the one whose first packet has the number `packet`.
+    pub fn opened_before(&mut self, packet: u64) -> Vec<Connection> {
+        let next = || self.open.next_if(|tracker| tracker.first_packet() < packet);
+        std::iter::from_fn(next).map(|tracker| tracker.finish(&self.config)).collect()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The half of an analysis that no connection has a part in: each packet's link headers, tunnels and TCP header are read,
 //! and what is not TCP is counted.
 //!
-//! [`crate::Analyzer`] has an intake of its own. To use several threads, one thread drives an intake and gives each
-//! [`Arrival`] to the analyzer that [`Arrival::shard`] names, and each tick to all of them, in the capture's order: first
-//! [`Intake::tick`], then [`Intake::open`]. So every packet is framed and read once, and the answer is that of one thread.
+//! [`crate::Analyzer`] has an intake of its own. To use several threads, one at a time drives an intake and gives what comes
+//! out to the analyzer that its `shard` names, and each tick to all of them, in the capture's order: first
+//! [`Intake::tick`], then [`Intake::sort`], which leaves plain headers to the analyzer's thread. So every packet is framed
+//! and read once, and the answer is that of one thread.
 
 use crate::analyzer::{Config, Counts, length_behind_link};
 use crate::capture::{LinkType, Opened, Opener, Packet};
@@ -29,6 +30,56 @@ impl Arrival {
     /// Which of `count` analyzers its connection belongs to; the same for both directions.
     pub fn shard(&self, count: usize) -> usize {
         FlowKey::of(&self.segment).0.shard(count)
+    }
+}
+
+/// The headers of a packet whose connection is known and whose TCP header is whole; [`Headers::read`] reads them.
+///
+/// Compact, so that what one thread hands to another is little: with [`Headers::bytes`] some 80 bytes a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Headers {
+    at: Instant,
+    number: u64,
+    wire: u32,
+    /// Bytes of the link's header, and those of IP's and TCP's that were kept.
+    link: u8,
+    kept: u8,
+}
+
+/// The longest headers of a packet that is [`Sorted::Headers`]: IPv4 without options, TCP with all that it can have.
+const MOST_HEADERS: usize = 20 + 60;
+
+impl Headers {
+    /// How many bytes of headers belong to it.
+    pub fn bytes(&self) -> usize {
+        self.kept.into()
+    }
+
+    /// The segment, from the bytes that came with it; `None` where they are not those.
+    #[inline]
+    pub fn read(&self, bytes: &[u8]) -> Option<Arrival> {
+        let wire = self.wire as usize;
+        let segment = Segment::from_plain_ipv4(bytes, wire.saturating_sub(self.link.into()))?;
+        Some(Arrival { at: self.at, number: self.number, wire, segment })
+    }
+}
+
+/// What [`Intake::sort`] makes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sorted<'a> {
+    /// To be read where its connection is: the headers with their bytes, and the connection.
+    Headers(Headers, &'a [u8], FlowKey),
+    /// Read already, as finding its connection took that.
+    Segment(Arrival),
+}
+
+impl Sorted<'_> {
+    /// Which of `count` analyzers its connection belongs to; the same for both directions.
+    pub fn shard(&self, count: usize) -> usize {
+        match self {
+            Sorted::Headers(_, _, key) => key.shard(count),
+            Sorted::Segment(arrival) => arrival.shard(count),
+        }
     }
 }
 
@@ -60,11 +111,31 @@ impl Intake {
         self.clock.tick(at)
     }
 
+    /// The next packet as far as it must be read to know its connection, if it is TCP that [`Config::filter`] lets through.
+    /// With [`Headers::read`] it is what [`open`](Intake::open) gives.
+    #[inline]
+    pub fn sort<'a>(&mut self, packet: &Packet<'a>) -> Option<Sorted<'a>> {
+        let plain = if self.filter.is_none() { plain_headers(packet) } else { None };
+        let Some((link, bytes, key)) = plain else {
+            return self.open(packet).map(Sorted::Segment);
+        };
+        self.counts.packets += 1;
+        let wire = u32::try_from(packet.original_length).unwrap_or(u32::MAX);
+        let headers = Headers { at: packet.at, number: self.counts.packets, wire, link, kept: bytes.len() as u8 };
+        Some(Sorted::Headers(headers, bytes, key))
+    }
+
     /// The TCP segment of the next packet, if there is one in it that [`Config::filter`] lets through.
     pub fn open(&mut self, packet: &Packet<'_>) -> Option<Arrival> {
         let Packet { at, link_type, data, original_length: wire } = *packet;
         self.counts.packets += 1;
         let number = self.counts.packets;
+        if self.filter.is_none()
+            && let Some((before, ip)) = plain_tcp(link_type, data)
+            && let Some(segment) = Segment::from_plain_ipv4(ip, wire.saturating_sub(before.into()))
+        {
+            return Some(Arrival { at, number, wire, segment });
+        }
         let segment = match self.parse(link_type, data, wire) {
             Parsed::Tcp(segment) => segment,
             other => {
@@ -90,9 +161,14 @@ impl Intake {
     }
 
     fn parse(&mut self, link: LinkType, data: &[u8], wire: usize) -> Parsed {
-        if let Some(ip) = plain_tcp(link, data) {
+        if let Some((_, ip)) = plain_tcp(link, data) {
             return Segment::from_ip(ip, wire.saturating_sub(data.len() - ip.len()));
         }
+        self.parse_any(link, data, wire)
+    }
+
+    #[cold]
+    fn parse_any(&mut self, link: LinkType, data: &[u8], wire: usize) -> Parsed {
         match self.opener.open(link, data) {
             Opened::Ip(ip) => {
                 let fcs = if self.labels == Labels::Wireshark { trailer_by_wireshark(link, data) } else { 0 };
@@ -141,13 +217,37 @@ fn trailer_by_wireshark(link: LinkType, data: &[u8]) -> usize {
     if is_fabric_path { 4 } else { 0 }
 }
 
-/// The IP packet behind a plain Ethernet header, if it is whole TCP over IPv4 without options: nearly every packet is, and
-/// needs no opener.
-fn plain_tcp(link: LinkType, data: &[u8]) -> Option<&[u8]> {
+/// The IP packet behind a plain Ethernet header or none, if it is TCP over IPv4 without options, in one piece: nearly every
+/// packet is, and needs no opener. Before it, how long the link's header is.
+#[inline]
+fn plain_tcp(link: LinkType, data: &[u8]) -> Option<(u8, &[u8])> {
     const TCP: u8 = 6;
-    let (ethernet, ip) = data.split_first_chunk::<14>()?;
+    let (before, ip) = match link {
+        LinkType::ETHERNET => {
+            let (ethernet, ip) = data.split_first_chunk::<14>()?;
+            (ethernet[12..] == [8, 0]).then_some((14, ip))?
+        }
+        LinkType::RAW => (0, data),
+        _ => return None,
+    };
     let header = ip.first_chunk::<20>()?;
     let fragmented = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
-    let plain = link == LinkType::ETHERNET && ethernet[12..] == [8, 0] && header[0] == 0x45 && header[9] == TCP;
-    (plain && !fragmented).then_some(ip)
+    (header[0] == 0x45 && header[9] == TCP && !fragmented).then_some((before, ip))
 }
+
+/// The headers of a packet that is plain and whole up to the end of its TCP header's numbers, behind the length of the
+/// link's header, and the connection that they name.
+#[inline]
+fn plain_headers<'a>(packet: &Packet<'a>) -> Option<(u8, &'a [u8], FlowKey)> {
+    let (before, ip) = plain_tcp(packet.link_type, packet.data)?;
+    let header = ip.first_chunk::<36>()?;
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let is_whole = total >= header.len() && packet.original_length >= usize::from(before) + header.len();
+    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let (key, _) = FlowKey::of_ipv4((word(12), port(20)), (word(16), port(22)));
+    is_whole.then(|| (before, &ip[..ip.len().min(MOST_HEADERS)], key))
+}
+
+#[cfg(test)]
+mod tests;

@@ -23,5 +23,5 @@ pub mod row;
 pub mod sample;
 pub mod segment;
 
-pub use analyzer::{Analysis, Analyzer, Config, Counts, PacketFacts, length_behind_link};
-pub use intake::{Arrival, Intake};
+pub use analyzer::{Analysis, Analyzer, Config, Counts, OpenAtEnd, PacketFacts, length_behind_link};
+pub use intake::{Arrival, Headers, Intake, Sorted};

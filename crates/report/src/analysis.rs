@@ -8,7 +8,7 @@ mod row;
 mod table;
 
 pub use depth::depth;
-pub use row::{Cell, Kind, columns, rows};
+pub use row::{Cell, Kind, columns, csv_line, rows};
 pub use table::table;
 
 use fullpipe_flow::connection::{Connection, Direction};
@@ -69,6 +69,19 @@ impl Report {
         }
     }
 
+    /// Puts together what several analyzers of one capture gave and what an intake `counted`, as
+    /// [`Analysis::merge`] does: connections by first packet, numbered anew.
+    pub fn merge(file: impl Into<String>, counted: Counts, parts: impl IntoIterator<Item = Report>) -> Self {
+        let mut whole = Report { file: file.into(), counts: counted, problem: None, connections: Vec::new() };
+        for part in parts {
+            whole.counts += part.counts;
+            whole.connections.extend(part.connections);
+        }
+        whole.connections.sort_unstable_by_key(|explained| explained.connection.first_packet);
+        (0..).zip(&mut whole.connections).for_each(|(id, explained)| explained.connection.id = id);
+        whole
+    }
+
     /// Puts the connections that lost most first, and keeps `top` of them.
     pub fn worst_first(&mut self, top: Option<usize>) {
         self.connections.sort_by_cached_key(|explained| std::cmp::Reverse((explained.lost(), explained.payload())));
@@ -91,6 +104,11 @@ impl Explained {
             found.extend(all.into_iter().map(|what| Directed { direction, what }));
         }
         Explained { connection, limits, findings: found, intervals: None }
+    }
+
+    /// A connection for [`rows`], which have neither limits nor findings in sentences: those are most of the work.
+    pub fn for_rows(connection: Connection) -> Self {
+        Explained { connection, limits: Vec::new(), findings: Vec::new(), intervals: None }
     }
 
     /// Adds what held the connection when.

@@ -1,18 +1,21 @@
 //! `fullpipe analyze`: what held the connections of a capture.
 
+mod feed;
 mod input;
 mod packets;
+mod relay;
+mod rounds;
 mod rows;
 mod threads;
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, remark};
 use clap::{Args, ValueEnum};
+use fullpipe_flow::Config;
 use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
-use fullpipe_flow::{Analysis, Analyzer, Config};
 use fullpipe_model::units::Duration;
 use fullpipe_report::analysis::{Explained, Report, depth, table};
 use rows::Rows;
@@ -81,8 +84,7 @@ pub struct Analyze {
     /// Which packet of a tunnelled one is analysed.
     #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
     layer: TunnelLayer,
-    /// Threads that analyse, each its part of the connections, beside one that reads; the result is the same. With --packets
-    /// there is one.
+    /// Threads that analyse, each its part of the connections; the result is the same. With --packets there is one.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     threads: NonZeroUsize,
 }
@@ -128,8 +130,7 @@ impl Analyze {
         let mut is_whole = true;
         let mut reports = Vec::new();
         for source in input::sources(&self.files, self.as_one)? {
-            let (analysis, read) = self.analyze(&source);
-            let mut report = Report::new(source.name(), analysis);
+            let (mut report, read) = threads::analyze(&source, &self.config(), self.threads.get());
             report.problem = read.err();
             is_whole &= self.tell(report.problem.as_deref());
             self.choose(&mut report)?;
@@ -139,25 +140,15 @@ impl Analyze {
         Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
     }
 
-    fn analyze(&self, source: &input::Source) -> (Analysis, Result<(), String>) {
-        if self.threads.get() > 1 {
-            return threads::analyze(source, &self.config(), self.threads.get());
-        }
-        let mut analyzer = Analyzer::new(self.config());
-        let read = source.packets(|packet| {
-            analyzer.push_packet(packet);
-        });
-        (analyzer.finish(), read)
-    }
-
     /// Prints rows as connections finish, so that memory does not follow their number.
     fn stream(&self) -> Result<u8, Failure> {
         let mut rows = Rows::new(self)?;
         let mut is_whole = true;
         for source in input::sources(&self.files, self.as_one)? {
             let name = source.name();
+            let how = (self.threads.get(), rows.explain());
             let mut write = |connections: Vec<Explained>| rows.write(&name, &connections);
-            let (rest, read) = threads::stream(&source, &self.config(), self.threads.get(), &mut write)?;
+            let (rest, read) = threads::stream(&source, &self.config(), how, &mut write)?;
             if rest.untracked > 0 {
                 remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", rest.untracked));
             }

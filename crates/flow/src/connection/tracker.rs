@@ -144,6 +144,11 @@ impl Tracker {
         self.id
     }
 
+    /// The number of its first packet.
+    pub fn first_packet(&self) -> u64 {
+        self.first_packet
+    }
+
     /// When its last packet was.
     pub fn last(&self) -> Instant {
         self.last

@@ -23,9 +23,8 @@ impl FlowKey {
     pub fn of(segment: &Segment) -> (FlowKey, bool) {
         match (segment.source, segment.destination) {
             (SocketAddr::V4(source), SocketAddr::V4(destination)) => {
-                let word = |end: std::net::SocketAddrV4| u64::from(end.ip().to_bits()) << 16 | u64::from(end.port());
-                let (source, destination) = (word(source), word(destination));
-                (FlowKey(Ends::V4(source.min(destination), source.max(destination))), source <= destination)
+                let end = |end: std::net::SocketAddrV4| (end.ip().to_bits(), end.port());
+                Self::of_ipv4(end(source), end(destination))
             }
             (source, destination) => {
                 let bytes = |end: SocketAddr| {
@@ -42,6 +41,13 @@ impl FlowKey {
                 (FlowKey(Ends::V6(source.min(destination), source.max(destination))), source <= destination)
             }
         }
+    }
+
+    /// The same from the addresses and ports of an IPv4 packet.
+    pub(crate) fn of_ipv4(source: (u32, u16), destination: (u32, u16)) -> (FlowKey, bool) {
+        let word = |(address, port): (u32, u16)| u64::from(address) << 16 | u64::from(port);
+        let (source, destination) = (word(source), word(destination));
+        (FlowKey(Ends::V4(source.min(destination), source.max(destination))), source <= destination)
     }
 
     /// The two ends, the first of the key first.

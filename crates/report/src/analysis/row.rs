@@ -5,6 +5,7 @@ use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::{Connection, Direction, Label};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::{Duration, Instant, Window};
+use std::fmt::Write;
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +55,42 @@ impl std::fmt::Display for Cell {
     }
 }
 
+/// A row as a line of CSV, its end included.
+pub fn csv_line(row: &[(&'static str, Cell)], line: &mut String) {
+    for (number, (_, cell)) in row.iter().enumerate() {
+        if number > 0 {
+            line.push(',');
+        }
+        match cell {
+            // Nearly all cells of very many rows: formatting is most of what a short connection costs.
+            Cell::Number(Some(number)) => push_digits(*number, line),
+            Cell::Number(None) | Cell::Fraction(None) => {}
+            // Exact, where formatting falls back to arbitrary precision.
+            Cell::Fraction(Some(0.0)) => line.push_str("0.0000"),
+            Cell::Fraction(Some(1.0)) => line.push_str("1.0000"),
+            Cell::Text(_) | Cell::Fraction(_) => {
+                // A string takes whatever is written.
+                let _ = write!(line, "{cell}");
+            }
+        }
+    }
+    line.push('\n');
+}
+
+fn push_digits(mut number: u64, line: &mut String) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    line.extend(digits[start..].iter().map(|digit| char::from(*digit)));
+}
+
 /// The rows of a file's connections: columns by name, the same in every row; the unit is in the name.
 pub fn rows(file: &str, connections: &[Explained]) -> impl Iterator<Item = Vec<(&'static str, Cell)>> {
     let both = |explained| [Direction::ClientToServer, Direction::ServerToClient].map(|way| (explained, way));
@@ -78,6 +115,9 @@ pub fn columns() -> Vec<(&'static str, Kind)> {
         .collect()
 }
 
+/// Room for a row's cells; more would only cost time.
+const COLUMNS: usize = 80;
+
 fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static str, Cell)> {
     let connection = &explained.connection;
     let facts = connection.facts(direction);
@@ -89,7 +129,8 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         Direction::ServerToClient => "server_to_client",
     };
     let limited_by = facts.verdict.as_ref().map(|verdict| verdict.limited_by());
-    let mut row = vec![
+    let mut row = Vec::with_capacity(COLUMNS);
+    row.extend([
         ("file", Cell::Text(file.into())),
         ("id", number(connection.id)),
         ("client", Cell::Text(connection.client.to_string())),
@@ -116,7 +157,7 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         ("window_min_bytes", window(facts.window.min)),
         ("window_max_bytes", window(facts.window.max)),
         ("in_flight_max_bytes", number(facts.in_flight_max.get())),
-    ];
+    ]);
     row.extend(Label::ALL.map(|label| (label.name(), number(facts.labels.of(label)))));
     row.extend([
         ("lost_segments", number(facts.loss.lost_segments)),

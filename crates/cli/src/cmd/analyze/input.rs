@@ -42,9 +42,9 @@ fn is_standard_input(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-fn open(file: &Path) -> Result<Box<dyn Read>, String> {
+fn open(file: &Path) -> Result<Box<dyn Read + Send>, String> {
     if is_standard_input(file) {
-        return Ok(Box::new(std::io::stdin().lock()));
+        return Ok(Box::new(std::io::stdin()));
     }
     let opened = File::open(file).and_then(|opened| {
         if opened.metadata()?.is_dir() {
@@ -79,18 +79,52 @@ impl Source {
         names.join("+")
     }
 
-    /// Gives every packet to `packet`, in the files' order.
+    /// Every packet, in the files' order.
+    pub fn packets(&self) -> Packets<'_> {
+        Packets { files: self.files.iter(), open: None, problems: Vec::new() }
+    }
+}
+
+/// A file's bytes, unpacked where it was packed.
+type Unpacked = Unpack<Box<dyn Read + Send>>;
+
+/// The packets of a capture, a piece of a file at a time: [`Packets::read`] until it says that nothing is left, then
+/// [`Packets::finish`].
+pub struct Packets<'a> {
+    files: std::slice::Iter<'a, PathBuf>,
+    open: Option<(&'a Path, Unpacked, Reader)>,
+    problems: Vec<String>,
+}
+
+impl Packets<'_> {
+    /// Reads on and gives the packets that are whole now to `packet`; false once nothing is left.
+    pub fn read(&mut self, mut packet: impl FnMut(&Packet<'_>)) -> bool {
+        let Some((file, source, reader)) = &mut self.open else {
+            let Some(file) = self.files.next() else { return false };
+            match unpacked(file) {
+                Ok(source) => self.open = Some((file, source, Reader::new())),
+                Err(error) => self.problems.push(format!("{}: {error}", display(file))),
+            }
+            return true;
+        };
+        match read_on(source, reader, &mut packet) {
+            Ok(true) => return true,
+            Ok(false) => {
+                let ended = end(std::mem::take(reader));
+                self.problems.extend(ended.err().map(|problem| format!("{}: {problem}", display(file))));
+            }
+            Err(error) => self.problems.push(format!("{}: {error}", display(file))),
+        }
+        self.open = None;
+        true
+    }
+
+    /// Ends.
     ///
     /// # Errors
     /// Why a file was not read to its end; packets before that, and of the files behind it, were given.
-    pub fn packets(&self, mut packet: impl FnMut(&Packet<'_>)) -> Result<(), String> {
-        let mut problems = Vec::new();
-        for file in &self.files {
-            let read = unpacked(file, &progress(file)).map_err(|error| error.to_string());
-            let read = read.and_then(|mut source| read_packets(&mut source, &mut packet));
-            problems.extend(read.err().map(|problem| format!("{}: {problem}", display(file))));
-        }
-        if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+    pub fn finish(self) -> Result<(), String> {
+        if self.problems.is_empty() { Ok(()) } else { Err(self.problems.join("\n")) }
     }
 }
 
@@ -99,23 +133,33 @@ pub fn display(file: &Path) -> String {
     if is_standard_input(file) { "standard input".into() } else { file.display().to_string() }
 }
 
-/// A file's bytes, unpacked; `bar` moves with those of the file.
-pub fn unpacked(file: &Path, bar: &ProgressBar) -> std::io::Result<Unpack<impl Read + use<>>> {
-    Unpack::new(bar.wrap_read(open(file).map_err(std::io::Error::other)?))
+/// A file's bytes, unpacked; a bar moves with those of the file.
+fn unpacked(file: &Path) -> std::io::Result<Unpacked> {
+    let opened = open(file).map_err(std::io::Error::other)?;
+    let bar = progress(file);
+    Unpack::new(if bar.is_hidden() { opened } else { Box::new(bar.wrap_read(opened)) })
 }
 
-/// Gives every packet of a capture to `packet`.
+/// Reads on and gives the packets that are whole now to `packet`; whether the file goes on.
+fn read_on(
+    source: &mut impl Read,
+    reader: &mut Reader,
+    packet: &mut impl FnMut(&Packet<'_>),
+) -> Result<bool, ReadError> {
+    if reader.fill(source)? == 0 {
+        return Ok(false);
+    }
+    while let Some(found) = reader.next_packet()? {
+        packet(&found);
+    }
+    Ok(true)
+}
+
+/// Ends a capture.
 ///
 /// # Errors
-/// Why the capture was not read to its end; packets before that were given.
-pub fn read_packets(source: &mut impl Read, packet: &mut impl FnMut(&Packet<'_>)) -> Result<(), String> {
-    let mut reader = Reader::new();
-    let told = |error: ReadError| error.to_string();
-    while reader.fill(source).map_err(|error| told(error.into()))? > 0 {
-        while let Some(found) = reader.next_packet().map_err(told)? {
-            packet(&found);
-        }
-    }
+/// What is missing of it.
+fn end(reader: Reader) -> Result<(), String> {
     let summary = reader.finish();
     let behind = match summary.cut {
         0 if summary.recognised => return Ok(()),

@@ -75,7 +75,9 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
                 line.write(packets.start, &mut out).map_err(Failure::from)
             };
         };
-        let read = source.packets(&mut tell);
+        let mut all = source.packets();
+        while all.read(&mut tell) {}
+        let read = all.finish();
         written?;
         is_whole &= analyze.tell(read.err().as_deref());
     }

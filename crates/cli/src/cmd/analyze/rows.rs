@@ -3,6 +3,7 @@
 use super::{Analyze, packets::InFile};
 use crate::failure::{Failure, Kind};
 use crate::parquet::Table;
+use fullpipe_flow::connection::Connection;
 use fullpipe_report::analysis::{self, Explained, columns};
 use std::fs::File;
 use std::io::{BufWriter, StdoutLock, Write};
@@ -27,6 +28,14 @@ impl Rows {
             None if analyze.csv => Rows::Csv { out: out(), headed: false },
             None => Rows::Lines(out()),
         })
+    }
+
+    /// What a row needs of a connection.
+    pub fn explain(&self) -> fn(Connection) -> Explained {
+        match self {
+            Rows::Lines(_) => Explained::new,
+            Rows::Csv { .. } | Rows::Parquet(_) => Explained::for_rows,
+        }
     }
 
     /// Writes connections of a file.
@@ -96,16 +105,16 @@ fn print_lines(file: &str, connections: &[Explained], out: &mut impl Write) -> s
 
 /// Rows, and the names of the columns before the first of all.
 fn print_csv(file: &str, connections: &[Explained], headed: &mut bool, out: &mut impl Write) -> std::io::Result<()> {
+    let mut line = String::new();
     for row in analysis::rows(file, connections) {
         if !*headed {
             let names: Vec<_> = row.iter().map(|(name, _)| *name).collect();
             writeln!(out, "{}", names.join(","))?;
             *headed = true;
         }
-        for (number, (_, cell)) in row.iter().enumerate() {
-            write!(out, "{}{cell}", if number == 0 { "" } else { "," })?;
-        }
-        writeln!(out)?;
+        line.clear();
+        analysis::csv_line(&row, &mut line);
+        out.write_all(line.as_bytes())?;
     }
     Ok(())
 }

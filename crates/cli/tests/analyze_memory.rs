@@ -1,0 +1,74 @@
+//! Any number of connections passes through memory that follows those open at a time. Alone in its process, as the kernel
+//! tells the most memory of all children of a process together.
+#![allow(clippy::print_stdout, reason = "the memory measured is shown")]
+
+#[path = "../../flow/tests/path/mod.rs"]
+mod path;
+
+use fullpipe_flow::capture::write::{file_header, record_header};
+use fullpipe_model::units::Instant;
+use nix::sys::resource::{UsageWho, getrusage};
+use path::Seen;
+use std::io::{BufWriter, Write};
+use std::process::{ChildStdin, Command, Stdio};
+
+/// Connections in all, and how many begin in a second of the capture.
+const CONNECTIONS: u32 = 100_000;
+const A_SECOND: u32 = 100;
+/// A closed connection's late packets still belong to it for so long: 2 MSL.
+const LINGER: u32 = 240;
+/// What an open connection may cost, and what a process has without any: itself, and rounds that wait to be told.
+const EACH: u64 = 2048;
+const WITHOUT: u64 = 48 << 20;
+
+fn write(stdin: ChildStdin) -> std::io::Result<()> {
+    let mut out = BufWriter::new(stdin);
+    out.write_all(&file_header(128))?;
+    let lines = [
+        (true, (0x02, 0, 0, 0)),
+        (false, (0x12, 0, 1, 0)),
+        (true, (0x10, 1, 1, 0)),
+        (true, (0x18, 1, 1, 300)),
+        (false, (0x18, 1, 301, 1200)),
+        (true, (0x11, 301, 1201, 0)),
+        (false, (0x11, 1201, 302, 0)),
+        (true, (0x10, 302, 1202, 0)),
+    ];
+    for index in 0..CONNECTIONS {
+        let [_, a, b, c] = index.to_be_bytes();
+        for (step, (from_client, numbers)) in (0..).zip(lines) {
+            let nanos = u64::from(index) * 1_000_000_000 / u64::from(A_SECOND) + step * 100_000;
+            let seen = Seen::plain(1_700_000_000_000_000_000 + nanos, from_client, numbers);
+            let packet = path::headers(&seen, ([10, a, b, c], 20_000), ([192, 0, 2, 1], 443));
+            let kept = packet.len() as u32;
+            out.write_all(&record_header(Instant::from_nanos(seen.at), kept, kept + seen.length))?;
+            out.write_all(&packet)?;
+        }
+    }
+    out.flush()
+}
+
+#[test]
+fn connections_stream_through_the_memory_of_those_that_are_open() {
+    for threads in ["1", "2"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fullpipe"))
+            .args(["analyze", "-", "--csv", "--threads", threads])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(move || write(stdin).unwrap());
+            child.wait_with_output().unwrap()
+        });
+        assert!(ended.status.success());
+        let lines = ended.stdout.iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines, 2 * CONNECTIONS as usize + 1, "two rows a connection, behind the columns' names");
+        let most = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as u64 * 1024;
+        println!("{threads} threads: {most} bytes for {CONNECTIONS} connections");
+        let law = WITHOUT + EACH * u64::from(A_SECOND * LINGER);
+        assert!(law < EACH * u64::from(CONNECTIONS), "the test could not fail");
+        assert!(most <= law, "{most} bytes, by the law {law}");
+    }
+}
