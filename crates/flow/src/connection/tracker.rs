@@ -15,7 +15,7 @@ use super::{
     Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts,
 };
 use crate::analyzer::Config;
-use crate::limit::{CapturePoint, decide};
+use crate::limit::{CapturePoint, Verdict, decide};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 
@@ -49,12 +49,38 @@ struct AdvertisedWindow {
     last: Option<u32>,
     /// Least and greatest.
     range: Option<(u32, u32)>,
+    /// The last that counts, and how many packets in a row had it; those before. Absent until there are two different ones.
+    run: (u32, u32),
+    seen: Option<Box<Histogram>>,
 }
 
 impl AdvertisedWindow {
-    fn facts(&self, scale: Option<u8>) -> WindowFacts {
+    fn note(&mut self, window: u32) {
+        let (least, most) = self.range.unwrap_or((window, window));
+        self.range = Some((least.min(window), most.max(window)));
+        let (last, times) = self.run;
+        if window != last && times > 0 {
+            self.seen.get_or_insert_default().add_times(last.into(), times);
+        }
+        self.run = (window, if window == last { times.saturating_add(1) } else { 1 });
+    }
+
+    /// Half of the packets had at most this.
+    fn median(&mut self) -> Option<u32> {
+        let (last, times) = self.run;
+        match self.seen.as_deref_mut() {
+            Some(seen) => {
+                seen.add_times(last.into(), times);
+                seen.quantile(0.5).map(|bytes| bytes.try_into().unwrap_or(u32::MAX))
+            }
+            None => (times > 0).then_some(last),
+        }
+    }
+
+    fn facts(mut self, scale: Option<u8>) -> WindowFacts {
         let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
         WindowFacts {
+            p50: self.median().map(window),
             scale,
             min: self.range.map(|(least, _)| window(least)),
             max: self.range.map(|(_, most)| window(most)),
@@ -220,7 +246,7 @@ impl Tracker {
         let [first, second] = self.halves;
         let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
         // Data of the server is answered by the client: its times are those of the client's side.
-        let data = from_server.rtt.min().zip(from_client.rtt.min());
+        let data = from_server.least_rtt().zip(from_client.least_rtt());
         let handshake = self.handshake.client_side().zip(self.handshake.server_side());
         Connection {
             id: self.id,
@@ -428,7 +454,7 @@ impl Tracker {
         let sacked = receiver.board.as_ref().map_or(0, |board| board.sacked_bytes());
         if receiver.una.is_none_or(|una| una.is_before(ack)) {
             if let Some(una) = receiver.una.filter(|_| receiver.payload > 0) {
-                let quickest = receiver.rtt.min();
+                let quickest = receiver.least_rtt();
                 let late = sample.zip(quickest).map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least));
                 sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max), late);
             }
@@ -437,7 +463,7 @@ impl Tracker {
         }
         if let Some(series) = &mut receiver.series {
             if let Some(rtt) = sample {
-                receiver.rtt.add(rtt);
+                receiver.rtt.add(rtt.as_nanos());
                 series.measured(rtt);
             }
             if let Some((value, _)) = segment.options.timestamps {
@@ -464,6 +490,11 @@ impl Tracker {
 }
 
 impl Half {
+    /// The least time that its data took to be acknowledged.
+    fn least_rtt(&self) -> Option<Duration> {
+        self.rtt.min().map(Duration::from_nanos)
+    }
+
     fn board(&mut self) -> &mut Scoreboard {
         self.board.get_or_insert_default()
     }
@@ -475,7 +506,7 @@ impl Half {
         }
         let (Some(una), Some(next)) = (self.una, self.next) else { return false };
         let size = u32::try_from(self.payload_max).unwrap_or(u32::MAX);
-        let rtt = self.rtt.min();
+        let rtt = self.least_rtt();
         let newest = segment.options.sack.as_slice().first().map(|(_, right)| *right);
         let sacked = newest.and_then(|right| self.outstanding.age(at, right));
         let board = self.board();
@@ -495,8 +526,7 @@ impl Half {
     fn note_window(&mut self, window: u32, counts: bool) {
         self.window.last = Some(window);
         if counts {
-            let (least, most) = self.window.range.unwrap_or((window, window));
-            self.window.range = Some((least.min(window), most.max(window)));
+            self.window.note(window);
         }
     }
 
@@ -506,6 +536,7 @@ impl Half {
         let base = least.or(handshake_rtt);
         let verdict = self.series.map(|series| decide(&series.finish(), base, config.hint));
         let time = self.first_data.map(|first| self.last_data.since(first));
+        let quantile = |fraction| self.rtt.quantile(fraction).map(Duration::from_nanos);
         let scale = match self.memory.scale {
             Scale::Unknown => None,
             Scale::Unused => Some(0),
@@ -518,13 +549,14 @@ impl Half {
             unique_payload: self.unique.count(),
             payload_max: Bytes::new(self.payload_max),
             goodput: time.and_then(|time| self.unique.count().per(time)),
+            goodput_peak: verdict.as_ref().and_then(Verdict::peak_goodput),
             rtt: RttFacts {
                 count: self.rtt.count(),
-                min: self.rtt.min(),
-                p50: self.rtt.quantile(0.5),
-                p95: self.rtt.quantile(0.95),
-                p99: self.rtt.quantile(0.99),
-                max: self.rtt.max(),
+                min: self.rtt.min().map(Duration::from_nanos),
+                p50: quantile(0.5),
+                p95: quantile(0.95),
+                p99: quantile(0.99),
+                max: self.rtt.max().map(Duration::from_nanos),
             },
             window: self.window.facts(scale),
             in_flight_max: Bytes::new(self.in_flight_max.into()),
@@ -533,7 +565,7 @@ impl Half {
             loss: LossFacts {
                 duplicate_packets: self.duplicate_packets.into(),
                 congestion_experienced: self.congestion_experienced.into(),
-                ..self.board.map(|board| board.finish(self.rtt.min())).unwrap_or_default()
+                ..self.board.map(|board| board.finish(self.rtt.min().map(Duration::from_nanos))).unwrap_or_default()
             },
             verdict,
         }
