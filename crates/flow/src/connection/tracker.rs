@@ -43,47 +43,52 @@ pub(crate) struct Tracker {
     initial: [Option<SequenceNumber>; 2],
 }
 
-/// The window that an end advertised, in bytes.
+/// The window that an end advertised, in bytes. Small, as there are two for each open connection.
 #[derive(Debug, Default)]
 struct AdvertisedWindow {
     last: Option<u32>,
-    /// Least and greatest.
-    range: Option<(u32, u32)>,
-    /// The last that counts, and how many packets in a row had it; those before. Absent until there are two different ones.
-    run: (u32, u32),
-    seen: Option<Box<Histogram>>,
+    /// Least and greatest of those that count: SYN's does not. Meaningful where one was seen.
+    range: (u32, u32),
+    /// How many packets in a row had the last one, and count.
+    times: u32,
+    /// Those before.
+    before: Option<Box<Histogram>>,
 }
 
 impl AdvertisedWindow {
-    fn note(&mut self, window: u32) {
-        let (least, most) = self.range.unwrap_or((window, window));
-        self.range = Some((least.min(window), most.max(window)));
-        let (last, times) = self.run;
-        if window != last && times > 0 {
-            self.seen.get_or_insert_default().add_times(last.into(), times);
+    fn note(&mut self, window: u32, counts: bool) {
+        if self.last != Some(window) || !counts {
+            self.end_run();
         }
-        self.run = (window, if window == last { times.saturating_add(1) } else { 1 });
+        self.last = Some(window);
+        if counts {
+            let (least, most) = if self.is_known() { self.range } else { (window, window) };
+            self.range = (least.min(window), most.max(window));
+            self.times = self.times.saturating_add(1);
+        }
     }
 
-    /// Half of the packets had at most this.
-    fn median(&mut self) -> Option<u32> {
-        let (last, times) = self.run;
-        match self.seen.as_deref_mut() {
-            Some(seen) => {
-                seen.add_times(last.into(), times);
-                seen.quantile(0.5).map(|bytes| bytes.try_into().unwrap_or(u32::MAX))
-            }
-            None => (times > 0).then_some(last),
-        }
+    fn is_known(&self) -> bool {
+        self.times > 0 || self.before.is_some()
+    }
+
+    fn end_run(&mut self) {
+        let Some(last) = self.last.filter(|_| self.times > 0) else { return };
+        self.before.get_or_insert_default().add_times(last.into(), self.times);
+        self.times = 0;
     }
 
     fn facts(mut self, scale: Option<u8>) -> WindowFacts {
         let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
+        let range = Some(self.range).filter(|_| self.is_known());
+        // Half of the packets had at most the median.
+        self.end_run();
+        let median = self.before.and_then(|seen| seen.quantile(0.5));
         WindowFacts {
-            p50: self.median().map(window),
             scale,
-            min: self.range.map(|(least, _)| window(least)),
-            max: self.range.map(|(_, most)| window(most)),
+            min: range.map(|(least, _)| window(least)),
+            p50: median.map(|bytes| Window::new(Bytes::new(bytes))),
+            max: range.map(|(_, most)| window(most)),
             last: self.last.map(window),
         }
     }
@@ -446,7 +451,7 @@ impl Tracker {
         let (sender, receiver) = self.pair(from);
         let scale = if segment.flags.any(Flags::SYN) { Scale::Unused } else { sender.memory.scale };
         let window = scale.apply(segment.window);
-        sender.note_window(window, !segment.flags.any(Flags::SYN));
+        sender.window.note(window, !segment.flags.any(Flags::SYN));
         let ack = segment.ack;
         let news = receiver.note_sack(at, segment);
         let is_duplicate = news && receiver.una == Some(ack) && segment.end() == segment.seq;
@@ -521,13 +526,6 @@ impl Half {
         };
         let in_flight = self.next.unwrap_or(end).distance(una).saturating_sub(sacked);
         self.in_flight_max = self.in_flight_max.max(in_flight);
-    }
-
-    fn note_window(&mut self, window: u32, counts: bool) {
-        self.window.last = Some(window);
-        if counts {
-            self.window.note(window);
-        }
     }
 
     fn facts(self, config: &Config, handshake_rtt: Option<Duration>) -> DirectionFacts {
