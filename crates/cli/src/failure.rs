@@ -7,6 +7,7 @@ use fullpipe_lab::guest::GuestError;
 use fullpipe_lab::hosts::HostsError;
 use fullpipe_lab::link::EmulatorError;
 use fullpipe_lab::link::netem::NetemLinkError;
+use fullpipe_lab::link::words::WordsError;
 use fullpipe_lab::preset::LoadError;
 use fullpipe_lab::program::ProgramError;
 
@@ -98,6 +99,12 @@ impl From<clap::Error> for Failure {
 impl From<GuestError> for Failure {
     fn from(error: GuestError) -> Self {
         Failure::new(if error.is_interrupt() { Kind::Interrupted } else { of_guest(&error) }, error)
+    }
+}
+
+impl From<WordsError> for Failure {
+    fn from(error: WordsError) -> Self {
+        Failure::new(Kind::Input, error)
     }
 }
 

@@ -3,18 +3,24 @@
 //! One flow between two real stacks on this machine's CPUs. The figures that the project holds itself to: at 40 ms RTT at
 //! least 2.3 of 2.5 Gbit/s; near 0 ms at least 4 Gbit/s; rates of 10, 100 and 1000 Mbit/s met within 1 %. Machines
 //! differ, so the table shows the ratio to veth too; nothing is asserted here.
+//!
+//! Last, what no program that hands packets over one by one can go below: the CPU time of a thread that sleeps until a
+//! packet is due and writes it into a host where somebody waits for it, and does nothing else. `-- bare` is that alone.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
+use etherparse::{IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, PacketBuilder};
 use fullpipe_kernel::netlink::Netlink;
 use fullpipe_kernel::netlink::{LinkChange, Network};
 use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::{clock, sandbox};
+use fullpipe_kernel::port::VNET_HDR_LEN;
+use fullpipe_kernel::wait::Waiter;
+use fullpipe_kernel::{clock, sandbox, sched};
 use fullpipe_lab::hosts::{CLIENT_ADDRESS, Hosts, SERVER_ADDRESS};
 use fullpipe_lab::link::{Emulator, LinkReport, Options};
 use fullpipe_model::scenario::File;
 use fullpipe_model::units::{Bytes, Duration, Rate};
-use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::io::{IoSlice, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 
 const LONG: Duration = Duration::from_secs(6);
@@ -22,7 +28,9 @@ const LONG: Duration = Duration::from_secs(6);
 const WARM_UP: Duration = Duration::from_secs(2);
 
 fn main() {
-    let exit = sandbox::run(&sandbox::Options::default(), |_| match table() {
+    let only_bare = std::env::args().any(|argument| argument == "bare");
+    let measure = if only_bare { bare_table } else { table };
+    let exit = sandbox::run(&sandbox::Options::default(), |_| match measure() {
         Ok(()) => 0,
         Err(error) => {
             eprintln!("bench link: {error}");
@@ -56,7 +64,67 @@ fn table() -> Result<(), Box<dyn std::error::Error>> {
             format!("{} / {} / {}", late.quantile(0.5), late.quantile(0.99), late.max()),
         );
     }
+    bare_table()
+}
+
+fn bare_table() -> Result<(), Box<dyn std::error::Error>> {
+    println!("{:<34} {:>16} {:>22}", "a bare hand-over every", "CPU a hand-over", "two of them for a Gbit");
+    for micros in [12_000, 1200, 120] {
+        let period = Duration::from_micros(micros);
+        let each = bare(period)?;
+        // A packet of 1500 bytes, and its acknowledgement.
+        let gigabit = each.saturating_mul(2 * 1_000_000_000 / (1500 * 8));
+        println!("{:<34} {:>16} {:>22}", period.to_string(), each.to_string(), gigabit.to_string());
+    }
     Ok(())
+}
+
+/// The CPU time of a hand-over by a thread that does nothing but sleep for `period` and hand over.
+fn bare(period: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
+    let scenario = File::parse("[link]")?.scenarios("[link]", "bare")?.remove(0);
+    let hosts = Hosts::create(&scenario.hosts, scenario.path.mtu)?;
+    let socket = hosts.client.run(|| UdpSocket::bind(SocketAddr::new(CLIENT_ADDRESS, 0)))??;
+    // One that was lost is a failure, not a wait for ever.
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(2)))?;
+    if hosts.ports.b.l2_len() > 0 {
+        return Err("a bare hand-over is measured at a TUN device, and there is none here".into());
+    }
+    let mut frame = vec![0u8; VNET_HDR_LEN];
+    let packet = PacketBuilder::ip(IpHeaders::Ipv4(
+        Ipv4Header::new(8 + 1472, 64, IpNumber::UDP, octets(SERVER_ADDRESS)?, octets(CLIENT_ADDRESS)?)?,
+        Ipv4Extensions::default(),
+    ));
+    packet.udp(9, socket.local_addr()?.port()).write(&mut frame, &[0; 1472])?;
+    let count = (2_000_000_000 / period.as_nanos()).clamp(200, 4000);
+    std::thread::scope(|scope| {
+        let hand_over = scope.spawn(|| -> std::io::Result<Duration> {
+            let _ = sched::fifo();
+            let mut waiter = Waiter::new()?;
+            let before = ran()?;
+            for _ in 0..count {
+                waiter.wait(period)?;
+                hosts.ports.b.write_vectored(&[IoSlice::new(&frame)])?;
+            }
+            Ok(ran()?.saturating_sub(before))
+        });
+        let mut taken = 0;
+        while taken < count && socket.recv(&mut [0; 2048])? > 0 {
+            taken += 1;
+        }
+        let spent = hand_over.join().map_err(|_| "the thread that hands over panicked")??;
+        Ok(Duration::from_nanos(spent.as_nanos() / count))
+    })
+}
+
+fn octets(address: IpAddr) -> Result<[u8; 4], &'static str> {
+    if let IpAddr::V4(address) = address { Ok(address.octets()) } else { Err("not an IPv4 address") }
+}
+
+/// What this thread ran so far, by the scheduler's count.
+fn ran() -> std::io::Result<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    nanos.map(Duration::from_nanos).ok_or_else(|| std::io::Error::other("schedstat does not begin with a number"))
 }
 
 fn veth() -> Result<Rate, Box<dyn std::error::Error>> {

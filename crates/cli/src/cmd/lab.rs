@@ -112,35 +112,65 @@ pub struct Clean {
 
 impl Clean {
     pub fn run(self) -> Result<u8, Failure> {
-        let cleaned = journal::clean_stale().map_err(|error| Failure::new(Kind::Run, error))?;
-        let runs: Vec<_> = cleaned
-            .iter()
-            .map(|run| CleanedRun {
-                journal: run.journal.display().to_string(),
-                complete: run.complete(),
-                actions: run.actions.iter().map(ToString::to_string).collect(),
-            })
-            .collect();
+        self.run_after(Vec::new())
+    }
+
+    /// The same where something else, told first, has been cleaned already.
+    pub fn run_after(self, mut cleaned: Vec<Cleaned>) -> Result<u8, Failure> {
+        let runs = journal::clean_stale().map_err(|error| Failure::new(Kind::Run, error))?;
+        cleaned.extend(runs.iter().map(|run| Cleaned {
+            journal: Some(run.journal.display().to_string()),
+            complete: run.complete(),
+            actions: run.actions.iter().map(ToString::to_string).collect(),
+        }));
         if self.json {
-            print_json(&runs)?;
-        } else if runs.is_empty() {
-            print("Nothing to clean.\n")?;
+            print_json(&cleaned)?;
         } else {
-            for run in &runs {
-                print(&format!("{}:\n", run.journal))?;
-                for action in &run.actions {
-                    print(&format!("  {action}\n"))?;
-                }
-            }
+            print(&told(&cleaned))?;
         }
         // Something is still there: the journal stays, and the caller should know.
-        Ok(u8::from(runs.iter().any(|run| !run.complete)))
+        Ok(u8::from(cleaned.iter().any(|one| !one.complete)))
     }
 }
 
+/// What was left of one run or link, and what was done about it.
 #[derive(Serialize)]
-struct CleanedRun {
-    journal: String,
+pub struct Cleaned {
+    /// Where it was written down; what is known without is there no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    journal: Option<String>,
     complete: bool,
     actions: Vec<String>,
+}
+
+impl Cleaned {
+    /// Something that is gone, as one sentence says.
+    pub fn gone(action: String) -> Cleaned {
+        Cleaned { journal: None, complete: true, actions: vec![action] }
+    }
+}
+
+fn told(cleaned: &[Cleaned]) -> String {
+    if cleaned.is_empty() {
+        return "Nothing to clean.\n".into();
+    }
+    let mut text = String::new();
+    for one in cleaned {
+        let indent = one.journal.as_ref().map_or("", |_| "  ");
+        text.extend(one.journal.iter().map(|journal| format!("{journal}:\n")));
+        text.extend(one.actions.iter().map(|action| format!("{indent}{action}\n")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_to_be_nothing_only_where_it_is() {
+        assert_eq!(told(&[]), "Nothing to clean.\n");
+        let run = Cleaned { journal: Some("/run/1".into()), complete: true, actions: vec!["removed /tmp/x".into()] };
+        assert_eq!(told(&[Cleaned::gone("Took it.".into()), run]), "Took it.\n/run/1:\n  removed /tmp/x\n");
+    }
 }

@@ -15,11 +15,12 @@ use crate::terminal::print;
 use clap::{Args, Subcommand};
 use fullpipe_kernel::clock;
 use fullpipe_lab::link::emulator::LogOptions;
+use fullpipe_lab::link::words::Words;
 use fullpipe_lab::link::{CaptureOptions, Options as LinkOptions};
 use fullpipe_model::units::Bytes;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use words::Words;
+use words::Given;
 
 /// Of each packet of a capture; every header fits.
 const SNAPLEN: Bytes = Bytes::new(128);
@@ -45,7 +46,7 @@ pub struct Link {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    words: Words,
+    words: Given,
     #[command(flatten)]
     options: Options,
     /// The program and its arguments.
@@ -157,8 +158,8 @@ impl Link {
             Some(Action::Log(log)) => log.run(),
             Some(Action::Clean(clean)) => clean.run(),
             None => match &self.options.show {
-                Some(device) => show(&self.words, device),
-                None => run::run(&self.words, &self.options, &self.command),
+                Some(device) => show(&self.words.0, device),
+                None => run::run(&self.words.0, &self.options, &self.command),
             },
         }
     }

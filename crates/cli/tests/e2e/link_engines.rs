@@ -3,7 +3,7 @@
 use crate::Case;
 use crate::guest::{self, Time};
 use crate::need::Need;
-use crate::program::{Program, Row, result_file, row, same_files};
+use crate::program::{Program, Row, result_file, row, same_files, scenario};
 
 pub const CASES: &[Case] = &[
     ("netem_and_our_link_agree", &[Need::GuestKernel], netem_and_our_link_agree),
@@ -26,13 +26,6 @@ fn rows(program: &Program, scenario: &str, engine: &str, out: &str) -> Vec<Row> 
 }
 
 const SAME: &str = r#"
-name = "same"
-[link]
-rate = "50mbit"
-rtt = "20ms"
-[transfer]
-size = "1TB"
-duration = "3s"
 [[cases]]
 name = "plain"
 [[cases]]
@@ -53,7 +46,8 @@ transfer.duration = "40s"
 
 fn netem_and_our_link_agree() {
     let program = Program::new();
-    let scenario = program.file("same.toml", SAME);
+    let scenario =
+        program.file("same.toml", scenario("same", ["50mbit", "20ms"], "size = \"1TB\"\nduration = \"3s\"", SAME));
     let (netem, own) = (rows(&program, scenario, "netem", "netem"), rows(&program, scenario, "own", "own"));
     for (netem, own) in netem.iter().zip(&own) {
         assert_eq!((netem.text("link_engine"), own.text("link_engine")), ("netem", "own"));
@@ -94,13 +88,6 @@ fn our_link_repeats_too() {
 }
 
 const WORDS: &str = r#"
-name = "words"
-[link]
-rate = "20mbit"
-rtt = "10ms"
-[transfer]
-size = "1TB"
-duration = "4s"
 [[cases]]
 name = "loss"
 link.to_client.loss = "2%"
@@ -120,7 +107,12 @@ link.to_client.duplicate = "5%"
 
 fn netem_does_to_packets_what_it_is_asked_to() {
     let program = Program::new();
-    let rows = rows(&program, program.file("words.toml", WORDS), "netem", "out");
+    let rows = rows(
+        &program,
+        program.file("words.toml", scenario("words", ["20mbit", "10ms"], "size = \"1TB\"\nduration = \"4s\"", WORDS)),
+        "netem",
+        "out",
+    );
     let out = program.work().join("out");
     // 5 deviations of a binomial; bursts of 5 spread a loss rate more, by the square root of 2 * 5 at most.
     for (case, share, spread) in [("loss", 0.02, 1.0), ("bursts", 0.01 / 0.21, 10f64.sqrt())] {

@@ -113,8 +113,9 @@ impl Program {
             User::Own => &[],
             User::Ordinary => &["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--"],
         };
-        // Whoever runs the tests in the background of a script has them ignore SIGINT, and the program would honour that.
-        let words = [&["/usr/bin/env", "--default-signal=INT,QUIT"], setpriv, words].concat();
+        // Whoever runs the tests in the background of a script, or by nohup, has them ignore signals, and the program
+        // would honour that.
+        let words = [&["/usr/bin/env", "--default-signal=HUP,INT,QUIT,TERM"], setpriv, words].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(self.work()).stdin(Stdio::null());
         command.env("TMPDIR", self.tmp()).env(MARK, &self.mark).env("LC_ALL", "C").env_remove("XDG_RUNTIME_DIR");
@@ -231,6 +232,11 @@ pub fn until(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) {
         assert!(clock::now() < deadline, "waited {limit} until {what}");
         std::thread::park_timeout(Duration::from_millis(5).into());
     }
+}
+
+/// A scenario over a path of this rate and RTT: its transfer, then the cases or the matrix of it.
+pub fn scenario(name: &str, [rate, rtt]: [&str; 2], transfer: &str, rest: &str) -> String {
+    format!("name = \"{name}\"\n[link]\nrate = \"{rate}\"\nrtt = \"{rtt}\"\n[transfer]\n{transfer}\n{rest}")
 }
 
 /// One row of `lab run --json`.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::Case;
 use crate::need::Need;
-use crate::program::{Finished, Program, files, until};
+use crate::program::{Finished, Program, files, scenario, until};
 use crate::remains;
 use fullpipe_model::units::Duration;
 
@@ -29,30 +29,21 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Twelve short runs, no two of them the same.
-const TWELVE: &str = r#"
-name = "twelve"
-[link]
-rate = "100mbit"
-rtt = "10ms"
-[transfer]
-size = "500kB"
+fn twelve() -> String {
+    let matrix = r#"
 [matrix]
 "link.loss" = ["0%", "0.5%", "1%"]
 "link.seed" = [1, 2]
 "hosts.server.congestion_control" = ["cubic", "reno"]
 "#;
+    scenario("twelve", ["100mbit", "10ms"], "size = \"500kB\"", matrix)
+}
 
 /// Three that need nothing but this kernel.
-const THREE: &str = r#"
-name = "three"
-[link]
-rate = "50mbit"
-rtt = "5ms"
-[transfer]
-size = "1MB"
-[matrix]
-"link.queue" = ["10packets", "50packets", "1bdp"]
-"#;
+fn three() -> String {
+    let matrix = "[matrix]\n\"link.queue\" = [\"10packets\", \"50packets\", \"1bdp\"]\n";
+    scenario("three", ["50mbit", "5ms"], "size = \"1MB\"", matrix)
+}
 
 fn run(program: &Program, arguments: &[&str]) -> Finished {
     let finished = program.run(&[&["lab", "run", "--json"], arguments].concat());
@@ -62,7 +53,7 @@ fn run(program: &Program, arguments: &[&str]) -> Finished {
 
 fn side_by_side_is_one_after_another() {
     let program = Program::new();
-    let scenario = program.file("twelve.toml", TWELVE);
+    let scenario = program.file("twelve.toml", twelve());
     let common = [scenario, "--engine", "virtual", "--no-cache", "--keep-captures"];
     let serial = run(&program, &[&common[..], &["--jobs", "1", "--out", "serial"]].concat());
     let parallel = run(&program, &[&common[..], &["--jobs", "4", "--out", "parallel"]].concat());
@@ -100,7 +91,7 @@ fn inode(path: &Path) -> u64 {
 
 fn interrupted_in_virtual_time() {
     let program = Program::new();
-    let scenario = program.file("twelve.toml", TWELVE);
+    let scenario = program.file("twelve.toml", twelve());
     let common = [scenario, "--engine", "virtual", "--no-cache"];
     let whole = run(&program, &[&common[..], &["--out", "whole"]].concat());
     let first = "001-twelve-congestion_control=cubic-loss=0-seed=1";
@@ -122,7 +113,7 @@ fn interrupted_in_virtual_time() {
 
 fn interrupted_in_real_time() {
     let program = Program::new();
-    let scenario = program.file("three.toml", THREE);
+    let scenario = program.file("three.toml", three());
     let arguments = [scenario, "--repeat", "4", "--out", "out"];
     let done = interrupt_after(&program, &arguments, "001-three-queue=10packets");
     assert!((1..12).contains(&done), "{done} runs");
@@ -143,10 +134,10 @@ fn interrupted_in_real_time() {
 
 fn another_sweep_is_not_gone_on_with() {
     let program = Program::new();
-    let scenario = program.file("three.toml", THREE);
+    let scenario = program.file("three.toml", three());
     run(&program, &[scenario, "--out", "out"]);
     let before = files(&program.work().join("out"));
-    let scenario = program.file("three.toml", THREE.replace("1MB", "2MB"));
+    let scenario = program.file("three.toml", three().replace("1MB", "2MB"));
     let refused = program.run(&["lab", "run", scenario, "--out", "out", "--resume"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.err.contains("run 1, three/queue=10packets, was another one there"), "{refused:?}");
@@ -172,7 +163,7 @@ fn what_was_run_before_comes_from_the_cache() {
         assert_eq!(finished.code, Some(0), "{finished:?}");
         finished
     };
-    let scenario = program.file("three.toml", THREE);
+    let scenario = program.file("three.toml", three());
     let three = |more: &[&str]| {
         let mut rows = ask(&[&["lab", "run", scenario, "--engine", "virtual", "--json"], more].concat()).json();
         let rows = rows["rows"].as_array_mut().unwrap();
@@ -201,14 +192,14 @@ fn what_was_run_before_comes_from_the_cache() {
 
 fn in_real_time_one_run_is_made_at_a_time() {
     let program = Program::new();
-    let finished = run(&program, &[program.file("three.toml", THREE), "--jobs", "3", "--out", "out"]);
+    let finished = run(&program, &[program.file("three.toml", three()), "--jobs", "3", "--out", "out"]);
     assert!(finished.err.contains("--jobs is for virtual time"), "{finished:?}");
     assert_eq!(finished.json()["rows"].as_array().unwrap().len(), 3);
 }
 
 fn rows_are_printed_as_they_come() {
     let program = Program::new();
-    let finished = program.run(&["lab", "run", program.file("three.toml", THREE), "--jsonl", "--out", "out"]);
+    let finished = program.run(&["lab", "run", program.file("three.toml", three()), "--jsonl", "--out", "out"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(finished.out, fs::read_to_string(program.work().join("out/rows.jsonl")).unwrap());
     let names: Vec<_> =
@@ -220,7 +211,7 @@ fn parquet_holds_the_rows_and_what_was_asked_for() {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
     let program = Program::new();
-    let scenario = program.file("three.toml", THREE);
+    let scenario = program.file("three.toml", three());
     let finished = program.run(&["lab", "run", scenario, "--csv", "--parquet", "rows.parquet", "--out", "out"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(!program.work().join("rows.parquet.part").exists());

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 
 use crate::Case;
 use crate::need::Need;
-use crate::program::{Program, Row, User, same_files, until};
+use crate::program::{Program, Row, User, same_files, scenario, until};
 use crate::remains;
 use fullpipe_model::units::Duration;
 
@@ -27,12 +27,6 @@ pub const CASES: &[Case] = &[
 ];
 
 const TEN: &str = r#"
-name = "ten"
-[link]
-rate = "100mbit"
-rtt = "10ms"
-[transfer]
-size = "1MB"
 [[cases]]
 name = "plain"
 [[cases]]
@@ -73,7 +67,7 @@ fn rows(program: &Program, scenario: &str, out: &str) -> Vec<Row> {
 
 fn ten_scenarios_run_twice_are_the_same_bytes() {
     let program = Program::new();
-    let scenario = program.file("ten.toml", TEN);
+    let scenario = program.file("ten.toml", scenario("ten", ["100mbit", "10ms"], "size = \"1MB\"", TEN));
     let rows = [rows(&program, scenario, "first"), rows(&program, scenario, "second")];
     let [first, second] = ["first", "second"].map(|out| program.work().join(out));
     let first = same_files([&first, &second]);

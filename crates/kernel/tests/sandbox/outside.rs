@@ -60,15 +60,14 @@ impl Program {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let own = std::env::current_exe().unwrap();
-        let mut command = match self.user {
-            User::Own => Command::new(own),
-            User::Ordinary => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid=1000", "--regid=1000", "--clear-groups"]).arg(own);
-                command
-            }
-        };
+        // Whoever runs the tests in the background of a script, or by nohup, has them ignore signals, and a run would honour
+        // that.
+        let mut command = Command::new("/usr/bin/env");
+        command.arg("--default-signal=HUP,INT,QUIT,TERM");
+        if self.user == User::Ordinary {
+            command.args(["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"]);
+        }
+        command.arg(std::env::current_exe().unwrap());
         command.args(words).arg(&self.journals).env(MARK, &self.mark).env_remove("XDG_RUNTIME_DIR");
         command
     }

@@ -240,7 +240,7 @@ impl Emulator {
             let direction = Direction::new(path, ports.a.l2_len(), tap).with_log(log);
             let (mailbox, remote) = control::mailbox().map_err(EmulatorError::Thread)?;
             let (ports, stop) = (Arc::clone(&ports), Arc::clone(&stop));
-            Ok((Worker { towards, remote }, Way { direction, ports, towards, stop, mailbox }))
+            Ok((Worker { towards, remote }, Way { direction, ports, towards, stop, mailbox, look: true }))
         };
         let [to_client, to_server] = directions;
         let (to_client, client_way) = way(Towards::Client, to_client, client_tap, client_log)?;

@@ -22,6 +22,7 @@
 //! * [`netem`]: the kernel's own emulator in place of all this.
 //! * [`lateness`]: how late the emulator itself was. No result is without it.
 //! * [`emulator`]: both directions together: start, look, change, stop.
+//! * [`words`]: a path as a command line and the control socket say it.
 //!
 //! [`Port`]: fullpipe_kernel::port::Port
 
@@ -47,6 +48,7 @@ pub mod tap;
 pub mod truth;
 pub mod virtual_time;
 mod way;
+pub mod words;
 
 pub use emulator::{
     CaptureOptions, DirectionReport, Emulator, EmulatorError, LinkReport, LogOptions, Options, STREAMS,

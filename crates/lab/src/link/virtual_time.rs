@@ -5,7 +5,7 @@
 //! once a wait; in a guest of user-mode Linux each question is a system call of ten microseconds of wall time.
 
 use super::emulator::{DirectionReport, EmulatorError};
-use super::way::{Way, wait};
+use super::way::Way;
 use fullpipe_kernel::{clock, sched};
 use fullpipe_model::units::{Duration, Instant};
 use std::io;
@@ -14,26 +14,22 @@ use std::io;
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 
 /// One direction's thread.
-pub(super) fn run(way: Way) -> Result<DirectionReport, EmulatorError> {
+pub(super) fn run(mut way: Way) -> Result<DirectionReport, EmulatorError> {
     // Before hosts' programs when both can run, as a wire is.
     let real_time = sched::fifo().is_ok();
     let _ = sched::timer_slack(Duration::from_nanos(1));
     let (mut now, mut readable) = (clock::now(), true);
-    let mut ways = [way];
-    while ways[0].goes_on() {
-        let [way] = &mut ways;
+    while way.goes_on() {
         way.obey();
         while way.deliver(now) {}
         let room = !readable || way.drain(now).map_err(|cause| way.failed(cause))?;
         let left = way.direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
         if left > Duration::ZERO {
             // A full ring does not look at what has arrived: that would end every wait at once, and time with it.
-            let woken = wait(&ways, room, None, left).map_err(|cause| ways[0].failed(cause))?;
-            readable = woken.readable || !room;
+            readable = way.wait(room, left).map_err(|cause| way.failed(cause))? || !room;
             now = clock::now();
         }
     }
-    let [way] = ways;
     Ok(DirectionReport::new(way.direction.finish(), real_time))
 }
 

@@ -6,10 +6,10 @@ use super::emulator::EmulatorError;
 use super::lanes::Towards;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::port::{Port, PortPair};
-use fullpipe_kernel::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::wait::{self, PollFd, PollFlags, Ready, Waiter};
 use fullpipe_model::units::{Duration, Instant};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +31,8 @@ pub(super) struct Way {
     pub stop: Arc<AtomicBool>,
     /// Orders.
     pub mailbox: Mailbox,
+    /// Whether there may be something to read: each look in vain is a system call.
+    pub look: bool,
 }
 
 impl Way {
@@ -69,17 +71,13 @@ impl Way {
         self.direction.deliver(now, |parts| port.write_vectored(parts))
     }
 
-    /// Delivers what is due and reads what has arrived, a bounded number of each; how many frames that were.
-    pub fn turn(&mut self) -> Result<usize, EmulatorError> {
-        let mut events = 0;
-        while events < DELIVER_BUDGET && self.deliver(clock::now()) {
-            events += 1;
-        }
-        self.take_in().map(|taken| events + taken).map_err(|cause| self.failed(cause))
+    /// Delivers what is due, a bounded number; how many frames that were.
+    pub fn deliver_due(&mut self) -> usize {
+        (0..DELIVER_BUDGET).take_while(|_| self.deliver(clock::now())).count()
     }
 
-    /// Reads until nothing is there, the budget is spent or something is due.
-    fn take_in(&mut self) -> io::Result<usize> {
+    /// Reads until nothing is there, the budget is spent or something is due; how many frames that were.
+    pub fn take_in(&mut self) -> Result<usize, EmulatorError> {
         for taken in 0..READ_BUDGET {
             let (direction, port) = self.source();
             let Some(space) = direction.space() else {
@@ -87,9 +85,12 @@ impl Way {
             };
             let len = match port.read(space) {
                 Ok(len) => len,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(taken),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.look = false;
+                    return Ok(taken);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(taken),
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.failed(error)),
             };
             let now = clock::now();
             direction.arrived(len, now);
@@ -98,6 +99,33 @@ impl Way {
             }
         }
         Ok(READ_BUDGET)
+    }
+
+    /// Has `waiter` wait for packets and orders of this way, the `index`-th of its thread.
+    pub fn join(&self, waiter: &Waiter, index: usize) -> io::Result<()> {
+        waiter.add(ends(&self.ports, self.towards).0, 2 * index)?;
+        waiter.add(self.mailbox.wake(), 2 * index + 1)
+    }
+
+    /// Takes note of what a wait has ended with, for the `index`-th way.
+    pub fn woken(&mut self, ready: Ready, index: usize) {
+        self.look |= ready.has(2 * index);
+        if ready.has(2 * index + 1) {
+            self.mailbox.woken();
+        }
+    }
+
+    /// Waits until there is something to read (if that is of interest) or an order, or `timeout` has passed; whether there
+    /// is something to read. For a thread whose waits cost it nothing.
+    pub fn wait(&self, reading: bool, timeout: Duration) -> io::Result<bool> {
+        let poll = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut fds = [poll(self.mailbox.wake()), poll(ends(&self.ports, self.towards).0.as_fd())];
+        let ready = wait::ready(&mut fds[..1 + usize::from(reading)], Some(timeout))?;
+        let is_ready = |index: usize| ready > 0 && fds[index].any().unwrap_or(false);
+        if is_ready(0) {
+            self.mailbox.woken();
+        }
+        Ok(reading && is_ready(1))
     }
 
     /// The error that reading or waiting ends with.
@@ -112,41 +140,4 @@ fn ends(ports: &PortPair, towards: Towards) -> (&Port, &Port) {
         Towards::Client => (&ports.a, &ports.b),
         Towards::Server => (&ports.b, &ports.a),
     }
-}
-
-/// What a wait has ended with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Woken {
-    /// There is something to read.
-    pub readable: bool,
-    /// The bell rang.
-    pub bell: bool,
-    /// Nothing of it, and no order: the time is over.
-    pub timeout: bool,
-}
-
-/// Waits until one of `ways` has something to read (if that is of interest) or an order, `bell` rings, or `timeout` has
-/// passed.
-pub(super) fn wait(ways: &[Way], reading: bool, bell: Option<BorrowedFd<'_>>, timeout: Duration) -> io::Result<Woken> {
-    let poll = |fd| PollFd::new(fd, PollFlags::POLLIN);
-    let Some(first) = ways.first() else { return Ok(Woken::default()) };
-    // Five at most: two ways and a bell. Places without a use repeat one that has.
-    let mut fds: [PollFd<'_>; 5] = std::array::from_fn(|_| poll(first.mailbox.wake()));
-    let orders = ways.iter().map(|way| way.mailbox.wake());
-    let ports = ways.iter().filter(|_| reading).map(|way| ends(&way.ports, way.towards).0.as_fd());
-    let mut count = 0;
-    for (place, fd) in fds.iter_mut().zip(orders.chain(ports).chain(bell)) {
-        *place = poll(fd);
-        count += 1;
-    }
-    let ready = wait::ready(&mut fds[..count], Some(timeout))?;
-    let is_ready = |index: usize| ready > 0 && fds[index].any().unwrap_or(false);
-    for (index, way) in ways.iter().enumerate() {
-        if is_ready(index) {
-            way.mailbox.woken();
-        }
-    }
-    let after_ports = if reading { 2 * ways.len() } else { ways.len() };
-    let readable = (ways.len()..after_ports).any(is_ready);
-    Ok(Woken { readable, bell: (after_ports..count).any(is_ready), timeout: ready == 0 })
 }

@@ -1,4 +1,8 @@
-//! Reordering as netem does it: a packet now and then is sent at once, and so overtakes those that wait for their delay.
+//! Reordering: a packet now and then is sent without delay, and so overtakes those that wait for theirs.
+//!
+//! Who overtakes is netem's rule, `netem_enqueue` in net/sched/sch_netem.c: a counter since the last that did has reached
+//! `gap - 1`, and a draw says so. What it overtakes is not: netem puts it before all that waits, without rate or slot, so
+//! that a share `p` of such packets makes `rate / (1 - p)` pass. Here it skips the delay alone.
 
 use super::chance::Chance;
 use super::grammar::{Reader, WordsError, words_serde};
@@ -79,6 +83,21 @@ mod tests {
         let asked = COUNT as f64 / 8.0;
         assert!((sent.len() as f64 / asked - 1.0).abs() < 0.05, "{} against {asked}", sent.len());
         assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 5));
+    }
+
+    /// netem lets a third more pass at 25 %.
+    #[test]
+    fn no_more_passes_than_the_rate() {
+        // Packets of 1500 bytes take 1.2 ms each, and arrive every millisecond.
+        let mut slow = link("rate = '10mbit'\ndelay = '10ms'\nreorder = '25%'\nqueue = '20packets'", 1);
+        let outcome = run(&mut slow, evenly(COUNT, Duration::from_millis(1)));
+        assert!(outcome.counters.reordered_packets > 1000);
+        let times = || outcome.departures.iter().map(|one| one.at.as_nanos());
+        let (first, last) = (times().min().unwrap(), times().max().unwrap());
+        let served = (last - first) as f64 / 1.2e6;
+        let carried = outcome.departures.len() as f64;
+        // The first and the last may have been delayed or not.
+        assert!((carried - 1.0 - served).abs() <= 10.0 / 1.2, "{carried} in the time of {served}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::control::{self, Door, Request};
 use super::live::Line;
 use super::run::tell;
 use super::shared::{Engine, Shared, Subject};
-use super::words::{Asked, Words};
+use super::words::{Asked, Given};
 use super::{Output, absolute};
 use crate::failure::{Failure, Kind};
 use clap::Args;
@@ -42,7 +42,7 @@ pub struct Attach {
     #[arg(long, value_name = "DEVICE")]
     dev: String,
     #[command(flatten)]
-    words: Words,
+    words: Given,
     /// What the link is called in `fullpipe link set --link` [default: the device].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -61,15 +61,15 @@ pub struct Attach {
 
 impl Attach {
     pub fn run(mut self) -> Result<u8, Failure> {
-        self.words = self.words.absolute();
-        if self.words.is_empty() {
+        self.words.0 = self.words.0.absolute();
+        if self.words.0.is_empty() {
             return Err(Failure::new(Kind::Usage, "attach link: no path is said; give words, as in `--delay 100ms`"));
         }
         if self.show {
-            return super::show(&self.words, &self.dev);
+            return super::show(&self.words.0, &self.dev);
         }
-        let path = self.words.path()?;
-        let asked = Asked { path, words: self.words.clone() };
+        let path = self.words.0.path()?;
+        let asked = Asked { path, words: self.words.0.clone() };
         self.output.capture = self.output.capture.as_deref().map(absolute).transpose()?;
         self.output.log = self.output.log.as_deref().map(absolute).transpose()?;
         self.output.report = self.output.report.as_deref().map(absolute).transpose()?;

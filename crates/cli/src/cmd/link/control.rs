@@ -5,10 +5,10 @@
 //! `"done"` or `{"error": {"code": 4, "message": ".."}}` with the exit code that the command which asked ends with.
 
 use super::shared::{Shared, Status};
-use super::words::Words;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::journal;
 use fullpipe_kernel::sandbox::Interrupt;
+pub use fullpipe_lab::link::words::Request;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -22,18 +22,6 @@ const SUFFIX: &str = ".sock";
 const LINE_MAX: u64 = 256 << 10;
 /// Both sides are on this machine; whoever takes longer has hung.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What can be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Request {
-    /// All about the link.
-    Status,
-    /// Other words from now on.
-    Set(Words),
-    /// The end, where the link is a device's.
-    Detach,
-}
 
 /// What is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,7 +97,7 @@ fn answer(stream: &UnixStream, link: &Shared, detach: Option<&Interrupt>) -> std
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut line = Vec::new();
     BufReader::new(stream.take(LINE_MAX)).read_until(b'\n', &mut line)?;
-    let answer = match parse(&line) {
+    let answer = match Request::parse(&line) {
         Ok(Request::Status) => link.status().map(|status| Answer::Status(Box::new(status))),
         Ok(Request::Set(words)) => link.set(&words).map(|()| Answer::Done),
         Ok(Request::Detach) => match detach {
@@ -121,18 +109,11 @@ fn answer(stream: &UnixStream, link: &Shared, detach: Option<&Interrupt>) -> std
             }
             None => Err(Failure::new(Kind::Usage, "detach link: it is a command's, and ends with the command")),
         },
-        Err(failure) => Err(failure),
+        Err(error) => Err(Failure::new(Kind::Usage, error)),
     };
     let answer =
         answer.unwrap_or_else(|failure| Answer::Error { code: failure.exit_code(), message: failure.message().into() });
     write_line(stream, &answer)
-}
-
-/// Reads a request.
-pub fn parse(line: &[u8]) -> Result<Request, Failure> {
-    serde_json::from_slice(line).map_err(|error| {
-        Failure::new(Kind::Usage, format!("read request: {error}; ask \"status\", \"detach\" or {{\"set\": WORDS}}"))
-    })
 }
 
 fn write_line(mut stream: &UnixStream, value: &impl Serialize) -> std::io::Result<()> {
@@ -189,21 +170,31 @@ fn is_alive(path: &Path) -> bool {
     UnixStream::connect(path).is_ok()
 }
 
-/// Names of this user's links, those that run first; the sockets of those that were killed are taken away.
+/// Names of this user's links that run; the sockets of those that were killed are taken away.
 pub fn names() -> Result<Vec<String>, Failure> {
+    look().map(|(alive, _)| alive)
+}
+
+/// Takes the sockets of links that were killed away; their names.
+pub fn clean() -> Result<Vec<String>, Failure> {
+    look().map(|(_, dead)| dead)
+}
+
+fn look() -> Result<(Vec<String>, Vec<String>), Failure> {
     let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
-    let mut names = Vec::new();
+    let (mut alive, mut dead) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(&directory)?.flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
         let Some(name) = file.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) else { continue };
         if is_alive(&entry.path()) {
-            names.push(name.to_string());
-        } else {
-            let _ = std::fs::remove_file(entry.path());
+            alive.push(name.to_string());
+        } else if std::fs::remove_file(entry.path()).is_ok() {
+            dead.push(name.to_string());
         }
     }
-    names.sort();
-    Ok(names)
+    alive.sort();
+    dead.sort();
+    Ok((alive, dead))
 }
 
 /// The link that is meant: the named one, or the only one.
@@ -224,34 +215,7 @@ pub fn the_link(name: Option<&str>) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::{Group, Way};
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn any_line_is_a_request_or_an_error_that_says_so(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            if let Err(failure) = parse(&bytes) {
-                prop_assert!(failure.message().starts_with("read request: "));
-            }
-        }
-
-        #[test]
-        fn a_request_reads_back_whatever_its_words(key in "\\PC{0,20}", value in "\\PC{0,40}", up: bool) {
-            let way = if up { Way::Up } else { Way::Both };
-            let group = Group { matches: vec![(key.clone(), value.clone())], words: vec![(way, key, value)] };
-            let request = Request::Set(Words { groups: vec![group], settings: Vec::new() });
-            let line = serde_json::to_vec(&request).unwrap();
-            prop_assert!(!line.contains(&b'\n'));
-            prop_assert_eq!(parse(&line).unwrap(), request);
-        }
-
-        #[test]
-        fn words_from_outside_are_a_path_or_an_error(key in "[a-z_]{1,10}|delay|loss|\\PC{1,5}", value in "\\PC{0,20}") {
-            let group = Group { matches: Vec::new(), words: vec![(Way::Down, key, value)] };
-            let _ = Words { groups: vec![group], settings: Vec::new() }.path();
-        }
-    }
 
     #[test]
     fn a_name_is_no_path() {

@@ -3,13 +3,14 @@
 use super::control::Door;
 use super::live::{LATE_MAX, Line, summary};
 use super::shared::{Engine, Shared, Status, Subject};
-use super::words::{Asked, Words};
+use super::words::Asked;
 use super::{EngineChoice, Options, Output};
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_kernel::sandbox::{self, Inside, Signals};
 use fullpipe_lab::behind::{Before, BehindError, Event, FarEnd, Place, make_folder};
 use fullpipe_lab::link::netem::{NetemLink, NetemLinkError, gso_max_segs};
+use fullpipe_lab::link::words::Words;
 use fullpipe_lab::link::{Emulator, EmulatorError, LinkReport};
 use fullpipe_model::scenario::Path;
 use fullpipe_model::units::Duration;

@@ -1,9 +1,10 @@
 //! A running link as its own run and whoever controls it from outside share it.
 
-use super::words::{Asked, Words};
+use super::words::Asked;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::clock;
 use fullpipe_lab::link::netem::NetemLink;
+use fullpipe_lab::link::words::Words;
 use fullpipe_lab::link::{DirectionReport, DirectionStatistics, Emulator, EmulatorError, LinkReport, Statistics};
 use fullpipe_model::scenario::Path;
 use serde::{Deserialize, Serialize};

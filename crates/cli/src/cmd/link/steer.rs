@@ -3,7 +3,8 @@
 use super::control::{self, Answer, Request};
 use super::live::{dropped, summary};
 use super::shared::{Status, Subject};
-use super::words::Words;
+use super::words::Given;
+use crate::cmd::lab::{Clean, Cleaned};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
@@ -26,19 +27,19 @@ pub struct Set {
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
     #[command(flatten)]
-    words: Words,
+    words: Given,
 }
 
 impl Set {
     pub fn run(self) -> Result<u8, Failure> {
-        if self.words.is_empty() {
+        if self.words.0.is_empty() {
             return Err(Failure::new(
                 Kind::Usage,
                 "set link: nothing to change is said; give words, as in `--delay 100ms`",
             ));
         }
         // Alone they need not be a path (`queue 20ms` wants a rate, which the link may have): the link tells.
-        control::ask(&control::the_link(self.link.as_deref())?, &Request::Set(self.words.absolute())).map(|_| 0)
+        control::ask(&control::the_link(self.link.as_deref())?, &Request::Set(self.words.0.absolute())).map(|_| 0)
     }
 }
 
@@ -140,19 +141,21 @@ Examples:
   fullpipe link clean")]
 pub struct CleanLinks {
     #[command(flatten)]
-    clean: super::super::lab::Clean,
+    clean: Clean,
 }
 
 impl CleanLinks {
     pub fn run(self) -> Result<u8, Failure> {
-        // Looking for links takes the sockets of those away that nobody answers.
-        control::names()?;
+        let sockets = control::clean()?.into_iter();
+        let mut cleaned: Vec<_> = sockets
+            .map(|name| Cleaned::gone(format!("Took the socket of link {name} away, which was killed.")))
+            .collect();
         let here = NetNs::current("this machine").map_err(|refused| Failure::new(Kind::Run, refused))?;
         match Redirect::clean(&here).map_err(|refused| Failure::new(Kind::Run, refused))? {
             0 => {}
-            1 => print("Took what a killed link left off 1 device.\n")?,
-            count => print(&format!("Took what killed links left off {count} devices.\n"))?,
+            1 => cleaned.push(Cleaned::gone("Took what a killed link left off 1 device.".into())),
+            count => cleaned.push(Cleaned::gone(format!("Took what killed links left off {count} devices."))),
         }
-        self.clean.run()
+        self.clean.run_after(cleaned)
     }
 }

@@ -2,14 +2,11 @@
 //!
 //! `--delay 20ms` is both directions, `--up-delay` the way from the command (or this machine) outwards, `--down-delay` the
 //! way back. Words before the first match (`--to`, `--from`, `--protocol`) are about every packet; words after a match
-//! are about those that it names, up to the next match. One grammar: what stands here is written as the TOML that a
-//! scenario would have, and read by the same code.
+//! are about those that it names, up to the next match.
 
-use crate::failure::{Failure, Kind};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use fullpipe_model::scenario::{File, Path, ScenarioError};
-use serde::{Deserialize, Serialize};
-use std::fmt::Write;
+use fullpipe_lab::link::words::{Way, What, Words};
+use fullpipe_model::scenario::Path;
 
 /// A word: its key, the options for one direction, the name of its value, what it says.
 struct Word {
@@ -73,41 +70,6 @@ const SETTINGS: &[Word] = &[
 const HEADING: &str = "The path";
 const HEADING_WAYS: &str = "The path, one direction (up: outwards; down: back)";
 
-/// Which direction a word is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// Both.
-    Both,
-    /// From the command outwards: `to_server` in a scenario.
-    Up,
-    /// Back: `to_client`.
-    Down,
-}
-
-/// Words about some packets.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Group {
-    /// Which: key and value; empty: all.
-    #[serde(default)]
-    pub matches: Vec<(String, String)>,
-    /// The words.
-    #[serde(default)]
-    pub words: Vec<(Way, String, String)>,
-}
-
-/// All words of a path, in the order in which they were given.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Words {
-    /// The first is about all packets.
-    pub groups: Vec<Group>,
-    /// `mtu`, `seed`.
-    #[serde(default)]
-    pub settings: Vec<(String, String)>,
-}
-
 /// The path, and its words.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -117,7 +79,11 @@ pub struct Asked {
     pub words: Words,
 }
 
-impl Args for Words {
+/// Words as options of a command.
+#[derive(Debug, Clone, Default)]
+pub struct Given(pub Words);
+
+impl Args for Given {
     fn augment_args(mut command: Command) -> Command {
         let argument = |id: &'static str, word: &Word, heading: &'static str| {
             let argument = Arg::new(id).long(id).value_name(word.value).help(word.help);
@@ -140,7 +106,7 @@ impl Args for Words {
     }
 }
 
-impl FromArgMatches for Words {
+impl FromArgMatches for Given {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut given = Vec::new();
         let mut take = |id: &str, what: What| {
@@ -157,7 +123,7 @@ impl FromArgMatches for Words {
             }
         }
         given.sort_by_key(|&(index, ..)| index);
-        Ok(Words::of(given.into_iter().map(|(_, what, value)| (what, value))))
+        Ok(Given(Words::of(given.into_iter().map(|(_, what, value)| (what, value)))))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -166,171 +132,13 @@ impl FromArgMatches for Words {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum What {
-    Word(Way, &'static str),
-    Match(&'static str),
-    Setting(&'static str),
-}
-
-impl Words {
-    fn of(given: impl Iterator<Item = (What, String)>) -> Words {
-        let mut groups = vec![Group::default()];
-        let mut settings = Vec::new();
-        for (what, value) in given {
-            let last = groups.len() - 1;
-            match what {
-                What::Setting(key) => settings.push((key.into(), value)),
-                What::Word(way, key) => groups[last].words.push((way, key.into(), value)),
-                // Matches side by side are one; one after words begins anew.
-                What::Match(key) if last > 0 && groups[last].words.is_empty() => {
-                    groups[last].matches.push((key.into(), value));
-                }
-                What::Match(key) => {
-                    groups.push(Group { matches: vec![(key.into(), value)], words: Vec::new() });
-                }
-            }
-        }
-        Words { groups, settings }
-    }
-
-    /// Whether nothing was said.
-    pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.groups.iter().all(|group| group.matches.is_empty() && group.words.is_empty())
-    }
-
-    /// These words with `over` in place of what says the same. Words about packets that no group is about yet come last.
-    pub fn with(&self, over: &Words) -> Words {
-        let mut merged = self.clone();
-        for group in &over.groups {
-            match merged.groups.iter_mut().find(|present| present.matches == group.matches) {
-                Some(present) => present.take_over(&group.words),
-                None => merged.groups.push(group.clone()),
-            }
-        }
-        for (key, value) in &over.settings {
-            merged.settings.retain(|(present, _)| present != key);
-            merged.settings.push((key.clone(), value.clone()));
-        }
-        merged
-    }
-
-    /// The same with the files that words name (`file:PATH`) named from the root: for a process that works elsewhere.
-    pub fn absolute(mut self) -> Words {
-        for (_, _, value) in self.groups.iter_mut().flat_map(|group| &mut group.words) {
-            let parts = value.split(' ').map(|part| {
-                let path = part.strip_prefix("file:").and_then(|path| std::path::absolute(path).ok());
-                path.map_or_else(|| part.to_string(), |path| format!("file:{}", path.display()))
-            });
-            *value = parts.collect::<Vec<_>>().join(" ");
-        }
-        self
-    }
-
-    /// The path.
-    pub fn path(&self) -> Result<Path, Failure> {
-        let (text, lines) = self.toml();
-        let wrong = |error: ScenarioError| Failure::new(Kind::Input, told(&error, &lines));
-        let mut read = |name: &str| std::fs::read(name).map_err(|error| error.to_string());
-        let scenarios = File::parse(&text).and_then(|file| file.scenarios_with(&text, "link", &[], &mut read));
-        let scenarios = scenarios.map_err(wrong)?;
-        let scenario = scenarios.into_iter().next();
-        Ok(scenario.ok_or_else(|| Failure::new(Kind::Input, "read words of link: nothing was read"))?.path)
-    }
-
-    /// As a scenario would say it, and for each line the option that it is from.
-    fn toml(&self) -> (String, Vec<String>) {
-        let mut lines: Vec<(String, String)> = Vec::new();
-        let quoted = |value: &str| serde_json::to_string(value).unwrap_or_default();
-        lines.push(("[link]".into(), String::new()));
-        for (key, value) in &self.settings {
-            // A number stands there bare.
-            let shown = if key == "seed" { value.clone() } else { quoted(value) };
-            lines.push((format!("{key} = {shown}"), format!("--{key} {value}")));
-        }
-        for (number, group) in self.groups.iter().enumerate() {
-            let table = if number == 0 { "link" } else { "link.rules" };
-            if number > 0 {
-                lines.push(("[[link.rules]]".into(), String::new()));
-            }
-            for (key, value) in &group.matches {
-                lines.push((format!("{key} = {}", quoted(value)), format!("--{key} {value}")));
-            }
-            for (way, prefix) in [(Way::Both, ""), (Way::Up, "up-"), (Way::Down, "down-")] {
-                let words: Vec<_> = group.words.iter().filter(|(its, ..)| *its == way).collect();
-                match way {
-                    Way::Up if !words.is_empty() => lines.push((format!("[{table}.to_server]"), String::new())),
-                    Way::Down if !words.is_empty() => lines.push((format!("[{table}.to_client]"), String::new())),
-                    _ => {}
-                }
-                for (_, key, value) in words {
-                    lines.push((format!("{key} = {}", quoted(value)), format!("--{prefix}{key} {value}")));
-                }
-            }
-        }
-        let mut text = String::new();
-        for (line, _) in &lines {
-            let _ = writeln!(text, "{line}");
-        }
-        (text, lines.into_iter().map(|(_, option)| option).collect())
-    }
-}
-
-/// As options.
-impl std::fmt::Display for Words {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let quoted = |value: &str| if value.contains(' ') { format!("'{value}'") } else { value.to_string() };
-        let mut options = Vec::new();
-        for group in &self.groups {
-            options.extend(group.matches.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
-            options.extend(group.words.iter().map(|(way, key, value)| {
-                let way = ["", "up-", "down-"][*way as usize];
-                format!("--{way}{key} {}", quoted(value))
-            }));
-        }
-        options.extend(self.settings.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
-        f.pad(&if options.is_empty() { "nothing impaired".into() } else { options.join(" ") })
-    }
-}
-
-impl Group {
-    fn take_over(&mut self, words: &[(Way, String, String)]) {
-        for (way, key, value) in words {
-            // Delay can be said in two ways, and for both directions at once.
-            let same = |present: &str| present == key || is_delay(present) && is_delay(key);
-            let covers = |present: Way| *way == Way::Both || present == *way;
-            self.words.retain(|(its, present, _)| !(covers(*its) && same(present)));
-            self.words.push((*way, key.clone(), value.clone()));
-        }
-    }
-}
-
-fn is_delay(key: &str) -> bool {
-    key == "delay" || key == "rtt"
-}
-
-/// The problem with the option that it is about.
-fn told(error: &ScenarioError, lines: &[String]) -> String {
-    let text = match error {
-        ScenarioError::Row { problem, .. } => return problem.clone(),
-        other => other.to_string(),
-    };
-    let place = text.strip_prefix("line ").and_then(|rest| {
-        let (line, rest) = rest.split_once(", column ")?;
-        let (_, problem) = rest.split_once(": ")?;
-        let option = lines.get(line.parse::<usize>().ok()?.checked_sub(1)?)?;
-        (!option.is_empty()).then(|| format!("`{option}`: {problem}"))
-    });
-    place.unwrap_or(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn words(arguments: &[&str]) -> Words {
-        let command = Words::augment_args(Command::new("link").no_binary_name(true));
-        Words::from_arg_matches(&command.try_get_matches_from(arguments).unwrap()).unwrap()
+        let command = Given::augment_args(Command::new("link").no_binary_name(true));
+        Given::from_arg_matches(&command.try_get_matches_from(arguments).unwrap()).unwrap().0
     }
 
     #[test]
@@ -384,7 +192,7 @@ mod tests {
 
     #[test]
     fn an_error_names_the_option() {
-        let problem = |arguments: &[&str]| words(arguments).path().map(drop).unwrap_err().message().to_string();
+        let problem = |arguments: &[&str]| words(arguments).path().map(drop).unwrap_err().to_string();
         assert!(problem(&["--delay", "25x"]).starts_with("`--delay 25x`: "), "{}", problem(&["--delay", "25x"]));
         assert!(problem(&["--seed", "x"]).contains("--seed x"), "{}", problem(&["--seed", "x"]));
         assert!(problem(&["--rtt", "5ms", "--delay", "5ms"]).contains("not both"));

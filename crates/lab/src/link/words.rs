@@ -1,0 +1,285 @@
+//! A path in words, in the order in which they were given: what options of a command line say, and what a running link
+//! is told over its control socket.
+//!
+//! Words before the first match are about every packet; words after a match are about those that it names, up to the next
+//! match. One grammar: what stands here is written as the TOML that a scenario would have, and read by the same code.
+//!
+//! Nothing here has been looked at before [`Words::path`]: keys and values may be anything.
+
+use fullpipe_model::scenario::{File, Path, ScenarioError};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// Which direction a word is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Both.
+    Both,
+    /// From the command outwards: `to_server` in a scenario.
+    Up,
+    /// Back: `to_client`.
+    Down,
+}
+
+/// Words about some packets.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Which: key and value; empty: all.
+    #[serde(default)]
+    pub matches: Vec<(String, String)>,
+    /// The words.
+    #[serde(default)]
+    pub words: Vec<(Way, String, String)>,
+}
+
+/// All words of a path, in the order in which they were given.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Words {
+    /// The first is about all packets.
+    pub groups: Vec<Group>,
+    /// `mtu`, `seed`.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
+}
+
+/// Why words are no path: the problem, with the option that it is about where that is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WordsError(String);
+
+/// Whoever runs a link is asked one of these, as a line of JSON: `"status"`, `{"set": WORDS}`, `"detach"`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// All about the link.
+    Status,
+    /// Other words from now on.
+    Set(Words),
+    /// The end, where the link is a device's.
+    Detach,
+}
+
+/// Why a line is no request.
+#[derive(Debug, thiserror::Error)]
+#[error("read request: {0}; ask \"status\", \"detach\" or {{\"set\": WORDS}}")]
+pub struct RequestError(#[from] serde_json::Error);
+
+impl Request {
+    /// Reads one, from whoever was let in.
+    ///
+    /// # Errors
+    /// What is not JSON, and what is none of the requests.
+    pub fn parse(line: &[u8]) -> Result<Request, RequestError> {
+        Ok(serde_json::from_slice(line)?)
+    }
+}
+
+/// What a value is about; each with its key.
+#[derive(Debug, Clone, Copy)]
+pub enum What {
+    /// A direction of the path.
+    Word(Way, &'static str),
+    /// Which packets are meant.
+    Match(&'static str),
+    /// The whole path.
+    Setting(&'static str),
+}
+
+impl Words {
+    /// Those that were given, in their order.
+    pub fn of(given: impl Iterator<Item = (What, String)>) -> Words {
+        let mut groups = vec![Group::default()];
+        let mut settings = Vec::new();
+        for (what, value) in given {
+            let last = groups.len() - 1;
+            match what {
+                What::Setting(key) => settings.push((key.into(), value)),
+                What::Word(way, key) => groups[last].words.push((way, key.into(), value)),
+                // Matches side by side are one; one after words begins anew.
+                What::Match(key) if last > 0 && groups[last].words.is_empty() => {
+                    groups[last].matches.push((key.into(), value));
+                }
+                What::Match(key) => {
+                    groups.push(Group { matches: vec![(key.into(), value)], words: Vec::new() });
+                }
+            }
+        }
+        Words { groups, settings }
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty() && self.groups.iter().all(|group| group.matches.is_empty() && group.words.is_empty())
+    }
+
+    /// These words with `over` in place of what says the same. Words about packets that no group is about yet come last.
+    pub fn with(&self, over: &Words) -> Words {
+        let mut merged = self.clone();
+        for given in &over.groups {
+            match merged.groups.iter_mut().find(|present| present.matches == given.matches) {
+                Some(present) => present.take_over(&given.words),
+                None => {
+                    let mut group = Group { matches: given.matches.clone(), words: Vec::new() };
+                    group.take_over(&given.words);
+                    merged.groups.push(group);
+                }
+            }
+        }
+        for (key, value) in &over.settings {
+            merged.settings.retain(|(present, _)| present != key);
+            merged.settings.push((key.clone(), value.clone()));
+        }
+        merged
+    }
+
+    /// The same with the files that words name (`file:PATH`) named from the root: for a process that works elsewhere.
+    pub fn absolute(mut self) -> Words {
+        for (_, _, value) in self.groups.iter_mut().flat_map(|group| &mut group.words) {
+            let parts = value.split(' ').map(|part| {
+                let path = part.strip_prefix("file:").and_then(|path| std::path::absolute(path).ok());
+                path.map_or_else(|| part.to_string(), |path| format!("file:{}", path.display()))
+            });
+            *value = parts.collect::<Vec<_>>().join(" ");
+        }
+        self
+    }
+
+    /// The path.
+    ///
+    /// # Errors
+    /// Words that a scenario could not have, and files that cannot be read.
+    pub fn path(&self) -> Result<Path, WordsError> {
+        self.path_with(&mut |name| std::fs::read(name).map_err(|error| error.to_string()))
+    }
+
+    /// The same, with the files that words name read by `read`.
+    ///
+    /// # Errors
+    /// Words that a scenario could not have, and what `read` says.
+    pub fn path_with(&self, read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>) -> Result<Path, WordsError> {
+        let (text, lines) = self.toml();
+        let scenarios = File::parse(&text).and_then(|file| file.scenarios_with(&text, "link", &[], read));
+        let scenarios = scenarios.map_err(|error| WordsError(told(&error, &lines)))?;
+        let scenario = scenarios.into_iter().next();
+        Ok(scenario.ok_or_else(|| WordsError("read words of link: nothing was read".into()))?.path)
+    }
+
+    /// As a scenario would say it, and for each line the option that it is from.
+    fn toml(&self) -> (String, Vec<String>) {
+        let mut lines: Vec<(String, String)> = Vec::new();
+        let quoted = |value: &str| serde_json::to_string(value).unwrap_or_default();
+        lines.push(("[link]".into(), String::new()));
+        for (key, value) in &self.settings {
+            // A number stands there bare.
+            let shown = if key == "seed" { value.clone() } else { quoted(value) };
+            lines.push((format!("{key} = {shown}"), format!("--{key} {value}")));
+        }
+        for (number, group) in self.groups.iter().enumerate() {
+            let table = if number == 0 { "link" } else { "link.rules" };
+            if number > 0 {
+                lines.push(("[[link.rules]]".into(), String::new()));
+            }
+            for (key, value) in &group.matches {
+                lines.push((format!("{key} = {}", quoted(value)), format!("--{key} {value}")));
+            }
+            for (way, prefix) in [(Way::Both, ""), (Way::Up, "up-"), (Way::Down, "down-")] {
+                let words: Vec<_> = group.words.iter().filter(|(its, ..)| *its == way).collect();
+                match way {
+                    Way::Up if !words.is_empty() => lines.push((format!("[{table}.to_server]"), String::new())),
+                    Way::Down if !words.is_empty() => lines.push((format!("[{table}.to_client]"), String::new())),
+                    _ => {}
+                }
+                for (_, key, value) in words {
+                    lines.push((format!("{key} = {}", quoted(value)), format!("--{prefix}{key} {value}")));
+                }
+            }
+        }
+        let mut text = String::new();
+        for (line, _) in &lines {
+            let _ = writeln!(text, "{line}");
+        }
+        (text, lines.into_iter().map(|(_, option)| option).collect())
+    }
+}
+
+/// As options.
+impl std::fmt::Display for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let quoted = |value: &str| if value.contains(' ') { format!("'{value}'") } else { value.to_string() };
+        let mut options = Vec::new();
+        for group in &self.groups {
+            options.extend(group.matches.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
+            options.extend(group.words.iter().map(|(way, key, value)| {
+                let way = ["", "up-", "down-"][*way as usize];
+                format!("--{way}{key} {}", quoted(value))
+            }));
+        }
+        options.extend(self.settings.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
+        f.pad(&if options.is_empty() { "nothing impaired".into() } else { options.join(" ") })
+    }
+}
+
+impl Group {
+    fn take_over(&mut self, words: &[(Way, String, String)]) {
+        for (way, key, value) in words {
+            // Delay can be said in two ways, and for both directions at once.
+            let same = |present: &str| present == key || is_delay(present) && is_delay(key);
+            let covers = |present: Way| *way == Way::Both || present == *way;
+            self.words.retain(|(its, present, _)| !(covers(*its) && same(present)));
+            self.words.push((*way, key.clone(), value.clone()));
+        }
+    }
+}
+
+fn is_delay(key: &str) -> bool {
+    key == "delay" || key == "rtt"
+}
+
+/// The problem with the option that it is about.
+fn told(error: &ScenarioError, lines: &[String]) -> String {
+    let text = match error {
+        ScenarioError::Row { problem, .. } => return problem.clone(),
+        other => other.to_string(),
+    };
+    let place = text.strip_prefix("line ").and_then(|rest| {
+        let (line, rest) = rest.split_once(", column ")?;
+        let (_, problem) = rest.split_once(": ")?;
+        let option = lines.get(line.parse::<usize>().ok()?.checked_sub(1)?)?;
+        (!option.is_empty()).then(|| format!("`{option}`: {problem}"))
+    });
+    place.unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_line_is_a_request_or_an_error_that_says_so(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            if let Err(error) = Request::parse(&bytes) {
+                prop_assert!(error.to_string().starts_with("read request: "));
+            }
+        }
+
+        #[test]
+        fn a_request_reads_back_whatever_its_words(key in "\\PC{0,20}", value in "\\PC{0,40}", up: bool) {
+            let way = if up { Way::Up } else { Way::Both };
+            let group = Group { matches: vec![(key.clone(), value.clone())], words: vec![(way, key, value)] };
+            let request = Request::Set(Words { groups: vec![group], settings: Vec::new() });
+            let line = serde_json::to_vec(&request).unwrap();
+            prop_assert!(!line.contains(&b'\n'));
+            prop_assert_eq!(Request::parse(&line).unwrap(), request);
+        }
+
+        #[test]
+        fn words_from_outside_are_a_path_or_an_error(key in "[a-z_]{1,10}|delay|loss|\\PC{1,5}", value in "\\PC{0,20}") {
+            let group = Group { matches: Vec::new(), words: vec![(Way::Down, key, value)] };
+            let _ = Words { groups: vec![group], settings: Vec::new() }.path();
+        }
+    }
+}
