@@ -44,7 +44,8 @@ fn table(results: &Value) -> anyhow::Result<String> {
     writeln!(
         text,
         "Engine: {}; MB/s are 10^6 bytes of payload a second, of a transfer that its duration cut short those over \
-         the second half of its bytes. A row with ↳ repeats the one above it with what its last column names changed.\n",
+         the second half of its bytes; where it says frames, the article counted whole frames of both directions, and so \
+         do we. A row with ↳ repeats the one above it with what its last column names changed.\n",
         engines.join(" and ")
     )?;
     text += "| experiment | kernel | link | RTT ms | ours MB/s | law allows | article | ours / article | limited by, capture | \
@@ -118,10 +119,16 @@ fn line(row: &Value, difference: &str) -> Result<String, std::fmt::Error> {
     write!(text, "| {further}{}{quiet} | {} | {} ", word("name"), word("kernel"), word("link_engine"))?;
     write!(text, "| {} ", number("rtt_nominal_us").map_or("-".into(), |rtt| format!("{}", rtt / 1e3)))?;
     let whole = row["complete"] == Value::Bool(true);
-    let ours = if whole { None } else { number("steady_goodput_bps") }.or(number("goodput_bps"));
-    for rate in [ours, number("law_bps"), number("reference_goodput_bps")] {
-        write!(text, "| {} ", rate.map_or("-".into(), megabytes))?;
-    }
+    let goodput = if whole { None } else { number("steady_goodput_bps") }.or(number("goodput_bps"));
+    let shown = |rate: Option<f64>| rate.map_or("-".into(), megabytes);
+    let (ours, theirs) = match number("reference_frames_bps") {
+        Some(theirs) => (
+            format!("{}; frames {}", shown(goodput), shown(number("frames_bps"))),
+            format!("frames {}", megabytes(theirs)),
+        ),
+        None => (shown(goodput), shown(number("reference_goodput_bps"))),
+    };
+    write!(text, "| {ours} | {} | {theirs} ", shown(number("law_bps")))?;
     write!(text, "| {} ", number("reference_ratio").map_or("-".into(), |ratio| format!("{ratio:.2}")))?;
     for (name, share) in [("limited_by", "limit_share"), ("limited_by_sockets", "limit_share_sockets")] {
         write!(text, "| {} ", limit(row, name, share))?;

@@ -70,6 +70,10 @@ pub struct Row {
     /// The same over the second half of the bytes: without slow start and the growth of the buffers.
     #[serde(rename = "steady_goodput_bps", with = "columns::rate_optional")]
     pub steady_goodput: Option<Rate>,
+    /// Whole Ethernet frames, both ways together, over the connection's time: headers, ACKs and what was sent again
+    /// included. What capinfos calls the data byte rate, from the capture at the receiver.
+    #[serde(rename = "frames_bps", with = "columns::rate_optional")]
+    pub frames: Option<Rate>,
     /// The largest goodput that the laws allow for the window seen, the round-trip time and the rate asked for.
     #[serde(rename = "law_bps", with = "columns::rate_optional")]
     pub law: Option<Rate>,
@@ -130,6 +134,9 @@ pub struct Row {
     /// Goodput that somebody else measured in the same experiment.
     #[serde(rename = "reference_goodput_bps", with = "columns::rate_optional")]
     pub reference_goodput: Option<Rate>,
+    /// The same where they counted whole frames: beside [`Self::frames`].
+    #[serde(rename = "reference_frames_bps", with = "columns::rate_optional")]
+    pub reference_frames: Option<Rate>,
     /// Ours over theirs. Where ours was cut short, its steady goodput stands for the whole.
     pub reference_ratio: Option<f64>,
     /// What they say of it.

@@ -116,8 +116,8 @@ fn join<J>(
     let (at_server, at_client) = (address(SERVER_ADDRESS), address(CLIENT_ADDRESS));
     let side = |ns, addresses| PortConfig { ns, device: DEVICE, addresses };
     let ports = join(&side(&server, &at_server[..]), &side(&client, &at_client[..]))?;
-    choose_congestion_control("server", &server, &spec.server, CLIENT_ADDRESS)?;
-    choose_congestion_control("client", &client, &spec.client, SERVER_ADDRESS)?;
+    choose_route("server", &server, &spec.server, CLIENT_ADDRESS)?;
+    choose_route("client", &client, &spec.client, SERVER_ADDRESS)?;
     Ok(Hosts { server, client, ports })
 }
 
@@ -136,18 +136,22 @@ fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError>
     Ok(())
 }
 
-/// By a route to the peer: works for every congestion control that the kernel has, also in a namespace where the sysctl
-/// refuses those that are not in `tcp_allowed_congestion_control`.
-fn choose_congestion_control(host: &'static str, ns: &NetNs, spec: &Host, peer: IpAddr) -> Result<(), HostsError> {
-    let Some(name) = &spec.congestion_control else {
+/// What connections to the peer start with, by a route to it. For the congestion control that works with any that the
+/// kernel has, also in a namespace where the sysctl refuses those that are not in `tcp_allowed_congestion_control`.
+fn choose_route(host: &'static str, ns: &NetNs, spec: &Host, peer: IpAddr) -> Result<(), HostsError> {
+    let metrics = RouteMetrics {
+        congctl: spec.congestion_control.clone(),
+        initcwnd: spec.initcwnd,
+        initrwnd: spec.initrwnd,
+        ..RouteMetrics::default()
+    };
+    if metrics == RouteMetrics::default() {
         return Ok(());
+    }
+    let route = Route { destination: Network::new(peer, 32), gateway: None, device: DEVICE.into(), metrics };
+    let wrong = |cause| match &spec.congestion_control {
+        Some(name) => HostsError::CongestionControl { host, name: name.clone(), cause },
+        None => HostsError::Refused(cause),
     };
-    let route = Route {
-        destination: Network::new(peer, 32),
-        gateway: None,
-        device: DEVICE.into(),
-        metrics: RouteMetrics { congctl: Some(name.clone()), ..RouteMetrics::default() },
-    };
-    let wrong = |cause| HostsError::CongestionControl { host, name: name.clone(), cause };
     Netlink::open(ns)?.set_route(&route).map_err(wrong)
 }

@@ -2,10 +2,11 @@
 
 use crate::experiment::Outcome;
 use crate::met::Met;
-use fullpipe_flow::connection::Label;
+use fullpipe_flow::connection::{Connection, Label};
 use fullpipe_flow::finding::findings;
 use fullpipe_flow::limit::Verdict;
 use fullpipe_flow::row::Row;
+use fullpipe_model::law::ETHERNET_HEADER;
 use fullpipe_model::law::window::{self, Windows};
 use fullpipe_model::law::{Framing, send_buffer};
 use fullpipe_model::scenario::Scenario;
@@ -33,6 +34,8 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
     // A reference is of a whole transfer, in which the start hardly counts.
     let comparable = if outcome.received.complete { goodput } else { steady_goodput.unwrap_or(goodput) };
     let reference = &scenario.reference;
+    let frames = frames(&outcome.at_client);
+    let ratio = |ours: Rate, theirs: Option<Rate>| theirs.map(|theirs| ours.as_f64() / theirs.as_f64());
     let troubles = troubles(outcome);
     let congestion_control = outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone());
     let asked = scenario.hosts.server.congestion_control.as_ref();
@@ -72,6 +75,7 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         complete: outcome.received.complete,
         goodput,
         steady_goodput,
+        frames,
         law,
         law_term,
         packets: seen.client_to_server.packets + seen.server_to_client.packets,
@@ -101,10 +105,21 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         quiet: troubles.is_empty(),
         notes: outcome.notes.iter().cloned().chain(troubles).chain(other_control).chain(disagreement).collect(),
         reference_goodput: reference.goodput,
-        reference_ratio: reference.goodput.map(|theirs| comparable.as_f64() / theirs.as_f64()),
+        reference_frames: reference.frames,
+        reference_ratio: frames
+            .and_then(|ours| ratio(ours, reference.frames))
+            .or_else(|| ratio(comparable, reference.goodput)),
         reference_note: reference.note.clone(),
         reference_cause: reference.cause.clone(),
     }
+}
+
+/// What a sniffer on Ethernet would have counted, by the time from the first frame to the last. The lab's captures hold
+/// IP packets, so each lacks its header.
+fn frames(seen: &Connection) -> Option<Rate> {
+    let ways = [&seen.client_to_server, &seen.server_to_client];
+    let bytes = ways.map(|way| way.wire.get() + way.packets * ETHERNET_HEADER.get()).iter().sum();
+    Bytes::new(bytes).per(seen.duration)
 }
 
 /// The first finding as one text.

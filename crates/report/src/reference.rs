@@ -7,7 +7,8 @@ use fullpipe_model::units::Rate;
 
 /// Whether any row has somebody else's figure or word.
 pub fn is_in(rows: &[Row]) -> bool {
-    rows.iter().any(|row| row.reference_goodput.is_some() || row.reference_note.is_some())
+    rows.iter()
+        .any(|row| row.reference_goodput.is_some() || row.reference_frames.is_some() || row.reference_note.is_some())
 }
 
 /// Ours against theirs in one table, the rows that show a cause after the one that they explain; below it what both
@@ -35,7 +36,7 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
             optional(row.window_max, |window| format!("{:.1}", window.bytes().as_f64() / 1e3)),
             small(ours(row)),
             optional(row.law, small),
-            optional(row.reference_goodput, small),
+            optional(row.reference_frames.or(row.reference_goodput), small),
             optional(row.reference_ratio, |ratio| format!("{ratio:.2}")),
             limited_by(row),
             row.retransmission.to_string(),
@@ -56,13 +57,14 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
     text
 }
 
-const OURS: &str =
-    "goodput of the whole transfer; of one that its duration cut short, over the second half of its bytes";
+const OURS: &str = "goodput of the whole transfer; of one that its duration cut short, over the second half of its bytes; \
+                    whole frames, both ways, where the article counted those";
 
 /// The figure that stands against theirs.
 fn ours(row: &Row) -> Rate {
-    match (row.complete, row.steady_goodput) {
-        (false, Some(steady)) => steady,
+    match (row.reference_frames.and(row.frames), row.complete, row.steady_goodput) {
+        (Some(frames), ..) => frames,
+        (None, false, Some(steady)) => steady,
         _ => row.goodput,
     }
 }
@@ -88,10 +90,17 @@ mod tests {
     fn a_transfer_cut_short_stands_with_its_steady_goodput() {
         let cut = Row { reference_goodput: "60MB/s".parse().ok(), reference_ratio: Some(0.92), ..row("b2") };
         let whole = Row { complete: true, reference_cause: Some("kernel".into()), ..row("b2/linux-6.1") };
+        let counted = Row {
+            frames: "12.9kB/s".parse().ok(),
+            reference_frames: "12.3kB/s".parse().ok(),
+            goodput: "11kB/s".parse().unwrap(),
+            ..row("a1")
+        };
         let silent = Row { reference_note: Some("very slow".into()), ..row("b5") };
-        let text = render(&[cut.clone(), whole, silent], Layout::default());
+        let text = render(&[cut.clone(), whole, counted, silent], Layout::default());
         let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_string();
         assert!(line("b2 ").contains("55.2") && line("b2 ").contains("60.0") && line("b2 ").contains("0.92"), "{text}");
+        assert!(line("a1 ").contains("0.013") && line("a1 ").contains("0.012"), "frames beside frames: {text}");
         assert!(line("b2/linux-6.1").contains("50.0") && line("b2/linux-6.1").ends_with("kernel"), "{text}");
         assert!(text.contains("b5, the article: very slow\n"), "{text}");
         assert!(is_in(&[cut]) && !is_in(&[row("quick")]));

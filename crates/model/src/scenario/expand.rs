@@ -223,6 +223,11 @@ fn host(which: &str, host: &Host) -> Result<Host, String> {
     if host.cpu_hog_nice.is_some() && host.cpu.is_none() {
         return Err(format!("hosts.{which}: cpu_hog_nice needs `cpu`, the CPU that hog and application share"));
     }
+    for (word, segments) in [("initcwnd", host.initcwnd), ("initrwnd", host.initrwnd)] {
+        if segments.is_some_and(|segments| !(1..=65_535).contains(&segments)) {
+            return Err(format!("hosts.{which}.{word}: it must be between 1 and 65535 segments"));
+        }
+    }
     for (key, value) in &host.sysctl {
         let known = key.starts_with("net.") && key.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
         if !known || key.contains("..") {

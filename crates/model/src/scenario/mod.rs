@@ -100,6 +100,12 @@ pub struct Host {
     /// Congestion control of its connections; `None`: the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
+    /// Congestion window that its connections start with, in segments (`ip route`'s word); `None`: the kernel's 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initcwnd: Option<u32>,
+    /// Receive window that its connections start with, in segments (`ip route`'s word); `None`: the kernel's choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initrwnd: Option<u32>,
     /// Run its application on this CPU only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
@@ -269,6 +275,10 @@ pub struct Reference {
     /// Mean goodput.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Rate>,
+    /// Rate of whole Ethernet frames, both ways together, where that was measured in place of goodput: what capinfos calls
+    /// the data byte rate, and what Wireshark's capture file properties show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Rate>,
     /// Why ours differs, or what to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -154,3 +154,13 @@ proptest! {
         let _ = rows(&format!("{key} = {value}"));
     }
 }
+
+#[test]
+fn a_first_window_has_at_least_a_segment() {
+    let with = |word: &str| format!("[hosts.server]\n{word}\n[transfer]\nsize = \"1MB\"\n");
+    assert_eq!(rows(&with("initcwnd = 40")).unwrap()[0].hosts.server.initcwnd, Some(40));
+    for wrong in ["initcwnd = 0", "initrwnd = 70000"] {
+        let error = problem(&with(wrong));
+        assert!(error.contains("between 1 and 65535 segments"), "{error}");
+    }
+}
