@@ -297,6 +297,7 @@ fn every_given_capture_has_its_json() {
         assert_eq!(ended.code, if damaged { 4 } else { 0 }, "{}: {}", columns[1], ended.err);
         let json: Value = serde_json::from_str(&ended.out).unwrap();
         assert_eq!(json["packets"].to_string(), columns[8], "{}", columns[1]);
+        assert_eq!(json["file"], file.to_str().unwrap());
         for connection in json["connections"].as_array().unwrap() {
             check(connection).unwrap_or_else(|missing| panic!("{}: {missing} in {connection}", columns[1]));
         }
@@ -319,15 +320,31 @@ fn check(connection: &Value) -> Result<(), String> {
         for name in ["packets", "payload_bytes", "in_flight_max_bytes"] {
             has(facts[name].is_u64(), name)?;
         }
-        has(facts.get("goodput_bps").is_some(), "goodput_bps")?;
-        for name in ["window_min_bytes", "window_max_bytes"] {
-            has(facts.get(name).is_some_and(|window| window.is_u64() || window.is_null()), name)?;
+        let is_known_or_null = |value: Option<&Value>| value.is_some_and(|value| value.is_u64() || value.is_null());
+        for name in ["goodput_bps", "goodput_peak_bps", "window_min_bytes", "window_max_bytes"] {
+            has(is_known_or_null(facts.get(name)), name)?;
         }
         has(facts["window"]["max_bytes"] == facts["window_max_bytes"], "window.max_bytes")?;
+        let window = |name: &str| facts["window"][name].as_u64();
+        let quantiles = [window("min_bytes"), window("p50_bytes"), window("max_bytes")];
+        has(
+            quantiles.is_sorted() && quantiles.iter().all(|q| q.is_some() == quantiles[0].is_some()),
+            "window.p50_bytes",
+        )?;
+        for name in ["min_us", "p50_us", "p95_us", "p99_us", "max_us"] {
+            has(is_known_or_null(facts["rtt"].get(name)), name)?;
+        }
+        for name in ["advancing_acks", "stretch_acks", "delayed_acks", "burst_max_packets", "ecn_echo", "resets"] {
+            has(facts["manner"][name].is_u64(), name)?;
+        }
+        for name in ["sack_permitted", "timestamps", "fast_open", "multipath", "window_scale_offered"] {
+            has(facts["manner"][name].is_boolean(), name)?;
+        }
         for label in Label::ALL {
             has(facts["labels"][label.name()].is_u64(), label.name())?;
         }
     }
+    has(connection["vantage"]["place"].is_string() && connection["vantage"]["confidence"].is_f64(), "vantage")?;
     for limit in connection["limits"].as_array().ok_or("limits")? {
         let share = limit["share"].as_f64().ok_or("share")?;
         has((0.0..=1.0).contains(&share) && limit["limit"].is_string() && limit["direction"].is_string(), "limits")?;

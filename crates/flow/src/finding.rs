@@ -58,8 +58,7 @@ struct Typical {
 
 impl Typical {
     fn of(verdict: &Verdict, limit: Limit) -> Self {
-        let (held, others): (Vec<&Interval>, Vec<&Interval>) =
-            verdict.intervals.iter().partition(|interval| interval.limit() == limit);
+        let held: Vec<&Interval> = verdict.intervals.iter().filter(|interval| interval.limit() == limit).collect();
         let sum = |intervals: &[&Interval]| {
             let bytes: Bytes = intervals.iter().map(|i| i.evidence.goodput.over(i.length)).sum();
             let time = intervals.iter().map(|i| i.length).sum::<Duration>();
@@ -71,7 +70,7 @@ impl Typical {
             window: median(held.iter().filter_map(|i| i.evidence.window)),
             rtt: median(held.iter().filter_map(|i| i.evidence.rtt)),
             retransmissions: held.iter().map(|i| i.evidence.retransmissions).sum(),
-            elsewhere: others.iter().map(|i| i.evidence.goodput).max(),
+            elsewhere: verdict.peak_where(|interval| interval.limit() != limit),
         }
     }
 }

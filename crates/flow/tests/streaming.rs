@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the memory measured is shown; a skipped test says so")]
 
 mod path;
+mod short;
 
 use fullpipe_flow::capture::{self, LinkType, write};
 use fullpipe_flow::connection::Connection;
@@ -10,17 +11,10 @@ use fullpipe_flow::{Analysis, Analyzer, Config, Intake, PacketFacts};
 use fullpipe_model::units::{Duration, Instant};
 use path::{Path, Seen};
 use proptest::prelude::*;
+use short::{Packet, short};
 
 type End = ([u8; 4], u16);
 const SERVER: End = ([192, 0, 2, 1], 443);
-
-/// A packet of a capture: when, its headers, and its length on the wire.
-#[derive(Clone)]
-struct Packet {
-    at: u64,
-    bytes: Vec<u8>,
-    wire: usize,
-}
 
 fn packets(path: &Path, client: End, server: End) -> Vec<Packet> {
     let packet = |seen: &Seen| {
@@ -164,28 +158,6 @@ proptest! {
     }
 }
 
-/// A connection of seven packets: three to open, a request, its answer, a reset.
-fn short(index: u32, at: u64) -> Vec<Packet> {
-    let bytes = index.to_be_bytes();
-    let client = ([10, bytes[1], bytes[2], bytes[3]], 1024 + (index >> 24) as u16);
-    let lines = [
-        (true, (0x02, 0, 0, 0)),
-        (false, (0x12, 0, 1, 0)),
-        (true, (0x10, 1, 1, 0)),
-        (true, (0x18, 1, 1, 300)),
-        (false, (0x18, 1, 301, 1200)),
-        (true, (0x10, 301, 1201, 0)),
-        (true, (0x14, 301, 1201, 0)),
-    ];
-    let times = (0..).map(|step: u64| at + step * 5_000_000);
-    let seen = times.zip(lines).map(|(at, (from_client, numbers))| Seen::plain(at, from_client, numbers));
-    let packet = |seen: Seen| {
-        let bytes = path::headers(&seen, client, SERVER);
-        Packet { at: seen.at, wire: bytes.len() + seen.length as usize, bytes }
-    };
-    seen.map(packet).collect()
-}
-
 const EPOCH: u64 = 1_700_000_000_000_000_000;
 
 #[test]
@@ -195,7 +167,7 @@ fn any_number_of_connections_passes_through_bounded_memory() {
     let (mut finished, mut most) = (0, 0);
     for index in 0..50_000_u32 {
         // A hundred a second.
-        for packet in short(index, EPOCH + u64::from(index) * 10_000_000) {
+        for packet in short(index, EPOCH + u64::from(index) * 10_000_000, 5_000_000) {
             push(&mut analyzer, &packet).unwrap();
         }
         finished += analyzer.drain().len();
@@ -212,7 +184,7 @@ fn a_flood_of_connections_forces_out_the_silent_ones_and_says_so() {
     let mut analyzer = Analyzer::new(Config { max_open: 1000, ..Config::default() });
     let mut finished = 0;
     for index in 0..20_000_u32 {
-        let opening = &short(index, EPOCH + u64::from(index) * 1_000)[0];
+        let opening = &short(index, EPOCH + u64::from(index) * 1_000, 5_000_000)[0];
         push(&mut analyzer, opening).unwrap();
         assert!(analyzer.open_connections() <= 1000);
         finished += analyzer.drain().len();
@@ -225,12 +197,12 @@ fn a_flood_of_connections_forces_out_the_silent_ones_and_says_so() {
 #[test]
 fn a_silent_connection_ends_at_its_timeout() {
     let mut analyzer = Analyzer::new(Config { idle_timeout: Duration::from_secs(60), ..Config::default() });
-    for packet in &short(1, EPOCH)[..5] {
+    for packet in &short(1, EPOCH, 5_000_000)[..5] {
         push(&mut analyzer, packet).unwrap();
     }
-    push(&mut analyzer, &short(2, EPOCH + 100_000_000_000)[0]).unwrap();
+    push(&mut analyzer, &short(2, EPOCH + 100_000_000_000, 5_000_000)[0]).unwrap();
     assert_eq!(analyzer.open_connections(), 2, "one packet's clock may have stepped");
-    push(&mut analyzer, &short(3, EPOCH + 100_100_000_000)[0]).unwrap();
+    push(&mut analyzer, &short(3, EPOCH + 100_100_000_000, 5_000_000)[0]).unwrap();
     assert_eq!(analyzer.drain().len(), 1);
     assert_eq!(analyzer.open_connections(), 2);
 }

@@ -1,36 +1,39 @@
-//! Durations counted in log-linear buckets: bounded memory, known error.
-
-use fullpipe_model::units::Duration;
+//! Quantities (nanoseconds, bytes) counted in log-linear buckets: bounded memory, known error.
 
 /// Buckets per doubling: a bucket is 1/512 of its value wide, so its middle is within 0.1 % (0.05 ms at 50 ms).
 const PER_OCTAVE_BITS: u32 = 9;
 
-/// Counts durations. Least, greatest and count are exact; quantiles are within 0.1 % of a value that was seen.
+/// Counts values. Least, greatest and count are exact; quantiles are within 0.1 % of a value that was seen.
 ///
-/// Memory grows with the number of different values up to some 28,000 buckets of 8 bytes for all durations there are.
+/// Memory grows with the number of different values up to some 28,000 buckets of 8 bytes for all numbers there are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Histogram {
     /// Bucket and count, by bucket.
     buckets: Vec<(u16, u32)>,
     count: u64,
     /// Meaningful where something was counted.
-    min: Duration,
-    max: Duration,
+    min: u64,
+    max: u64,
 }
 
 impl Histogram {
-    pub fn add(&mut self, value: Duration) {
+    pub fn add(&mut self, value: u64) {
+        self.add_times(value, 1);
+    }
+
+    /// The same value so many times.
+    pub fn add_times(&mut self, value: u64, times: u32) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
-        self.count += 1;
-        let bucket = bucket_of(value.as_nanos());
+        self.count += u64::from(times);
+        let bucket = bucket_of(value);
         match self.buckets.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
-            Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(1),
+            Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(times),
             Err(at) => {
                 if self.buckets.is_empty() {
                     self.buckets.reserve_exact(1);
                 }
-                self.buckets.insert(at, (bucket, 1));
+                self.buckets.insert(at, (bucket, times));
             }
         }
     }
@@ -39,16 +42,16 @@ impl Histogram {
         self.count
     }
 
-    pub fn min(&self) -> Option<Duration> {
+    pub fn min(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min)
     }
 
-    pub fn max(&self) -> Option<Duration> {
+    pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }
 
     /// The value below which `fraction` of those seen are (nearest rank).
-    pub fn quantile(&self, fraction: f64) -> Option<Duration> {
+    pub fn quantile(&self, fraction: f64) -> Option<u64> {
         let all: u64 = self.buckets.iter().map(|(_, count)| u64::from(*count)).sum();
         let rank = ((fraction * all as f64).ceil() as u64).clamp(1, all.max(1));
         let mut seen = 0;
@@ -56,15 +59,15 @@ impl Histogram {
             seen += u64::from(*count);
             seen >= rank
         })?;
-        Some(Duration::from_nanos(middle_of(*bucket)).clamp(self.min, self.max))
+        Some(middle_of(*bucket).clamp(self.min, self.max))
     }
 }
 
-fn bucket_of(nanos: u64) -> u16 {
-    let Some(octave) = nanos.checked_ilog2().and_then(|log| log.checked_sub(PER_OCTAVE_BITS)) else {
-        return nanos as u16;
+fn bucket_of(value: u64) -> u16 {
+    let Some(octave) = value.checked_ilog2().and_then(|log| log.checked_sub(PER_OCTAVE_BITS)) else {
+        return value as u16;
     };
-    let mantissa = (nanos >> octave) as u32 - (1 << PER_OCTAVE_BITS);
+    let mantissa = (value >> octave) as u32 - (1 << PER_OCTAVE_BITS);
     (((octave + 1) << PER_OCTAVE_BITS) + mantissa) as u16
 }
 
@@ -94,15 +97,15 @@ mod tests {
         #[test]
         fn quantiles_are_near_the_exact_ones(mut values in prop::collection::vec(0_u64..1_000_000_000, 1..300)) {
             let mut histogram = Histogram::default();
-            values.iter().for_each(|nanos| histogram.add(Duration::from_nanos(*nanos)));
+            values.iter().for_each(|value| histogram.add(*value));
             values.sort_unstable();
             for fraction in [0.0, 0.5, 0.95, 0.99, 1.0] {
                 let rank = ((fraction * values.len() as f64).ceil() as usize).max(1);
                 let exact = values[rank - 1];
-                let found = histogram.quantile(fraction).unwrap().as_nanos();
+                let found = histogram.quantile(fraction).unwrap();
                 prop_assert!(found.abs_diff(exact) as f64 <= exact as f64 / 1000.0, "{} for {}", found, exact);
             }
-            prop_assert_eq!(histogram.min(), Some(Duration::from_nanos(values[0])));
+            prop_assert_eq!(histogram.min(), Some(values[0]));
             prop_assert_eq!(histogram.count(), values.len() as u64);
         }
     }

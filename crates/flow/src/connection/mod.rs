@@ -39,6 +39,9 @@ pub enum Direction {
     ServerToClient,
 }
 
+/// The parts of a connection that [`Connection::completeness`] tells of, in the order of its bits.
+const PARTS: [&str; 6] = ["SYN", "SYN-ACK", "ACK", "data", "FIN", "RST"];
+
 /// What a capture tells of one connection.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Connection {
@@ -111,6 +114,12 @@ impl Connection {
         }
     }
 
+    /// What of it was seen, by name: [`Connection::completeness`] in words.
+    pub fn parts_seen(&self) -> impl Iterator<Item = &'static str> {
+        let seen = self.completeness;
+        PARTS.into_iter().enumerate().filter(move |(bit, _)| seen & 1 << bit != 0).map(|(_, name)| name)
+    }
+
     /// The direction that carried more new payload.
     pub fn bulk(&self) -> Direction {
         if self.client_to_server.unique_payload > self.server_to_client.unique_payload {
@@ -141,6 +150,9 @@ pub struct DirectionFacts {
     /// Unique payload by the time from the first data to the acknowledgement of the last (or the last data).
     #[serde(rename = "goodput_bps", with = "columns::rate_optional")]
     pub goodput: Option<Rate>,
+    /// The most that an interval carried: see [`Verdict::peak_goodput`].
+    #[serde(rename = "goodput_peak_bps", with = "columns::rate_optional")]
+    pub goodput_peak: Option<Rate>,
     /// Round-trip times of this direction's data: from the data to its acknowledgement, both at the capture point.
     pub rtt: RttFacts,
     /// The receive window that this direction's packets advertise. Serialised as an object, and its least and greatest
@@ -202,6 +214,9 @@ pub struct WindowFacts {
     /// Least.
     #[serde(rename = "min_bytes", with = "columns::window_optional")]
     pub min: Option<Window>,
+    /// Median, by packets; within 0.1 %.
+    #[serde(rename = "p50_bytes", with = "columns::window_optional")]
+    pub p50: Option<Window>,
     /// Greatest.
     #[serde(rename = "max_bytes", with = "columns::window_optional")]
     pub max: Option<Window>,

@@ -15,7 +15,7 @@ use super::{
     Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts,
 };
 use crate::analyzer::Config;
-use crate::limit::{CapturePoint, decide};
+use crate::limit::{CapturePoint, Verdict, decide};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 
@@ -43,21 +43,52 @@ pub(crate) struct Tracker {
     initial: [Option<SequenceNumber>; 2],
 }
 
-/// The window that an end advertised, in bytes.
+/// The window that an end advertised, in bytes. Small, as there are two for each open connection.
 #[derive(Debug, Default)]
 struct AdvertisedWindow {
     last: Option<u32>,
-    /// Least and greatest.
-    range: Option<(u32, u32)>,
+    /// Least and greatest of those that count: SYN's does not. Meaningful where one was seen.
+    range: (u32, u32),
+    /// How many packets in a row had the last one, and count.
+    times: u32,
+    /// Those before.
+    before: Option<Box<Histogram>>,
 }
 
 impl AdvertisedWindow {
-    fn facts(&self, scale: Option<u8>) -> WindowFacts {
+    fn note(&mut self, window: u32, counts: bool) {
+        if self.last != Some(window) || !counts {
+            self.end_run();
+        }
+        self.last = Some(window);
+        if counts {
+            let (least, most) = if self.is_known() { self.range } else { (window, window) };
+            self.range = (least.min(window), most.max(window));
+            self.times = self.times.saturating_add(1);
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.times > 0 || self.before.is_some()
+    }
+
+    fn end_run(&mut self) {
+        let Some(last) = self.last.filter(|_| self.times > 0) else { return };
+        self.before.get_or_insert_default().add_times(last.into(), self.times);
+        self.times = 0;
+    }
+
+    fn facts(mut self, scale: Option<u8>) -> WindowFacts {
         let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
+        let range = Some(self.range).filter(|_| self.is_known());
+        // Half of the packets had at most the median.
+        self.end_run();
+        let median = self.before.and_then(|seen| seen.quantile(0.5));
         WindowFacts {
             scale,
-            min: self.range.map(|(least, _)| window(least)),
-            max: self.range.map(|(_, most)| window(most)),
+            min: range.map(|(least, _)| window(least)),
+            p50: median.map(|bytes| Window::new(Bytes::new(bytes))),
+            max: range.map(|(_, most)| window(most)),
             last: self.last.map(window),
         }
     }
@@ -225,7 +256,7 @@ impl Tracker {
         let [first, second] = self.halves;
         let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
         // Data of the server is answered by the client: its times are those of the client's side.
-        let data = from_server.rtt.min().zip(from_client.rtt.min());
+        let data = from_server.least_rtt().zip(from_client.least_rtt());
         let handshake = self.handshake.client_side().zip(self.handshake.server_side());
         Connection {
             id: self.id,
@@ -425,7 +456,7 @@ impl Tracker {
         let (sender, receiver) = self.pair(from);
         let scale = if segment.flags.any(Flags::SYN) { Scale::Unused } else { sender.memory.scale };
         let window = scale.apply(segment.window);
-        sender.note_window(window, !segment.flags.any(Flags::SYN));
+        sender.window.note(window, !segment.flags.any(Flags::SYN));
         let ack = segment.ack;
         let news = receiver.note_sack(at, segment);
         let is_duplicate = news && receiver.una == Some(ack) && segment.end() == segment.seq;
@@ -433,7 +464,7 @@ impl Tracker {
         let sacked = receiver.board.as_ref().map_or(0, |board| board.sacked_bytes());
         if receiver.una.is_none_or(|una| una.is_before(ack)) {
             if let Some(una) = receiver.una.filter(|_| receiver.payload > 0) {
-                let quickest = receiver.rtt.min();
+                let quickest = receiver.least_rtt();
                 let late = sample.zip(quickest).map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least));
                 sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max), late);
             }
@@ -442,7 +473,7 @@ impl Tracker {
         }
         if let Some(series) = &mut receiver.series {
             if let Some(rtt) = sample {
-                receiver.rtt.add(rtt);
+                receiver.rtt.add(rtt.as_nanos());
                 series.measured(rtt);
             }
             if let Some((value, _)) = segment.options.timestamps {
@@ -469,6 +500,11 @@ impl Tracker {
 }
 
 impl Half {
+    /// The least time that its data took to be acknowledged.
+    fn least_rtt(&self) -> Option<Duration> {
+        self.rtt.min().map(Duration::from_nanos)
+    }
+
     fn board(&mut self) -> &mut Scoreboard {
         self.board.get_or_insert_default()
     }
@@ -480,7 +516,7 @@ impl Half {
         }
         let (Some(una), Some(next)) = (self.una, self.next) else { return false };
         let size = u32::try_from(self.payload_max).unwrap_or(u32::MAX);
-        let rtt = self.rtt.min();
+        let rtt = self.least_rtt();
         let newest = segment.options.sack.as_slice().first().map(|(_, right)| *right);
         let sacked = newest.and_then(|right| self.outstanding.age(at, right));
         let board = self.board();
@@ -497,20 +533,13 @@ impl Half {
         self.in_flight_max = self.in_flight_max.max(in_flight);
     }
 
-    fn note_window(&mut self, window: u32, counts: bool) {
-        self.window.last = Some(window);
-        if counts {
-            let (least, most) = self.window.range.unwrap_or((window, window));
-            self.window.range = Some((least.min(window), most.max(window)));
-        }
-    }
-
     fn facts(self, config: &Config, handshake_rtt: Option<Duration>) -> DirectionFacts {
         let least = self.series.as_ref().and_then(|series| series.least_rtt());
         // Data takes longer than a SYN on a slow link, with no queue before it: what data took is the measure.
         let base = least.or(handshake_rtt);
         let verdict = self.series.map(|series| decide(&series.finish(), base, config.hint));
         let time = self.first_data.map(|first| self.last_data.since(first));
+        let quantile = |fraction| self.rtt.quantile(fraction).map(Duration::from_nanos);
         let scale = match self.memory.scale {
             Scale::Unknown => None,
             Scale::Unused => Some(0),
@@ -523,13 +552,14 @@ impl Half {
             unique_payload: self.unique.count(),
             payload_max: Bytes::new(self.payload_max),
             goodput: time.and_then(|time| self.unique.count().per(time)),
+            goodput_peak: verdict.as_ref().and_then(Verdict::peak_goodput),
             rtt: RttFacts {
                 count: self.rtt.count(),
-                min: self.rtt.min(),
-                p50: self.rtt.quantile(0.5),
-                p95: self.rtt.quantile(0.95),
-                p99: self.rtt.quantile(0.99),
-                max: self.rtt.max(),
+                min: self.rtt.min().map(Duration::from_nanos),
+                p50: quantile(0.5),
+                p95: quantile(0.95),
+                p99: quantile(0.99),
+                max: self.rtt.max().map(Duration::from_nanos),
             },
             window: self.window.facts(scale),
             in_flight_max: Bytes::new(self.in_flight_max.into()),
@@ -538,7 +568,7 @@ impl Half {
             loss: LossFacts {
                 duplicate_packets: self.duplicate_packets.into(),
                 congestion_experienced: self.congestion_experienced.into(),
-                ..self.board.map(|board| board.finish(self.rtt.min())).unwrap_or_default()
+                ..self.board.map(|board| board.finish(self.rtt.min().map(Duration::from_nanos))).unwrap_or_default()
             },
             verdict,
         }

@@ -1,5 +1,7 @@
 //! From what a capture showed in each interval to what held the sender.
 
+mod rivals;
+
 use super::{Candidate, Verdict, verdict::Source};
 use super::{CongestionCause, Evidence, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
@@ -150,6 +152,8 @@ const GROWTH: f64 = 1.15;
 /// Held by something fixed: what is in flight comes back to within this part of the most.
 const PLATEAU: f64 = 0.90;
 const WOKEN: f64 = 0.6;
+/// A sender that had nothing in flight for this part of an interval paused.
+const PAUSED: f64 = 0.25;
 /// An application writes at its own pace where more than this part of what it wrote in [`NEAR`] intervals before and
 /// after came without an ACK that made room.
 const OWN_PACE: f64 = 0.3;
@@ -191,6 +195,8 @@ struct Transfer<'a> {
     hint: Option<f64>,
     /// Whether a good part of the intervals reached the same most in flight: chance does not do that after loss.
     is_bounded: bool,
+    /// How many intervals came to within [`PLATEAU`] of it.
+    at_plateau: usize,
     /// The largest window up to and with each interval.
     window_peak: Vec<f64>,
 }
@@ -203,6 +209,7 @@ impl<'a> Transfer<'a> {
         let plateau = flights.get(flights.len() * 9 / 10).copied().unwrap_or(0.0);
         let top = flights.last().copied().unwrap_or(0.0);
         let is_bounded = flights.iter().filter(|flight| **flight >= 0.95 * top).count() * 4 >= flights.len();
+        let at_plateau = flights.iter().filter(|flight| **flight >= PLATEAU * plateau).count();
         let hint = hint.rate.map(Rate::as_f64);
         let peak = |peak: &mut f64, f: &Features| {
             *peak = peak.max(window_of(f));
@@ -210,8 +217,18 @@ impl<'a> Transfer<'a> {
         };
         let window_peak = features.iter().scan(0.0, peak).collect();
         let rate_plateau = rate_plateau(features);
-        let mut transfer =
-            Transfer { features, rates, rtt, capacity: None, rate_plateau, plateau, hint, is_bounded, window_peak };
+        let mut transfer = Transfer {
+            features,
+            rates,
+            rtt,
+            capacity: None,
+            rate_plateau,
+            plateau,
+            hint,
+            is_bounded,
+            at_plateau,
+            window_peak,
+        };
         transfer.capacity = transfer.capacity_behind_queues();
         transfer
     }
@@ -360,28 +377,6 @@ impl<'a> Transfer<'a> {
         window_per_rtt.is_some_and(|allowed| carried.as_f64() < UNREPAIRED * allowed.as_f64())
     }
 
-    /// Every rule that holds, whatever was decided, in the order of the rules: what would be named if those before it did not
-    /// hold.
-    fn rivals(&self, at: usize, phase: Phase) -> impl Iterator<Item = Limit> + use<> {
-        const LOSS: Limit = Limit::CongestionWindow(CongestionCause::Loss);
-        let f = &self.features[at];
-        let is_idle = f.part(f.idle) > MOST;
-        let lost = f.retransmissions > 0 || self.waits_for_repair(at);
-        let receiver = self.receiver(at);
-        let rules = [
-            (is_idle && self.awaits_timer(at)).then_some(LOSS),
-            is_idle.then_some(Limit::SenderApplication),
-            (self.is_at_capacity(at) || self.is_on_plateau(at)).then_some(Limit::Link),
-            receiver,
-            (lost || phase == Phase::AfterLoss && self.is_reduced(at)).then_some(LOSS),
-            self.is_own_pace(at).then_some(Limit::SenderApplication),
-            (phase == Phase::Start && self.grows(at)).then_some(Limit::CongestionWindow(CongestionCause::SlowStart)),
-            // A bound that is the window's says nothing of the buffer.
-            (receiver.is_none() && self.is_bounded && self.is_steady(at)).then_some(Limit::SendBuffer),
-        ];
-        rules.into_iter().flatten()
-    }
-
     /// The most in flight of the next `count` intervals.
     fn later(&self, at: usize, count: usize) -> f64 {
         let end = (at + 1 + count).min(self.features.len());
@@ -410,7 +405,7 @@ impl<'a> Transfer<'a> {
 
     fn is_own_pace(&self, at: usize) -> bool {
         let f = &self.features[at];
-        f.part(f.idle) > 0.25 || self.is_written_in_pieces(at)
+        f.part(f.idle) > PAUSED || self.is_written_in_pieces(at)
     }
 
     /// Neither path nor receiver: what in the sender.

@@ -114,6 +114,34 @@ impl Verdict {
         (bytes > 0.0 && time > 0.0).then(|| Rate::from_bits_per_sec((bytes * 8.0 / time) as u64))
     }
 
+    /// The most that an interval carried, of those that are not cut short; where something was repaired, with those around it.
+    /// `None` where no data was acknowledged.
+    pub fn peak_goodput(&self) -> Option<Rate> {
+        self.peak_where(|_| true).filter(|rate| *rate > Rate::ZERO)
+    }
+
+    /// The most that one of these intervals carried, of those that are not cut short (as the last one is). One ACK of a filled
+    /// hole acknowledges what several intervals carried: where something was repaired, an interval counts with those around it.
+    pub(crate) fn peak_where(&self, is_meant: impl Fn(&Interval) -> bool) -> Option<Rate> {
+        const BEFORE: usize = 2;
+        const AROUND: usize = 4;
+        let mut lengths: Vec<Duration> = self.intervals.iter().map(|interval| interval.length).collect();
+        lengths.sort_unstable();
+        let least = Duration::from_nanos(lengths.get(lengths.len().saturating_sub(1) / 2)?.as_nanos() / 2);
+        let rate = |at: usize| {
+            let near = &self.intervals[at.saturating_sub(BEFORE)..=at];
+            if near.iter().all(|interval| interval.evidence.retransmissions == 0) {
+                return self.intervals[at].evidence.goodput;
+            }
+            let taken = &self.intervals[at.saturating_sub(AROUND)..(at + AROUND + 1).min(self.intervals.len())];
+            let time = taken.iter().map(|interval| interval.length).sum::<Duration>();
+            let bytes = taken.iter().map(|interval| interval.evidence.goodput.over(interval.length)).sum::<Bytes>();
+            bytes.per(time).unwrap_or(Rate::ZERO)
+        };
+        let whole = (0..self.intervals.len()).filter(|at| self.intervals[*at].length >= least);
+        whole.filter(|at| is_meant(&self.intervals[*at])).map(rate).max()
+    }
+
     /// What held the sender for the largest share of the time, and that share; `Unknown` where no data was sent.
     pub fn limited_by(&self) -> Candidate {
         self.shares.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
@@ -186,4 +214,49 @@ fn shares_of(intervals: &[Interval]) -> Vec<Candidate> {
         .collect();
     shares.sort_by(|a, b| b.share.total_cmp(&a.share));
     shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(millis: u64, mbit: u64, retransmissions: u64) -> Interval {
+        Interval {
+            start: Instant::ZERO,
+            length: Duration::from_millis(millis),
+            candidates: vec![Candidate { limit: Limit::Link, share: 1.0 }],
+            evidence: Evidence {
+                goodput: Rate::from_bits_per_sec(mbit * 1_000_000),
+                retransmissions,
+                ..Evidence::default()
+            },
+        }
+    }
+
+    fn peak(intervals: &[(u64, u64, u64)]) -> Option<u64> {
+        let intervals = intervals.iter().map(|(millis, mbit, again)| interval(*millis, *mbit, *again)).collect();
+        let verdict = Verdict::new(Source::Capture, intervals);
+        verdict.peak_goodput().map(|rate| rate.bits_per_sec() / 1_000_000)
+    }
+
+    #[test]
+    fn the_peak_is_what_the_path_carried_and_not_what_one_ack_told_of() {
+        assert_eq!(peak(&[(10, 5, 0), (10, 7, 0), (10, 6, 0)]), Some(7));
+        let hole = [
+            (10, 5, 0),
+            (10, 5, 0),
+            (10, 0, 1),
+            (10, 0, 0),
+            (10, 18, 0),
+            (10, 6, 0),
+            (10, 6, 0),
+            (10, 6, 0),
+            (10, 6, 0),
+        ];
+        assert_eq!(peak(&hole), Some(6), "a filled hole");
+        assert_eq!(peak(&[(10, 5, 0), (10, 7, 0), (1, 90, 0)]), Some(7), "the last one is cut short");
+        assert_eq!(peak(&[(10, 5, 1), (10, 7, 1)]), Some(6), "both together");
+        assert_eq!(peak(&[(10, 0, 0)]), None);
+        assert_eq!(peak(&[]), None);
+    }
 }

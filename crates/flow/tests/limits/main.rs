@@ -213,6 +213,63 @@ fn a_hint_of_the_rate_tells_the_link_without_a_queue() {
     assert_eq!(verdict.steadily_limited_by().limit, Limit::Link, "{:?}", verdict.steady);
 }
 
+/// The part of the time for which `limit` is named behind another.
+fn rival_part(verdict: &Verdict, limit: Limit) -> f64 {
+    let is_named = |i: &&Interval| i.candidates.iter().skip(1).any(|candidate| candidate.limit == limit);
+    let named: f64 = verdict.intervals.iter().filter(is_named).map(|i| i.length.as_secs_f64()).sum();
+    named / verdict.time.as_secs_f64()
+}
+
+#[test]
+fn what_has_no_evidence_of_its_own_is_no_rival() {
+    let pauses = Transfer { write: (40_000, millis(300)), bytes: 600_000, ..Transfer::default() };
+    let streams = Transfer { write: (16_000, millis(7)), bytes: 8_000_000, rtt: millis(52), ..Transfer::default() };
+    let window = Transfer { receive_buffer: 200_000, ..Transfer::default() };
+    let reads = Transfer { read_rate: 1_000_000, receive_buffer: 200_000, bytes: 3_000_000, ..Transfer::default() };
+    let short =
+        Transfer { bytes: 400_000, rtt: millis(100), rate: 125_000_000, queue: 12_000_000, ..Transfer::default() };
+    let loss = Transfer {
+        lose_one_in: 300,
+        bytes: 6_000_000,
+        rate: 125_000_000,
+        queue: 6_250_000,
+        seed: 1,
+        ..Transfer::default()
+    };
+    for (name, transfer) in [
+        ("pauses", pauses),
+        ("streams", streams),
+        ("window", window),
+        ("reads", reads),
+        ("short", short),
+        ("loss", loss),
+    ] {
+        for point in [Point::Sender, Point::Receiver] {
+            let verdict = verdict(&transfer, point);
+            let part = rival_part(&verdict, Limit::SendBuffer);
+            assert!(part < 0.05, "{name}, {point:?}: the send buffer for {part}\n{}", shown(&verdict));
+            let alone = |i: &&Interval| {
+                i.evidence.idle > 0.5 || i.evidence.window_full > 0.5 && i.evidence.retransmissions == 0
+            };
+            for i in verdict.intervals.iter().filter(alone) {
+                assert!(i.candidates.len() == 1 || i.evidence.idle <= 0.5, "{name}: nothing is in flight: {i:?}");
+                let own = [Limit::SenderApplication, SLOW_START, Limit::SendBuffer];
+                assert!(i.candidates[1..].iter().all(|c| !own.contains(&c.limit)), "{name}: no room: {i:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_buffer_that_bounds_the_queue_is_named_beside_the_link() {
+    // 100 Mbit/s at 50 ms hold 625 kB: the rest of the buffer stands in the queue, which never overflows.
+    let transfer = Transfer { send_buffer: 1_100_000, ..Transfer::default() };
+    let verdict = verdict(&transfer, Point::Sender);
+    assert_eq!(verdict.steadily_limited_by().limit, Limit::Link, "{:?}", verdict.steady);
+    let part = rival_part(&verdict, Limit::SendBuffer);
+    assert!(part > 0.5, "the send buffer for {part} only\n{}", shown(&verdict));
+}
+
 #[test]
 fn shares_and_time_add_up() {
     let connection = analyse(&Transfer::default(), Point::Sender, Config::default());

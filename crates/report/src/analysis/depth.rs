@@ -52,7 +52,9 @@ pub fn depth(explained: &Explained, layout: Layout) -> String {
 
 /// Where and how it was captured, and how it ended.
 fn capture(connection: &Connection, layout: Layout) -> String {
-    let mut text = format!("{}; {}\n", connection.vantage, connection.close.words());
+    let parts: Vec<&str> = connection.parts_seen().collect();
+    let parts = if parts.is_empty() { "nothing".into() } else { parts.join(", ") };
+    let mut text = format!("{}; {}; seen of it: {parts}\n", connection.vantage, connection.close.words());
     for warning in &connection.warnings {
         text += &paragraph::fill("but ", warning.words(), layout.width);
         text.push('\n');
@@ -76,16 +78,21 @@ fn facts(explained: &Explained, layout: Layout) -> String {
         Table::new([Column::text(""), Column::count("client to server"), Column::count("server to client")]);
     let time = |time: Option<Duration>| time.map_or_else(|| NONE.into(), |time| time.to_string());
     let window = |window: Option<Window>| window.map_or_else(|| NONE.into(), |window| window.to_string());
-    let lines: [Line<'_>; 9] = [
+    let lines: [Line<'_>; 14] = [
         ("packets", &|facts| facts.packets.to_string()),
+        ("bytes on the wire", &|facts| facts.wire.to_string()),
         ("payload", &|facts| facts.payload.to_string()),
         ("sent more than once", &|facts| facts.payload.saturating_sub(facts.unique_payload).to_string()),
         ("goodput", &|facts| facts.goodput.map_or_else(|| NONE.into(), |rate| rate.to_string())),
+        ("  most in an interval", &|facts| facts.goodput_peak.map_or_else(|| NONE.into(), |rate| rate.to_string())),
         ("RTT of its data: least", &|facts| time(facts.rtt.min)),
         ("  median", &|facts| time(facts.rtt.p50)),
+        ("  95 % at most", &|facts| time(facts.rtt.p95)),
         ("  99 % at most", &|facts| time(facts.rtt.p99)),
         ("most in flight", &|facts| facts.in_flight_max.to_string()),
-        ("window it advertises, largest", &|facts| window(facts.window.max)),
+        ("window it advertises, least", &|facts| window(facts.window.min)),
+        ("  median", &|facts| window(facts.window.p50)),
+        ("  largest", &|facts| window(facts.window.max)),
     ];
     let both = |show: &dyn Fn(&DirectionFacts) -> String| {
         (show(&connection.client_to_server), show(&connection.server_to_client))
@@ -100,7 +107,7 @@ fn facts(explained: &Explained, layout: Layout) -> String {
             table.row([label.name().replace('_', " "), client, server]);
         }
     }
-    let told: [Line<'_>; 14] = [
+    let told: [Line<'_>; 15] = [
         ("lost, and so sent again", &|facts| facts.loss.lost_segments.to_string()),
         ("sent again needlessly", &|facts| facts.loss.spurious_retransmissions.to_string()),
         ("overtaken on the way", &|facts| facts.loss.reordered_segments.to_string()),
@@ -110,6 +117,7 @@ fn facts(explained: &Explained, layout: Layout) -> String {
         ("reduced for that (CWR)", &|facts| facts.manner.congestion_window_reduced.to_string()),
         ("largest burst, packets", &|facts| facts.manner.burst_max_packets.to_string()),
         ("longest silence", &|facts| facts.manner.silence_max.to_string()),
+        ("resets", &|facts| facts.manner.resets.to_string()),
         ("ACKs of something new", &|facts| facts.manner.advancing_acks.to_string()),
         ("  of more than two segments", &|facts| facts.manner.stretch_acks.to_string()),
         ("  delayed", &|facts| facts.manner.delayed_acks.to_string()),
@@ -135,8 +143,9 @@ fn facts(explained: &Explained, layout: Layout) -> String {
 fn options(facts: &DirectionFacts) -> String {
     let manner = &facts.manner;
     let Some(mss) = manner.mss else { return NONE.into() };
+    let scale = facts.window.scale.map_or_else(|| "scale".into(), |shift| format!("scale {shift}"));
     let offered = [
-        (manner.window_scale_offered, "scale"),
+        (manner.window_scale_offered, scale.as_str()),
         (manner.sack_permitted, "SACK"),
         (manner.timestamps, "timestamps"),
         (manner.fast_open, "TFO"),

@@ -140,6 +140,7 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         ("duration_us", number(connection.duration.as_micros())),
         ("handshake_rtt_us", micros(connection.handshake_rtt)),
         ("close", Cell::Text(word(connection.close))),
+        ("completeness", number(connection.completeness.into())),
         ("captured_at", Cell::Text(word(connection.vantage.place))),
         ("captured_at_confidence", Cell::Fraction(Some(connection.vantage.confidence))),
         ("packets", number(facts.packets)),
@@ -147,6 +148,7 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         ("payload_bytes", number(facts.payload.get())),
         ("unique_payload_bytes", number(facts.unique_payload.get())),
         ("goodput_bps", Cell::Number(facts.goodput.map(|rate| rate.bits_per_sec()))),
+        ("goodput_peak_bps", Cell::Number(facts.goodput_peak.map(|rate| rate.bits_per_sec()))),
         ("rtt_count", number(facts.rtt.count)),
         ("rtt_min_us", micros(facts.rtt.min)),
         ("rtt_p50_us", micros(facts.rtt.p50)),
@@ -155,6 +157,7 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         ("rtt_max_us", micros(facts.rtt.max)),
         ("window_scale", Cell::Number(facts.window.scale.map(u64::from))),
         ("window_min_bytes", window(facts.window.min)),
+        ("window_p50_bytes", window(facts.window.p50)),
         ("window_max_bytes", window(facts.window.max)),
         ("in_flight_max_bytes", number(facts.in_flight_max.get())),
     ]);

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Kind};
 use fullpipe_flow::capture::{Opened, Opener, Packet};
 use fullpipe_flow::connection::{Direction, Label, LabelSet};
 use fullpipe_flow::segment::{Flags, Parsed, Segment, SequenceNumber};
-use fullpipe_flow::{Analyzer, PacketFacts, length_behind_link};
+use fullpipe_flow::{Analyzer, Config, PacketFacts, length_behind_link};
 use fullpipe_model::units::Instant;
 use fullpipe_report::analysis::{self, Cell};
 use serde::{Serialize, Serializer};
@@ -60,7 +60,7 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
     let mut stored = analyze.parquet.as_deref().map(|file| Stored::new(file, &COLUMNS)).transpose()?;
     let mut is_whole = true;
     for source in input::sources(&analyze.files, analyze.as_one)? {
-        let mut packets = Packets::new(analyze);
+        let mut packets = Packets::new(analyze.config(), analyze.connection);
         let name = source.name();
         let mut written: Result<(), Failure> = Ok(());
         let mut tell = |packet: &Packet<'_>| {
@@ -92,17 +92,16 @@ struct Packets {
     only: Option<u64>,
     number: u64,
     start: Instant,
-    /// First numbers of the client's and the server's data.
+    /// First numbers of the client's and the server's data, of connections that are open.
     first: HashMap<u64, [Option<SequenceNumber>; 2]>,
 }
 
 impl Packets {
-    fn new(analyze: &Analyze) -> Self {
-        let config = analyze.config();
+    fn new(config: Config, only: Option<u64>) -> Self {
         Packets {
             opener: Opener::new(config.layer),
             analyzer: Analyzer::new(config),
-            only: analyze.connection,
+            only,
             number: 0,
             start: Instant::ZERO,
             first: HashMap::new(),
@@ -116,6 +115,10 @@ impl Packets {
             self.start = packet.at;
         }
         let facts = self.analyzer.push_packet(packet);
+        // What is finished is not told here: memory follows the connections that are open.
+        for finished in self.analyzer.drain() {
+            self.first.remove(&finished.id);
+        }
         let Opened::Ip(ip) = self.opener.open(packet.link_type, packet.data) else { return None };
         let facts = facts.filter(|facts| self.only.is_none_or(|only| only == facts.connection))?;
         let Parsed::Tcp(segment) = Segment::from_ip(ip, length_behind_link(packet.data, ip, packet.original_length))
@@ -248,3 +251,6 @@ fn listed(labels: LabelSet) -> String {
     let names: Vec<_> = labels.iter().map(|label| label.name()).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
+
+#[cfg(test)]
+mod tests;
