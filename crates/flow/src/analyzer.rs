@@ -193,7 +193,7 @@ impl Analyzer {
     /// Ends the capture.
     pub fn finish(mut self) -> Analysis {
         let config = &self.config;
-        let open = self.open.into_values().map(|tracker| tracker.finish(config));
+        let open = self.open.into_iter().map(|(key, tracker)| tracker.finish(key, config));
         self.analysis.connections.extend(open);
         self.analysis.connections.sort_unstable_by_key(|connection| connection.id);
         self.analysis.counts += self.intake.finish();
@@ -203,8 +203,8 @@ impl Analyzer {
     /// Ends the capture where very many connections may be open: they are finished only as they are taken. What was finished
     /// before is to be [drained](Analyzer::drain) first.
     pub fn finish_in_portions(self) -> (OpenAtEnd, Counts) {
-        let mut open: Vec<_> = self.open.into_values().collect();
-        open.sort_unstable_by_key(|tracker| tracker.id());
+        let mut open: Vec<_> = self.open.into_iter().collect();
+        open.sort_unstable_by_key(|(_, tracker)| tracker.id());
         let mut counts = self.analysis.counts;
         counts += self.intake.finish();
         (OpenAtEnd { config: self.config, open: open.into_iter().peekable() }, counts)
@@ -221,7 +221,7 @@ impl Analyzer {
             }
             reused = true;
             let tracker = self.open.remove(&key)?;
-            self.analysis.connections.push(tracker.finish(&self.config));
+            self.analysis.connections.push(tracker.finish(key, &self.config));
         }
         if self.open.len() + self.analysis.connections.len() >= self.config.max_connections {
             self.analysis.counts.untracked += 1;
@@ -230,7 +230,7 @@ impl Analyzer {
         if self.open.len() >= self.config.max_open.max(1) {
             self.force_out();
         }
-        let tracker = Box::new(Tracker::new((self.next_id, number), at, key, from_first));
+        let tracker = Box::new(Tracker::new((self.next_id, number), at, from_first));
         self.next_id += 1;
         self.forget_closed();
         let tracker = self.open.entry(key).or_insert(tracker);
@@ -246,7 +246,7 @@ impl Analyzer {
             if again > at && again > due {
                 self.closed.push_back((again, key, id));
             } else if let Some(tracker) = self.open.remove(&key) {
-                self.analysis.connections.push(tracker.finish(&self.config));
+                self.analysis.connections.push(tracker.finish(key, &self.config));
             }
         }
         let timeout = self.config.idle_timeout;
@@ -278,11 +278,10 @@ impl Analyzer {
 
     /// Finishes open connections by their id, so that the order does not depend on the hash; gives how many.
     fn finish_where(&mut self, mut is_meant: impl FnMut(&Tracker) -> bool) -> u64 {
-        let mut found: Vec<_> =
-            self.open.extract_if(|_, tracker| is_meant(tracker)).map(|(_, tracker)| tracker).collect();
-        found.sort_unstable_by_key(|tracker| tracker.id());
+        let mut found: Vec<_> = self.open.extract_if(|_, tracker| is_meant(tracker)).collect();
+        found.sort_unstable_by_key(|(_, tracker)| tracker.id());
         let count = found.len() as u64;
-        self.analysis.connections.extend(found.into_iter().map(|tracker| tracker.finish(&self.config)));
+        self.analysis.connections.extend(found.into_iter().map(|(key, tracker)| tracker.finish(key, &self.config)));
         count
     }
 }
@@ -291,7 +290,7 @@ impl Analyzer {
 #[derive(Debug)]
 pub struct OpenAtEnd {
     config: Config,
-    open: std::iter::Peekable<std::vec::IntoIter<Box<Tracker>>>,
+    open: std::iter::Peekable<std::vec::IntoIter<(FlowKey, Box<Tracker>)>>,
 }
 
 impl OpenAtEnd {
@@ -302,8 +301,8 @@ impl OpenAtEnd {
 
     /// Finishes the next, up to the one whose first packet has the number `packet`.
     pub fn opened_before(&mut self, packet: u64) -> Vec<Connection> {
-        let next = || self.open.next_if(|tracker| tracker.first_packet() < packet);
-        std::iter::from_fn(next).map(|tracker| tracker.finish(&self.config)).collect()
+        let next = || self.open.next_if(|(_, tracker)| tracker.first_packet() < packet);
+        std::iter::from_fn(next).map(|(key, tracker)| tracker.finish(key, &self.config)).collect()
     }
 }
 

@@ -9,9 +9,15 @@ use fullpipe_model::units::{Duration, Instant};
 /// Times of the three-way handshake.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Handshake {
-    syn: Option<Instant>,
-    syn_ack: Option<(Instant, SequenceNumber)>,
-    ack: Option<Instant>,
+    /// Meaningful where they were seen: many connections are open at once, and options of times would be twice as large.
+    syn: Instant,
+    syn_ack: Instant,
+    ack: Instant,
+    /// The number that acknowledges the SYN-ACK.
+    syn_ack_end: SequenceNumber,
+    saw_syn: bool,
+    saw_syn_ack: bool,
+    saw_ack: bool,
     /// From the last SYN to the first ACK of either end, whatever it acknowledges: Wireshark's iRTT. Zero before.
     irtt: Duration,
     /// Karn: after a second SYN or SYN-ACK it is not known which one was answered.
@@ -22,31 +28,43 @@ impl Handshake {
     /// Notes a segment; `by_client` where the client sent it.
     pub fn see(&mut self, at: Instant, segment: &Segment, by_client: bool) {
         let plain_ack = segment.flags.any(Flags::ACK) && !segment.flags.any(Flags::SYN);
-        if let Some(syn) = self.syn.filter(|_| plain_ack && self.irtt == Duration::ZERO) {
+        if let Some(syn) = self.syn().filter(|_| plain_ack && self.irtt == Duration::ZERO) {
             self.irtt = at.since(syn);
         }
         match (segment.flags.any(Flags::SYN), by_client) {
-            (true, true) if self.ack.is_none() => {
-                self.repeated |= self.syn.is_some();
-                self.syn = Some(at);
+            (true, true) if !self.saw_ack => {
+                self.repeated |= self.saw_syn;
+                (self.syn, self.saw_syn) = (at, true);
             }
-            (true, false) if self.ack.is_none() => {
-                self.repeated |= self.syn_ack.is_some();
-                self.syn_ack = Some((at, segment.end()));
+            (true, false) if !self.saw_ack => {
+                self.repeated |= self.saw_syn_ack;
+                (self.syn_ack, self.syn_ack_end, self.saw_syn_ack) = (at, segment.end(), true);
             }
-            (false, true) if self.ack.is_none() && segment.flags.any(Flags::ACK) => {
-                let answers = self.syn_ack.is_some_and(|(_, end)| end == segment.ack);
+            (false, true) if !self.saw_ack && segment.flags.any(Flags::ACK) => {
+                let answers = self.saw_syn_ack && self.syn_ack_end == segment.ack;
                 if answers && !segment.flags.any(Flags::RST) {
-                    self.ack = Some(at);
+                    (self.ack, self.saw_ack) = (at, true);
                 }
             }
             _ => {}
         }
     }
 
+    fn syn(&self) -> Option<Instant> {
+        self.saw_syn.then_some(self.syn)
+    }
+
+    fn syn_ack(&self) -> Option<Instant> {
+        self.saw_syn_ack.then_some(self.syn_ack)
+    }
+
+    fn ack(&self) -> Option<Instant> {
+        self.saw_ack.then_some(self.ack)
+    }
+
     /// SYN to final ACK; none where a part is missing.
     pub fn rtt(&self) -> Option<Duration> {
-        Some(self.ack?.since(self.syn?))
+        Some(self.ack()?.since(self.syn()?))
     }
 
     /// Wireshark's initial round-trip time, by which it tells out of order from retransmission.
@@ -61,11 +79,11 @@ impl Handshake {
 
     /// Round trip between the capture point and the client.
     pub fn client_side(&self) -> Option<Duration> {
-        Some(self.ack?.since(self.syn_ack?.0)).filter(|_| !self.repeated)
+        Some(self.ack()?.since(self.syn_ack()?)).filter(|_| !self.repeated)
     }
 
     /// Round trip between the capture point and the server.
     pub fn server_side(&self) -> Option<Duration> {
-        Some(self.syn_ack?.0.since(self.syn?)).filter(|_| !self.repeated)
+        Some(self.syn_ack()?.since(self.syn()?)).filter(|_| !self.repeated)
     }
 }

@@ -10,7 +10,6 @@ const PER_OCTAVE_BITS: u32 = 9;
 pub(super) struct Histogram {
     /// Bucket and count, by bucket.
     buckets: Vec<(u16, u32)>,
-    count: u64,
     /// Meaningful where something was counted.
     min: u64,
     max: u64,
@@ -23,9 +22,8 @@ impl Histogram {
 
     /// The same value so many times.
     pub fn add_times(&mut self, value: u64, times: u32) {
-        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.min = if self.buckets.is_empty() { value } else { self.min.min(value) };
         self.max = self.max.max(value);
-        self.count += u64::from(times);
         let bucket = bucket_of(value);
         match self.buckets.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
             Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(times),
@@ -39,20 +37,20 @@ impl Histogram {
     }
 
     pub fn count(&self) -> u64 {
-        self.count
+        self.buckets.iter().map(|(_, count)| u64::from(*count)).sum()
     }
 
     pub fn min(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.min)
+        (!self.buckets.is_empty()).then_some(self.min)
     }
 
     pub fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
+        (!self.buckets.is_empty()).then_some(self.max)
     }
 
     /// The value below which `fraction` of those seen are (nearest rank).
     pub fn quantile(&self, fraction: f64) -> Option<u64> {
-        let all: u64 = self.buckets.iter().map(|(_, count)| u64::from(*count)).sum();
+        let all = self.count();
         let rank = ((fraction * all as f64).ceil() as u64).clamp(1, all.max(1));
         let mut seen = 0;
         let (bucket, _) = self.buckets.iter().find(|(_, count)| {

@@ -32,7 +32,6 @@ pub(crate) struct Tracker {
     ended: Option<(u8, bool)>,
     /// Wireshark's `tcp.completeness`.
     completeness: u8,
-    key: FlowKey,
     /// Which end opened: 0 for the sender of the first packet seen, 1 for the other.
     client: Option<usize>,
     start: Instant,
@@ -118,7 +117,7 @@ struct Half {
     packets: u64,
     wire: u64,
     payload: u64,
-    payload_max: u64,
+    payload_max: u32,
     memory: Memory,
     /// Absent until a packet has a label, which most connections' never have.
     counts: Option<Box<LabelCounts>>,
@@ -137,15 +136,16 @@ struct Half {
     sent_fast_open: bool,
     rtt: Histogram,
     window: AdvertisedWindow,
-    first_data: Option<Instant>,
+    /// Meaningful where there is a series, which begins with it.
+    first_data: Instant,
     last_data: Instant,
     series: Option<Box<Series>>,
 }
 
 impl Tracker {
     /// Starts with the connection's first segment: its number and that of its first packet; `from_first` where the
-    /// sender is the first end of the connection's key.
-    pub fn new((id, first_packet): (u64, u64), at: Instant, key: FlowKey, from_first: bool) -> Self {
+    /// sender is the first end of the connection's key, which its owner keeps.
+    pub fn new((id, first_packet): (u64, u64), at: Instant, from_first: bool) -> Self {
         Tracker {
             id,
             first_packet,
@@ -153,7 +153,6 @@ impl Tracker {
             closed: [Closing::Open; 2],
             ended: None,
             completeness: 0,
-            key,
             client: None,
             start: at,
             last: at,
@@ -244,10 +243,10 @@ impl Tracker {
     }
 
     /// The facts.
-    pub fn finish(self, config: &Config) -> Connection {
+    pub fn finish(self, key: FlowKey, config: &Config) -> Connection {
         let client = self.client.unwrap_or(0);
         let rtt = self.handshake.clean_rtt();
-        let mut ends = self.key.ends();
+        let mut ends = key.ends();
         if !self.starts_with_first {
             ends.reverse();
         }
@@ -302,7 +301,7 @@ impl Tracker {
     fn warnings(&self, client: usize) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let pairs = [(&self.halves[0], &self.halves[1]), (&self.halves[1], &self.halves[0])];
-        let is_larger = |(from, to): &(&Half, &Half)| from.payload_max > to.manner.mss().map_or(9000, u64::from);
+        let is_larger = |(from, to): &(&Half, &Half)| from.payload_max > to.manner.mss().map_or(9000, u32::from);
         if pairs.iter().any(is_larger) {
             warnings.push(Warning::OffloadSuperPackets);
         }
@@ -406,7 +405,7 @@ impl Tracker {
         let (seq, end) = (segment.seq, segment.end());
         let half = &mut self.halves[from];
         half.payload += u64::from(length);
-        half.payload_max = half.payload_max.max(length.into());
+        half.payload_max = half.payload_max.max(length);
         if end == seq || labels.contains(Label::KeepAlive) || labels.contains(Label::ZeroWindowProbe) {
             return (labels, None);
         }
@@ -437,7 +436,9 @@ impl Tracker {
         let lost_before = sender.recent.misses(segment);
         sender.note_in_flight(config.labels, una, end);
         sender.manner.sends(at);
-        sender.first_data.get_or_insert(at);
+        if sender.series.is_none() {
+            sender.first_data = at;
+        }
         sender.last_data = sender.last_data.max(at);
         let edge = receiver.window.last.map(|window| una + window);
         let series = sender.series.get_or_insert_with(|| Box::new(Series::new(at, seq, edge, interval, lag)));
@@ -466,10 +467,10 @@ impl Tracker {
             if let Some(una) = receiver.una.filter(|_| receiver.payload > 0) {
                 let quickest = receiver.least_rtt();
                 let late = sample.zip(quickest).map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least));
-                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max), late);
+                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max.into()), late);
             }
             receiver.una = Some(ack);
-            receiver.last_data = if receiver.first_data.is_some() { at } else { receiver.last_data };
+            receiver.last_data = if receiver.series.is_some() { at } else { receiver.last_data };
         }
         if let Some(series) = &mut receiver.series {
             if let Some(rtt) = sample {
@@ -515,7 +516,7 @@ impl Half {
             return false;
         }
         let (Some(una), Some(next)) = (self.una, self.next) else { return false };
-        let size = u32::try_from(self.payload_max).unwrap_or(u32::MAX);
+        let size = self.payload_max;
         let rtt = self.least_rtt();
         let newest = segment.options.sack.as_slice().first().map(|(_, right)| *right);
         let sacked = newest.and_then(|right| self.outstanding.age(at, right));
@@ -537,8 +538,8 @@ impl Half {
         let least = self.series.as_ref().and_then(|series| series.least_rtt());
         // Data takes longer than a SYN on a slow link, with no queue before it: what data took is the measure.
         let base = least.or(handshake_rtt);
+        let time = self.series.as_ref().map(|_| self.last_data.since(self.first_data));
         let verdict = self.series.map(|series| decide(&series.finish(), base, config.hint));
-        let time = self.first_data.map(|first| self.last_data.since(first));
         let quantile = |fraction| self.rtt.quantile(fraction).map(Duration::from_nanos);
         let scale = match self.memory.scale {
             Scale::Unknown => None,
@@ -550,7 +551,7 @@ impl Half {
             wire: Bytes::new(self.wire),
             payload: Bytes::new(self.payload),
             unique_payload: self.unique.count(),
-            payload_max: Bytes::new(self.payload_max),
+            payload_max: Bytes::new(self.payload_max.into()),
             goodput: time.and_then(|time| self.unique.count().per(time)),
             goodput_peak: verdict.as_ref().and_then(Verdict::peak_goodput),
             rtt: RttFacts {
@@ -583,6 +584,6 @@ mod tests {
     /// segments) is bounded where it is kept.
     #[test]
     fn an_idle_connection_is_small() {
-        assert!(size_of::<Tracker>() <= 1200, "{} bytes", size_of::<Tracker>());
+        assert!(size_of::<Tracker>() <= 1024, "{} bytes", size_of::<Tracker>());
     }
 }

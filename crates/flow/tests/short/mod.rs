@@ -25,7 +25,11 @@ pub fn short(index: u32, at: u64, step: u64) -> Vec<Packet> {
         (true, (0x14, 301, 1201, 0)),
     ];
     let times = (0..).map(|number: u64| at + number * step);
-    let seen = times.zip(lines).map(|(at, (from_client, numbers))| Seen::plain(at, from_client, numbers));
+    // Each end's window shrinks by what it has not read yet.
+    let windows = [1000, 1000, 1000, 1000, 997, 990, 990];
+    let seen = times.zip(lines).zip(windows);
+    let seen =
+        seen.map(|((at, (from_client, numbers)), window)| Seen { window, ..Seen::plain(at, from_client, numbers) });
     let packet = |seen: Seen| {
         let bytes = path::headers(&seen, client, ([192, 0, 2, 1], 443));
         Packet { at: seen.at, wire: bytes.len() + seen.length as usize, bytes }
