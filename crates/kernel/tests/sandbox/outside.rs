@@ -314,9 +314,7 @@ fn no_user_namespaces(program: &Program) {
     // A user namespace's own limit on further ones is 0, and its root has no capabilities: nothing of the machine's.
     let script = "echo 0 > /proc/sys/user/max_user_namespaces && \
                   exec setpriv --bounding-set=-all --securebits=+noroot \"$0\" --inside seven \"$1\"";
-    let own = program.command(&[]);
-    let own =
-        if program.user == User::Own { own.get_program().to_owned() } else { own.get_args().nth(3).unwrap().into() };
+    let own = std::env::current_exe().unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=1000", "--regid=1000", "--clear-groups", "unshare", "-Ur", "sh", "-c", script]);
     let output = command.arg(own).arg(&program.journals).output().unwrap();
