@@ -115,7 +115,11 @@ row("`fullpipe analyze --threads 2`", both(wall(two)), both(cpu(two)), times(cpu
 print()
 row("what", "figure", "bound")
 row("---", "--:", "--:")
-row("two threads, times as fast as one", times(wall(one), wall(two), 2), "≥ 1.7")
+# Runs beside each other share the machine's mood, which those minutes apart do not.
+pairs = [a / b for a, b in zip(wall(one), wall(two))]
+row("two threads, times as fast as one: median of runs beside each other (least, most)",
+    f"{statistics.median(pairs):.2f} ({min(pairs):.2f}, {max(pairs):.2f})", "≥ 1.7")
+row("the same of the medians, and of the least", times(wall(one), wall(two), 2), "")
 size = os.path.getsize(os.path.join(folder, "whole.pcap")) / 1e9
 for threads in "12":
     walls = wall(f"ours-whole-{threads}")
