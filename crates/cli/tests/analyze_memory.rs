@@ -4,11 +4,13 @@
 
 #[path = "../../flow/tests/path/mod.rs"]
 mod path;
+#[path = "../../flow/tests/short/mod.rs"]
+mod short;
 
 use fullpipe_flow::capture::write::{file_header, record_header};
 use fullpipe_model::units::Instant;
 use nix::sys::resource::{UsageWho, getrusage};
-use path::Seen;
+use short::short;
 use std::io::{BufWriter, Write};
 use std::process::{ChildStdin, Command, Stdio};
 
@@ -24,25 +26,15 @@ const WITHOUT: u64 = 48 << 20;
 fn write(stdin: ChildStdin) -> std::io::Result<()> {
     let mut out = BufWriter::new(stdin);
     out.write_all(&file_header(128))?;
-    let lines = [
-        (true, (0x02, 0, 0, 0)),
-        (false, (0x12, 0, 1, 0)),
-        (true, (0x10, 1, 1, 0)),
-        (true, (0x18, 1, 1, 300)),
-        (false, (0x18, 1, 301, 1200)),
-        (true, (0x11, 301, 1201, 0)),
-        (false, (0x11, 1201, 302, 0)),
-        (true, (0x10, 302, 1202, 0)),
-    ];
     for index in 0..CONNECTIONS {
-        let [_, a, b, c] = index.to_be_bytes();
-        for (step, (from_client, numbers)) in (0..).zip(lines) {
-            let nanos = u64::from(index) * 1_000_000_000 / u64::from(A_SECOND) + step * 100_000;
-            let seen = Seen::plain(1_700_000_000_000_000_000 + nanos, from_client, numbers);
-            let packet = path::headers(&seen, ([10, a, b, c], 20_000), ([192, 0, 2, 1], 443));
-            let kept = packet.len() as u32;
-            out.write_all(&record_header(Instant::from_nanos(seen.at), kept, kept + seen.length))?;
-            out.write_all(&packet)?;
+        let begins = u64::from(index) * 1_000_000_000 / u64::from(A_SECOND);
+        for packet in short(index, 1_700_000_000_000_000_000 + begins, 100_000) {
+            out.write_all(&record_header(
+                Instant::from_nanos(packet.at),
+                packet.bytes.len() as u32,
+                packet.wire as u32,
+            ))?;
+            out.write_all(&packet.bytes)?;
         }
     }
     out.flush()

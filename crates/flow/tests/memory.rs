@@ -12,7 +12,7 @@ use fullpipe_model::units::Instant;
 use short::short;
 use skip::skip;
 
-/// Issue 5: at most 2 KB an open connection.
+/// What is promised: at most 2 KB an open connection.
 const MOST: u64 = 2048;
 const CONNECTIONS: u32 = 100_000;
 
