@@ -3,6 +3,7 @@
 //! [`crate::Analyzer`] drives this: each segment of the connection goes through `Tracker::push` in the capture's order,
 //! and `Tracker::finish` turns what was gathered into a [`Connection`].
 
+mod advertised_window;
 mod handshake;
 mod histogram;
 mod labels;

@@ -1,5 +1,6 @@
 //! What is held of an open connection, and how a segment changes it.
 
+use super::advertised_window::AdvertisedWindow;
 use super::handshake::Handshake;
 use super::histogram::Histogram;
 use super::labels::{self, Known, Memory, Scale};
@@ -11,13 +12,11 @@ use super::relabel::{self, Told};
 use super::scoreboard::{LossFacts, Scoreboard};
 use super::series::{MIN_INTERVAL, Series};
 use super::vantage::{self, Warning};
-use super::{
-    Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts, WindowFacts,
-};
+use super::{Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts};
 use crate::analyzer::Config;
 use crate::limit::{CapturePoint, Verdict, decide};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
-use fullpipe_model::units::{Bytes, Duration, Instant, Window};
+use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// An open connection.
 #[derive(Debug)]
@@ -40,57 +39,6 @@ pub(crate) struct Tracker {
     halves: [Half; 2],
     /// Number of each direction's SYN; one before its first segment, where that was not captured.
     initial: [Option<SequenceNumber>; 2],
-}
-
-/// The window that an end advertised, in bytes. Small, as there are two for each open connection.
-#[derive(Debug, Default)]
-struct AdvertisedWindow {
-    last: Option<u32>,
-    /// Least and greatest of those that count: SYN's does not. Meaningful where one was seen.
-    range: (u32, u32),
-    /// How many packets in a row had the last one, and count.
-    times: u32,
-    /// Those before.
-    before: Option<Box<Histogram>>,
-}
-
-impl AdvertisedWindow {
-    fn note(&mut self, window: u32, counts: bool) {
-        if self.last != Some(window) || !counts {
-            self.end_run();
-        }
-        self.last = Some(window);
-        if counts {
-            let (least, most) = if self.is_known() { self.range } else { (window, window) };
-            self.range = (least.min(window), most.max(window));
-            self.times = self.times.saturating_add(1);
-        }
-    }
-
-    fn is_known(&self) -> bool {
-        self.times > 0 || self.before.is_some()
-    }
-
-    fn end_run(&mut self) {
-        let Some(last) = self.last.filter(|_| self.times > 0) else { return };
-        self.before.get_or_insert_default().add_times(last.into(), self.times);
-        self.times = 0;
-    }
-
-    fn facts(mut self, scale: Option<u8>) -> WindowFacts {
-        let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
-        let range = Some(self.range).filter(|_| self.is_known());
-        // Half of the packets had at most the median.
-        self.end_run();
-        let median = self.before.and_then(|seen| seen.quantile(0.5));
-        WindowFacts {
-            scale,
-            min: range.map(|(least, _)| window(least)),
-            p50: median.map(|bytes| Window::new(Bytes::new(bytes))),
-            max: range.map(|(_, most)| window(most)),
-            last: self.last.map(window),
-        }
-    }
 }
 
 /// What a packet was.
@@ -580,7 +528,7 @@ impl Half {
 mod tests {
     use super::*;
 
-    /// Issue 5 allows 2 KB for an idle open connection; what grows beyond this (series, round-trip times, outstanding
+    /// An open connection may take 2 KB; what grows beyond this (series, round-trip times, outstanding
     /// segments) is bounded where it is kept.
     #[test]
     fn an_idle_connection_is_small() {
