@@ -3,7 +3,7 @@
 //! Two network namespaces with the link between them. In the near one runs the command. The far one is one of three
 //! things, all with the address that `{server}` stands for:
 //! * a **server**: another command, started first and waited for until it listens. Nothing else is reachable;
-//! * a **gateway** to everything that the machine reaches, and to its loopback ([`relay`]);
+//! * a **gateway** to everything that the machine reaches, and to its loopback ([`gateway`]);
 //! * the **machine** itself, as a router ([`nat`]).
 //!
 //! Order: [`Before::look`] outside, before anything is forked (what the machine's network is like, a process left
@@ -11,8 +11,9 @@
 //! engine), [`Place::start_server`], [`Place::start`], and [`Program::wait`] until it ends. The sandbox's end ends the rest.
 
 pub mod addresses;
+mod datagrams;
+pub mod gateway;
 pub mod nat;
-pub mod relay;
 pub mod resolver;
 mod run;
 
@@ -49,7 +50,7 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 pub enum FarEnd {
     /// A namespace in which the other command runs, and nothing else.
     Server,
-    /// The way to all that the machine reaches, for connections and datagrams: [`relay`].
+    /// The way to all that the machine reaches, for connections and datagrams: [`gateway`].
     Gateway,
     /// The machine itself, which routes packets on: [`nat`].
     Machine,
@@ -211,8 +212,8 @@ impl Place {
             // Where the machine has none, a program must not be led to try IPv6 first.
             netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
-        let meaning = relay::Meaning { gateway, resolver };
-        relay::start(&self.far, DEVICE, outside, meaning).map_err(BehindError::Gateway)
+        let meaning = gateway::Meaning { gateway, resolver };
+        gateway::start(&self.far, DEVICE, outside, meaning).map_err(BehindError::Gateway)
     }
 
     /// Starts the other end's command by the shell and waits until it listens.

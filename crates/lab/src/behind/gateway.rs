@@ -15,26 +15,22 @@
 //!
 //! It lives as long as the process.
 
+use super::datagrams::pass_datagrams;
 use fullpipe_kernel::netlink::Netlink;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::outside::Outside;
 use fullpipe_kernel::{Refused, transparent};
-use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Port of the two listeners in the gateway's namespace, where nobody else is.
 const PORT: u16 = 1;
 /// Connections at once; what comes on top is reset.
 const CONNECTIONS_MAX: usize = 2048;
-/// Pairs of addresses that datagrams go between at once.
-const FLOWS_MAX: usize = 512;
-/// A pair of addresses without a datagram for so long is forgotten.
-const FLOW_IDLE: std::time::Duration = std::time::Duration::from_secs(120);
 /// After an error of the kernel, which may well come again at once.
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+pub(super) const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 const BUFFER: usize = 128 << 10;
 const THREAD_STACK: usize = 256 << 10;
 
@@ -49,7 +45,7 @@ pub struct Meaning {
 
 impl Meaning {
     /// Where to connect to, from the machine's own network.
-    fn target(&self, meant: SocketAddr) -> SocketAddr {
+    pub(super) fn target(&self, meant: SocketAddr) -> SocketAddr {
         let of_gateway = meant.ip() == self.gateway.0 || meant.ip() == self.gateway.1;
         match (of_gateway, self.resolver, meant.ip()) {
             (false, ..) => meant,
@@ -73,15 +69,15 @@ pub fn start(ns: &Arc<NetNs>, device: &str, outside: &Arc<Outside>, meaning: Mea
         let address = SocketAddr::new(any, PORT);
         let listener = transparent::listener(ns, address)?;
         let (out, count) = (Arc::clone(outside), Arc::clone(&connections));
-        spawn("relay-tcp", move || accept(&listener, &out, &count, meaning))?;
+        spawn("gateway-tcp", move || accept(&listener, &out, &count, meaning))?;
         let datagrams = transparent::datagrams(ns, address)?;
         let (out, ns) = (Arc::clone(outside), Arc::clone(ns));
-        spawn("relay-udp", move || pass_datagrams(&datagrams, &ns, &out, meaning))?;
+        spawn("gateway-udp", move || pass_datagrams(&datagrams, &ns, &out, meaning))?;
     }
     transparent::nft(ns, &transparent::rule(device, PORT))
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Refused> {
+pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Refused> {
     let thread = std::thread::Builder::new().name(name.into()).stack_size(THREAD_STACK).spawn(work);
     thread.map(drop).map_err(|cause| Refused::new("start thread", name, cause))
 }
@@ -99,7 +95,7 @@ fn accept(listener: &TcpListener, outside: &Arc<Outside>, connections: &Arc<Atom
         }
         connections.fetch_add(1, Ordering::Relaxed);
         let (outside, count) = (Arc::clone(outside), Arc::clone(connections));
-        let spawned = spawn("relay", move || {
+        let spawned = spawn("gateway", move || {
             let meant = near.local_addr();
             match meant.map(|meant| outside.connect(meaning.target(meant))) {
                 Ok(Ok(far)) => join(&near, &far),
@@ -118,7 +114,7 @@ fn join(near: &TcpStream, far: &TcpStream) {
     // What was sent in pieces goes on in pieces.
     let _ = (near.set_nodelay(true), far.set_nodelay(true));
     std::thread::scope(|scope| {
-        let back = std::thread::Builder::new().name("relay".into()).stack_size(THREAD_STACK);
+        let back = std::thread::Builder::new().name("gateway".into()).stack_size(THREAD_STACK);
         if back.spawn_scoped(scope, || carry(far, near)).is_err() {
             let _ = (near.shutdown(Shutdown::Both), far.shutdown(Shutdown::Both));
         }
@@ -141,59 +137,6 @@ fn carry(mut from: &TcpStream, mut to: &TcpStream) {
         }
     }
     let _ = to.shutdown(Shutdown::Write);
-}
-
-/// Datagrams between one pair of addresses.
-struct Flow {
-    far: Arc<UdpSocket>,
-    ended: Arc<AtomicBool>,
-}
-
-fn pass_datagrams(near: &UdpSocket, ns: &Arc<NetNs>, outside: &Outside, meaning: Meaning) {
-    let mut flows: HashMap<(SocketAddr, SocketAddr), Flow> = HashMap::new();
-    let mut buffer = vec![0; 65_536];
-    loop {
-        let Ok((length, sender, meant)) = transparent::receive(near, &mut buffer) else {
-            std::thread::park_timeout(PAUSE);
-            continue;
-        };
-        let ended = |flow: &Flow| flow.ended.load(Ordering::Relaxed);
-        if flows.get(&(sender, meant)).is_none_or(ended) {
-            flows.retain(|_, flow| !ended(flow));
-            if flows.len() >= FLOWS_MAX {
-                continue;
-            }
-            let Ok(flow) = open_flow(ns, outside, sender, meant, meaning) else { continue };
-            flows.insert((sender, meant), flow);
-        }
-        if let Some(flow) = flows.get(&(sender, meant)) {
-            // As in any network: what cannot be sent is lost.
-            let _ = flow.far.send(&buffer[..length]);
-        }
-    }
-}
-
-fn open_flow(
-    ns: &Arc<NetNs>,
-    outside: &Outside,
-    sender: SocketAddr,
-    meant: SocketAddr,
-    meaning: Meaning,
-) -> Result<Flow, Refused> {
-    let far = Arc::new(outside.udp(meaning.target(meant))?);
-    let answers = transparent::reply_socket(ns, meant)?;
-    let refused = |cause| Refused::new("set timeout of", "UDP socket", cause);
-    far.set_read_timeout(Some(FLOW_IDLE)).map_err(refused)?;
-    let ended = Arc::new(AtomicBool::new(false));
-    let (from, over) = (Arc::clone(&far), Arc::clone(&ended));
-    spawn("relay-udp", move || {
-        let mut buffer = vec![0; 65_536];
-        while let Ok(length) = from.recv(&mut buffer) {
-            let _ = answers.send_to(&buffer[..length], sender);
-        }
-        over.store(true, Ordering::Relaxed);
-    })?;
-    Ok(Flow { far, ended })
 }
 
 #[cfg(test)]
