@@ -1,0 +1,117 @@
+//! Public functions and constants that nothing outside their crate uses.
+//!
+//! The compiler looks for dead code only among private items, so that each needless `pub` hides what
+//! nobody calls. A word search over the other crates, tests, benches and fuzz targets stands in for
+//! it: it finds too little where a name is common, never too much. Only modules that are public all
+//! the way up count: in a private one the compiler sees dead code by itself. Types are left out, as
+//! a public signature may need one that nobody names.
+
+use super::source::{blanked, without_tests};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// `files` are the workspace's Rust files and their texts.
+pub fn breaches(files: &[(PathBuf, String)]) -> Vec<String> {
+    let words: Vec<(Option<String>, BTreeSet<&str>)> =
+        files.iter().map(|(file, text)| (library_of(file), words(text))).collect();
+    let mut found = Vec::new();
+    for (file, text) in files {
+        let Some(own) = library_of(file).filter(|_| !file.ends_with("main.rs")) else { continue };
+        // What a macro or a binary makes public is for nobody else.
+        if own == "cli" {
+            continue;
+        }
+        let code = blanked(without_tests(text));
+        if !is_reachable(file, files) {
+            continue;
+        }
+        for name in public_names(&code) {
+            let outside = words.iter().any(|(library, words)| library.as_ref() != Some(&own) && words.contains(name));
+            if !outside {
+                let shown = file.display();
+                found
+                    .push(format!("{shown}: pub {name} is used by nothing outside {own}: pub(crate), or away with it"));
+            }
+        }
+    }
+    found
+}
+
+/// Whether every module on the way from the crate's root to `file` is declared `pub mod`.
+fn is_reachable(file: &Path, files: &[(PathBuf, String)]) -> bool {
+    let mut path = file.with_extension("");
+    loop {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(folder) = path.parent().map(Path::to_path_buf) else { return false };
+        match name.as_str() {
+            "lib" => return true,
+            "mod" => path = folder,
+            _ => {
+                let parents = [folder.join("mod.rs"), folder.join("lib.rs"), folder.with_extension("rs")];
+                let Some((parent, text)) = files.iter().find(|(file, _)| parents.contains(file)) else {
+                    return false;
+                };
+                if !text.contains(&format!("pub mod {name};")) {
+                    return false;
+                }
+                path = parent.with_extension("");
+            }
+        }
+    }
+}
+
+/// The crate whose library `file` belongs to; tests, benches and examples stand outside of it.
+fn library_of(file: &Path) -> Option<String> {
+    let parts: Vec<_> = file.iter().map(|part| part.to_string_lossy()).collect();
+    match parts.as_slice() {
+        [crates, room, source, ..] if crates == "crates" && source == "src" => Some(room.to_string()),
+        _ => None,
+    }
+}
+
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split(|character: char| !character.is_alphanumeric() && character != '_')
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+/// Names after `pub fn`, `pub const fn`, `pub const` and `pub static`.
+fn public_names(code: &str) -> Vec<&str> {
+    code.match_indices("pub ")
+        .filter_map(|(at, _)| {
+            let mut rest = code[at + 4..].trim_start();
+            let mut is_item = false;
+            for word in ["const ", "async ", "unsafe ", "static ", "fn "] {
+                if let Some(after) = rest.strip_prefix(word) {
+                    is_item |= matches!(word, "const " | "static " | "fn ");
+                    rest = after.trim_start();
+                }
+            }
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+            (is_item && end > 0).then(|| &rest[..end])
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_named_outside_may_be_public() {
+        let file = |name: &str, text: &str| (PathBuf::from(name), text.to_string());
+        let files = [
+            file(
+                "crates/model/src/a.rs",
+                "pub fn used() {} pub const fn alone() {} pub const MAX: u8 = 1; pub(crate) fn x() {}",
+            ),
+            file("crates/model/src/lib.rs", "pub mod a; mod b;"),
+            file("crates/model/src/b.rs", "pub fn f() { alone(); MAX; }"),
+            file("crates/model/tests/t.rs", "MAX"),
+            file("crates/cli/src/c.rs", "model::used(); pub fn y() {}"),
+        ];
+        let found = breaches(&files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("pub alone"), "{found:?}");
+    }
+}
