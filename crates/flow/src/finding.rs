@@ -36,13 +36,22 @@ const LEAST_RIVAL: f64 = 0.25;
 /// A limit that holds a smaller part of the time is not worth a sentence.
 const LEAST_SHARE: f64 = 0.01;
 
-/// The findings of a verdict, largest share first. `rtt` is the path's round trip where it is known from elsewhere (the
-/// handshake); by default the least that the intervals saw.
-pub fn findings(verdict: &Verdict, rtt: Option<Duration>) -> Vec<Finding> {
+/// What is known of the path from elsewhere than the verdict's intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KnownPath {
+    /// Its round trip, of the handshake; without it the least that the intervals saw serves.
+    pub rtt: Option<Duration>,
+    /// The most payload that its link carries. No finding claims more: acknowledgements that waited together make an
+    /// interval look faster than any link.
+    pub goodput_max: Option<Rate>,
+}
+
+/// The findings of a verdict, largest share first.
+pub fn findings(verdict: &Verdict, known: KnownPath) -> Vec<Finding> {
     let least = verdict.intervals.iter().filter_map(|interval| interval.evidence.rtt).min();
-    let rtt = rtt.or(least);
+    let known = KnownPath { rtt: known.rtt.or(least), ..known };
     let shares = verdict.shares.iter().filter(|candidate| candidate.share >= LEAST_SHARE);
-    shares.map(|candidate| finding(verdict, candidate.limit, candidate.share, rtt)).collect()
+    shares.map(|candidate| finding(verdict, *candidate, known)).collect()
 }
 
 /// The typical numbers of the intervals that a limit held.
@@ -57,22 +66,32 @@ struct Typical {
 }
 
 impl Typical {
-    fn of(verdict: &Verdict, limit: Limit) -> Self {
+    fn of(verdict: &Verdict, limit: Limit, goodput_max: Option<Rate>) -> Self {
         let held: Vec<&Interval> = verdict.intervals.iter().filter(|interval| interval.limit() == limit).collect();
-        let sum = |intervals: &[&Interval]| {
-            let bytes: Bytes = intervals.iter().map(|i| i.evidence.goodput.over(i.length)).sum();
-            let time = intervals.iter().map(|i| i.length).sum::<Duration>();
-            bytes.per(time)
-        };
+        let at_most = |rate: Rate| goodput_max.map_or(rate, |most| rate.min(most));
         Typical {
-            goodput: sum(&held).unwrap_or(Rate::ZERO),
+            goodput: at_most(goodput(verdict, limit)),
             in_flight: median(held.iter().map(|i| i.evidence.in_flight)).unwrap_or(Bytes::ZERO),
             window: median(held.iter().filter_map(|i| i.evidence.window)),
             rtt: median(held.iter().filter_map(|i| i.evidence.rtt)),
             retransmissions: held.iter().map(|i| i.evidence.retransmissions).sum(),
-            elsewhere: verdict.peak_where(|interval| interval.limit() != limit),
+            elsewhere: verdict.peak_where(|interval| interval.limit() != limit).map(at_most),
         }
     }
+}
+
+/// The mean goodput of the intervals that `limit` held. Of a full link it is what the link carried: see
+/// [`Verdict::rate_at`].
+fn goodput(verdict: &Verdict, limit: Limit) -> Rate {
+    let (mut bytes, mut time) = (Bytes::ZERO, Duration::ZERO);
+    for (at, interval) in verdict.intervals.iter().enumerate() {
+        if interval.limit() == limit {
+            let rate = if limit == Limit::Link { verdict.rate_at(at) } else { interval.evidence.goodput };
+            bytes = bytes.saturating_add(rate.over(interval.length));
+            time = time.saturating_add(interval.length);
+        }
+    }
+    bytes.per(time).unwrap_or(Rate::ZERO)
 }
 
 fn median<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
@@ -81,8 +100,9 @@ fn median<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
     values.get(values.len() / 2).copied()
 }
 
-fn finding(verdict: &Verdict, limit: Limit, share: f64, rtt: Option<Duration>) -> Finding {
-    let typical = Typical::of(verdict, limit);
+fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
+    let (Candidate { limit, share }, rtt) = (held, known.rtt);
+    let typical = Typical::of(verdict, limit, known.goodput_max);
     let mut evidence = BTreeMap::from([
         ("goodput_bps", typical.goodput.bits_per_sec()),
         ("in_flight_bytes", typical.in_flight.get()),
@@ -182,7 +202,8 @@ mod tests {
             ..Evidence::default()
         };
         let fast = Evidence { goodput: "896mbit".parse().unwrap(), ..Evidence::default() };
-        let found = findings(&verdict(&[(Limit::ReceiveWindow, 730, full), (Limit::Link, 270, fast)]), None);
+        let found =
+            findings(&verdict(&[(Limit::ReceiveWindow, 730, full), (Limit::Link, 270, fast)]), KnownPath::default());
         assert_eq!(
             found[0].claim,
             "receive window: 73 % of the time the sender had the receive window full (2.9 MB at 146 ms allows 158.9 \
@@ -206,31 +227,59 @@ mod tests {
         for limit in Limit::ALL {
             let found = findings(
                 &verdict(&[(limit, 995, Evidence::default()), (Limit::Unknown, 5, Evidence::default())]),
-                None,
+                KnownPath::default(),
             );
             assert_eq!(found.len(), 1, "{limit}");
             assert!(found[0].claim.starts_with(limit.words()) && !found[0].remedy.is_empty());
         }
-        assert!(findings(&verdict(&[]), None).is_empty());
+        assert!(findings(&verdict(&[]), KnownPath::default()).is_empty());
     }
 
     #[test]
     fn what_comes_close_is_told_with_its_part_of_the_time() {
         let mut all = verdict(&[(Limit::Link, 60, Evidence::default()), (Limit::Link, 40, Evidence::default())]);
         all.intervals[0].candidates.push(Candidate { limit: Limit::SendBuffer, share: 0.0 });
-        let found = findings(&all, None);
+        let found = findings(&all, KnownPath::default());
         assert_eq!(found[0].rivals, [Candidate { limit: Limit::SendBuffer, share: 0.6 }]);
         assert_eq!((found.len(), found[0].share), (1, 1.0), "a rival takes nothing from what was decided");
         all.intervals[0].candidates.truncate(1);
         all.intervals[1].candidates.push(Candidate { limit: Limit::ReceiveWindow, share: 0.0 });
         all.intervals[1].length = Duration::from_millis(10);
-        assert_eq!(findings(&all, None)[0].rivals, [], "for a seventh of the time only");
+        assert_eq!(findings(&all, KnownPath::default())[0].rivals, [], "for a seventh of the time only");
+    }
+
+    #[test]
+    fn no_finding_claims_more_than_the_link_carries() {
+        let at = |mbit: u64, retransmissions| Evidence {
+            goodput: Rate::from_bits_per_sec(mbit * 1_000_000),
+            retransmissions,
+            ..Evidence::default()
+        };
+        // 100 Mbit/s without an end. One hole: nothing is acknowledged while it is open, then everything at once.
+        let hole = (Limit::CongestionWindow(CongestionCause::Loss), 10, at(0, 1));
+        let steady = (Limit::Link, 10, at(100, 0));
+        let mut parts = vec![steady; 10];
+        parts.extend([hole, (Limit::Link, 10, at(200, 0))]);
+        parts.extend(vec![steady; 10]);
+        let found = findings(&verdict(&parts), KnownPath::default());
+        assert!(found[0].evidence["goodput_bps"] <= 100_000_000, "{}", found[0].claim);
+
+        // Acknowledgements that waited together, without any hole; and a limit beside which others look fast.
+        let parts = [(Limit::Link, 60, at(108, 0)), (Limit::SenderApplication, 40, at(1, 0))];
+        let most: Rate = "96.5mbit".parse().unwrap();
+        let found = findings(&verdict(&parts), KnownPath { rtt: None, goodput_max: Some(most) });
+        assert_eq!(found[0].claim, "link: 60 % of the time the link was full: it carried 96.5 Mbit/s");
+        assert_eq!(found[0].evidence["goodput_bps"], 96_500_000);
+        assert!(found[1].claim.ends_with("up to 96.5 Mbit/s in other intervals"), "{}", found[1].claim);
+        assert_eq!(found[1].evidence["elsewhere_bps"], 96_500_000);
     }
 
     #[test]
     fn a_finding_is_a_row() {
-        let json =
-            serde_json::to_value(&findings(&verdict(&[(Limit::Link, 10, Evidence::default())]), None)[0]).unwrap();
+        let json = serde_json::to_value(
+            &findings(&verdict(&[(Limit::Link, 10, Evidence::default())]), KnownPath::default())[0],
+        )
+        .unwrap();
         assert_eq!((json["limit"].as_str(), json["share"].as_f64()), (Some("link"), Some(1.0)));
         assert!(json["evidence"]["goodput_bps"].is_u64());
     }

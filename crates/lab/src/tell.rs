@@ -3,7 +3,7 @@
 use crate::experiment::Outcome;
 use crate::met::Met;
 use fullpipe_flow::connection::{Connection, Label};
-use fullpipe_flow::finding::findings;
+use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::Verdict;
 use fullpipe_flow::row::Row;
 use fullpipe_model::law::ETHERNET_HEADER;
@@ -93,7 +93,7 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         limit_cause: limited_by.and_then(|candidate| candidate.limit.cause()).map(Into::into),
         limit_share: limited_by.map_or(0.0, |candidate| candidate.share),
         limits: verdict.map(|verdict| verdict.shares.clone()).unwrap_or_default(),
-        finding: verdict.and_then(|verdict| finding(verdict, outcome)),
+        finding: verdict.and_then(|verdict| finding(verdict, scenario, outcome)),
         limited_by_sockets: by_sockets.map(|candidate| candidate.limit.name().into()),
         limit_share_sockets: by_sockets.map(|candidate| candidate.share),
         connect: timing.map(|timing| timing.connect),
@@ -123,9 +123,17 @@ fn frames(seen: &Connection) -> Option<Rate> {
 }
 
 /// The first finding as one text.
-fn finding(verdict: &Verdict, outcome: &Outcome) -> Option<String> {
-    let finding = findings(verdict, outcome.at_client.handshake_rtt).into_iter().next()?;
+fn finding(verdict: &Verdict, scenario: &Scenario, outcome: &Outcome) -> Option<String> {
+    let known = KnownPath { rtt: outcome.at_client.handshake_rtt, goodput_max: goodput_max(scenario) };
+    let finding = findings(verdict, known).into_iter().next()?;
     Some(format!("{}; {}", finding.claim, finding.remedy))
+}
+
+/// The most payload that the link carries at any time; `None` where its rate changes or has no bound.
+fn goodput_max(scenario: &Scenario) -> Option<Rate> {
+    let link = Met::by(scenario).to_client;
+    let rate = link.rate.filter(|_| link.changes.is_none())?;
+    Some(Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 }.goodput(rate))
 }
 
 /// The goodput that windows, round trip and rate allow, and by which of them. The receive window is the largest seen,

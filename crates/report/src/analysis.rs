@@ -12,7 +12,7 @@ pub use row::{Cell, Kind, columns, csv_line, rows};
 pub use table::table;
 
 use fullpipe_flow::connection::{Connection, Direction};
-use fullpipe_flow::finding::{Finding, findings};
+use fullpipe_flow::finding::{Finding, KnownPath, findings};
 use fullpipe_flow::limit::{Candidate, Interval, Limit};
 use fullpipe_flow::{Analysis, Counts};
 use fullpipe_model::units::Duration;
@@ -100,7 +100,7 @@ impl Explained {
         for direction in directions {
             let Some(verdict) = &connection.facts(direction).verdict else { continue };
             limits.extend(verdict.shares.iter().map(|share| Directed { direction, what: *share }));
-            let all = findings(verdict, connection.handshake_rtt);
+            let all = findings(verdict, KnownPath { rtt: connection.handshake_rtt, goodput_max: None });
             found.extend(all.into_iter().map(|what| Directed { direction, what }));
         }
         Explained { connection, limits, findings: found, intervals: None }

@@ -123,23 +123,27 @@ impl Verdict {
     /// The most that one of these intervals carried, of those that are not cut short (as the last one is). One ACK of a filled
     /// hole acknowledges what several intervals carried: where something was repaired, an interval counts with those around it.
     pub(crate) fn peak_where(&self, is_meant: impl Fn(&Interval) -> bool) -> Option<Rate> {
-        const BEFORE: usize = 2;
-        const AROUND: usize = 4;
         let mut lengths: Vec<Duration> = self.intervals.iter().map(|interval| interval.length).collect();
         lengths.sort_unstable();
         let least = Duration::from_nanos(lengths.get(lengths.len().saturating_sub(1) / 2)?.as_nanos() / 2);
-        let rate = |at: usize| {
-            let near = &self.intervals[at.saturating_sub(BEFORE)..=at];
-            if near.iter().all(|interval| interval.evidence.retransmissions == 0) {
-                return self.intervals[at].evidence.goodput;
-            }
-            let taken = &self.intervals[at.saturating_sub(AROUND)..(at + AROUND + 1).min(self.intervals.len())];
-            let time = taken.iter().map(|interval| interval.length).sum::<Duration>();
-            let bytes = taken.iter().map(|interval| interval.evidence.goodput.over(interval.length)).sum::<Bytes>();
-            bytes.per(time).unwrap_or(Rate::ZERO)
-        };
         let whole = (0..self.intervals.len()).filter(|at| self.intervals[*at].length >= least);
-        whole.filter(|at| is_meant(&self.intervals[*at])).map(rate).max()
+        whole.filter(|at| is_meant(&self.intervals[*at])).map(|at| self.rate_at(at)).max()
+    }
+
+    /// What the path carried in interval `at`. One ACK of a filled hole acknowledges what several intervals carried: where
+    /// something was repaired, it is the mean over the intervals around.
+    pub(crate) fn rate_at(&self, at: usize) -> Rate {
+        const BEFORE: usize = 2;
+        const AROUND: usize = 4;
+        let near = &self.intervals[at.saturating_sub(BEFORE)..=at];
+        if near.iter().all(|interval| interval.evidence.retransmissions == 0) {
+            return self.intervals[at].evidence.goodput;
+        }
+        let last = (at + AROUND + 1).min(self.intervals.len());
+        let taken = &self.intervals[at.saturating_sub(AROUND)..last];
+        let time = taken.iter().map(|interval| interval.length).sum::<Duration>();
+        let goodput = |interval: &Interval| interval.evidence.goodput.over(interval.length);
+        taken.iter().map(goodput).sum::<Bytes>().per(time).unwrap_or(Rate::ZERO)
     }
 
     /// What held the sender for the largest share of the time, and that share; `Unknown` where no data was sent.
