@@ -6,9 +6,11 @@
 mod articles;
 mod ci;
 mod figures;
+mod recapture;
 mod tidy;
 
 use clap::Parser;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The project's own chores.
@@ -35,6 +37,20 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         lab: Vec<PathBuf>,
     },
+    /// Turn a capture of a wire into what a host, a mirror port or a cut capture would show.
+    Recapture {
+        /// The capture: pcap, pcapng or snoop, packed or not.
+        input: PathBuf,
+        /// Where to write the new one, as pcap.
+        output: PathBuf,
+        /// Changes, the first of them first: tso, gro, host (both), start=400, snap=96, sent,
+        /// drop=1%, twice, clock=2s-500ms.
+        #[arg(long = "as", value_name = "CHANGE", required = true, value_delimiter = ',')]
+        changes: Vec<String>,
+        /// The host that captures; in the lab's runs the server is 10.77.0.1, the client 10.77.0.2.
+        #[arg(long, value_name = "ADDRESS")]
+        host: Option<IpAddr>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -43,5 +59,6 @@ fn main() -> anyhow::Result<()> {
         Chore::Tidy => tidy::run(),
         Chore::ArticlesTable { rows } => articles::run(&rows),
         Chore::Figures { lab } => figures::run(&lab),
+        Chore::Recapture { input, output, changes, host } => recapture::run(&input, &output, &changes, host),
     }
 }

@@ -4,6 +4,7 @@
 //! Everything here is pure: no files, sockets, clocks or threads. Bytes and times are arguments.
 //!
 //! * [`capture`]: packets from the bytes of pcap and pcapng files, and the bytes of pcap files from packets.
+//! * [`recapture`]: a capture as a host, a mirror port or a short snap length would have taken it.
 //! * [`filter`]: which connections are meant.
 //! * [`segment`]: the TCP segment in a packet.
 //! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming; [`Intake`] is its first half, for several threads.
@@ -19,6 +20,7 @@ pub mod filter;
 pub mod finding;
 mod intake;
 pub mod limit;
+pub mod recapture;
 pub mod row;
 pub mod sample;
 pub mod segment;
