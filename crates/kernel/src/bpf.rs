@@ -128,12 +128,12 @@ impl Assembler {
     }
 
     /// `to <<= bits`.
-    pub fn shift_left(&mut self, to: Register, bits: i32) {
+    pub(crate) fn shift_left(&mut self, to: Register, bits: i32) {
         self.emit(0x67, to, Register::R0, 0, bits);
     }
 
     /// `to` from network order.
-    pub fn from_network(&mut self, to: Register, size: Size) {
+    pub(crate) fn swap_from_network(&mut self, to: Register, size: Size) {
         let bits = match size {
             Size::Byte => return,
             Size::Half => 16,
@@ -189,7 +189,7 @@ impl Assembler {
     }
 
     /// Goes on at `label` where the test of the register with `value` holds.
-    pub fn jump_if(&mut self, register: Register, test: Test, value: u32, label: Label) {
+    pub(crate) fn jump_if(&mut self, register: Register, test: Test, value: u32, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.emit(0x06 | test as u8, register, Register::R0, 0, value as i32);
     }

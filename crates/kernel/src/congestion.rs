@@ -29,11 +29,6 @@ pub fn allowed(ns: &NetNs) -> Result<Vec<String>, Refused> {
     list(ns, "/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 }
 
-/// That of new connections in `ns` without a route's or a program's choice.
-pub fn default_of(ns: &NetNs) -> Result<String, Refused> {
-    Ok(list(ns, "/proc/sys/net/ipv4/tcp_congestion_control")?.pop().unwrap_or_default())
-}
-
 fn list(ns: &NetNs, path: &str) -> Result<Vec<String>, Refused> {
     let text = ns.run(|| fs::read_to_string(path))?;
     let text = text.map_err(|e| Refused::new("list congestion controls", path, e))?;

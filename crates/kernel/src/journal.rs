@@ -129,7 +129,7 @@ impl Journal {
     }
 
     /// The same in a directory of the caller's choice, which is made where missing.
-    pub fn create_in(directory: &Path) -> Result<Journal, JournalError> {
+    pub(crate) fn create_in(directory: &Path) -> Result<Journal, JournalError> {
         prepare(directory)?;
         let mut attempt = crate::clock::now().as_nanos();
         loop {

@@ -22,7 +22,7 @@ use fullpipe_model::link::{Chance, LossModel, Overhead, Reorder};
 use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
 
 /// The most entries that the kernel takes for a table of a distribution.
-pub const DISTRIBUTION_MAX: usize = 16_384;
+pub(crate) const DISTRIBUTION_MAX: usize = 16_384;
 
 /// All words of netem; the default lets everything pass at once.
 #[derive(Debug, Clone, PartialEq, Eq)]

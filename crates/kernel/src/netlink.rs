@@ -31,7 +31,6 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use crate::Refused;
 use crate::netns::NetNs;
-use crate::redirect::Device;
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -123,6 +122,17 @@ pub struct Netlink {
     sequence: u32,
     /// For messages: "host client".
     place: String,
+}
+
+/// What [`Netlink::device`] tells of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Device {
+    /// Its number.
+    pub index: u32,
+    /// Largest packet without link-layer header.
+    pub mtu: Bytes,
+    /// Whether its frames have an Ethernet header.
+    pub ethernet: bool,
 }
 
 impl Netlink {

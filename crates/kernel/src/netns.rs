@@ -17,7 +17,6 @@ use std::process::Command;
 use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::Refused;
-use crate::netlink::{LinkChange, Netlink};
 
 /// A network namespace that lives as long as this value, its clones of the descriptor and the programs inside.
 #[derive(Debug)]
@@ -36,9 +35,9 @@ impl NetNs {
                 Refused::new("make network namespace", label, errno)
                     .hint("run inside the sandbox, which asks for a user namespace where needed")
             })?;
+            raise_loopback(label)?;
             NetNs::current(label)
         })??;
-        Netlink::open(&made)?.change_link("lo", &LinkChange { up: Some(true), ..LinkChange::default() })?;
         Ok(made)
     }
 
@@ -92,6 +91,23 @@ impl NetNs {
 impl AsFd for NetNs {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// Brings the loopback device of the calling thread's namespace up.
+///
+/// By the old ioctl (netdevice(7)), as [`crate::netlink`] needs a namespace to be opened in.
+fn raise_loopback(label: &str) -> Result<(), Refused> {
+    let refused = |cause| Refused::new("bring loopback up in network namespace", label, cause);
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(refused)?;
+    let mut name = [0; libc::IFNAMSIZ];
+    name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
+    let flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    let request = libc::ifreq { ifr_name: name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags } };
+    // SAFETY: SIOCSIFFLAGS reads a `struct ifreq`, which lives through the call.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request) } {
+        0 => Ok(()),
+        _ => Err(refused(std::io::Error::last_os_error())),
     }
 }
 

@@ -22,7 +22,6 @@
 use std::net::IpAddr;
 
 use fullpipe_model::link::rule::{Endpoint, Match, Prefix};
-use fullpipe_model::units::Bytes;
 
 use crate::Refused;
 use crate::bpf::{self, Assembler, Attached, Hook, Label, Register, Size, Test};
@@ -245,7 +244,7 @@ fn choose(a: &mut Assembler, family: Family, wanted: &[Match], redirect: Label, 
     a.here(has_ports);
     if family == Family::V4 {
         a.load(Size::Half, R0, R10, HEADER + 6);
-        a.from_network(R0, Size::Half);
+        a.swap_from_network(R0, Size::Half);
         a.and(R0, 0x1fff);
         a.jump_if(R0, Test::Different, 0, no_ports);
         a.load(Size::Byte, R2, R10, HEADER);
@@ -287,7 +286,7 @@ fn compare(a: &mut Assembler, family: Family, end: &Endpoint, which: usize, fail
         let words = words(family, prefix).unwrap_or_default();
         for (number, (value, mask)) in words.into_iter().enumerate().filter(|(_, (_, mask))| *mask != 0) {
             a.load(Size::Word, R0, R10, HEADER + family.addresses()[which] + 4 * number as i16);
-            a.from_network(R0, Size::Word);
+            a.swap_from_network(R0, Size::Word);
             a.and(R0, mask);
             a.jump_if(R0, Test::Different, value & mask, fails);
         }
@@ -295,7 +294,7 @@ fn compare(a: &mut Assembler, family: Family, end: &Endpoint, which: usize, fail
     if let Some((first, last)) = end.ports {
         a.jump_if(R9, Test::Equal, 0, fails);
         a.load(Size::Half, R0, R10, PORTS + 2 * which as i16);
-        a.from_network(R0, Size::Half);
+        a.swap_from_network(R0, Size::Half);
         a.jump_if(R0, Test::Below, first.into(), fails);
         a.jump_if(R0, Test::Above, last.into(), fails);
     }
@@ -314,17 +313,6 @@ fn words(family: Family, prefix: &Prefix) -> Option<Vec<(u32, u32)>> {
         (u32::from_be_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]), mask)
     });
     Some(words.collect())
-}
-
-/// What must be known of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Device {
-    /// Its number.
-    pub index: u32,
-    /// Largest packet without link-layer header.
-    pub mtu: Bytes,
-    /// Whether its frames have an Ethernet header.
-    pub ethernet: bool,
 }
 
 #[cfg(test)]

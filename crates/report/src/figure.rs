@@ -9,7 +9,7 @@ pub fn mbit_per_s(rate: Rate) -> String {
 }
 
 /// Megabytes per second with two decimals, for a column in `MB/s`.
-pub fn megabytes_per_s(rate: Rate) -> String {
+pub(crate) fn megabytes_per_s(rate: Rate) -> String {
     format!("{:.2}", rate.as_f64() / 8e6)
 }
 

@@ -37,7 +37,7 @@ pub fn at(offset: Bytes, most: Bytes) -> Buffer {
 
 /// Where `data`, received for `offset`, first differs from the content: its offset, what was due there, what was
 /// found. `None` where all of it is right.
-pub fn first_difference(offset: Bytes, data: &[u8]) -> Option<(Bytes, u8, u8)> {
+pub(crate) fn first_difference(offset: Bytes, data: &[u8]) -> Option<(Bytes, u8, u8)> {
     let mut done = 0;
     while done < data.len() {
         let here = Bytes::new(offset.get() + done as u64);

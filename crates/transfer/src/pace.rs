@@ -18,7 +18,7 @@ use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 pub const STEP: Duration = Duration::from_millis(4);
 
 /// The most lost time that is made up for.
-pub const CATCH_UP: Duration = Duration::from_millis(20);
+pub(crate) const CATCH_UP: Duration = Duration::from_millis(20);
 
 /// Says how much may pass, and when. Ask [`Pacer::allowance`], let at most that much pass, tell [`Pacer::spend`].
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ impl Pacer {
     }
 
     /// `amount` has passed.
-    pub fn spend(&mut self, amount: Bytes) {
+    pub(crate) fn spend(&mut self, amount: Bytes) {
         self.due = self.due + self.rate.time_for(amount).unwrap_or(Duration::MAX);
     }
 }

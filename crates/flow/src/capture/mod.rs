@@ -19,6 +19,7 @@ mod pcap;
 mod pcapng;
 mod reader;
 mod snoop;
+mod step;
 mod tunnel;
 mod unpack;
 pub mod write;

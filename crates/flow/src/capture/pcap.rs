@@ -1,6 +1,6 @@
 //! The classic format: a file header, then records of a header and a packet.
 
-use super::reader::Step;
+use super::step::Step;
 use super::write::{FILE_HEADER, RECORD_HEADER};
 use super::{LinkType, MAX_RECORD};
 

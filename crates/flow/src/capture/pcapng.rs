@@ -1,6 +1,6 @@
 //! pcapng: blocks of a type, a length, a body, and the length again.
 
-use super::reader::Step;
+use super::step::Step;
 use super::{LinkType, MAX_RECORD};
 use pcap_parser::pcapng::{Block, parse_block_be, parse_block_le};
 

@@ -1,5 +1,6 @@
 //! Bytes in any pieces in, packets out.
 
+use super::step::Step;
 use super::{MAX_RECORD, Packet, pcap, pcapng, snoop};
 use std::io::Read;
 
@@ -72,18 +73,6 @@ pub enum ReadError {
     /// The source of bytes failed.
     #[error("reading a capture: {0}; packets before it were read")]
     Source(#[from] std::io::Error),
-}
-
-/// What a format makes of the bytes at the start of a record.
-pub(super) enum Step {
-    /// A packet: `data` of `record` bytes in all.
-    Packet { record: usize, data: std::ops::Range<usize>, at: u64, link_type: super::LinkType, original: usize },
-    /// `record` bytes without a packet.
-    Other { record: usize },
-    /// At least so many bytes are needed from the record's start.
-    Need(usize),
-    /// Cannot go on.
-    Bad(&'static str),
 }
 
 impl Reader {

@@ -1,6 +1,6 @@
 //! Solaris' format (RFC 1761): a file header, then records of a header, a packet and padding, big-endian.
 
-use super::reader::Step;
+use super::step::Step;
 use super::{LinkType, MAX_RECORD};
 
 /// What the file begins with.

@@ -74,7 +74,7 @@ pub struct TcpInfo {
     /// Its mean deviation.
     #[serde(rename = "rttvar_us", with = "columns::micros")]
     pub rttvar: Duration,
-    /// Slow-start threshold in segments; see [`TcpInfo::in_slow_start`].
+    /// Slow-start threshold in segments.
     pub snd_ssthresh: u32,
     /// Congestion window in segments.
     pub snd_cwnd: u32,
@@ -249,11 +249,6 @@ impl TcpInfo {
         let left = self.sacked.saturating_add(self.lost);
         let segments = self.unacked.saturating_sub(left).saturating_add(self.retrans);
         Bytes::new(u64::from(segments) * self.snd_mss.get())
-    }
-
-    /// Whether the congestion window is below the slow-start threshold (RFC 5681).
-    pub fn in_slow_start(&self) -> bool {
-        self.snd_cwnd < self.snd_ssthresh
     }
 
     fn read_base(fields: &mut Fields<'_>) -> Option<Self> {

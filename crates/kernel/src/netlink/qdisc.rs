@@ -113,13 +113,6 @@ impl Netlink {
         Ok((netem, counters(&found)))
     }
 
-    /// Takes the discipline away; what it holds is lost. One at the root takes that behind it along.
-    pub fn delete_qdisc(&mut self, device: &str, place: Place) -> Result<(), Refused> {
-        let message = self.qdisc_message(device, place)?;
-        let subject = format!("of device {device} in {}", self.place);
-        self.tell("delete queueing discipline", &subject, 0, RouteNetlinkMessage::DelQueueDiscipline(message))
-    }
-
     /// Everything that arrives on `device` leaves by the device `to` of the same namespace, as if it had been sent
     /// there: no stack sees it. It ends with either device.
     pub fn redirect_arrivals(&mut self, device: &str, to: &str) -> Result<(), Refused> {

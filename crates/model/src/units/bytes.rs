@@ -1,7 +1,6 @@
 //! Amounts of data.
 
 use super::number::{self, Number, ParseError};
-use super::{Duration, Rate};
 
 /// An amount of data in bytes: a file, a buffer, a queue.
 ///
@@ -58,13 +57,6 @@ impl Bytes {
     /// `self` times `factor`, `None` where it does not fit.
     pub fn checked_mul(self, factor: u64) -> Option<Bytes> {
         self.0.checked_mul(factor).map(Bytes)
-    }
-
-    /// Mean rate at which this amount passes in `time`; `None` in no time or beyond what [`Rate`] holds.
-    pub fn per(self, time: Duration) -> Option<Rate> {
-        let bits = u128::from(self.0) * 8 * 1_000_000_000;
-        let nanos = u128::from(time.as_nanos());
-        (nanos > 0).then(|| u64::try_from(bits / nanos).ok().map(Rate::from_bits_per_sec))?
     }
 
     /// A text that [`str::parse`] reads back as the same amount.

@@ -15,6 +15,15 @@ const BITS: [(u64, &str); 5] =
     [(1_000_000_000_000, "Tbit/s"), (1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")];
 const BYTES: [(u64, &str); 4] = [(1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s")];
 
+impl Bytes {
+    /// Mean rate at which this amount passes in `time`; `None` in no time or beyond what [`Rate`] holds.
+    pub fn per(self, time: Duration) -> Option<Rate> {
+        let bits = u128::from(self.get()) * 8 * 1_000_000_000;
+        let nanos = u128::from(time.as_nanos());
+        (nanos > 0).then(|| u64::try_from(bits / nanos).ok().map(Rate::from_bits_per_sec))?
+    }
+}
+
 impl Rate {
     /// No movement.
     pub const ZERO: Rate = Rate(0);

@@ -170,11 +170,6 @@ pub struct Download {
 }
 
 impl Download {
-    /// curl's `speed_download`: the body over the total time, name lookup and handshake included.
-    pub fn speed_download(&self) -> Option<Rate> {
-        self.body.per(self.timing.total)
-    }
-
     /// The body over the time in which it came, from the response's first byte on; `None` where that is no time.
     pub fn goodput(&self) -> Option<Rate> {
         self.body.per(self.timing.total.saturating_sub(self.timing.starttransfer))
