@@ -138,6 +138,10 @@ fn the_exit_code_says_whose_fault_it_is() {
         (&[], 2, "FILE"),
         (&[good.as_str(), "--filter", "hots 10.0.0.1"], 2, "'hots' is none of host"),
         (&[good.as_str(), "--connection", "7"], 2, "no connection 7"),
+        (&[other.as_str(), "--connection", "7"], 4, "neither pcap"),
+        (&[cut.as_str(), "--connection", "7"], 4, "no connection 7"),
+        (&[good.as_str(), "--interval", "0ms"], 2, "intervals have a length"),
+        (&[good.as_str(), "--interval", "1parsec"], 2, "--interval"),
         (&["-", "-"], 2, "read once"),
         (&[good.as_str(), "--json", "--csv"], 2, "cannot be used"),
     ];
@@ -156,6 +160,31 @@ fn the_exit_code_says_whose_fault_it_is() {
     let json: Value = serde_json::from_str(&both.out).unwrap();
     assert_eq!((both.code, json.as_array().unwrap().len()), (4, 2));
     assert_eq!(json[1]["connections"][0]["client"], "192.0.2.1:40000");
+}
+
+/// The segments of `capture`, each cut to `most` bytes, with options in their headers.
+fn with_options_cut_to(most: usize) -> Vec<u8> {
+    let mut file = write::file_header(65_535).to_vec();
+    for number in 0..10_u32 {
+        let mut packet = segment(40_000, false, 0x10, (500 + number * 1_000, 100), 1_000);
+        packet[32] = 0x80;
+        packet.extend([1, 1, 8, 10, 0, 0, 0, number as u8, 0, 0, 0, 1]);
+        packet.truncate(most);
+        file.extend(write::record_header(Instant::from_nanos(EPOCH + u64::from(number)), packet.len() as u32, 1_052));
+        file.extend(packet);
+    }
+    file
+}
+
+#[test]
+fn a_snap_length_that_cuts_tcp_headers_is_warned_of() {
+    for (most, is_warned) in [(52, false), (51, true), (40, true), (36, true)] {
+        let told = fed(&["-"], &with_options_cut_to(most));
+        assert_eq!(told.code, 0, "{}", told.err);
+        assert_eq!(told.out.contains("cut within their TCP headers"), is_warned, "{most}: {}", told.out);
+        let json = fed(&["-", "--json"], &with_options_cut_to(most)).out;
+        assert_eq!(json.contains("headers_cut"), is_warned, "{most}");
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 /// Explain every TCP connection of a capture: what held it, for which share of its time, and what would change it.
 ///
-/// Reads pcap, pcapng and snoop, packed with gzip or zstd or not, from files or standard input (`-`). Prints a table, the
+/// Reads pcap, pcapng and snoop, packed with gzip, zstd, xz or lz4 or not, from files or standard input (`-`). Prints a table, the
 /// connections that lost most time first; one connection in depth where it is the only one or --connection names it.
 /// A capture that ends in the middle of a packet is analysed as far as it goes, said so, and the exit code is 4.
 #[derive(Args)]
@@ -73,7 +73,7 @@ pub struct Analyze {
     #[arg(long, conflicts_with_all = ["json", "csv", "top"])]
     packets: bool,
     /// Length of the intervals that the limits are decided for: 100ms [default: a round trip, at least 10 ms].
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
     /// Whose definitions the labels follow.
     #[arg(long, value_name = "LABELS", value_enum, default_value_t = Definitions::Sack)]
@@ -113,6 +113,14 @@ enum TunnelLayer {
     Inner,
     /// The first.
     Outer,
+}
+
+/// A time that intervals can have.
+fn interval(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>().map_err(|error| error.to_string())? {
+        Duration::ZERO => Err("intervals have a length: 1ms or more is of use".into()),
+        length => Ok(length),
+    }
 }
 
 /// Connections in a table where --top does not say.
@@ -206,7 +214,9 @@ impl Analyze {
                     report.file,
                     report.connections.len()
                 );
-                return Err(Failure::new(Kind::Usage, problem));
+                // Where the capture was not read whole, it is the capture's fault.
+                let kind = if report.problem.is_some() { Kind::Input } else { Kind::Usage };
+                return Err(Failure::new(kind, problem));
             };
             let explained = report.connections.swap_remove(chosen);
             report.connections = vec![explained.with_intervals()];

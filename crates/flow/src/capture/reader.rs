@@ -53,8 +53,9 @@ pub struct Summary {
 pub enum ReadError {
     /// The first bytes are of no format that is known.
     #[error(
-        "reading a capture: the file begins with {magic:02x?}, which is neither pcap, pcapng nor snoop (nor gzip or \
-         zstd of one); convert it with `editcap -F pcapng IN OUT`"
+        "reading a capture: the file begins with {magic:02x?}, which is neither pcap, pcapng nor snoop \
+         (nor gzip, zstd, xz or lz4 of one); unpack what is packed otherwise and name `-` \
+         (`bzcat FILE | fullpipe analyze -`), convert others with `editcap -F pcapng IN OUT`"
     )]
     Format {
         /// The first four bytes.

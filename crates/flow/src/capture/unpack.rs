@@ -1,10 +1,17 @@
-//! Compressed captures, unpacked as they are read: gzip (RFC 1952) and Zstandard (RFC 8878).
+//! Compressed captures, unpacked as they are read: gzip (RFC 1952), Zstandard (RFC 8878), xz
+//! (<https://tukaani.org/xz/xz-file-format.txt>) and LZ4's frames
+//! (<https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>).
 //!
-//! Which it is, the first bytes say, not a file's name. Files of several members or frames, as rotating and appending
-//! programs write them, are one. Memory is bounded however much a file unpacks to: gzip needs 32 KiB, a Zstandard frame
-//! its window, of which more than 128 MiB (`zstd --long=27`, what `zstd -d` accepts too) is refused.
+//! Which it is, the first bytes say, not a file's name. Files of several members, streams or frames, as
+//! rotating and appending programs write them, are one. Memory is bounded however much a file unpacks to:
+//! gzip needs 32 KiB, LZ4 some blocks of 4 MiB at most, Zstandard its window and xz its dictionary, of which
+//! more than 128 MiB (`zstd --long=27`, what `zstd -d` accepts too, and twice that of `xz -9`) is refused.
+
+mod lz4;
 
 use flate2::bufread::MultiGzDecoder;
+use lz4::Lz4Frames;
+use lzma_rust2::XzReader;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::io::{BufRead, BufReader, Chain, Cursor, Error, ErrorKind, Read, Result};
 
@@ -17,6 +24,10 @@ pub enum Packing {
     Gzip,
     /// Zstandard.
     Zstd,
+    /// xz.
+    Xz,
+    /// LZ4's frames.
+    Lz4,
 }
 
 /// The bytes of a file, unpacked where it was packed.
@@ -38,14 +49,19 @@ enum Source<R: Read> {
     Plain(Begun<R>),
     Gzip(MultiGzDecoder<BufReader<Begun<R>>>),
     Zstd(Box<Frames<BufReader<Begun<R>>>>),
+    Xz(Box<XzReader<BufReader<Begun<R>>>>),
+    Lz4(Box<Lz4Frames<BufReader<Begun<R>>>>),
 }
 
 /// Bytes of packed data that are read at once.
 const CHUNK: usize = 1 << 17;
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The largest window of a frame.
+const XZ: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
+/// The largest window of a Zstandard frame, the largest dictionary of xz.
 const MAX_WINDOW: u64 = 128 << 20;
+/// What xz needs beside its dictionary, in KiB: `lzma_rust2` counts 104.
+const XZ_BESIDE: u32 = 128;
 
 impl<R: Read> Unpack<R> {
     /// Reads the first bytes of `source` to see what it is.
@@ -59,6 +75,10 @@ impl<R: Read> Unpack<R> {
             Packing::Gzip
         } else if magic == ZSTD || is_skippable(&magic) {
             Packing::Zstd
+        } else if magic == XZ[..4] {
+            Packing::Xz
+        } else if magic == lz4::MAGIC {
+            Packing::Lz4
         } else {
             Packing::Plain
         };
@@ -67,6 +87,12 @@ impl<R: Read> Unpack<R> {
             Packing::Plain => Source::Plain(begun),
             Packing::Gzip => Source::Gzip(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, begun))),
             Packing::Zstd => Source::Zstd(Box::new(Frames::new(BufReader::with_capacity(CHUNK, begun)))),
+            Packing::Xz => {
+                let most = (MAX_WINDOW >> 10) as u32 + XZ_BESIDE;
+                let source = BufReader::with_capacity(CHUNK, begun);
+                Source::Xz(Box::new(XzReader::new_mem_limit(source, true, most)))
+            }
+            Packing::Lz4 => Source::Lz4(Box::new(Lz4Frames::new(BufReader::with_capacity(CHUNK, begun)))),
         }))
     }
 
@@ -76,6 +102,8 @@ impl<R: Read> Unpack<R> {
             Source::Plain(_) => Packing::Plain,
             Source::Gzip(_) => Packing::Gzip,
             Source::Zstd(_) => Packing::Zstd,
+            Source::Xz(_) => Packing::Xz,
+            Source::Lz4(_) => Packing::Lz4,
         }
     }
 }
@@ -86,6 +114,8 @@ impl<R: Read> Read for Unpack<R> {
             Source::Plain(source) => source.read(into),
             Source::Gzip(source) => source.read(into),
             Source::Zstd(source) => source.read(into),
+            Source::Xz(source) => source.read(into).map_err(|error| unreadable("xz", error)),
+            Source::Lz4(source) => source.read(into).map_err(|error| unreadable("lz4", error)),
         }
     }
 }
@@ -113,16 +143,10 @@ impl<R: BufRead> Frames<R> {
                 return Ok(false);
             }
             if is_skippable(&magic) {
-                let mut length = [0; 4];
-                self.source.read_exact(&mut length)?;
-                let length = u64::from(u32::from_le_bytes(length));
-                let skipped = std::io::copy(&mut (&mut self.source).take(length), &mut std::io::sink())?;
-                if skipped < length {
-                    return Err(ErrorKind::UnexpectedEof.into());
-                }
+                skip(&mut self.source)?;
                 continue;
             }
-            self.decoder.reset(Cursor::new(magic).chain(&mut self.source)).map_err(unreadable)?;
+            self.decoder.reset(Cursor::new(magic).chain(&mut self.source)).map_err(unreadable_zstd)?;
             self.in_frame = true;
             return Ok(true);
         }
@@ -142,7 +166,7 @@ impl<R: BufRead> Read for Frames<R> {
                 if !self.decoder.is_finished() {
                     self.decoder
                         .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                        .map_err(unreadable)?;
+                        .map_err(unreadable_zstd)?;
                     continue;
                 }
                 self.in_frame = false;
@@ -154,8 +178,25 @@ impl<R: BufRead> Read for Frames<R> {
     }
 }
 
-fn unreadable(error: impl std::fmt::Display) -> Error {
+fn unreadable_zstd(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidData, format!("unpacking zstd: {error}"))
+}
+
+/// What an unpacker says, with its name; the end of the file and interruptions stay what they are.
+fn unreadable(packing: &str, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Interrupted => error,
+        kind => Error::new(kind, format!("unpacking {packing}: {error}")),
+    }
+}
+
+/// Passes over a skippable frame, whose first bytes were read. LZ4 has the same.
+fn skip(source: &mut impl Read) -> Result<()> {
+    let mut length = [0; 4];
+    source.read_exact(&mut length)?;
+    let length = u64::from(u32::from_le_bytes(length));
+    let skipped = std::io::copy(&mut source.take(length), &mut std::io::sink())?;
+    if skipped < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
 /// RFC 8878 section 3.1.2: 0x184D2A50 to 0x184D2A5F.
@@ -182,6 +223,22 @@ mod tests {
         compress_to_vec(bytes, CompressionLevel::Fastest)
     }
 
+    fn xz(bytes: &[u8]) -> Vec<u8> {
+        let options = lzma_rust2::XzOptions::with_preset(0);
+        let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn lz4(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    type Pack = fn(&[u8]) -> Vec<u8>;
+    const PACKERS: [Pack; 4] = [gzip, zstd, xz, lz4];
+
     /// What comes out, and whether it ended well.
     fn unpacked(bytes: &[u8]) -> (Vec<u8>, Result<usize>) {
         let mut found = Vec::new();
@@ -192,7 +249,7 @@ mod tests {
     #[test]
     fn what_was_packed_comes_out_and_parts_are_joined() {
         let bytes: Vec<u8> = (0..300_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
-        for pack in [gzip, zstd, <[u8]>::to_vec] {
+        for pack in PACKERS.into_iter().chain([<[u8]>::to_vec as Pack]) {
             assert_eq!(unpacked(&pack(&bytes)).0, bytes);
             let (one, two) = bytes.split_at(1000);
             assert_eq!(unpacked(&[pack(one), pack(two)].concat()).0, bytes);
@@ -204,7 +261,7 @@ mod tests {
     #[test]
     fn a_bomb_is_read_in_pieces() {
         // A thousand times larger than the file; the buffer is ours, so nothing else can have grown with it.
-        for pack in [gzip, zstd] {
+        for pack in PACKERS {
             let bomb = pack(&vec![0; 64 << 20]);
             assert!(bomb.len() < 1 << 20, "{}", bomb.len());
             let mut source = Unpack::new(&bomb[..]).unwrap();
@@ -227,10 +284,25 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::InvalidData);
     }
 
+    #[test]
+    fn a_dictionary_beyond_the_limit_is_refused() {
+        let options = |size| {
+            let mut options = lzma_rust2::XzOptions::with_preset(0);
+            options.lzma_options.dict_size = size;
+            options
+        };
+        for (size, is_read) in [(128 << 20, true), (192 << 20, false)] {
+            let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), options(size)).unwrap();
+            encoder.write_all(b"small").unwrap();
+            let packed = encoder.finish().unwrap();
+            assert_eq!(unpacked(&packed).1.is_ok(), is_read, "{size}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn a_cut_gives_a_prefix_and_an_error(which: bool, bytes: Vec<u8>, cut: prop::sample::Index) {
-            let packed = if which { gzip(&bytes) } else { zstd(&bytes) };
+        fn a_cut_gives_a_prefix_and_an_error(which in 0..4_usize, bytes: Vec<u8>, cut: prop::sample::Index) {
+            let packed = PACKERS[which](&bytes);
             let end = cut.index(packed.len());
             let (found, result) = unpacked(&packed[..end]);
             prop_assert!(bytes.starts_with(&found) || end < 4);
@@ -239,8 +311,8 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(which in 0_u8..3, bytes: Vec<u8>) {
-            let start = [&GZIP[..], &ZSTD[..], &[]][usize::from(which)];
+        fn any_bytes_are_read_or_refused(which in 0..5_usize, bytes: Vec<u8>) {
+            let start = [&GZIP[..], &ZSTD[..], &XZ[..], &lz4::MAGIC[..], &[]][which];
             let _ = unpacked(&[start, &bytes].concat());
         }
     }

@@ -39,6 +39,8 @@ pub(crate) struct Tracker {
     halves: [Half; 2],
     /// Number of each direction's SYN; one before its first segment, where that was not captured.
     initial: [Option<SequenceNumber>; 2],
+    /// Whether the capture cut a packet within its TCP header.
+    has_cut_headers: bool,
 }
 
 /// What a packet was.
@@ -107,6 +109,7 @@ impl Tracker {
             handshake: Handshake::default(),
             halves: Default::default(),
             initial: [None, None],
+            has_cut_headers: false,
         }
     }
 
@@ -151,6 +154,7 @@ impl Tracker {
         self.last = self.last.max(at);
         self.halves[from].packets += 1;
         self.halves[from].wire += wire as u64;
+        self.has_cut_headers |= segment.is_header_cut;
         if segment.is_broken {
             let none = LabelSet::default();
             let by_client = self.client.unwrap_or(0) == from;
@@ -258,6 +262,9 @@ impl Tracker {
             warnings.push(Warning::OneSided);
         } else if self.halves.iter().any(|half| half.counts.as_ref().is_some_and(|c| c.of(Label::AckLostSegment) > 0)) {
             warnings.push(Warning::CaptureDropped);
+        }
+        if self.has_cut_headers {
+            warnings.push(Warning::HeadersCut);
         }
         let [opened, answered] = [&self.halves[client], &self.halves[1 - client]];
         if opened.payload + answered.payload == 0 {

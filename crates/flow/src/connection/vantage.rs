@@ -98,16 +98,20 @@ pub enum Warning {
     /// The client offered window scaling and the answer did not: no window above 64 KiB. Where the server could, a
     /// middlebox took the option out.
     WindowScaleRefused,
+    /// Packets were cut within their TCP headers by the capture's snap length: SACK blocks and timestamps are missing,
+    /// so losses are counted by less evidence.
+    HeadersCut,
 }
 
 impl Warning {
     /// Every warning, in the order of the type.
-    pub const ALL: [Warning; 5] = [
+    pub const ALL: [Warning; 6] = [
         Warning::OffloadSuperPackets,
         Warning::CaptureDropped,
         Warning::OneSided,
         Warning::HandshakeMissing,
         Warning::WindowScaleRefused,
+        Warning::HeadersCut,
     ];
 
     /// In words.
@@ -124,6 +128,10 @@ impl Warning {
             Warning::HandshakeMissing => "the handshake was not captured: windows may be too small by their scale",
             Warning::WindowScaleRefused => {
                 "window scaling was offered and not answered: no window above 64 KiB; a middlebox may have taken it out"
+            }
+            Warning::HeadersCut => {
+                "packets were cut within their TCP headers: SACK blocks and timestamps are missing, so lost and repeated \
+                 segments are miscounted; keep more of each packet (tcpdump -s 128, -s 256 with tunnels)"
             }
         }
     }

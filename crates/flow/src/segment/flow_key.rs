@@ -96,6 +96,7 @@ mod tests {
             payload: Bytes::ZERO,
             options: Options::default(),
             is_broken: false,
+            is_header_cut: false,
         }
     }
 

@@ -70,6 +70,8 @@ pub struct Segment {
     /// The packet ends inside its TCP header, or the header says that it is shorter than a header can be: it passed, but
     /// its numbers mean nothing.
     pub is_broken: bool,
+    /// The capture kept the packet only to somewhere within its TCP header: options may be missing.
+    pub is_header_cut: bool,
 }
 
 /// What an IP packet turned out to be.
@@ -179,6 +181,7 @@ impl Segment {
             payload: Bytes::new(length.saturating_sub(header_length) as u64),
             options: Options::parse(options),
             is_broken,
+            is_header_cut: !is_broken && header_length > tcp.len(),
         })
     }
 

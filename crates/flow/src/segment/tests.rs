@@ -32,7 +32,9 @@ fn a_snap_length_changes_no_number_of_the_fixed_header() {
     let whole = segment(&PACKET);
     for end in 36..PACKET.len() {
         let Parsed::Tcp(cut) = Segment::from_ip(&PACKET[..end], PACKET.len()) else { panic!("cut at {end}") };
-        assert_eq!(Segment { options: whole.options, ..cut }, whole, "cut at {end}");
+        let same = Segment { options: whole.options, is_header_cut: false, ..cut };
+        assert_eq!(same, whole, "cut at {end}");
+        assert_eq!(cut.is_header_cut, end < PACKET.len() - 3, "3 bytes of payload: cut at {end}");
     }
     for end in 0..36 {
         assert!(!matches!(Segment::from_ip(&PACKET[..end], PACKET.len()), Parsed::Tcp(_)), "cut at {end}");

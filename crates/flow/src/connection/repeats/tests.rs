@@ -26,6 +26,7 @@ fn sent(from: u32, stamp: u32) -> Segment {
         payload: Bytes::new(1000),
         options: crate::segment::Options { timestamps: Some((stamp, 0)), ..Default::default() },
         is_broken: false,
+        is_header_cut: false,
     }
 }
 
