@@ -4,7 +4,8 @@ use super::number::{Number, ParseError};
 
 /// A probability in [0, 1], kept as billionths so that the same text always means the same draws.
 ///
-/// Reads `1%`, `0.1%` and `0.001`.
+/// Reads `1%`, `0.1%` and `0.001`. A number from 1 on without a unit is refused: `1` is one in a hundred to whoever knows
+/// tc(8), and always to whoever thinks in fractions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Probability(u32);
 
@@ -53,6 +54,9 @@ impl std::str::FromStr for Probability {
         const EXAMPLE: &str = "1% or 0.01";
         let number = Number::split(QUANTITY, text, EXAMPLE)?;
         let scale = match number.unit {
+            "" if number.scaled(u128::from(ONE)).is_none_or(|billionths| billionths >= u64::from(ONE)) => {
+                return Err(without_unit(text, &number));
+            }
             "" => u128::from(ONE),
             "%" => u128::from(ONE / 100),
             unit => {
@@ -67,6 +71,16 @@ impl std::str::FromStr for Probability {
     }
 }
 
+/// Says both ways to write what a number from 1 on may have meant.
+fn without_unit(text: &str, number: &Number<'_>) -> ParseError {
+    let percent = number.scaled(u128::from(ONE / 100)).and_then(|billionths| u32::try_from(billionths).ok());
+    let meant = percent.filter(|&billionths| billionths <= ONE).map_or(ONE / 100, |billionths| billionths);
+    let percent = Probability(meant).to_exact();
+    let fraction = Probability(meant).get();
+    let problem = format!("without a unit it could be percent or a fraction: write {percent} or {fraction}");
+    ParseError::Unit { quantity: "probability", text: text.into(), problem, example: "100% for always" }
+}
+
 super::text_serde!(Probability);
 
 #[cfg(test)]
@@ -78,7 +92,23 @@ mod tests {
         assert_eq!("1%".parse::<Probability>(), "0.01".parse());
         assert_eq!("0.1%".parse::<Probability>().unwrap().to_string(), "0.1%");
         assert!("101%".parse::<Probability>().unwrap_err().to_string().contains("between 0% and 100%"));
-        assert!("1.5".parse::<Probability>().is_err());
+    }
+
+    #[test]
+    fn a_number_from_one_on_without_a_unit_is_refused_with_both_ways_to_write_it() {
+        let problem = |text: &str| text.parse::<Probability>().unwrap_err().to_string();
+        for (text, both) in [
+            ("1", "write 1% or 0.01;"),
+            ("1.0", "write 1% or 0.01;"),
+            ("1.5", "write 1.5% or 0.015;"),
+            ("25", "write 25% or 0.25;"),
+            ("101", "write 1% or 0.01;"),
+        ] {
+            assert!(problem(text).contains(both), "{text}: {}", problem(text));
+        }
+        assert_eq!("0".parse(), Ok(Probability::ZERO));
+        assert_eq!("0.01".parse::<Probability>().unwrap().to_string(), "1%");
+        assert_eq!("100%".parse(), Ok(Probability::ONE));
     }
 
     #[test]
