@@ -29,6 +29,12 @@ pub fn fifo() -> Result<(), Refused> {
     }
 }
 
+/// Whether the calling thread has one CPU and no other: real-time class there is every other program's loss, as whoever
+/// waits for the CPU has nowhere else to go. A machine that does not tell is taken for one with more.
+pub fn has_one_cpu() -> bool {
+    cpus().is_ok_and(|cpus| cpus.len() == 1)
+}
+
 /// Lets timers of the calling thread fire at most `slack` late for the sake of saving power; the default is 50 us.
 ///
 /// Zero would mean "back to the default" to the kernel, so the least is 1 ns. Real-time threads have no slack anyway.
@@ -61,11 +67,21 @@ pub struct Placement {
     pub nice: Option<i8>,
 }
 
+impl std::fmt::Display for Placement {
+    /// "on CPUs 0, 1 at niceness 5"
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let cpus: Vec<String> = self.cpus.iter().map(ToString::to_string).collect();
+        let cpus = (!cpus.is_empty()).then(|| format!("on CPUs {}", cpus.join(", ")));
+        let nice = self.nice.map(|nice| format!("at niceness {nice}"));
+        f.write_str(&[cpus, nice].into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+}
+
 impl Placement {
     /// Applies to the calling thread, and to what it starts from now on.
     pub fn apply(&self) -> Result<(), Refused> {
         let set = self.cpu_set()?;
-        self.place(set.as_ref()).map_err(|e| Refused::new("place thread", format!("{self:?}"), e))
+        self.place(set.as_ref()).map_err(|e| Refused::new("place thread", self.to_string(), e))
     }
 
     /// Applies to `command` in its own process, just before the program starts.

@@ -6,6 +6,10 @@
 //! CPU from the very hosts that are being measured. There a wait may end up to `JOIN` later for the sake of serving both
 //! directions at once: sleeping and waking cost more than all else that a packet needs.
 //!
+//! **One CPU.** Whoever has one CPU alone shares it with the hosts that are measured and with every other program: there
+//! the threads are not real-time and spin nothing away. They have their fair share as any program, and are later for it,
+//! which is measured and told as ever.
+//!
 //! **One thread, or two.** What a host answers it answers within our write: its acknowledgement is there to be read when
 //! the write returns. A thread that drives both directions finds it without sleeping in between, and knows when it was
 //! sent; a second thread would have to be woken for it, which costs as much again and is some tens of microseconds late.
@@ -47,6 +51,8 @@ struct Driver {
     pace: Pace,
     foresight: Foresight,
     real_time: bool,
+    /// Whether the rest of a wait may be spun away.
+    spins: bool,
 }
 
 /// Why a thread stops driving.
@@ -116,10 +122,11 @@ fn too_much(ways: &[Way]) -> u32 {
 
 impl Driver {
     fn of_this_thread() -> Self {
-        let real_time = sched::fifo().is_ok();
+        let one_cpu = sched::has_one_cpu();
+        let real_time = !one_cpu && sched::fifo().is_ok();
         // Without it the kernel adds up to 50 us to every wait of a thread that is not real-time; refusal costs only that.
         let _ = sched::timer_slack(Duration::from_nanos(1));
-        Driver { pace: Pace::starting_at(clock::now()), foresight: Foresight::default(), real_time }
+        Driver { pace: Pace::starting_at(clock::now()), foresight: Foresight::default(), real_time, spins: !one_cpu }
     }
 
     /// Moves packets until the link ends, `bell` rings, or `enough` says so when a window is over.
@@ -144,7 +151,7 @@ impl Driver {
             let calm = self.pace.is_calm();
             let left = due(ways, if calm { Duration::ZERO } else { JOIN });
             let left = left.map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
-            let early = if calm { self.foresight.early(left) } else { Duration::ZERO };
+            let early = if calm && self.spins { self.foresight.early(left) } else { Duration::ZERO };
             let span = left.saturating_sub(early);
             let ready = waiter.wait(span).map_err(failed)?;
             if span > Duration::ZERO {
