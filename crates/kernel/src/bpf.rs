@@ -35,6 +35,16 @@ pub enum Hook {
     Egress,
 }
 
+impl std::fmt::Display for Hook {
+    /// As tc(8) calls it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Hook::Ingress => "ingress",
+            Hook::Egress => "egress",
+        })
+    }
+}
+
 impl Hook {
     fn attach_type(self) -> u32 {
         match self {

@@ -5,8 +5,10 @@
 //! `ip route` and `ip neighbour`; errors carry the kernel's own explanation (extended ACK) where it gives one.
 
 mod filter;
+mod ipv6;
 mod qdisc;
 
+pub use ipv6::IPV6_MTU_MIN;
 pub use qdisc::{Place, QdiscCounters};
 
 use std::io;
@@ -72,8 +74,26 @@ pub struct LinkChange {
     pub arp: Option<bool>,
     /// MTU segments in the largest super-packet that hosts may send by it; 1: none but single segments.
     pub gso_max_segs: Option<u32>,
-    /// Whether it makes itself an IPv6 link-local address (and so speaks unasked: router solicitations, MLD).
+    /// Whether it makes itself an IPv6 link-local address (and so speaks unasked: router solicitations, MLD). Nothing is
+    /// asked of a device that takes no part in IPv6.
     pub ipv6_link_local: Option<bool>,
+}
+
+impl std::fmt::Display for LinkChange {
+    /// In the words of `ip link set`: "up, mtu 1500".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let on_off = |on: bool| if on { "on" } else { "off" };
+        let words = [
+            self.up.map(|up| if up { "up" } else { "down" }.to_string()),
+            self.mtu.map(|mtu| format!("mtu {}", mtu.get())),
+            self.txqueuelen.map(|length| format!("txqueuelen {length}")),
+            self.mac.map(|mac| format!("address {}", mac.map(|byte| format!("{byte:02x}")).join(":"))),
+            self.arp.map(|on| format!("arp {}", on_off(on))),
+            self.gso_max_segs.map(|count| format!("gso_max_segs {count}")),
+            self.ipv6_link_local.map(|on| format!("IPv6 link-local address {}", on_off(on))),
+        ];
+        f.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
 }
 
 /// A route to add to the main table.
@@ -205,7 +225,8 @@ impl Netlink {
     /// Changes a device.
     pub fn change_link(&mut self, name: &str, change: &LinkChange) -> Result<(), Refused> {
         let mut message = LinkMessage::default();
-        message.header.index = self.link_index(name)?;
+        let link = self.link(name)?;
+        message.header.index = link.header.index;
         let mut flag = |value: Option<bool>, flag: LinkFlags| {
             if let Some(value) = value {
                 message.header.change_mask |= flag;
@@ -219,11 +240,12 @@ impl Netlink {
         attributes.extend(change.txqueuelen.map(LinkAttribute::TxQueueLen));
         attributes.extend(change.gso_max_segs.map(LinkAttribute::GsoMaxSegs));
         attributes.extend(change.mac.map(|mac| LinkAttribute::Address(mac.to_vec())));
-        attributes.extend(change.ipv6_link_local.map(|on| {
+        let link_local = change.ipv6_link_local.filter(|_| ipv6::keeps_settings(&link, change.mtu));
+        attributes.extend(link_local.map(|on| {
             let mode = if on { In6AddrGenMode::Eui64 } else { In6AddrGenMode::None };
             LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(mode)])])
         }));
-        let subject = format!("device {name} in {}: {change:?}", self.place);
+        let subject = format!("device {name} in {}: {change}", self.place);
         self.tell("change device", &subject, 0, RouteNetlinkMessage::SetLink(message))
     }
 

@@ -111,7 +111,7 @@ impl Redirect {
         let attach = |program: Option<Vec<u64>>, index, hook, name: &str| {
             let program = program
                 .ok_or_else(|| Refused::new("make program for", device, std::io::Error::other("too many matches")))?;
-            let subject = format!("device {name} ({hook:?})");
+            let subject = format!("device {name} ({hook})");
             let by_link = || ns.run(|| bpf::attach(&program, index, hook, &subject))?.map(Program::Link);
             let by_filter =
                 || Filter::add(ns, &program, (index, hook), index == found.index, &subject).map(Program::Filter);

@@ -22,12 +22,19 @@ use crate::netns::NetNs;
 
 const IPV6_TRANSPARENT: libc::c_int = 75;
 
-/// The rule by which all TCP and UDP that comes in by `device` goes to the sockets on `port`, as nftables text.
-pub fn rule(device: &str, port: u16) -> String {
+/// The rule by which all TCP and UDP that comes in by `device` goes to the sockets on `port`, as nftables text; with
+/// `ipv6` both families, else IPv4 alone, as a kernel without IPv6 knows nothing else.
+pub fn rule(device: &str, port: u16, ipv6: bool) -> String {
+    let family = |protocol: &str, tproxy: &str| {
+        format!(
+            "  iifname \"{device}\" meta nfproto {protocol} meta l4proto {{ tcp, udp }} tproxy {tproxy} to :{port} \
+             accept\n"
+        )
+    };
+    let families = family("ipv4", "ip") + &if ipv6 { family("ipv6", "ip6") } else { String::new() };
     format!(
-        "table inet fullpipe {{\n chain everything {{\n  type filter hook prerouting priority mangle; policy accept;\n  \
-         iifname \"{device}\" meta nfproto ipv4 meta l4proto {{ tcp, udp }} tproxy ip to :{port} accept\n  \
-         iifname \"{device}\" meta nfproto ipv6 meta l4proto {{ tcp, udp }} tproxy ip6 to :{port} accept\n }}\n}}\n"
+        "table inet fullpipe {{\n chain everything {{\n  type filter hook prerouting priority mangle; policy \
+         accept;\n{families} }}\n}}\n"
     )
 }
 

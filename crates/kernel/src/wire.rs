@@ -130,9 +130,7 @@ impl Wire {
             let mut host = Netlink::open(config.ns)?;
             // Up last: from here on the host may speak.
             host.change_link(config.device, &LinkChange { up: Some(true), ..LinkChange::default() })?;
-            for &address in config.addresses {
-                host.add_address(config.device, address)?;
-            }
+            host.add_addresses(config.device, config.addresses)?;
         }
         Ok(Wire { ns, netlink })
     }

@@ -46,7 +46,7 @@ pub enum HostsError {
         cause: SysctlError,
     },
     /// A CPU for its application.
-    #[error("pin {host}'s application to CPU {cpu}: this machine lets it use {usable:?}; choose one of them")]
+    #[error("pin {host}'s application to CPU {cpu}: it may use {}; choose one of them", listed(.usable))]
     Cpu {
         /// Whose.
         host: &'static str,
@@ -68,6 +68,11 @@ pub enum HostsError {
         /// The kernel's answer.
         cause: Refused,
     },
+}
+
+/// "0, 1, 5"
+fn listed(cpus: &[usize]) -> String {
+    cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Two hosts and what joins them: ports between which a link can be put, or a wire on which netem can. They end with this

@@ -91,7 +91,7 @@ impl Netlink {
         attribute(&mut options, TCA_BPF_FLAGS, &TCA_BPF_FLAG_ACT_DIRECT.to_ne_bytes());
         let mut message = filter(device, hook);
         message.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)));
-        let subject = format!("at device number {device} in {} ({hook:?})", self.place);
+        let subject = format!("at device number {device} in {} ({hook})", self.place);
         let request = RouteNetlinkMessage::NewTrafficFilter(message);
         let told = self.tell("set filter", &subject, NLM_F_CREATE | NLM_F_REPLACE, request);
         told.map_err(|refused| match refused.errno() {
@@ -104,7 +104,7 @@ impl Netlink {
 
     /// Takes our filter away from the hook; whether one was there.
     pub fn delete_filter(&mut self, device: u32, hook: Hook) -> Result<bool, Refused> {
-        let subject = format!("at device number {device} in {} ({hook:?})", self.place);
+        let subject = format!("at device number {device} in {} ({hook})", self.place);
         let request = RouteNetlinkMessage::DelTrafficFilter(filter(device, hook));
         match self.tell("delete filter", &subject, 0, request) {
             Ok(()) => Ok(true),
@@ -117,7 +117,7 @@ impl Netlink {
     pub fn has_filter(&mut self, device: u32, hook: Hook) -> Result<bool, Refused> {
         let mut message = TcMessage::with_index(device as i32);
         message.header.parent = hook.parent();
-        let subject = format!("at device number {device} in {} ({hook:?})", self.place);
+        let subject = format!("at device number {device} in {} ({hook})", self.place);
         let request = RouteNetlinkMessage::GetTrafficFilter(message);
         Ok(self.ask("look for filters", &subject, NLM_F_DUMP, request)?.is_some())
     }

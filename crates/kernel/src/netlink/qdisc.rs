@@ -75,8 +75,8 @@ impl Netlink {
                 // "Specified qdisc kind is unknown"
                 Some(libc::ENOENT) => refused.hint(
                     "this kernel has no netem: load it (modprobe sch_netem; on RHEL it is in kernel-modules-extra), \
-                     run in virtual time (--engine virtual), whose kernel has it, or use our own link, which needs \
-                     none (engine \"own\")",
+                     or use our own link, which needs none (`--engine own` of `link`, `--link-engine own` of `lab`); \
+                     `lab run --engine virtual` has a kernel with netem",
                 ),
                 _ => refused,
             }

@@ -75,7 +75,8 @@ pub struct PortConfig<'a> {
     pub ns: &'a NetNs,
     /// Name of the device in the host, at most 15 bytes: `wan0`.
     pub device: &'a str,
-    /// The device's addresses; a route to each one's network comes with it.
+    /// The device's addresses; a route to each one's network comes with it. IPv6 addresses are left out where the device
+    /// takes no part in IPv6: an MTU below 1280, or IPv6 is switched off.
     pub addresses: &'a [Network],
 }
 
@@ -154,9 +155,7 @@ impl Finish for (Port, Port) {
             netlink.change_link(side.device, &change)?;
             // Up last: from here on the host may speak.
             netlink.change_link(side.device, &LinkChange { up: Some(true), ..LinkChange::default() })?;
-            for &address in side.addresses {
-                netlink.add_address(side.device, address)?;
-            }
+            netlink.add_addresses(side.device, side.addresses)?;
         }
         Ok(self)
     }

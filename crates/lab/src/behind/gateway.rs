@@ -64,7 +64,8 @@ pub fn start(ns: &Arc<NetNs>, device: &str, outside: &Arc<Outside>, meaning: Mea
     let mut netlink = Netlink::open(ns)?;
     let everything = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
     let connections = Arc::new(AtomicUsize::new(0));
-    for any in everything {
+    let ipv6 = netlink.takes_ipv6("lo")?;
+    for any in everything.into_iter().filter(|any| any.is_ipv4() || ipv6) {
         netlink.own_every_address(any)?;
         let address = SocketAddr::new(any, PORT);
         let listener = transparent::listener(ns, address)?;
@@ -74,7 +75,7 @@ pub fn start(ns: &Arc<NetNs>, device: &str, outside: &Arc<Outside>, meaning: Mea
         let (out, ns) = (Arc::clone(outside), Arc::clone(ns));
         spawn("gateway-udp", move || pass_datagrams(&datagrams, &ns, &out, meaning))?;
     }
-    transparent::nft(ns, &transparent::rule(device, PORT))
+    transparent::nft(ns, &transparent::rule(device, PORT, ipv6))
 }
 
 pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Refused> {
