@@ -81,7 +81,8 @@ impl Failure {
     fn print(&self) {
         use std::io::Write;
         // Standard error may be closed as well: then there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "fullpipe: {}", self.message.replace('\n', " "));
+        let line = format!("fullpipe: {}", self.message.replace('\n', " "));
+        let _ = writeln!(std::io::stderr(), "{}", crate::terminal::fitting(&line));
     }
 }
 
@@ -117,7 +118,11 @@ impl From<LoadError> for Failure {
 
 impl From<SandboxError> for Failure {
     fn from(error: SandboxError) -> Self {
-        let kind = if matches!(error, SandboxError::NoPrivilege { .. }) { Kind::Missing } else { Kind::Run };
+        let kind = if matches!(error, SandboxError::NoPrivilege { .. } | SandboxError::RootWithoutCapabilities(_)) {
+            Kind::Missing
+        } else {
+            Kind::Run
+        };
         Failure::new(kind, error)
     }
 }

@@ -34,8 +34,54 @@ pub fn print_json(value: &impl serde::Serialize) -> std::io::Result<()> {
     print(&text)
 }
 
+/// Columns of the terminal that standard error is; `None` where it is none.
+pub fn error_width() -> Option<usize> {
+    console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns))
+}
+
+/// `text` with line breaks in place of spaces, so that no line is longer than `width` but for words that are longer
+/// themselves: a command or a path stays whole.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = console::measure_text_width(word);
+        if column > 0 && column + 1 + length > width {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}
+
+/// `text` as wide as the terminal that standard error is; as it is where that is none.
+pub fn fitting(text: &str) -> String {
+    let wrap = |width| text.lines().map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n");
+    error_width().map_or_else(|| text.into(), wrap)
+}
+
 /// Tells a person something beside the result, on standard error.
 pub fn remark(text: &str) {
     // A remark that nobody can read is no reason to fail.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", fitting(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn wrapped_text_has_the_same_words_and_fits(text in "[a-z`]{1,30}( [a-z`]{1,30}){0,20}", width in 1usize..100) {
+            let wrapped = wrapped(&text, width);
+            prop_assert_eq!(wrapped.replace('\n', " "), text);
+            prop_assert!(wrapped.lines().all(|line| line.len() <= width || !line.contains(' ')), "{}", wrapped);
+        }
+    }
 }

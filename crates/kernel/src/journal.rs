@@ -58,7 +58,7 @@ pub enum JournalError {
 const FULL: &str = "check that there is room and that the file system can be written";
 
 impl JournalError {
-    fn io(operation: &'static str, path: &Path, cause: impl Into<io::Error>) -> Self {
+    pub(crate) fn io(operation: &'static str, path: &Path, cause: impl Into<io::Error>) -> Self {
         JournalError::Io { operation, path: path.into(), cause: cause.into(), hint: FULL }
     }
 }

@@ -16,6 +16,7 @@ pub mod filters;
 pub mod guest;
 pub mod host;
 pub mod journal;
+pub mod names;
 pub mod netem;
 pub mod netlink;
 pub mod netns;

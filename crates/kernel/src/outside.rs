@@ -10,9 +10,10 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 
+use fullpipe_model::units::Duration;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
@@ -22,11 +23,14 @@ use nix::sys::socket::{
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork};
 
 use crate::Refused;
+use crate::wait::{self, PollFd, PollFlags};
 
 /// The way out. Shared by reference between threads.
 #[derive(Debug)]
 pub struct Outside {
-    socket: Mutex<OwnedFd>,
+    socket: OwnedFd,
+    /// One request at a time.
+    turn: Mutex<()>,
 }
 
 /// What is asked for, as the byte that asks.
@@ -36,6 +40,17 @@ enum Kind {
     Tcp6,
     Udp4,
     Udp6,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Kind::Tcp4 => "TCP over IPv4",
+            Kind::Tcp6 => "TCP over IPv6",
+            Kind::Udp4 => "UDP over IPv4",
+            Kind::Udp6 => "UDP over IPv6",
+        })
+    }
 }
 
 impl Kind {
@@ -68,7 +83,7 @@ impl Outside {
                 drop(ours);
                 serve(&theirs)
             }
-            ForkResult::Parent { .. } => Ok(Outside { socket: Mutex::new(ours) }),
+            ForkResult::Parent { .. } => Ok(Outside { socket: ours, turn: Mutex::new(()) }),
         }
     }
 
@@ -88,10 +103,22 @@ impl Outside {
         Ok(UdpSocket::from(fd))
     }
 
+    /// Fails once the process outside has ended, which it does not by itself: from then on no socket can be had.
+    pub fn check(&self) -> Result<(), Refused> {
+        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
+        let gone = wait::ready(&mut fds, Some(Duration::ZERO)).is_ok_and(|ready| ready > 0);
+        if !gone {
+            return Ok(());
+        }
+        let cause = std::io::Error::other("it was killed");
+        Err(Refused::new("reach the network by the process outside", "fullpipe-out", cause)
+            .hint("start the link again, and leave that process alone"))
+    }
+
     fn open(&self, kind: Kind) -> Result<OwnedFd, Refused> {
-        let socket = self.socket.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        ask(&socket, kind).map_err(|cause| {
-            Refused::new("open socket outside", format!("{kind:?}"), cause)
+        let _turn = self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ask(&self.socket, kind).map_err(|cause| {
+            Refused::new("open socket outside", kind.to_string(), cause)
                 .hint("too many connections at once, or the process left outside was killed")
         })
     }

@@ -131,6 +131,12 @@ pub enum SandboxError {
         /// What may forbid it here, and how to get it.
         limits: UserNamespaceLimits,
     },
+    /// Root in name, as in a container that dropped its capabilities: exit code 3.
+    #[error(
+        "make namespaces: {0}; this is root without CAP_SYS_ADMIN and CAP_SETFCAP: run it as an ordinary user, or start \
+         the container with `--cap-add SYS_ADMIN --cap-add NET_ADMIN` or `--privileged`"
+    )]
+    RootWithoutCapabilities(io::Error),
     /// The closure's process, or its init, was killed.
     #[error("run in sandbox: {role} was killed by {signal}; {hint}")]
     Killed {

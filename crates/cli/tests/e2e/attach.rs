@@ -32,20 +32,22 @@ pub const CASES: &[Case] = &[
 ];
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1));
-const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 2));
+pub const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 2));
 const THERE6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 2));
 const HERE6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 1));
-const DEVICE: &str = "e2e0";
+pub const DEVICE: &str = "e2e0";
 
 /// A machine of its own with one interface, and a neighbour with two services.
-struct World {
-    here: NetNs,
+pub struct World {
+    /// The machine.
+    pub here: NetNs,
     _there: NetNs,
-    ports: [u16; 2],
+    /// The services' ports.
+    pub ports: [u16; 2],
 }
 
 impl World {
-    fn new() -> World {
+    pub fn new() -> World {
         let (here, there) = (NetNs::create("machine").unwrap(), NetNs::create("neighbour").unwrap());
         let mut netlink = Netlink::open(&here).unwrap();
         netlink.add_veth((DEVICE, [2, 0, 0, 0, 0, 1]), ("e2e1", [2, 0, 0, 0, 0, 2]), &there).unwrap();
@@ -78,11 +80,11 @@ impl World {
     }
 
     /// The shortest of a few: what the path takes, not what the machine has to do besides.
-    fn round_trip(&self, to: IpAddr, port: u16) -> Duration {
+    pub fn round_trip(&self, to: IpAddr, port: u16) -> Duration {
         (0..5).map(|_| self.handshake(to, port)).min().unwrap()
     }
 
-    fn run(&self, program: &Program, words: &[&str]) -> Finished {
+    pub fn run(&self, program: &Program, words: &[&str]) -> Finished {
         let mut command = program.command(&[&["link"], words].concat());
         self.here.start_in(&mut command).unwrap();
         program.start(&mut command).end()
@@ -115,7 +117,7 @@ fn service() -> u16 {
 }
 
 /// Names are per user, not per network namespace.
-fn name(what: &str) -> String {
+pub fn name(what: &str) -> String {
     format!("e2e-{what}-{}", std::process::id())
 }
 
@@ -220,6 +222,19 @@ fn after_kill_9_traffic_flows_as_before(hooks: &str) {
     assert_eq!(world.device(), before);
 }
 
+/// Answers each connection and closes it, and says by descriptor 3 when it listens. It sleeps in `accept`: Python's own
+/// `http.server` polls, and in a guest whose time is real that can be without a pause.
+const SERVER: &str = "\
+import os, socket
+listener = socket.create_server(('', 8000))
+os.write(3, b'listening\\n'); os.close(3)
+while True:
+    connection, _ = listener.accept()
+    connection.recv(4096)
+    connection.sendall(b'HTTP/1.0 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n')
+    connection.close()
+";
+
 /// In a guest of a kernel without `tcx`: a link, its death, what it leaves and how that is taken away; a filter of
 /// somebody else stays, and so does what it needs.
 fn before_linux_6_6_filters_do_the_same() {
@@ -227,9 +242,8 @@ fn before_linux_6_6_filters_do_the_same() {
         ip link add e2e0 type veth peer name e2e1; ip netns add there; ip link set e2e1 netns there\n\
         ip addr add 10.99.0.1/24 dev e2e0; ip link set e2e0 up\n\
         ip -n there addr add 10.99.0.2/24 dev e2e1; ip -n there link set e2e1 up\n\
-        ip netns exec there python3 -m http.server 8000 >/dev/null 2>&1 &\n\
+        mkfifo /run/listening; ip netns exec there python3 server.py 3>/run/listening & read _ </run/listening; echo early\n\
         connect() { curl -q -sS -m 9 -o/dev/null -w \"$1 %{time_connect}\\n\" http://10.99.0.2:8000/init.sh 2>&1; }\n\
-        until connect early | grep -q -v curl; do :; done\n\
         $fullpipe link attach --dev e2e0 --to 10.99.0.2:8000 --rtt 200ms; echo attach $?; connect slow\n\
         pid=$($fullpipe link status --json | python3 -c 'import json,sys; print(json.load(sys.stdin)[\"pid\"])')\n\
         kill -9 $pid; connect killed; connect fast; tc filter show dev e2e0 ingress | grep -c fullpipe\n\
@@ -238,7 +252,9 @@ fn before_linux_6_6_filters_do_the_same() {
         $fullpipe link attach --dev e2e0 --rtt 200ms; connect slow; $fullpipe link detach --dev e2e0; echo detach $?\n\
         tc filter show dev e2e0 egress | grep -c fullpipe; tc filter show dev e2e0 egress | grep -c match\n";
     // Our link looks at the clock until a packet is due, so time must pass by itself.
-    let out = guest::run(&Program::new(), Some("6.1"), Time::Real, script);
+    let program = Program::new();
+    program.file("server.py", SERVER);
+    let out = guest::run(&program, Some("6.1"), Time::Real, script);
     eprintln!("{out}");
     let lines: Vec<_> = out.lines().filter(|line| !line.starts_with("early") && !line.starts_with("curl")).collect();
     let ["attach 0", slow, _killed, fast, "1", cleaned @ .., "0", again, "detach 0", "0", "1"] = &lines[..] else {

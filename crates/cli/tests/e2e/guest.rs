@@ -43,7 +43,7 @@ pub fn run(program: &Program, asked: Option<&str>, time: Time, script: &str) -> 
     command.args((time == Time::Virtual).then_some("time-travel=inf-cpu"));
     // The end of the first process is a panic, and a panic the end of the guest.
     command.args(["panic=-1", "--"]).arg(folder.join("init.sh")).stdin(std::process::Stdio::null());
-    let ended = program.start(&mut command).end();
+    let ended = program.start(&mut command).end_beside(Some(&folder.join("out")));
     assert!(ended.took < Duration::from_secs(120), "{ended:?}");
     std::fs::read_to_string(folder.join("out")).unwrap_or_else(|error| panic!("no output: {error}; {ended:?}"))
 }

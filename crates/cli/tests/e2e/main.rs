@@ -15,6 +15,7 @@ mod guest;
 mod impairments;
 mod link;
 mod link_engines;
+mod link_faults;
 mod need;
 mod output;
 mod program;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 15] = [
+    let subjects: [(&str, &[Case]); 16] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         ("real_programs", real_programs::CASES),
         ("cleanup", cleanup::CASES),
         ("link", link::CASES),
+        ("link_faults", link_faults::CASES),
         ("attach", attach::CASES),
         ("unprivileged", unprivileged::CASES),
         ("virtual_time", virtual_time::CASES),

@@ -17,6 +17,10 @@ pub const MARK: &str = "FULLPIPE_TEST_RUN";
 
 /// When a trial gives up on a run. In virtual time a busy machine takes as long as it takes.
 const LIMIT: Duration = Duration::from_secs(300);
+/// A trial that waits says for what, each time that so long has passed.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+/// Of what a program has printed so far, for whoever waits for its end.
+const LAST_LINES: usize = 5;
 
 /// Who runs the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +144,8 @@ impl Program {
         // Files, not pipes: nobody has to read them while the run goes on.
         let [out, err] = ["out", "err"].map(|name| self.place.path().join(format!("{number}.{name}")));
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
-        Running { started: clock::now(), child: command.spawn().unwrap(), out, err }
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        Running { started: clock::now(), child: command.spawn().unwrap(), words: words.join(" "), out, err }
     }
 
     /// Runs scenarios with `--json` and gives their rows, none of them from the cache; anything but success is a failure.
@@ -170,6 +175,8 @@ impl Finished {
 pub struct Running {
     started: fullpipe_model::units::Instant,
     child: Child,
+    /// What it was started with, for messages.
+    words: String,
     out: PathBuf,
     err: PathBuf,
 }
@@ -201,9 +208,21 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub fn end(mut self) -> Finished {
+    pub fn end(self) -> Finished {
+        self.end_beside(None)
+    }
+
+    /// The same for a program that also prints into the file `beside`, of which whoever waits wants to know.
+    pub fn end_beside(mut self, beside: Option<&Path>) -> Finished {
         let mut status: Option<ExitStatus> = None;
-        until("the program ends", LIMIT, || {
+        let what = format!("the program ends: {}", self.words);
+        let files: Vec<PathBuf> = [Some(self.out.as_path()), Some(self.err.as_path()), beside]
+            .into_iter()
+            .flatten()
+            .map(Path::to_path_buf)
+            .collect();
+        let printed = || files.iter().map(|file| last_lines(file)).collect();
+        until_told(&what, LIMIT, printed, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
@@ -226,12 +245,32 @@ impl Drop for Running {
 
 /// Looks at `condition` again and again until it holds, at most for `limit`. The pause between two looks keeps the CPU
 /// free for the run; no result depends on its length.
-pub fn until(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) {
-    let deadline = clock::now() + limit;
+pub fn until(what: &str, limit: Duration, condition: impl FnMut() -> bool) {
+    until_told(what, limit, String::new, condition);
+}
+
+/// The same with more to say than for what is waited: `state` is asked when a minute has passed, and at the limit.
+pub fn until_told(what: &str, limit: Duration, state: impl Fn() -> String, mut condition: impl FnMut() -> bool) {
+    let start = clock::now();
+    let mut told = start;
     while !condition() {
-        assert!(clock::now() < deadline, "waited {limit} until {what}");
+        let now = clock::now();
+        assert!(now < start + limit, "waited {limit} until {what}\n{}", state());
+        if now.since(told) >= TOLD_EVERY {
+            told = now;
+            eprintln!("still waiting, for {}, until {what}\n{}", now.since(start), state());
+        }
         std::thread::park_timeout(Duration::from_millis(5).into());
     }
+}
+
+/// The end of a file that is being written, each line by its file's name.
+fn last_lines(file: &Path) -> String {
+    let text = fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let lines: Vec<&str> = text.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    last.iter().map(|line| format!("  {name}: {line}\n")).collect()
 }
 
 /// A scenario over a path of this rate and RTT: its transfer, then the cases or the matrix of it.

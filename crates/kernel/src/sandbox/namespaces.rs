@@ -74,9 +74,19 @@ pub(super) fn make() -> Result<Privilege, SandboxError> {
         .map_err(|errno| SandboxError::NoPrivilege { cause: errno.into(), limits: UserNamespaceLimits::read() })?;
     // An ordinary user may map its own group only after giving up setgroups (CVE-2014-8989).
     map("/proc/self/setgroups", "deny")?;
-    map("/proc/self/uid_map", &format!("0 {uid} 1"))?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(|cause| not_mapped(cause, uid.is_root()))?;
     map("/proc/self/gid_map", &format!("0 {gid} 1"))?;
     Ok(Privilege::UserNamespace)
+}
+
+/// Since Linux 5.12 root maps itself only with CAP_SETFCAP (`verify_root_map` in kernel/user_namespace.c), which a
+/// container may have dropped; an ordinary user is refused where a security module takes all power away inside.
+fn not_mapped(cause: io::Error, is_root: bool) -> SandboxError {
+    match cause.raw_os_error() {
+        Some(libc::EPERM) if is_root => SandboxError::RootWithoutCapabilities(cause),
+        Some(libc::EPERM | libc::EACCES) => SandboxError::NoPrivilege { cause, limits: UserNamespaceLimits::read() },
+        _ => Refused::new("become root of user namespace", "/proc/self/uid_map", cause).into(),
+    }
 }
 
 fn map(path: &str, text: &str) -> Result<(), SandboxError> {

@@ -125,6 +125,13 @@ impl Before {
     }
 }
 
+impl Before {
+    /// Fails where the way out has ended: behind it every connection would fail, and nobody be told why.
+    pub fn check(&self) -> Result<(), BehindError> {
+        self.outside.as_ref().map_or(Ok(()), |outside| Ok(outside.check()?))
+    }
+}
+
 /// Two namespaces that can be joined by a link.
 #[derive(Debug)]
 pub struct Place {
@@ -202,13 +209,13 @@ impl Place {
         let resolver = resolver::replace(&before.resolv_conf, gateway.0.into()).map(|replaced| replaced.resolver);
         let Some(outside) = &before.outside else {
             let nat = nat::Nat::start(&self.far, &self.device, &self.addresses, resolver)?;
-            if nat.carries_ipv6() {
+            if nat.carries_ipv6() && netlink.takes_ipv6(DEVICE)? {
                 netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
             }
             self.nat = Some(nat);
             return Ok(());
         };
-        if before.default_route6 {
+        if before.default_route6 && netlink.takes_ipv6(DEVICE)? {
             // Where the machine has none, a program must not be led to try IPv6 first.
             netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }

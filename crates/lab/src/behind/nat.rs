@@ -32,6 +32,12 @@ pub enum NatError {
          nothing of the machine), or let it forward packets with `sysctl -w net.ipv4.ip_forward=1`"
     )]
     NoForwarding,
+    /// The run has no power over the machine's network.
+    #[error(
+        "route packets of the command: --nat makes a device in this machine's own network, which takes root; run it with \
+         sudo, or leave --nat out: the gateway takes no privilege"
+    )]
+    NoRoot,
     /// A setting of the link's own device.
     #[error(transparent)]
     Sysctl(#[from] SysctlError),

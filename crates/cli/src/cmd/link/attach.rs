@@ -203,6 +203,11 @@ fn attach_failure(refused: Refused) -> Failure {
         Some(errno) if missing.contains(&errno) => Kind::Missing,
         _ => Kind::Run,
     };
+    if matches!(refused.errno(), Some(libc_errno::EPERM | libc_errno::EACCES)) {
+        let advice = "it takes root's power over this machine's network (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF): run it \
+                      with sudo, or put the program alone behind a link, `fullpipe link .. -- CMD`, which takes none";
+        return Failure::new(kind, format!("attach link: {}: {}; {advice}", refused.subject, refused.cause));
+    }
     Failure::new(kind, refused)
 }
 

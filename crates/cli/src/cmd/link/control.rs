@@ -6,14 +6,16 @@
 
 use super::shared::{Shared, Status};
 use crate::failure::{Failure, Kind};
-use fullpipe_kernel::journal;
+use fullpipe_kernel::names::{Turn, is_answered};
 use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::{clock, journal};
 pub use fullpipe_lab::link::words::Request;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const PREFIX: &str = "link-";
@@ -22,6 +24,10 @@ const SUFFIX: &str = ".sock";
 const LINE_MAX: u64 = 256 << 10;
 /// Both sides are on this machine; whoever takes longer has hung.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// A request is written at once by whoever asks; so long is waited for its end.
+const REQUEST_WITHIN: Duration = Duration::from_secs(2);
+/// Requests that are answered at the same time; each has a thread.
+const REQUESTS_MAX: usize = 32;
 
 /// What is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +59,8 @@ impl Door {
     /// Makes the socket of link `name`; refused where one of that name runs.
     pub fn open(name: &str) -> Result<Door, Failure> {
         let path = socket(name)?;
-        if is_alive(&path) {
+        let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
+        if is_answered(&path) {
             let message = format!("start link {name}: a link of this name runs; choose another with --name");
             return Err(Failure::new(Kind::Usage, message));
         }
@@ -75,9 +82,9 @@ impl Door {
         let wrong = |error| Failure::new(Kind::Run, format!("serve control socket: {error}"));
         let listener = self.listener.try_clone().map_err(wrong)?;
         let work = move || {
+            let asking = Arc::new(AtomicUsize::new(0));
             for stream in listener.incoming().flatten() {
-                // Whoever asked and went away needs no answer.
-                let _ = answer(&stream, &link, detach.as_ref());
+                answer_aside(stream, &link, detach.as_ref(), &asking);
             }
         };
         std::thread::Builder::new().name("control".into()).spawn(work).map(drop).map_err(wrong)
@@ -92,11 +99,48 @@ impl Drop for Door {
     }
 }
 
+/// Answers on a thread of its own, as whoever connects and says nothing must not hold the others up.
+fn answer_aside(stream: UnixStream, link: &Arc<Shared>, detach: Option<&Interrupt>, asking: &Arc<AtomicUsize>) {
+    if asking.load(Ordering::Relaxed) >= REQUESTS_MAX {
+        let message = format!("ask link: {REQUESTS_MAX} others ask at the moment; try again in a moment");
+        // The answer fits into the socket's buffer: nobody is waited for.
+        let _ = write_line(&stream, &Answer::Error { code: Failure::new(Kind::Run, "").exit_code(), message });
+        return;
+    }
+    asking.fetch_add(1, Ordering::Relaxed);
+    let (link, detach, count) = (Arc::clone(link), detach.cloned(), Arc::clone(asking));
+    let work = move || {
+        // Whoever asked and went away needs no answer.
+        let _ = answer(&stream, &link, detach.as_ref());
+        count.fetch_sub(1, Ordering::Relaxed);
+    };
+    if std::thread::Builder::new().name("control".into()).spawn(work).is_err() {
+        asking.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The line that is asked with, all of it within [`REQUEST_WITHIN`].
+fn read_request(mut stream: &UnixStream) -> std::io::Result<Vec<u8>> {
+    let deadline = clock::now() + REQUEST_WITHIN.into();
+    let (mut line, mut part) = (Vec::new(), [0; 4096]);
+    while !line.contains(&b'\n') && (line.len() as u64) < LINE_MAX {
+        let left = deadline.since(clock::now());
+        if left == fullpipe_model::units::Duration::ZERO {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left.into()))?;
+        match stream.read(&mut part)? {
+            0 => break,
+            length => line.extend_from_slice(&part[..length]),
+        }
+    }
+    line.truncate(line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len()));
+    Ok(line)
+}
+
 fn answer(stream: &UnixStream, link: &Shared, detach: Option<&Interrupt>) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    let mut line = Vec::new();
-    BufReader::new(stream.take(LINE_MAX)).read_until(b'\n', &mut line)?;
+    let line = read_request(stream)?;
     let answer = match Request::parse(&line) {
         Ok(Request::Status) => link.status().map(|status| Answer::Status(Box::new(status))),
         Ok(Request::Set(words)) => link.set(&words).map(|()| Answer::Done),
@@ -145,10 +189,14 @@ fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStre
         _ => wrong(error),
     })?;
     stream.set_read_timeout(Some(TIMEOUT)).map_err(wrong)?;
-    write_line(&stream, request).map_err(wrong)?;
+    let written = write_line(&stream, request);
     let mut line = Vec::new();
     let mut connection = BufReader::new(stream);
     connection.read_until(b'\n', &mut line).map_err(wrong)?;
+    if line.is_empty() {
+        // One that has no time for requests answers before it has read any.
+        written.map_err(wrong)?;
+    }
     match serde_json::from_slice(&line).map_err(|error| wrong(error.into()))? {
         Answer::Error { code, message } => Err(Failure::with_code(code, message)),
         answer => Ok((answer, connection)),
@@ -166,10 +214,6 @@ fn socket(name: &str) -> Result<PathBuf, Failure> {
     Ok(directory.join(format!("{PREFIX}{name}{SUFFIX}")))
 }
 
-fn is_alive(path: &Path) -> bool {
-    UnixStream::connect(path).is_ok()
-}
-
 /// Names of this user's links that run; the sockets of those that were killed are taken away.
 pub fn names() -> Result<Vec<String>, Failure> {
     look().map(|(alive, _)| alive)
@@ -182,11 +226,13 @@ pub fn clean() -> Result<Vec<String>, Failure> {
 
 fn look() -> Result<(Vec<String>, Vec<String>), Failure> {
     let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
+    // One that is being made is not answered yet.
+    let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
     let (mut alive, mut dead) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(&directory)?.flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
         let Some(name) = file.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) else { continue };
-        if is_alive(&entry.path()) {
+        if is_answered(&entry.path()) {
             alive.push(name.to_string());
         } else if std::fs::remove_file(entry.path()).is_ok() {
             dead.push(name.to_string());

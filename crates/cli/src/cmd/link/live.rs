@@ -1,6 +1,7 @@
 //! What a link does, for people: a line while it runs, a sentence at its end.
 
 use super::shared::Status;
+use crate::terminal::error_width;
 use fullpipe_lab::link::{DirectionStatistics, RuleStatistics, Statistics};
 use fullpipe_model::link::Counters;
 use fullpipe_model::units::{Bytes, Duration};
@@ -26,8 +27,11 @@ impl Line {
             };
             let late = now.to_client.late_p99.max(now.to_server.late_p99);
             let (up, down) = (way("up", up.to_string(), &now.to_server), way("down", down.to_string(), &now.to_client));
+            let line = format!("{up} | {down} | late {late}");
+            // What does not fit would be a line of its own each time.
+            let width = error_width().unwrap_or(usize::MAX).saturating_sub(1);
             // A terminal that has gone away is no reason to stop.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{up} | {down} | late {late}");
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", console::truncate_str(&line, width, ""));
             self.drawn = true;
         }
         self.earlier = Some(now.clone());

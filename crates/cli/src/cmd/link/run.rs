@@ -7,7 +7,8 @@ use super::words::Asked;
 use super::{EngineChoice, Options, Output};
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
-use fullpipe_kernel::sandbox::{self, Inside, Signals};
+use fullpipe_kernel::sandbox::{self, Inside, Privilege, Signals};
+use fullpipe_lab::behind::nat::NatError;
 use fullpipe_lab::behind::{Before, BehindError, Event, FarEnd, Place, make_folder};
 use fullpipe_lab::link::netem::{NetemLink, NetemLinkError, gso_max_segs};
 use fullpipe_lab::link::words::Words;
@@ -54,6 +55,9 @@ fn behind(
     options: &Options,
     command: &[OsString],
 ) -> Result<u8, Failure> {
+    if options.nat && inside.privilege() == Privilege::UserNamespace {
+        return Err(BehindError::from(NatError::NoRoot).into());
+    }
     let mut place = Place::make(before, inside)?;
     let (engine, not_tun) = start(&place, &asked.path, options)?;
     let name_of_engine = engine.name();
@@ -69,6 +73,7 @@ fn behind(
             Event::Ended(code) => break code,
             Event::Timeout => {}
         }
+        before.check()?;
         // Behind a link that has ended the program would wait for ever.
         let now = link.statistics()?;
         line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));

@@ -126,7 +126,10 @@ fn subject(status: &Status) -> String {
 fn status(name: &str) -> Result<Status, Failure> {
     match control::ask(name, &Request::Status)? {
         Answer::Status(status) => Ok(*status),
-        other => Err(Failure::new(Kind::Run, format!("ask link {name}: it answered {other:?}"))),
+        Answer::Done | Answer::Error { .. } => {
+            let message = format!("ask link {name}: it did not answer with its status; is it of another version?");
+            Err(Failure::new(Kind::Run, message))
+        }
     }
 }
 
