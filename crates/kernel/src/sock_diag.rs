@@ -12,7 +12,8 @@ mod message;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use fullpipe_flow::sample::Sample;
+use fullpipe_flow::sample::{Sample, TcpState};
+use fullpipe_model::units::{Bytes, Instant};
 use netlink_sys::{Socket, protocols::NETLINK_SOCK_DIAG};
 
 use crate::netns::NetNs;
@@ -26,6 +27,23 @@ pub struct Filter {
     pub local_port: Option<u16>,
     /// Port of the other end.
     pub remote_port: Option<u16>,
+}
+
+/// A TCP socket in few words: for asking which there are, and what is still to be done for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenSocket {
+    /// The socket's own end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Where it is in its life.
+    pub state: TcpState,
+    /// Received, and not read by its process yet. Of a listener: connections that wait to be accepted.
+    pub unread: Bytes,
+    /// Written by its process, and not acknowledged yet. A FIN counts as one byte.
+    pub unsent: Bytes,
+    /// Whether a process has it open. The kernel goes on with one that was closed until its data are delivered.
+    pub has_owner: bool,
 }
 
 /// A socket that asks about the TCP sockets of one network namespace.
@@ -79,6 +97,26 @@ impl SockDiag {
         Ok(samples.into_iter().map(|sample| sample.local).collect())
     }
 
+    /// All connections of the namespace but those in TIME-WAIT, with those that a process has closed already.
+    pub fn open_sockets(&mut self) -> Result<Vec<OpenSocket>, Refused> {
+        self.list([Request::dump(Family::V4, None, None), Request::dump(Family::V6, None, None)])
+    }
+
+    /// Established connections that nobody has accepted yet, of all listeners.
+    pub fn waiting_to_be_accepted(&mut self) -> Result<u64, Refused> {
+        let listeners = self.list([Request::listeners(Family::V4), Request::listeners(Family::V6)])?;
+        Ok(listeners.iter().map(|listener| listener.unread.get()).sum())
+    }
+
+    fn list(&mut self, requests: [Request; 2]) -> Result<Vec<OpenSocket>, Refused> {
+        let mut sockets = Vec::new();
+        for request in requests {
+            request.write(&mut self.request);
+            self.exchange_by(|answer, _| message::read_open(answer, &mut sockets))?;
+        }
+        Ok(sockets)
+    }
+
     /// The connection between these two ends as it is now; `None` where there is none.
     ///
     /// Addresses of IPv4 that are written as IPv6 (`::ffff:10.0.0.1`) are the same as plain ones, here and in the answer.
@@ -91,6 +129,10 @@ impl SockDiag {
     }
 
     fn exchange(&mut self, samples: &mut Vec<Sample>) -> Result<(), Refused> {
+        self.exchange_by(|answer, at| message::read(answer, at, samples))
+    }
+
+    fn exchange_by(&mut self, mut read: impl FnMut(&[u8], Instant) -> Progress) -> Result<(), Refused> {
         let refused = |cause: io::Error| Refused::new("ask sock_diag", "TCP sockets", cause);
         self.socket.send(&self.request, 0).map_err(refused)?;
         loop {
@@ -101,7 +143,7 @@ impl SockDiag {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(refused(e)),
             }
-            match message::read(&self.answer, clock::now(), samples) {
+            match read(&self.answer, clock::now()) {
                 Progress::More => {}
                 Progress::Done => return Ok(()),
                 // The connection went away, or was never there.

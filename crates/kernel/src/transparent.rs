@@ -17,6 +17,8 @@ use nix::sys::socket::{
     SockaddrStorage, bind, listen, recvmsg, setsockopt, socket, sockopt,
 };
 
+use fullpipe_model::units::Bytes;
+
 use crate::Refused;
 use crate::netns::NetNs;
 
@@ -162,6 +164,16 @@ pub fn reset(connection: TcpStream) {
     // Closing with data that may not linger is how TCP is asked for it; where that is refused it is an ordinary close.
     let now = libc::linger { l_onoff: 1, l_linger: 0 };
     let _ = setsockopt(&connection, sockopt::Linger, &now);
+}
+
+/// What was written to `connection` and is not acknowledged by its peer yet; a FIN counts as one byte.
+pub fn unsent(connection: &TcpStream) -> io::Result<Bytes> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the kernel writes an int into `count`, which lives through the call (tcp(7), SIOCOUTQ).
+    match unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) } {
+        0 => Ok(Bytes::new(u64::try_from(count).unwrap_or(0))),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// A datagram of a [`datagrams`] socket: its length, who sent it, whom it was meant for.

@@ -17,7 +17,7 @@ use fullpipe_kernel::clock;
 use fullpipe_lab::link::emulator::LogOptions;
 use fullpipe_lab::link::words::Words;
 use fullpipe_lab::link::{CaptureOptions, Options as LinkOptions};
-use fullpipe_model::units::Bytes;
+use fullpipe_model::units::{Bytes, Duration};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use words::Given;
@@ -41,7 +41,8 @@ Examples:
   fullpipe link --to 10.0.0.5:443 --rtt 17ms -- ./client           one port of one server, nothing else
   fullpipe link --up-rate 10mbit --down-rate 100mbit --rtt 30ms -- bash
 
-Exit code: the program's (128 + n where signal n ended it); 2, 3 and 4 with a message of fullpipe's where it did not start.")]
+Exit code: the program's (128 + n where signal n ended it); 1 where that is 0 and data of its connections could not be
+delivered; 2, 3 and 4 with a message of fullpipe's where it did not start.")]
 pub struct Link {
     #[command(subcommand)]
     action: Option<Action>,
@@ -81,6 +82,11 @@ pub struct Options {
     /// net.ipv4.ip_forward.
     #[arg(long, conflicts_with = "server")]
     nat: bool,
+    /// How long the link goes on after the program for connections whose data have not arrived yet: those that are
+    /// closed until they make no progress for so long, those of processes that it has left behind so long in all
+    /// [default: 10s and 10 round trips]. Ctrl-C ends it at once.
+    #[arg(long, value_name = "TIME")]
+    linger: Option<Duration>,
     /// What the link is called in `fullpipe link set --link` [default: the process id].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,

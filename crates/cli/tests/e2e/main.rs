@@ -14,6 +14,7 @@ mod figures;
 mod guest;
 mod impairments;
 mod link;
+mod link_delivery;
 mod link_engines;
 mod link_faults;
 mod need;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 16] = [
+    let subjects: [(&str, &[Case]); 17] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         ("cleanup", cleanup::CASES),
         ("link", link::CASES),
         ("link_faults", link_faults::CASES),
+        ("link_delivery", link_delivery::CASES),
         ("attach", attach::CASES),
         ("unprivileged", unprivileged::CASES),
         ("virtual_time", virtual_time::CASES),

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use fullpipe_flow::sample::{Sample, SocketMemory, TcpInfo, TcpState};
 use fullpipe_model::units::{Bytes, Instant};
 
-use super::{address, octets, plain};
+use super::{OpenSocket, address, octets, plain};
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -141,7 +141,17 @@ pub(super) enum Progress {
 }
 
 /// Reads a datagram of answers, appending a sample for each socket.
-pub(super) fn read(mut datagram: &[u8], at: Instant, samples: &mut Vec<Sample>) -> Progress {
+pub(super) fn read(datagram: &[u8], at: Instant, samples: &mut Vec<Sample>) -> Progress {
+    read_each(datagram, |payload| samples.extend(read_socket(payload, at)))
+}
+
+/// Reads a datagram of answers, appending each socket.
+pub(super) fn read_open(datagram: &[u8], sockets: &mut Vec<OpenSocket>) -> Progress {
+    read_each(datagram, |payload| sockets.extend(read_open_socket(payload)))
+}
+
+/// Reads a datagram of answers; `each` gets the payload of each socket.
+fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> Progress {
     let mut multi = false;
     while let Some((header, _)) = datagram.split_first_chunk::<HEADER_LEN>() {
         let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -154,7 +164,7 @@ pub(super) fn read(mut datagram: &[u8], at: Instant, samples: &mut Vec<Sample>) 
                 let code = payload.first_chunk().map_or(-libc::EBADMSG, |bytes| i32::from_ne_bytes(*bytes));
                 return if code == 0 { Progress::Done } else { Progress::Failed(code.saturating_neg()) };
             }
-            SOCK_DIAG_BY_FAMILY => samples.extend(read_socket(payload, at)),
+            SOCK_DIAG_BY_FAMILY => each(payload),
             _ => {}
         }
         datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -162,19 +172,33 @@ pub(super) fn read(mut datagram: &[u8], at: Instant, samples: &mut Vec<Sample>) 
     if multi { Progress::More } else { Progress::Done }
 }
 
-fn read_socket(payload: &[u8], at: Instant) -> Option<Sample> {
-    let (fixed, attributes) = payload.split_first_chunk::<ANSWER_LEN>()?;
+/// The fixed part of an answer, as far as it is not about timers.
+fn read_open_socket(payload: &[u8]) -> Option<OpenSocket> {
+    let (fixed, _) = payload.split_first_chunk::<ANSWER_LEN>()?;
     let family = Family::from_number(fixed[0])?;
     let be16 = |offset: usize| u16::from_be_bytes([fixed[offset], fixed[offset + 1]]);
     let u32_at = |offset: usize| fixed[offset..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
     let ip_at = |offset: usize| fixed[offset..].first_chunk::<16>().copied().unwrap_or_default();
-    let mut sample = Sample {
-        at,
+    Some(OpenSocket {
         local: address(family, ip_at(8), be16(4)),
         remote: address(family, ip_at(24), be16(6)),
         state: TcpState::from_number(fixed[1]),
-        rqueue: Bytes::new(u32_at(56).into()),
-        wqueue: Bytes::new(u32_at(60).into()),
+        unread: Bytes::new(u32_at(56).into()),
+        unsent: Bytes::new(u32_at(60).into()),
+        has_owner: u32_at(68) != 0,
+    })
+}
+
+fn read_socket(payload: &[u8], at: Instant) -> Option<Sample> {
+    let (_, attributes) = payload.split_first_chunk::<ANSWER_LEN>()?;
+    let socket = read_open_socket(payload)?;
+    let mut sample = Sample {
+        at,
+        local: socket.local,
+        remote: socket.remote,
+        state: socket.state,
+        rqueue: socket.unread,
+        wqueue: socket.unsent,
         congestion_control: None,
         info: None,
         memory: None,
@@ -282,6 +306,11 @@ mod tests {
         assert_eq!(sample.state, TcpState::Established);
         assert_eq!(sample.congestion_control.as_deref(), Some("cubic"));
         assert!(sample.info.is_none() && sample.memory.is_none());
+        let mut sockets = Vec::new();
+        assert_eq!(read_open(&bytes, &mut sockets), Progress::More);
+        let [socket] = sockets.as_slice() else { panic!("{sockets:?}") };
+        assert_eq!((socket.local, socket.unread, socket.unsent), (sample.local, Bytes::new(7), Bytes::new(9)));
+        assert!(!socket.has_owner, "its inode is 0: no process has it open");
     }
 
     #[test]
@@ -299,6 +328,7 @@ mod tests {
         fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
             let mut samples = Vec::new();
             read(&bytes, Instant::ZERO, &mut samples);
+            read_open(&bytes, &mut Vec::new());
             prop_assert!(samples.len() <= bytes.len() / (HEADER_LEN + ANSWER_LEN));
         }
 

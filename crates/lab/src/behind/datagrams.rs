@@ -1,6 +1,6 @@
 //! The gateway's datagrams: each pair of addresses has a socket of its own outside ([`super::gateway`]).
 
-use super::gateway::{Meaning, PAUSE, spawn};
+use super::meaning::{Meaning, PAUSE, spawn};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::outside::Outside;
 use fullpipe_kernel::{Refused, transparent};

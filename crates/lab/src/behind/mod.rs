@@ -11,15 +11,20 @@
 //! engine), [`Place::start_server`], [`Place::start`], and [`Program::wait`] until it ends. The sandbox's end ends the rest.
 
 pub mod addresses;
+mod connections;
 mod datagrams;
-pub mod gateway;
+mod delivery;
+mod gateway;
+mod meaning;
 pub mod nat;
 pub mod resolver;
 mod run;
 
 pub use addresses::Addresses;
+pub use delivery::{Delivery, Owed};
 pub use run::{Event, Program, RunError, expand};
 
+use delivery::Far;
 use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
 use fullpipe_kernel::netns::NetNs;
@@ -43,6 +48,8 @@ const DEVICE: &str = "wan0";
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// How often it is looked whether it does.
 const LOOK: Duration = Duration::from_millis(2);
+/// How long a server may take to end when it is asked to.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// What is at the far end.
@@ -145,6 +152,8 @@ pub struct Place {
     /// The far end's device.
     device: String,
     nat: Option<nat::Nat>,
+    /// Those of a gateway.
+    connections: Option<Arc<connections::Connections>>,
     surroundings: Surroundings,
 }
 
@@ -172,6 +181,7 @@ impl Place {
             // On the machine it is one among others, and its name must be free.
             device: before.machine.as_ref().map_or(DEVICE.into(), |_| format!("fpl{}", before.process)),
             nat: None,
+            connections: None,
             surroundings: Surroundings { identity: before.identity, files },
         })
     }
@@ -219,8 +229,30 @@ impl Place {
             // Where the machine has none, a program must not be led to try IPv6 first.
             netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
-        let meaning = gateway::Meaning { gateway, resolver };
-        gateway::start(&self.far, DEVICE, outside, meaning).map_err(BehindError::Gateway)
+        let meaning = meaning::Meaning { gateway, resolver };
+        self.connections = Some(gateway::start(&self.far, DEVICE, outside, meaning).map_err(BehindError::Gateway)?);
+        Ok(())
+    }
+
+    /// Looks, once the command has ended, for what it is still owed.
+    pub fn delivery(&self) -> Result<Delivery, BehindError> {
+        let far = match (self.far_end, &self.connections) {
+            (FarEnd::Server, _) => Far::Server(SockDiag::open_in(&self.far)?),
+            (_, Some(connections)) => Far::Gateway(SockDiag::open_in(&self.far)?, Arc::clone(connections)),
+            (_, None) => Far::World,
+        };
+        Ok(Delivery::new(SockDiag::open_in(&self.near)?, far))
+    }
+
+    /// Lets the server end once the command has: one that listens no more is waited for, for `span`, as it works on what
+    /// it was sent; one that goes on is asked to end (SIGTERM). Whether it has ended.
+    pub fn end_server(&self, server: &mut Program, inside: &Inside, span: Duration) -> Result<bool, BehindError> {
+        let goes_on = !SockDiag::open_in(&self.far)?.listeners()?.is_empty();
+        if goes_on {
+            server.ask_to_end();
+        }
+        let span = if goes_on { span.min(ENDS_WITHIN) } else { span };
+        Ok(matches!(server.wait(inside, span)?, Event::Ended(_)))
     }
 
     /// Starts the other end's command by the shell and waits until it listens.

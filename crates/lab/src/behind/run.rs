@@ -142,10 +142,18 @@ impl Program {
         }
     }
 
+    /// Asks it to end (SIGTERM).
+    pub(super) fn ask_to_end(&self) {
+        send(self.child.id(), SIGTERM);
+    }
+
     fn wrong(&self, operation: &'static str, cause: std::io::Error) -> RunError {
         RunError::Process { operation, program: self.name.clone(), cause }
     }
 }
+
+/// `SIGTERM`, the same number everywhere (signal(7)).
+const SIGTERM: u32 = 15;
 
 /// Signals that have come, but for those by a key.
 fn sent_by_somebody(inside: &Inside) -> Vec<u32> {

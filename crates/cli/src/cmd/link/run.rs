@@ -9,11 +9,11 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_kernel::sandbox::{self, Inside, Privilege, Signals};
 use fullpipe_lab::behind::nat::NatError;
-use fullpipe_lab::behind::{Before, BehindError, Event, FarEnd, Place, make_folder};
+use fullpipe_lab::behind::{Before, BehindError, Event, FarEnd, Owed, Place, make_folder};
 use fullpipe_lab::link::netem::{NetemLink, NetemLinkError, gso_max_segs};
 use fullpipe_lab::link::words::Words;
 use fullpipe_lab::link::{Emulator, EmulatorError, LinkReport};
-use fullpipe_model::scenario::Path;
+use fullpipe_model::scenario::{Path, Rule};
 use fullpipe_model::units::Duration;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -22,6 +22,11 @@ use std::sync::Arc;
 
 /// How often it is looked at the link.
 const TICK: Duration = Duration::from_millis(250);
+/// How long connections may make no progress after the command's end. A retransmission that is lost some times in a row
+/// comes 6 s after the one before.
+const LINGER: Duration = Duration::from_secs(10);
+/// And so much more on a long path: a lost segment, its retransmission and the end take three.
+const LINGER_ROUND_TRIPS: u64 = 10;
 
 /// Runs `command` behind the path that `words` describe; its exit code is ours.
 pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8, Failure> {
@@ -64,7 +69,7 @@ fn behind(
     let shown = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let link = Arc::new(Shared::new(name, Subject::Command(shown), door.owner(), engine, asked.clone()));
     place.open_ways(before)?;
-    let _server = options.server.as_deref().map(|line| place.start_server(line)).transpose()?;
+    let mut server = options.server.as_deref().map(|line| place.start_server(line)).transpose()?;
     door.serve(Arc::clone(&link), None)?;
     let mut program = place.start(command)?;
     let mut line = options.output.draws_line().then(Line::default);
@@ -78,10 +83,44 @@ fn behind(
         let now = link.statistics()?;
         line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
     };
+    let linger = options.linger.unwrap_or_else(|| default_linger(&asked.path));
+    let owed = place.delivery()?.wait(inside, linger, || packets_to_server(&link)).map_err(BehindError::from)?;
+    let ended = server.as_mut().map(|server| place.end_server(server, inside, linger)).transpose()?;
     line.iter_mut().for_each(Line::clear);
+    tell_undelivered(&owed, ended);
+    let code = if code == 0 && owed.undelivered() > 0 { 1 } else { code };
     let (status, report) = link.stop()?;
     tell(&status, &report, (name_of_engine, not_tun), &options.output, Some(code))?;
     Ok(code)
+}
+
+fn default_linger(path: &Path) -> Duration {
+    let longest = path.rules.iter().map(Rule::rtt).fold(path.rtt(), Duration::max);
+    LINGER.saturating_add(longest.saturating_mul(LINGER_ROUND_TRIPS))
+}
+
+/// Packets that are on the link to the far end.
+fn packets_to_server(link: &Shared) -> u64 {
+    let statistics = link.statistics().ok().flatten();
+    statistics.map_or(0, |statistics| statistics.to_server.inside_packets)
+}
+
+/// Tells what the end of the link has cut off.
+fn tell_undelivered(owed: &Owed, server_ended: Option<bool>) {
+    if owed.undelivered() > 0 {
+        let (count, bytes) = (owed.undelivered(), owed.bytes);
+        remark(&format!(
+            "fullpipe: link: {count} connections ended before their data had arrived, with at least {bytes} on the way; \
+             give them more time with --linger"
+        ));
+    }
+    let idle = owed.open - owed.open_with_data;
+    if idle > 0 {
+        remark(&format!("fullpipe: link: {idle} connections of processes that the command left behind were cut"));
+    }
+    if server_ended == Some(false) {
+        remark("fullpipe: link: the server had not ended, and was killed");
+    }
 }
 
 /// The link between the two ends of `place`; with it, why it is not carried by TUN devices.

@@ -1,0 +1,133 @@
+//! The gateway's connections, as those see them who do not carry them.
+
+use fullpipe_kernel::transparent;
+use fullpipe_model::units::Bytes;
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// One connection of the command's: its end at the gateway, and the one that goes on from there.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    far: OnceLock<TcpStream>,
+    /// Bytes that were read from the command's side and are not written to the other yet.
+    carried: AtomicU64,
+    upwards_ended: AtomicBool,
+}
+
+/// What a connection is known by: the command's end, and the end that it asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Ends {
+    /// The command's.
+    pub(super) near: SocketAddr,
+    /// The one that it asked for.
+    pub(super) meant: SocketAddr,
+}
+
+impl Connection {
+    /// Notes the connection that goes on from the gateway.
+    pub(super) fn connected(&self, far: &TcpStream) {
+        if let Ok(far) = far.try_clone() {
+            let _ = self.far.set(far);
+        }
+    }
+
+    /// Notes how many bytes from the command's side are in the gateway's hands.
+    pub(super) fn set_carried(&self, bytes: usize) {
+        self.carried.store(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Notes that nothing more comes from the command's side.
+    pub(super) fn end_upwards(&self) {
+        self.upwards_ended.store(true, Ordering::Release);
+    }
+
+    /// Bytes from the command's side that the gateway has read and the server's kernel has not acknowledged, the end of
+    /// the stream as one; `None` where it has all, and there will be no more.
+    pub(super) fn owed(&self) -> Option<Bytes> {
+        let ended = self.upwards_ended.load(Ordering::Acquire);
+        let unsent = self.far.get().and_then(|far| transparent::unsent(far).ok()).unwrap_or_default();
+        let owed = Bytes::new(self.carried.load(Ordering::Relaxed)) + unsent;
+        (!ended || owed > Bytes::ZERO).then_some(owed)
+    }
+}
+
+/// All that there are. A connection that stands here has a slot.
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    all: Mutex<HashMap<Ends, Arc<Connection>>>,
+}
+
+impl Connections {
+    /// A connection's place, given back by dropping it; `None` where `most` have one.
+    pub(super) fn enter(self: &Arc<Self>, ends: Ends, most: usize) -> Option<Slot> {
+        let mut all = self.lock();
+        if all.len() >= most {
+            return None;
+        }
+        let connection = Arc::new(Connection::default());
+        all.insert(ends, Arc::clone(&connection));
+        Some(Slot { ends, connection, connections: Arc::clone(self) })
+    }
+
+    /// Those by which something is owed to a server, with how much.
+    pub(super) fn owed(&self) -> Vec<(Ends, Bytes)> {
+        self.lock().iter().filter_map(|(&ends, connection)| Some((ends, connection.owed()?))).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Ends, Arc<Connection>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place among those that there may be.
+#[derive(Debug)]
+pub(super) struct Slot {
+    ends: Ends,
+    /// The connection.
+    pub(super) connection: Arc<Connection>,
+    connections: Arc<Connections>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut all = self.connections.lock();
+        // A port may have been used again in the meantime.
+        if all.get(&self.ends).is_some_and(|there| Arc::ptr_eq(there, &self.connection)) {
+            all.remove(&self.ends);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(port: u16) -> Ends {
+        Ends { near: SocketAddr::from(([10, 77, 0, 2], port)), meant: SocketAddr::from(([192, 0, 2, 1], 80)) }
+    }
+
+    #[test]
+    fn a_slot_is_given_back_when_it_is_dropped() {
+        let connections = Arc::new(Connections::default());
+        let first = connections.enter(ends(1), 2);
+        let second = connections.enter(ends(2), 2);
+        assert!(first.is_some() && second.is_some());
+        assert!(connections.enter(ends(3), 2).is_none());
+        drop(first);
+        assert!(connections.enter(ends(3), 2).is_some());
+    }
+
+    #[test]
+    fn something_is_owed_until_the_end_has_come_and_all_is_written() {
+        let connections = Arc::new(Connections::default());
+        let slot = connections.enter(ends(1), 1).unwrap();
+        assert_eq!(connections.owed(), [(ends(1), Bytes::ZERO)]);
+        slot.connection.set_carried(7);
+        slot.connection.end_upwards();
+        assert_eq!(connections.owed(), [(ends(1), Bytes::new(7))]);
+        slot.connection.set_carried(0);
+        assert_eq!(connections.owed(), []);
+    }
+}
