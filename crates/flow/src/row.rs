@@ -6,8 +6,8 @@
 //! ACK, out of order, zero window, packets).
 
 use crate::limit::Candidate;
-use crate::sample::columns;
-use fullpipe_model::units::{Bytes, Duration, Rate, Window};
+
+use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
 /// What one run showed.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
@@ -29,53 +29,53 @@ pub struct Row {
     /// Congestion control that the sender's socket had.
     pub congestion_control: Option<String>,
     /// Round-trip time that the link was asked for.
-    #[serde(rename = "rtt_nominal_us", with = "columns::micros")]
+    #[serde(rename = "rtt_nominal_us", with = "column::micros")]
     pub rtt_nominal: Duration,
     /// Rate that the link was asked for, in IP packets, on the way of the data; absent without one.
-    #[serde(rename = "rate_nominal_bps", with = "columns::rate_optional")]
+    #[serde(rename = "rate_nominal_bps", with = "column::rate_optional")]
     pub rate_nominal: Option<Rate>,
     /// Time from SYN to SYN-ACK.
-    #[serde(rename = "handshake_rtt_us", with = "columns::micros_optional")]
+    #[serde(rename = "handshake_rtt_us", with = "column::micros_optional")]
     pub handshake_rtt: Option<Duration>,
     /// Least round-trip time of data.
-    #[serde(rename = "rtt_min_us", with = "columns::micros_optional")]
+    #[serde(rename = "rtt_min_us", with = "column::micros_optional")]
     pub rtt_min: Option<Duration>,
     /// Median round-trip time of data, queueing included.
-    #[serde(rename = "rtt_p50_us", with = "columns::micros_optional")]
+    #[serde(rename = "rtt_p50_us", with = "column::micros_optional")]
     pub rtt_p50: Option<Duration>,
     /// 99 % of the round-trip times of data are at most this.
-    #[serde(rename = "rtt_p99_us", with = "columns::micros_optional")]
+    #[serde(rename = "rtt_p99_us", with = "column::micros_optional")]
     pub rtt_p99: Option<Duration>,
     /// Largest receive window that was advertised.
-    #[serde(rename = "window_max_bytes", with = "columns::window_optional")]
+    #[serde(rename = "window_max_bytes", with = "column::window_optional")]
     pub window_max: Option<Window>,
     /// Most payload in flight at the sender.
-    #[serde(rename = "in_flight_max_bytes", with = "columns::bytes")]
+    #[serde(rename = "in_flight_max_bytes", with = "column::bytes")]
     pub in_flight_max: Bytes,
     /// Mean payload in flight at the sender: the window that was in use, whatever was advertised. By Little's law it is
     /// goodput times round-trip time.
-    #[serde(rename = "in_flight_mean_bytes", with = "columns::bytes_optional")]
+    #[serde(rename = "in_flight_mean_bytes", with = "column::bytes_optional")]
     pub in_flight_mean: Option<Bytes>,
     /// Payload that the receiving application got.
-    #[serde(rename = "body_bytes", with = "columns::bytes")]
+    #[serde(rename = "body_bytes", with = "column::bytes")]
     pub body: Bytes,
     /// Time from the response's first byte to its last.
-    #[serde(rename = "duration_us", with = "columns::micros")]
+    #[serde(rename = "duration_us", with = "column::micros")]
     pub duration: Duration,
     /// Whether the whole response came; otherwise its time was over.
     pub complete: bool,
     /// Payload over that time.
-    #[serde(rename = "goodput_bps", with = "columns::rate")]
+    #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
     /// The same over the second half of the bytes: without slow start and the growth of the buffers.
-    #[serde(rename = "steady_goodput_bps", with = "columns::rate_optional")]
+    #[serde(rename = "steady_goodput_bps", with = "column::rate_optional")]
     pub steady_goodput: Option<Rate>,
     /// Whole Ethernet frames, both ways together, over the connection's time: headers, ACKs and what was sent again
     /// included. What capinfos calls the data byte rate, from the capture at the receiver.
-    #[serde(rename = "frames_bps", with = "columns::rate_optional")]
+    #[serde(rename = "frames_bps", with = "column::rate_optional")]
     pub frames: Option<Rate>,
     /// The largest goodput that the laws allow for the window seen, the round-trip time and the rate asked for.
-    #[serde(rename = "law_bps", with = "columns::rate_optional")]
+    #[serde(rename = "law_bps", with = "column::rate_optional")]
     pub law: Option<Rate>,
     /// Which term of the law that is: `receive_window`, `send_buffer`, `congestion_window` or `link`.
     pub law_term: Option<String>,
@@ -110,32 +110,32 @@ pub struct Row {
     /// The share of that.
     pub limit_share_sockets: Option<f64>,
     /// curl's time_connect.
-    #[serde(rename = "connect_us", with = "columns::micros_optional")]
+    #[serde(rename = "connect_us", with = "column::micros_optional")]
     pub connect: Option<Duration>,
     /// curl's time_starttransfer.
-    #[serde(rename = "starttransfer_us", with = "columns::micros_optional")]
+    #[serde(rename = "starttransfer_us", with = "column::micros_optional")]
     pub starttransfer: Option<Duration>,
     /// curl's time_total.
-    #[serde(rename = "total_us", with = "columns::micros_optional")]
+    #[serde(rename = "total_us", with = "column::micros_optional")]
     pub total: Option<Duration>,
     /// Half of the packets left the link this much late or less.
-    #[serde(rename = "link_late_p50_us", with = "columns::micros")]
+    #[serde(rename = "link_late_p50_us", with = "column::micros")]
     pub link_late_p50: Duration,
     /// 99 % of the packets left the link this much late or less.
-    #[serde(rename = "link_late_p99_us", with = "columns::micros")]
+    #[serde(rename = "link_late_p99_us", with = "column::micros")]
     pub link_late_p99: Duration,
     /// The latest packet.
-    #[serde(rename = "link_late_max_us", with = "columns::micros")]
+    #[serde(rename = "link_late_max_us", with = "column::micros")]
     pub link_late_max: Duration,
     /// Whether the machine let the link keep its times: false means that the figures are the machine's as well.
     pub quiet: bool,
     /// What a reader of this row must know: why it was not quiet, what was asked for and could not be had.
     pub notes: Vec<String>,
     /// Goodput that somebody else measured in the same experiment.
-    #[serde(rename = "reference_goodput_bps", with = "columns::rate_optional")]
+    #[serde(rename = "reference_goodput_bps", with = "column::rate_optional")]
     pub reference_goodput: Option<Rate>,
     /// The same where they counted whole frames: beside [`Self::frames`].
-    #[serde(rename = "reference_frames_bps", with = "columns::rate_optional")]
+    #[serde(rename = "reference_frames_bps", with = "column::rate_optional")]
     pub reference_frames: Option<Rate>,
     /// Ours over theirs. Where ours was cut short, its steady goodput stands for the whole.
     pub reference_ratio: Option<f64>,

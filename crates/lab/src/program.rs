@@ -9,7 +9,7 @@ use fullpipe_kernel::sched::Placement;
 use fullpipe_kernel::sock_diag::{Filter, SockDiag};
 use fullpipe_kernel::{Refused, clock};
 use fullpipe_model::scenario::{Client, Host, Scenario, Server};
-use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_model::units::{Bytes, Duration, column};
 use fullpipe_transfer::{
     Download, DownloadError, DownloadOptions, Event, Request, ServerError, ServerOptions, Stop, Timing, download,
 };
@@ -113,17 +113,13 @@ pub struct Received {
     /// Whether all of it came; otherwise its time was over.
     pub complete: bool,
     /// From its first byte to its last.
-    #[serde(rename = "duration_us", serialize_with = "micros")]
+    #[serde(rename = "duration_us", serialize_with = "column::micros::serialize")]
     pub duration: Duration,
     /// curl's breakdown; iperf3 knows none.
     pub timing: Option<Timing>,
     /// All that the built-in client knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub download: Option<Download>,
-}
-
-fn micros<S: serde::Serializer>(time: &Duration, s: S) -> Result<S::Ok, S::Error> {
-    s.serialize_u64(time.as_micros())
 }
 
 impl Received {

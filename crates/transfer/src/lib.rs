@@ -32,7 +32,6 @@
 #![forbid(unsafe_code)]
 
 mod clock;
-mod columns;
 pub mod content;
 mod download;
 pub mod pace;

@@ -1,7 +1,7 @@
 //! How an end sends and acknowledges: SYN options, ACKs for many segments, bursts, silences, resets.
 
 use crate::segment::{Flags, Segment};
-use fullpipe_model::units::{Bytes, Duration, Instant};
+use fullpipe_model::units::{Bytes, Duration, Instant, column};
 
 /// Data that follows data this soon belongs to the same burst.
 const BURST_GAP: Duration = Duration::from_micros(500);
@@ -62,10 +62,10 @@ pub struct MannerFacts {
     /// allows 500 ms).
     pub delayed_acks: u32,
     /// How much later, in the mean.
-    #[serde(rename = "delayed_ack_mean_us", serialize_with = "micros")]
+    #[serde(rename = "delayed_ack_mean_us", serialize_with = "column::micros::serialize")]
     pub delayed_ack_mean: Duration,
     /// How much later, at most.
-    #[serde(rename = "delayed_ack_max_us", serialize_with = "micros")]
+    #[serde(rename = "delayed_ack_max_us", serialize_with = "column::micros::serialize")]
     pub delayed_ack_max: Duration,
     /// Most bytes that one ACK acknowledged.
     #[serde(rename = "acked_max_bytes")]
@@ -73,14 +73,10 @@ pub struct MannerFacts {
     /// Most packets of data at a stretch without a gap of 0.5 ms.
     pub burst_max_packets: u16,
     /// The longest time between two packets of its data.
-    #[serde(rename = "silence_max_us", serialize_with = "micros")]
+    #[serde(rename = "silence_max_us", serialize_with = "column::micros::serialize")]
     pub silence_max: Duration,
     /// RST segments.
     pub resets: u16,
-}
-
-fn micros<S: serde::Serializer>(value: &Duration, s: S) -> Result<S::Ok, S::Error> {
-    s.serialize_u64(value.as_micros())
 }
 
 impl Manner {

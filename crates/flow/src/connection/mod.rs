@@ -26,8 +26,8 @@ pub(crate) use tracker::{Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};
 
 use crate::limit::Verdict;
-use crate::sample::columns;
-use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
+
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::net::SocketAddr;
 
 /// Which way a segment went.
@@ -59,13 +59,13 @@ pub struct Connection {
     /// What of it was seen, as the bits of Wireshark's `tcp.completeness`: 1 SYN, 2 SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST.
     pub completeness: u8,
     /// Time of the first packet.
-    #[serde(rename = "start_ns", with = "columns::instant")]
+    #[serde(rename = "start_ns", with = "column::instant")]
     pub start: Instant,
     /// From the first packet to the last.
-    #[serde(rename = "duration_us", with = "columns::micros")]
+    #[serde(rename = "duration_us", with = "column::micros")]
     pub duration: Duration,
     /// SYN to final ACK of the handshake: the path's round trip, wherever the capture was taken.
-    #[serde(rename = "handshake_rtt_us", with = "columns::micros_optional")]
+    #[serde(rename = "handshake_rtt_us", with = "column::micros_optional")]
     pub handshake_rtt: Option<Duration>,
     /// Where the sniffer stood, as far as times tell.
     pub vantage: Vantage,
@@ -137,22 +137,22 @@ pub struct DirectionFacts {
     /// Packets.
     pub packets: u64,
     /// Bytes on the wire, link headers included.
-    #[serde(rename = "wire_bytes", with = "columns::bytes")]
+    #[serde(rename = "wire_bytes", with = "column::bytes")]
     pub wire: Bytes,
     /// Payload, each time that it was sent.
-    #[serde(rename = "payload_bytes", with = "columns::bytes")]
+    #[serde(rename = "payload_bytes", with = "column::bytes")]
     pub payload: Bytes,
     /// Payload, once.
-    #[serde(rename = "unique_payload_bytes", with = "columns::bytes")]
+    #[serde(rename = "unique_payload_bytes", with = "column::bytes")]
     pub unique_payload: Bytes,
     /// Largest payload of a packet.
-    #[serde(rename = "payload_max_bytes", with = "columns::bytes")]
+    #[serde(rename = "payload_max_bytes", with = "column::bytes")]
     pub payload_max: Bytes,
     /// Unique payload by the time from the first data to the acknowledgement of the last (or the last data).
-    #[serde(rename = "goodput_bps", with = "columns::rate_optional")]
+    #[serde(rename = "goodput_bps", with = "column::rate_optional")]
     pub goodput: Option<Rate>,
     /// The most that an interval carried: see [`Verdict::peak_goodput`].
-    #[serde(rename = "goodput_peak_bps", with = "columns::rate_optional")]
+    #[serde(rename = "goodput_peak_bps", with = "column::rate_optional")]
     pub goodput_peak: Option<Rate>,
     /// Round-trip times of this direction's data: from the data to its acknowledgement, both at the capture point.
     pub rtt: RttFacts,
@@ -161,7 +161,7 @@ pub struct DirectionFacts {
     #[serde(flatten, serialize_with = "window_columns")]
     pub window: WindowFacts,
     /// Most payload sent and neither acknowledged nor (with [`Labels::Sack`]) reported by SACK, at the capture point.
-    #[serde(rename = "in_flight_max_bytes", with = "columns::bytes")]
+    #[serde(rename = "in_flight_max_bytes", with = "column::bytes")]
     pub in_flight_max: Bytes,
     /// Packets by label.
     pub labels: LabelCounts,
@@ -191,19 +191,19 @@ pub struct RttFacts {
     /// Samples: one for each ACK that advances, Karn's rule observed.
     pub count: u64,
     /// Least.
-    #[serde(rename = "min_us", with = "columns::micros_optional")]
+    #[serde(rename = "min_us", with = "column::micros_optional")]
     pub min: Option<Duration>,
     /// Median.
-    #[serde(rename = "p50_us", with = "columns::micros_optional")]
+    #[serde(rename = "p50_us", with = "column::micros_optional")]
     pub p50: Option<Duration>,
     /// 95 % are at most this.
-    #[serde(rename = "p95_us", with = "columns::micros_optional")]
+    #[serde(rename = "p95_us", with = "column::micros_optional")]
     pub p95: Option<Duration>,
     /// 99 % are at most this.
-    #[serde(rename = "p99_us", with = "columns::micros_optional")]
+    #[serde(rename = "p99_us", with = "column::micros_optional")]
     pub p99: Option<Duration>,
     /// Greatest.
-    #[serde(rename = "max_us", with = "columns::micros_optional")]
+    #[serde(rename = "max_us", with = "column::micros_optional")]
     pub max: Option<Duration>,
 }
 
@@ -213,15 +213,15 @@ pub struct WindowFacts {
     /// Shift count in use; absent where the handshake was not seen, so that windows may be too small by it.
     pub scale: Option<u8>,
     /// Least.
-    #[serde(rename = "min_bytes", with = "columns::window_optional")]
+    #[serde(rename = "min_bytes", with = "column::window_optional")]
     pub min: Option<Window>,
     /// Median, by packets; within 0.1 %.
-    #[serde(rename = "p50_bytes", with = "columns::window_optional")]
+    #[serde(rename = "p50_bytes", with = "column::window_optional")]
     pub p50: Option<Window>,
     /// Greatest.
-    #[serde(rename = "max_bytes", with = "columns::window_optional")]
+    #[serde(rename = "max_bytes", with = "column::window_optional")]
     pub max: Option<Window>,
     /// Last.
-    #[serde(rename = "last_bytes", with = "columns::window_optional")]
+    #[serde(rename = "last_bytes", with = "column::window_optional")]
     pub last: Option<Window>,
 }

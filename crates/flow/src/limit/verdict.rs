@@ -1,8 +1,8 @@
 //! The answer: intervals, and their sum over the connection.
 
 use super::Limit;
-use crate::sample::columns;
-use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
+
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::collections::BTreeMap;
 
 /// What kind of evidence a verdict rests on.
@@ -29,19 +29,19 @@ pub struct Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Evidence {
     /// Payload newly acknowledged, by time.
-    #[serde(rename = "goodput_bps", with = "columns::rate")]
+    #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
     /// Most payload in flight.
-    #[serde(rename = "in_flight_bytes", with = "columns::bytes")]
+    #[serde(rename = "in_flight_bytes", with = "column::bytes")]
     pub in_flight: Bytes,
     /// Mean payload in flight over the interval's time (captures only).
-    #[serde(default, rename = "in_flight_mean_bytes", with = "columns::bytes_optional")]
+    #[serde(default, rename = "in_flight_mean_bytes", with = "column::bytes_optional")]
     pub in_flight_mean: Option<Bytes>,
     /// The receive window that bounded it.
-    #[serde(default, rename = "window_bytes", with = "columns::window_optional")]
+    #[serde(default, rename = "window_bytes", with = "column::window_optional")]
     pub window: Option<Window>,
     /// The least round-trip time seen in the interval.
-    #[serde(default, rename = "rtt_us", with = "columns::micros_optional")]
+    #[serde(default, rename = "rtt_us", with = "column::micros_optional")]
     pub rtt: Option<Duration>,
     /// Part of the time in which the next segment did not fit into the receive window.
     pub window_full: f64,
@@ -53,7 +53,7 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sndbuf_limited: Option<f64>,
     /// Received and not read by the peer's application (samples of the receiver only).
-    #[serde(default, rename = "unread_bytes", with = "columns::bytes_optional")]
+    #[serde(default, rename = "unread_bytes", with = "column::bytes_optional")]
     pub unread: Option<Bytes>,
 }
 
@@ -61,10 +61,10 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Interval {
     /// When it starts, on the evidence's clock.
-    #[serde(rename = "start_ns", with = "columns::instant")]
+    #[serde(rename = "start_ns", with = "column::instant")]
     pub start: Instant,
     /// How long it is.
-    #[serde(rename = "length_us", with = "columns::micros")]
+    #[serde(rename = "length_us", with = "column::micros")]
     pub length: Duration,
     /// Most likely first; shares sum to 1. Never empty. From a capture the first has all of the interval, and those behind it
     /// nothing: each is what the evidence would be told to mean if those before it were not there.
@@ -87,7 +87,7 @@ pub struct Verdict {
     /// What it rests on.
     pub source: Source,
     /// Time covered.
-    #[serde(rename = "time_us", with = "columns::micros")]
+    #[serde(rename = "time_us", with = "column::micros")]
     pub time: Duration,
     /// Limits by their share of that time, largest first; shares sum to 1. Empty where no data was sent.
     pub shares: Vec<Candidate>,

@@ -1,34 +1,33 @@
 //! The socket's memory: the array that `INET_DIAG_SKMEMINFO` returns (`SK_MEMINFO_*` in `linux/sock_diag.h`).
 
-use super::columns;
-use fullpipe_model::units::Bytes;
+use fullpipe_model::units::{Bytes, column};
 
 /// What a socket's buffers hold and may hold. Amounts are the kernel's `truesize`: payload plus bookkeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct SocketMemory {
     /// Memory of data received and not read.
-    #[serde(rename = "rmem_alloc_bytes", with = "columns::bytes")]
+    #[serde(rename = "rmem_alloc_bytes", with = "column::bytes")]
     pub rmem_alloc: Bytes,
     /// Receive buffer (`SO_RCVBUF`, as doubled by the kernel).
-    #[serde(rename = "rcvbuf_bytes", with = "columns::bytes")]
+    #[serde(rename = "rcvbuf_bytes", with = "column::bytes")]
     pub rcvbuf: Bytes,
     /// Memory of segments handed to the device and not freed.
-    #[serde(rename = "wmem_alloc_bytes", with = "columns::bytes")]
+    #[serde(rename = "wmem_alloc_bytes", with = "column::bytes")]
     pub wmem_alloc: Bytes,
     /// Send buffer (`SO_SNDBUF`, as doubled by the kernel).
-    #[serde(rename = "sndbuf_bytes", with = "columns::bytes")]
+    #[serde(rename = "sndbuf_bytes", with = "column::bytes")]
     pub sndbuf: Bytes,
     /// Memory reserved ahead of use.
-    #[serde(rename = "fwd_alloc_bytes", with = "columns::bytes")]
+    #[serde(rename = "fwd_alloc_bytes", with = "column::bytes")]
     pub fwd_alloc: Bytes,
     /// Memory of the write queue: sent and not acknowledged, and not yet sent. This is what fills `sndbuf`.
-    #[serde(rename = "wmem_queued_bytes", with = "columns::bytes")]
+    #[serde(rename = "wmem_queued_bytes", with = "column::bytes")]
     pub wmem_queued: Bytes,
     /// Memory of socket options.
-    #[serde(rename = "optmem_bytes", with = "columns::bytes")]
+    #[serde(rename = "optmem_bytes", with = "column::bytes")]
     pub optmem: Bytes,
     /// Memory of segments that wait while the application holds the socket's lock.
-    #[serde(rename = "backlog_bytes", with = "columns::bytes")]
+    #[serde(rename = "backlog_bytes", with = "column::bytes")]
     pub backlog: Bytes,
     /// Segments dropped for want of memory; since Linux 4.7.
     #[serde(default, skip_serializing_if = "Option::is_none")]

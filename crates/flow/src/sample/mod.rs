@@ -7,7 +7,6 @@
 //!
 //! Fields that a kernel does not know are absent, never zero: a zero is a measurement.
 
-pub(crate) mod columns;
 mod memory;
 mod state;
 mod tcp_info;
@@ -16,14 +15,14 @@ pub use memory::{ParseMemoryError, SocketMemory};
 pub use state::{CongestionState, TcpState};
 pub use tcp_info::{ParseTcpInfoError, TcpInfo};
 
-use fullpipe_model::units::{Bytes, Instant};
+use fullpipe_model::units::{Bytes, Instant, column};
 use std::net::SocketAddr;
 
 /// A socket at an instant.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Sample {
     /// When it was asked, on the clock of whoever asked.
-    #[serde(rename = "at_ns", with = "columns::instant")]
+    #[serde(rename = "at_ns", with = "column::instant")]
     pub at: Instant,
     /// The socket's own end.
     pub local: SocketAddr,
@@ -32,10 +31,10 @@ pub struct Sample {
     /// State by RFC 9293.
     pub state: TcpState,
     /// Received and not read by the application (`Recv-Q` of ss).
-    #[serde(rename = "rqueue_bytes", with = "columns::bytes")]
+    #[serde(rename = "rqueue_bytes", with = "column::bytes")]
     pub rqueue: Bytes,
     /// Written by the application and not acknowledged (`Send-Q` of ss).
-    #[serde(rename = "wqueue_bytes", with = "columns::bytes")]
+    #[serde(rename = "wqueue_bytes", with = "column::bytes")]
     pub wqueue: Bytes,
     /// Name of the congestion control, where asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

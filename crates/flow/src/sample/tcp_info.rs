@@ -3,9 +3,8 @@
 //! The struct only ever grew at its end: the first 104 bytes are in every Linux since 2.6, what follows depends on the
 //! kernel, and fields beyond the bytes given are absent. Field names are the kernel's without `tcpi_`.
 
-use super::columns;
 use super::{CongestionState, TcpState};
-use fullpipe_model::units::{Bytes, Duration, Rate, Window};
+use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
 /// What the kernel knows about one connection.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
@@ -29,16 +28,16 @@ pub struct TcpInfo {
     /// Whether `delivery_rate` was held by the application rather than the path.
     pub delivery_rate_app_limited: bool,
     /// Retransmission timeout (RFC 6298).
-    #[serde(rename = "rto_us", with = "columns::micros")]
+    #[serde(rename = "rto_us", with = "column::micros")]
     pub rto: Duration,
     /// Delayed-ACK timeout.
-    #[serde(rename = "ato_us", with = "columns::micros")]
+    #[serde(rename = "ato_us", with = "column::micros")]
     pub ato: Duration,
     /// Largest segment that we send, without headers.
-    #[serde(rename = "snd_mss_bytes", with = "columns::bytes")]
+    #[serde(rename = "snd_mss_bytes", with = "column::bytes")]
     pub snd_mss: Bytes,
     /// Largest segment that the peer seems to send.
-    #[serde(rename = "rcv_mss_bytes", with = "columns::bytes")]
+    #[serde(rename = "rcv_mss_bytes", with = "column::bytes")]
     pub rcv_mss: Bytes,
     /// Segments sent and not acknowledged (or the accept queue's length, when listening).
     pub unacked: u32,
@@ -51,43 +50,43 @@ pub struct TcpInfo {
     /// Not used since Linux 4.15.
     pub fackets: u32,
     /// Time since data was sent (the kernel gives milliseconds).
-    #[serde(rename = "last_data_sent_us", with = "columns::micros")]
+    #[serde(rename = "last_data_sent_us", with = "column::micros")]
     pub last_data_sent: Duration,
     /// Never remembered by Linux.
-    #[serde(rename = "last_ack_sent_us", with = "columns::micros")]
+    #[serde(rename = "last_ack_sent_us", with = "column::micros")]
     pub last_ack_sent: Duration,
     /// Time since data was received.
-    #[serde(rename = "last_data_recv_us", with = "columns::micros")]
+    #[serde(rename = "last_data_recv_us", with = "column::micros")]
     pub last_data_recv: Duration,
     /// Time since an ACK was received.
-    #[serde(rename = "last_ack_recv_us", with = "columns::micros")]
+    #[serde(rename = "last_ack_recv_us", with = "column::micros")]
     pub last_ack_recv: Duration,
     /// Path MTU.
-    #[serde(rename = "pmtu_bytes", with = "columns::bytes")]
+    #[serde(rename = "pmtu_bytes", with = "column::bytes")]
     pub pmtu: Bytes,
     /// Current limit of the window that we advertise.
-    #[serde(rename = "rcv_ssthresh_bytes", with = "columns::window")]
+    #[serde(rename = "rcv_ssthresh_bytes", with = "column::window")]
     pub rcv_ssthresh: Window,
     /// Smoothed round-trip time (SRTT, RFC 6298).
-    #[serde(rename = "rtt_us", with = "columns::micros")]
+    #[serde(rename = "rtt_us", with = "column::micros")]
     pub rtt: Duration,
     /// Its mean deviation.
-    #[serde(rename = "rttvar_us", with = "columns::micros")]
+    #[serde(rename = "rttvar_us", with = "column::micros")]
     pub rttvar: Duration,
     /// Slow-start threshold in segments.
     pub snd_ssthresh: u32,
     /// Congestion window in segments.
     pub snd_cwnd: u32,
     /// MSS that we advertise.
-    #[serde(rename = "advmss_bytes", with = "columns::bytes")]
+    #[serde(rename = "advmss_bytes", with = "column::bytes")]
     pub advmss: Bytes,
     /// Reordering that is tolerated, in segments.
     pub reordering: u32,
     /// The receiver's own estimate of the round-trip time; zero without one.
-    #[serde(rename = "rcv_rtt_us", with = "columns::micros")]
+    #[serde(rename = "rcv_rtt_us", with = "column::micros")]
     pub rcv_rtt: Duration,
     /// What the application reads in a round trip (receive buffer autotuning).
-    #[serde(rename = "rcv_space_bytes", with = "columns::bytes")]
+    #[serde(rename = "rcv_space_bytes", with = "column::bytes")]
     pub rcv_space: Bytes,
     /// Segments retransmitted over the connection's life.
     pub total_retrans: u32,
@@ -96,7 +95,7 @@ pub struct TcpInfo {
         rename = "pacing_rate_bps",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::rate_optional"
+        with = "column::rate_optional"
     )]
     pub pacing_rate: Option<Rate>,
     /// `SO_MAX_PACING_RATE`; absent where unlimited.
@@ -104,14 +103,14 @@ pub struct TcpInfo {
         rename = "max_pacing_rate_bps",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::rate_optional"
+        with = "column::rate_optional"
     )]
     pub max_pacing_rate: Option<Rate>,
     /// Bytes acknowledged by the peer.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "columns::bytes_optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "column::bytes_optional")]
     pub bytes_acked: Option<Bytes>,
     /// Bytes received in order.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "columns::bytes_optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "column::bytes_optional")]
     pub bytes_received: Option<Bytes>,
     /// Segments sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,15 +119,10 @@ pub struct TcpInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segs_in: Option<u32>,
     /// Written by the application and not yet sent.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "columns::bytes_optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "column::bytes_optional")]
     pub notsent_bytes: Option<Bytes>,
     /// Least round-trip time of the last five minutes; absent without a measurement.
-    #[serde(
-        rename = "min_rtt_us",
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "columns::micros_optional"
-    )]
+    #[serde(rename = "min_rtt_us", default, skip_serializing_if = "Option::is_none", with = "column::micros_optional")]
     pub min_rtt: Option<Duration>,
     /// Segments with data received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,7 +135,7 @@ pub struct TcpInfo {
         rename = "delivery_rate_bps",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::rate_optional"
+        with = "column::rate_optional"
     )]
     pub delivery_rate: Option<Rate>,
     /// Time with data to send or in flight; includes the two below (resolution: a jiffy).
@@ -149,7 +143,7 @@ pub struct TcpInfo {
         rename = "busy_time_us",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::micros_optional"
+        with = "column::micros_optional"
     )]
     pub busy_time: Option<Duration>,
     /// Of it, held by the peer's receive window.
@@ -157,7 +151,7 @@ pub struct TcpInfo {
         rename = "rwnd_limited_us",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::micros_optional"
+        with = "column::micros_optional"
     )]
     pub rwnd_limited: Option<Duration>,
     /// Of it, held by the send buffer: nothing left to send while the application was blocked.
@@ -165,7 +159,7 @@ pub struct TcpInfo {
         rename = "sndbuf_limited_us",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::micros_optional"
+        with = "column::micros_optional"
     )]
     pub sndbuf_limited: Option<Duration>,
     /// Segments delivered, retransmissions included.
@@ -175,10 +169,10 @@ pub struct TcpInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered_ce: Option<u32>,
     /// Payload bytes sent, retransmissions included.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "columns::bytes_optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "column::bytes_optional")]
     pub bytes_sent: Option<Bytes>,
     /// Payload bytes retransmitted.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "columns::bytes_optional")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "column::bytes_optional")]
     pub bytes_retrans: Option<Bytes>,
     /// DSACK blocks received: retransmissions that were not needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,7 +188,7 @@ pub struct TcpInfo {
         rename = "snd_wnd_bytes",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::window_optional"
+        with = "column::window_optional"
     )]
     pub snd_wnd: Option<Window>,
     /// Our receive window, scaled.
@@ -202,7 +196,7 @@ pub struct TcpInfo {
         rename = "rcv_wnd_bytes",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::window_optional"
+        with = "column::window_optional"
     )]
     pub rcv_wnd: Option<Window>,
     /// Times that the flow label was changed.
@@ -219,7 +213,7 @@ pub struct TcpInfo {
         rename = "total_rto_time_us",
         default,
         skip_serializing_if = "Option::is_none",
-        with = "columns::micros_optional"
+        with = "column::micros_optional"
     )]
     pub total_rto_time: Option<Duration>,
 }

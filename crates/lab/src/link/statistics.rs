@@ -6,7 +6,7 @@ use super::direction::DriverCounters;
 use super::lateness::Lateness;
 use fullpipe_model::link::Counters;
 use fullpipe_model::link::rule::Match;
-use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, column};
 
 /// What the link of one rule has done up to a moment: a part of what its direction has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -18,7 +18,7 @@ pub struct RuleStatistics {
     #[serde(flatten)]
     pub link: Counters,
     /// Bytes that wait for its transmitter now.
-    #[serde(rename = "queue_bytes", with = "bytes")]
+    #[serde(rename = "queue_bytes", with = "column::bytes")]
     pub queue: Bytes,
 }
 
@@ -32,18 +32,18 @@ pub struct DirectionStatistics {
     #[serde(flatten)]
     pub driver: DriverCounters,
     /// Bytes that wait for the transmitter now.
-    #[serde(rename = "queue_bytes", with = "bytes")]
+    #[serde(rename = "queue_bytes", with = "column::bytes")]
     pub queue: Bytes,
     /// Packets on the link now, waiting and propagating.
     pub inside_packets: u64,
     /// The lateness that half of the packets did not exceed so far.
-    #[serde(rename = "late_p50_us", with = "micros")]
+    #[serde(rename = "late_p50_us", with = "column::micros")]
     pub late_p50: Duration,
     /// The lateness that 99 % of the packets did not exceed so far.
-    #[serde(rename = "late_p99_us", with = "micros")]
+    #[serde(rename = "late_p99_us", with = "column::micros")]
     pub late_p99: Duration,
     /// The worst so far.
-    #[serde(rename = "late_max_us", with = "micros")]
+    #[serde(rename = "late_max_us", with = "column::micros")]
     pub late_max: Duration,
     /// Of that, what the rules' links did, in the order of the rules; the rest took the path's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +62,7 @@ impl DirectionStatistics {
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Statistics {
     /// When the link was asked, by the clock of the run.
-    #[serde(rename = "at_ns", with = "moment")]
+    #[serde(rename = "at_ns", with = "column::instant")]
     pub at: Instant,
     /// Way of the data.
     pub to_client: DirectionStatistics,
@@ -79,28 +79,6 @@ impl Statistics {
         Some([rate(&self.to_client, &earlier.to_client)?, rate(&self.to_server, &earlier.to_server)?])
     }
 }
-
-/// Writes a quantity as a whole number of its unit.
-macro_rules! as_number {
-    ($module:ident, $type:ty, $get:expr, $new:expr) => {
-        mod $module {
-            use super::*;
-            use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-            pub fn serialize<S: Serializer>(value: &$type, s: S) -> Result<S::Ok, S::Error> {
-                ($get)(*value).serialize(s)
-            }
-
-            pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<$type, D::Error> {
-                u64::deserialize(d).map($new)
-            }
-        }
-    };
-}
-
-as_number!(bytes, Bytes, Bytes::get, Bytes::new);
-as_number!(micros, Duration, Duration::as_micros, Duration::from_micros);
-as_number!(moment, Instant, Instant::as_nanos, Instant::from_nanos);
 
 #[cfg(test)]
 mod tests {

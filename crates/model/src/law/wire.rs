@@ -6,7 +6,7 @@
 //! (this project's), 14 for a qdisc on Ethernet (tbf, htb, netem), 38 for Ethernet's own rate (header, FCS, preamble
 //! and the gap between frames).
 
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, Rate, column};
 
 /// Which IP carries the segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
@@ -42,14 +42,14 @@ pub const ETHERNET_WIRE: Bytes = Bytes::new(38);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Framing {
     /// Largest IP packet.
-    #[serde(rename = "mtu_bytes", with = "crate::tune::column::bytes")]
+    #[serde(rename = "mtu_bytes", with = "column::bytes")]
     pub mtu: Bytes,
     /// Which IP.
     pub ip: IpVersion,
     /// Whether `tcp_timestamps` is on at both ends, as is Linux's default.
     pub timestamps: bool,
     /// What the link counts for each packet beside the packet itself.
-    #[serde(rename = "link_overhead_bytes", with = "crate::tune::column::bytes")]
+    #[serde(rename = "link_overhead_bytes", with = "column::bytes")]
     pub link_overhead: Bytes,
 }
 

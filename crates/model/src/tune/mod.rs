@@ -4,7 +4,6 @@
 //! prints it, `why` explains with it, the lab's demonstration applies it: each [`Change`] is one sysctl and its value.
 //! Only what must change is changed, and nothing is ever lowered.
 
-pub mod column;
 mod host;
 mod note;
 mod path;

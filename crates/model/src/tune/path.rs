@@ -1,19 +1,19 @@
 //! A path, and what the settings of two hosts allow on it.
 
-use super::{HostSettings, column};
+use super::HostSettings;
 use crate::law::window::{self, Limit, Windows};
 use crate::law::window_scale::MAX_UNSCALED;
 use crate::law::{Framing, bdp};
-use crate::units::{Bytes, Duration, Rate, Window};
+use crate::units::{Bytes, Duration, Rate, Window, column};
 
 /// A path to fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Path {
     /// The bottleneck's rate, as its link counts it.
-    #[serde(rename = "rate_bps", with = "column::bps")]
+    #[serde(rename = "rate_bps", with = "column::rate")]
     pub rate: Rate,
     /// Round-trip time without queues.
-    #[serde(rename = "rtt_us", with = "column::us")]
+    #[serde(rename = "rtt_us", with = "column::micros")]
     pub rtt: Duration,
     /// What the bottleneck's queue holds.
     #[serde(rename = "queue_bytes", with = "column::bytes")]
@@ -59,7 +59,7 @@ pub struct Prediction {
     #[serde(rename = "send_window_bytes")]
     pub send_window: Window,
     /// Steady goodput.
-    #[serde(rename = "goodput_bps", with = "column::bps")]
+    #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
     /// What bounds it.
     pub limited_by: Limit,

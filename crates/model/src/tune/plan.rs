@@ -6,10 +6,10 @@
 //! tuned is empty.
 
 use super::note::{self, Note};
-use super::{HostSettings, MemTriple, Path, Prediction, Setting, column, predict};
+use super::{HostSettings, MemTriple, Path, Prediction, Setting, predict};
 use crate::law::send_buffer;
 use crate::law::window_scale::MAX_WINDOW;
-use crate::units::{Bytes, Window};
+use crate::units::{Bytes, Window, column};
 
 /// Which end of the transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

@@ -4,10 +4,10 @@
 //! both generations of the receive-buffer law are answered side by side ([`KernelSheet`]): Linux 6.1 stands for those
 //! before 6.6 and 6.18 for those since. Serialised, every field says its unit.
 
-use super::{HostSettings, Path, Plan, column, plan};
+use super::{HostSettings, Path, Plan, plan};
 use crate::law::window::{Limit, Windows};
 use crate::law::{KernelVersion, WindowLaw, bdp, send_buffer, slow_start, transfer_time, window};
-use crate::units::{Bytes, Duration, Rate, Window};
+use crate::units::{Bytes, Duration, Rate, Window, column};
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Sheet {
     #[serde(rename = "mss_bytes", with = "column::bytes")]
     pub mss: Bytes,
     /// The largest goodput after framing.
-    #[serde(rename = "goodput_bps", with = "column::bps")]
+    #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
     /// `sk_sndbuf` that keeps one BDP in flight.
     #[serde(rename = "sndbuf_for_bdp_bytes", with = "column::bytes")]
@@ -43,7 +43,7 @@ pub struct Sheet {
     /// Round trips of slow start until the path is full.
     pub slow_start_round_trips: u32,
     /// Their time.
-    #[serde(rename = "slow_start_us", with = "column::us")]
+    #[serde(rename = "slow_start_us", with = "column::micros")]
     pub slow_start: Duration,
     /// A transfer of 1 GB over the full path; absent at rate zero.
     pub gigabyte: Option<TransferSheet>,
@@ -58,7 +58,7 @@ pub struct TransferSheet {
     #[serde(rename = "amount_bytes", with = "column::bytes")]
     pub amount: Bytes,
     /// From SYN to last byte.
-    #[serde(rename = "total_us", with = "column::us")]
+    #[serde(rename = "total_us", with = "column::micros")]
     pub total: Duration,
     /// The share of it that connecting and slow start cost.
     pub share_lost: f64,
@@ -104,12 +104,12 @@ pub struct EndSheet {
     #[serde(rename = "window_bytes")]
     pub window: Window,
     /// Goodput on the path.
-    #[serde(rename = "goodput_bps", with = "column::bps")]
+    #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
     /// What bounds it.
     pub limited_by: Limit,
     /// The largest RTT at which it fills the path's rate.
-    #[serde(rename = "largest_rtt_us", with = "column::us")]
+    #[serde(rename = "largest_rtt_us", with = "column::micros")]
     pub largest_rtt: Duration,
 }
 

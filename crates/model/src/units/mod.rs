@@ -14,6 +14,7 @@
 //! ```
 
 mod bytes;
+pub mod column;
 mod number;
 mod probability;
 mod rate;

@@ -1,20 +1,19 @@
 //! Body bytes by interval, with time as an argument.
 
-use crate::columns;
-use fullpipe_model::units::{Bytes, Duration, Rate};
+use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use serde::Serialize;
 
 /// Body bytes that were read in a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Interval {
     /// Its beginning, from the start of the download.
-    #[serde(rename = "start_us", serialize_with = "columns::micros")]
+    #[serde(rename = "start_us", serialize_with = "column::micros::serialize")]
     pub start: Duration,
     /// Its length; only the last may be shorter than asked.
-    #[serde(rename = "length_us", serialize_with = "columns::micros")]
+    #[serde(rename = "length_us", serialize_with = "column::micros::serialize")]
     pub length: Duration,
     /// Body bytes read in it.
-    #[serde(rename = "body_bytes", serialize_with = "columns::count")]
+    #[serde(rename = "body_bytes", serialize_with = "column::bytes::serialize")]
     pub body: Bytes,
 }
 

@@ -23,9 +23,9 @@ pub use error::{DownloadError, Phase};
 pub use intervals::Interval;
 pub use timing::Timing;
 
-use crate::{Stop, clock, columns};
+use crate::{Stop, clock};
 use attempt::Attempt;
-use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, column};
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ pub struct Connected {
     /// The server's.
     pub peer: SocketAddr,
     /// `SO_RCVBUF` after connecting, as the kernel reports it: bookkeeping included, that is twice what was set.
-    #[serde(rename = "rcvbuf_bytes", serialize_with = "columns::count")]
+    #[serde(rename = "rcvbuf_bytes", serialize_with = "column::bytes::serialize")]
     pub rcvbuf: Bytes,
 }
 
@@ -155,13 +155,13 @@ pub struct Download {
     #[serde(flatten)]
     pub connection: Connected,
     /// Length of the body as announced.
-    #[serde(rename = "content_length_bytes", serialize_with = "columns::count_if_known")]
+    #[serde(rename = "content_length_bytes", serialize_with = "column::bytes_optional::serialize")]
     pub content_length: Option<Bytes>,
     /// Length of the body as received.
-    #[serde(rename = "body_bytes", serialize_with = "columns::count")]
+    #[serde(rename = "body_bytes", serialize_with = "column::bytes::serialize")]
     pub body: Bytes,
     /// The start, on `CLOCK_MONOTONIC`.
-    #[serde(rename = "started_monotonic_ns", serialize_with = "columns::nanos")]
+    #[serde(rename = "started_monotonic_ns", serialize_with = "column::instant::serialize")]
     pub started: Instant,
     /// curl's breakdown, from the start.
     pub timing: Timing,

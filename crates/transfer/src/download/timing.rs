@@ -1,7 +1,6 @@
 //! curl's time breakdown.
 
-use crate::columns::micros;
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Duration, column};
 use serde::Serialize;
 
 /// When each step was done, as `curl --write-out '%{time_..}'` names them, all counted from the start of the download.
@@ -12,24 +11,24 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Timing {
     /// When the last redirect's request began.
-    #[serde(rename = "redirect_us", serialize_with = "micros")]
+    #[serde(rename = "redirect_us", serialize_with = "column::micros::serialize")]
     pub redirect: Duration,
     /// The host's address is known.
-    #[serde(rename = "namelookup_us", serialize_with = "micros")]
+    #[serde(rename = "namelookup_us", serialize_with = "column::micros::serialize")]
     pub namelookup: Duration,
     /// The TCP handshake is done, as the client sees it: its SYN was acknowledged.
-    #[serde(rename = "connect_us", serialize_with = "micros")]
+    #[serde(rename = "connect_us", serialize_with = "column::micros::serialize")]
     pub connect: Duration,
     /// The TLS handshake is done.
-    #[serde(rename = "appconnect_us", serialize_with = "micros")]
+    #[serde(rename = "appconnect_us", serialize_with = "column::micros::serialize")]
     pub appconnect: Duration,
     /// The request is about to be sent.
-    #[serde(rename = "pretransfer_us", serialize_with = "micros")]
+    #[serde(rename = "pretransfer_us", serialize_with = "column::micros::serialize")]
     pub pretransfer: Duration,
     /// The response's first byte (of its status line) was read.
-    #[serde(rename = "starttransfer_us", serialize_with = "micros")]
+    #[serde(rename = "starttransfer_us", serialize_with = "column::micros::serialize")]
     pub starttransfer: Duration,
     /// The end.
-    #[serde(rename = "total_us", serialize_with = "micros")]
+    #[serde(rename = "total_us", serialize_with = "column::micros::serialize")]
     pub total: Duration,
 }
