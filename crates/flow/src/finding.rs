@@ -5,7 +5,7 @@
 
 mod remedy;
 
-use crate::limit::{Candidate, CongestionCause, Interval, Limit, Source, Verdict};
+use crate::limit::{Candidate, Cause, Interval, Limit, Source, Verdict};
 use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::collections::BTreeMap;
@@ -154,8 +154,8 @@ fn what_happened(limit: Limit, typical: &Typical, base: Option<Duration>) -> Str
             typical.in_flight
         ),
         Limit::SenderApplication => "the sending application had nothing to send".into(),
-        Limit::CongestionWindow(CongestionCause::SlowStart) => "the congestion window was still growing".into(),
-        Limit::CongestionWindow(CongestionCause::Loss) => {
+        Limit::CongestionWindow(Cause::SlowStart) => "the congestion window was still growing".into(),
+        Limit::CongestionWindow(Cause::Loss) => {
             format!("the congestion window was small after loss ({} segments sent again)", typical.retransmissions)
         }
         Limit::Link => {
@@ -174,7 +174,8 @@ mod tests {
     use super::*;
     use crate::limit::Evidence;
     use fullpipe_model::law::KernelVersion;
-    use fullpipe_model::tune::{Host, HostSettings, Setting};
+    use fullpipe_model::limit::End;
+    use fullpipe_model::tune::{HostSettings, Setting};
     use fullpipe_model::units::Instant;
 
     fn verdict(parts: &[(Limit, u64, Evidence)]) -> Verdict {
@@ -214,9 +215,9 @@ mod tests {
         assert!(found[0].remedy.contains("tcp_rmem"));
         // 896 Mbit/s at 146 ms hold 16.4 MB: the plan's buffer must be able to advertise that.
         let [change] = &found[0].changes[..] else { panic!("{:?}", found[0].changes) };
-        assert_eq!((change.host, change.setting), (Host::Receiver, Setting::TcpRmem));
+        assert_eq!((change.end, change.setting), (End::Receiver, Setting::TcpRmem));
         let mut receiver = HostSettings::defaults(KernelVersion::new(6, 18));
-        receiver.set(change.setting, &change.to).unwrap();
+        receiver.set(change.setting, change.to).unwrap();
         assert!(receiver.receive_window().bytes() >= Bytes::new(16_350_000), "{change:?}");
         assert_eq!(found[1].changes, [], "nothing at the hosts changes the link");
         assert_eq!(found.iter().map(|f| f.limit).collect::<Vec<_>>(), [Limit::ReceiveWindow, Limit::Link]);
@@ -256,7 +257,7 @@ mod tests {
             ..Evidence::default()
         };
         // 100 Mbit/s without an end. One hole: nothing is acknowledged while it is open, then everything at once.
-        let hole = (Limit::CongestionWindow(CongestionCause::Loss), 10, at(0, 1));
+        let hole = (Limit::CongestionWindow(Cause::Loss), 10, at(0, 1));
         let steady = (Limit::Link, 10, at(100, 0));
         let mut parts = vec![steady; 10];
         parts.extend([hole, (Limit::Link, 10, at(200, 0))]);

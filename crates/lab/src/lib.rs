@@ -61,16 +61,6 @@ pub enum Engine {
     Guest,
 }
 
-impl Engine {
-    /// Its name in rows.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Engine::Real => "real",
-            Engine::Virtual(_) | Engine::Guest => "virtual",
-        }
-    }
-}
-
 /// How to run scenarios.
 #[derive(Debug, Clone, Default)]
 pub struct Options {

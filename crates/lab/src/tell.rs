@@ -5,10 +5,11 @@ use crate::met::Met;
 use fullpipe_flow::connection::{Connection, Label};
 use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::Verdict;
-use fullpipe_flow::row::Row;
+use fullpipe_flow::row::{Clock, Row};
 use fullpipe_model::law::ETHERNET_HEADER;
 use fullpipe_model::law::window::{self, Windows};
 use fullpipe_model::law::{Framing, send_buffer};
+use fullpipe_model::limit::Limit;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::tune::MemTriple;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
@@ -56,8 +57,8 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
     Row {
         name: scenario.name.clone(),
         repetition,
-        engine: "real".into(),
-        link_engine: outcome.link_engine.name().into(),
+        engine: Clock::Real,
+        link_engine: outcome.link_engine,
         cached: false,
         kernel: kernel.into(),
         congestion_control,
@@ -89,12 +90,11 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         queue_dropped: outcome.link.to_client.link.queue_dropped_packets
             + outcome.link.to_server.link.queue_dropped_packets,
         lost: outcome.link.to_client.link.lost_packets + outcome.link.to_server.link.lost_packets,
-        limited_by: limited_by.map_or("unknown", |candidate| candidate.limit.name()).into(),
-        limit_cause: limited_by.and_then(|candidate| candidate.limit.cause()).map(Into::into),
+        limited_by: limited_by.map_or(Limit::Unknown, |candidate| candidate.limit),
         limit_share: limited_by.map_or(0.0, |candidate| candidate.share),
         limits: verdict.map(|verdict| verdict.shares.clone()).unwrap_or_default(),
         finding: verdict.and_then(|verdict| finding(verdict, scenario, outcome)),
-        limited_by_sockets: by_sockets.map(|candidate| candidate.limit.name().into()),
+        limited_by_sockets: by_sockets.map(|candidate| candidate.limit),
         limit_share_sockets: by_sockets.map(|candidate| candidate.share),
         connect: timing.map(|timing| timing.connect),
         starttransfer: timing.map(|timing| timing.starttransfer),
@@ -138,7 +138,7 @@ fn goodput_max(scenario: &Scenario) -> Option<Rate> {
 
 /// The goodput that windows, round trip and rate allow, and by which of them. The receive window is the largest seen,
 /// the send buffer the largest that the server's `tcp_wmem` lets autotuning reach.
-fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option<String>) {
+fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option<Limit>) {
     let transfer = &scenario.transfer;
     let wmem = scenario.hosts.server.sysctl.get("net.ipv4.tcp_wmem");
     let wmem = wmem.and_then(|value| value.0.parse::<MemTriple>().ok()).map(|triple| triple.max);
@@ -157,13 +157,7 @@ fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option
     if rate == unlimited {
         return (None, None);
     }
-    let name = match term {
-        window::Limit::Link => "link",
-        window::Limit::ReceiveWindow => "receive_window",
-        window::Limit::SendBuffer => "send_buffer",
-        window::Limit::CongestionWindow => "congestion_window",
-    };
-    (Some(rate), Some(name.into()))
+    (Some(rate), Some(term))
 }
 
 /// Why the figures are not the path's alone; empty on a quiet machine.

@@ -1,9 +1,10 @@
 //! A scenario's hosts as the tuning plan sees them, and a plan put into a scenario: how the lab proves a plan.
 
 use fullpipe_model::law::KernelVersion;
+use fullpipe_model::limit::End;
 use fullpipe_model::link::Capacity;
 use fullpipe_model::scenario::{Host, Scenario, Setting as Value};
-use fullpipe_model::tune::{self, Host as End, HostSettings, Path, Plan, Setting};
+use fullpipe_model::tune::{self, HostSettings, Path, Plan, Setting, Value as Typed};
 use fullpipe_model::units::{Bytes, Rate};
 
 /// The scenario's path as a plan takes it; `None` without a rate, where there is nothing to fill.
@@ -25,10 +26,9 @@ pub fn plan(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
     let settings = |host: &Host| {
         let mut settings = HostSettings::defaults(kernel);
         for setting in Setting::ALL {
-            if let Some(value) = host.sysctl.get(setting.sysctl()) {
-                // A value that is no value of it has already been refused by the kernel when the scenario ran.
-                let _ = settings.set(setting, &value.0);
-            }
+            let Some(text) = host.sysctl.get(setting.sysctl()) else { continue };
+            // What is no value of it has already been refused by the kernel when the scenario ran.
+            let _ = Typed::parse(setting, &text.0).and_then(|value| settings.set(setting, value));
         }
         settings
     };
@@ -43,11 +43,11 @@ pub fn plan(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
 pub fn apply(scenario: &Scenario, plan: &Plan) -> Scenario {
     let mut tuned = scenario.clone();
     for change in plan.changes.iter().filter(|change| change.setting.per_namespace()) {
-        let host = match change.host {
+        let host = match change.end {
             End::Sender => &mut tuned.hosts.server,
             End::Receiver => &mut tuned.hosts.client,
         };
-        host.sysctl.insert(change.setting.sysctl().into(), Value(change.to.clone()));
+        host.sysctl.insert(change.setting.sysctl().into(), Value(change.to.to_string()));
     }
     tuned
 }

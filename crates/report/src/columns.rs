@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What says which row it is.
 const FIRST: [&str; 2] = ["name", "repetition"];
 /// Columns of [`Row`] that are texts.
-const TEXTS: [&str; 13] = [
+const TEXTS: [&str; 14] = [
     "link_engine",
     "name",
     "engine",
@@ -28,6 +28,7 @@ const TEXTS: [&str; 13] = [
     "limit_cause",
     "finding",
     "limited_by_sockets",
+    "limit_cause_sockets",
     "notes",
     "reference_note",
     "reference_cause",
@@ -197,6 +198,11 @@ size = \"1MB\"
             *value = match (kind, value.is_boolean()) {
                 (_, true) => true.into(),
                 (Kind::Text, _) if name == "notes" => vec!["a", "b"].into(),
+                (Kind::Text, _) if name == "engine" => "virtual".into(),
+                (Kind::Text, _) if name == "link_engine" => "netem".into(),
+                (Kind::Text, _) if name == "law_term" => "send_buffer".into(),
+                (Kind::Text, _) if name.starts_with("limited_by") => "congestion_window".into(),
+                (Kind::Text, _) if name.starts_with("limit_cause") => "loss".into(),
                 (Kind::Text, _) => "text".into(),
                 (Kind::Fraction, _) => 0.25.into(),
                 _ => 3.into(),

@@ -2,7 +2,7 @@
 
 use crate::paragraph::fill;
 use crate::{Layout, Tone};
-use fullpipe_model::law::Limit;
+use fullpipe_model::limit::Limit;
 use fullpipe_model::tune::{Change, Plan, Prediction};
 
 /// The plan as lines, each ended.
@@ -23,7 +23,7 @@ pub fn render(plan: &Plan, layout: Layout) -> String {
         text += "\nTo know:\n";
     }
     for note in &plan.notes {
-        let host = note.host.map_or_else(|| "path".into(), |host| host.to_string());
+        let host = note.end.map_or_else(|| "path".into(), |end| end.to_string());
         text += &fill("  - ", &format!("{host}: {}", note.text), layout.width);
         text.push('\n');
     }
@@ -40,10 +40,9 @@ pub fn expected(prediction: &Prediction) -> String {
 }
 
 fn change_lines(change: &Change, layout: Layout) -> String {
-    let Change { host, setting, from, to, reason } = change;
+    let Change { end, from, reason, .. } = change;
     // One line, however long: it is to be pasted.
-    let command = format!("sysctl -w {setting}='{to}'");
-    let mut text = format!("{:<9} {}", format!("{host}:"), layout.paint(Tone::Heading, &command));
+    let mut text = format!("{:<9} {}", format!("{end}:"), layout.paint(Tone::Heading, &change.command()));
     text.push('\n');
     text += &fill("          ", &format!("was {from}"), layout.width);
     text.push('\n');
@@ -56,7 +55,8 @@ fn change_lines(change: &Change, layout: Layout) -> String {
 mod tests {
     use super::*;
     use crate::Charset;
-    use fullpipe_model::tune::{Host, HostSettings, Path, plan};
+    use fullpipe_model::limit::End;
+    use fullpipe_model::tune::{HostSettings, Path, Value, plan};
 
     fn planned(rtt: &str) -> Plan {
         let host = HostSettings::defaults("6.18".parse().unwrap());
@@ -86,9 +86,9 @@ To know:
         let pasted = text.lines().find(|line| line.contains("sysctl -w")).unwrap();
         let (name, value) = pasted.split_once("sysctl -w ").unwrap().1.split_once('=').unwrap();
         let mut host = HostSettings::defaults("6.18".parse().unwrap());
-        let change = plan.changes.iter().find(|change| change.host == Host::Sender).unwrap();
+        let change = plan.changes.iter().find(|change| change.end == End::Sender).unwrap();
         assert_eq!(name, change.setting.sysctl());
-        host.set(change.setting, value.trim_matches('\'')).unwrap();
+        host.set(change.setting, Value::parse(change.setting, value.trim_matches('\'')).unwrap()).unwrap();
         assert_eq!(host.get(change.setting), change.to);
     }
 

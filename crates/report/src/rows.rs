@@ -67,11 +67,7 @@ pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
 
 /// `send buffer 97 %`, or both answers where capture and sockets disagree.
 pub fn limited_by(row: &Row) -> String {
-    let words = |name: &str, cause: Option<&str>| {
-        let cause = cause.map_or(String::new(), |cause| format!(" ({})", cause.replace('_', " ")));
-        format!("{}{cause}", name.replace('_', " "))
-    };
-    format!("{} {:.0} %", words(&row.limited_by, row.limit_cause.as_deref()), row.limit_share * 100.0)
+    format!("{} {:.0} %", row.limited_by, row.limit_share * 100.0)
 }
 
 pub(crate) fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
@@ -125,6 +121,7 @@ pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_model::limit::Limit;
     use fullpipe_model::units::Window;
 
     fn row() -> Row {
@@ -137,7 +134,7 @@ mod tests {
             window_max: Some(Window::new(Bytes::new(3_145_728))),
             goodput: "55.2MB/s".parse().unwrap(),
             law: Some("55.4MB/s".parse().unwrap()),
-            limited_by: "send_buffer".into(),
+            limited_by: Limit::SendBuffer,
             limit_share: 0.97,
             quiet: true,
             ..Row::default()
@@ -162,7 +159,7 @@ mod tests {
 
     #[test]
     fn before_and_after_stand_side_by_side() {
-        let after = Row { goodput: "116MB/s".parse().unwrap(), limited_by: "link".into(), ..row() };
+        let after = Row { goodput: "116MB/s".parse().unwrap(), limited_by: Limit::Link, ..row() };
         let text = before_and_after(&row(), &after, Layout::default());
         assert!(text.contains("441.6 Mbit/s (55.2 MB/s)") && text.contains("928 Mbit/s (116 MB/s)"), "{text}");
         assert!(text.contains("44.2 %") && text.contains("92.8 %"), "{text}");

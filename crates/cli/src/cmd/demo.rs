@@ -121,9 +121,9 @@ fn introduction(scenario: &Scenario, layout: Layout) -> String {
 /// What held the first transfer, with its numbers.
 fn reason(row: &Row, layout: Layout) -> String {
     let share = row.rate_nominal.map_or(0.0, |rate| row.goodput.fraction_of(rate));
-    let sockets = row.limited_by_sockets.as_deref().map_or(String::new(), |limit| {
+    let sockets = row.limited_by_sockets.map_or(String::new(), |limit| {
         let share = row.limit_share_sockets.unwrap_or_default() * 100.0;
-        format!(" The sockets' own counters say: {} for {share:.0} %.", limit.replace('_', " "))
+        format!(" The sockets' own counters say: {limit} for {share:.0} %.")
     });
     let text = format!(
         "It got {} ({:#}), {:.0} % of the link. {}.{sockets}",

@@ -6,9 +6,10 @@
 //! allowed, and the next capture tells more.
 
 use super::Typical;
-use crate::limit::{CongestionCause, Limit};
+use crate::limit::{Cause, Limit};
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::tune::{Change, Host, HostSettings, Path, plan};
+use fullpipe_model::limit::End;
+use fullpipe_model::tune::{Change, HostSettings, Path, plan};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// What is planned for where nothing is known of the path beyond the limit, as a multiple of what was allowed.
@@ -21,17 +22,17 @@ pub(super) fn changes(limit: Limit, typical: &Typical, rtt: Option<Duration>) ->
     let Some(rtt) = rtt.filter(|rtt| *rtt > Duration::ZERO) else { return Vec::new() };
     let mut receiver = HostSettings::defaults(KERNEL);
     let mut sender = HostSettings::defaults(KERNEL);
-    let (host, bound) = match limit {
+    let (end, bound) = match limit {
         Limit::ReceiveWindow => {
             let Some(window) = typical.window else { return Vec::new() };
             receiver.tcp_rmem.max = receiver.window_law().cautious().rcvbuf_for(window);
             sender.tcp_wmem.max = ENOUGH;
-            (Host::Receiver, window.bytes())
+            (End::Receiver, window.bytes())
         }
         Limit::SendBuffer => {
             sender.tcp_wmem.max = typical.in_flight;
             receiver.tcp_rmem.max = ENOUGH;
-            (Host::Sender, typical.in_flight)
+            (End::Sender, typical.in_flight)
         }
         _ => return Vec::new(),
     };
@@ -45,7 +46,7 @@ pub(super) fn changes(limit: Limit, typical: &Typical, rtt: Option<Duration>) ->
         return Vec::new();
     }
     let planned = plan(Path::new(Rate::from_bits_per_sec(rate as u64), rtt), &sender, &receiver);
-    planned.changes.into_iter().filter(|change| change.host == host).collect()
+    planned.changes.into_iter().filter(|change| change.end == end).collect()
 }
 
 /// More than any plan asks for.
@@ -66,10 +67,10 @@ pub(super) fn words(limit: Limit) -> &'static str {
              SO_SNDBUF in its application"
         }
         Limit::SenderApplication => "make the sending application produce data faster, or in larger writes",
-        Limit::CongestionWindow(CongestionCause::SlowStart) => {
+        Limit::CongestionWindow(Cause::SlowStart) => {
             "keep connections open between transfers, or raise the route's initcwnd; longer transfers suffer less"
         }
-        Limit::CongestionWindow(CongestionCause::Loss) => {
+        Limit::CongestionWindow(Cause::Loss) => {
             "remove the loss, or use a congestion control that does not take each loss for congestion (bbr)"
         }
         Limit::Link => "nothing at the hosts: this is what the path carries",

@@ -8,7 +8,7 @@
 //!
 //! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
-use super::{Candidate, CongestionCause, Evidence, Interval, Limit, PathHint, Source, Verdict};
+use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 
@@ -182,7 +182,7 @@ impl Span<'_> {
             let repairs = self.repairs() || context.awaits_repair;
             let closed = match (self.receiver_is_slow(receiver, all), repairs && self.carries_less_than(window)) {
                 (true, _) => Limit::ReceiverApplication,
-                (false, true) => Limit::CongestionWindow(CongestionCause::Loss),
+                (false, true) => Limit::CongestionWindow(Cause::Loss),
                 (false, false) => Limit::ReceiveWindow,
             };
             vec![
@@ -260,7 +260,7 @@ impl Span<'_> {
     /// What held the sender while the kernel counted neither window nor buffer.
     fn rest(&self, context: &Context) -> Limit {
         if self.repairs() {
-            return Limit::CongestionWindow(CongestionCause::Loss);
+            return Limit::CongestionWindow(Cause::Loss);
         }
         let nothing_to_send = |info: &TcpInfo| info.notsent_bytes.is_some_and(|bytes| bytes < info.snd_mss);
         if self.mostly(|_, info| nothing_to_send(info)) {
@@ -276,18 +276,18 @@ impl Span<'_> {
             return Limit::ReceiveWindow;
         }
         if context.growing {
-            return Limit::CongestionWindow(CongestionCause::SlowStart);
+            return Limit::CongestionWindow(Cause::SlowStart);
         }
         if context.standing {
             return Limit::Link;
         }
         let fills_window = |_: &Sample, info: &TcpInfo| info.unacked.saturating_add(2) >= info.snd_cwnd;
         match (self.mostly(fills_window), context.lost) {
-            (true, true) => Limit::CongestionWindow(CongestionCause::Loss),
-            (true, false) => Limit::CongestionWindow(CongestionCause::SlowStart),
+            (true, true) => Limit::CongestionWindow(Cause::Loss),
+            (true, false) => Limit::CongestionWindow(Cause::SlowStart),
             // Data to send, room in both windows: pacing holds it, at the rate that congestion control measured.
             (false, _) if self.goodput().as_f64() >= AT_CAPACITY * context.top => Limit::Link,
-            (false, true) => Limit::CongestionWindow(CongestionCause::Loss),
+            (false, true) => Limit::CongestionWindow(Cause::Loss),
             (false, false) => Limit::Unknown,
         }
     }

@@ -8,7 +8,7 @@ mod tally;
 use super::fates::{Arrival, Fates};
 use fullpipe_flow::capture::{self, Opened, Opener, Unpack};
 use fullpipe_flow::connection::{Connection, Label, Labels};
-use fullpipe_flow::limit::{CongestionCause, Limit};
+use fullpipe_flow::limit::{Cause, Limit};
 use fullpipe_flow::segment::{Flags, Parsed, Segment};
 use fullpipe_flow::{Analyzer, Config, PacketFacts, length_behind_link};
 use std::path::{Path, PathBuf};
@@ -77,8 +77,8 @@ pub fn expected(name: &str) -> Option<Limit> {
         "sender_application" => Limit::SenderApplication,
         "link" => Limit::Link,
         "congestion_window_loss" if is_bbr => Limit::Link,
-        "congestion_window_loss" => Limit::CongestionWindow(CongestionCause::Loss),
-        "congestion_window_slow_start" => Limit::CongestionWindow(CongestionCause::SlowStart),
+        "congestion_window_loss" => Limit::CongestionWindow(Cause::Loss),
+        "congestion_window_slow_start" => Limit::CongestionWindow(Cause::SlowStart),
         _ => return None,
     })
 }

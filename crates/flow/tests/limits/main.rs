@@ -8,7 +8,7 @@ mod trace;
 
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::Connection;
-use fullpipe_flow::limit::{CapturePoint, CongestionCause, Interval, Limit, PathHint, Verdict};
+use fullpipe_flow::limit::{CapturePoint, Cause, Interval, Limit, PathHint, Verdict};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Rate;
 use sim::{Point, Transfer, millis};
@@ -62,8 +62,8 @@ fn shown(verdict: &Verdict) -> String {
     verdict.intervals.iter().map(line).take(100).collect()
 }
 
-const SLOW_START: Limit = Limit::CongestionWindow(CongestionCause::SlowStart);
-const LOSS: Limit = Limit::CongestionWindow(CongestionCause::Loss);
+const SLOW_START: Limit = Limit::CongestionWindow(Cause::SlowStart);
+const LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
 
 #[test]
 fn receive_window_smaller_than_the_path() {

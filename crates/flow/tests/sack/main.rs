@@ -13,7 +13,7 @@ mod tally;
 
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::{Connection, Difference, Label, Labels, Place, Warning};
-use fullpipe_flow::limit::{CongestionCause, Limit};
+use fullpipe_flow::limit::{Cause, Limit};
 use fullpipe_flow::{Analyzer, Config, PacketFacts};
 use fullpipe_model::units::Instant;
 use path::{Outcome, Path, Seen};
@@ -189,7 +189,7 @@ fn loss_that_only_the_timer_repairs_is_loss_at_both_edges() {
         for seen in [&outcome.at_sender, &outcome.at_receiver] {
             let (_, connection) = analyse(seen, Labels::Sack);
             let verdict = connection.server_to_client.verdict.unwrap();
-            let loss = verdict.share(Limit::CongestionWindow(CongestionCause::Loss));
+            let loss = verdict.share(Limit::CongestionWindow(Cause::Loss));
             assert!(loss >= 0.9, "{:?}", verdict.shares);
         }
     }

@@ -6,6 +6,7 @@ use crate::experiment::{self, Outcome};
 use crate::guest::{self, GuestError};
 use crate::results::Environment;
 use crate::{Engine, Event, LabError, Scratch, discard, tell};
+use fullpipe_flow::row::Clock;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
 use std::path::Path;
@@ -38,7 +39,7 @@ impl Here<'_> {
         let outcome = self.once(index, scenario, keep, kept).inspect_err(|_| discard(part.as_deref()))?;
         let mut row = tell::row(scenario, run.repetition, kernel, &outcome);
         match (self.engine, guest::unsuited(scenario)) {
-            (Engine::Guest, _) => row.engine = Engine::Guest.name().into(),
+            (Engine::Guest, _) => row.engine = Clock::Virtual,
             (Engine::Virtual(_), Some(why)) => row.notes.push(format!("run in real time: {why}")),
             _ => {}
         }

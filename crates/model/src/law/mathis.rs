@@ -6,7 +6,7 @@
 //! above that, timeouts make it an upper bound. CUBIC does better where rate x RTT is large (RFC 9438 section 5.1),
 //! and never worse than Reno; BBR does not take random loss for congestion at all.
 
-use crate::law::window::Limit;
+use crate::limit::{Cause, Limit};
 use crate::units::{Bytes, Duration, Probability, Rate, Window};
 
 /// The mean congestion window, in bytes, under random loss `p`: MSS x sqrt(3 / 2p), at least one MSS; unlimited
@@ -28,7 +28,7 @@ pub fn congestion_window(mss: Bytes, p: Probability) -> Window {
 /// ```
 pub fn rate(mss: Bytes, rtt: Duration, p: Probability, link: Rate) -> (Rate, Limit) {
     match congestion_window(mss, p).per_rtt(rtt) {
-        Some(rate) if rate < link => (rate, Limit::CongestionWindow),
+        Some(rate) if rate < link => (rate, Limit::CongestionWindow(Cause::Loss)),
         _ => (link, Limit::Link),
     }
 }
@@ -54,7 +54,7 @@ mod tests {
         let link = "1gbit".parse().unwrap();
         let law = |p| rate(Bytes::new(1448), Duration::from_millis(40), p, link);
         assert_eq!(law(Probability::ZERO), (link, Limit::Link));
-        assert_eq!(law(Probability::ONE).1, Limit::CongestionWindow);
+        assert_eq!(law(Probability::ONE).1, Limit::CongestionWindow(Cause::Loss));
     }
 
     proptest! {

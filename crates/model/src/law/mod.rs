@@ -20,5 +20,4 @@ pub mod wire;
 
 pub use kernel_version::KernelVersion;
 pub use receive_buffer::{AdvWinScale, ScalingRatio, WindowLaw};
-pub use window::Limit;
 pub use wire::{ETHERNET_HEADER, Framing, IpVersion};

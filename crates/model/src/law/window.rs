@@ -4,32 +4,11 @@
 //! send buffer bounds it as well, because what is not acknowledged must be kept. With RTT near zero the window stops
 //! mattering and the link decides.
 
+use crate::limit::{Cause, Limit};
 use crate::units::{Duration, Rate, Window};
 
-/// What holds a transfer in its steady state, in the words of a verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// The path is full.
-    Link,
-    /// The receiver's advertised window.
-    ReceiveWindow,
-    /// What the sender's buffer can keep until it is acknowledged.
-    SendBuffer,
-    /// What congestion control allows.
-    CongestionWindow,
-}
-
-impl std::fmt::Display for Limit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Limit::Link => "link",
-            Limit::ReceiveWindow => "receive window",
-            Limit::SendBuffer => "send buffer",
-            Limit::CongestionWindow => "congestion window",
-        })
-    }
-}
+/// A congestion window that bounds a steady transfer is one that loss keeps small: growing is no steady state.
+const BY_LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
 
 /// The three windows that a sender obeys; [`Window::UNLIMITED`] where one is not known to bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +30,7 @@ impl Windows {
     /// buffer: those can be set.
     pub fn swnd(self) -> (Window, Limit) {
         let mut least = (self.receive, Limit::ReceiveWindow);
-        for next in [(self.send, Limit::SendBuffer), (self.congestion, Limit::CongestionWindow)] {
+        for next in [(self.send, Limit::SendBuffer), (self.congestion, BY_LOSS)] {
             if next.0 < least.0 {
                 least = next;
             }
@@ -63,7 +42,8 @@ impl Windows {
 /// The rate of a steady transfer and what bounds it: one SWND each round trip, at most `link`.
 ///
 /// ```
-/// use fullpipe_model::law::window::{rate, Limit, Windows};
+/// use fullpipe_model::law::window::{rate, Windows};
+/// use fullpipe_model::limit::Limit;
 /// use fullpipe_model::units::{Bytes, Window};
 /// // Article C2: a window of 3 MB over 146 ms carries 20.5 MB/s, whatever the link.
 /// let windows = Windows { receive: Window::new(Bytes::new(3_000_000)), ..Windows::UNLIMITED };

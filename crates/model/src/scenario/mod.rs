@@ -190,10 +190,11 @@ impl Path {
 }
 
 /// What can carry the packets of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkEngine {
     /// Our own link: [`crate::link`].
+    #[default]
     Own,
     /// The kernel's netem.
     Netem,

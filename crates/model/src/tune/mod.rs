@@ -8,10 +8,12 @@ mod host;
 mod note;
 mod path;
 mod plan;
+mod setting;
 mod sheet;
 
-pub use host::{HostSettings, MemTriple, ParseMemTripleError, SetError, Setting};
+pub use host::HostSettings;
 pub use note::Note;
 pub use path::{Path, Prediction, predict};
-pub use plan::{Change, Host, Plan, plan};
+pub use plan::{Change, Plan, plan};
+pub use setting::{MemTriple, ParseMemTripleError, SetError, Setting, Value};
 pub use sheet::{BufferSheet, EndSheet, KernelSheet, Question, Sheet, TransferSheet, sheet};

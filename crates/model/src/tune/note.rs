@@ -1,15 +1,17 @@
 //! What to know beside the changes: costs, and what no sysctl of a plan repairs.
 
-use super::{Host, HostSettings, Path};
+use super::{HostSettings, Path};
 use crate::law::window_scale::{MAX_WINDOW, WindowScale};
 use crate::law::{receive_buffer, send_buffer, slow_start};
+use crate::limit::End;
 use crate::units::{Bytes, Window};
 
 /// Something to know that is not a change of a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Note {
     /// Where; `None`: the path, or both ends.
-    pub host: Option<Host>,
+    #[serde(rename = "host")]
+    pub end: Option<End>,
     /// What, with the numbers.
     pub text: String,
 }
@@ -20,22 +22,22 @@ const PAGE: u64 = 4096;
 /// The notes for hosts as they will be, `offered` being the receiver's window scale before.
 pub(super) fn notes(path: Path, sender: &HostSettings, receiver: &HostSettings, offered: WindowScale) -> Vec<Note> {
     let mut notes = Vec::new();
-    let mut note = |host, text| notes.push(Note { host, text });
+    let mut note = |end, text| notes.push(Note { end, text });
     if let Some(text) = several_connections(path) {
         note(None, text);
     }
     if receiver.window_scale() != offered {
         let (from, to) = (offered.get(), receiver.window_scale().get());
         note(
-            Some(Host::Receiver),
+            Some(End::Receiver),
             format!("new connections only: the window scale ({from}, then {to}) is chosen in the handshake"),
         );
     }
-    note(Some(Host::Receiver), memory("receive", receiver.rcvbuf(), receiver.tcp_mem_pressure_pages));
-    note(Some(Host::Sender), memory("send", sender.sndbuf(), sender.tcp_mem_pressure_pages));
-    for (host, text) in [(Host::Sender, frozen_send(path, sender)), (Host::Receiver, frozen_receive(path, receiver))] {
+    note(Some(End::Receiver), memory("receive", receiver.rcvbuf(), receiver.tcp_mem_pressure_pages));
+    note(Some(End::Sender), memory("send", sender.sndbuf(), sender.tcp_mem_pressure_pages));
+    for (end, text) in [(End::Sender, frozen_send(path, sender)), (End::Receiver, frozen_receive(path, receiver))] {
         if let Some(text) = text {
-            note(Some(host), text);
+            note(Some(end), text);
         }
     }
     let round_trips = slow_start::round_trips(path.framing.mss(), Window::new(path.bdp()));
@@ -46,7 +48,7 @@ pub(super) fn notes(path: Path, sender: &HostSettings, receiver: &HostSettings, 
             slow_start::INITIAL_WINDOW_SEGMENTS,
             slow_start::time_to(path.framing.mss(), Window::new(path.bdp()), path.rtt),
         );
-        note(Some(Host::Sender), text);
+        note(Some(End::Sender), text);
     }
     notes
 }

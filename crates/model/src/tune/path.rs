@@ -1,9 +1,10 @@
 //! A path, and what the settings of two hosts allow on it.
 
 use super::HostSettings;
-use crate::law::window::{self, Limit, Windows};
+use crate::law::window::{self, Windows};
 use crate::law::window_scale::MAX_UNSCALED;
 use crate::law::{Framing, bdp};
+use crate::limit::{self, Limit};
 use crate::units::{Bytes, Duration, Rate, Window, column};
 
 /// A path to fill.
@@ -62,6 +63,7 @@ pub struct Prediction {
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
     /// What bounds it.
+    #[serde(with = "limit::term")]
     pub limited_by: Limit,
 }
 

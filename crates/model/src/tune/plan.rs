@@ -6,43 +6,54 @@
 //! tuned is empty.
 
 use super::note::{self, Note};
-use super::{HostSettings, MemTriple, Path, Prediction, Setting, predict};
+use super::{HostSettings, MemTriple, Path, Prediction, SetError, Setting, Value, predict};
 use crate::law::send_buffer;
 use crate::law::window_scale::MAX_WINDOW;
+use crate::limit::End;
 use crate::units::{Bytes, Window, column};
-
-/// Which end of the transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Host {
-    /// Sends the data: the server of a download.
-    Sender,
-    /// Receives the data: the client of a download.
-    Receiver,
-}
-
-impl std::fmt::Display for Host {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Host::Sender => "sender",
-            Host::Receiver => "receiver",
-        })
-    }
-}
 
 /// One sysctl to set.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "WrittenChange")]
 pub struct Change {
     /// Where.
-    pub host: Host,
+    #[serde(rename = "host")]
+    pub end: End,
     /// Which sysctl.
     pub setting: Setting,
-    /// Its value now, as the sysctl prints it.
-    pub from: String,
-    /// Its value to be, as the sysctl takes it.
-    pub to: String,
+    /// Its value now.
+    pub from: Value,
+    /// Its value to be.
+    pub to: Value,
     /// Why: a sentence with the numbers.
     pub reason: String,
+}
+
+/// A change as it is written: which type its values have follows from the setting.
+#[derive(serde::Deserialize)]
+struct WrittenChange {
+    host: End,
+    setting: Setting,
+    from: String,
+    to: String,
+    reason: String,
+}
+
+impl TryFrom<WrittenChange> for Change {
+    type Error = SetError;
+
+    fn try_from(written: WrittenChange) -> Result<Self, SetError> {
+        let WrittenChange { host, setting, from, to, reason } = written;
+        let (from, to) = (Value::parse(setting, &from)?, Value::parse(setting, &to)?);
+        Ok(Change { end: host, setting, from, to, reason })
+    }
+}
+
+impl Change {
+    /// The command that makes the change, on one line, ready to paste into a shell.
+    pub fn command(&self) -> String {
+        format!("sysctl -w {}='{}'", self.setting, self.to)
+    }
 }
 
 /// The settings that fill a path, each with its reason.
@@ -76,7 +87,7 @@ const SYSCTL_MAX: Bytes = Bytes::new(i32::MAX as u64);
 /// let plan = plan(path, &host, &host);
 /// assert_eq!(plan.changes.len(), 1);
 /// assert_eq!(plan.changes[0].setting.sysctl(), "net.ipv4.tcp_wmem");
-/// assert_eq!(plan.changes[0].to, "4096 16384 11534336");
+/// assert_eq!(plan.changes[0].command(), "sysctl -w net.ipv4.tcp_wmem='4096 16384 11534336'");
 /// ```
 pub fn plan(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Plan {
     let mut tuned = Tuned { path, sender: sender.clone(), receiver: receiver.clone(), changes: Vec::new() };
@@ -102,14 +113,14 @@ struct Tuned {
 }
 
 impl Tuned {
-    fn change(&mut self, host: Host, setting: Setting, to: String, reason: String) {
-        let settings = match host {
-            Host::Sender => &mut self.sender,
-            Host::Receiver => &mut self.receiver,
+    fn change(&mut self, end: End, setting: Setting, to: Value, reason: String) {
+        let settings = match end {
+            End::Sender => &mut self.sender,
+            End::Receiver => &mut self.receiver,
         };
         let from = settings.get(setting);
-        settings.set(setting, &to).expect("a plan writes values as its own settings print them");
-        self.changes.push(Change { host, setting, from, to, reason });
+        settings.set(setting, to).expect("a plan gives a setting a value of its own type");
+        self.changes.push(Change { end, setting, from, to, reason });
     }
 
     /// What must be kept in flight to fill the path with one connection, as far as TCP can say it.
@@ -140,11 +151,11 @@ impl Tuned {
             let request = Bytes::new(sndbuf.get().div_ceil(2));
             if self.sender.wmem_max < request {
                 let reason = format!("{why}. The application sets SO_SNDBUF, which wmem_max bounds");
-                self.change(Host::Sender, Setting::WmemMax, request.get().to_string(), reason);
+                self.change(End::Sender, Setting::WmemMax, Value::Bytes(request), reason);
             }
         } else if self.sender.tcp_wmem.max < sndbuf {
             let triple = MemTriple { max: sndbuf, ..self.sender.tcp_wmem };
-            self.change(Host::Sender, Setting::TcpWmem, triple.to_string(), why);
+            self.change(End::Sender, Setting::TcpWmem, Value::Triple(triple), why);
         }
     }
 
@@ -154,7 +165,7 @@ impl Tuned {
             let initial = self.receiver.tcp_rmem.default;
             if law.window(initial) < self.needed() {
                 let reason = format!("without autotuning the receive buffer stays at tcp_rmem's initial {initial:#}");
-                self.change(Host::Receiver, Setting::TcpModerateRcvbuf, "1".into(), reason);
+                self.change(End::Receiver, Setting::TcpModerateRcvbuf, Value::Flag(true), reason);
             }
         }
         let now = self.receiver.rcvbuf();
@@ -175,11 +186,11 @@ impl Tuned {
             let request = Bytes::new(rcvbuf.get().div_ceil(2));
             if self.receiver.rmem_max < request {
                 let reason = format!("{why}. The application sets SO_RCVBUF, which rmem_max bounds");
-                self.change(Host::Receiver, Setting::RmemMax, request.get().to_string(), reason);
+                self.change(End::Receiver, Setting::RmemMax, Value::Bytes(request), reason);
             }
         } else if self.receiver.tcp_rmem.max < rcvbuf {
             let triple = MemTriple { max: rcvbuf, ..self.receiver.tcp_rmem };
-            self.change(Host::Receiver, Setting::TcpRmem, triple.to_string(), why);
+            self.change(End::Receiver, Setting::TcpRmem, Value::Triple(triple), why);
         }
     }
 
@@ -187,15 +198,15 @@ impl Tuned {
         if self.needed() <= crate::law::window_scale::MAX_UNSCALED {
             return;
         }
-        for (host, on) in
-            [(Host::Sender, self.sender.tcp_window_scaling), (Host::Receiver, self.receiver.tcp_window_scaling)]
+        for (end, on) in
+            [(End::Sender, self.sender.tcp_window_scaling), (End::Receiver, self.receiver.tcp_window_scaling)]
         {
             if !on {
                 let reason = format!(
                     "without window scaling at both ends no window is above 65535 bytes; the path holds {}",
                     self.path.bdp()
                 );
-                self.change(host, Setting::TcpWindowScaling, "1".into(), reason);
+                self.change(end, Setting::TcpWindowScaling, Value::Flag(true), reason);
             }
         }
     }

@@ -5,8 +5,9 @@
 //! before 6.6 and 6.18 for those since. Serialised, every field says its unit.
 
 use super::{HostSettings, Path, Plan, plan};
-use crate::law::window::{Limit, Windows};
+use crate::law::window::Windows;
 use crate::law::{KernelVersion, WindowLaw, bdp, send_buffer, slow_start, transfer_time, window};
+use crate::limit::{self, Limit};
 use crate::units::{Bytes, Duration, Rate, Window, column};
 
 /// What is asked.
@@ -107,6 +108,7 @@ pub struct EndSheet {
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
     /// What bounds it.
+    #[serde(with = "limit::term")]
     pub limited_by: Limit,
     /// The largest RTT at which it fills the path's rate.
     #[serde(rename = "largest_rtt_us", with = "column::micros")]

@@ -37,8 +37,8 @@ pub fn depth(explained: &Explained, layout: Layout) -> String {
         text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
         text.push('\n');
         for change in &finding.what.changes {
-            let start = format!("  on the {}: ", change.host);
-            let set = format!("sysctl -w {}=\"{}\" ({})", change.setting, change.to, change.reason);
+            let start = format!("  on the {}: ", change.end);
+            let set = format!("{} ({})", change.command(), change.reason);
             text += &paragraph::fill(&start, &set, layout.width);
             text.push('\n');
         }

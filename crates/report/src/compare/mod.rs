@@ -16,7 +16,7 @@ pub use noise::Noise;
 pub use read::{RowsError, rows};
 pub use table::Extent;
 
-use fullpipe_flow::row::Row;
+use fullpipe_flow::row::{Clock, Row};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -179,8 +179,8 @@ impl Comparison {
 
 impl Side {
     fn new(source: &str, rows: &[Row]) -> Side {
-        let all = |column: fn(&Row) -> &String| {
-            let mut values: Vec<String> = rows.iter().map(column).cloned().collect();
+        let all = |column: fn(&Row) -> String| {
+            let mut values: Vec<String> = rows.iter().map(column).collect();
             values.sort();
             values.dedup();
             values
@@ -188,15 +188,15 @@ impl Side {
         Side {
             source: source.into(),
             rows: rows.len(),
-            engines: all(|row| &row.engine),
-            kernels: all(|row| &row.kernel),
+            engines: all(|row| row.engine.name().into()),
+            kernels: all(|row| row.kernel.clone()),
         }
     }
 }
 
 /// Every figure of a row that differs.
 fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
-    let exact = a.iter().chain(b).all(|row| row.engine == "virtual");
+    let exact = a.iter().chain(b).all(|row| row.engine == Clock::Virtual);
     let differs = |figure: &'static Figure| {
         let values = |rows: &[&Row]| rows.iter().filter_map(|row| figure.of(row)).collect::<Vec<f64>>();
         let (in_a, in_b) = (values(a), values(b));
@@ -228,8 +228,7 @@ fn turn(name: &str, a: &[&Row], b: &[&Row]) -> Option<Turn> {
     let most = |rows: &[&Row]| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for row in rows {
-            let cause = row.limit_cause.as_deref().map_or(String::new(), |cause| format!(" ({cause})"));
-            *counts.entry(format!("{}{cause}", row.limited_by).replace('_', " ")).or_default() += 1;
+            *counts.entry(row.limited_by.to_string()).or_default() += 1;
         }
         counts.into_iter().max_by_key(|(_, count)| *count).map(|(limit, _)| limit).unwrap_or_default()
     };

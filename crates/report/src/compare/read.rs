@@ -57,10 +57,11 @@ fn row(value: Value, number: usize) -> Result<Row, RowsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_flow::row::Clock;
     use proptest::prelude::*;
 
     fn row_named(name: &str) -> Row {
-        Row { name: name.into(), engine: "real".into(), limit_share: 1.0 / 3.0, ..Row::default() }
+        Row { name: name.into(), engine: Clock::Real, limit_share: 1.0 / 3.0, ..Row::default() }
     }
 
     #[test]

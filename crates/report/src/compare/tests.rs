@@ -1,13 +1,14 @@
 use super::table::Extent;
 use super::*;
 use crate::Layout;
+use fullpipe_model::limit::{Cause, Limit};
 use proptest::prelude::*;
 
 const ALL: Extent = Extent { top: usize::MAX, noise: true };
 
-fn row(name: &str, engine: &str, goodput: u64) -> Row {
+fn row(name: &str, engine: Clock, goodput: u64) -> Row {
     let goodput = fullpipe_model::units::Rate::from_bits_per_sec(goodput);
-    Row { name: name.into(), repetition: 1, engine: engine.into(), kernel: "6.12".into(), goodput, ..Row::default() }
+    Row { name: name.into(), repetition: 1, engine, kernel: "6.12".into(), goodput, ..Row::default() }
 }
 
 fn compare(a: &[Row], b: &[Row], bounds: &[&str]) -> Comparison {
@@ -17,8 +18,8 @@ fn compare(a: &[Row], b: &[Row], bounds: &[&str]) -> Comparison {
 
 #[test]
 fn rows_belong_together_by_name_whatever_their_order() {
-    let a = [row("x", "virtual", 100), row("y", "virtual", 200), row("z", "virtual", 1)];
-    let b = [row("w", "virtual", 1), row("y", "virtual", 200), row("x", "virtual", 90)];
+    let a = [row("x", Clock::Virtual, 100), row("y", Clock::Virtual, 200), row("z", Clock::Virtual, 1)];
+    let b = [row("w", Clock::Virtual, 1), row("y", Clock::Virtual, 200), row("x", Clock::Virtual, 90)];
     let found = compare(&a, &b, &["goodput:-5%"]);
     assert_eq!((found.compared(), found.changes.len()), (2, 1));
     assert_eq!((&found.only_in_a[..], &found.only_in_b[..]), (&["z".to_string()][..], &["w".to_string()][..]));
@@ -32,8 +33,8 @@ fn rows_belong_together_by_name_whatever_their_order() {
 
 #[test]
 fn the_largest_change_comes_first() {
-    let a = [row("small", "virtual", 100), row("large", "virtual", 100), row("new", "virtual", 0)];
-    let b = [row("small", "virtual", 101), row("large", "virtual", 20), row("new", "virtual", 5)];
+    let a = [row("small", Clock::Virtual, 100), row("large", Clock::Virtual, 100), row("new", Clock::Virtual, 0)];
+    let b = [row("small", Clock::Virtual, 101), row("large", Clock::Virtual, 20), row("new", Clock::Virtual, 5)];
     let found = compare(&a, &b, &[]);
     let order: Vec<&str> = found.changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(order, ["new", "large", "small"]);
@@ -43,45 +44,41 @@ fn the_largest_change_comes_first() {
 
 #[test]
 fn in_real_time_repetitions_decide() {
-    let sample = |values: [u64; 3]| values.map(|value| row("x", "real", value)).to_vec();
+    let sample = |values: [u64; 3]| values.map(|value| row("x", Clock::Real, value)).to_vec();
     let noisy = compare(&sample([90, 100, 110]), &sample([85, 95, 105]), &["goodput:-1%"]);
     assert_eq!((noisy.changes[0].noise, noisy.is_worse()), (Noise::Within, false));
     let text = noisy.render(Extent { top: 9, noise: false }, Layout::default());
     assert!(!text.contains("goodput") && text.contains("1 figures differ within noise"), "{text}");
     let clear = compare(&sample([99, 100, 101]), &sample([89, 90, 91]), &["goodput:-1%"]);
     assert_eq!((clear.changes[0].noise, clear.is_worse()), (Noise::Beyond, true));
-    let single = compare(&[row("x", "real", 100)], &[row("x", "real", 99)], &[]);
+    let single = compare(&[row("x", Clock::Real, 100)], &[row("x", Clock::Real, 99)], &[]);
     assert_eq!(single.changes[0].noise, Noise::Unknown);
     // The same numbers in virtual time are a difference.
-    let exact = compare(&[row("x", "virtual", 100)], &[row("x", "virtual", 99)], &["goodput:0%"]);
+    let exact = compare(&[row("x", Clock::Virtual, 100)], &[row("x", Clock::Virtual, 99)], &["goodput:0%"]);
     assert_eq!((exact.changes[0].noise, exact.is_worse()), (Noise::None, true));
 }
 
 #[test]
 fn another_limit_is_told() {
-    let held = |by: &str, cause: Option<&str>| Row {
-        limited_by: by.into(),
-        limit_cause: cause.map(Into::into),
-        ..row("x", "virtual", 1)
-    };
-    let found = compare(&[held("send_buffer", None)], &[held("congestion_window", Some("loss"))], &[]);
+    let held = |limited_by: Limit| Row { limited_by, ..row("x", Clock::Virtual, 1) };
+    let found = compare(&[held(Limit::SendBuffer)], &[held(Limit::CongestionWindow(Cause::Loss))], &[]);
     let text = found.render(ALL, Layout::default());
     assert!(text.contains("x: limited by send buffer in A, congestion window (loss) in B"), "{text}");
 }
 
 #[test]
 fn a_figure_that_one_side_lacks_is_told() {
-    let timed = Row { total: Some(fullpipe_model::units::Duration::from_secs(1)), ..row("x", "virtual", 1) };
-    let found = compare(&[timed], &[row("x", "virtual", 1)], &["total:+1%"]);
+    let timed = Row { total: Some(fullpipe_model::units::Duration::from_secs(1)), ..row("x", Clock::Virtual, 1) };
+    let found = compare(&[timed], &[row("x", Clock::Virtual, 1)], &["total:+1%"]);
     assert_eq!((found.changes.len(), found.is_worse()), (0, false));
     let text = found.render(ALL, Layout::default());
     assert!(text.contains("Not compared, as only A has it: total of x"), "{text}");
-    let same = compare(&[row("x", "virtual", 1)], &[row("x", "virtual", 1)], &[]);
+    let same = compare(&[row("x", Clock::Virtual, 1)], &[row("x", Clock::Virtual, 1)], &[]);
     assert!(!same.render(ALL, Layout::default()).contains("Not compared"));
 }
 
 fn some_rows() -> impl Strategy<Value = Vec<Row>> {
-    let one = ("[a-e]", prop::sample::select(vec!["real", "virtual"]), 0..1000u64, 0..5u64);
+    let one = ("[a-e]", prop::sample::select(vec![Clock::Real, Clock::Virtual]), 0..1000u64, 0..5u64);
     prop::collection::vec(one, 0..12).prop_map(|rows| {
         let made = rows
             .into_iter()

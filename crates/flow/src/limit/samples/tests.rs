@@ -169,7 +169,7 @@ fn slow_start_while_delivery_doubles() {
         s.info.snd_ssthresh = i32::MAX as u32;
         s.info.unacked = s.info.snd_cwnd;
     });
-    assert_limit(&sender, &[], Limit::CongestionWindow(CongestionCause::SlowStart));
+    assert_limit(&sender, &[], Limit::CongestionWindow(Cause::SlowStart));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn congestion_window_after_loss() {
         s.info.total_retrans = (n / 5) as u32;
         s.info.snd_cwnd = 1380;
     });
-    assert_limit(&sender, &[], Limit::CongestionWindow(CongestionCause::Loss));
+    assert_limit(&sender, &[], Limit::CongestionWindow(Cause::Loss));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn loss_behind_a_full_small_window() {
             s.info.total_retrans = (n / 5) as u32;
         })
     };
-    assert_limit(&sender(4), &[], Limit::CongestionWindow(CongestionCause::Loss));
+    assert_limit(&sender(4), &[], Limit::CongestionWindow(Cause::Loss));
     // Near miss: repaired without a pause, a whole window passes in each round trip.
     assert_limit(&sender(1), &[], Limit::ReceiveWindow);
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::law::window::Limit;
 use crate::law::{KernelVersion, transfer_time};
+use crate::limit::{End, Limit};
 use crate::units::{Duration, Rate};
 use proptest::prelude::*;
 
@@ -16,12 +16,13 @@ fn demo_path() -> Path {
 fn apply(plan: &Plan, sender: &HostSettings, receiver: &HostSettings) -> (HostSettings, HostSettings) {
     let (mut sender, mut receiver) = (sender.clone(), receiver.clone());
     for change in &plan.changes {
-        let host = match change.host {
-            Host::Sender => &mut sender,
-            Host::Receiver => &mut receiver,
+        let host = match change.end {
+            End::Sender => &mut sender,
+            End::Receiver => &mut receiver,
         };
         assert_eq!(host.get(change.setting), change.from);
-        host.set(change.setting, &change.to).unwrap();
+        let text = change.to.to_string();
+        host.set(change.setting, Value::parse(change.setting, &text).unwrap()).unwrap();
     }
     (sender, receiver)
 }
@@ -48,21 +49,21 @@ fn the_demonstration_is_filled_on_old_and_new_kernels() {
 fn each_change_says_why_in_numbers() {
     let host = kernel("6.1");
     let plan = plan(demo_path(), &host, &host);
-    let said: Vec<_> = plan.changes.iter().map(|c| (c.host, c.setting, c.to.as_str(), c.reason.as_str())).collect();
+    let said: Vec<_> = plan.changes.iter().map(|c| (c.end, c.setting, c.to.to_string(), c.reason.as_str())).collect();
     assert_eq!(
         said,
         [
             (
-                Host::Sender,
+                End::Sender,
                 Setting::TcpWmem,
-                "4096 16384 11534336",
+                "4096 16384 11534336".into(),
                 "a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it), at most 442.9 Mbit/s over 50 ms; the \
                  path holds 6.25 MB and its queue 6.25 MB"
             ),
             (
-                Host::Receiver,
+                End::Receiver,
                 Setting::TcpRmem,
-                "4096 131072 14680064",
+                "4096 131072 14680064".into(),
                 "a receive buffer of 6 MiB advertises 3.146 MB (50 % of it, tcp_adv_win_scale 1), at most 503.3 Mbit/s \
                  over 50 ms; the path holds 6.25 MB and its queue 6.25 MB"
             ),
@@ -81,9 +82,9 @@ fn a_path_that_is_filled_needs_nothing() {
 fn switches_are_put_back_on() {
     let off = HostSettings { tcp_window_scaling: false, tcp_moderate_rcvbuf: false, ..kernel("6.18") };
     let changes = plan(demo_path(), &kernel("6.18"), &off).changes;
-    let settings: Vec<_> = changes.iter().map(|c| (c.setting, c.host, c.from.as_str(), c.to.as_str())).collect();
-    assert!(settings.contains(&(Setting::TcpModerateRcvbuf, Host::Receiver, "0", "1")));
-    assert!(settings.contains(&(Setting::TcpWindowScaling, Host::Receiver, "0", "1")));
+    let settings: Vec<_> = changes.iter().map(|c| (c.setting, c.end, c.from, c.to)).collect();
+    assert!(settings.contains(&(Setting::TcpModerateRcvbuf, End::Receiver, Value::Flag(false), Value::Flag(true))));
+    assert!(settings.contains(&(Setting::TcpWindowScaling, End::Receiver, Value::Flag(false), Value::Flag(true))));
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn an_application_that_froze_its_buffer_is_named() {
     assert_eq!(plan.before.limited_by, Limit::SendBuffer);
     assert_eq!(plan.changes[0].setting, Setting::WmemMax);
     let named =
-        plan.notes.iter().any(|note| note.host == Some(Host::Sender) && note.text.contains("SO_SNDBUF to 16 KiB"));
+        plan.notes.iter().any(|note| note.end == Some(End::Sender) && note.text.contains("SO_SNDBUF to 16 KiB"));
     assert!(named, "{:?}", plan.notes);
 }
 
@@ -159,8 +160,8 @@ proptest! {
     fn values_fit_a_sysctl_and_are_never_lowered(path in any_path(), sender in any_host(), receiver in any_host()) {
         let plan = plan(path, &sender, &receiver);
         for change in &plan.changes {
-            let numbers = |text: &str| text.split(' ').map(|n| n.parse::<i32>().unwrap()).collect::<Vec<_>>();
-            let (from, to) = (numbers(&change.from), numbers(&change.to));
+            let numbers = |value: Value| value.to_string().split(' ').map(|n| n.parse::<i32>().unwrap()).collect::<Vec<_>>();
+            let (from, to) = (numbers(change.from), numbers(change.to));
             prop_assert_eq!(from.len(), to.len());
             prop_assert!(from.iter().zip(&to).all(|(from, to)| from <= to), "{:?}", change);
             prop_assert_ne!(&change.from, &change.to);

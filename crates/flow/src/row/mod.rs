@@ -5,9 +5,34 @@
 //! (retransmission, window full, round-trip times), the receiver's for what reached and left the receiver (duplicate
 //! ACK, out of order, zero window, packets).
 
+mod limited;
+
 use crate::limit::Candidate;
+use fullpipe_model::limit::{self, Limit};
+use fullpipe_model::scenario::LinkEngine;
 
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
+
+/// Whose clock a run went by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The machine's.
+    #[default]
+    Real,
+    /// A guest kernel's, which stands still while anything computes.
+    Virtual,
+}
+
+impl Clock {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Clock::Real => "real",
+            Clock::Virtual => "virtual",
+        }
+    }
+}
 
 /// What one run showed.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
@@ -17,11 +42,10 @@ pub struct Row {
     pub name: String,
     /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// Whose clock the run went by: `real`, the machine's, or `virtual`, a guest kernel's that stands still while anything
-    /// computes.
-    pub engine: String,
+    /// Whose clock the run went by.
+    pub engine: Clock,
     /// What carried the packets: `own`, our link, or `netem`, the kernel's.
-    pub link_engine: String,
+    pub link_engine: LinkEngine,
     /// Whether it was not run anew but taken from the cache: in virtual time that is the same.
     pub cached: bool,
     /// Release of the kernel under test.
@@ -78,7 +102,8 @@ pub struct Row {
     #[serde(rename = "law_bps", with = "column::rate_optional")]
     pub law: Option<Rate>,
     /// Which term of the law that is: `receive_window`, `send_buffer`, `congestion_window` or `link`.
-    pub law_term: Option<String>,
+    #[serde(with = "limit::term::optional")]
+    pub law_term: Option<Limit>,
     /// Packets, both ways.
     pub packets: u64,
     /// Segments that the sender sent again, by the capture at its edge.
@@ -95,18 +120,19 @@ pub struct Row {
     pub queue_dropped: u64,
     /// Packets that the link lost at random.
     pub lost: u64,
-    /// What held the transfer for the largest share of its time, from the capture at the sender.
-    pub limited_by: String,
-    /// `slow_start` or `loss` where that is the congestion window.
-    pub limit_cause: Option<String>,
+    /// What held the transfer for the largest share of its time, from the capture at the sender: columns `limited_by`
+    /// and, `slow_start` or `loss` where that is the congestion window, `limit_cause`.
+    #[serde(flatten, with = "limited::by_capture")]
+    pub limited_by: Limit,
     /// That share, 0 to 1.
     pub limit_share: f64,
     /// Every limit and its share, largest first.
     pub limits: Vec<Candidate>,
     /// What held it, in a sentence with the numbers, and what would change it.
     pub finding: Option<String>,
-    /// The same question answered from the sockets' TCP_INFO.
-    pub limited_by_sockets: Option<String>,
+    /// The same question answered from the sockets' TCP_INFO: columns `limited_by_sockets`, `limit_cause_sockets`.
+    #[serde(flatten, with = "limited::by_sockets")]
+    pub limited_by_sockets: Option<Limit>,
     /// The share of that.
     pub limit_share_sockets: Option<f64>,
     /// curl's time_connect.
@@ -151,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_readme_names_every_column() {
-        let readme = include_str!("../../../README.md");
+        let readme = include_str!("../../../../README.md");
         let columns = readme.split("## Columns of a row").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
         let row = serde_json::to_value(Row::default()).unwrap();
         let missing: Vec<_> =
