@@ -10,12 +10,17 @@
 //!     used         touched at each use: what was not used for longest goes first
 //! ```
 //!
+//! Rows and files from here stand in results as if they had been measured, so it is trusted only where it, an entry and a
+//! run's folder are this user's and nobody else can write to them; each is checked on its descriptor.
+//!
 //! It is a convenience: whatever is wrong with it is as if the run had not been there, and no run fails for it. An entry
 //! is complete or not there; several sweeps may use it at once.
 
+use crate::guest::kernel::CacheError;
 use crate::results;
 use crate::sweep::key::Key;
 use fullpipe_flow::row::Row;
+use fullpipe_kernel::folder::{Folder, make_own};
 use fullpipe_model::units::{Bytes, Duration};
 use std::fs;
 use std::io;
@@ -43,7 +48,7 @@ pub struct Found {
     /// Its row, which says that it is from here.
     pub row: Row,
     /// Where its files are.
-    pub files: PathBuf,
+    pub files: Folder,
 }
 
 /// A run that is kept, as a list shows it.
@@ -61,9 +66,20 @@ pub struct Kept {
 
 impl Cache {
     /// This user's; `None` without a home.
-    pub fn of_user() -> Option<Cache> {
-        let folder = crate::guest::kernel::cache()?.with_file_name("runs");
-        Some(Cache::at(&folder, SIZE_DEFAULT))
+    ///
+    /// # Errors
+    /// One that is not this user's alone.
+    pub fn of_user() -> Result<Option<Cache>, CacheError> {
+        let Some(kernels) = crate::guest::kernel::cache() else { return Ok(None) };
+        let folder = kernels.with_file_name("runs");
+        for place in [folder.parent().unwrap_or(&folder), &folder] {
+            match Folder::open(place) {
+                Ok(there) => there.check_ours_alone().map_err(|error| CacheError::new(place, error.into()))?,
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(CacheError::new(place, cause)),
+            }
+        }
+        Ok(Some(Cache::at(&folder, SIZE_DEFAULT)))
     }
 
     /// The one in `folder`, trimmed to `limit`.
@@ -83,27 +99,39 @@ impl Cache {
 
     /// The run with this key, where it was done before.
     pub fn find(&self, key: &Key) -> Option<Found> {
-        let entry = self.entry(key);
-        let files = entry.join(RUN);
+        let (entry, files) = self.open(key)?;
         let mut row = results::row(&files).ok().flatten()?;
         row.cached = true;
         // Its time tells which one to do without; nobody misses that enough to do a run again.
-        let _ = fs::write(entry.join(USED), "1");
+        let _ = entry.write_whole(USED, b"1");
         Some(Found { row, files })
+    }
+
+    /// The entry of a key and the folder of its run, where both are this user's alone.
+    fn open(&self, key: &Key) -> Option<(Folder, Folder)> {
+        let cache = Folder::open(&self.folder).ok()?;
+        let entry = cache.folder(key.to_string()).ok()?;
+        let run = entry.folder(RUN).ok()?;
+        let alone = [&cache, &entry, &run].into_iter().all(|folder| folder.check_ours_alone().is_ok());
+        alone.then_some((entry, run))
     }
 
     /// Keeps a copy of a run whose files are in `files`.
     pub fn insert(&self, key: &Key, files: &Path, row: &Row) {
-        let part = self.folder.join(format!("{key}-{}{PART}", std::process::id()));
-        let run = part.join(RUN);
-        let kept = fs::create_dir_all(&run)
-            .and_then(|()| copy(files, &run))
-            .and_then(|()| fs::write(run.join(results::ROW), serde_json::to_vec(row)?))
-            .and_then(|()| fs::write(part.join(USED), "1"))
-            .and_then(|()| fs::rename(&part, self.entry(key)));
-        if kept.is_err() {
+        // It is no place of ours, or there is no room for a folder.
+        let Ok(cache) = make_own(&self.folder) else { return };
+        let part = format!("{key}-{}{PART}", std::process::id());
+        let keep = || -> io::Result<()> {
+            let entry = cache.make_folder(&part, 0o700)?;
+            let run = entry.make_folder(RUN, 0o700)?;
+            copy(files, &run)?;
+            run.write_whole(results::ROW, &serde_json::to_vec(row)?)?;
+            entry.write_whole(USED, b"1")?;
+            cache.rename(&part, key.to_string())
+        };
+        if keep().is_err() {
             // It is there already, or there is no room.
-            let _ = fs::remove_dir_all(&part);
+            let _ = cache.remove_folder(&part);
         }
     }
 
@@ -124,7 +152,7 @@ impl Cache {
     }
 
     fn kept(&self, key: Key) -> Option<Kept> {
-        let row = results::row(&self.entry(&key).join(RUN)).ok().flatten()?;
+        let row = results::row(&self.open(&key)?.1).ok().flatten()?;
         let (size, used) = self.size_and_use(&key)?;
         Some(Kept { key, row, size, used })
     }
@@ -175,10 +203,14 @@ impl Cache {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a run's files, but for its row: that is written as it is now.
+fn copy(from: &Path, to: &Folder) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let path = entry?.path();
-        fs::copy(&path, to.join(path.file_name().unwrap_or_default()))?;
+        let name = path.file_name().unwrap_or_default();
+        if name != results::ROW {
+            io::copy(&mut fs::File::open(&path)?, &mut to.create(name)?)?;
+        }
     }
     Ok(())
 }
@@ -188,6 +220,7 @@ mod tests {
     use super::*;
     use crate::Scratch;
     use std::fs::File;
+    use std::os::unix::fs::PermissionsExt;
 
     fn key(digit: char) -> Key {
         Key::parse(&digit.to_string().repeat(64)).unwrap()
@@ -211,11 +244,16 @@ mod tests {
         cache.insert(&key('a'), &place.0.join("run"), &Row::default());
         let found = cache.find(&key('a')).unwrap();
         assert_eq!(found.row, Row { cached: true, ..row });
-        assert_eq!(fs::read(found.files.join("link.json")).unwrap(), [b'x'; 1000]);
+        assert_eq!(found.files.read("link.json").unwrap(), [b'x'; 1000]);
         assert!(cache.find(&key('b')).is_none());
         let names: Vec<_> = fs::read_dir(cache.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, [key('a').to_string().as_str()], "nothing is left of the second");
-        fs::write(found.files.join(results::ROW), "{").unwrap();
+        let path = found.files.by_descriptor();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(cache.find(&key('a')).is_none(), "others can write to it");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(cache.find(&key('a')).is_some());
+        fs::write(path.join(results::ROW), "{").unwrap();
         assert!(cache.find(&key('a')).is_none(), "what is damaged is not there");
     }
 

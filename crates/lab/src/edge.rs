@@ -7,6 +7,7 @@
 use fullpipe_flow::capture::write::{file_header, record_header};
 use fullpipe_flow::capture::{Packet, ReadError, Reader};
 use fullpipe_flow::{Analysis, Analyzer};
+use fullpipe_kernel::folder::{Pending, readable};
 use fullpipe_model::units::{Bytes, Instant};
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -115,27 +116,26 @@ pub fn analyse(
 /// A capture under a temporary name until it is complete.
 struct PcapFile {
     path: PathBuf,
-    part: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<Pending>,
 }
 
 impl PcapFile {
     fn create(path: &Path, snaplen: Bytes) -> Result<PcapFile, EdgeError> {
-        let part = path.with_extension("pcap.part");
-        let wrong = |cause| EdgeError::File { operation: "create", path: part.clone(), cause };
-        let mut file = BufWriter::with_capacity(1 << 18, File::create(&part).map_err(wrong)?);
+        let wrong = |cause| EdgeError::File { operation: "create", path: readable(path), cause };
+        let mut file = BufWriter::with_capacity(1 << 18, Pending::at(path).map_err(wrong)?);
         file.write_all(&file_header(snaplen.get() as u32)).map_err(wrong)?;
-        Ok(PcapFile { path: path.into(), part, file })
+        Ok(PcapFile { path: path.into(), file })
     }
 
     fn write(&mut self, held: &Held) -> Result<(), EdgeError> {
         let header = record_header(held.at, held.data.len() as u32, held.original_length as u32);
         let written = self.file.write_all(&header).and_then(|()| self.file.write_all(&held.data));
-        written.map_err(|cause| EdgeError::File { operation: "write", path: self.part.clone(), cause })
+        written.map_err(|cause| EdgeError::File { operation: "write", path: readable(&self.path), cause })
     }
 
-    fn finish(mut self) -> Result<(), EdgeError> {
-        let done = self.file.flush().and_then(|()| std::fs::rename(&self.part, &self.path));
-        done.map_err(|cause| EdgeError::File { operation: "write", path: self.path, cause })
+    fn finish(self) -> Result<(), EdgeError> {
+        let written = self.file.into_inner().map_err(|error| error.into_error());
+        let done = written.and_then(Pending::commit);
+        done.map_err(|cause| EdgeError::File { operation: "write", path: readable(&self.path), cause })
     }
 }

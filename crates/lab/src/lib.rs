@@ -45,7 +45,7 @@ use guest::kernel::Kernel;
 use guest::{GuestError, Limits};
 use results::ResultsError;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use sweep::run;
 
@@ -153,15 +153,6 @@ impl LabError {
             LabError::Guest { cause, .. } => cause.is_interrupt(),
             LabError::Prepare { .. } | LabError::Results(_) | LabError::Journal(_) => false,
         }
-    }
-}
-
-/// Takes away what a failed run has of its results folder: there is no half of a result, and where the disk is full, its
-/// room is what is missing.
-pub(crate) fn discard(part: Option<&Path>) {
-    if let Some(part) = part {
-        // The run's own error is the one to tell; what stays keeps its temporary name.
-        let _ = std::fs::remove_dir_all(part);
     }
 }
 

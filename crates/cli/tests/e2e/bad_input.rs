@@ -165,7 +165,7 @@ fn full_disks() {
     let machine = Machine::look();
     let scenario = "[link]\nrate = \"100mbit\"\nrtt = \"10ms\"\n[transfer]\nduration = \"1s\"\n";
     let cases = [
-        ("results", "\"$0\" lab run ./s.toml --keep-captures --json --out tiny/results", " tiny/results"),
+        ("results", "\"$0\" lab run ./s.toml --keep-captures --json --out tiny/results", "tiny/results"),
         ("scratch", "TMPDIR=$PWD/tiny \"$0\" lab run ./s.toml --json --out results", "write "),
         (
             "journal",
@@ -181,7 +181,7 @@ fn full_disks() {
         // What is left there is listed before the mount namespace takes it along.
         let script = format!(
             "mount -t tmpfs -o size=64k none tiny && {{ {run}; }}; code=$?; find tiny /run/fullpipe -name '*.part' -o \
-             -name '*.journal' -o -name 'fullpipe-scratch-*' > left; exit $code"
+             -name 'part-*' -o -name '*.journal' -o -name 'fullpipe-scratch-*' > left; exit $code"
         );
         // Journals of other runs on this machine must not be in the list.
         let script = format!("mount -t tmpfs -o size=64k none /run && {script}");

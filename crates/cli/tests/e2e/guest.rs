@@ -30,7 +30,7 @@ ip link set lo up
 /// Runs `script` as the first process of a guest of the newest kernel, or of the newest one of release `asked`, and
 /// returns what it printed. `$fullpipe` is the program; the script works in the trial's folder.
 pub fn run(program: &Program, asked: Option<&str>, time: Time, script: &str) -> String {
-    let kernels = kernel::cached();
+    let kernels = kernel::cached().unwrap();
     let kernel = kernel::find(&kernels, asked).expect("the trial needs a guest kernel");
     let (folder, binary) = (program.work(), program.binary().display().to_string());
     let init = format!("#!/bin/sh\nFOLDER={}\nfullpipe={binary}\n{SYSTEM}{script}\nsync\n", folder.display());

@@ -19,6 +19,7 @@ mod link_engines;
 mod link_faults;
 mod need;
 mod output;
+mod privilege;
 mod program;
 mod real_programs;
 mod remains;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 17] = [
+    let subjects: [(&str, &[Case]); 18] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         ("virtual_figures", virtual_figures::CASES),
         ("virtual_laws", virtual_laws::CASES),
         ("sweeps", sweeps::CASES),
+        ("privilege", privilege::CASES),
         ("link_engines", link_engines::CASES),
         ("impairments", impairments::CASES),
     ];

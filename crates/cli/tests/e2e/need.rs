@@ -42,13 +42,15 @@ impl Need {
             Need::OrdinaryUser if !root => None,
             Need::OrdinaryUser => (!*ORDINARY).then_some("no setpriv, or no user namespaces for user 1000"),
             Need::GuestKernel => fullpipe_lab::guest::kernel::cached()
+                .unwrap_or_default()
                 .is_empty()
                 .then_some("no guest kernel is built: `fullpipe lab kernel build`, 10 minutes"),
-            Need::OldGuestKernel => {
-                fullpipe_lab::guest::kernel::find(&fullpipe_lab::guest::kernel::cached(), Some("6.1"))
-                    .is_none()
-                    .then_some("no guest kernel 6.1 is built: `fullpipe lab kernel build --version 6.1`, 10 minutes")
-            }
+            Need::OldGuestKernel => fullpipe_lab::guest::kernel::find(
+                &fullpipe_lab::guest::kernel::cached().unwrap_or_default(),
+                Some("6.1"),
+            )
+            .is_none()
+            .then_some("no guest kernel 6.1 is built: `fullpipe lab kernel build --version 6.1`, 10 minutes"),
             Need::Tcx => {
                 let version = fullpipe_kernel::host::Host::read().kernel_version();
                 version.is_none_or(|version| version < "6.6".parse().unwrap()).then_some("a kernel before 6.6")

@@ -2,8 +2,9 @@
 //! as if it had been run once, one after another.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -18,6 +19,8 @@ pub const CASES: &[Case] = &[
     ("side_by_side_is_one_after_another", &[Need::GuestKernel], side_by_side_is_one_after_another),
     ("an_interrupted_sweep_is_gone_on_with", &[Need::GuestKernel], interrupted_in_virtual_time),
     ("an_interrupted_sweep_in_real_time_too", &[], interrupted_in_real_time),
+    ("no_name_makes_results_look_half_done", &[], no_name_makes_results_look_half_done),
+    ("runs_at_the_same_moment_have_folders_of_their_own", &[], runs_at_the_same_moment_have_folders_of_their_own),
     ("another_sweep_is_not_gone_on_with", &[], another_sweep_is_not_gone_on_with),
     ("what_was_run_before_comes_from_the_cache", &[Need::GuestKernel], what_was_run_before_comes_from_the_cache),
     ("in_real_time_one_run_is_made_at_a_time", &[], in_real_time_one_run_is_made_at_a_time),
@@ -99,7 +102,7 @@ fn interrupted_in_virtual_time() {
     assert!((1..12).contains(&done), "{done} runs");
     let out = program.work().join("out");
     // What a machine that went down leaves: half a run.
-    fs::create_dir(out.join("012-half.part")).unwrap();
+    fs::create_dir(out.join("part-012-half")).unwrap();
     let again = program.run(&[&["lab", "run"], &common[..], &["--out", "out"]].concat());
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.err.contains(&format!("{done} of 12")) && again.err.contains("--resume"), "{again:?}");
@@ -108,7 +111,7 @@ fn interrupted_in_virtual_time() {
     assert_eq!(inode(&out.join(first).join("row.json")), before, "what is done is not run again");
     assert_eq!(resumed.out, whole.out);
     assert_eq!(files(&out), files(&program.work().join("whole")));
-    assert!(!out.join("012-half.part").exists());
+    assert!(!out.join("part-012-half").exists());
 }
 
 fn interrupted_in_real_time() {
@@ -130,6 +133,29 @@ fn interrupted_in_real_time() {
     // Nothing is left to do: nothing is done.
     let finished = run(&program, &[&arguments[..], &["--resume"]].concat());
     assert_eq!(finished.json(), resumed);
+}
+
+fn no_name_makes_results_look_half_done() {
+    let program = Program::new();
+    let scenario = program.file("x.toml", scenario("x.part", ["50mbit", "5ms"], "size = \"100kB\"", ""));
+    let first = run(&program, &[scenario, "--out", "out"]).json();
+    let kept = program.work().join("out/001-x.part/row.json");
+    let before = inode(&kept);
+    let resumed = run(&program, &[scenario, "--out", "out", "--resume"]).json();
+    assert_eq!((inode(&kept), resumed), (before, first));
+}
+
+fn runs_at_the_same_moment_have_folders_of_their_own() {
+    let program = Program::new();
+    let scenario = program.file("x.toml", scenario("x", ["50mbit", "5ms"], "size = \"100kB\"", ""));
+    let start = || program.start(&mut program.command(&["lab", "run", "--json", scenario]));
+    for running in [start(), start(), start()] {
+        let finished = running.end();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    }
+    let folders = fs::read_dir(program.work().join("fullpipe-results")).unwrap();
+    let rows = folders.map(|folder| fs::read_to_string(folder.unwrap().path().join("rows.jsonl")).unwrap());
+    assert_eq!(rows.map(|rows| rows.lines().count()).collect::<Vec<_>>(), [1, 1, 1]);
 }
 
 fn another_sweep_is_not_gone_on_with() {
@@ -156,7 +182,8 @@ fn what_was_run_before_comes_from_the_cache() {
     // A cache of its own, with the kernels of whoever runs the tests.
     let cache = program.work().join("cache/fullpipe");
     fs::create_dir_all(&cache).unwrap();
-    symlink(fullpipe_lab::guest::kernel::cache().unwrap(), cache.join("kernels")).unwrap();
+    let kernels = fullpipe_lab::guest::kernel::cache().unwrap();
+    assert!(Command::new("cp").arg("-r").arg(kernels).arg(&cache).status().unwrap().success());
     let ask = |arguments: &[&str]| {
         let mut command = program.command(arguments);
         let finished = program.start(command.env("XDG_CACHE_HOME", program.work().join("cache"))).end();
@@ -214,7 +241,8 @@ fn parquet_holds_the_rows_and_what_was_asked_for() {
     let scenario = program.file("three.toml", three());
     let finished = program.run(&["lab", "run", scenario, "--csv", "--parquet", "rows.parquet", "--out", "out"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(!program.work().join("rows.parquet.part").exists());
+    let names = fs::read_dir(program.work()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!names.into_iter().any(|name| name.to_str().unwrap().ends_with(".part")), "half a file is left");
     let reader = SerializedFileReader::new(fs::File::open(program.work().join("rows.parquet")).unwrap()).unwrap();
     let schema = reader.metadata().file_metadata().schema();
     let names: Vec<&str> = schema.get_fields().iter().map(|field| field.name()).collect();

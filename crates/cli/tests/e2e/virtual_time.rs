@@ -100,6 +100,11 @@ fn an_ordinary_user_has_it_too() {
     fs::create_dir_all(cache.parent().unwrap()).unwrap();
     let from = fullpipe_lab::guest::kernel::cache().unwrap();
     assert!(Command::new("cp").arg("-r").arg(from).arg(&cache).status().unwrap().success());
+    if nix::unistd::geteuid().is_root() {
+        // What another user owns is not executed.
+        let place = program.work().join("cache");
+        assert!(Command::new("chown").args(["-R", "1000:1000"]).arg(place).status().unwrap().success());
+    }
     let scenario = program.file("small.toml", "[link]\nrtt = \"10ms\"\n[transfer]\nsize = \"100kB\"\n");
     let mut command = program.command(&["lab", "run", scenario, "--engine", "virtual", "--json"]);
     let finished = program.start(command.env("XDG_CACHE_HOME", program.work().join("cache"))).end();

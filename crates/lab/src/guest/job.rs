@@ -1,16 +1,18 @@
 //! What host and guest tell each other: files in one directory.
 //!
 //! The host writes [`Job`] before the guest boots and reads [`Answer`] after it is off; in between it looks at
-//! [`progress`]. Every file is replaced whole, so neither side reads half of one.
+//! [`progress`]. Every file is replaced whole and synced, so neither side reads half of one: what a guest has written is
+//! the host's only when it leaves the guest's page cache.
 
 use crate::Event;
 use fullpipe_flow::row::Row;
+use fullpipe_kernel::folder::write_whole;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 const JOB: &str = "job.json";
@@ -104,7 +106,7 @@ pub fn first_run(folder: &Path) -> Result<PathBuf, JobError> {
 pub fn tell_progress(folder: &Path, event: Event<'_>) {
     if let Event::Progress { elapsed, body, .. } = event {
         // Nobody misses a progress bar enough to lose a run for it.
-        let _ = replace(&folder.join(PROGRESS), format!("{} {}", elapsed.as_nanos(), body.get()).as_bytes());
+        let _ = write_whole(&folder.join(PROGRESS), format!("{} {}", elapsed.as_nanos(), body.get()).as_bytes());
     }
 }
 
@@ -121,17 +123,8 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, JobError> {
 }
 
 fn write(path: &Path, value: &impl Serialize) -> Result<(), JobError> {
-    let written = serde_json::to_vec(value).map_err(io::Error::from).and_then(|bytes| replace(path, &bytes));
+    let written = serde_json::to_vec(value).map_err(io::Error::from).and_then(|bytes| write_whole(path, &bytes));
     written.map_err(|cause| JobError::File { operation: "write", path: path.into(), cause })
-}
-
-/// Synced: what a guest has written is the host's only when it leaves the guest's page cache.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let part = path.with_extension("part");
-    let mut file = File::create(&part)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&part, path)
 }
 
 #[cfg(test)]

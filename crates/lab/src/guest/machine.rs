@@ -1,10 +1,13 @@
 //! A guest as a process of the host: started, watched, ended.
 
+use super::kernel::Kernel;
 use fullpipe_kernel::clock;
+use fullpipe_kernel::folder::inheritable;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -75,7 +78,7 @@ pub enum MachineError {
 #[derive(Debug)]
 pub struct Machine<'a> {
     /// The kernel: a program of the host.
-    pub kernel: &'a Path,
+    pub kernel: &'a Kernel,
     /// The guest's memory; only what it touches is taken from the host.
     pub memory: Bytes,
     /// The directory where both meet.
@@ -124,13 +127,16 @@ impl Machine<'_> {
         symlink(&program, &init).map_err(|cause| self.wrong("link guest's first program in", cause))?;
         let console = File::create(self.folder.join(CONSOLE)).map_err(|cause| self.wrong("make console in", cause))?;
         let errors = console.try_clone().map_err(|cause| self.wrong("make console in", cause))?;
-        let mut command = Command::new(self.kernel);
+        // By its descriptor: what was checked is what is started, whatever has its name by now.
+        let program = inheritable(&self.kernel.program).map_err(|cause| self.wrong("open kernel for", cause))?;
+        let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+        command.arg0(&self.kernel.path);
         command.env_clear().args(self.command_line()).current_dir(self.folder);
         // Its own process group: each process of the guest is one of the host too.
         command.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);
         command.spawn().map_err(|cause| MachineError::Start {
             operation: "start guest kernel",
-            path: self.kernel.into(),
+            path: self.kernel.path.clone(),
             cause,
         })
     }

@@ -157,7 +157,7 @@ pub fn run(
     let folder = Scratch(inside.journal().scratch_directory("guest")?);
     job.write(&folder.0)?;
     let machine = Machine {
-        kernel: &kernel.path,
+        kernel,
         memory: limits.memory(&job.scenario),
         folder: &folder.0,
         stalled_after: limits.stalled_after,

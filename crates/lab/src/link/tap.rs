@@ -11,6 +11,7 @@
 use super::outgoing::Parts;
 use super::super_packet::HEADER_MAX;
 use fullpipe_flow::capture::write::{file_header, record_header};
+use fullpipe_kernel::folder::readable;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::fs::File;
 use std::io::Write;
@@ -114,7 +115,7 @@ pub struct CaptureError {
 
 impl CaptureError {
     pub(super) fn new(what: &'static str, path: &Path, cause: std::io::Error) -> Self {
-        CaptureError { what, path: path.into(), cause }
+        CaptureError { what, path: readable(path), cause }
     }
 }
 

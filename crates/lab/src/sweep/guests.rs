@@ -167,7 +167,7 @@ impl Guests<'_> {
         };
         let Some(entry) = cache.find(&key) else { return Ok(false) };
         if let Some(results) = &mut kept.results {
-            results.adopt(index, &entry.files, true, &entry.row)?;
+            results.adopt(index, &entry.files.by_descriptor(), true, &entry.row)?;
         }
         kept.keep(index, entry.row)?;
         Ok(true)

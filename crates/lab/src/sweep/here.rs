@@ -4,8 +4,8 @@ use super::Run;
 use super::order::Kept;
 use crate::experiment::{self, Outcome};
 use crate::guest::{self, GuestError};
-use crate::results::Environment;
-use crate::{Engine, Event, LabError, Scratch, discard, tell};
+use crate::results::{Environment, Part};
+use crate::{Engine, Event, LabError, Scratch, tell};
 use fullpipe_flow::row::Clock;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
@@ -35,8 +35,16 @@ impl Here<'_> {
         }
         kept.tell(Event::Started { index, scenario });
         let part = kept.results.as_mut().map(|results| results.begin(index, &scenario.name)).transpose()?;
-        let keep = part.as_deref().filter(|_| keep_captures);
-        let outcome = self.once(index, scenario, keep, kept).inspect_err(|_| discard(part.as_deref()))?;
+        let keep = part.as_ref().filter(|_| keep_captures).map(Part::path);
+        let outcome = match self.once(index, scenario, keep.as_deref(), kept) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                if let (Some(results), Some(part)) = (&kept.results, &part) {
+                    results.discard(part);
+                }
+                return Err(error);
+            }
+        };
         let mut row = tell::row(scenario, run.repetition, kernel, &outcome);
         match (self.engine, guest::unsuited(scenario)) {
             (Engine::Guest, _) => row.engine = Clock::Virtual,
@@ -44,7 +52,8 @@ impl Here<'_> {
             _ => {}
         }
         if let (Some(results), Some(part)) = (&mut kept.results, &part) {
-            results.complete(part, scenario, &outcome, &row).inspect_err(|_| discard(Some(part)))?;
+            let completed = results.complete(part, scenario, &outcome, &row);
+            completed.inspect_err(|_| results.discard(part))?;
         }
         kept.keep(index, row)
     }

@@ -10,7 +10,7 @@
 
 use super::Run;
 use crate::Engine;
-use crate::guest::{self, kernel::Kernel};
+use crate::guest;
 use fullpipe_model::scenario::{Client, Scenario, Server};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -75,8 +75,8 @@ impl Keys {
         let mut keys = Keys { program: None, kernels: BTreeMap::new(), engine: engine.clone(), keep_captures };
         if let Engine::Virtual(kernels) = engine {
             keys.program = Some(digest(&std::env::current_exe()?)?);
-            for Kernel { path, .. } in kernels {
-                keys.kernels.insert(path.clone(), digest(path)?);
+            for kernel in kernels {
+                keys.kernels.insert(kernel.path.clone(), digest(&kernel.executable())?);
             }
         }
         Ok(keys)
@@ -130,7 +130,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest::kernel::Kernel;
     use crate::preset;
+    use std::sync::Arc;
 
     fn run() -> Run {
         Run { scenario: preset::load("articles/b2").unwrap().remove(0), repetition: 1 }
@@ -138,7 +140,9 @@ mod tests {
 
     fn keys(program: &str, kernel: &str) -> Keys {
         let path = PathBuf::from("/k/linux");
-        let kernels = vec![Kernel { key: "6.12.1-a".into(), release: "6.12.1".into(), path: path.clone() }];
+        let (key, release) = ("6.12.1-a".into(), "6.12.1".into());
+        let file = Arc::new(File::open("/dev/null").unwrap());
+        let kernels = vec![Kernel { key, release, path: path.clone(), program: file }];
         Keys {
             program: Some(program.into()),
             kernels: BTreeMap::from([(path, kernel.into())]),

@@ -7,8 +7,9 @@ use super::Run;
 use super::key::Keys;
 use crate::results::{self, ResultsError};
 use fullpipe_flow::row::Row;
+use fullpipe_kernel::folder::Folder;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const MANIFEST: &str = "sweep.json";
 /// Digits of a run's number, at least.
@@ -69,20 +70,20 @@ impl Manifest {
     }
 
     /// The one of a results directory.
-    pub fn read(folder: &Path) -> Result<Manifest, ManifestError> {
-        let bytes = std::fs::read(folder.join(MANIFEST)).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
-        bytes.map_err(|cause| ManifestError::Unreadable { path: folder.into(), cause })
+    pub fn read(folder: &Folder) -> Result<Manifest, ManifestError> {
+        let bytes = folder.read(MANIFEST).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
+        bytes.map_err(|cause| ManifestError::Unreadable { path: folder.path().into(), cause })
     }
 
     /// Puts it into a results directory.
-    pub(crate) fn write(&self, folder: &Path) -> Result<(), ResultsError> {
-        results::write_json(&folder.join(MANIFEST), self)
+    pub(crate) fn write(&self, folder: &Folder) -> Result<(), ResultsError> {
+        results::write_json(folder, MANIFEST, self)
     }
 
     /// Refuses a directory whose runs are not these.
-    pub(crate) fn check_same(&self, folder: &Path) -> Result<(), ManifestError> {
+    pub(crate) fn check_same(&self, folder: &Folder) -> Result<(), ManifestError> {
         match self.difference(&Manifest::read(folder)?) {
-            Some(difference) => Err(ManifestError::Other { path: folder.into(), difference }),
+            Some(difference) => Err(ManifestError::Other { path: folder.path().into(), difference }),
             None => Ok(()),
         }
     }
@@ -102,9 +103,14 @@ impl Manifest {
     }
 
     /// The rows of the runs that are done in `folder`, each at its place.
-    pub(crate) fn finished(&self, folder: &Path) -> Result<Vec<Option<Row>>, ResultsError> {
+    pub(crate) fn finished(&self, folder: &Folder) -> Result<Vec<Option<Row>>, ResultsError> {
         let place = |(index, run): (usize, &Planned)| {
-            results::row(&folder.join(results::folder_name(index, &run.name, self.digits())))
+            let name = results::folder_name(index, &run.name, self.digits());
+            match folder.folder(&name) {
+                Ok(run) => results::row(&run),
+                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(cause) => Err(results::wrong("read results", &folder.path().join(name), cause)),
+            }
         };
         self.runs.iter().enumerate().map(place).collect()
     }

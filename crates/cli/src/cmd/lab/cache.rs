@@ -1,10 +1,10 @@
 //! `fullpipe lab cache`: the runs in virtual time that are not run again.
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json};
+use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_flow::row::Row;
-use fullpipe_lab::cache;
+use fullpipe_lab::{Engine, cache};
 use fullpipe_model::units::Bytes;
 use fullpipe_report::{Column, Table, figure};
 use serde::Serialize;
@@ -20,9 +20,21 @@ pub enum Cache {
     Clean(Clean),
 }
 
+/// The cache that runs in virtual time are taken from; one that is not this user's alone is done without.
+pub fn of_runs(engine: &Engine) -> Option<cache::Cache> {
+    if !matches!(engine, Engine::Virtual(_)) {
+        return None;
+    }
+    let cache = cache::Cache::of_user();
+    cache.unwrap_or_else(|error| {
+        remark(&format!("fullpipe: nothing comes from the cache: {error}"));
+        None
+    })
+}
+
 impl Cache {
     pub fn run(self) -> Result<u8, Failure> {
-        let cache = cache::Cache::of_user();
+        let cache = cache::Cache::of_user().map_err(|error| Failure::new(Kind::Missing, error))?;
         let cache = cache.ok_or_else(|| Failure::new(Kind::Missing, "find cache: set HOME or XDG_CACHE_HOME"))?;
         match self {
             Cache::List(list) => list.run(&cache),

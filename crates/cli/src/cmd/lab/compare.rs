@@ -1,5 +1,6 @@
 //! `fullpipe lab compare`: two results side by side, and whether the second got worse.
 
+use super::cache::of_runs;
 use super::engine::{Choice, Name};
 use super::in_sandbox;
 use super::run::{default_folder, run_all};
@@ -7,7 +8,6 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::row::Row;
-use fullpipe_lab::cache::Cache;
 use fullpipe_lab::{Engine, Options, preset};
 use fullpipe_model::scenario::{Override, Scenario};
 use fullpipe_report::compare::{Bound, Comparison, Extent, rows};
@@ -80,8 +80,8 @@ impl Compare {
     pub fn run(self) -> Result<u8, Failure> {
         if self.kernel.is_some() || !self.with.is_empty() {
             let sides = self.sides()?;
-            let out = self.out.clone().unwrap_or_else(default_folder);
             return in_sandbox(|inside| {
+                let out = self.out.clone().map_or_else(default_folder, Ok)?;
                 let mut rows = Vec::new();
                 for (side, name) in sides.iter().zip(["a", "b"]) {
                     let options = Options {
@@ -89,7 +89,7 @@ impl Compare {
                         repeat: self.repeat,
                         engine: side.engine.clone(),
                         jobs: self.jobs,
-                        cache: Cache::of_user().filter(|_| !self.no_cache),
+                        cache: if self.no_cache { None } else { of_runs(&side.engine) },
                         ..Options::default()
                     };
                     rows.push(run_all(inside, &side.scenarios, &options)?);

@@ -63,7 +63,15 @@ impl Choice {
         if self.engine == Name::Real && self.kernel.is_some() {
             return Err(Failure::new(Kind::Usage, "choose kernel: --kernel works with --engine virtual only"));
         }
-        let kernels = if self.engine == Name::Real { Vec::new() } else { kernel::cached() };
+        let kernels = match (self.engine, kernel::cached()) {
+            (Name::Real, _) => Vec::new(),
+            (_, Ok(kernels)) => kernels,
+            (Name::Auto, Err(error)) => {
+                remark(&format!("fullpipe: no guest kernel is used: {error}"));
+                Vec::new()
+            }
+            (Name::Virtual, Err(error)) => return Err(error.into()),
+        };
         if let Some(release) = &self.kernel {
             leave_out(scenarios, "--kernel stands above theirs", |asked| asked == release);
             for scenario in scenarios.iter_mut() {

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_lab::guest::kernel::build::{self, BuildError, Step};
-use fullpipe_lab::guest::kernel::{self, Source};
+use fullpipe_lab::guest::kernel::{self, CacheError, Source};
 use fullpipe_report::{Column, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -76,6 +76,12 @@ impl Build {
     }
 }
 
+impl From<CacheError> for Failure {
+    fn from(error: CacheError) -> Self {
+        Failure::new(Kind::Missing, error)
+    }
+}
+
 impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         let kind = match &error {
@@ -136,7 +142,7 @@ struct Listed {
 
 impl List {
     fn run(self) -> Result<u8, Failure> {
-        let kernels = kernel::cached();
+        let kernels = kernel::cached()?;
         if self.json {
             let listed: Vec<_> = kernels
                 .into_iter()
@@ -166,7 +172,7 @@ pub struct KernelPath {
 
 impl KernelPath {
     fn run(self) -> Result<u8, Failure> {
-        let kernels = kernel::cached();
+        let kernels = kernel::cached()?;
         let missing = || {
             let asked = self.release.as_deref().unwrap_or("6.12");
             Failure::from(fullpipe_lab::guest::GuestError::NoKernel(asked.into()))

@@ -4,9 +4,10 @@ use crate::failure::{Failure, Kind};
 use crate::parquet::Table;
 use crate::terminal::print;
 use fullpipe_flow::row::Row;
+use fullpipe_kernel::folder::Pending;
 use fullpipe_lab::sweep::Run;
 use fullpipe_report::columns::Columns;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -64,39 +65,27 @@ impl<'a> Output<'a> {
 
     /// Every row has come: the file gets its name.
     pub fn finish(self) -> Result<(), Failure> {
-        let Some(ParquetFile { table, part, path }) = self.file else { return Ok(()) };
+        let Some(ParquetFile { table, pending, path }) = self.file else { return Ok(()) };
         table.finish().map_err(|cause| wrong(&path, cause))?;
-        fs::rename(&part.0, &path).map_err(|cause| wrong(&path, cause))
+        pending.commit().map_err(|cause| wrong(&path, cause))
     }
 }
 
 struct ParquetFile {
     table: Table<File>,
-    part: Part,
+    pending: Pending,
     path: PathBuf,
-}
-
-/// A file under its temporary name: what is not renamed is gone with this value.
-struct Part(PathBuf);
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // It may have its name by now; and what cannot be removed is known by its ending.
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 impl ParquetFile {
     /// Before the first run: a place that cannot be written is said now, not in an hour.
     fn create(path: &Path, columns: &Columns) -> Result<Self, Failure> {
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = Part(PathBuf::from(part));
-        let file = File::create(&part.0).map_err(|cause| wrong(path, cause))?;
+        let pending = Pending::at(path).map_err(|cause| wrong(path, cause))?;
         let kinds = columns.kinds();
         let kinds: Vec<_> = kinds.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+        let file = pending.handle().map_err(|cause| wrong(path, cause))?;
         let table = Table::new(file, &kinds).map_err(|cause| wrong(path, cause))?;
-        Ok(ParquetFile { table, part, path: path.into() })
+        Ok(ParquetFile { table, pending, path: path.into() })
     }
 }
 

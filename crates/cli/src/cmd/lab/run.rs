@@ -1,5 +1,6 @@
 //! `fullpipe lab run`: scenarios become runs, runs become rows.
 
+use super::cache::of_runs;
 use super::output::{Lines, Output};
 use super::{engine, in_sandbox};
 use crate::failure::Failure;
@@ -9,15 +10,14 @@ use clap::Args;
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Inside;
-use fullpipe_lab::cache::Cache;
 use fullpipe_lab::guest::Limits;
-use fullpipe_lab::{Engine, Event, Options, preset, sweep};
+use fullpipe_lab::{Engine, Event, LabError, Options, preset, results, sweep};
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use fullpipe_report::rows;
 use serde::Serialize;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Run scenarios and show what each transfer reached, what limited it, and the law beside it.
 ///
@@ -110,19 +110,22 @@ impl Run {
                 "fullpipe: --jobs is for virtual time: in real time runs would disturb each other, so one is made at a time",
             );
         }
-        let out = self.out.clone().unwrap_or_else(default_folder);
-        let options = Options {
-            out: Some(out.clone()),
+        // Linux sizes its connections' buffers by its memory: with another one it is another result.
+        let from_cache = !self.no_cache && self.guest_memory.is_none();
+        let cache = if from_cache { of_runs(&engine) } else { None };
+        let mut options = Options {
+            out: self.out.clone(),
             resume: self.resume,
             repeat: self.repeat,
             keep_captures: self.keep_captures,
             engine,
             limits: Limits { memory: self.guest_memory, stalled_after: self.guest_stall },
             jobs: self.jobs,
-            // Linux sizes its connections' buffers by its memory: that would be another result.
-            cache: Cache::of_user().filter(|_| !self.no_cache && self.guest_memory.is_none()),
+            cache,
         };
         in_sandbox(|inside| {
+            let out = options.out.take().map_or_else(default_folder, Ok)?;
+            options.out = Some(out.clone());
             let rows = self.rows(inside, &scenarios, &options)?;
             if self.json {
                 print_json(&Rows { rows: &rows })?;
@@ -178,12 +181,13 @@ impl Run {
     }
 }
 
-/// `fullpipe-results/2026-11-20T23-19-05Z`: no colons, which some file systems and shells mind.
-pub fn default_folder() -> PathBuf {
+/// A new `fullpipe-results/2026-11-20T23-19-05Z`, or one with `-2` behind it where that is taken: no colons, which some
+/// file systems and shells mind.
+pub fn default_folder() -> Result<PathBuf, Failure> {
     let now = std::time::UNIX_EPOCH
         + std::time::Duration::from((clock::now() + clock::realtime_offset()).since(Instant::ZERO));
     let stamp = humantime::format_rfc3339_seconds(now).to_string().replace(':', "-");
-    PathBuf::from("fullpipe-results").join(stamp)
+    Ok(results::claim(Path::new("fullpipe-results"), &stamp).map_err(LabError::from)?)
 }
 
 /// Runs scenarios with a progress bar.

@@ -5,11 +5,13 @@
 
 use super::patch::{PATCHES, PatchError};
 use super::source::Source;
-use super::{Kernel, PROGRAM, RELEASE, cache, digest, kernel_in, patch};
+use super::{CacheError, Kernel, PROGRAM, RELEASE, cache, digest, kernel_in, patch};
 use fullpipe_kernel::child::end_with_parent;
+use fullpipe_kernel::folder::{Folder, check_path, make_own};
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -87,6 +89,9 @@ pub enum BuildError {
     /// There is no place for it.
     #[error("find cache directory: neither XDG_CACHE_HOME nor HOME is set to an absolute path; set one")]
     NoCache,
+    /// The place is not this user's alone: exit code 3.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// A version that is none.
     #[error("build kernel: version '{0}' is not two numbers such as 6.12")]
     Version(String),
@@ -127,7 +132,7 @@ impl BuildError {
 
     /// Whether a tool or a package is missing, rather than that something failed.
     pub fn is_missing(&self) -> bool {
-        matches!(self, BuildError::Tools { .. } | BuildError::NoSource { .. })
+        matches!(self, BuildError::Tools { .. } | BuildError::NoSource { .. } | BuildError::Cache(_))
     }
 }
 
@@ -146,13 +151,16 @@ impl Build {
 
     fn run_in(&self, kernels: &Path, observer: &mut dyn FnMut(Step)) -> Result<Kernel, BuildError> {
         check_tools()?;
+        make_own(kernels).map_err(|cause| CacheError::new(kernels, cause))?;
+        check_path(kernels).map_err(|cause| CacheError::new(kernels, cause))?;
         let mark = format!("{:016x}", self.digest(kernels)?);
-        if let Some(kernel) = super::cached_in(kernels).into_iter().find(|kernel| kernel.key.ends_with(&mark)) {
+        if let Some(kernel) = super::cached_in(kernels)?.into_iter().find(|kernel| kernel.key.ends_with(&mark)) {
             return Ok(kernel);
         }
         let scratch = kernels.join("building").join(&mark);
         let (tree, objects) = (scratch.join("source"), scratch.join("objects"));
-        fs::create_dir_all(&objects).map_err(|cause| BuildError::file("make", &objects, cause))?;
+        // What is there of a build that was interrupted is gone on with: it must be ours.
+        make_own(&objects).map_err(|cause| BuildError::file("make", &objects, cause))?;
         if !tree.is_dir() {
             observer(Step::Unpack);
             self.source.unpack(&self.version, &scratch, &tree)?;
@@ -173,7 +181,6 @@ impl Build {
 
     /// Of all that decides what comes out.
     fn digest(&self, folder: &Path) -> Result<u64, BuildError> {
-        fs::create_dir_all(folder).map_err(|cause| BuildError::file("make", folder, cause))?;
         let mut compiler = String::new();
         run("ask version of", Command::new("gcc").arg("-dumpfullversion"), folder, &mut |line| compiler += line)?;
         let source = self.source.identity(&self.version)?;
@@ -265,14 +272,19 @@ fn refused(got: &str) -> Option<String> {
 fn install(kernels: &Path, key: &str, release: &str, built: &Path) -> Result<Kernel, BuildError> {
     let (part, whole) = (kernels.join(format!("{key}.part")), kernels.join(key));
     let _ = fs::remove_dir_all(&part);
-    fs::create_dir_all(&part).map_err(|cause| BuildError::file("make", &part, cause))?;
+    let folder = make_own(&part).map_err(|cause| BuildError::file("make", &part, cause))?;
     // What it was made of is of use to a debugger only, and some twenty times its size.
     let mut strip = Command::new("strip");
     strip.arg("--strip-debug").arg("-o").arg(part.join(PROGRAM)).arg(built);
     run("strip kernel", &mut strip, built, &mut |_| {})?;
-    fs::write(part.join(RELEASE), format!("{release}\n")).map_err(|cause| BuildError::file("write", &part, cause))?;
+    // A compiler's umask may let others write.
+    let mode = fs::set_permissions(part.join(PROGRAM), fs::Permissions::from_mode(0o755));
+    mode.map_err(|cause| BuildError::file("set rights of", &part, cause))?;
+    let release = format!("{release}\n");
+    folder.write_whole(RELEASE, release.as_bytes()).map_err(|cause| BuildError::file("write", &part, cause))?;
     fs::rename(&part, &whole).map_err(|cause| BuildError::file("complete", &whole, cause))?;
-    kernel_in(&whole).ok_or_else(|| BuildError::file("find", &whole, io::ErrorKind::NotFound.into()))
+    let kernels = Folder::open(kernels).map_err(|cause| BuildError::file("open", kernels, cause))?;
+    kernel_in(&kernels, key.as_ref()).map_err(|cause| BuildError::file("find", &whole, cause))
 }
 
 /// Runs a tool to its end and shows `see` each line that it prints; the last ones are the error's.
@@ -349,7 +361,7 @@ mod tests {
         fs::write(half.join("left-over"), "").unwrap();
         // Any program will do; strip looks at what it is given.
         let kernel = install(&kernels, "6.12.9-0123", "6.12.9", Path::new("/bin/true")).unwrap();
-        assert_eq!(super::super::cached_in(&kernels), std::slice::from_ref(&kernel));
+        assert_eq!(super::super::cached_in(&kernels).unwrap(), std::slice::from_ref(&kernel));
         assert_eq!(kernel.release, "6.12.9");
         assert!(Command::new(&kernel.path).status().unwrap().success());
         assert!(!half.exists() && fs::read_dir(kernels.join("6.12.9-0123")).unwrap().count() == 2);

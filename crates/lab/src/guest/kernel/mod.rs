@@ -3,6 +3,12 @@
 //! A kernel is a program, `$XDG_CACHE_HOME/fullpipe/kernels/KEY/linux`, and its directory is complete or not there. The
 //! key says of what it was made: its release, and a digest of source, configuration, patches and compiler; a change in
 //! any of them is another kernel beside it, never another one under the same name.
+//!
+//! # A boundary
+//! A kernel is executed, and `sudo -E` leaves root with another user's cache. So the cache, its directories and the
+//! program must belong to whoever runs this, and nobody else may write to them; each is opened once, is checked on its
+//! descriptor, and the program is executed through that ([`Kernel::executable`]), not found by its name again. A build
+//! runs compilers that find things by name: there every directory above the cache is checked as well.
 
 pub mod build;
 mod patch;
@@ -11,9 +17,14 @@ mod source;
 pub use patch::PatchError;
 pub use source::Source;
 
+use fullpipe_kernel::folder::{Folder, not_ours};
 use fullpipe_model::law::KernelVersion;
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The kernel's program in its directory.
 const PROGRAM: &str = "linux";
@@ -21,42 +32,108 @@ const PROGRAM: &str = "linux";
 const RELEASE: &str = "release";
 
 /// A kernel that is built.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Kernel {
     /// What it was made of: the name of its directory.
     pub key: String,
     /// As `uname -r` prints it in a guest.
     pub release: String,
-    /// The program.
+    /// The program, by name.
     pub path: PathBuf,
+    /// The program, as it was checked.
+    pub(crate) program: Arc<File>,
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.key, &self.release, &self.path) == (&other.key, &other.release, &other.path)
+    }
+}
+
+impl Eq for Kernel {}
+
+impl Kernel {
+    /// A path to the very file that was checked, for this process.
+    pub fn executable(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
+    }
+}
+
+/// Why a cache is not used.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "use cache {path}: {cause}; set XDG_CACHE_HOME to a directory of your own (with sudo: `sudo -H`)",
+    path = path.display()
+)]
+pub struct CacheError {
+    /// Which one.
+    path: PathBuf,
+    /// Whose it is, or what went wrong.
+    cause: io::Error,
+}
+
+impl CacheError {
+    pub(crate) fn new(path: &Path, cause: io::Error) -> Self {
+        CacheError { path: path.into(), cause }
+    }
 }
 
 /// Where this user's kernels are; `None` without a home.
 pub fn cache() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    // A link on the way is the user's own affair, whose directory it leads to is not.
+    let cache = fs::canonicalize(&cache).unwrap_or(cache);
     Some(cache.join("fullpipe/kernels"))
 }
 
 /// The kernels of this user's cache, newest release first.
-pub fn cached() -> Vec<Kernel> {
-    cache().map(|folder| cached_in(&folder)).unwrap_or_default()
+///
+/// # Errors
+/// A cache, or a kernel in it, that is not this user's alone.
+pub fn cached() -> Result<Vec<Kernel>, CacheError> {
+    let Some(folder) = cache() else { return Ok(Vec::new()) };
+    let above = folder.parent().unwrap_or(&folder);
+    match Folder::open(above) {
+        Ok(above) => above.check_ours_alone().map_err(|error| CacheError::new(&folder, error.into()))?,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => return Err(CacheError::new(&folder, cause)),
+    }
+    cached_in(&folder)
 }
 
 /// The kernels in `folder`, newest release first. What is no kernel is passed over.
-pub fn cached_in(folder: &Path) -> Vec<Kernel> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut kernels: Vec<Kernel> = entries.filter_map(|entry| kernel_in(&entry.path())).collect();
+///
+/// # Errors
+/// A directory, or a kernel in it, that is not this user's alone.
+pub fn cached_in(folder: &Path) -> Result<Vec<Kernel>, CacheError> {
+    let told = |cause| CacheError::new(folder, cause);
+    let kernels = match Folder::open(folder) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened.map_err(told)?,
+    };
+    kernels.check_ours_alone().map_err(|error| told(error.into()))?;
+    let mut found = Vec::new();
+    for name in kernels.names().map_err(told)? {
+        match kernel_in(&kernels, &name) {
+            Ok(kernel) => found.push(kernel),
+            Err(cause) if not_ours(&cause).is_some() => return Err(told(cause)),
+            Err(_) => {}
+        }
+    }
     let version = |kernel: &Kernel| kernel.release.parse::<KernelVersion>().ok();
-    kernels.sort_by(|a, b| version(b).cmp(&version(a)).then_with(|| b.key.cmp(&a.key)));
-    kernels
+    found.sort_by(|a, b| version(b).cmp(&version(a)).then_with(|| b.key.cmp(&a.key)));
+    Ok(found)
 }
 
-fn kernel_in(folder: &Path) -> Option<Kernel> {
-    let key = folder.file_name()?.to_str()?.to_string();
-    let release = fs::read_to_string(folder.join(RELEASE)).ok()?.trim().to_string();
-    let path = folder.join(PROGRAM);
-    path.is_file().then_some(Kernel { key, release, path })
+/// The kernel in the directory `name` of `kernels`.
+fn kernel_in(kernels: &Folder, name: &OsStr) -> io::Result<Kernel> {
+    let folder = kernels.folder(name)?;
+    let key = name.to_str().ok_or(io::ErrorKind::InvalidData)?.to_string();
+    let release = String::from_utf8_lossy(&folder.read(RELEASE)?).trim().to_string();
+    let program = Arc::new(folder.open_own_file(PROGRAM)?);
+    folder.check_ours_alone()?;
+    Ok(Kernel { key, release, path: folder.path().join(PROGRAM), program })
 }
 
 /// The first of `kernels` whose release is, or begins with, the one asked for; the first of all where none is.
@@ -85,6 +162,7 @@ fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_release_is_asked_for_by_how_it_begins() {
@@ -109,13 +187,25 @@ mod tests {
             fs::write(folder.join(key).join(PROGRAM), "").unwrap();
         }
         fs::create_dir_all(folder.join("7.0-half")).unwrap();
-        let kernels = cached_in(&folder);
+        let kernels = cached_in(&folder).unwrap();
         let releases: Vec<_> = kernels.iter().map(|kernel| kernel.release.as_str()).collect();
         assert_eq!(releases, ["6.12.117", "6.12.9", "6.1.192"]);
         assert_eq!(find(&kernels, Some("6.1")).unwrap().key, "6.1.192-a");
         assert_eq!((find(&kernels, None).unwrap().key.as_str(), find(&kernels, Some("5.10"))), ("6.12.117-c", None));
+        // Others could replace what is in it; and the program itself.
+        for writable in [folder.clone(), folder.join("6.12.9-b"), folder.join("6.12.9-b").join(PROGRAM)] {
+            let before = fs::metadata(&writable).unwrap().permissions();
+            fs::set_permissions(&writable, fs::Permissions::from_mode(0o777)).unwrap();
+            let refused = cached_in(&folder).unwrap_err().to_string();
+            assert!(refused.contains("others can write") && refused.contains("XDG_CACHE_HOME"), "{refused}");
+            fs::set_permissions(&writable, before).unwrap();
+        }
+        // A swap after the check changes nothing.
+        let checked = find(&kernels, Some("6.1")).unwrap();
+        fs::rename(folder.join("6.1.192-a"), folder.join("gone")).unwrap();
+        assert_eq!(fs::read(checked.executable()).unwrap(), b"");
         fs::remove_dir_all(&folder).unwrap();
-        assert!(cached_in(&folder).is_empty());
+        assert!(cached_in(&folder).unwrap().is_empty());
     }
 
     #[test]

@@ -1,0 +1,466 @@
+//! Folders held by descriptor, and files that are written whole.
+//!
+//! A path is looked up anew at each use, and whoever can write to one of its directories decides what it leads to.
+//! A [`Folder`] is looked up once: everything in it is then found, made, renamed and removed relative to its
+//! descriptor (`openat` and its kin), and its last name is never a symbolic link. So once the owner of a folder has
+//! been checked, on the descriptor, nobody can put another one in its place.
+//!
+//! [`Pending`] is the one way in which a file that matters is written: under a temporary name that did not exist
+//! (`O_EXCL`), synced, renamed. A reader, or a machine that went down, has the old file or the new one.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
+
+/// Rights to write for anybody but the owner.
+const OTHERS_WRITE: u32 = 0o022;
+/// How the names of files and folders that are not complete end.
+const PART: &str = ".part";
+
+/// Why a folder or a file is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct NotOurs {
+    /// Which one.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+impl From<NotOurs> for io::Error {
+    fn from(error: NotOurs) -> Self {
+        io::Error::new(io::ErrorKind::PermissionDenied, error)
+    }
+}
+
+/// A directory, held open.
+#[derive(Debug)]
+pub struct Folder {
+    handle: File,
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The directory at `path`, whose last name must not be a symbolic link.
+    pub fn open(path: &Path) -> io::Result<Folder> {
+        // A slash at the end would follow a link.
+        let plain: PathBuf = path.components().collect();
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let handle = open(&plain, flags, Mode::empty()).map_err(|errno| not_a_folder(&plain, errno.into()))?;
+        Ok(Folder { handle: handle.into(), path: path.into() })
+    }
+
+    /// How it was called; another directory may have this name by now.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path that leads to this very directory, whatever has become of its name: valid in this process, as long as
+    /// this value lives.
+    pub fn by_descriptor(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
+    }
+
+    /// Refuses a directory of another user.
+    pub fn check_owner(&self) -> Result<(), NotOurs> {
+        check(&self.handle, &self.path, 0)
+    }
+
+    /// Refuses a directory of another user, and one that others can write to.
+    pub fn check_ours_alone(&self) -> Result<(), NotOurs> {
+        check(&self.handle, &self.path, OTHERS_WRITE)
+    }
+
+    /// Whether somebody else could make or replace what is in it.
+    pub fn is_shared(&self) -> bool {
+        self.check_ours_alone().is_err()
+    }
+
+    /// The directory `name` in it.
+    pub fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Folder> {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let path = self.path.join(one_name(name.as_ref())?);
+        let handle =
+            openat(&self.handle, name.as_ref(), flags, Mode::empty()).map_err(|e| not_a_folder(&path, e.into()))?;
+        Ok(Folder { handle: handle.into(), path })
+    }
+
+    /// Makes the directory `name`, which must not be there, with these rights but for the process's `umask`.
+    pub fn make_folder(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Folder> {
+        mkdirat(&self.handle, one_name(name.as_ref())?, Mode::from_bits_truncate(mode))?;
+        let made = self.folder(name)?;
+        // Whoever can write in here could have put another one in its place.
+        made.check_owner()?;
+        Ok(made)
+    }
+
+    /// The directory `name`, made where it is missing; it must be ours alone.
+    pub fn own_folder(&self, name: impl AsRef<OsStr>) -> io::Result<Folder> {
+        match self.make_folder(name.as_ref(), 0o700) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
+        let there = self.folder(name)?;
+        there.check_ours_alone()?;
+        Ok(there)
+    }
+
+    /// The plain file `name` for reading.
+    pub fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        // Without O_NONBLOCK a pipe of this name would hold us up for ever.
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file: File = openat(&self.handle, one_name(name.as_ref())?, flags, Mode::empty())?.into();
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"));
+        }
+        Ok(file)
+    }
+
+    /// The same, refused unless it is this user's and nobody else may write to it.
+    pub fn open_own_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let file = self.open_file(name.as_ref())?;
+        check(&file, &self.path.join(name.as_ref()), OTHERS_WRITE)?;
+        Ok(file)
+    }
+
+    /// The bytes of the plain file `name`.
+    pub fn read(&self, name: impl AsRef<OsStr>) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_file(name)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Makes the file `name`, which must not be there.
+    pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        // Whatever the umask is: what others can write is not to be trusted afterwards.
+        let mode = Mode::from_bits_truncate(0o644);
+        Ok(openat(&self.handle, one_name(name.as_ref())?, flags, mode)?.into())
+    }
+
+    /// Begins the file `name`, which gets its name when it is complete and takes the place of one that is there.
+    pub fn begin(&self, name: impl AsRef<OsStr>) -> io::Result<Pending> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let folder = self.handle.try_clone()?;
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let mut part = OsString::from(".");
+            part.push(one_name(name.as_ref())?);
+            part.push(format!(".{}-{number}{PART}", std::process::id()));
+            match self.create(&part) {
+                Ok(file) => return Ok(Pending { folder, file, part, name: name.as_ref().into(), done: false }),
+                // Left by a process that had our number once.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Writes the file `name` whole, or not at all.
+    pub fn write_whole(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.begin(name)?;
+        file.write_all(bytes)?;
+        file.commit()
+    }
+
+    /// The names in it.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        fs::read_dir(self.by_descriptor())?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    /// Gives `from` the name `to`, which must be free or a file or an empty directory.
+    pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(renameat(&self.handle, one_name(from.as_ref())?, &self.handle, one_name(to.as_ref())?)?)
+    }
+
+    /// Removes the file or link `name`.
+    pub fn remove_file(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(&self.handle, one_name(name.as_ref())?, UnlinkatFlags::NoRemoveDir)?)
+    }
+
+    /// Removes the directory `name` with all that is in it; links in it are removed and not followed.
+    pub fn remove_folder(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        fs::remove_dir_all(self.by_descriptor().join(one_name(name.as_ref())?))
+    }
+}
+
+/// The directory at `path`, made where it is missing, with all above it that is missing, for this user only. It must be
+/// ours alone, and root makes nothing in another user's directory.
+pub fn make_own(path: &Path) -> io::Result<Folder> {
+    match Folder::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        there => {
+            let there = there?;
+            there.check_ours_alone()?;
+            return Ok(there);
+        }
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let above = match Folder::open(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_own(parent)?,
+        there => there?,
+    };
+    if geteuid().is_root() {
+        above.check_owner()?;
+    }
+    above.own_folder(name)
+}
+
+/// Refuses a path that somebody else could lead elsewhere: one of whose directories belongs to neither root nor this
+/// user, or can be written to by others, who may remove what is in it (as they may not in one that is sticky, as /tmp
+/// is). For programs that are given a path and no descriptor.
+pub fn check_path(path: &Path) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    for above in fs::canonicalize(path)?.ancestors() {
+        let metadata = fs::symlink_metadata(above)?;
+        let wrong = |problem| Err(NotOurs { path: above.into(), problem }.into());
+        if metadata.uid() != 0 && metadata.uid() != geteuid().as_raw() {
+            return wrong("it belongs to another user");
+        }
+        if metadata.mode() & OTHERS_WRITE != 0 && metadata.mode() & STICKY == 0 {
+            return wrong("others can write to it (chmod go-w mends that)");
+        }
+    }
+    Ok(())
+}
+
+/// A copy of an open file that the programs have which are started from now on: the interpreter of a script opens it
+/// once more by its descriptor.
+pub fn inheritable(file: &File) -> io::Result<OwnedFd> {
+    Ok(nix::unistd::dup(file)?)
+}
+
+/// What is wrong with a folder or file, where that is why `error` came.
+pub fn not_ours(error: &io::Error) -> Option<NotOurs> {
+    error.get_ref()?.downcast_ref::<NotOurs>().cloned()
+}
+
+/// Whether `name` is that of a file which a process of ours, since killed, has not completed.
+pub fn is_left_over(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b".") && name.ends_with(PART.as_bytes())
+}
+
+/// A path through a descriptor as a person would write it; any other one as it is.
+pub fn readable(path: &Path) -> PathBuf {
+    let mut parts = path.components();
+    let through: PathBuf = parts.by_ref().take(5).collect();
+    match through.starts_with("/proc/self/fd").then(|| fs::read_link(&through)) {
+        Some(Ok(folder)) => folder.join(parts.as_path()),
+        _ => path.into(),
+    }
+}
+
+/// A file under its temporary name: what is not committed is gone with this value.
+#[derive(Debug)]
+pub struct Pending {
+    folder: File,
+    file: File,
+    part: OsString,
+    name: OsString,
+    done: bool,
+}
+
+impl Pending {
+    /// Begins the file at `path`, in whatever directory a person has named. What is there and is no plain file, such as
+    /// a device, is not replaced.
+    pub fn at(path: &Path) -> io::Result<Pending> {
+        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is something else than a plain file"));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let handle = open(folder, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        Folder { handle: handle.into(), path: folder.into() }.begin(name)
+    }
+
+    /// Another handle of the file, for a writer that wants to own one.
+    pub fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// It is complete: waits until it is on disk, and gives it its name.
+    pub fn commit(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        renameat(&self.folder, self.part.as_os_str(), &self.folder, self.name.as_os_str())?;
+        self.done = true;
+        Ok(())
+    }
+}
+
+impl Write for Pending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.done {
+            // What cannot be removed is known by its name.
+            let _ = unlinkat(&self.folder, self.part.as_os_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+/// Writes the file at `path` whole, or not at all: see [`Pending::at`].
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = Pending::at(path)?;
+    file.write_all(bytes)?;
+    file.commit()
+}
+
+/// Refuses what belongs to another user, and what has one of the rights `forbidden`; looked at by its descriptor.
+fn check(file: &File, path: &Path, forbidden: u32) -> Result<(), NotOurs> {
+    let wrong = |problem| Err(NotOurs { path: path.into(), problem });
+    match file.metadata() {
+        Err(_) => wrong("its owner cannot be read"),
+        Ok(metadata) if metadata.uid() != geteuid().as_raw() => wrong("it belongs to another user"),
+        Ok(metadata) if metadata.mode() & forbidden != 0 => wrong("others can write to it (chmod go-w mends that)"),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// A name that stays in its directory.
+fn one_name(name: &OsStr) -> io::Result<&OsStr> {
+    let mut parts = Path::new(name).components();
+    match (parts.next(), parts.next()) {
+        (Some(std::path::Component::Normal(only)), None) if only == name => Ok(name),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of one file")),
+    }
+}
+
+/// Linux says of a link that it is no directory.
+fn not_a_folder(path: &Path, cause: io::Error) -> io::Error {
+    if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
+        return io::Error::new(io::ErrorKind::NotADirectory, "it is a symbolic link; give the directory's own path");
+    }
+    cause
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn place() -> (tempfile::TempDir, Folder) {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        (place, folder)
+    }
+
+    #[test]
+    fn links_are_neither_followed_nor_written_through() {
+        let (place, folder) = place();
+        let victim = place.path().join("victim");
+        fs::write(&victim, "kept").unwrap();
+        symlink(&victim, place.path().join("link")).unwrap();
+        symlink(place.path(), place.path().join("around")).unwrap();
+        assert!(folder.create("link").is_err() && folder.read("link").is_err());
+        assert!(folder.folder("around").is_err() && folder.make_folder("around", 0o700).is_err());
+        let refused = Folder::open(&place.path().join("around/")).unwrap_err().to_string();
+        assert!(refused.contains("symbolic link"), "{refused}");
+        folder.write_whole("link", b"new").unwrap();
+        assert_eq!((fs::read(&victim).unwrap(), folder.read("link").unwrap()), (b"kept".to_vec(), b"new".to_vec()));
+        for outside in ["", ".", "..", "../x", "a/b", "/etc", "a/"] {
+            assert!(folder.create(outside).is_err(), "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_the_same_after_its_name_is_another_ones() {
+        let (place, folder) = place();
+        let inner = folder.make_folder("inner", 0o755).unwrap();
+        fs::rename(place.path().join("inner"), place.path().join("moved")).unwrap();
+        symlink("/nonexistent", place.path().join("inner")).unwrap();
+        inner.write_whole("file", b"x").unwrap();
+        fs::write(inner.by_descriptor().join("other"), "y").unwrap();
+        let mut names = inner.names().unwrap();
+        names.sort();
+        assert_eq!(names, ["file", "other"]);
+        assert_eq!(fs::read(place.path().join("moved/file")).unwrap(), b"x");
+        let told = readable(&inner.by_descriptor().join("file"));
+        assert_eq!(told, fs::canonicalize(place.path()).unwrap().join("moved/file"));
+        assert_eq!(readable(Path::new("a/b")), Path::new("a/b"));
+        folder.remove_folder("inner").unwrap_or_default();
+        folder.remove_folder("moved").unwrap();
+        assert!(!place.path().join("moved").exists());
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a skip is told to whoever reads the test's output")]
+    fn what_others_own_or_can_write_is_not_ours_alone() {
+        let (place, folder) = place();
+        folder.check_ours_alone().unwrap();
+        folder.write_whole("file", b"x").unwrap();
+        folder.open_own_file("file").unwrap();
+        let rights = |name: &str, mode| {
+            fs::set_permissions(place.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        rights("file", 0o664);
+        assert!(folder.open_own_file("file").unwrap_err().to_string().contains("others can write"));
+        folder.own_folder("inner").unwrap();
+        assert_eq!(fs::metadata(place.path().join("inner")).unwrap().mode() & 0o777, 0o700);
+        rights("inner", 0o777);
+        assert!(folder.own_folder("inner").is_err() && folder.folder("inner").unwrap().is_shared());
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: giving a file to another user takes root");
+            return;
+        }
+        for name in ["file", "inner"] {
+            rights(name, 0o700);
+            std::os::unix::fs::chown(place.path().join(name), Some(1000), Some(1000)).unwrap();
+        }
+        assert!(folder.open_own_file("file").unwrap_err().to_string().contains("another user"));
+        assert!(folder.folder("inner").unwrap().check_owner().is_err());
+    }
+
+    #[test]
+    fn what_leads_to_a_place_counts_too() {
+        let (place, folder) = place();
+        let path = place.path().join("a/b");
+        let made = make_own(&path).unwrap();
+        made.check_ours_alone().unwrap();
+        assert_eq!(make_own(&path).unwrap().path(), path);
+        check_path(&path).unwrap();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = check_path(&path).unwrap_err();
+        assert_eq!(not_ours(&error).unwrap().path, fs::canonicalize(place.path()).unwrap());
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        check_path(&path).unwrap();
+        assert!(make_own(place.path()).is_err() && folder.is_shared());
+        assert_eq!(not_ours(&io::ErrorKind::NotFound.into()), None);
+    }
+
+    #[test]
+    fn a_file_is_there_whole_or_not_at_all() {
+        let (place, folder) = place();
+        folder.write_whole("file", b"old").unwrap();
+        let mut pending = folder.begin("file").unwrap();
+        let second = folder.begin("file").unwrap();
+        pending.write_all(b"new").unwrap();
+        assert_eq!(folder.read("file").unwrap(), b"old");
+        assert_eq!(folder.names().unwrap().iter().filter(|name| is_left_over(name)).count(), 2);
+        pending.commit().unwrap();
+        drop(second);
+        assert_eq!((folder.read("file").unwrap(), folder.names().unwrap()), (b"new".to_vec(), vec!["file".into()]));
+        write_whole(&place.path().join("file"), b"third").unwrap();
+        assert_eq!(folder.read("file").unwrap(), b"third");
+        assert!(write_whole(Path::new("/dev/null"), b"").is_err(), "a device stays one");
+        assert!(!is_left_over(OsStr::new("x.part")));
+    }
+}
