@@ -4,7 +4,8 @@
 //! rest: directories on disk, and the run's first process in case it outlived its supervisor.
 //!
 //! One file a run, in a directory that only this user can write: `/run/fullpipe` for root, `$XDG_RUNTIME_DIR/fullpipe`
-//! or `/tmp/fullpipe-<uid>` else. One JSON object a line, each line synced before the thing it names is made. The
+//! or `/tmp/fullpipe-<uid>` else, or where somebody else has taken that name the first directory of ours whose name begins
+//! so. One JSON object a line, each line synced before the thing it names is made. The
 //! supervisor holds an `flock` on its file: **a journal is stale exactly when its lock can be had**, no process id needs
 //! guessing about. Two runs at once have two files.
 //!
@@ -76,8 +77,26 @@ pub fn directory() -> PathBuf {
     let ours = |path: &PathBuf| path.is_absolute() && fs::metadata(path).is_ok_and(|m| m.uid() == uid.as_raw());
     match runtime.filter(ours) {
         Some(path) => path.join("fullpipe"),
-        None => PathBuf::from(format!("/tmp/fullpipe-{uid}")),
+        None => temporary(Path::new("/tmp"), &format!("fullpipe-{uid}")),
     }
+}
+
+/// The directory `name` in `parent`, where anybody can make one first: then the first of ours whose name begins so, or
+/// one that is free, which nobody could have known.
+fn temporary(parent: &Path, name: &str) -> PathBuf {
+    let usual = parent.join(name);
+    match check(&usual) {
+        Ok(()) => return usual,
+        Err(_) if fs::symlink_metadata(&usual).is_err() => return usual,
+        Err(_) => {}
+    }
+    let begin = format!("{name}-");
+    let ours = |entry: fs::DirEntry| {
+        let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(&begin));
+        (named && check(&entry.path()).is_ok()).then(|| entry.path())
+    };
+    let first = fs::read_dir(parent).into_iter().flatten().flatten().filter_map(ours).min();
+    first.unwrap_or_else(|| parent.join(format!("{begin}{}", crate::clock::now().as_nanos())))
 }
 
 /// This user's [`directory`], made where missing and checked to be ours alone.
@@ -217,5 +236,30 @@ impl JournalWriter {
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|e| JournalError::io("make scratch directory", &path, e))?;
         Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_name_that_somebody_else_took_is_done_without() {
+        let place = tempfile::tempdir().unwrap();
+        let usual = place.path().join("fullpipe-7");
+        assert_eq!(temporary(place.path(), "fullpipe-7"), usual, "nobody has it");
+        // Not ours: as a directory of another user is, but for what it takes to make one.
+        fs::create_dir(&usual).unwrap();
+        fs::set_permissions(&usual, fs::Permissions::from_mode(0o777)).unwrap();
+        let other = place.path().join("fullpipe-7-0");
+        fs::create_dir(&other).unwrap();
+        fs::set_permissions(&other, fs::Permissions::from_mode(0o777)).unwrap();
+        let found = temporary(place.path(), "fullpipe-7");
+        assert!(found != usual && found != other, "{}", found.display());
+        let journal = Journal::create_in(&found).unwrap();
+        assert_eq!(temporary(place.path(), "fullpipe-7"), found, "the next run finds what this one leaves");
+        drop(journal);
+        assert_eq!(clean_stale_in(&found).unwrap().len(), 1);
     }
 }
