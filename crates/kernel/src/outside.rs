@@ -124,6 +124,12 @@ impl Outside {
     }
 }
 
+/// Ends the wait of whoever receives from `socket`, now and later.
+pub fn end_datagrams(socket: &UdpSocket) {
+    // One that is not connected has nobody waiting either.
+    let _ = nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);
+}
+
 /// One request, one answer: 0 and a descriptor, or an errno.
 fn ask(socket: &OwnedFd, kind: Kind) -> std::io::Result<OwnedFd> {
     let fd = socket.as_raw_fd();

@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::socket::{
-    AddressFamily, Backlog, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrIn, SockaddrIn6,
-    SockaddrStorage, bind, listen, recvmsg, setsockopt, socket, sockopt,
+    AddressFamily, Backlog, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, SockaddrIn6,
+    SockaddrStorage, bind, listen, recvmsg, sendto, setsockopt, socket, sockopt,
 };
 
 use fullpipe_model::units::Bytes;
@@ -157,6 +157,20 @@ pub fn datagrams(ns: &NetNs, address: SocketAddr) -> Result<UdpSocket, Refused> 
 pub fn reply_socket(ns: &NetNs, from: SocketAddr) -> Result<UdpSocket, Refused> {
     let fd = ns.run(|| open(SockType::Datagram, from))?;
     Ok(UdpSocket::from(fd.map_err(|errno| Refused::new("answer as", from.to_string(), errno))?))
+}
+
+/// A socket in `ns` that sends whole IP packets of `any`'s family, whatever their addresses.
+pub fn packets(ns: &NetNs, any: IpAddr) -> Result<OwnedFd, Refused> {
+    let family = if any.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    // raw(7): with this protocol the header is the sender's own.
+    let opened = ns.run(|| socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw))?;
+    opened.map_err(|errno| Refused::new("open socket for packets", ns.label(), errno))
+}
+
+/// Sends a whole IP packet by a socket of [`packets`] to `to`, the address in its header.
+pub fn send_packet(socket: &OwnedFd, packet: &[u8], to: IpAddr) -> io::Result<()> {
+    let to = SockaddrStorage::from(SocketAddr::new(to, 0));
+    Ok(sendto(socket.as_raw_fd(), packet, &to, MsgFlags::empty()).map(drop)?)
 }
 
 /// Ends a connection so that its peer sees a reset, as of a port where nobody listens.

@@ -2,6 +2,7 @@
 //! taken twice, packets too small for IPv6, one CPU for everything.
 
 use std::io::Write;
+use std::net::UdpSocket;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -28,6 +29,8 @@ pub const CASES: &[Case] = &[
     ("packets_too_small_for_ipv6_pass", &[CURL, NFT, PYTHON], packets_too_small_for_ipv6_pass),
     ("where_ipv6_is_off_it_is_left_out", &[Need::Root, Need::Tcx, NFT, PYTHON], where_ipv6_is_off_it_is_left_out),
     ("on_one_cpu_nobody_is_starved", &[PYTHON], on_one_cpu_nobody_is_starved),
+    ("udp_to_a_closed_port_is_refused", &[NFT, PYTHON], udp_to_a_closed_port_is_refused),
+    ("more_udp_flows_than_there_is_room_for", &[NFT, PYTHON], more_udp_flows_than_there_is_room_for),
     ("messages_are_for_people", &[Need::Root, Need::OrdinaryUser], messages_are_for_people),
 ];
 
@@ -235,6 +238,61 @@ fn cpu_time(file: &str) -> Option<u64> {
 fn busiest_thread(id: u32) -> Option<u64> {
     let threads = std::fs::read_dir(format!("/proc/{id}/task")).ok()?.flatten();
     threads.filter_map(|thread| cpu_time(&thread.path().join("schedstat").display().to_string())).max()
+}
+
+/// As without a link: the command's connected sockets learn that nobody listens, by either protocol.
+fn udp_to_a_closed_port_is_refused() {
+    let program = Program::new();
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let line = format!(
+        "import socket
+for address in ['{{server}}', 'fd46:7069:7065::1']:
+    s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(20)
+    s.connect((address, {free}))
+    s.send(b'x')
+    try: s.recv(10); print('answered')
+    except OSError as error: print(type(error).__name__)
+"
+    );
+    let done = program.run(&["link", "-q", "--rtt", "5ms", "--", "python3", "-c", &line]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(done.out, "ConnectionRefusedError\nConnectionRefusedError\n", "{done:?}");
+}
+
+/// The longest silent flows make room for new ones, every one of which is answered; it is counted and told.
+fn more_udp_flows_than_there_is_room_for() {
+    let program = Program::new();
+    let echo = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = echo.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 100];
+        while let Ok((length, from)) = echo.recv_from(&mut buffer) {
+            let _ = echo.send_to(&buffer[..length], from);
+        }
+    });
+    let line = format!(
+        "import socket
+flows = []
+for flow in range(600):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(20)
+    s.connect(('{{server}}', {port}))
+    s.send(b'x')
+    assert s.recv(10) == b'x'
+    flows.append(s)
+flows[0].send(b'again'); assert flows[0].recv(10) == b'again'
+print('all answered')
+"
+    );
+    let done = program.run(&["link", "--json", "--", "python3", "-c", &line]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "all answered\n"), "{done:?}");
+    let report: serde_json::Value = serde_json::from_str(done.err.trim()).unwrap();
+    let evicted = report["datagrams"]["evicted_flows"].as_u64().unwrap();
+    eprintln!("600 flows and one that was given up before: {evicted} evicted");
+    // Where descriptors are few, it is more.
+    assert!(evicted >= 600 + 1 - 512, "{report:#}");
+    assert_eq!(report["datagrams"]["dropped"], 0, "{report:#}");
 }
 
 /// What lacks a privilege says in one line what to do, and shows nobody how a value looks inside of the program.

@@ -1,68 +1,261 @@
-//! The gateway's datagrams: each pair of addresses has a socket of its own outside ([`super::gateway`]).
+//! The gateway's datagrams: each pair of addresses is a flow with a socket of its own outside ([`super::gateway`]).
+//!
+//! A flow lives as long as something goes either way. There are at most [`FLOWS_MAX`] of them; a new one takes the place
+//! of the one that has been silent for longest. What the far side answers by an error (nobody listens at that port) goes
+//! back as the ICMP message that a router would have sent, so that a connected socket of the command sees ECONNREFUSED.
+//! What could not be passed on is counted.
 
 use super::meaning::{Meaning, PAUSE, spawn};
+use super::unreachable::{Reporter, Unreachable};
 use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::outside::Outside;
-use fullpipe_kernel::{Refused, transparent};
+use fullpipe_kernel::outside::{self, Outside};
+use fullpipe_kernel::{Refused, clock, transparent};
+use fullpipe_model::units::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Pairs of addresses that datagrams go between at once.
+/// Pairs of addresses that datagrams go between at once: each is a socket and a thread.
 const FLOWS_MAX: usize = 512;
-/// A pair of addresses without a datagram for so long is forgotten.
-const FLOW_IDLE: std::time::Duration = std::time::Duration::from_secs(120);
+/// A pair of addresses without a datagram either way for so long is forgotten, as in RFC 4787, section 4.3 (at least two
+/// minutes).
+const FLOW_IDLE: Duration = Duration::from_secs(120);
 
-/// Datagrams between one pair of addresses.
-struct Flow {
-    far: Arc<UdpSocket>,
-    ended: Arc<AtomicBool>,
+/// What the gateway could not do for datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Datagrams {
+    /// Flows that were given up for newer ones, the longest silent first.
+    pub evicted_flows: u64,
+    /// Datagrams of the command or for it that could not be passed on.
+    pub dropped: u64,
 }
 
-pub(super) fn pass_datagrams(near: &UdpSocket, ns: &Arc<NetNs>, outside: &Outside, meaning: Meaning) {
-    let mut flows: HashMap<(SocketAddr, SocketAddr), Flow> = HashMap::new();
-    let mut buffer = vec![0; 65_536];
-    loop {
-        let Ok((length, sender, meant)) = transparent::receive(near, &mut buffer) else {
-            std::thread::park_timeout(PAUSE);
-            continue;
-        };
-        let ended = |flow: &Flow| flow.ended.load(Ordering::Relaxed);
-        if flows.get(&(sender, meant)).is_none_or(ended) {
-            flows.retain(|_, flow| !ended(flow));
-            if flows.len() >= FLOWS_MAX {
-                continue;
-            }
-            let Ok(flow) = open_flow(ns, outside, sender, meant, meaning) else { continue };
-            flows.insert((sender, meant), flow);
+/// [`Datagrams`] as they are counted.
+#[derive(Debug, Default)]
+pub struct DatagramCounters {
+    evicted_flows: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl DatagramCounters {
+    /// So far.
+    pub fn read(&self) -> Datagrams {
+        Datagrams {
+            evicted_flows: self.evicted_flows.load(Ordering::Relaxed),
+            dropped: self.dropped.load(Ordering::Relaxed),
         }
-        if let Some(flow) = flows.get(&(sender, meant)) {
-            // As in any network: what cannot be sent is lost.
-            let _ = flow.far.send(&buffer[..length]);
-        }
+    }
+
+    fn drop_one(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn open_flow(
-    ns: &Arc<NetNs>,
-    outside: &Outside,
+/// Who sends to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Ends {
     sender: SocketAddr,
     meant: SocketAddr,
-    meaning: Meaning,
-) -> Result<Flow, Refused> {
-    let far = Arc::new(outside.udp(meaning.target(meant))?);
-    let answers = transparent::reply_socket(ns, meant)?;
-    let refused = |cause| Refused::new("set timeout of", "UDP socket", cause);
-    far.set_read_timeout(Some(FLOW_IDLE)).map_err(refused)?;
-    let ended = Arc::new(AtomicBool::new(false));
-    let (from, over) = (Arc::clone(&far), Arc::clone(&ended));
-    spawn("gateway-udp", move || {
+}
+
+/// Datagrams between one pair of addresses.
+#[derive(Debug)]
+struct Flow {
+    far: UdpSocket,
+    /// When the last one went, either way, in nanoseconds.
+    last: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Flow {
+    fn touch(&self) {
+        self.last.store(clock::now().as_nanos(), Ordering::Relaxed);
+    }
+
+    fn last(&self) -> Instant {
+        Instant::from_nanos(self.last.load(Ordering::Relaxed))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Ends it; its thread wakes and goes.
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        outside::end_datagrams(&self.far);
+    }
+}
+
+/// The gateway's side of all flows of a family.
+pub(super) struct Passing {
+    /// Where the command's datagrams arrive.
+    pub near: UdpSocket,
+    pub ns: Arc<NetNs>,
+    pub outside: Arc<Outside>,
+    pub meaning: Meaning,
+    pub counters: Arc<DatagramCounters>,
+    pub reporter: Arc<Reporter>,
+}
+
+impl Passing {
+    /// Passes datagrams on as long as the process lives.
+    pub(super) fn run(&self) {
+        let mut flows: HashMap<Ends, Arc<Flow>> = HashMap::new();
         let mut buffer = vec![0; 65_536];
-        while let Ok(length) = from.recv(&mut buffer) {
-            let _ = answers.send_to(&buffer[..length], sender);
+        loop {
+            let Ok((length, sender, meant)) = transparent::receive(&self.near, &mut buffer) else {
+                std::thread::park_timeout(PAUSE);
+                continue;
+            };
+            let ends = Ends { sender, meant };
+            if flows.get(&ends).is_none_or(|flow| flow.has_ended()) {
+                flows.retain(|_, flow| !flow.has_ended());
+                while flows.len() >= FLOWS_MAX {
+                    self.evict_one(&mut flows);
+                }
+                let mut opened = self.open(ends);
+                if opened.as_ref().is_err_and(|refused| !is_unreachable(refused)) && !flows.is_empty() {
+                    // Out of descriptors or of threads before that many: a silent flow has some to give.
+                    self.evict_one(&mut flows);
+                    opened = self.open(ends);
+                }
+                match opened {
+                    Ok(flow) => drop(flows.insert(ends, flow)),
+                    Err(refused) => {
+                        self.counters.drop_one();
+                        self.report(ends, refused.errno());
+                        continue;
+                    }
+                }
+            }
+            if let Some(flow) = flows.get(&ends) {
+                flow.touch();
+                self.send(flow, ends, &buffer[..length]);
+            }
         }
-        over.store(true, Ordering::Relaxed);
-    })?;
-    Ok(Flow { far, ended })
+    }
+
+    fn evict_one(&self, flows: &mut HashMap<Ends, Arc<Flow>>) {
+        let silent = longest_silent(flows.iter().map(|(&ends, flow)| (ends, flow.last())));
+        if let Some(flow) = silent.and_then(|ends| flows.remove(&ends)) {
+            flow.end();
+            self.counters.evicted_flows.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn send(&self, flow: &Flow, ends: Ends, datagram: &[u8]) {
+        // A socket tells what became of an earlier datagram in place of taking this one.
+        let mut sent = flow.far.send(datagram);
+        if let Err(error) = &sent
+            && self.report(ends, error.raw_os_error())
+        {
+            sent = flow.far.send(datagram);
+        }
+        if sent.is_err() {
+            self.counters.drop_one();
+        }
+    }
+
+    /// Has the command's kernel know of `errno`, where that is about the way to the other side; whether it is.
+    fn report(&self, ends: Ends, errno: Option<i32>) -> bool {
+        let Some(unreachable) = errno.and_then(Unreachable::from_errno) else { return false };
+        self.reporter.report(unreachable, ends.sender, ends.meant);
+        true
+    }
+
+    fn open(&self, ends: Ends) -> Result<Arc<Flow>, Refused> {
+        let far = self.outside.udp(self.meaning.target(ends.meant))?;
+        let answers = transparent::reply_socket(&self.ns, ends.meant)?;
+        let flow = Arc::new(Flow { far, last: AtomicU64::default(), ended: AtomicBool::default() });
+        flow.touch();
+        let answering = Answering {
+            flow: Arc::clone(&flow),
+            answers,
+            ends,
+            counters: Arc::clone(&self.counters),
+            reporter: Arc::clone(&self.reporter),
+        };
+        spawn("gateway-udp", move || answering.run())?;
+        Ok(flow)
+    }
+}
+
+/// The way back of a flow.
+struct Answering {
+    flow: Arc<Flow>,
+    answers: UdpSocket,
+    ends: Ends,
+    counters: Arc<DatagramCounters>,
+    reporter: Arc<Reporter>,
+}
+
+impl Answering {
+    fn run(&self) {
+        let mut buffer = vec![0; 65_536];
+        while let Some(left) = time_left(self.flow.last(), clock::now())
+            && self.flow.far.set_read_timeout(Some(left.into())).is_ok()
+        {
+            let received = self.flow.far.recv(&mut buffer);
+            if self.flow.has_ended() {
+                return;
+            }
+            match received {
+                Ok(length) => {
+                    self.flow.touch();
+                    if self.answers.send_to(&buffer[..length], self.ends.sender).is_err() {
+                        self.counters.drop_one();
+                    }
+                }
+                Err(error) if is_wait(&error) => {}
+                Err(error) => match error.raw_os_error().and_then(Unreachable::from_errno) {
+                    Some(unreachable) => self.reporter.report(unreachable, self.ends.sender, self.ends.meant),
+                    None => break,
+                },
+            }
+        }
+        self.flow.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+fn is_unreachable(refused: &Refused) -> bool {
+    refused.errno().and_then(Unreachable::from_errno).is_some()
+}
+
+fn is_wait(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// How long a flow may go on in silence whose last datagram went at `last`; `None`: it is forgotten.
+fn time_left(last: Instant, now: Instant) -> Option<Duration> {
+    let left = FLOW_IDLE.saturating_sub(now.since(last));
+    (left > Duration::ZERO).then_some(left)
+}
+
+/// The one that has been silent for longest.
+fn longest_silent<K>(flows: impl Iterator<Item = (K, Instant)>) -> Option<K> {
+    flows.min_by_key(|&(_, last)| last).map(|(key, _)| key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_silent_makes_room() {
+        let at = Instant::from_nanos;
+        let flows = [("one", at(30)), ("two", at(10)), ("three", at(20))];
+        assert_eq!(longest_silent(flows.into_iter()), Some("two"));
+    }
+
+    #[test]
+    fn a_flow_is_forgotten_two_minutes_after_its_last_datagram_whichever_way_that_went() {
+        let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+        assert_eq!(time_left(at(5), at(5)), Some(FLOW_IDLE));
+        assert_eq!(time_left(at(5), at(124)), Some(Duration::from_secs(1)));
+        assert_eq!(time_left(at(5), at(125)), None);
+    }
 }

@@ -16,8 +16,9 @@
 //! It lives as long as the process.
 
 use super::connections::{Connection, Connections, Ends};
-use super::datagrams::pass_datagrams;
+use super::datagrams::{DatagramCounters, Passing};
 use super::meaning::{Meaning, PAUSE, THREAD_STACK, spawn};
+use super::unreachable::Reporter;
 use fullpipe_kernel::netlink::Netlink;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::outside::Outside;
@@ -41,6 +42,7 @@ pub(super) fn start(
     device: &str,
     outside: &Arc<Outside>,
     meaning: Meaning,
+    counters: &Arc<DatagramCounters>,
 ) -> Result<Arc<Connections>, Refused> {
     let mut netlink = Netlink::open(ns)?;
     let everything = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
@@ -52,9 +54,15 @@ pub(super) fn start(
         let listener = transparent::listener(ns, address)?;
         let (out, count) = (Arc::clone(outside), Arc::clone(&connections));
         spawn("gateway-tcp", move || accept(&listener, &out, &count, meaning))?;
-        let datagrams = transparent::datagrams(ns, address)?;
-        let (out, ns) = (Arc::clone(outside), Arc::clone(ns));
-        spawn("gateway-udp", move || pass_datagrams(&datagrams, &ns, &out, meaning))?;
+        let passing = Passing {
+            near: transparent::datagrams(ns, address)?,
+            ns: Arc::clone(ns),
+            outside: Arc::clone(outside),
+            meaning,
+            counters: Arc::clone(counters),
+            reporter: Arc::new(Reporter::open(ns, any)?),
+        };
+        spawn("gateway-udp", move || passing.run())?;
     }
     transparent::nft(ns, &transparent::rule(device, PORT, ipv6))?;
     Ok(connections)

@@ -19,8 +19,10 @@ mod meaning;
 pub mod nat;
 pub mod resolver;
 mod run;
+mod unreachable;
 
 pub use addresses::Addresses;
+pub use datagrams::{DatagramCounters, Datagrams};
 pub use delivery::{Delivery, Owed};
 pub use run::{Event, Program, RunError, expand};
 
@@ -155,6 +157,7 @@ pub struct Place {
     /// Those of a gateway.
     connections: Option<Arc<connections::Connections>>,
     surroundings: Surroundings,
+    datagrams: Arc<DatagramCounters>,
 }
 
 impl Place {
@@ -183,6 +186,7 @@ impl Place {
             nat: None,
             connections: None,
             surroundings: Surroundings { identity: before.identity, files },
+            datagrams: Arc::default(),
         })
     }
 
@@ -230,7 +234,8 @@ impl Place {
             netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
         let meaning = meaning::Meaning { gateway, resolver };
-        self.connections = Some(gateway::start(&self.far, DEVICE, outside, meaning).map_err(BehindError::Gateway)?);
+        let started = gateway::start(&self.far, DEVICE, outside, meaning, &self.datagrams);
+        self.connections = Some(started.map_err(BehindError::Gateway)?);
         Ok(())
     }
 
@@ -253,6 +258,11 @@ impl Place {
         }
         let span = if goes_on { span.min(ENDS_WITHIN) } else { span };
         Ok(matches!(server.wait(inside, span)?, Event::Ended(_)))
+    }
+
+    /// What the gateway could not do for datagrams, as it is counted; `None` where there is no gateway.
+    pub fn datagrams(&self) -> Option<Arc<DatagramCounters>> {
+        (self.far_end == FarEnd::Gateway).then(|| Arc::clone(&self.datagrams))
     }
 
     /// Starts the other end's command by the shell and waits until it listens.

@@ -2,6 +2,7 @@
 
 use super::shared::Status;
 use crate::terminal::error_width;
+use fullpipe_lab::behind::Datagrams;
 use fullpipe_lab::link::{DirectionStatistics, RuleStatistics, Statistics};
 use fullpipe_model::link::Counters;
 use fullpipe_model::units::{Bytes, Duration};
@@ -48,6 +49,15 @@ impl Line {
 /// Packets that did not arrive, for whichever reason.
 pub fn dropped(counters: &Counters) -> u64 {
     counters.lost_packets + counters.queue_dropped_packets + counters.discipline_dropped_packets
+}
+
+/// What the gateway could not do for datagrams; `None` where there was nothing of the kind.
+pub fn datagrams_not_passed(status: &Status) -> Option<String> {
+    let Datagrams { evicted_flows, dropped } = status.datagrams?;
+    let told = format!(
+        "the gateway gave up {evicted_flows} silent UDP flows for newer ones, and could not pass {dropped} datagrams on"
+    );
+    (evicted_flows + dropped > 0).then_some(told)
 }
 
 /// What the link did, in a sentence a direction, and how late it was; a line for each rule follows.

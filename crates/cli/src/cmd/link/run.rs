@@ -1,7 +1,7 @@
 //! `fullpipe link .. -- CMD`.
 
 use super::control::Door;
-use super::live::{LATE_MAX, Line, summary};
+use super::live::{LATE_MAX, Line, datagrams_not_passed, summary};
 use super::shared::{Engine, Shared, Status, Subject};
 use super::words::Asked;
 use super::{EngineChoice, Options, Output};
@@ -67,7 +67,8 @@ fn behind(
     let (engine, not_tun) = start(&place, &asked.path, options)?;
     let name_of_engine = engine.name();
     let shown = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let link = Arc::new(Shared::new(name, Subject::Command(shown), door.owner(), engine, asked.clone()));
+    let link = Shared::new(name, Subject::Command(shown), door.owner(), engine, asked.clone());
+    let link = Arc::new(link.with_datagrams(place.datagrams()));
     place.open_ways(before)?;
     let mut server = options.server.as_deref().map(|line| place.start_server(line)).transpose()?;
     door.serve(Arc::clone(&link), None)?;
@@ -201,6 +202,9 @@ pub fn tell(
     }
     if !options.quiet && (std::io::stderr().is_terminal() || late > LATE_MAX || report.port_drops > 0) {
         remark(&format!("fullpipe: link: {}", summary(status)));
+    }
+    if let Some(lost) = datagrams_not_passed(status).filter(|_| !options.quiet) {
+        remark(&format!("fullpipe: link: {lost}"));
     }
     if !options.quiet && report.port_drops > 0 {
         let count = report.port_drops;

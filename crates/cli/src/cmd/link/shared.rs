@@ -3,12 +3,13 @@
 use super::words::Asked;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::clock;
+use fullpipe_lab::behind::{DatagramCounters, Datagrams};
 use fullpipe_lab::link::netem::NetemLink;
 use fullpipe_lab::link::words::Words;
 use fullpipe_lab::link::{DirectionReport, DirectionStatistics, Emulator, EmulatorError, LinkReport, Statistics};
 use fullpipe_model::scenario::Path;
 use serde::{Deserialize, Serialize};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a link is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,7 @@ pub struct Shared {
     pid: u32,
     engine: Mutex<Option<Engine>>,
     asked: Mutex<Asked>,
+    datagrams: Option<Arc<DatagramCounters>>,
 }
 
 /// What a link is and does.
@@ -64,12 +66,21 @@ pub struct Status {
     /// What it has done so far; netem tells at the end only.
     #[serde(default)]
     pub statistics: Option<Statistics>,
+    /// What the gateway could not do for the command's datagrams; only where there is one.
+    #[serde(default)]
+    pub datagrams: Option<Datagrams>,
 }
 
 impl Shared {
     /// A link that has started, of the process that is `pid` to others.
     pub fn new(name: &str, subject: Subject, pid: u32, engine: Engine, asked: Asked) -> Shared {
-        Shared { name: name.into(), subject, pid, engine: Mutex::new(Some(engine)), asked: Mutex::new(asked) }
+        let (engine, asked) = (Mutex::new(Some(engine)), Mutex::new(asked));
+        Shared { name: name.into(), subject, pid, engine, asked, datagrams: None }
+    }
+
+    /// The same with a gateway's counts in its status.
+    pub fn with_datagrams(self, datagrams: Option<Arc<DatagramCounters>>) -> Shared {
+        Shared { datagrams, ..self }
     }
 
     /// Puts `words` in place of those that say the same, from now on. Nothing is changed where that fails.
@@ -118,7 +129,8 @@ impl Shared {
         let statistics = self.statistics()?;
         let Asked { path, words } = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (name, subject) = (self.name.clone(), self.subject.clone());
-        Ok(Status { name, subject, pid: self.pid, words, path, statistics })
+        let datagrams = self.datagrams.as_ref().map(|counters| counters.read());
+        Ok(Status { name, subject, pid: self.pid, words, path, statistics, datagrams })
     }
 
     /// Ends it; what it did, and all about it a moment before. Whoever asks later is told that it has ended.
