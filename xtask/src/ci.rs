@@ -16,6 +16,8 @@ pub fn run(fuzz: bool) -> anyhow::Result<()> {
     cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
     cargo("docs", &["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", "-D warnings")])?;
     purity()?;
+    dependencies()?;
+    oldest_compiler()?;
     if fuzz {
         fuzz_targets()?;
     }
@@ -57,6 +59,48 @@ fn purity() -> anyhow::Result<()> {
         arguments.extend(["--package", package]);
     }
     cargo("purity", &arguments, &[])
+}
+
+/// Licences, sources and duplicates of what is linked in, and known advisories where their database can be had.
+fn dependencies() -> anyhow::Result<()> {
+    let installed = Command::new(env!("CARGO")).args(["deny", "--version"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        let advice = "cargo deny is not there: install it with `cargo install cargo-deny --locked`";
+        anyhow::ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{advice}");
+        eprintln!("SKIPPED: dependencies: {advice}");
+        return Ok(());
+    }
+    cargo("dependencies", &["deny", "check", "licenses", "bans", "sources"], &[])?;
+    let fetched = Command::new(env!("CARGO")).args(["deny", "fetch", "db"]).output();
+    if !fetched.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: advisories: their database cannot be had here");
+        return Ok(());
+    }
+    cargo("advisories", &["deny", "check", "advisories"], &[])
+}
+
+/// The workspace builds with the oldest compiler that Cargo.toml promises.
+fn oldest_compiler() -> anyhow::Result<()> {
+    let manifest = std::fs::read_to_string("Cargo.toml").context("read Cargo.toml")?;
+    let promised = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    let version = promised.context("Cargo.toml promises no rust-version")?.trim_matches('"');
+    let toolchain = format!("+{version}");
+    let there = Command::new("cargo").args([&toolchain, "--version"]).output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "SKIPPED: oldest compiler: Rust {version} cannot be had here (`rustup toolchain install {version}`); \
+             clippy's incompatible_msrv stands in for it"
+        );
+        return Ok(());
+    }
+    step(&format!("oldest compiler: cargo {toolchain} check --workspace"));
+    // A folder of its own: two compilers in one would throw each other's work away.
+    let status = Command::new("cargo")
+        .args([&toolchain, "check", "--workspace", "--target-dir", "target/msrv"])
+        .status()
+        .context("start cargo check")?;
+    anyhow::ensure!(status.success(), "the workspace does not build with Rust {version}");
+    Ok(())
 }
 
 /// Every target of `fuzz/` for a while, from its committed corpus.

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 /// Raised when the meaning of a result changes though program and scenario could be the same.
@@ -119,7 +119,16 @@ impl Keys {
 
 fn digest(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut hash)?;
+    let mut file = io::BufReader::with_capacity(1 << 20, File::open(path)?);
+    loop {
+        let part = file.fill_buf()?;
+        if part.is_empty() {
+            break;
+        }
+        hash.update(part);
+        let length = part.len();
+        file.consume(length);
+    }
     Ok(hexadecimal(&hash.finalize()))
 }
 
