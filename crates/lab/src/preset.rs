@@ -1,7 +1,16 @@
 //! The scenarios that come with the program, and how names and files become rows to run.
 
-use fullpipe_model::scenario::{File, Override, Scenario, ScenarioError};
-use std::path::Path;
+use crate::named_file::{self, DATA_MAX};
+use fullpipe_model::scenario::{File, Override, RUNS_MAX, Scenario, ScenarioError};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a scenario file: one of a hundred rows written out has some ten thousand.
+const SCENARIO_MAX: u64 = 1 << 20;
+/// Bytes of all traces and tables that the rows of a command name.
+const READ_MAX: u64 = 1 << 30;
+/// Scenarios that include others: so deep, which no person writes.
+const DEPTH_MAX: usize = 50;
 
 /// A scenario that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,55 +86,160 @@ pub enum LoadError {
     /// Scenarios that include each other.
     #[error("read scenario {0}: it includes itself, by way of its `include` list")]
     Circle(String),
+    /// Scenarios that include others, and so on.
+    #[error("read scenario {0}: `include` lists lead to it over more than {DEPTH_MAX} files")]
+    Deep(String),
+    /// More runs than one command makes.
+    #[error(
+        "plan the runs: {} of them with everything that is included, at most {RUNS_MAX} are made at once; \
+         shorten a list of [matrix], or repeat or include less",
+        counted(.runs)
+    )]
+    TooMany {
+        /// How many there would be.
+        runs: u64,
+    },
+}
+
+/// A sum that did not fit is no figure to show.
+fn counted(runs: &u64) -> String {
+    if *runs == u64::MAX { "more than can be counted".into() } else { runs.to_string() }
 }
 
 /// The rows of `name`: a preset, or else a file. A folder of presets (`articles`) is all of them, in order, those that
 /// only include others left out.
+///
+/// # Errors
+/// As [`load_all`].
 pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
-    load_with(name, &[])
+    load_all(&[name], &[], None)
 }
 
-/// The rows of `name` with `over` above what their files say; they have the same names as without.
-pub fn load_with(name: &str, over: &[Override]) -> Result<Vec<Scenario>, LoadError> {
-    resolve(name, over, &mut Vec::new())
-}
-
-fn resolve(name: &str, over: &[Override], open: &mut Vec<String>) -> Result<Vec<Scenario>, LoadError> {
-    if open.iter().any(|other| other == name) {
-        return Err(LoadError::Circle(name.into()));
+/// The rows of all `names`, with `over` above what their files say (they have the same names as without), and `repeat`
+/// above how often a file says that they are run.
+///
+/// # Errors
+/// A name that is none, a file that is no scenario, and more than [`RUNS_MAX`] runs in all, which is known before a row
+/// is made.
+pub fn load_all<S: AsRef<str>>(
+    names: &[S],
+    over: &[Override],
+    repeat: Option<u32>,
+) -> Result<Vec<Scenario>, LoadError> {
+    let mut library = Library { over, repeat, sources: BTreeMap::new(), runs: BTreeMap::new() };
+    let mut runs = 0u64;
+    for name in names {
+        runs = runs.saturating_add(library.count(name.as_ref(), &mut Vec::new())?);
     }
-    let text = match PRESETS.iter().find(|preset| preset.name == name) {
-        Some(preset) => preset.text.to_string(),
-        None if Path::new(name).is_file() => {
-            std::fs::read_to_string(name).map_err(|cause| LoadError::Read { path: name.into(), cause })?
+    if runs > RUNS_MAX {
+        return Err(LoadError::TooMany { runs });
+    }
+    let mut made = Made { rows: Vec::new(), read: 0 };
+    for name in names {
+        library.rows(name.as_ref(), &mut made)?;
+    }
+    Ok(made.rows)
+}
+
+/// A scenario's text, read once, and what it says.
+struct Source {
+    text: String,
+    file: File,
+    /// Where the files that it names are sought from.
+    folder: PathBuf,
+}
+
+/// Everything that the names on a command line lead to.
+struct Library<'a> {
+    over: &'a [Override],
+    repeat: Option<u32>,
+    /// What was read, by name.
+    sources: BTreeMap<String, Source>,
+    /// How many runs each is, with what it includes.
+    runs: BTreeMap<String, u64>,
+}
+
+/// What was made so far.
+struct Made {
+    rows: Vec<Scenario>,
+    /// Bytes of the files that rows name.
+    read: u64,
+}
+
+impl Library<'_> {
+    /// How many runs `name` is. Reads what it includes, each once, and makes nothing.
+    fn count(&mut self, name: &str, open: &mut Vec<String>) -> Result<u64, LoadError> {
+        if open.iter().any(|other| other == name) {
+            return Err(LoadError::Circle(name.into()));
         }
-        None => return folder(name, over, open),
+        if open.len() == DEPTH_MAX {
+            return Err(LoadError::Deep(name.into()));
+        }
+        if let Some(runs) = self.runs.get(name) {
+            return Ok(*runs);
+        }
+        let (mut runs, inner) = match source(name)? {
+            Some(source) => {
+                let wrong = |cause| LoadError::Scenario { name: name.into(), cause };
+                let own = source.file.runs(self.over, self.repeat).map_err(wrong)?;
+                let inner = source.file.include.clone();
+                self.sources.insert(name.into(), source);
+                (own, inner)
+            }
+            None => (0, folder(name)?),
+        };
+        open.push(name.into());
+        for included in &inner {
+            runs = runs.saturating_add(self.count(included, open)?);
+        }
+        open.pop();
+        self.runs.insert(name.into(), runs);
+        Ok(runs)
+    }
+
+    /// Makes the rows of `name`, which were counted.
+    fn rows(&self, name: &str, made: &mut Made) -> Result<(), LoadError> {
+        let Some(source) = self.sources.get(name) else {
+            return folder(name)?.iter().try_for_each(|preset| self.rows(preset, made));
+        };
+        let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
+        let mut read = |file: &str| {
+            let bytes = named_file::read(&source.folder.join(file), DATA_MAX).map_err(|cause| cause.to_string())?;
+            made.read += bytes.len() as u64;
+            let all = "the files that the rows name come to more than 1 GiB; use fewer rows, or smaller files";
+            if made.read > READ_MAX { Err(all.to_string()) } else { Ok(bytes) }
+        };
+        let own = source.file.scenarios_with(&source.text, stem, self.over, &mut read);
+        made.rows.extend(own.map_err(|cause| LoadError::Scenario { name: name.into(), cause })?);
+        source.file.include.iter().try_for_each(|included| self.rows(included, made))
+    }
+}
+
+/// The preset or file of that name; `None` where it is neither.
+fn source(name: &str) -> Result<Option<Source>, LoadError> {
+    let path = Path::new(name);
+    let (text, folder) = match PRESETS.iter().find(|preset| preset.name == name) {
+        Some(preset) => (preset.text.to_string(), PathBuf::new()),
+        None if path.is_file() => {
+            let bytes = named_file::read(path, SCENARIO_MAX);
+            let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+            let text = text.map_err(|cause| LoadError::Read { path: name.into(), cause })?;
+            // A file that a scenario names (a trace, a table) is sought from where the scenario is.
+            (text, path.parent().map(PathBuf::from).unwrap_or_default())
+        }
+        None => return Ok(None),
     };
-    let wrong = |cause| LoadError::Scenario { name: name.into(), cause };
-    let file = File::parse(&text).map_err(wrong)?;
-    let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
-    // A file that a scenario names (a trace, a table) is sought from where the scenario is.
-    let folder = Path::new(name).parent().filter(|_| Path::new(name).is_file()).unwrap_or(Path::new(""));
-    let mut read = |file: &str| std::fs::read(folder.join(file)).map_err(|cause| cause.to_string());
-    let mut rows = file.scenarios_with(&text, stem, over, &mut read).map_err(wrong)?;
-    open.push(name.into());
-    for included in &file.include {
-        rows.extend(resolve(included, over, open)?);
-    }
-    open.pop();
-    Ok(rows)
+    let file = File::parse(&text).map_err(|cause| LoadError::Scenario { name: name.into(), cause })?;
+    Ok(Some(Source { text, file, folder }))
 }
 
-fn folder(name: &str, over: &[Override], open: &mut Vec<String>) -> Result<Vec<Scenario>, LoadError> {
+/// The presets of a folder that are no lists of others.
+fn folder(name: &str) -> Result<Vec<String>, LoadError> {
     let prefix = format!("{}/", name.trim_end_matches('/'));
-    let mut rows = Vec::new();
-    for preset in PRESETS.iter().filter(|preset| preset.name.starts_with(&prefix)) {
-        let own = File::parse(preset.text).is_ok_and(|file| file.include.is_empty());
-        if own {
-            rows.extend(resolve(preset.name, over, open)?);
-        }
-    }
-    if rows.is_empty() { Err(LoadError::Unknown(name.into())) } else { Ok(rows) }
+    let inside = PRESETS.iter().filter(|preset| preset.name.starts_with(&prefix));
+    let own = inside.filter(|preset| File::parse(preset.text).is_ok_and(|file| file.include.is_empty()));
+    let names: Vec<String> = own.map(|preset| preset.name.to_string()).collect();
+    if names.is_empty() { Err(LoadError::Unknown(name.into())) } else { Ok(names) }
 }
 
 #[cfg(test)]
@@ -161,5 +275,46 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
         assert!(matches!(load("nothing"), Err(LoadError::Unknown(_))));
+    }
+
+    fn write(folder: &Path, name: &str, text: &str) -> String {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().into()
+    }
+
+    #[test]
+    fn includes_that_double_are_counted_and_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut last = write(folder.path(), "leaf.toml", "repeat = 3");
+        assert_eq!(load(&last).unwrap().len(), 1);
+        for level in 0..29 {
+            last = write(folder.path(), &format!("{level}.toml"), &format!("include = [{last:?}, {last:?}]"));
+        }
+        // 2^29 times 3, of which nothing may be made.
+        assert!(matches!(load(&last), Err(LoadError::TooMany { runs: 1_610_612_736 })));
+        let circle = folder.path().join("circle.toml");
+        write(folder.path(), "circle.toml", &format!("include = [{circle:?}]"));
+        assert!(matches!(load(circle.to_str().unwrap()), Err(LoadError::Circle(_))));
+    }
+
+    #[test]
+    fn one_bound_holds_for_include_matrix_and_repeat() {
+        let folder = tempfile::tempdir().unwrap();
+        let seeds: Vec<u32> = (0..1000).collect();
+        let matrix = format!("repeat = 10\n[matrix]\n\"link.seed\" = {seeds:?}");
+        let just = write(folder.path(), "just.toml", &matrix);
+        assert_eq!(load(&just).unwrap().len(), 1000);
+        assert!(matches!(load_all(&[&just, &just], &[], None), Err(LoadError::TooMany { runs: 20_000 })));
+        assert_eq!(load_all(&[&just, &just], &[], Some(1)).unwrap().len(), 2000);
+        assert!(matches!(load_all(&[&just], &[], Some(1000)), Err(LoadError::TooMany { runs: 1_000_000 })));
+    }
+
+    #[test]
+    fn a_trace_without_an_end_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[link]\nto_client.changes = \"trace file:/dev/zero\"";
+        let error = load(&write(folder.path(), "zero.toml", text)).unwrap_err().to_string();
+        assert!(error.contains("no regular file"), "{error}");
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Nothing here has been looked at before [`Words::path`]: keys and values may be anything.
 
+use crate::named_file;
 use fullpipe_model::scenario::{File, Path, ScenarioError};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -152,7 +153,8 @@ impl Words {
     /// # Errors
     /// Words that a scenario could not have, and files that cannot be read.
     pub fn path(&self) -> Result<Path, WordsError> {
-        self.path_with(&mut |name| std::fs::read(name).map_err(|error| error.to_string()))
+        let read = |name: &str| named_file::read(std::path::Path::new(name), named_file::DATA_MAX);
+        self.path_with(&mut |name| read(name).map_err(|error| error.to_string()))
     }
 
     /// The same, with the files that words name read by `read`.

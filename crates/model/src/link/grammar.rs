@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Serialises a type as the text that parses back to it.
+/// Serialises a type as the text that parses back to it; it is read from a text or a number.
 macro_rules! words_serde {
     ($t:ty) => {
         impl serde::Serialize for $t {
@@ -112,8 +112,8 @@ macro_rules! words_serde {
         }
         impl<'de> serde::Deserialize<'de> for $t {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text = <String as serde::Deserialize>::deserialize(d)?;
-                text.parse().map_err(serde::de::Error::custom)
+                let text = <$crate::units::written::NumberOrText as serde::Deserialize>::deserialize(d)?;
+                text.0.parse().map_err(serde::de::Error::custom)
             }
         }
     };

@@ -1,13 +1,12 @@
 //! From a file to ready scenarios: cases times matrix, each combination checked.
 
+use super::combinations::{Combinations, REPEAT_MAX, RUNS_MAX};
 use super::file::{LinkFile, RuleFile, TransferFile};
 use super::{Capture, Client, File, Host, Hosts, Override, Path, Rule, Scenario, Server, Transfer};
 use crate::link::rule::Match;
 use crate::link::{Config, Words};
 use crate::units::{Bytes, Duration};
 
-/// Rows of one file; more is a slip in a matrix.
-const ROWS_MAX: usize = 10_000;
 /// A transfer that says neither size nor duration ends after this.
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 /// No transfer in real time runs longer.
@@ -37,10 +36,22 @@ pub enum ScenarioError {
     )]
     IncludeAndOwn,
     /// Too many combinations.
-    #[error("[matrix] makes {rows} rows, at most {ROWS_MAX} are run: shorten a list")]
-    TooManyRows {
+    #[error(
+        "cases, matrix and repeat make {runs} runs, at most {RUNS_MAX} are made at once: shorten a list, or repeat less"
+    )]
+    TooManyRuns {
         /// How many there would be.
-        rows: usize,
+        runs: u64,
+    },
+    /// Many rows of a large file.
+    #[error(
+        "[matrix] and cases make {rows} rows of a large table, {text} B together: shorten a list, or split the file"
+    )]
+    TooMuchText {
+        /// How many there would be.
+        rows: u64,
+        /// What all of them come to.
+        text: u64,
     },
     /// A key of the matrix without values.
     #[error("[matrix] \"{0}\" has no values: give a list with at least one")]
@@ -64,8 +75,8 @@ impl File {
         self.scenarios_with(text, fallback_name, &[], &mut |_| Err("no files are read here".into()))
     }
 
-    /// As [`File::scenarios`], with `over` above what the file says; files that the link's words name are read by `read`, which says why one cannot be. What
-    /// was read is in the scenario: it needs the file no more.
+    /// As [`File::scenarios`], with `over` above what the file says; files that the link's words name are read by
+    /// `read`, which says why one cannot be. What was read is in the scenario: it needs the file no more.
     ///
     /// # Errors
     /// The first row that cannot be run, with its name.
@@ -89,7 +100,8 @@ impl File {
         base.remove("cases");
         base.remove("also");
         let mut rows = Vec::new();
-        for (row_name, mut table) in combinations(self, name, &base)? {
+        for row in Combinations::new(self, name, &base)?.iter() {
+            let (row_name, mut table) = row?;
             check_name(&row_name)?;
             over.iter().for_each(|over| over.apply(&mut table));
             let wrong = |problem: String| ScenarioError::Row { row: row_name.clone(), problem };
@@ -100,48 +112,6 @@ impl File {
         }
         Ok(rows)
     }
-}
-
-/// Cases times matrix, as tables.
-fn combinations(file: &File, name: &str, base: &toml::Table) -> Result<Vec<(String, toml::Table)>, ScenarioError> {
-    let mut rows = vec![(name.to_string(), base.clone())];
-    if !file.cases.is_empty() {
-        rows.clear();
-    }
-    for (index, case) in file.cases.iter().chain(&file.also).enumerate() {
-        let mut case = case.clone();
-        let case_name = match case.remove("name") {
-            Some(toml::Value::String(case_name)) => case_name,
-            None => (index + 1).to_string(),
-            Some(other) => return Err(ScenarioError::Name(other.to_string())),
-        };
-        let mut table = base.clone();
-        merge(&mut table, case);
-        rows.push((format!("{name}/{case_name}"), table));
-    }
-    for (key, values) in &file.matrix {
-        if values.is_empty() {
-            return Err(ScenarioError::EmptyAxis(key.clone()));
-        }
-        let total = rows.len().saturating_mul(values.len());
-        if total > ROWS_MAX {
-            return Err(ScenarioError::TooManyRows { rows: total });
-        }
-        let mut multiplied = Vec::with_capacity(total);
-        for (row, table) in &rows {
-            for value in values {
-                let mut table = table.clone();
-                merge(&mut table, nested(key, value)?);
-                let shown = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-                let short = key.rsplit(['.', '"']).find(|part| !part.is_empty()).unwrap_or(key);
-                let shown: String =
-                    shown.chars().map(|c| if c.is_whitespace() || c == '%' { '-' } else { c }).collect();
-                multiplied.push((format!("{row}/{short}={}", shown.trim_end_matches('-')), table));
-            }
-        }
-        rows = multiplied;
-    }
-    Ok(rows)
 }
 
 /// `a."b.c".d = value` as nested tables: TOML's own grammar reads the key.
@@ -178,8 +148,8 @@ fn check_name(name: &str) -> Result<(), ScenarioError> {
 /// A row with every default filled in and every bound checked.
 fn ready(name: &str, file: &File, read: &mut Read<'_>) -> Result<Scenario, String> {
     let repeat = file.repeat.unwrap_or(1);
-    if !(1..=1000).contains(&repeat) {
-        return Err(format!("repeat {repeat} must be between 1 and 1000"));
+    if !(1..=REPEAT_MAX).contains(&repeat) {
+        return Err(format!("repeat {repeat} must be between 1 and {REPEAT_MAX}"));
     }
     let sample_interval = file.sample.interval.unwrap_or(Duration::from_millis(10));
     if !(Duration::from_millis(1)..=Duration::from_secs(10)).contains(&sample_interval) {

@@ -3,7 +3,7 @@
 use super::{Client, Host, LinkEngine, Reference, ScenarioError, Server};
 use crate::link::rule::{Endpoint, Protocol};
 use crate::link::{Words, with_words};
-use crate::units::{Bytes, Duration, Rate};
+use crate::units::{Bytes, Duration, Rate, written};
 use std::collections::BTreeMap;
 
 /// What a TOML file says: every key optional, unknown keys an error. See the module's example.
@@ -17,6 +17,7 @@ pub struct File {
     /// Other scenarios by name, in place of an experiment of its own.
     pub include: Vec<String>,
     /// Release of the kernel to run under, or how it begins: `"6.1"`. With the virtual engine only.
+    #[serde(deserialize_with = "written::quoted_optional")]
     pub kernel: Option<String>,
     /// Settings of the two hosts.
     pub hosts: HostsFile,
@@ -31,6 +32,7 @@ pub struct File {
     /// Figures to stand beside ours.
     pub reference: Reference,
     /// How often to run each row.
+    #[serde(deserialize_with = "written::count_optional")]
     pub repeat: Option<u32>,
     /// Keys (as in the file, dotted) and the values that each takes: all combinations are run.
     pub matrix: BTreeMap<String, Vec<toml::Value>>,
@@ -79,6 +81,7 @@ with_words! {
         /// Largest IP packet.
         pub mtu: Option<Bytes>,
         /// Seed of the path's randomness.
+        #[serde(deserialize_with = "written::count_optional")]
         pub seed: Option<u64>,
         /// Overrides for server to client.
         pub to_client: Words,
@@ -118,10 +121,12 @@ pub struct TransferFile {
     /// `builtin`, `curl` or `iperf3`.
     pub client: Option<Client>,
     /// The server's port; without one any that is free.
+    #[serde(deserialize_with = "written::count_optional")]
     pub port: Option<u16>,
     /// Size of the file.
     pub size: Option<Bytes>,
-    /// Stop after this long.
+    /// Stop after this long; a bare number is seconds.
+    #[serde(deserialize_with = "written::seconds_optional")]
     pub duration: Option<Duration>,
     /// Rate at which the client's application reads.
     pub read_rate: Option<Rate>,

@@ -35,17 +35,19 @@
 //! kernel = "6.1"
 //! ```
 
+mod combinations;
 mod expand;
 mod file;
 mod over;
 
+pub use combinations::RUNS_MAX;
 pub use expand::ScenarioError;
 pub use file::File;
 pub use over::{Override, OverrideError};
 
 use crate::link;
 use crate::link::rule::{Classifier, Match};
-use crate::units::{Bytes, Duration, Rate};
+use crate::units::{Bytes, Duration, Rate, written};
 use std::collections::BTreeMap;
 
 /// One experiment, ready to run: nothing in it is left to a default.
@@ -101,18 +103,19 @@ pub struct Host {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
     /// Congestion window that its connections start with, in segments (`ip route`'s word); `None`: the kernel's 10.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub initcwnd: Option<u32>,
     /// Receive window that its connections start with, in segments (`ip route`'s word); `None`: the kernel's choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub initrwnd: Option<u32>,
     /// Run its application on this CPU only.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub cpu: Option<u32>,
     /// Niceness of its application, -20 to 19.
+    #[serde(deserialize_with = "written::count")]
     pub nice: i8,
     /// Burn the CPU that its application is pinned to (which then must be named) by a hog of this niceness.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub cpu_hog_nice: Option<i8>,
 }
 
@@ -123,16 +126,8 @@ pub struct Setting(pub String);
 
 impl<'de> serde::Deserialize<'de> for Setting {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        #[derive(serde::Deserialize)]
-        #[serde(untagged, expecting = "a whole number or a text such as \"4096 131072 6291456\"")]
-        enum Value {
-            Number(u64),
-            Text(String),
-        }
-        Ok(Setting(match Value::deserialize(d)? {
-            Value::Number(number) => number.to_string(),
-            Value::Text(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
-        }))
+        let text = written::whole_or_text(d)?;
+        Ok(Setting(text.split_whitespace().collect::<Vec<_>>().join(" ")))
     }
 }
 

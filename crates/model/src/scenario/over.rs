@@ -58,6 +58,11 @@ impl fmt::Display for Override {
 }
 
 impl Override {
+    /// The key as nested tables.
+    pub(super) fn table(&self) -> &toml::Table {
+        &self.table
+    }
+
     /// Puts it on top of a row's table.
     pub(super) fn apply(&self, row: &mut toml::Table) {
         merge(row, self.table.clone());

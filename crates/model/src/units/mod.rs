@@ -20,6 +20,7 @@ mod probability;
 mod rate;
 mod time;
 mod window;
+pub(crate) mod written;
 
 pub use bytes::Bytes;
 pub use number::ParseError;
@@ -28,7 +29,7 @@ pub use rate::Rate;
 pub use time::{Duration, Instant};
 pub use window::Window;
 
-/// Serialises a quantity as the text that parses back to it, for scenario files.
+/// Serialises a quantity as the text that parses back to it, for scenario files; it is read from a text or a number.
 macro_rules! text_serde {
     ($t:ty) => {
         impl serde::Serialize for $t {
@@ -38,8 +39,8 @@ macro_rules! text_serde {
         }
         impl<'de> serde::Deserialize<'de> for $t {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text = <String as serde::Deserialize>::deserialize(d)?;
-                text.parse().map_err(serde::de::Error::custom)
+                let text = <$crate::units::written::NumberOrText as serde::Deserialize>::deserialize(d)?;
+                text.0.parse().map_err(serde::de::Error::custom)
             }
         }
     };

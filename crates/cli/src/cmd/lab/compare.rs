@@ -58,12 +58,15 @@ pub struct Compare {
     /// the way in which it is worse. Can be given several times, or with commas.
     #[arg(long, value_name = "FIGURE:CHANGE", value_delimiter = ',', allow_hyphen_values = true)]
     fail_on: Vec<Bound>,
-    /// Show the N largest changes.
+    /// Show N changes: goodput's first, then the largest.
     #[arg(long, value_name = "N", default_value_t = 40)]
     top: usize,
     /// Show the differences that noise explains, too.
     #[arg(long)]
     noise: bool,
+    /// Show how late the emulator was, too: that is about the machine, not about the transfer.
+    #[arg(long)]
+    lateness: bool,
     /// Print JSON: {"a": .., "b": .., "changes": [..], "only_in_a": [..], "exceeded": [..], ..}, with every change.
     #[arg(long)]
     json: bool,
@@ -112,11 +115,7 @@ impl Compare {
     /// What is to be run for A and for B.
     fn sides(&self) -> Result<[Side; 2], Failure> {
         let load = |over: &[Override]| -> Result<Vec<Scenario>, Failure> {
-            let mut scenarios = Vec::new();
-            for name in &self.sources {
-                scenarios.extend(preset::load_with(name, over)?);
-            }
-            Ok(scenarios)
+            Ok(preset::load_all(&self.sources, over, self.repeat)?)
         };
         let side = |label: String, mut scenarios: Vec<Scenario>, choice: Choice| -> Result<Side, Failure> {
             let engine = choice.settle(&mut scenarios)?;
@@ -146,7 +145,7 @@ impl Compare {
         if self.json {
             print_json(&comparison)?;
         } else {
-            print(&comparison.render(Extent { top: self.top, noise: self.noise }, layout()))?;
+            print(&comparison.render(Extent { top: self.top, noise: self.noise, lateness: self.lateness }, layout()))?;
         }
         Ok(u8::from(comparison.is_worse()))
     }

@@ -100,10 +100,7 @@ struct Rows<'a> {
 
 impl Run {
     pub fn run(self) -> Result<u8, Failure> {
-        let mut scenarios = Vec::new();
-        for name in &self.scenarios {
-            scenarios.extend(preset::load(name)?);
-        }
+        let mut scenarios = preset::load_all(&self.scenarios, &[], self.repeat)?;
         let engine = self.engine.settle(&mut scenarios)?;
         if engine == Engine::Real && self.jobs.is_some_and(|jobs| jobs.get() > 1) {
             remark(

@@ -1,0 +1,124 @@
+//! Every key of the README's table "Scenario files", as a bare value and as a text: what the table promises holds.
+
+use fullpipe_model::scenario::{File, Scenario};
+use std::path::Path;
+
+/// A key, what stands around it, and the ways to write one value of it. All of them must mean the same.
+struct Key {
+    name: &'static str,
+    around: &'static str,
+    ways: &'static [&'static str],
+}
+
+const fn key(name: &'static str, around: &'static str, ways: &'static [&'static str]) -> Key {
+    Key { name, around, ways }
+}
+
+/// `@` in `around` is where `name = value` stands.
+const KEYS: &[Key] = &[
+    key("name", "@", &["'x'"]),
+    key("description", "@", &["'x'"]),
+    key("repeat", "@", &["10", "'10'"]),
+    key("kernel", "@", &["'6.1'"]),
+    key("sysctl", "[hosts.client]\n@", &["{ 'net.ipv4.tcp_sack' = 1 }", "{ 'net.ipv4.tcp_sack' = '1' }"]),
+    key("congestion_control", "[hosts.server]\n@", &["'bbr'"]),
+    key("initcwnd", "[hosts.server]\n@", &["10", "'10'"]),
+    key("initrwnd", "[hosts.client]\n@", &["10", "'10'"]),
+    key("cpu", "[hosts.client]\n@", &["1", "'1'"]),
+    key("nice", "[hosts.client]\n@", &["-5", "'-5'"]),
+    key("cpu_hog_nice", "[hosts.client]\ncpu = 0\n@", &["-5", "'-5'"]),
+    key("rtt", "[link]\n@", &["'50ms'", "'0.05s'"]),
+    key("rate", "[link]\n@", &["'100mbit'", "'12.5MB/s'"]),
+    key("delay", "[link]\n@", &["'25ms'", "'25000us'"]),
+    key("queue", "[link]\nrate = '1gbit'\n@", &["'100kB'", "'100000B'"]),
+    key("loss", "[link]\n@", &["0.01", "'0.01'", "'1%'"]),
+    key("duplicate", "[link]\n@", &["0.01", "'1%'"]),
+    key("corrupt", "[link]\n@", &["0.01", "'1%'"]),
+    key("reorder", "[link]\ndelay = '10ms'\n@", &["0.25", "'25%'"]),
+    key("slot", "[link]\n@", &["'5ms 20ms packets 10'"]),
+    key("discipline", "[link]\nrate = '1gbit'\n@", &["'codel'"]),
+    key("changes", "[link]\nrate = '1gbit'\n@", &["'5s rate 1mbit'"]),
+    key("to", "[[link.rules]]\n@", &["':443'"]),
+    key("from", "[[link.rules]]\n@", &["':443'"]),
+    key("protocol", "[[link.rules]]\n@", &["'tcp'"]),
+    key("mtu", "[link]\n@", &["9000", "'9000'", "'9kB'"]),
+    key("seed", "[link]\n@", &["7", "'7'"]),
+    key("engine", "[link]\n@", &["'netem'"]),
+    key("server", "[transfer]\nsize = '1MB'\n@", &["'nginx'"]),
+    key("client", "[transfer]\n@", &["'curl'"]),
+    key("port", "[transfer]\n@", &["8080", "'8080'"]),
+    key("size", "[transfer]\n@", &["100000", "'100000'", "'100kB'"]),
+    key("duration", "[transfer]\n@", &["1", "1.0", "'1'", "'1s'", "'1000ms'"]),
+    key("read_rate", "[transfer]\n@", &["'8mbit'", "'1MB/s'"]),
+    key("write_rate", "[transfer]\n@", &["'8mbit'", "'1MB/s'"]),
+    key("receive_buffer", "[transfer]\n@", &["65536", "'65536'", "'64KiB'"]),
+    key("send_buffer", "[transfer]\n@", &["65536", "'65536'", "'64KiB'"]),
+    key("snaplen", "[capture]\n@", &["2000", "'2000'", "'2kB'"]),
+    key("interval", "[sample]\n@", &["'20ms'", "'0.02s'"]),
+    key("goodput", "[reference]\n@", &["'8mbit'", "'1MB/s'"]),
+    key("frames", "[reference]\n@", &["'8mbit'", "'1MB/s'"]),
+    key("note", "[reference]\n@", &["'x'"]),
+    key("cause", "[reference]\n@", &["'x'"]),
+];
+
+/// Keys that are lists of others: they have no value of their own to write in two ways.
+const OTHERS: &[&str] = &["include"];
+
+fn rows(text: &str) -> Result<Vec<Scenario>, String> {
+    let file = File::parse(text).map_err(|error| error.to_string())?;
+    file.scenarios(text, "test").map_err(|error| error.to_string())
+}
+
+fn with(key: &Key, value: &str) -> String {
+    key.around.replace('@', &format!("{} = {value}", key.name))
+}
+
+#[test]
+fn a_bare_number_and_its_texts_mean_the_same() {
+    for key in KEYS {
+        let first = rows(&with(key, key.ways[0])).unwrap_or_else(|error| panic!("{}: {error}", key.name));
+        for way in &key.ways[1..] {
+            assert_eq!(rows(&with(key, way)).as_ref(), Ok(&first), "{} = {way}", key.name);
+        }
+        let without = rows(&key.around.replace('@', "")).ok();
+        assert_ne!(without.as_ref(), Some(&first), "{}: it changes nothing", key.name);
+    }
+}
+
+#[test]
+fn a_number_that_may_mean_two_things_is_refused_with_what_to_write() {
+    for (name, value, says) in [
+        ("link.rtt", "50", "no unit"),
+        ("link.delay", "25", "no unit"),
+        ("link.rate", "100", "no unit"),
+        ("link.to_client.rate", "100", "no unit"),
+        ("sample.interval", "10", "no unit"),
+        ("transfer.read_rate", "1000", "no unit"),
+        ("link.seed", "1.5", "no whole number"),
+        ("repeat", "'ten'", "no whole number"),
+        ("hosts.server.initcwnd", "'many'", "no whole number"),
+        ("kernel", "6.10", "in quotes"),
+        ("hosts.server.sysctl.net.ipv4.tcp_wmem", "'4096 16384 4194304'", "only in quotes"),
+        ("hosts.server.sysctl.'net.ipv4.tcp_wmem'", "1.5", "a whole number or a text"),
+    ] {
+        let problem = rows(&format!("{name} = {value}")).expect_err(name);
+        assert!(problem.contains(says), "{name} = {value}: {problem}");
+        let problem = rows(&format!("[matrix]\n\"{name}\" = [{value}]")).expect_err(name);
+        assert!(problem.contains(says), "matrix {name} = {value}: {problem}");
+    }
+}
+
+#[test]
+fn every_key_of_the_readme_is_tried() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = std::fs::read_to_string(readme).unwrap();
+    let section = text.split("## Scenario files").nth(1).unwrap().split("\n## ").next().unwrap();
+    let cells = section.lines().filter(|line| line.starts_with("| `")).map(|line| line.split('|').nth(1).unwrap());
+    let named: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let keys: Vec<&str> = named.into_iter().filter(|name| !name.starts_with('[')).collect();
+    assert!(keys.len() > 30, "the table was not found: {keys:?}");
+    for name in keys {
+        let is_tried = KEYS.iter().any(|key| key.name == name) || OTHERS.contains(&name);
+        assert!(is_tried, "the README names `{name}`, and no way to write it is tried");
+    }
+}
