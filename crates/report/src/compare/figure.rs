@@ -108,6 +108,11 @@ impl Figure {
         self.name.strip_suffix(unit).unwrap_or(self.name)
     }
 
+    /// Whether it is about the emulator and not about the transfer.
+    pub fn is_lateness(&self) -> bool {
+        self.name.starts_with("link_late_")
+    }
+
     /// Which way it is worse.
     pub fn worse(&self) -> Worse {
         self.worse

@@ -18,6 +18,7 @@ pub use table::Extent;
 
 use fullpipe_flow::row::{Clock, Row};
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// What two results differ in.
@@ -27,7 +28,7 @@ pub struct Comparison {
     b: Side,
     /// Names of rows that are on both sides.
     compared: usize,
-    /// Every figure that is not the same, the largest change first.
+    /// Every figure that is not the same: goodput first, then the largest change.
     changes: Vec<Change>,
     /// Rows held by something else.
     limits: Vec<Turn>,
@@ -115,9 +116,11 @@ impl Change {
         }
     }
 
-    /// What they are sorted by.
-    fn size(&self) -> f64 {
-        self.relative.map_or(f64::INFINITY, f64::abs)
+    /// Goodput is what people look for; of the others the largest change comes first.
+    fn order(&self, other: &Change) -> Ordering {
+        let size = |change: &Change| change.relative.map_or(f64::INFINITY, f64::abs);
+        let is_goodput = |change: &Change| change.figure.name() == "goodput_bps";
+        is_goodput(other).cmp(&is_goodput(self)).then(size(other).total_cmp(&size(self)))
     }
 }
 
@@ -145,7 +148,7 @@ impl Comparison {
         };
         let mut changes: Vec<Change> = both.iter().flat_map(|&name| changes(name, &in_a[name], &in_b[name])).collect();
         // A stable sort: among equals rows stay in order, and so do figures.
-        changes.sort_by(|one, other| other.size().total_cmp(&one.size()));
+        changes.sort_by(Change::order);
         let exceeded = changes.iter().flat_map(|change| {
             bounds.iter().filter(|bound| bound.is_exceeded(change)).map(|bound| Exceeded {
                 bound: bound.to_string(),
@@ -197,7 +200,14 @@ impl Side {
 /// Every figure of a row that differs.
 fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
     let exact = a.iter().chain(b).all(|row| row.engine == Clock::Virtual);
+    // A share of one limit beside a share of another says nothing: that the limit is another one is told.
+    let mut limits = a.iter().chain(b).map(|row| row.limited_by);
+    let first = limits.next();
+    let is_one_limit = limits.all(|limit| Some(limit) == first);
     let differs = |figure: &'static Figure| {
+        if figure.name() == "limit_share" && !is_one_limit {
+            return None;
+        }
         let values = |rows: &[&Row]| rows.iter().filter_map(|row| figure.of(row)).collect::<Vec<f64>>();
         let (in_a, in_b) = (values(a), values(b));
         if in_a == in_b || in_a.is_empty() || in_b.is_empty() {

@@ -11,22 +11,31 @@ pub struct Extent {
     pub top: usize,
     /// Changes that noise explains, too.
     pub noise: bool,
+    /// How late the emulator was, too: that is about the machine.
+    pub lateness: bool,
+}
+
+impl Extent {
+    fn has(&self, change: &Change) -> bool {
+        self.lateness || !change.figure.is_lateness()
+    }
 }
 
 impl Comparison {
-    /// The changes as a table, the largest first, and what else is to be known.
+    /// The changes as a table, goodput first and then the largest, and what else is to be known.
     pub fn render(&self, extent: Extent, layout: Layout) -> String {
         let mut text = format!("A: {}\nB: {}\n\n", side(&self.a), side(&self.b));
+        let meant: Vec<&Change> = self.changes.iter().filter(|change| extent.has(change)).collect();
         let told: Vec<&Change> =
-            self.changes.iter().filter(|change| extent.noise || change.noise != Noise::Within).collect();
+            meant.iter().copied().filter(|change| extent.noise || change.noise != Noise::Within).collect();
         if !told.is_empty() {
             text += &table(&told[..told.len().min(extent.top)]).render(layout);
             text.push('\n');
         }
         if told.len() > extent.top {
-            text += &format!("{} smaller changes are left out (--top)\n", told.len() - extent.top);
+            text += &format!("{} more changes are left out (--top)\n", told.len() - extent.top);
         }
-        text += &self.summary(&told);
+        text += &self.summary(&meant, &told);
         for (side, names) in [("A", &self.only_in_a), ("B", &self.only_in_b)] {
             if !names.is_empty() {
                 text += &paragraph::fill(&format!("Only in {side}: "), &names.join(", "), layout.width);
@@ -53,11 +62,11 @@ impl Comparison {
         text
     }
 
-    fn summary(&self, told: &[&Change]) -> String {
+    fn summary(&self, meant: &[&Change], told: &[&Change]) -> String {
         let mut names: Vec<&str> = told.iter().map(|change| change.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let within = self.changes.iter().filter(|change| change.noise == Noise::Within).count();
+        let within = meant.iter().filter(|change| change.noise == Noise::Within).count();
         let unknown = told.iter().filter(|change| change.noise == Noise::Unknown).count();
         let mut text = format!("{} rows compared, {} changed", self.compared, names.len());
         if within > 0 {

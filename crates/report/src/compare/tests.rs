@@ -4,7 +4,7 @@ use crate::Layout;
 use fullpipe_model::limit::{Cause, Limit};
 use proptest::prelude::*;
 
-const ALL: Extent = Extent { top: usize::MAX, noise: true };
+const ALL: Extent = Extent { top: usize::MAX, noise: true, lateness: true };
 
 fn row(name: &str, engine: Clock, goodput: u64) -> Row {
     let goodput = fullpipe_model::units::Rate::from_bits_per_sec(goodput);
@@ -38,8 +38,30 @@ fn the_largest_change_comes_first() {
     let found = compare(&a, &b, &[]);
     let order: Vec<&str> = found.changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(order, ["new", "large", "small"]);
-    let text = found.render(Extent { top: 1, noise: false }, Layout::default());
-    assert!(text.contains("2 smaller changes are left out") && !text.contains("-80.0"), "{text}");
+    let text = found.render(Extent { top: 1, noise: false, lateness: false }, Layout::default());
+    assert!(text.contains("2 more changes are left out") && !text.contains("-80.0"), "{text}");
+}
+
+#[test]
+fn goodput_comes_first_and_the_emulators_lateness_only_when_asked() {
+    let late = |micros| fullpipe_model::units::Duration::from_micros(micros);
+    let a = Row { retransmission: 1, link_late_p99: late(10), ..row("x", Clock::Virtual, 100) };
+    let b = Row { retransmission: 9, link_late_p99: late(90), ..row("x", Clock::Virtual, 99) };
+    let found = compare(&[a], &[b], &[]);
+    let names: Vec<&str> = found.changes.iter().map(|change| change.figure.short()).collect();
+    assert_eq!(names, ["goodput", "retransmission", "link_late_p99"]);
+    let text = found.render(Extent { lateness: false, ..ALL }, Layout::default());
+    assert!(text.contains("retransmission") && !text.contains("link_late"), "{text}");
+    assert!(found.render(ALL, Layout::default()).contains("link_late_p99"));
+}
+
+#[test]
+fn shares_of_different_limits_are_not_compared() {
+    let held = |limited_by, limit_share| Row { limited_by, limit_share, ..row("x", Clock::Virtual, 1) };
+    let another = compare(&[held(Limit::SendBuffer, 0.9)], &[held(Limit::Link, 0.5)], &[]);
+    assert!(another.changes.is_empty() && another.limits.len() == 1);
+    let same = compare(&[held(Limit::Link, 0.9)], &[held(Limit::Link, 0.5)], &[]);
+    assert_eq!(same.changes[0].figure.name(), "limit_share");
 }
 
 #[test]
@@ -47,7 +69,7 @@ fn in_real_time_repetitions_decide() {
     let sample = |values: [u64; 3]| values.map(|value| row("x", Clock::Real, value)).to_vec();
     let noisy = compare(&sample([90, 100, 110]), &sample([85, 95, 105]), &["goodput:-1%"]);
     assert_eq!((noisy.changes[0].noise, noisy.is_worse()), (Noise::Within, false));
-    let text = noisy.render(Extent { top: 9, noise: false }, Layout::default());
+    let text = noisy.render(Extent { top: 9, noise: false, lateness: false }, Layout::default());
     assert!(!text.contains("goodput") && text.contains("1 figures differ within noise"), "{text}");
     let clear = compare(&sample([99, 100, 101]), &sample([89, 90, 91]), &["goodput:-1%"]);
     assert_eq!((clear.changes[0].noise, clear.is_worse()), (Noise::Beyond, true));
