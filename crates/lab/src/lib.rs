@@ -4,7 +4,7 @@
 //! [`fullpipe_kernel::sandbox`], whose end takes everything with it that a run has made.
 //!
 //! * [`preset`]: the scenarios that come with the program.
-//! * [`named_file`]: what scenarios and words name, read within a bound.
+//! * `named_file`: what scenarios and words name, read within a bound.
 //! * [`hosts`], [`link`], [`program`], [`sampler`], [`hog`]: what a run is made of.
 //! * [`met`]: which of a path's rules the transfer meets.
 //! * [`carrier`]: our link or the kernel's netem between the hosts.
@@ -28,7 +28,7 @@ pub mod hog;
 pub mod hosts;
 pub mod link;
 pub mod met;
-pub mod named_file;
+mod named_file;
 pub mod preset;
 pub mod program;
 pub mod results;

@@ -1,7 +1,9 @@
 //! Cases times matrix: how many rows there are, by arithmetic alone, and each of them when it is asked for.
 
-use super::expand::{merge, nested};
-use super::{File, Override, ScenarioError};
+use super::error::ScenarioError;
+use super::file::File;
+use super::over::Override;
+use super::table::{merge, nested};
 use std::collections::BTreeMap;
 
 /// Runs of one command: rows times repetitions, over everything that is included. More is a slip in a matrix.
@@ -99,7 +101,7 @@ impl<'a> Combinations<'a> {
     pub fn new(file: &'a File, name: &'a str, base: &'a toml::Table) -> Result<Self, ScenarioError> {
         let rows = file.rows()?;
         if rows > RUNS_MAX {
-            return Err(ScenarioError::TooManyRuns { runs: rows });
+            return Err(ScenarioError::TooManyRuns { runs: rows, most: RUNS_MAX });
         }
         let largest = file.changed().map(|case| case.to_string().len()).max().unwrap_or(0);
         let text = rows.saturating_mul((base.to_string().len() + largest) as u64);
@@ -190,7 +192,10 @@ mod tests {
         let text = format!("[matrix]\n{}", keys.map(axis).concat());
         let file = File::parse(&text).unwrap();
         assert_eq!(file.runs(&[], None), Ok(10u64.pow(18)));
-        assert_eq!(file.scenarios(&text, "test"), Err(ScenarioError::TooManyRuns { runs: 10u64.pow(18) }));
+        assert_eq!(
+            file.scenarios(&text, "test"),
+            Err(ScenarioError::TooManyRuns { runs: 10u64.pow(18), most: RUNS_MAX })
+        );
         let many = format!("description = \"{}\"\n[matrix]\n{}", "x".repeat(100_000), axis("link.seed"));
         let refused = File::parse(&many).unwrap().scenarios(&many, "test");
         assert!(matches!(refused, Err(ScenarioError::TooMuchText { rows: 1000, .. })));

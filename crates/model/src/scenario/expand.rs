@@ -1,6 +1,7 @@
 //! From a file to ready scenarios: cases times matrix, each combination checked.
 
-use super::combinations::{Combinations, REPEAT_MAX, RUNS_MAX};
+use super::combinations::{Combinations, REPEAT_MAX};
+use super::error::ScenarioError;
 use super::file::{LinkFile, RuleFile, TransferFile};
 use super::{Capture, Client, File, Host, Hosts, Override, Path, Rule, Scenario, Server, Transfer};
 use crate::link::rule::Match;
@@ -15,51 +16,6 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 const SNAPLEN_DEFAULT: Bytes = Bytes::new(128);
 const SNAPLEN_MIN: Bytes = Bytes::new(100);
 const MTU_DEFAULT: Bytes = Bytes::new(1500);
-
-/// Why a scenario file cannot be run. The message names the key, the value and its bounds.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ScenarioError {
-    /// Not TOML, an unknown key, a wrong unit: with line and column.
-    #[error("{0}")]
-    Toml(String),
-    /// A row of the matrix or a case does not fit.
-    #[error("{row}: {problem}")]
-    Row {
-        /// Which row.
-        row: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// `include` beside an experiment of its own.
-    #[error(
-        "`include` lists other scenarios: it cannot stand beside [hosts], [link], [transfer], [matrix], [[cases]] or [[also]]"
-    )]
-    IncludeAndOwn,
-    /// Too many combinations.
-    #[error(
-        "cases, matrix and repeat make {runs} runs, at most {RUNS_MAX} are made at once: shorten a list, or repeat less"
-    )]
-    TooManyRuns {
-        /// How many there would be.
-        runs: u64,
-    },
-    /// Many rows of a large file.
-    #[error(
-        "[matrix] and cases make {rows} rows of a large table, {text} B together: shorten a list, or split the file"
-    )]
-    TooMuchText {
-        /// How many there would be.
-        rows: u64,
-        /// What all of them come to.
-        text: u64,
-    },
-    /// A key of the matrix without values.
-    #[error("[matrix] \"{0}\" has no values: give a list with at least one")]
-    EmptyAxis(String),
-    /// A name that would not be a name.
-    #[error("name '{0}': use letters, digits, '-', '_', '.', '=', '/', at most 100 of them")]
-    Name(String),
-}
 
 /// Reads a file that a word names: its bytes, or why not.
 type Read<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
@@ -111,27 +67,6 @@ impl File {
             rows.push(ready(&row_name, &row, read).map_err(wrong)?);
         }
         Ok(rows)
-    }
-}
-
-/// `a."b.c".d = value` as nested tables: TOML's own grammar reads the key.
-pub(super) fn nested(key: &str, value: &toml::Value) -> Result<toml::Table, ScenarioError> {
-    let text = format!("{key} = {value}");
-    toml::from_str(&text).map_err(|error| ScenarioError::Row {
-        row: format!("[matrix] \"{key}\""),
-        problem: error.message().to_string(),
-    })
-}
-
-/// Puts `over` on top of `table`, table by table.
-pub(super) fn merge(table: &mut toml::Table, over: toml::Table) {
-    for (key, value) in over {
-        match (table.get_mut(&key), value) {
-            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => merge(below, above),
-            (_, value) => {
-                table.insert(key, value);
-            }
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A scenario file as it is written.
 
-use super::{Client, Host, LinkEngine, Reference, ScenarioError, Server};
+use super::error::ScenarioError;
+use super::{Client, Host, LinkEngine, Reference, Server};
 use crate::link::rule::{Endpoint, Protocol};
 use crate::link::{Words, with_words};
 use crate::units::{Bytes, Duration, Rate, written};

@@ -36,12 +36,14 @@
 //! ```
 
 mod combinations;
+mod error;
 mod expand;
 mod file;
 mod over;
+mod table;
 
 pub use combinations::RUNS_MAX;
-pub use expand::ScenarioError;
+pub use error::ScenarioError;
 pub use file::File;
 pub use over::{Override, OverrideError};
 

@@ -1,6 +1,6 @@
 //! A key of a scenario set from outside of its file: above the file's own, its cases and its matrix.
 
-use super::expand::{merge, nested};
+use super::table::{merge, nested};
 use std::fmt;
 use std::str::FromStr;
 
