@@ -39,7 +39,7 @@ impl AdvertisedWindow {
         self.times = 0;
     }
 
-    pub fn facts(mut self, scale: Option<u8>) -> WindowFacts {
+    pub fn facts(mut self, scale: Option<u8>, scale_inferred: Option<u8>) -> WindowFacts {
         let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
         let range = Some(self.range).filter(|_| self.is_known());
         // Half of the packets had at most the median.
@@ -47,6 +47,7 @@ impl AdvertisedWindow {
         let median = self.before.and_then(|seen| seen.quantile(0.5));
         WindowFacts {
             scale,
+            scale_inferred,
             min: range.map(|(least, _)| window(least)),
             p50: median.map(|bytes| Window::new(Bytes::new(bytes))),
             max: range.map(|(_, most)| window(most)),

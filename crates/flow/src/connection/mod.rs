@@ -14,7 +14,9 @@ mod ranges;
 mod recent;
 mod relabel;
 mod repeats;
+mod scale_guess;
 mod scoreboard;
+mod segment_size;
 mod series;
 mod tracker;
 mod vantage;
@@ -212,6 +214,10 @@ pub struct RttFacts {
 pub struct WindowFacts {
     /// Shift count in use; absent where the handshake was not seen, so that windows may be too small by it.
     pub scale: Option<u8>,
+    /// Shift count that data and ACKs tell where the handshake was not seen. The windows here are not scaled by it; the
+    /// verdict's are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_inferred: Option<u8>,
     /// Least.
     #[serde(rename = "min_bytes", with = "column::window_optional")]
     pub min: Option<Window>,

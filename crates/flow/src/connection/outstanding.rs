@@ -70,7 +70,10 @@ impl Outstanding {
         while let Some(first) = self.segments.front_mut() {
             if first.end.after(ack) > 0 {
                 if first.seq.is_before(ack) {
+                    // A packet that was segments on the wire: the ones before it tell how long a segment takes.
                     first.seq = ack;
+                    ambiguous |= first.ambiguous;
+                    newest = Some(at.since(first.at));
                 }
                 break;
             }
@@ -101,6 +104,15 @@ mod tests {
         outstanding.send(at(7), seq(100), seq(200), true);
         assert_eq!(outstanding.acknowledge(at(20), seq(200)), Some(Duration::from_millis(13)));
         assert_eq!(outstanding.acknowledge(at(21), seq(200)), None);
+    }
+
+    #[test]
+    fn an_ack_of_a_part_times_a_packet_that_was_segments_on_the_wire() {
+        let mut outstanding = Outstanding::default();
+        outstanding.send(at(0), seq(0), seq(14_480), true);
+        assert_eq!(outstanding.acknowledge(at(20), seq(1448)), Some(Duration::from_millis(20)));
+        assert_eq!(outstanding.acknowledge(at(21), seq(1448)), None, "nothing new");
+        assert_eq!(outstanding.acknowledge(at(27), seq(14_480)), Some(Duration::from_millis(27)));
     }
 
     #[test]

@@ -11,8 +11,11 @@ pub(super) struct Recent {
     /// One number for all that makes a packet what it is; zero for none.
     packets: [u64; REMEMBERED],
     next: u8,
-    /// The identification of the packet before, and of the one before that.
-    ids: [Option<u16>; 2],
+    /// The identification of the packet before, and the one that was expected of it.
+    id: Option<u16>,
+    expected: Option<u16>,
+    /// How many packets the one before was on the wire.
+    segments: u16,
 }
 
 /// A step of identifications up to this one is of packets that were lost; more is another way of counting.
@@ -22,7 +25,9 @@ impl Recent {
     /// Notes a packet; gives whether it is one of the last again. Without an IP identification nothing is.
     pub fn is_repeated(&mut self, segment: &Segment) -> bool {
         let Some(ip_id) = segment.ip_id.filter(|id| *id != 0) else { return false };
-        self.ids = [Some(ip_id), self.ids[0]];
+        self.expected = self.id.map(|id| id.wrapping_add(self.segments.max(1)));
+        self.id = Some(ip_id);
+        self.segments = 1;
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
         let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let mixed = word(segment.seq.0, segment.end().0).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
@@ -34,10 +39,57 @@ impl Recent {
         repeated
     }
 
+    /// The packet noted last was so many on the wire: each has an identification of its own (`inet_gso_segment`,
+    /// net/ipv4/af_inet.c).
+    pub fn counts(&mut self, segments: u32) {
+        self.segments = segments.clamp(1, u16::MAX.into()) as u16;
+    }
+
     /// Whether packets between this one, which was noted last, and the one before it were not captured: a sender that
     /// counts its packets one by one counted others in between.
     pub fn misses(&self, segment: &Segment) -> bool {
-        let (Some(id), [Some(last), Some(before)]) = (segment.ip_id, self.ids) else { return false };
-        id == last && (2..=MISSED).contains(&id.wrapping_sub(before))
+        let (Some(id), Some(last), Some(expected)) = (segment.ip_id, self.id, self.expected) else { return false };
+        id == last && (1..MISSED).contains(&id.wrapping_sub(expected))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::{Flags, Options, SequenceNumber};
+    use fullpipe_model::units::Bytes;
+
+    fn bare(ip_id: u16) -> Segment {
+        let end = std::net::SocketAddr::from(([192, 0, 2, 1], 80));
+        Segment {
+            source: end,
+            destination: end,
+            ip_id: Some(ip_id),
+            ce: false,
+            seq: SequenceNumber(ip_id.into()),
+            ack: SequenceNumber(0),
+            flags: Flags::ACK,
+            window: 0,
+            payload: Bytes::new(1000),
+            options: Options::default(),
+            is_broken: false,
+            is_header_cut: false,
+        }
+    }
+
+    #[test]
+    fn a_packet_of_many_segments_has_an_identification_for_each() {
+        let mut recent = Recent::default();
+        let sees = |recent: &mut Recent, id, segments| {
+            let segment = bare(id);
+            recent.is_repeated(&segment);
+            recent.counts(segments);
+            recent.misses(&segment)
+        };
+        assert!(!sees(&mut recent, 100, 10), "the first");
+        assert!(!sees(&mut recent, 110, 1), "ten were in the packet before");
+        assert!(!sees(&mut recent, 111, 1));
+        assert!(sees(&mut recent, 113, 1), "112 did not pass");
+        assert!(!sees(&mut recent, 9000, 1), "another way of counting");
     }
 }

@@ -9,6 +9,7 @@
 //! that time (`lag`): zero at the sender, the whole round trip at the receiver. Where there are timestamps (RFC 7323) the
 //! lag follows the queue: data that echoes an ACK's TSval left the sender after that ACK.
 
+use super::scale_guess::ScaleGuess;
 use crate::limit::Features;
 use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
@@ -23,11 +24,63 @@ const RTO_LEAST: Duration = Duration::from_millis(200);
 const BURST_GAP: Duration = Duration::from_micros(500);
 /// ACKs that are held back at most; beyond it they count at once.
 const MAX_HELD: usize = 1 << 14;
+/// TSvals that are remembered until a lag is known: at the sender they are echoed at once.
+const MAX_STAMPS_OF_GUESS: usize = 1 << 10;
+/// What waits for longer than this until it is acknowledged waits for something else than the way.
+const INTERVAL_MOST_OF_GUESS: Duration = Duration::from_secs(1);
+/// Echoes from which the lag is told where no handshake was seen: an application that pauses makes single ones late. Fewer
+/// are needed where data is answered here much sooner than an ACK, which only the receiver does.
+const ECHOES_LEAST: u32 = 16;
+const ECHOES_AT_RECEIVER: u32 = 4;
+/// A lag below this part of the round trip, and below this time, is that of a host that was captured at itself.
+const NEAR: u64 = 20;
+const LAG_LEAST: Duration = Duration::from_micros(500);
 
 /// TSval of ACKs and when each was first seen.
 #[derive(Debug, Clone, Default)]
 struct Stamps {
     of_acks: VecDeque<(u32, Instant)>,
+    /// Echoes of them, and the quickest: how the lag is told without a handshake.
+    echoes: u32,
+    quickest: Option<Duration>,
+}
+
+/// What a series starts with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    pub at: Instant,
+    /// Where the first data begins, and what was acknowledged before.
+    pub seq: SequenceNumber,
+    pub una: SequenceNumber,
+    /// Right edge of the window, where its scale is known.
+    pub edge: Option<SequenceNumber>,
+    /// Length of intervals, where a round trip is known.
+    pub interval: Option<Duration>,
+    /// The round trip between the capture point and the sender, where a handshake or the capture's place tells it.
+    pub lag: Option<Duration>,
+}
+
+/// The window that an ACK gives.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Given {
+    /// In bytes.
+    Bytes(u32),
+    /// As in the header, of a scale that was not seen.
+    Unscaled(u16),
+}
+
+/// Data that passed the capture point.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Data {
+    pub seq: SequenceNumber,
+    pub length: u32,
+    /// How many segments it was on the wire, and the largest so far.
+    pub segments: u32,
+    pub segment: u32,
+    /// Its bytes passed before.
+    pub is_repeated: bool,
+    /// By IP identifications packets before it did not pass.
+    pub follows_gap: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -36,6 +89,8 @@ pub(super) struct Series {
     /// The interval was chosen without a round trip to go by.
     is_guess: bool,
     lag: Duration,
+    /// The lag is still to be told by timestamps.
+    is_lag_open: bool,
     /// First number not acknowledged, number after the highest sent, right edge of the window.
     una: SequenceNumber,
     next: SequenceNumber,
@@ -58,6 +113,8 @@ pub(super) struct Series {
     prompted: bool,
     /// The least round trip.
     least: Option<Duration>,
+    /// Where the window's scale was not seen.
+    scale: Option<Box<ScaleGuess>>,
     current: Features,
     closed: Vec<Features>,
 }
@@ -67,26 +124,22 @@ pub(super) struct Series {
 struct Held {
     due: Instant,
     ack: SequenceNumber,
-    window: Option<u32>,
+    window: Given,
     sacked: u32,
 }
 
 impl Series {
-    /// Starts with the first data, at `seq`.
-    pub fn new(
-        at: Instant,
-        seq: SequenceNumber,
-        edge: Option<SequenceNumber>,
-        interval: Option<Duration>,
-        lag: Duration,
-    ) -> Self {
+    /// Starts with the first data.
+    pub fn new(start: Start) -> Self {
+        let Start { at, seq, una, edge, interval, lag } = start;
         let is_guess = interval.is_none();
         let interval = interval.unwrap_or(MIN_INTERVAL).max(Duration::from_micros(1));
         Series {
             interval,
             is_guess,
-            lag,
-            una: seq,
+            lag: lag.unwrap_or(Duration::ZERO),
+            is_lag_open: lag.is_none(),
+            una: if una.is_before(seq) { una } else { seq },
             next: seq,
             edge,
             edge_before: None,
@@ -96,47 +149,54 @@ impl Series {
             held: VecDeque::new(),
             sacked: 0,
             stamps: None,
-            lag_least: lag,
+            lag_least: lag.unwrap_or(Duration::ZERO),
             sent_at: at,
             prompted: false,
             least: None,
+            scale: None,
             current: Features { start: at, ..Features::default() },
             closed: Vec::new(),
         }
     }
 
-    /// Data passed the capture point; `follows_loss` where packets before it did not.
-    pub fn sent(&mut self, at: Instant, (seq, length): (SequenceNumber, u32), repeated: bool, follows_loss: bool) {
+    /// Data passed the capture point.
+    pub fn sent(&mut self, at: Instant, data: Data) {
         self.release(at);
         self.advance(at);
+        let is_after_timer = at.since(self.sent_at) >= RTO_LEAST;
         // Nothing behind a loss tells of it: the timer does.
-        self.current.recovered |= (follows_loss || repeated) && at.since(self.sent_at) >= RTO_LEAST;
-        let end = seq + length;
+        self.current.recovered |= data.is_repeated && is_after_timer;
+        self.current.follows_gap |= data.follows_gap && is_after_timer;
+        let end = data.seq + data.length;
         // A write of many segments is one event, however long the device or a queue takes for it.
         if at.since(self.sent_at) > BURST_GAP || self.segment == 1 {
             self.prompted = at.since(self.acked_at) <= self.prompt();
         }
         self.sent_at = at;
-        self.segment = self.segment.max(length);
-        self.current.segments += 1;
-        if repeated {
-            self.current.retransmissions += 1;
+        self.segment = self.segment.max(data.segment);
+        self.current.segments += data.segments;
+        if data.is_repeated {
+            self.current.retransmissions += data.segments;
         } else {
             let new = u64::from(end.distance(self.next));
             self.current.sent += new;
             // What ends where the window does, or did until just now, was cut by it.
             let cut = [self.edge, self.edge_before].contains(&Some(end));
-            self.current.short += u32::from(length < self.segment && !cut);
+            let is_short = !data.length.is_multiple_of(self.segment);
+            self.current.short += u32::from(is_short && !cut);
             if !self.prompted {
                 self.current.unprompted += new;
             }
         }
         self.next = self.next.max(end);
+        if let Some(scale) = &mut self.scale {
+            scale.sent(end, self.segment, self.lag == Duration::ZERO);
+        }
         self.note();
     }
 
-    /// An ACK passed the capture point; `window` is scaled, `sacked` what the receiver has above it.
-    pub fn acknowledged(&mut self, at: Instant, ack: SequenceNumber, window: Option<u32>, sacked: u32) {
+    /// An ACK passed the capture point; `sacked` is what the receiver has above it.
+    pub fn acknowledged(&mut self, at: Instant, ack: SequenceNumber, window: Given, sacked: u32) {
         self.release(at);
         let held = Held { due: at + self.lag, ack, window, sacked };
         if self.lag == Duration::ZERO || self.held.len() >= MAX_HELD {
@@ -151,12 +211,13 @@ impl Series {
 
     /// An ACK carried this TSval.
     pub fn stamped(&mut self, at: Instant, value: u32) {
-        if self.lag_least == Duration::ZERO {
+        if self.lag_least == Duration::ZERO && !self.is_lag_open {
             return;
         }
+        let most = if self.is_lag_open { MAX_STAMPS_OF_GUESS } else { MAX_HELD };
         let stamps = &mut self.stamps.get_or_insert_default().of_acks;
         if stamps.back().is_none_or(|(last, _)| value.wrapping_sub(*last) as i32 > 0) {
-            if stamps.len() >= MAX_HELD {
+            if stamps.len() >= most {
                 stamps.pop_front();
             }
             stamps.push_back((value, at));
@@ -171,9 +232,54 @@ impl Series {
                 break;
             }
             stamps.of_acks.pop_front();
-            if value == echo {
+            if value != echo {
+                continue;
+            }
+            if self.is_lag_open {
+                self.guess_lag(at.since(since));
+            } else {
                 self.measure_lag(at.since(since), at.since(self.sent_at));
             }
+        }
+    }
+
+    /// Data echoes an ACK that passed here `round_trip` ago: no sender answers sooner than the way there and back. After
+    /// some of them the quickest is the lag.
+    fn guess_lag(&mut self, round_trip: Duration) {
+        let Some(stamps) = self.stamps.as_deref_mut() else { return };
+        stamps.echoes += 1;
+        let quickest = stamps.quickest.map_or(round_trip, |least| least.min(round_trip));
+        stamps.quickest = Some(quickest);
+        let whole = quickest.saturating_add(self.least.unwrap_or(Duration::ZERO));
+        let is_near = quickest < LAG_LEAST || quickest.as_nanos() < whole.as_nanos() / NEAR;
+        let is_at_receiver = self.least.is_some_and(|least| least.as_nanos() < quickest.as_nanos() / NEAR);
+        if is_near {
+            // At the sender.
+            self.is_lag_open = false;
+            self.stamps = None;
+        } else if stamps.echoes >= if is_at_receiver { ECHOES_AT_RECEIVER } else { ECHOES_LEAST } {
+            self.is_lag_open = false;
+            self.adopt_lag(quickest);
+        }
+    }
+
+    /// The capture stands so far from the sender: what was measured before was without the way there.
+    fn adopt_lag(&mut self, lag: Duration) {
+        (self.lag, self.lag_least) = (lag, lag);
+        let later = |rtt: &mut Option<Duration>| *rtt = rtt.map(|rtt| rtt.saturating_add(lag));
+        later(&mut self.least);
+        later(&mut self.current.rtt);
+        self.closed.iter_mut().for_each(|closed| later(&mut closed.rtt));
+        self.widen();
+    }
+
+    /// An interval that was a guess must not be shorter than a round trip.
+    fn widen(&mut self) {
+        let Some(least) = self.least.filter(|_| self.is_guess) else { return };
+        let least = least.min(INTERVAL_MOST_OF_GUESS);
+        if self.interval < least {
+            self.interval = least;
+            self.merge();
         }
     }
 
@@ -191,10 +297,7 @@ impl Series {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         let least = self.current.rtt.map_or(rtt, |least| least.min(rtt));
         self.current.rtt = Some(least);
-        // Without a handshake the interval was a guess: it must not be shorter than a round trip.
-        while self.is_guess && self.closed.is_empty() && self.interval < least.min(Duration::from_secs(1)) {
-            self.interval = self.interval.saturating_mul(2);
-        }
+        self.widen();
     }
 
     /// The least round trip of the whole path that was measured.
@@ -234,12 +337,31 @@ impl Series {
             self.acked_at = at;
             self.current.acks += 1;
         }
-        if let Some(window) = window.filter(|_| !ack.is_before(self.una)) {
-            self.edge_before = self.edge.replace(ack + window);
-            let window = Window::new(Bytes::new(window.into()));
-            self.current.window_max = Some(self.current.window_max.map_or(window, |most| most.max(window)));
+        if !ack.is_before(self.una) {
+            let window = self.bytes_of(ack, window);
+            self.edge_before = self.edge;
+            self.edge = window.map(|window| ack + window);
+            let window = window.map(|window| Window::new(Bytes::new(window.into())));
+            self.current.window_max = self.current.window_max.max(window);
         }
         self.note();
+    }
+
+    /// The window that an ACK gives; none where its scale is not known, unless it is closed, which it is by every scale.
+    fn bytes_of(&mut self, ack: SequenceNumber, window: Given) -> Option<u32> {
+        let window = match window {
+            Given::Bytes(bytes) => return Some(bytes),
+            Given::Unscaled(window) => window,
+        };
+        let scale = self.scale.get_or_insert_default();
+        scale.acknowledged(ack, window);
+        let bytes = scale.shift().map(|shift| u32::from(window) << shift);
+        bytes.or((window == 0).then_some(0))
+    }
+
+    /// The shift of a window whose scale was not seen, as far as data and ACKs tell it.
+    pub fn scale_told(&self) -> Option<u8> {
+        self.scale.as_ref().and_then(|scale| scale.shift())
     }
 
     /// How soon after an ACK data is prompted by it: two ACKs' spacing, since pacing holds segments back by about that.
@@ -299,7 +421,7 @@ impl Series {
 
     fn close(&mut self, at: Instant) {
         let in_flight_max = Bytes::new(self.in_flight().into());
-        let window = self.current.window_max.map(|_| self.window());
+        let window = self.window();
         let next = Features { start: at, in_flight_max, window_max: window, ..Features::default() };
         let mut done = std::mem::replace(&mut self.current, next);
         done.length = at.since(done.start);
@@ -315,20 +437,29 @@ impl Series {
     }
 
     /// The window as it stands: from the left edge, not what is free of it.
-    fn window(&self) -> Window {
-        Window::new(Bytes::new(self.edge.map_or(0, |edge| edge.distance(self.una)).into()))
+    fn window(&self) -> Option<Window> {
+        self.edge.map(|edge| Window::new(Bytes::new(edge.distance(self.una).into())))
     }
 
     fn halve(&mut self) {
         self.interval = self.interval.saturating_mul(2);
-        self.closed = self
-            .closed
-            .chunks(2)
-            .map(|pair| {
-                let mut merged = pair[0];
-                pair[1..].iter().for_each(|later| merged.absorb(later));
-                merged
-            })
-            .collect();
+        let merge = |pair: &[Features]| {
+            let mut merged = pair[0];
+            pair[1..].iter().for_each(|later| merged.absorb(later));
+            merged
+        };
+        self.closed = self.closed.chunks(2).map(merge).collect();
+    }
+
+    /// Neighbours become one until they are as long as intervals now are.
+    fn merge(&mut self) {
+        let mut merged: Vec<Features> = Vec::with_capacity(self.closed.len() / 2 + 1);
+        for closed in self.closed.drain(..) {
+            match merged.last_mut().filter(|last| last.length < self.interval) {
+                Some(last) => last.absorb(&closed),
+                None => merged.push(closed),
+            }
+        }
+        self.closed = merged;
     }
 }

@@ -10,7 +10,8 @@ use super::payload::Unique;
 use super::recent::Recent;
 use super::relabel::{self, Told};
 use super::scoreboard::{LossFacts, Scoreboard};
-use super::series::{MIN_INTERVAL, Series};
+use super::segment_size::SegmentSize;
+use super::series::{Data, Given, MIN_INTERVAL, Series, Start};
 use super::vantage::{self, Warning};
 use super::{Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts};
 use crate::analyzer::Config;
@@ -68,6 +69,7 @@ struct Half {
     wire: u64,
     payload: u64,
     payload_max: u32,
+    segment: SegmentSize,
     memory: Memory,
     /// Absent until a packet has a label, which most connections' never have.
     counts: Option<Box<LabelCounts>>,
@@ -206,6 +208,8 @@ impl Tracker {
         let close = self.close(client);
         let [first, second] = self.halves;
         let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
+        // Each end's data tells the scale of the other's windows.
+        let (windows_of_client, windows_of_server) = (from_server.scale_told(), from_client.scale_told());
         // Data of the server is answered by the client: its times are those of the client's side.
         let data = from_server.least_rtt().zip(from_client.least_rtt());
         let handshake = self.handshake.client_side().zip(self.handshake.server_side());
@@ -221,8 +225,8 @@ impl Tracker {
             handshake_rtt: self.handshake.rtt(),
             vantage: vantage::guess(handshake, data),
             warnings,
-            client_to_server: from_client.facts(config, rtt),
-            server_to_client: from_server.facts(config, rtt),
+            client_to_server: from_client.facts(config, rtt, windows_of_client),
+            server_to_client: from_server.facts(config, rtt, windows_of_server),
         }
     }
 
@@ -379,6 +383,8 @@ impl Tracker {
             sender.unique.starts_at(first);
         }
         let new = sender.unique.see(seq, length);
+        let mss = sender.manner.mss().into_iter().chain(receiver.manner.mss()).min();
+        let segments = sender.segment.sees(length, mss, segment.options.timestamps.is_some());
         let una = *sender.una.get_or_insert(seq);
         let mut better = (labels, None);
         if let Some(next) = before.filter(|next| next.is_before(seq)) {
@@ -388,19 +394,30 @@ impl Tracker {
             let told = Told { una, duplicates: receiver.memory.duplicate_acks(), silent, rtt };
             better = relabel::repeated(sender.board(), (at, segment, new), told, labels);
         }
-        let lost_before = sender.recent.misses(segment);
+        let follows_gap = sender.recent.misses(segment);
+        sender.recent.counts(segments);
         sender.note_in_flight(config.labels, una, end);
         sender.manner.sends(at);
         if sender.series.is_none() {
             sender.first_data = at;
         }
         sender.last_data = sender.last_data.max(at);
-        let edge = receiver.window.last.map(|window| una + window);
-        let series = sender.series.get_or_insert_with(|| Box::new(Series::new(at, seq, edge, interval, lag)));
+        if is_again {
+            // The capture or the network made it: the sender did nothing.
+            return better;
+        }
+        // Of a scale that was not seen only a closed window is known.
+        let is_known = receiver.memory.scale != Scale::Unknown;
+        let window = receiver.window.last.filter(|window| is_known || *window == 0);
+        let edge = window.map(|window| una + window);
+        let start = Start { at, seq, una, edge, interval, lag };
+        let series = sender.series.get_or_insert_with(|| Box::new(Series::new(start)));
         if let Some((_, echo)) = segment.options.timestamps {
             series.echoed(at, echo);
         }
-        series.sent(at, (seq, length), new == 0 || better.0.contains(Label::Retransmission), lost_before);
+        let is_repeated = new == 0 || better.0.contains(Label::Retransmission);
+        let segment = sender.segment.get();
+        series.sent(at, Data { seq, length, segments, segment, is_repeated, follows_gap });
         better
     }
 
@@ -422,7 +439,7 @@ impl Tracker {
             if let Some(una) = receiver.una.filter(|_| receiver.payload > 0) {
                 let quickest = receiver.least_rtt();
                 let late = sample.zip(quickest).map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least));
-                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.payload_max.into()), late);
+                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.segment.get().into()), late);
             }
             receiver.una = Some(ack);
             receiver.last_data = if receiver.series.is_some() { at } else { receiver.last_data };
@@ -435,23 +452,28 @@ impl Tracker {
             if let Some((value, _)) = segment.options.timestamps {
                 series.stamped(at, value);
             }
-            series.acknowledged(at, ack, (scale != Scale::Unknown).then_some(window), sacked);
+            let window = match scale {
+                Scale::Unknown => Given::Unscaled(segment.window),
+                Scale::Unused | Scale::Shift(_) => Given::Bytes(window),
+            };
+            series.acknowledged(at, ack, window, sacked);
         }
         is_duplicate
     }
 
-    /// The round trip between the capture point and the end that sends.
-    fn lag(&self, config: &Config, from: usize) -> Duration {
+    /// The round trip between the capture point and the end that sends; none where neither the handshake nor the capture's
+    /// place tells it.
+    fn lag(&self, config: &Config, from: usize) -> Option<Duration> {
         let client = self.client.unwrap_or(0);
         let measured = match config.capture_point {
-            CapturePoint::SenderEdge => None,
+            CapturePoint::SenderEdge => Some(Duration::ZERO),
             CapturePoint::ReceiverEdge => self.handshake.clean_rtt().or(config.hint.rtt),
             CapturePoint::Unknown if from == client => self.handshake.client_side(),
             CapturePoint::Unknown => self.handshake.server_side(),
         };
         // So near to the sender there is nothing to correct.
         let near = self.handshake.rtt().map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 20));
-        measured.filter(|lag| *lag > near).unwrap_or(Duration::ZERO)
+        measured.map(|lag| if lag > near { lag } else { Duration::ZERO })
     }
 }
 
@@ -471,7 +493,7 @@ impl Half {
             return false;
         }
         let (Some(una), Some(next)) = (self.una, self.next) else { return false };
-        let size = self.payload_max;
+        let size = self.segment.get();
         let rtt = self.least_rtt();
         let newest = segment.options.sack.as_slice().first().map(|(_, right)| *right);
         let sacked = newest.and_then(|right| self.outstanding.age(at, right));
@@ -489,7 +511,11 @@ impl Half {
         self.in_flight_max = self.in_flight_max.max(in_flight);
     }
 
-    fn facts(self, config: &Config, handshake_rtt: Option<Duration>) -> DirectionFacts {
+    fn scale_told(&self) -> Option<u8> {
+        self.series.as_ref().and_then(|series| series.scale_told())
+    }
+
+    fn facts(self, config: &Config, handshake_rtt: Option<Duration>, scale_inferred: Option<u8>) -> DirectionFacts {
         let least = self.series.as_ref().and_then(|series| series.least_rtt());
         // Data takes longer than a SYN on a slow link, with no queue before it: what data took is the measure.
         let base = least.or(handshake_rtt);
@@ -517,7 +543,7 @@ impl Half {
                 p99: quantile(0.99),
                 max: self.rtt.max().map(Duration::from_nanos),
             },
-            window: self.window.facts(scale),
+            window: self.window.facts(scale, scale_inferred),
             in_flight_max: Bytes::new(self.in_flight_max.into()),
             labels: self.counts.map(|counts| *counts).unwrap_or_default(),
             manner: self.manner.facts(),

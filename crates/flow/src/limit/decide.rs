@@ -20,8 +20,10 @@ pub(crate) struct Features {
     pub unprompted: u64,
     /// Segments of new payload that were not full, though more could have been sent.
     pub short: u32,
-    /// Data came after a silence as long as a timeout, and repaired something or followed something that was lost.
+    /// Data came after a silence as long as a timeout, and repaired something.
     pub recovered: bool,
+    /// Data came after a silence as long as a timeout, and by its IP identification packets before it did not pass.
+    pub follows_gap: bool,
     /// ACKs that moved the left edge.
     pub acks: u32,
     /// The largest segment so far.
@@ -54,6 +56,7 @@ impl Features {
         self.unprompted += later.unprompted;
         self.short += later.short;
         self.recovered |= later.recovered;
+        self.follows_gap |= later.follows_gap;
         self.acks += later.acks;
         self.segment = self.segment.max(later.segment);
         self.in_flight_max = self.in_flight_max.max(later.in_flight_max);
@@ -197,6 +200,8 @@ struct Transfer<'a> {
     is_bounded: bool,
     /// How many intervals came to within [`PLATEAU`] of it.
     at_plateau: usize,
+    /// Something was sent again.
+    has_repairs: bool,
     /// The largest window up to and with each interval.
     window_peak: Vec<f64>,
 }
@@ -217,6 +222,7 @@ impl<'a> Transfer<'a> {
         };
         let window_peak = features.iter().scan(0.0, peak).collect();
         let rate_plateau = rate_plateau(features);
+        let has_repairs = features.iter().any(|f| f.retransmissions > 0);
         let mut transfer = Transfer {
             features,
             rates,
@@ -227,6 +233,7 @@ impl<'a> Transfer<'a> {
             hint,
             is_bounded,
             at_plateau,
+            has_repairs,
             window_peak,
         };
         transfer.capacity = transfer.capacity_behind_queues();
@@ -294,7 +301,10 @@ impl<'a> Transfer<'a> {
         }
         let waited = lost && self.carries_less_than_the_window(at);
         if let Some(limit) = receiver.filter(|limit| !(waited && *limit == Limit::ReceiveWindow)) {
-            *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
+            // A window that is full leaves congestion control as it is: it grows on when the window opens.
+            if lost {
+                *phase = Phase::AfterLoss;
+            }
             return limit;
         }
         if self.is_on_plateau(at) {
@@ -322,7 +332,8 @@ impl<'a> Transfer<'a> {
     /// ends with its repair, after the sender's timer.
     fn awaits_timer(&self, at: usize) -> bool {
         let next = self.features[at..].iter().take(16).find(|f| f.segments > 0);
-        next.is_some_and(|next| next.recovered)
+        // Identifications count what goes to other hosts too: alone they are no loss.
+        next.is_some_and(|next| next.recovered || (self.has_repairs && next.follows_gap))
     }
 
     fn is_at_capacity(&self, at: usize) -> bool {

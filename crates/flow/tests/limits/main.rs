@@ -2,6 +2,7 @@
 //!
 //! Each case is a limit and, beside it, the near miss that must not be called so.
 
+mod as_captured;
 mod sim;
 #[path = "../trace/mod.rs"]
 mod trace;
