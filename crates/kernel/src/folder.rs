@@ -103,7 +103,7 @@ impl Folder {
     }
 
     /// The directory `name`, made where it is missing; it must be ours alone.
-    pub fn own_folder(&self, name: impl AsRef<OsStr>) -> io::Result<Folder> {
+    pub(crate) fn own_folder(&self, name: impl AsRef<OsStr>) -> io::Result<Folder> {
         match self.make_folder(name.as_ref(), 0o700) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => return made,
@@ -114,7 +114,7 @@ impl Folder {
     }
 
     /// The plain file `name` for reading.
-    pub fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+    pub(crate) fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         // Without O_NONBLOCK a pipe of this name would hold us up for ever.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file: File = openat(&self.handle, one_name(name.as_ref())?, flags, Mode::empty())?.into();

@@ -54,7 +54,7 @@ impl Eq for Kernel {}
 
 impl Kernel {
     /// A path to the very file that was checked, for this process.
-    pub fn executable(&self) -> PathBuf {
+    pub(crate) fn executable(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
     }
 }
