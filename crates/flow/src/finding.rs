@@ -7,8 +7,7 @@ mod remedy;
 
 use crate::limit::{Candidate, Cause, Interval, Limit, Source, Verdict};
 use fullpipe_model::tune::Change;
-use fullpipe_model::units::{Bytes, Duration, Rate, Window};
-use std::collections::BTreeMap;
+use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
 /// A claim, the numbers behind it, and what would change it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -20,8 +19,8 @@ pub struct Finding {
     pub share: f64,
     /// One sentence for people.
     pub claim: String,
-    /// Its numbers; units are in the names (`.._bytes`, `.._us`, `.._bps`).
-    pub evidence: BTreeMap<&'static str, u64>,
+    /// Its numbers.
+    pub evidence: FindingEvidence,
     /// What else would have explained it, and for what part of that share: largest first, and only where that is not little.
     pub rivals: Vec<Candidate>,
     /// What would change it.
@@ -29,6 +28,38 @@ pub struct Finding {
     /// The same as sysctls to set, where that is what would change it and the numbers are known: the entries of a tuning
     /// plan for the path as it was seen. A capture does not show settings; [`Change::from`] is what they seem to be.
     pub changes: Vec<Change>,
+}
+
+/// The numbers of a finding, as they were in the intervals that its limit held. Serialised, the unit is in
+/// the name and what is not known is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct FindingEvidence {
+    /// What the window or the congestion window allows at the round trip then.
+    #[serde(rename = "allowed_bps", with = "column::rate_optional", skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Rate>,
+    /// The most that other intervals carried, where that is a fifth more at least.
+    #[serde(rename = "elsewhere_bps", with = "column::rate_optional", skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<Rate>,
+    /// Mean goodput.
+    #[serde(rename = "goodput_bps", with = "column::rate")]
+    pub goodput: Rate,
+    /// Payload in flight, the median.
+    #[serde(rename = "in_flight_bytes", with = "column::bytes")]
+    pub in_flight: Bytes,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// The path's round trip: of the handshake, or the least that was seen.
+    #[serde(rename = "rtt_path_us", with = "column::micros_optional", skip_serializing_if = "Option::is_none")]
+    pub rtt_path: Option<Duration>,
+    /// Round trip, the median of the intervals' least.
+    #[serde(rename = "rtt_us", with = "column::micros_optional", skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Duration>,
+    /// The time that the limit held.
+    #[serde(rename = "time_us", with = "column::micros")]
+    pub time: Duration,
+    /// The receive window, the median.
+    #[serde(rename = "window_bytes", with = "column::window_optional", skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
 }
 
 /// A candidate behind the first that fits for a smaller part of its time is not close.
@@ -103,27 +134,28 @@ fn median<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<T> {
 fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let (Candidate { limit, share }, rtt) = (held, known.rtt);
     let typical = Typical::of(verdict, limit, known.goodput_max);
-    let mut evidence = BTreeMap::from([
-        ("goodput_bps", typical.goodput.bits_per_sec()),
-        ("in_flight_bytes", typical.in_flight.get()),
-        ("retransmissions", typical.retransmissions),
-        ("time_us", (verdict.time.as_micros() as f64 * share) as u64),
-    ]);
     let now = typical.rtt.or(rtt);
-    evidence.extend(now.map(|rtt| ("rtt_us", rtt.as_micros())));
-    evidence.extend(rtt.map(|rtt| ("rtt_path_us", rtt.as_micros())));
-    evidence.extend(typical.window.map(|window| ("window_bytes", window.bytes().get())));
     let bound = bound_of(limit, &typical).zip(now);
     let allowed = bound.and_then(|(bound, rtt)| bound.per_rtt(rtt).map(|rate| (bound, rtt, rate)));
-    evidence.extend(allowed.map(|(_, _, rate)| ("allowed_bps", rate.bits_per_sec())));
+    let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64());
+    let evidence = FindingEvidence {
+        allowed: allowed.map(|(_, _, rate)| rate),
+        elsewhere,
+        goodput: typical.goodput,
+        in_flight: typical.in_flight,
+        retransmissions: typical.retransmissions,
+        rtt_path: rtt,
+        rtt: now,
+        time: Duration::from_micros((verdict.time.as_micros() as f64 * share) as u64),
+        window: typical.window,
+    };
 
     let mut claim = format!("{limit}: {:.0} % of the time {}", share * 100.0, what_happened(limit, &typical, rtt));
     if let Some((bound, rtt, rate)) = allowed {
         claim += &format!(" ({bound} at {rtt} allows {rate})");
     }
-    if let Some(elsewhere) = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64()) {
+    if let Some(elsewhere) = elsewhere {
         claim += &format!("; the path carried up to {elsewhere} in other intervals");
-        evidence.insert("elsewhere_bps", elsewhere.bits_per_sec());
     }
     let changes = remedy::changes(limit, &typical, now);
     let mut rivals = verdict.rivals(limit);
@@ -211,7 +243,7 @@ mod tests {
              Mbit/s); the path carried up to 896 Mbit/s in other intervals"
         );
         // Window by round trip: 2.9 MB * 8 / 0.146 s.
-        assert!(found[0].evidence["allowed_bps"].abs_diff(158_904_109) <= 1);
+        assert!(found[0].evidence.allowed.unwrap().bits_per_sec().abs_diff(158_904_109) <= 1);
         assert!(found[0].remedy.contains("tcp_rmem"));
         // 896 Mbit/s at 146 ms hold 16.4 MB: the plan's buffer must be able to advertise that.
         let [change] = &found[0].changes[..] else { panic!("{:?}", found[0].changes) };
@@ -263,16 +295,16 @@ mod tests {
         parts.extend([hole, (Limit::Link, 10, at(200, 0))]);
         parts.extend(vec![steady; 10]);
         let found = findings(&verdict(&parts), KnownPath::default());
-        assert!(found[0].evidence["goodput_bps"] <= 100_000_000, "{}", found[0].claim);
+        assert!(found[0].evidence.goodput.bits_per_sec() <= 100_000_000, "{}", found[0].claim);
 
         // Acknowledgements that waited together, without any hole; and a limit beside which others look fast.
         let parts = [(Limit::Link, 60, at(108, 0)), (Limit::SenderApplication, 40, at(1, 0))];
         let most: Rate = "96.5mbit".parse().unwrap();
         let found = findings(&verdict(&parts), KnownPath { rtt: None, goodput_max: Some(most) });
         assert_eq!(found[0].claim, "link: 60 % of the time the link was full: it carried 96.5 Mbit/s");
-        assert_eq!(found[0].evidence["goodput_bps"], 96_500_000);
+        assert_eq!(found[0].evidence.goodput.bits_per_sec(), 96_500_000);
         assert!(found[1].claim.ends_with("up to 96.5 Mbit/s in other intervals"), "{}", found[1].claim);
-        assert_eq!(found[1].evidence["elsewhere_bps"], 96_500_000);
+        assert_eq!(found[1].evidence.elsewhere.map(Rate::bits_per_sec), Some(96_500_000));
     }
 
     #[test]

@@ -10,12 +10,14 @@
 //! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming; [`Intake`] is its first half, for several threads.
 //! * [`sample`]: one observation of a socket by the kernel.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
+//! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
 //! * [`finding`]: what that means, in sentences with numbers.
 #![forbid(unsafe_code)]
 
 mod analyzer;
 pub mod capture;
 pub mod connection;
+pub mod diagnosis;
 pub mod filter;
 pub mod finding;
 mod intake;

@@ -13,8 +13,9 @@ use crate::link::{CaptureOptions, EmulatorError, LinkReport};
 use crate::met::Met;
 use crate::program::{ProgramError, Received, RunningServer, data_connection, placement_refused, port, receive};
 use crate::sampler::Sampler;
-use fullpipe_flow::connection::{Connection, Labels};
-use fullpipe_flow::limit::{CapturePoint, PathHint, Verdict, from_samples};
+use fullpipe_flow::connection::{Connection, Direction, Labels};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis, Sockets};
+use fullpipe_flow::limit::{CapturePoint, PathHint};
 use fullpipe_flow::sample::Sample;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_kernel::sandbox::Interrupt;
@@ -74,17 +75,24 @@ pub struct Outcome {
     /// What the link did.
     pub link: LinkReport,
     /// The connection as the capture at the server's edge has it.
-    pub at_server: Connection,
+    pub at_server: DiagnosedConnection,
     /// The same at the client's edge.
     pub at_client: Connection,
     /// What limited it, by the sockets.
-    pub by_sockets: Option<Verdict>,
+    pub by_sockets: Option<Diagnosis>,
     /// Samples of the server's socket.
     pub server_samples: Vec<Sample>,
     /// Samples of the client's.
     pub client_samples: Vec<Sample>,
     /// What a reader must know.
     pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// What limited it, by the capture at the server's edge; `None` where the server sent no data.
+    pub fn by_capture(&self) -> Option<&Diagnosis> {
+        self.at_server.diagnosis(Direction::ServerToClient)
+    }
 }
 
 /// How far a run is: time and body bytes.
@@ -123,10 +131,11 @@ pub fn run(
         let bulk = analysis.connections.into_iter().filter(|connection| connection.server.port() == server_port);
         bulk.max_by_key(|connection| connection.server_to_client.payload).ok_or(ExperimentError::NoConnection)
     };
-    let at_server = edge(&edges.server, CapturePoint::SenderEdge, "server.pcap")?;
+    let at_server = DiagnosedConnection::from_capture(edge(&edges.server, CapturePoint::SenderEdge, "server.pcap")?);
     let at_client = edge(&edges.client, CapturePoint::ReceiverEdge, "client.pcap")?;
     let interval = met.rtt().max(INTERVAL_MIN);
-    let by_sockets = (server_samples.len() > 1).then(|| from_samples(&server_samples, &client_samples, interval, hint));
+    let sockets = Sockets { sender: &server_samples, receiver: &client_samples, interval };
+    let by_sockets = Diagnosis::from_samples(sockets, hint);
     let link_engine = carrier::engine(scenario, virtual_time);
     Ok(Outcome { received, link_engine, link, at_server, at_client, by_sockets, server_samples, client_samples, notes })
 }

@@ -301,8 +301,8 @@ impl Results {
         write_json(folder, "transfer.json", &outcome.received)?;
         write_json(folder, "link.json", &LinkFile::new(outcome))?;
         let verdict = VerdictFile {
-            capture: outcome.at_server.server_to_client.verdict.as_ref(),
-            sockets: outcome.by_sockets.as_ref(),
+            capture: outcome.by_capture().map(|diagnosis| &diagnosis.verdict),
+            sockets: outcome.by_sockets.as_ref().map(|diagnosis| &diagnosis.verdict),
         };
         write_json(folder, "verdict.json", &verdict)?;
         write_lines(folder, "server.samples.jsonl", &outcome.server_samples)?;

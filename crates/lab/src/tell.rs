@@ -3,6 +3,7 @@
 use crate::experiment::Outcome;
 use crate::met::Met;
 use fullpipe_flow::connection::{Connection, Label};
+use fullpipe_flow::diagnosis::Diagnosis;
 use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::Verdict;
 use fullpipe_flow::row::{Clock, Row};
@@ -19,7 +20,7 @@ const LATE_MAX: Duration = Duration::from_micros(500);
 
 /// The row of one run.
 pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome) -> Row {
-    let (sent, seen) = (&outcome.at_server.server_to_client, &outcome.at_client);
+    let (sent, seen) = (&outcome.at_server.connection.server_to_client, &outcome.at_client);
     let acks = &seen.client_to_server;
     let lateness = outcome.link.lateness();
     let met = Met::by(scenario);
@@ -28,9 +29,9 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
     let goodput = body.per(duration).unwrap_or_default();
     let window_max = acks.window.max;
     let (law, law_term) = law(scenario, window_max);
-    let verdict = sent.verdict.as_ref();
+    let verdict = outcome.by_capture().map(|diagnosis| &diagnosis.verdict);
     let limited_by = verdict.map(|verdict| verdict.limited_by());
-    let by_sockets = outcome.by_sockets.as_ref().map(|verdict| verdict.limited_by());
+    let by_sockets = outcome.by_sockets.as_ref().map(Diagnosis::limited_by);
     let steady_goodput = verdict.and_then(Verdict::steady_goodput);
     // A reference is of a whole transfer, in which the start hardly counts.
     let comparable = if outcome.received.complete { goodput } else { steady_goodput.unwrap_or(goodput) };

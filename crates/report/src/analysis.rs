@@ -11,11 +11,9 @@ pub use depth::depth;
 pub use row::{Cell, Kind, columns, csv_line, rows};
 pub use table::table;
 
-use fullpipe_flow::connection::{Connection, Direction};
-use fullpipe_flow::finding::{Finding, KnownPath, findings};
-use fullpipe_flow::limit::{Candidate, Interval, Limit};
+use fullpipe_flow::connection::Connection;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analysis, Counts};
-use fullpipe_model::units::Duration;
 use serde::Serialize;
 
 /// A capture, explained. Serialises as the JSON of `fullpipe analyze`.
@@ -30,32 +28,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// Connections, by first packet or worst first.
-    pub connections: Vec<Explained>,
-}
-
-/// A connection and what held it.
-#[derive(Debug, Serialize)]
-pub struct Explained {
-    /// The facts.
-    #[serde(flatten)]
-    pub connection: Connection,
-    /// What held each direction that carried data, largest share first.
-    pub limits: Vec<Directed<Candidate>>,
-    /// What that means, the direction that carried more first.
-    pub findings: Vec<Directed<Finding>>,
-    /// What held it when; only where one connection was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub intervals: Option<Vec<Directed<Interval>>>,
-}
-
-/// Something of one direction.
-#[derive(Debug, Clone, Serialize)]
-pub struct Directed<T> {
-    /// Whose data.
-    pub direction: Direction,
-    /// What of it.
-    #[serde(flatten)]
-    pub what: T,
+    pub connections: Vec<DiagnosedConnection>,
 }
 
 impl Report {
@@ -65,7 +38,7 @@ impl Report {
             file: file.into(),
             counts: analysis.counts,
             problem: None,
-            connections: analysis.connections.into_iter().map(Explained::new).collect(),
+            connections: analysis.connections.into_iter().map(explained).collect(),
         }
     }
 
@@ -78,67 +51,26 @@ impl Report {
             whole.connections.extend(part.connections);
         }
         whole.connections.sort_unstable_by_key(|explained| explained.connection.first_packet);
-        (0..).zip(&mut whole.connections).for_each(|(id, explained)| explained.connection.id = id);
+        (0..).zip(&mut whole.connections).for_each(|(id, explained)| explained.renumber(id));
         whole
     }
 
     /// Puts the connections that lost most first, and keeps `top` of them.
     pub fn worst_first(&mut self, top: Option<usize>) {
-        self.connections.sort_by_cached_key(|explained| std::cmp::Reverse((explained.lost(), explained.payload())));
+        self.connections
+            .sort_by_cached_key(|explained| std::cmp::Reverse((explained.lost(), payload(&explained.connection))));
         self.connections.truncate(top.unwrap_or(usize::MAX));
     }
 }
 
-impl Explained {
-    /// Explains a connection.
-    pub fn new(connection: Connection) -> Self {
-        let directions = match connection.bulk() {
-            Direction::ClientToServer => [Direction::ClientToServer, Direction::ServerToClient],
-            Direction::ServerToClient => [Direction::ServerToClient, Direction::ClientToServer],
-        };
-        let (mut limits, mut found) = (Vec::new(), Vec::new());
-        for direction in directions {
-            let Some(verdict) = &connection.facts(direction).verdict else { continue };
-            limits.extend(verdict.shares.iter().map(|share| Directed { direction, what: *share }));
-            let all = findings(verdict, KnownPath { rtt: connection.handshake_rtt, goodput_max: None });
-            found.extend(all.into_iter().map(|what| Directed { direction, what }));
-        }
-        Explained { connection, limits, findings: found, intervals: None }
-    }
-
-    /// A connection for [`rows`], which have neither limits nor findings in sentences: those are most of the work.
-    pub fn for_rows(connection: Connection) -> Self {
-        Explained { connection, limits: Vec::new(), findings: Vec::new(), intervals: None }
-    }
-
-    /// Adds what held the connection when.
-    pub fn with_intervals(mut self) -> Self {
-        let mut intervals = Vec::new();
-        for direction in [Direction::ClientToServer, Direction::ServerToClient] {
-            let Some(verdict) = &self.connection.facts(direction).verdict else { continue };
-            intervals.extend(verdict.intervals.iter().map(|what| Directed { direction, what: what.clone() }));
-        }
-        self.intervals = Some(intervals);
-        self
-    }
-
-    /// The time that the direction with more data lost to anything but the path and its own application.
-    pub fn lost(&self) -> Duration {
-        let Some(verdict) = &self.connection.facts(self.connection.bulk()).verdict else { return Duration::ZERO };
-        let losing = verdict.shares.iter().filter(|candidate| loses(candidate.limit));
-        let share: f64 = losing.map(|candidate| candidate.share).sum();
-        Duration::from_secs_f64(verdict.time.as_secs_f64() * share.clamp(0.0, 1.0))
-    }
-
-    /// Payload of both directions.
-    fn payload(&self) -> u64 {
-        self.connection.client_to_server.payload.get() + self.connection.server_to_client.payload.get()
-    }
+/// A connection as a report has it: with its findings.
+fn explained(connection: Connection) -> DiagnosedConnection {
+    DiagnosedConnection::from_capture(connection).with_findings()
 }
 
-/// Whether time under this limit is lost: neither the path's nor the sending application's.
-fn loses(limit: Limit) -> bool {
-    !matches!(limit, Limit::Link | Limit::SenderApplication | Limit::Unknown)
+/// Payload of both directions.
+fn payload(connection: &Connection) -> u64 {
+    connection.client_to_server.payload.get() + connection.server_to_client.payload.get()
 }
 
 #[cfg(test)]

@@ -14,10 +14,11 @@ use clap::{Args, ValueEnum};
 use fullpipe_flow::Config;
 use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
 use fullpipe_model::units::Duration;
-use fullpipe_report::analysis::{Explained, Report, depth, table};
+use fullpipe_report::analysis::{Report, depth, table};
 use rows::Rows;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
@@ -155,7 +156,7 @@ impl Analyze {
         for source in input::sources(&self.files, self.as_one)? {
             let name = source.name();
             let how = (self.threads.get(), rows.explain());
-            let mut write = |connections: Vec<Explained>| rows.write(&name, &connections);
+            let mut write = |connections: Vec<DiagnosedConnection>| rows.write(&name, &connections);
             let (rest, read) = threads::stream(&source, &self.config(), how, &mut write)?;
             if rest.untracked > 0 {
                 remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", rest.untracked));

@@ -1,9 +1,9 @@
 //! One connection in depth: both directions side by side, what held the transfer and when, and what would change it.
 
-use super::Explained;
 use super::table::arrow;
 use crate::{Column, Layout, Table, Tone, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label};
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 
@@ -13,7 +13,7 @@ const NONE: &str = "-";
 const MOST_SPANS: usize = 24;
 
 /// Everything about one connection.
-pub fn depth(explained: &Explained, layout: Layout) -> String {
+pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     let connection = &explained.connection;
     let title = format!("#{} {} {} {}", connection.id, connection.client, arrow(connection, layout), connection.server);
     let mut text = format!("{}\n", layout.paint(Tone::Heading, &title));
@@ -23,7 +23,7 @@ pub fn depth(explained: &Explained, layout: Layout) -> String {
     };
     text.insert_str(text.len() - 1, &capture(connection, layout));
     text += &facts(explained, layout);
-    for finding in &explained.findings {
+    for finding in explained.findings().iter() {
         let way = words(finding.direction);
         text.push('\n');
         text += &paragraph::fill(&format!("{way}: "), &finding.what.claim, layout.width);
@@ -43,8 +43,8 @@ pub fn depth(explained: &Explained, layout: Layout) -> String {
             text.push('\n');
         }
     }
-    if let Some(verdict) = &connection.facts(connection.bulk()).verdict {
-        let spans = spans(verdict, connection.start, layout);
+    if let Some(diagnosis) = explained.bulk() {
+        let spans = spans(&diagnosis.verdict, connection.start, layout);
         text += &format!("\nWhat held the data from {} when:\n{spans}", words(connection.bulk()));
     }
     text
@@ -72,7 +72,7 @@ fn words(direction: Direction) -> &'static str {
 /// A line: what it is called, and how a direction's facts show it.
 type Line<'a> = (&'a str, &'a dyn Fn(&DirectionFacts) -> String);
 
-fn facts(explained: &Explained, layout: Layout) -> String {
+fn facts(explained: &DiagnosedConnection, layout: Layout) -> String {
     let connection = &explained.connection;
     let mut table =
         Table::new([Column::text(""), Column::count("client to server"), Column::count("server to client")]);

@@ -1,8 +1,9 @@
 //! Connections as rows, one for each direction that has packets: for CSV and Parquet.
 
-use super::{Explained, Report};
+use super::Report;
 use fullpipe_flow::capture::LinkType;
 use fullpipe_flow::connection::{Connection, Direction, Label};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::{Duration, Instant, Window};
 use std::fmt::Write;
@@ -92,7 +93,7 @@ fn push_digits(mut number: u64, line: &mut String) {
 }
 
 /// The rows of a file's connections: columns by name, the same in every row; the unit is in the name.
-pub fn rows(file: &str, connections: &[Explained]) -> impl Iterator<Item = Vec<(&'static str, Cell)>> {
+pub fn rows(file: &str, connections: &[DiagnosedConnection]) -> impl Iterator<Item = Vec<(&'static str, Cell)>> {
     let both = |explained| [Direction::ClientToServer, Direction::ServerToClient].map(|way| (explained, way));
     let directions = connections.iter().flat_map(both);
     let seen = directions.filter(|(explained, way)| explained.connection.facts(*way).packets > 0);
@@ -118,7 +119,7 @@ pub fn columns() -> Vec<(&'static str, Kind)> {
 /// Room for a row's cells; more would only cost time.
 const COLUMNS: usize = 80;
 
-fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static str, Cell)> {
+fn row(file: &str, explained: &DiagnosedConnection, direction: Direction) -> Vec<(&'static str, Cell)> {
     let connection = &explained.connection;
     let facts = connection.facts(direction);
     let number = |number: u64| Cell::Number(Some(number));
@@ -128,7 +129,7 @@ fn row(file: &str, explained: &Explained, direction: Direction) -> Vec<(&'static
         Direction::ClientToServer => "client_to_server",
         Direction::ServerToClient => "server_to_client",
     };
-    let limited_by = facts.verdict.as_ref().map(|verdict| verdict.limited_by());
+    let limited_by = explained.diagnosis(direction).map(Diagnosis::limited_by);
     let mut row = Vec::with_capacity(COLUMNS);
     row.extend([
         ("file", Cell::Text(file.into())),

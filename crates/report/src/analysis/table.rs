@@ -1,9 +1,9 @@
 //! Connections in a table, worst first.
 
-use super::{Directed, Explained, Report, loses};
+use super::Report;
 use crate::{Column, Layout, Table, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
-use fullpipe_flow::finding::Finding;
+use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::Duration;
 
 /// Stands where a figure could not be had.
@@ -57,10 +57,8 @@ fn worst(report: &Report, layout: Layout) -> String {
         return String::new();
     };
     // What lost the time, not what took the most of it.
-    let bulk = first.connection.bulk();
-    let lost = |finding: &&Directed<Finding>| finding.direction == bulk && loses(finding.what.limit);
-    let Some(finding) = first.findings.iter().find(lost) else { return String::new() };
-    let claim = format!("{}; to change it, {}", finding.what.claim, finding.what.remedy);
+    let Some(finding) = first.bulk().and_then(Diagnosis::worst_finding) else { return String::new() };
+    let claim = format!("{}; to change it, {}", finding.claim, finding.remedy);
     format!("\n{}\n", paragraph::fill(&format!("#{}: ", first.connection.id), &claim, layout.width))
 }
 
@@ -95,9 +93,8 @@ pub(super) fn arrow(connection: &Connection, layout: Layout) -> &'static str {
     }
 }
 
-fn limited_by(explained: &Explained) -> String {
-    let verdict = explained.connection.facts(explained.connection.bulk()).verdict.as_ref();
-    let most = verdict.map(|verdict| verdict.limited_by()).filter(|most| most.share > 0.0);
+fn limited_by(explained: &DiagnosedConnection) -> String {
+    let most = explained.bulk().map(Diagnosis::limited_by).filter(|most| most.share > 0.0);
     most.map_or_else(|| NONE.into(), |most| format!("{} {:.0} %", most.limit, most.share * 100.0))
 }
 

@@ -16,7 +16,7 @@ fn packet(to_server: bool, flags: u8, seq: u32, ack: u32, window: u16, payload: 
 }
 
 /// 100 windows of 10 kB, each a round trip of 50 ms: window by round trip is 1.6 Mbit/s. Seen at the server.
-fn window_limited() -> Report {
+fn captured() -> Analysis {
     const RTT: u64 = 50_000_000;
     let mut analyzer = Analyzer::new(Config::default());
     let mut push = |nanos: u64, packet: &[u8]| {
@@ -37,19 +37,23 @@ fn window_limited() -> Report {
         }
         push(at + RTT - 500_000, &packet(true, 0x10, 100, 500 + (turn + 1) * 10_000, 10_000, 0));
     }
-    Report::new("window.pcap", analyzer.finish())
+    analyzer.finish()
+}
+
+fn window_limited() -> Report {
+    Report::new("window.pcap", captured())
 }
 
 #[test]
 fn what_would_explain_it_as_well_is_told_behind_it() {
     use fullpipe_flow::limit::{Candidate, Limit};
-    let mut connection = window_limited().connections.remove(0).connection;
+    let mut connection = captured().connections.remove(0);
     let layout = Layout::default();
-    assert!(!depth(&Explained::new(connection.clone()), layout).contains("(or "));
+    assert!(!depth(&explained(connection.clone()), layout).contains("(or "));
     let rival = Candidate { limit: Limit::SendBuffer, share: 0.0 };
     let verdict = connection.server_to_client.verdict.as_mut().unwrap();
     verdict.intervals.iter_mut().for_each(|interval| interval.candidates.push(rival));
-    let explained = Explained::new(connection).with_intervals();
+    let explained = explained(connection).with_intervals();
     let told = depth(&explained, layout);
     assert!(told.contains("receive window (or send buffer)"), "{told}");
     assert!(told.contains("would fit as well: send buffer (100 % of that time)"), "{told}");

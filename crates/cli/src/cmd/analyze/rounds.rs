@@ -3,8 +3,8 @@
 
 use super::feed::Event;
 use fullpipe_flow::connection::Connection;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analyzer, Config, Counts};
-use fullpipe_report::analysis::Explained;
 use std::collections::HashMap;
 
 /// At the capture's end, what is still open is told in portions: the connections that opened within so many packets. All at
@@ -12,13 +12,13 @@ use std::collections::HashMap;
 const PORTION: u64 = 1 << 12;
 
 /// What is made of a connection for whoever tells it.
-pub type Explain = fn(Connection) -> Explained;
+pub type Explain = fn(Connection) -> DiagnosedConnection;
 
 /// What happened to one thread's part of the connections in a round.
 pub struct Round {
     /// Of each that opened, the number of its first packet.
     opened: Vec<u64>,
-    finished: Vec<Explained>,
+    finished: Vec<DiagnosedConnection>,
 }
 
 /// One thread's part of the connections, told round by round.
@@ -87,7 +87,7 @@ impl Numbers {
     }
 
     /// The connections that finished in a round, by their numbers in the capture; `None` for a thread that has ended.
-    pub fn put_together(&mut self, rounds: Vec<Option<Round>>) -> Vec<Explained> {
+    pub fn put_together(&mut self, rounds: Vec<Option<Round>>) -> Vec<DiagnosedConnection> {
         let mut opened: Vec<(u64, usize)> = Vec::new();
         for (part, round) in rounds.iter().enumerate() {
             opened.extend(round.iter().flat_map(|round| &round.opened).map(|first| (*first, part)));

@@ -4,7 +4,8 @@ use super::{Analyze, packets::InFile};
 use crate::failure::{Failure, Kind};
 use crate::parquet::Table;
 use fullpipe_flow::connection::Connection;
-use fullpipe_report::analysis::{self, Explained, columns};
+use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_report::analysis::{self, columns};
 use std::fs::File;
 use std::io::{BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
@@ -31,10 +32,10 @@ impl Rows {
     }
 
     /// What a row needs of a connection.
-    pub fn explain(&self) -> fn(Connection) -> Explained {
+    pub fn explain(&self) -> fn(Connection) -> DiagnosedConnection {
         match self {
-            Rows::Lines(_) => Explained::new,
-            Rows::Csv { .. } | Rows::Parquet(_) => Explained::for_rows,
+            Rows::Lines(_) => |connection| DiagnosedConnection::from_capture(connection).with_findings(),
+            Rows::Csv { .. } | Rows::Parquet(_) => DiagnosedConnection::from_capture,
         }
     }
 
@@ -42,7 +43,7 @@ impl Rows {
     ///
     /// # Errors
     /// Those of the output.
-    pub fn write(&mut self, file: &str, connections: &[Explained]) -> Result<(), Failure> {
+    pub fn write(&mut self, file: &str, connections: &[DiagnosedConnection]) -> Result<(), Failure> {
         match self {
             Rows::Lines(out) => Ok(print_lines(file, connections, out)?),
             Rows::Csv { out, headed } => Ok(print_csv(file, connections, headed, out)?),
@@ -95,7 +96,7 @@ fn not_written(file: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::new(Kind::Run, problem)
 }
 
-fn print_lines(file: &str, connections: &[Explained], out: &mut impl Write) -> std::io::Result<()> {
+fn print_lines(file: &str, connections: &[DiagnosedConnection], out: &mut impl Write) -> std::io::Result<()> {
     for what in connections {
         serde_json::to_writer(&mut *out, &InFile { file, what })?;
         writeln!(out)?;
@@ -104,7 +105,12 @@ fn print_lines(file: &str, connections: &[Explained], out: &mut impl Write) -> s
 }
 
 /// Rows, and the names of the columns before the first of all.
-fn print_csv(file: &str, connections: &[Explained], headed: &mut bool, out: &mut impl Write) -> std::io::Result<()> {
+fn print_csv(
+    file: &str,
+    connections: &[DiagnosedConnection],
+    headed: &mut bool,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
     let mut line = String::new();
     for row in analysis::rows(file, connections) {
         if !*headed {

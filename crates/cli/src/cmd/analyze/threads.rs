@@ -8,8 +8,9 @@ use super::feed::{Batch, Event, Feed, Rounds};
 use super::input::Source;
 use super::relay::{Lane, Relay};
 use super::rounds::{Explain, Numbers, Part};
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analyzer, Config, Counts, Intake};
-use fullpipe_report::analysis::{Explained, Report};
+use fullpipe_report::analysis::Report;
 use std::sync::mpsc::sync_channel;
 use std::thread::ScopedJoinHandle;
 
@@ -53,11 +54,11 @@ pub fn stream<E>(
     source: &Source,
     config: &Config,
     (count, explain): (usize, Explain),
-    mut tell: impl FnMut(Vec<Explained>) -> Result<(), E>,
+    mut tell: impl FnMut(Vec<DiagnosedConnection>) -> Result<(), E>,
 ) -> Result<(Counts, Result<(), String>), E> {
     let mut told = Ok(());
     // The capture is read to its end all the same: the exit code is that of the whole.
-    let mut tell = |connections: Vec<Explained>| {
+    let mut tell = |connections: Vec<DiagnosedConnection>| {
         if told.is_ok() && !connections.is_empty() {
             told = tell(connections);
         }
@@ -74,7 +75,7 @@ fn alone(
     source: &Source,
     config: &Config,
     explain: Explain,
-    tell: &mut impl FnMut(Vec<Explained>),
+    tell: &mut impl FnMut(Vec<DiagnosedConnection>),
 ) -> (Counts, Result<(), String>) {
     let (mut part, mut numbers) = (Part::new(config.clone(), explain), Numbers::new(1));
     let (mut packets, mut intake, mut rounds) = (source.packets(), Intake::new(config), Rounds::default());
@@ -99,7 +100,7 @@ fn together(
     source: &Source,
     config: &Config,
     (count, explain): (usize, Explain),
-    tell: &mut impl FnMut(Vec<Explained>),
+    tell: &mut impl FnMut(Vec<DiagnosedConnection>),
 ) -> (Counts, Result<(), String>) {
     let relay = Relay::new(Feed::new(source.packets(), config), count);
     let parts = std::thread::scope(|scope| {
