@@ -185,7 +185,7 @@ impl Config {
                 }
                 _ => Ok(()),
             },
-            Discipline::DropTail | Discipline::Mark(_) => Ok(()),
+            Discipline::DropTail | Discipline::Police | Discipline::Mark(_) => Ok(()),
         }
     }
 

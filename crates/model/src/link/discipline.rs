@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 
 /// A queueing discipline.
 ///
-/// Text: `droptail`, `mark LIMIT`, `codel [target T] [interval T] [ce_threshold T] [noecn]`,
+/// Text: `droptail`, `police`, `mark LIMIT`, `codel [target T] [interval T] [ce_threshold T] [noecn]`,
 /// `fq_codel [flows N] [quantum SIZE] [target T] [interval T] [ce_threshold T] [noecn]` or
 /// `red [min SIZE] [max SIZE] [probability P] [burst N] [noecn]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,6 +18,9 @@ pub enum Discipline {
     /// Takes what there is room for.
     #[default]
     DropTail,
+    /// A token bucket (RFC 2697's committed rate and burst): packets that find no tokens are dropped,
+    /// the others pass without waiting. The link's rate fills it, its queue is its size.
+    Police,
     /// Drop-tail that marks ECN-capable packets which find more than this waiting (the step of DCTCP, RFC 8257).
     Mark(QueueLimit),
     /// RFC 8289.
@@ -90,6 +93,7 @@ impl Discipline {
     pub fn name(&self) -> &'static str {
         match self {
             Discipline::DropTail => "droptail",
+            Discipline::Police => "police",
             Discipline::Mark(_) => "mark",
             Discipline::Codel(_) => "codel",
             Discipline::FqCodel(_) => "fq_codel",
@@ -163,7 +167,7 @@ impl std::fmt::Display for Discipline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())?;
         match self {
-            Discipline::DropTail => Ok(()),
+            Discipline::DropTail | Discipline::Police => Ok(()),
             Discipline::Mark(limit) => write!(f, " {limit}"),
             Discipline::Codel(codel) => codel.fmt(f),
             Discipline::FqCodel(fq) => {
@@ -190,10 +194,12 @@ impl std::str::FromStr for Discipline {
     type Err = WordsError;
 
     fn from_str(text: &str) -> Result<Self, WordsError> {
-        let example = "droptail, mark 30kB, codel target 5ms, fq_codel, or red min 30kB max 90kB probability 10%";
+        let example =
+            "droptail, police, mark 30kB, codel target 5ms, fq_codel, or red min 30kB max 90kB probability 10%";
         let mut words = Reader::new("discipline", example, text);
         let discipline = match words.next() {
             Some("droptail") => Discipline::DropTail,
+            Some("police") => Discipline::Police,
             Some("mark") => Discipline::Mark(words.value("threshold")?),
             Some("codel") => {
                 let mut codel = Codel::default();
@@ -210,7 +216,7 @@ impl std::str::FromStr for Discipline {
                 while red_word(&mut words, &mut red)? {}
                 Discipline::Red(red)
             }
-            _ => return Err(words.error("there are droptail, mark, codel, fq_codel and red")),
+            _ => return Err(words.error("there are droptail, police, mark, codel, fq_codel and red")),
         };
         words.end()?;
         Ok(discipline)

@@ -248,6 +248,9 @@ impl<T: Clone> Link<T> {
         let Service { start: served_at, end } =
             self.transmitter.accept(self.config.overhead.on_wire(left), turn, start);
         self.promised.push(end, size);
+        // What a policer admits has its tokens: it does not wait for them.
+        let polices = self.config.discipline == Discipline::Police;
+        let (served_at, end) = if polices { (turn, turn) } else { (served_at, end) };
         let overtakes = self.impairments.overtakes(marks.overtakes);
         self.counters.reordered_packets += u64::from(overtakes);
         let at = if overtakes { end } else { end + self.delay(end, marks.random) };

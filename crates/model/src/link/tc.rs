@@ -36,6 +36,12 @@ pub fn refusals(config: &Config) -> Vec<String> {
             "discipline mark: no discipline of Linux marks by the bytes that wait; use codel's ce_threshold".into(),
         );
     }
+    if config.discipline == Discipline::Police {
+        why.push(
+            "discipline police: tc polices with an action of a filter, not with a discipline; use the own engine"
+                .into(),
+        );
+    }
     if config.discipline != Discipline::DropTail && config.overhead != Overhead::NONE {
         why.push(format!(
             "overhead with discipline {}: htb knows no cells; use the own engine",
@@ -188,7 +194,7 @@ fn queue_words(config: &Config, rtt: Duration) -> String {
                 if red.ecn { " ecn" } else { "" }
             )
         }
-        Discipline::DropTail | Discipline::Mark(_) => format!("pfifo limit {limit}"),
+        Discipline::DropTail | Discipline::Police | Discipline::Mark(_) => format!("pfifo limit {limit}"),
     }
 }
 

@@ -207,7 +207,43 @@ prop_compose! {
     }
 }
 
+/// A policer of 8 Mbit/s with a bucket of 15 kB, and packets of 1500 bytes so many microseconds apart.
+fn policed(gaps_us: &[u64]) -> (Vec<Instant>, Outcome) {
+    let words = "rate = '8mbit'\ndelay = '10ms'\nqueue = '15kB'\ndiscipline = 'police'";
+    let mut now = Instant::from_nanos(1_000_000);
+    let times: Vec<Instant> = gaps_us
+        .iter()
+        .map(|gap| {
+            now = now + Duration::from_micros(*gap);
+            now
+        })
+        .collect();
+    let packet = Packet::from(Bytes::new(1500));
+    let outcome = run(&mut link(words, 1), times.iter().map(|at| (*at, packet)));
+    (times, outcome)
+}
+
+#[test]
+fn a_policer_passes_its_bucket_at_once_and_then_its_rate() {
+    let (_, outcome) = policed(&[0; 100]);
+    assert_eq!(outcome.departures.len(), 10);
+    assert!(outcome.refused.iter().all(|(_, cause)| *cause == DropCause::Discipline));
+    // 1500 bytes take 1.5 ms of 8 Mbit/s: every other packet of those 750 us apart finds tokens.
+    let (_, outcome) = policed(&[750; 1000]);
+    assert!((500..=520).contains(&outcome.departures.len()), "{}", outcome.departures.len());
+}
+
 proptest! {
+    #[test]
+    fn what_a_policer_passes_waits_for_nothing(gaps in prop::collection::vec(0_u64..4000, 1..200)) {
+        let (times, outcome) = policed(&gaps);
+        for departure in &outcome.departures {
+            prop_assert_eq!(departure.at, times[departure.item] + Duration::from_millis(10));
+            prop_assert_eq!(departure.queued, Duration::ZERO);
+        }
+        prop_assert_eq!(outcome.departures.len() + outcome.refused.len(), gaps.len());
+    }
+
     #[test]
     fn packets_keep_order_delay_rate_and_room(
         config in any_config(),

@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) enum Queue<T> {
     DropTail,
+    /// Tokens that were taken are what waits: a bucket admits what an equal queue would.
+    Police,
     /// Marks what finds no room in this.
     Mark(Capacity),
     Red {
@@ -47,6 +49,7 @@ impl<T> Queue<T> {
         let Some(rate) = config.mean_rate() else { return Queue::DropTail };
         match config.discipline {
             Discipline::DropTail => Queue::DropTail,
+            Discipline::Police => Queue::Police,
             Discipline::Mark(threshold) => Queue::Mark(config.room(threshold, rtt)),
             Discipline::Codel(config) => Queue::Codel { config, queue: CodelQueue::default() },
             Discipline::FqCodel(config) => Queue::FqCodel { config, queue: FqQueue::new(&config) },
@@ -65,7 +68,10 @@ impl<T> Queue<T> {
     pub fn arrives(&mut self, packet: &Packet, capacity: Capacity, found: Found) -> Result<bool, DropCause> {
         let Found { backlog, packets, idle_since, now } = found;
         let mark = match self {
-            Queue::DropTail | Queue::Codel { .. } | Queue::FqCodel { .. } => false,
+            Queue::Police if !capacity.admits(backlog, packets, packet.size) => {
+                return Err(DropCause::Discipline);
+            }
+            Queue::DropTail | Queue::Police | Queue::Codel { .. } | Queue::FqCodel { .. } => false,
             Queue::Mark(threshold) => packet.ecn.is_capable() && !threshold.admits(backlog, packets, packet.size),
             Queue::Red { state, ecn } => match state.arrival(backlog, idle_since, now) {
                 Verdict::Pass => false,
@@ -105,7 +111,7 @@ impl<T> Queue<T> {
         match self {
             Queue::Codel { config, queue } => queue.dequeue(config, now, dropped),
             Queue::FqCodel { config, queue } => queue.dequeue(config, now, dropped),
-            Queue::DropTail | Queue::Mark(_) | Queue::Red { .. } => None,
+            Queue::DropTail | Queue::Police | Queue::Mark(_) | Queue::Red { .. } => None,
         }
     }
 
@@ -114,7 +120,7 @@ impl<T> Queue<T> {
         match self {
             Queue::Codel { queue, .. } => queue.bytes(),
             Queue::FqCodel { queue, .. } => queue.bytes(),
-            Queue::DropTail | Queue::Mark(_) | Queue::Red { .. } => Bytes::ZERO,
+            Queue::DropTail | Queue::Police | Queue::Mark(_) | Queue::Red { .. } => Bytes::ZERO,
         }
     }
 
@@ -123,7 +129,7 @@ impl<T> Queue<T> {
         match self {
             Queue::Codel { queue, .. } => queue.len(),
             Queue::FqCodel { queue, .. } => queue.len(),
-            Queue::DropTail | Queue::Mark(_) | Queue::Red { .. } => 0,
+            Queue::DropTail | Queue::Police | Queue::Mark(_) | Queue::Red { .. } => 0,
         }
     }
 
@@ -136,7 +142,7 @@ impl<T> Queue<T> {
                 all.sort_by_key(|waiting| waiting.arrived);
                 all
             }
-            Queue::DropTail | Queue::Mark(_) | Queue::Red { .. } => Vec::new(),
+            Queue::DropTail | Queue::Police | Queue::Mark(_) | Queue::Red { .. } => Vec::new(),
         }
     }
 }

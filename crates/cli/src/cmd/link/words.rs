@@ -47,7 +47,7 @@ const WORDS: &[Word] = &[
     word!(
         "discipline",
         "SPEC",
-        "What the queue does besides being full: droptail, \"codel target 5ms\", fq_codel, red, \"mark 50packets\""
+        "What the queue does besides being full: droptail, police, \"codel target 5ms\", fq_codel, red, \"mark 50packets\""
     ),
     word!("duplicate", "SPEC", "Packets that come twice: 1%"),
     word!("corrupt", "SPEC", "Packets in which a bit is flipped: 0.1%"),
