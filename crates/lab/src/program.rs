@@ -185,6 +185,7 @@ fn builtin_server(scenario: &Scenario, ns: &NetNs, bind: SocketAddr) -> Result<R
     let options = ServerOptions {
         bind,
         write_rate: scenario.transfer.write_rate,
+        write_block: scenario.transfer.write_block,
         sndbuf: scenario.transfer.send_buffer,
         ..ServerOptions::default()
     };
@@ -305,6 +306,7 @@ pub fn receive(
             let options = DownloadOptions {
                 max_duration: Some(scenario.transfer.duration),
                 read_rate: scenario.transfer.read_rate,
+                read_block: scenario.transfer.read_block,
                 rcvbuf: scenario.transfer.receive_buffer,
                 // There entering a program costs more than a packet.
                 wait_all: virtual_time,

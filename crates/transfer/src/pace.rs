@@ -25,25 +25,40 @@ pub(crate) const CATCH_UP: Duration = Duration::from_millis(20);
 pub struct Pacer {
     rate: Rate,
     due: Instant,
+    /// What may pass at once.
+    step: Bytes,
+    /// What is left of the block that is passing, where there are blocks.
+    open: Option<Bytes>,
 }
 
 impl Pacer {
     /// Nothing has passed at `now`. `rate` must not be zero: then nothing would ever pass.
     pub fn new(rate: Rate, now: Instant) -> Self {
-        Pacer { rate, due: now }
+        Pacer { rate, due: now, step: rate.over(STEP).max(Bytes::new(1)), open: None }
+    }
+
+    /// The same for a user that passes all of a `block` before it waits until that is paid for. For the bounds above,
+    /// [`STEP`] is then the time that a block takes.
+    pub(crate) fn in_blocks(rate: Rate, block: Bytes, now: Instant) -> Self {
+        Pacer { step: block.max(Bytes::new(1)), open: Some(Bytes::ZERO), ..Pacer::new(rate, now) }
     }
 
     /// What may pass at `now`, or how long to wait before asking again.
     pub fn allowance(&mut self, now: Instant) -> Result<Bytes, Duration> {
+        if let Some(open) = self.open.filter(|open| *open > Bytes::ZERO) {
+            return Ok(open);
+        }
         if now < self.due {
             return Err(self.due.since(now));
         }
         self.due = self.due.max(now.saturating_sub(CATCH_UP));
-        Ok(self.rate.over(STEP).max(Bytes::new(1)))
+        self.open = self.open.map(|_| self.step);
+        Ok(self.step)
     }
 
     /// `amount` has passed.
     pub(crate) fn spend(&mut self, amount: Bytes) {
+        self.open = self.open.map(|open| open.saturating_sub(amount));
         self.due = self.due + self.rate.time_for(amount).unwrap_or(Duration::MAX);
     }
 }
@@ -74,6 +89,19 @@ mod tests {
             }
         }
         passed
+    }
+
+    #[test]
+    fn a_block_passes_whole_and_the_next_waits_until_it_is_paid_for() {
+        let start = Instant::from_nanos(1);
+        let (block, rate) = (Bytes::new(100_000), Rate::from_bits_per_sec(8_000_000));
+        let mut pacer = Pacer::in_blocks(rate, block, start);
+        assert_eq!(pacer.allowance(start), Ok(block));
+        pacer.spend(Bytes::new(60_000));
+        assert_eq!(pacer.allowance(start), Ok(Bytes::new(40_000)));
+        pacer.spend(Bytes::new(40_000));
+        assert_eq!(pacer.allowance(start), Err(Duration::from_millis(100)));
+        assert_eq!(pacer.allowance(start + Duration::from_millis(100)), Ok(block));
     }
 
     proptest! {

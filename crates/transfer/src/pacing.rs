@@ -15,8 +15,11 @@ pub(crate) struct Pacing {
 }
 
 impl Pacing {
-    pub(crate) fn new(rate: Rate) -> Self {
-        Pacing { pacer: Pacer::new(rate, crate::clock::now()), timer: None }
+    /// At `rate`, in small steps or in blocks.
+    pub(crate) fn new(rate: Rate, block: Option<Bytes>) -> Self {
+        let now = crate::clock::now();
+        let pacer = block.map_or_else(|| Pacer::new(rate, now), |block| Pacer::in_blocks(rate, block, now));
+        Pacing { pacer, timer: None }
     }
 
     /// Ready with what may pass now; otherwise wakes the task when it is time.

@@ -3,6 +3,7 @@
 mod cache;
 mod compare;
 mod engine;
+mod generate;
 mod kernel;
 mod output;
 mod run;
@@ -25,6 +26,7 @@ pub enum Lab {
     Run(run::Run),
     Compare(compare::Compare),
     List(List),
+    Generate(generate::Generate),
     Clean(Clean),
     #[command(subcommand)]
     Kernel(kernel::Kernel),
@@ -38,6 +40,7 @@ impl Lab {
             Lab::Run(run) => run.run(),
             Lab::Compare(compare) => compare.run(),
             Lab::List(list) => list.run(),
+            Lab::Generate(generate) => generate.run(),
             Lab::Clean(clean) => clean.run(),
             Lab::Kernel(kernel) => kernel.run(),
             Lab::Cache(cache) => cache.run(),

@@ -16,6 +16,8 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 const SNAPLEN_DEFAULT: Bytes = Bytes::new(128);
 const SNAPLEN_MIN: Bytes = Bytes::new(100);
 const MTU_DEFAULT: Bytes = Bytes::new(1500);
+/// More at once is no block but the transfer.
+const BLOCK_MAX: Bytes = Bytes::new(64 << 20);
 
 /// Reads a file that a word names: its bytes, or why not.
 type Read<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
@@ -106,6 +108,7 @@ fn ready(name: &str, file: &File, read: &mut Read<'_>) -> Result<Scenario, Strin
         sample_interval,
         repeat,
         reference: file.reference.clone(),
+        truth: file.truth,
     })
 }
 
@@ -210,6 +213,20 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
             return Err(format!("transfer.{key} must be at least 1 kB/s"));
         }
     }
+    let blocks = [
+        ("read_block", file.read_block, "read_rate", file.read_rate),
+        ("write_block", file.write_block, "write_rate", file.write_rate),
+    ];
+    for (key, block, rate_key, rate) in blocks {
+        if block.is_some() && rate.is_none() {
+            return Err(format!(
+                "transfer.{key} needs transfer.{rate_key}: the rate says how long to wait after a block"
+            ));
+        }
+        if block.is_some_and(|block| !(Bytes::new(1)..=BLOCK_MAX).contains(&block)) {
+            return Err(format!("transfer.{key} must be between 1 B and {BLOCK_MAX}"));
+        }
+    }
     let duration = file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
     if !(Duration::from_millis(100)..=DURATION_MAX).contains(&duration) {
         return Err(format!("transfer.duration {duration} must be between 100 ms and 1 h"));
@@ -238,7 +255,9 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
         size,
         duration,
         read_rate: file.read_rate,
+        read_block: file.read_block,
         write_rate: file.write_rate,
+        write_block: file.write_block,
         receive_buffer: file.receive_buffer,
         send_buffer: file.send_buffer,
     })

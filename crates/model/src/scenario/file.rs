@@ -1,7 +1,7 @@
 //! A scenario file as it is written.
 
 use super::error::ScenarioError;
-use super::{Client, Host, LinkEngine, Reference, Server};
+use super::{Client, Host, LinkEngine, Reference, Server, Truth};
 use crate::link::rule::{Endpoint, Protocol};
 use crate::link::{Words, with_words};
 use crate::units::{Bytes, Duration, Rate, written};
@@ -32,6 +32,8 @@ pub struct File {
     pub sample: SampleFile,
     /// Figures to stand beside ours.
     pub reference: Reference,
+    /// What limits it, where it was built to show that.
+    pub truth: Option<Truth>,
     /// How often to run each row.
     #[serde(deserialize_with = "written::count_optional")]
     pub repeat: Option<u32>,
@@ -133,6 +135,10 @@ pub struct TransferFile {
     pub read_rate: Option<Rate>,
     /// Rate at which the server's application writes.
     pub write_rate: Option<Rate>,
+    /// Bytes that the client's application reads at once; with `read_rate`.
+    pub read_block: Option<Bytes>,
+    /// Bytes that the server's application writes at once; with `write_rate`.
+    pub write_block: Option<Bytes>,
     /// `SO_RCVBUF` of the client's application.
     pub receive_buffer: Option<Bytes>,
     /// `SO_SNDBUF` of the server's application.

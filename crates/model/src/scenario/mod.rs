@@ -39,13 +39,17 @@ mod combinations;
 mod error;
 mod expand;
 mod file;
+mod generate;
 mod over;
 mod table;
+mod truth;
 
 pub use combinations::RUNS_MAX;
 pub use error::ScenarioError;
 pub use file::File;
+pub use generate::{Generated, generate};
 pub use over::{Override, OverrideError};
+pub use truth::{Cause, Truth};
 
 use crate::link;
 use crate::link::rule::{Classifier, Match};
@@ -83,6 +87,9 @@ pub struct Scenario {
     pub repeat: u32,
     /// Figures that somebody else measured, to stand beside ours.
     pub reference: Reference,
+    /// What limits it, where it was built to show that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth: Option<Truth>,
 }
 
 /// Both ends.
@@ -224,8 +231,14 @@ pub struct Transfer {
     pub duration: Duration,
     /// The receiving application reads no faster than this (built-in client only).
     pub read_rate: Option<Rate>,
+    /// It reads so much at once, then waits until that is paid for (built-in client only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_block: Option<Bytes>,
     /// The sending application writes no faster than this (built-in server only).
     pub write_rate: Option<Rate>,
+    /// It writes so much at once, then waits until that is paid for (built-in server only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_block: Option<Bytes>,
     /// `SO_RCVBUF` set by the receiving application (built-in client only).
     pub receive_buffer: Option<Bytes>,
     /// `SO_SNDBUF` set by the sending application (built-in server only).

@@ -90,7 +90,7 @@ impl Socket {
         first_byte: Arc<OnceLock<Instant>>,
         content_length: Arc<OnceLock<u64>>,
     ) -> Self {
-        let pacing = options.read_rate.map(Pacing::new);
+        let pacing = options.read_rate.map(|rate| Pacing::new(rate, options.read_block));
         let wait_all = (options.wait_all && pacing.is_none()).then(|| WaitAll::new(content_length));
         Socket { stream, first_byte, pacing, wait_all }
     }

@@ -52,6 +52,8 @@ pub struct DownloadOptions {
     /// The application reads at most this much from the socket, headers included, in steps of at most
     /// [`crate::pace::STEP`]: a slow reader.
     pub read_rate: Option<Rate>,
+    /// With `read_rate`: the application reads so much, then waits until that is paid for.
+    pub read_block: Option<Bytes>,
     /// `SO_RCVBUF`, set before connecting so that the window scale fits it. The kernel doubles it, clamps it silently
     /// to `net.core.rmem_max`, and no longer tunes it: [`Connected::rcvbuf`] says what came of it.
     pub rcvbuf: Option<Bytes>,
@@ -80,6 +82,7 @@ impl Default for DownloadOptions {
             interval: Duration::from_millis(100),
             max_duration: None,
             read_rate: None,
+            read_block: None,
             rcvbuf: None,
             wait_all: false,
             output: Output::Discard,

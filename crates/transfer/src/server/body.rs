@@ -3,7 +3,7 @@
 use crate::content;
 use crate::pacing::Pacing;
 use bytes::Bytes as Buffer;
-use fullpipe_model::units::{Bytes, Rate};
+use fullpipe_model::units::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use std::fs::File;
 use std::io::{self, Read};
@@ -45,9 +45,9 @@ impl ResponseBody {
         ResponseBody { left: text.len() as u64, source: Source::Text(text.into()), pacing: None, sent: None }
     }
 
-    /// `range` of the representation behind `source`, at most at `rate`; `sent` counts.
-    pub(super) fn content(source: Source, range: &Range<u64>, rate: Option<Rate>, sent: Arc<AtomicU64>) -> Self {
-        ResponseBody { source, left: range.end - range.start, pacing: rate.map(Pacing::new), sent: Some(sent) }
+    /// `range` of the representation behind `source`, as `pacing` allows; `sent` counts.
+    pub(super) fn content(source: Source, range: &Range<u64>, pacing: Option<Pacing>, sent: Arc<AtomicU64>) -> Self {
+        ResponseBody { source, left: range.end - range.start, pacing, sent: Some(sent) }
     }
 }
 

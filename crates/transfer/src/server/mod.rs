@@ -40,6 +40,8 @@ pub struct ServerOptions {
     /// The application hands at most this much to each connection's socket, in steps of at most
     /// [`crate::pace::STEP`]: what tcp_info calls application limited (`app_limited`).
     pub write_rate: Option<Rate>,
+    /// With `write_rate`: the application writes so much, then waits until that is paid for.
+    pub write_block: Option<Bytes>,
     /// `SO_SNDBUF` of every connection. The kernel doubles it, clamps it silently to `net.core.wmem_max`, and no
     /// longer tunes it: [`Server::sndbuf`] says what came of it.
     pub sndbuf: Option<Bytes>,
@@ -55,6 +57,7 @@ impl Default for ServerOptions {
             bind: (Ipv4Addr::LOCALHOST, 0).into(),
             directory: None,
             write_rate: None,
+            write_block: None,
             sndbuf: None,
             congestion: None,
             limits: Limits::default(),
@@ -176,7 +179,7 @@ impl Server {
             listen::set_congestion(&listener, addr, congestion)?;
         }
         let sndbuf = listen::set_sndbuf(&listener, addr, options.sndbuf)?;
-        let site = Arc::new(respond::Site::new(directory, options.write_rate));
+        let site = Arc::new(respond::Site::new(directory, options.write_rate, options.write_block));
         Ok(Server { listener, local_addr: addr, sndbuf, limits: options.limits, site })
     }
 

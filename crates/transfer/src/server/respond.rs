@@ -3,6 +3,7 @@
 use super::body::{ResponseBody, Source};
 use super::files::{Directory, Refusal};
 use super::range::{self, Selection};
+use crate::pacing::Pacing;
 use fullpipe_model::units::{Bytes, Rate};
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::response;
@@ -21,6 +22,7 @@ const HINT: &str = "generated content is at /bytes/<size>, for example /bytes/2G
 pub(super) struct Site {
     directory: Option<Directory>,
     write_rate: Option<Rate>,
+    write_block: Option<Bytes>,
     requests: AtomicU64,
     sent: Arc<AtomicU64>,
 }
@@ -42,8 +44,8 @@ struct Validators {
 struct Refused(StatusCode, String);
 
 impl Site {
-    pub(super) fn new(directory: Option<Directory>, write_rate: Option<Rate>) -> Self {
-        Site { directory, write_rate, requests: AtomicU64::new(0), sent: Arc::new(AtomicU64::new(0)) }
+    pub(super) fn new(directory: Option<Directory>, write_rate: Option<Rate>, write_block: Option<Bytes>) -> Self {
+        Site { directory, write_rate, write_block, requests: AtomicU64::new(0), sent: Arc::new(AtomicU64::new(0)) }
     }
 
     /// Requests answered and body bytes handed to sockets so far.
@@ -138,7 +140,10 @@ impl Site {
         }
         response.body(match *request.method() {
             Method::HEAD => ResponseBody::empty(),
-            _ => ResponseBody::content(source, &part, self.write_rate, self.sent.clone()),
+            _ => {
+                let pacing = self.write_rate.map(|rate| Pacing::new(rate, self.write_block));
+                ResponseBody::content(source, &part, pacing, self.sent.clone())
+            }
         })
     }
 }

@@ -1,0 +1,189 @@
+//! For each cause, parameters that make it bind: it holds the transfer well below everything else,
+//! or, for the link, everything else is well above the link.
+
+use super::super::Cause;
+use super::dice::Dice;
+use super::draft::Draft;
+
+const ANY: [&str; 3] = ["cubic", "reno", "bbr"];
+const LOSS_BASED: [&str; 2] = ["cubic", "reno"];
+/// A buffer below this many segments is bound by how segments are accounted, not by its size.
+const SEGMENTS_MIN: f64 = 20.0;
+/// Below this a send buffer is passed by a whole write of the application (`law::send_buffer`).
+const SEND_WINDOW_MIN: f64 = 150e3;
+
+/// Draws what makes the draft's cause bind.
+pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
+    match draft.cause {
+        Cause::Link => link(draft, dice),
+        Cause::Policer => policer(draft, dice),
+        Cause::ReceiveWindow => receive_window(draft, dice),
+        Cause::ReceiverApplication => receiver_application(draft, dice),
+        Cause::SendBuffer => send_buffer(draft, dice),
+        Cause::SenderApplication => sender_application(draft, dice),
+        Cause::Loss => loss(draft, dice),
+        Cause::SlowStart => slow_start(draft, dice),
+    }
+    draft.generous_buffers();
+}
+
+fn link(draft: &mut Draft, dice: &mut Dice) {
+    draft.congestion_control(dice, &ANY);
+    draft.path(dice, 1.0, |path| path.bdp() >= 2.0 * path.mss);
+    // A queue that is too short for the congestion control's decrease leaves the link empty.
+    let least = match draft.congestion_control {
+        "reno" => 1.0,
+        "cubic" => 0.5,
+        _ => 0.1,
+    };
+    let discipline = *dice.pick(&["droptail", "droptail", "codel", "fq_codel", "red"]);
+    let queue = if discipline == "droptail" { dice.log(least, 8.0) } else { dice.uniform(4.0, 8.0) };
+    draft.queue(queue, 32.0);
+    match discipline {
+        "codel" | "fq_codel" => {
+            // RFC 8289: an interval of about the worst round trip, a target of 5 to 10 % of it.
+            let interval = (draft.rtt * 1e3).max(100.0).ceil();
+            let target = (interval / 10.0).ceil();
+            let text = format!("{discipline} target {target}ms interval {interval}ms");
+            draft.set(&["link", "to_client", "discipline"], text);
+        }
+        "red" => draft.set(&["link", "to_client", "discipline"], "red"),
+        _ => changing_rate(draft, dice),
+    }
+}
+
+/// A rate that changes on the way, sometimes.
+fn changing_rate(draft: &mut Draft, dice: &mut Dice) {
+    if !dice.chance(0.25) {
+        return;
+    }
+    let third = (draft.seconds() * 1e3 / 3.0).round();
+    let [one, two] = [(); 2].map(|()| (draft.rate / 1e3 * dice.log(0.3, 1.0)).round().max(256.0));
+    let text = format!("{third}ms rate {one}kbit, {}ms rate {two}kbit", 2.0 * third);
+    draft.set(&["link", "to_client", "changes"], text);
+}
+
+fn policer(draft: &mut Draft, dice: &mut Dice) {
+    draft.congestion_control(dice, &ANY);
+    draft.path(dice, 1.0, |path| path.bdp() >= 4.0 * path.mss);
+    let bucket = dice.log(0.5, 4.0);
+    draft.queue(bucket, 32.0);
+    draft.set(&["link", "to_client", "discipline"], "police");
+}
+
+fn receive_window(draft: &mut Draft, dice: &mut Dice) {
+    draft.congestion_control(dice, &ANY);
+    let unscaled = dice.chance(0.2);
+    let share = dice.log(0.12, 0.5);
+    draft.path(dice, share, |path| {
+        let least = if unscaled { 65_535.0 } else { SEGMENTS_MIN * path.mss };
+        path.bdp() * share >= least
+    });
+    let queue = dice.log(0.5, 4.0);
+    draft.queue(queue, 64.0);
+    // The window is half of the buffer or somewhat more (`law::receive_buffer`).
+    let buffer = (draft.bdp() * share).ceil();
+    if unscaled {
+        draft.sysctl("client", "net.ipv4.tcp_window_scaling", 0);
+    } else if dice.chance(0.4) {
+        // The kernel doubles what the application asks for.
+        draft.set(&["transfer", "receive_buffer"], format!("{}", (buffer / 2.0).ceil()));
+    } else {
+        let initial = buffer.min(131_072.0);
+        draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 {initial} {buffer}"));
+    }
+}
+
+fn receiver_application(draft: &mut Draft, dice: &mut Dice) {
+    draft.congestion_control(dice, &ANY);
+    let share = dice.uniform(0.1, 0.75);
+    draft.path(dice, share, |path| path.bdp() >= 8.0 * path.mss && path.rate * share >= 64e3);
+    let queue = dice.log(0.5, 4.0);
+    draft.queue(queue, 64.0);
+    // Large enough for the path, small enough to be full soon.
+    let buffer = (3.0 * draft.bdp()).max(131_072.0).max(SEGMENTS_MIN * 2.0 * draft.mss).ceil();
+    let fills = (4.0 * buffer * 8.0 / (draft.rate * (1.0 - share))).ceil();
+    draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 131072 {buffer}"));
+    draft.set(&["transfer", "read_rate"], format!("{}kbit", (draft.expected / 1e3).round()));
+    if dice.chance(0.4) {
+        let block = dice.log(4096.0, 262_144.0).min(draft.expected / 8.0 * draft.seconds() / 20.0);
+        draft.set(&["transfer", "read_block"], format!("{}", block.ceil().max(1024.0)));
+    }
+    if fills > draft.seconds() {
+        draft.set(&["transfer", "duration"], format!("{fills}s"));
+    }
+}
+
+fn send_buffer(draft: &mut Draft, dice: &mut Dice) {
+    draft.congestion_control(dice, &ANY);
+    let share = dice.log(0.12, 0.5);
+    draft.path(dice, share, |path| path.bdp() * share >= SEND_WINDOW_MIN.max(SEGMENTS_MIN * path.mss));
+    let queue = dice.log(1.0, 4.0);
+    draft.queue(queue, 64.0);
+    // Two thirds of the buffer are in flight (`law::send_buffer`).
+    let buffer = (draft.bdp() * share * 1.5).ceil();
+    if dice.chance(0.4) {
+        draft.set(&["transfer", "send_buffer"], format!("{}", (buffer / 2.0).ceil()));
+    } else {
+        draft.sysctl("server", "net.ipv4.tcp_wmem", format!("4096 16384 {buffer}"));
+    }
+}
+
+fn sender_application(draft: &mut Draft, dice: &mut Dice) {
+    draft.congestion_control(dice, &ANY);
+    let share = dice.uniform(0.1, 0.88);
+    draft.path(dice, share, |path| path.bdp() >= 2.0 * path.mss && path.rate * share >= 64e3);
+    let queue = dice.log(0.5, 8.0);
+    draft.queue(queue, 64.0);
+    draft.set(&["transfer", "write_rate"], format!("{}kbit", (draft.expected / 1e3).round()));
+    if dice.chance(0.4) {
+        // Below the BDP, or the link limits each block for a while.
+        let block = dice.log(2048.0, 262_144.0).min(draft.bdp() / 2.0);
+        draft.set(&["transfer", "write_block"], format!("{}", block.ceil().max(1024.0)));
+    }
+    if draft.congestion_control == "bbr" && dice.chance(0.3) {
+        let loss = dice.log(0.05, 1.0);
+        draft.set(&["link", "to_client", "loss"], format!("{loss:.3}%"));
+    }
+}
+
+/// Segments that loss of probability `p` leaves in flight.
+fn window_under_loss(draft: &Draft, p: f64) -> f64 {
+    // Mathis and others (CCR 27(3), 1997); RFC 9438 section 5.1 for CUBIC's own region.
+    let reno = 1.22 / p.sqrt();
+    let cubic = 1.054 * (draft.rtt / p).powf(0.75);
+    if draft.congestion_control == "cubic" { reno.max(cubic) } else { reno }
+}
+
+fn loss(draft: &mut Draft, dice: &mut Dice) {
+    draft.congestion_control(dice, &LOSS_BASED);
+    let probability = dice.log(0.002, 0.04);
+    // Losses of one burst count once.
+    let leaves = dice.chance(0.3).then(|| dice.uniform(0.3, 0.8));
+    let events = probability * leaves.unwrap_or(1.0);
+    draft.path(dice, 0.4, |path| path.bdp() * 0.35 >= window_under_loss(path, events) * path.mss);
+    draft.expected = window_under_loss(draft, events) * draft.mss * 8.0 / draft.rtt;
+    let queue = dice.log(0.5, 4.0);
+    draft.queue(queue, 64.0);
+    let text = match leaves {
+        Some(leaves) => {
+            let enters = probability * leaves / (1.0 - probability);
+            format!("gemodel {:.4}% {:.1}%", enters * 100.0, leaves * 100.0)
+        }
+        None => format!("{:.3}%", probability * 100.0),
+    };
+    draft.set(&["link", "to_client", "loss"], text);
+}
+
+fn slow_start(draft: &mut Draft, dice: &mut Dice) {
+    draft.congestion_control(dice, &ANY);
+    draft.path(dice, 0.2, |path| path.bdp() >= 300.0 * path.mss);
+    let queue = dice.log(1.0, 4.0);
+    draft.queue(queue, 64.0);
+    // A congestion window of half a BDP follows after one BDP was sent.
+    let share = dice.uniform(0.5, 1.0);
+    draft.set(&["transfer", "size"], format!("{}", (share * draft.bdp()).ceil()));
+    let room = (6.0 * draft.bdp() * (1.0 + draft.queue)).max(6_291_456.0).ceil();
+    let initial = (2.0 * draft.bdp()).max(1_048_576.0).ceil();
+    draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 {initial} {room}"));
+}

@@ -1,0 +1,42 @@
+//! Draws, seeded.
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// A stream of draws for one scenario.
+#[derive(Debug)]
+pub(super) struct Dice(Pcg64Mcg);
+
+impl Dice {
+    pub fn new(seed: u64, index: u32) -> Dice {
+        // Scenarios of one seed have streams of their own: the odd constant is 2^64 over the golden ratio.
+        Dice(Pcg64Mcg::seed_from_u64(seed ^ (u64::from(index) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    /// Between 0 and 1, without 1.
+    fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Between two numbers, each value as likely as another.
+    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        low + self.unit() * (high - low)
+    }
+
+    /// Between two numbers, each magnitude as likely as another.
+    pub fn log(&mut self, low: f64, high: f64) -> f64 {
+        self.uniform(low.ln(), high.ln()).exp()
+    }
+
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[(self.0.next_u64() % from.len() as u64) as usize]
+    }
+
+    pub fn seed(&mut self) -> u32 {
+        (self.0.next_u64() >> 33) as u32
+    }
+}

@@ -1,0 +1,142 @@
+//! A scenario in the making: its path in numbers, the rest as the table that a file will be.
+
+use super::super::Cause;
+use super::dice::Dice;
+use toml::Value;
+
+/// Bits per second and seconds that are drawn: log-uniform between these.
+const RATES: (f64, f64) = (256e3, 1e9);
+const RTTS: (f64, f64) = (1e-3, 0.6);
+/// Bytes that a transfer carries at most: virtual time costs some 0.1 s for 10^6 of them.
+const CARRIED_MAX: f64 = 40e6;
+/// A transfer lasts at least so many round trips, and seconds.
+const ROUNDS: f64 = 60.0;
+const SECONDS_MIN: f64 = 1.0;
+/// IPv4 and TCP headers with timestamps.
+const HEADERS: f64 = 52.0;
+
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub cause: Cause,
+    /// Bits per second of IP packets.
+    pub rate: f64,
+    /// Seconds.
+    pub rtt: f64,
+    /// Bytes of payload in a full segment.
+    pub mss: f64,
+    /// The queue in BDPs.
+    pub queue: f64,
+    pub congestion_control: &'static str,
+    /// What the transfer is expected to carry, in bits per second.
+    pub expected: f64,
+    root: toml::Table,
+}
+
+impl Draft {
+    pub fn new(name: &str, cause: Cause) -> Draft {
+        let mut draft = Draft {
+            cause,
+            rate: 0.0,
+            rtt: 0.0,
+            mss: 1448.0,
+            queue: 1.0,
+            congestion_control: "cubic",
+            expected: 0.0,
+            root: toml::Table::new(),
+        };
+        draft.set(&["name"], name);
+        draft.set(&["truth", "cause"], cause.name());
+        draft
+    }
+
+    /// Bandwidth-delay product in bytes.
+    pub fn bdp(&self) -> f64 {
+        self.rate * self.rtt / 8.0
+    }
+
+    pub fn set(&mut self, key: &[&str], value: impl Into<Value>) {
+        let Some((last, tables)) = key.split_last() else { return };
+        let mut table = &mut self.root;
+        for name in tables {
+            let entry = table.entry(*name).or_insert_with(|| Value::Table(toml::Table::new()));
+            let Value::Table(inner) = entry else { return };
+            table = inner;
+        }
+        table.insert((*last).into(), value.into());
+    }
+
+    pub fn has(&self, key: &[&str]) -> bool {
+        let mut value = self.root.get(key[0]);
+        for name in &key[1..] {
+            value = value.and_then(|value| value.get(name));
+        }
+        value.is_some()
+    }
+
+    /// A sysctl of `server` or `client`.
+    pub fn sysctl(&mut self, host: &str, name: &str, value: impl Into<Value>) {
+        self.set(&["hosts", host, "sysctl", name], value);
+    }
+
+    pub fn congestion_control(&mut self, dice: &mut Dice, names: &[&'static str]) {
+        self.congestion_control = *dice.pick::<&'static str>(names);
+        self.set(&["hosts", "server", "congestion_control"], self.congestion_control);
+    }
+
+    /// Draws the MTU, then rate and round-trip time such that `fits` holds of them; `utilisation`
+    /// is the part of the rate that the transfer is expected to carry, for its cost.
+    pub fn path(&mut self, dice: &mut Dice, utilisation: f64, fits: impl Fn(&Draft) -> bool) {
+        let mtu = *dice.pick(&[1500, 1500, 1500, 1500, 1280, 1400, 576, 9000]);
+        self.mss = f64::from(mtu) - HEADERS;
+        self.set(&["link", "mtu"], mtu.to_string());
+        // Where nothing fits, this does for each cause and MTU.
+        (self.rate, self.rtt) = (200e6, 0.1);
+        for _ in 0..10_000 {
+            let (rate, rtt) = (dice.log(RATES.0, RATES.1), dice.log(RTTS.0, RTTS.1));
+            let tried = Draft { rate, rtt, root: toml::Table::new(), ..*self };
+            let cost = rate / 8.0 * utilisation * seconds(rtt);
+            if cost <= CARRIED_MAX && fits(&tried) {
+                (self.rate, self.rtt) = (rate, rtt);
+                break;
+            }
+        }
+        self.expected = self.rate * utilisation;
+        self.set(&["link", "rate"], format!("{}kbit", (self.rate / 1e3).round()));
+        self.set(&["link", "rtt"], format!("{}us", (self.rtt * 1e6 / 2.0).round() * 2.0));
+        self.set(&["link", "seed"], i64::from(dice.seed()));
+    }
+
+    /// A queue of so many BDPs, but of some packets at least.
+    pub fn queue(&mut self, bdps: f64, packets: f64) {
+        let bytes = (bdps * self.bdp()).max(packets * (self.mss + HEADERS)).ceil();
+        self.queue = bytes / self.bdp();
+        self.set(&["link", "queue"], format!("{bytes}"));
+    }
+
+    /// Buffers at both hosts that are large enough to fill path and queue; what was set stays.
+    pub fn generous_buffers(&mut self) {
+        // Twice for the kernel's accounting, twice for what grows while a loss is repaired.
+        let room = (6.0 * self.bdp() * (1.0 + self.queue)).max(6_291_456.0).ceil();
+        let buffers = [("server", "net.ipv4.tcp_wmem", 16_384), ("client", "net.ipv4.tcp_rmem", 131_072)];
+        for (host, name, initial) in buffers {
+            if !self.has(&["hosts", host, "sysctl", name]) {
+                self.sysctl(host, name, format!("4096 {initial} {room}"));
+            }
+        }
+    }
+
+    /// How long the transfer lasts.
+    pub fn seconds(&self) -> f64 {
+        seconds(self.rtt)
+    }
+
+    pub fn into_toml(self) -> String {
+        // A table of texts and numbers always is TOML.
+        toml::to_string(&self.root).unwrap_or_default()
+    }
+}
+
+/// Whole seconds, as iperf3 needs them.
+fn seconds(rtt: f64) -> f64 {
+    (ROUNDS * rtt).max(SECONDS_MIN).ceil()
+}

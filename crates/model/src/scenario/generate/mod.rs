@@ -1,0 +1,141 @@
+//! Random scenarios whose limit is known: a cause is drawn first, then a path, two hosts and a
+//! transfer for which that cause binds. So every cause is as frequent as the others, whatever the
+//! shape of the space of parameters.
+//!
+//! Scenario `index` of a seed is the same whatever else is generated: sets can grow.
+//!
+//! ```
+//! use fullpipe_model::scenario::{File, generate};
+//! let generated = generate(7, 0);
+//! assert_eq!(generated, generate(7, 0));
+//! let scenarios = File::parse(&generated.text).unwrap().scenarios(&generated.text, "x").unwrap();
+//! assert_eq!(scenarios[0].truth.unwrap().cause, generated.cause);
+//! ```
+
+mod binding;
+mod dice;
+mod draft;
+mod nuisance;
+
+use super::Cause;
+use dice::Dice;
+use draft::Draft;
+
+/// A scenario that was drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generated {
+    /// Name of the experiment, unique in its set: `truth/7/0042-loss`.
+    pub name: String,
+    /// What it was built to show.
+    pub cause: Cause,
+    /// The scenario file.
+    pub text: String,
+}
+
+impl Generated {
+    /// Name of a file for it: `0042-loss.toml`.
+    pub fn file_name(&self) -> String {
+        let name = self.name.rsplit('/').next().unwrap_or(&self.name);
+        format!("{name}.toml")
+    }
+}
+
+/// Scenario `index` of set `seed`.
+pub fn generate(seed: u64, index: u32) -> Generated {
+    let mut dice = Dice::new(seed, index);
+    let cause = *dice.pick(&Cause::ALL);
+    let name = format!("truth/{seed}/{index:04}-{}", cause.name());
+    let mut draft = Draft::new(&name, cause);
+    binding::draw(&mut draft, &mut dice);
+    nuisance::draw(&mut draft, &mut dice);
+    let text = format!(
+        "# Scenario {index} of `fullpipe lab generate --seed {seed}`, built so that {} limits it.\n{}",
+        cause.name(),
+        draft.into_toml(),
+    );
+    Generated { name, cause, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{File, Scenario};
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn read(generated: &Generated) -> Scenario {
+        let file = File::parse(&generated.text).unwrap_or_else(|error| panic!("{error}\n{}", generated.text));
+        let rows = file.scenarios(&generated.text, "fallback");
+        let rows = rows.unwrap_or_else(|error| panic!("{error}\n{}", generated.text));
+        assert_eq!(rows.len(), 1);
+        rows.into_iter().next().unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn every_scenario_is_one_that_runs(seed: u64, index in 0_u32..10_000) {
+            let generated = generate(seed, index);
+            let scenario = read(&generated);
+            prop_assert_eq!(&scenario.name, &generated.name);
+            prop_assert_eq!(scenario.truth.map(|truth| truth.cause), Some(generated.cause));
+            let rate = scenario.path.to_client.rate.unwrap().bits_per_sec();
+            prop_assert!((256_000..=1_000_000_000).contains(&rate), "{}", rate);
+            let rtt = scenario.path.rtt().as_micros();
+            prop_assert!((990..=600_000).contains(&rtt), "{}", rtt);
+            let size = scenario.transfer.size.get();
+            let ends = size < 1 << 40 || scenario.transfer.duration.as_millis_f64() < 150_000.0;
+            prop_assert!(ends, "{}", generated.text);
+        }
+
+        #[test]
+        fn the_same_numbers_give_the_same_scenario(seed: u64, index: u32) {
+            prop_assert_eq!(generate(seed, index), generate(seed, index));
+        }
+    }
+
+    #[test]
+    fn causes_are_even_and_parameters_are_wide() {
+        let mut causes: BTreeMap<Cause, u32> = BTreeMap::new();
+        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        for index in 0..1600 {
+            let generated = generate(1, index);
+            *causes.entry(generated.cause).or_default() += 1;
+            let scenario = read(&generated);
+            let server = &scenario.hosts.server;
+            let words = [
+                server.congestion_control.clone().unwrap(),
+                format!("discipline {}", scenario.path.to_client.discipline.name()),
+                format!("{:?}", scenario.transfer.server),
+                format!("{:?}", scenario.transfer.client),
+                format!("mtu {}", scenario.path.mtu),
+                format!("kernel {:?}", scenario.kernel),
+            ];
+            for word in words.into_iter().chain(server.sysctl.keys().cloned()) {
+                *seen.entry(word).or_default() += 1;
+            }
+        }
+        assert!(Cause::ALL.iter().all(|cause| (140..=260).contains(&causes[cause])), "{causes:?}");
+        let kinds = [
+            "cubic",
+            "reno",
+            "bbr",
+            "discipline droptail",
+            "discipline codel",
+            "discipline fq_codel",
+            "discipline red",
+            "discipline police",
+            "Nginx",
+            "Python",
+            "Curl",
+            "Iperf3",
+            "net.ipv4.tcp_sack",
+            "net.ipv4.tcp_timestamps",
+            "net.ipv4.tcp_wmem",
+        ];
+        for kind in kinds {
+            assert!(seen.get(kind).is_some_and(|count| *count >= 10), "{kind}: {seen:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What varies without deciding anything: programs, kernels, options, and impairments that are too
+//! small to bind.
+
+use super::super::Cause;
+use super::dice::Dice;
+use super::draft::Draft;
+
+/// Servers and clients that work together; the built-in ones are the only ones that can be slow or
+/// set buffers.
+const PROGRAMS: [(&str, &str); 6] = [
+    ("builtin", "builtin"),
+    ("builtin", "builtin"),
+    ("builtin", "curl"),
+    ("nginx", "curl"),
+    ("python", "curl"),
+    ("iperf3", "iperf3"),
+];
+
+pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
+    programs(draft, dice);
+    if dice.chance(0.2) {
+        draft.set(&["kernel"], "6.1");
+    }
+    if dice.chance(0.12) {
+        draft.sysctl("server", "net.ipv4.tcp_sack", 0);
+    }
+    if dice.chance(0.15) {
+        draft.sysctl("server", "net.ipv4.tcp_timestamps", 0);
+    }
+    path(draft, dice);
+}
+
+fn programs(draft: &mut Draft, dice: &mut Dice) {
+    let has = |draft: &Draft, keys: [&str; 3]| keys.iter().any(|key| draft.has(&["transfer", key]));
+    let own_server = has(draft, ["write_rate", "write_block", "send_buffer"]);
+    let own_client = has(draft, ["read_rate", "read_block", "receive_buffer"]);
+    let sized = draft.has(&["transfer", "size"]);
+    let fits = |(server, client): &(&str, &str)| {
+        (!own_server || *server == "builtin")
+            && (!own_client || *client == "builtin")
+            && (!sized || *server != "iperf3")
+    };
+    let programs: Vec<_> = PROGRAMS.into_iter().filter(fits).collect();
+    let (server, client) = *dice.pick(&programs);
+    draft.set(&["transfer", "server"], server);
+    draft.set(&["transfer", "client"], client);
+    if sized {
+        return;
+    }
+    if !draft.has(&["transfer", "duration"]) {
+        draft.set(&["transfer", "duration"], format!("{}s", draft.seconds()));
+    }
+    if matches!(server, "nginx" | "python") {
+        // A file: the duration ends the transfer where it is too large.
+        let size = (draft.expected / 8.0 * draft.seconds()).max(100_000.0).ceil();
+        draft.set(&["transfer", "size"], format!("{size}"));
+    }
+}
+
+fn path(draft: &mut Draft, dice: &mut Dice) {
+    // A way back that is thin and yet carries every acknowledgement: one of 52 bytes for two segments.
+    if dice.chance(0.15) {
+        let share = dice.log(0.06, 0.3);
+        let rate = (draft.rate * share * 1448.0 / draft.mss.max(500.0)).max(128e3);
+        draft.set(&["link", "to_server", "rate"], format!("{}kbit", (rate / 1e3).ceil()));
+        draft.set(&["link", "to_server", "queue"], "1000packets");
+    }
+    let jitters = !matches!(draft.cause, Cause::SlowStart) && dice.chance(0.15);
+    if jitters {
+        // Too little to reorder packets of a full link, and far below a standing queue.
+        let jitter = (draft.rtt * 1e6 * dice.log(0.001, 0.02)).min(2000.0).ceil();
+        let delay = (draft.rtt * 1e6 / 2.0).round();
+        draft.set(&["link", "to_client", "delay"], format!("{delay}us {jitter}us"));
+    }
+    // Spurious retransmissions shrink a loss-based window: only BBR does not mind.
+    if draft.congestion_control == "bbr" && dice.chance(0.1) {
+        draft.set(&["link", "to_client", "reorder"], "0.1%");
+    }
+}

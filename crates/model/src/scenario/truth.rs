@@ -1,0 +1,70 @@
+//! What is known of a scenario's limit before it runs.
+
+/// The cause that a scenario was built to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The path carries no more.
+    Link,
+    /// The path drops what exceeds a token bucket.
+    Policer,
+    /// The receive buffer, or a window without scaling.
+    ReceiveWindow,
+    /// The receiving application reads slowly.
+    ReceiverApplication,
+    /// The send buffer.
+    SendBuffer,
+    /// The sending application writes slowly, or in pieces.
+    SenderApplication,
+    /// Loss that is no congestion keeps the congestion window small.
+    Loss,
+    /// The transfer ends before its congestion window has grown to the path.
+    SlowStart,
+}
+
+impl Cause {
+    /// Every value.
+    pub const ALL: [Cause; 8] = [
+        Cause::Link,
+        Cause::Policer,
+        Cause::ReceiveWindow,
+        Cause::ReceiverApplication,
+        Cause::SendBuffer,
+        Cause::SenderApplication,
+        Cause::Loss,
+        Cause::SlowStart,
+    ];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Link => "link",
+            Cause::Policer => "policer",
+            Cause::ReceiveWindow => "receive_window",
+            Cause::ReceiverApplication => "receiver_application",
+            Cause::SendBuffer => "send_buffer",
+            Cause::SenderApplication => "sender_application",
+            Cause::Loss => "loss",
+            Cause::SlowStart => "slow_start",
+        }
+    }
+
+    /// The limit that a verdict should name, and its cause where it has one, by their names in results.
+    pub const fn limit(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Cause::Link | Cause::Policer => ("link", None),
+            Cause::Loss => ("congestion_window", Some("loss")),
+            Cause::SlowStart => ("congestion_window", Some("slow_start")),
+            _ => (self.name(), None),
+        }
+    }
+}
+
+/// `[truth]`: what a scenario was built to show. Nothing that analyses a run reads it; what scores
+/// the analysis does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Truth {
+    /// What limits the transfer.
+    pub cause: Cause,
+}
