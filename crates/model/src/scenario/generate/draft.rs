@@ -65,12 +65,17 @@ impl Draft {
         table.insert((*last).into(), value.into());
     }
 
+    fn get(&self, key: &[&str]) -> Option<&Value> {
+        let (first, rest) = key.split_first()?;
+        rest.iter().try_fold(self.root.get(*first)?, |value, name| value.get(name))
+    }
+
     pub fn has(&self, key: &[&str]) -> bool {
-        let mut value = self.root.get(key[0]);
-        for name in &key[1..] {
-            value = value.and_then(|value| value.get(name));
-        }
-        value.is_some()
+        self.get(key).is_some()
+    }
+
+    pub fn is(&self, key: &[&str], text: &str) -> bool {
+        self.get(key).and_then(Value::as_str) == Some(text)
     }
 
     /// A sysctl of `server` or `client`.
