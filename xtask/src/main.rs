@@ -8,6 +8,7 @@ mod ci;
 mod figures;
 mod recapture;
 mod tidy;
+mod truth;
 
 use clap::Parser;
 use std::net::IpAddr;
@@ -37,6 +38,8 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         lab: Vec<PathBuf>,
     },
+    /// Score the analysis on random scenarios whose limit is known, in virtual time.
+    Truth(truth::Truth),
     /// Turn a capture of a wire into what a host, a mirror port or a cut capture would show.
     Recapture {
         /// The capture: pcap, pcapng or snoop, packed or not.
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Tidy => tidy::run(),
         Chore::ArticlesTable { rows } => articles::run(&rows),
         Chore::Figures { lab } => figures::run(&lab),
+        Chore::Truth(truth) => truth.run(),
         Chore::Recapture { input, output, changes, host } => recapture::run(&input, &output, &changes, host),
     }
 }

@@ -1,0 +1,135 @@
+//! What the analysis says of a run, seen from several places.
+
+use super::Run;
+use anyhow::Context;
+use fullpipe_flow::capture::{Packet, Unpack, read};
+use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_samples};
+use fullpipe_flow::recapture::{Change, Recapture, Record, as_host};
+use fullpipe_flow::sample::Sample;
+use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model::scenario::Cause;
+use fullpipe_model::units::Duration;
+use std::fs::File;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// Addresses of the lab's hosts.
+const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
+const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 2));
+/// Packets that a capture without its start lacks, and what must be left to be judged.
+const CUT: u64 = 400;
+const LEFT_MIN: usize = 800;
+/// What each interval of samples spans at least.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Where the evidence was gathered, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Vantage {
+    Server,
+    Client,
+    Sockets,
+    ServerMerged,
+    ClientMerged,
+    ServerCut,
+    ClientCut,
+}
+
+impl Vantage {
+    /// In tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Vantage::Server => "server",
+            Vantage::Client => "client",
+            Vantage::Sockets => "sockets",
+            Vantage::ServerMerged => "server, merged",
+            Vantage::ClientMerged => "client, merged",
+            Vantage::ServerCut => "server, cut",
+            Vantage::ClientCut => "client, cut",
+        }
+    }
+}
+
+/// One verdict on a run.
+#[derive(Debug)]
+pub struct Answer {
+    pub vantage: Vantage,
+    /// The limit that it names first, with the confidence that it has in it.
+    pub limit: Limit,
+    pub confidence: f64,
+    /// The part of the steady time to which it gives the right limit.
+    pub time: f64,
+}
+
+/// Every answer there is to a run.
+pub fn answers(run: &Run) -> anyhow::Result<Vec<Answer>> {
+    let mut answers = Vec::new();
+    let edges = [
+        ("server.pcap", SERVER, [Vantage::Server, Vantage::ServerMerged, Vantage::ServerCut]),
+        ("client.pcap", CLIENT, [Vantage::Client, Vantage::ClientMerged, Vantage::ClientCut]),
+    ];
+    for (file, host, [plain, merged, cut]) in edges {
+        let records = records(&run.folder.join(file))?;
+        answers.extend(answer(run, plain, of_capture(&records, &[])));
+        answers.extend(answer(run, merged, of_capture(&records, &as_host(host))));
+        // A transfer in slow start is its start.
+        if run.cause != Cause::SlowStart && records.len() >= CUT as usize + LEFT_MIN {
+            answers.extend(answer(run, cut, of_capture(&records, &[Change::Start { packets: CUT }])));
+        }
+    }
+    let [sender, receiver] = ["server", "client"].map(|host| samples(run, host));
+    let by_sockets = from_samples(&sender?, &receiver?, INTERVAL, PathHint::default());
+    answers.extend(answer(run, Vantage::Sockets, Some(by_sockets)));
+    Ok(answers)
+}
+
+/// The limit that is right.
+pub fn right(cause: Cause) -> Limit {
+    let (name, cause) = cause.limit();
+    Limit::from_names(name, cause).unwrap_or(Limit::Unknown)
+}
+
+fn answer(run: &Run, vantage: Vantage, verdict: Option<Verdict>) -> Option<Answer> {
+    let verdict = verdict?;
+    let first = verdict.limited_by();
+    let shares = if run.cause == Cause::SlowStart { &verdict.shares } else { &verdict.steady };
+    let right = right(run.cause);
+    let time = shares.iter().find(|share| share.limit == right).map_or(0.0, |share| share.share);
+    Some(Answer { vantage, limit: first.limit, confidence: first.share, time })
+}
+
+fn records(path: &Path) -> anyhow::Result<Vec<Record>> {
+    let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
+    let source = Unpack::new(file).with_context(|| format!("read {}", path.display()))?;
+    let mut records = Vec::new();
+    read(source, |packet| records.push(Record::from(packet))).with_context(|| format!("read {}", path.display()))?;
+    Ok(records)
+}
+
+/// The verdict on the direction that carried most, as `fullpipe analyze` gives it.
+fn of_capture(records: &[Record], changes: &[Change]) -> Option<Verdict> {
+    let mut analyzer = Analyzer::new(Config::default());
+    let mut recapture = Recapture::new(changes);
+    let mut out = Vec::new();
+    let mut see = |out: &mut Vec<Record>| {
+        for record in out.drain(..) {
+            let Record { at, link_type, ref data, original_length } = record;
+            analyzer.push_packet(&Packet { at, link_type, data, original_length });
+        }
+    };
+    for record in records {
+        recapture.push(record.clone(), &mut out);
+        see(&mut out);
+    }
+    recapture.finish(&mut out);
+    see(&mut out);
+    let connections = analyzer.finish().connections;
+    let directions = connections.into_iter().flat_map(|one| [one.server_to_client, one.client_to_server]);
+    directions.max_by_key(|direction| direction.payload)?.verdict
+}
+
+fn samples(run: &Run, host: &str) -> anyhow::Result<Vec<Sample>> {
+    let path = run.folder.join(format!("{host}.samples.jsonl"));
+    let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().with_context(|| format!("read {}", path.display()))
+}

@@ -1,0 +1,78 @@
+//! `cargo xtask truth`: how often the analysis is right on random scenarios whose limit is known.
+//!
+//! Scenarios come from `model::scenario::generate`, runs from `fullpipe lab run` in virtual time; runs
+//! are kept on disk and made again only where their scenario changed. Each run is then judged from
+//! every [`Vantage`] and scored against the cause that it was built to have.
+
+#![allow(clippy::print_stdout, reason = "a table is what it was called for")]
+
+mod judge;
+mod runs;
+mod score;
+mod tables;
+
+use fullpipe_model::scenario::Cause;
+use runs::Run;
+use score::Scores;
+use std::path::PathBuf;
+
+/// Which scenarios, and where their runs are kept.
+#[derive(clap::Args)]
+pub struct Truth {
+    /// Set of scenarios. Those from 9000 on are held out: run them for published figures only.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many of its scenarios.
+    #[arg(long, default_value_t = 40)]
+    count: u32,
+    /// Of them only those with this cause.
+    #[arg(long, value_name = "CAUSE", value_parser = cause)]
+    only: Option<Cause>,
+    /// Folder in which runs are kept.
+    #[arg(long, value_name = "DIR", default_value = "target/truth")]
+    runs: PathBuf,
+    /// The program that runs scenarios.
+    #[arg(long, value_name = "FILE", default_value = "target/debug/fullpipe")]
+    program: PathBuf,
+    /// Guest kernel for all of them, in place of the scenarios' own.
+    #[arg(long, value_name = "RELEASE")]
+    kernel: Option<String>,
+    /// Runs at once.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Seconds of this machine's time after which a run is given up.
+    #[arg(long, value_name = "SECONDS", default_value_t = 180)]
+    patience: u64,
+    /// Score only what was run before.
+    #[arg(long)]
+    no_run: bool,
+    /// Print one JSON line for each run and vantage in place of tables.
+    #[arg(long)]
+    jsonl: bool,
+}
+
+fn cause(text: &str) -> Result<Cause, String> {
+    let names = || Cause::ALL.map(Cause::name).join(", ");
+    let found = Cause::ALL.into_iter().find(|cause| cause.name() == text);
+    found.ok_or_else(|| format!("there are {}", names()))
+}
+
+impl Truth {
+    /// Runs, judges, scores, prints.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let found = runs::all(self)?;
+        let mut scores = Scores::default();
+        for run in &found.done {
+            for answer in judge::answers(run)? {
+                if self.jsonl {
+                    println!("{}", tables::line(run, &answer));
+                }
+                scores.add(run, answer);
+            }
+        }
+        if !self.jsonl {
+            tables::print(self.seed, &found, &scores);
+        }
+        Ok(())
+    }
+}

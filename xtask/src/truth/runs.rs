@@ -1,0 +1,164 @@
+//! Runs of scenarios, kept on disk.
+
+use super::Truth;
+use anyhow::Context;
+use fullpipe_model::scenario::{Cause, Generated, generate};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A run that is there.
+#[derive(Debug)]
+pub struct Run {
+    pub name: String,
+    pub cause: Cause,
+    /// Its captures, samples and row.
+    pub folder: PathBuf,
+    pub row: serde_json::Value,
+}
+
+/// What came of a set.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Runs in which the intended cause binds.
+    pub done: Vec<Run>,
+    /// Names of those in which, by the row's plain numbers, something else does.
+    pub unbound: Vec<String>,
+    /// Names of those that failed, and why.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Goodput above this part of what the link carries is the link's, whatever was intended.
+const FULL: f64 = 0.95;
+/// A link that carries less than this part of its rate is not what limits.
+const EMPTY: f64 = 0.6;
+
+/// Runs what is missing and gives all of the set.
+pub fn all(options: &Truth) -> anyhow::Result<Found> {
+    let set = options.runs.join(format!("seed-{}", options.seed));
+    let wanted: Vec<Generated> = (0..options.count)
+        .map(|index| generate(options.seed, index))
+        .filter(|one| options.only.is_none_or(|cause| cause == one.cause))
+        .collect();
+    let mut failed = Vec::new();
+    if !options.no_run {
+        failed = run_missing(options, &set, &wanted)?;
+    }
+    let mut found = Found { failed, ..Found::default() };
+    for one in wanted {
+        let place = place(&set, &one);
+        if !is_of(&place, &one, options) {
+            continue;
+        }
+        let run = read(one, &place)?;
+        if binds(&run) { found.done.push(run) } else { found.unbound.push(run.name) }
+    }
+    Ok(found)
+}
+
+fn place(set: &Path, one: &Generated) -> PathBuf {
+    set.join(one.file_name().trim_end_matches(".toml"))
+}
+
+/// What decides whether a run is still that of a scenario.
+fn key(one: &Generated, options: &Truth) -> String {
+    match &options.kernel {
+        Some(kernel) => format!("{}# kernel {kernel}\n", one.text),
+        None => one.text.clone(),
+    }
+}
+
+fn is_of(place: &Path, one: &Generated, options: &Truth) -> bool {
+    std::fs::read_to_string(place.join("scenario.toml")).is_ok_and(|text| text == key(one, options))
+}
+
+/// Runs those that are not there, some at once; the names of those that failed, and why.
+fn run_missing(options: &Truth, set: &Path, wanted: &[Generated]) -> anyhow::Result<Vec<(String, String)>> {
+    let missing: Vec<_> = wanted.iter().filter(|one| !is_of(&place(set, one), one, options)).collect();
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut failed = Vec::new();
+        while let Some(one) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+            eprintln!("truth: {}", one.name);
+            if let Err(error) = run_one(options, &place(set, one), one) {
+                failed.push((one.name.clone(), format!("{error:#}")));
+            }
+        }
+        failed
+    };
+    let workers = options.jobs.clamp(1, 64);
+    Ok(std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    }))
+}
+
+/// Runs one: its folder has its name once it is complete.
+fn run_one(options: &Truth, place: &Path, one: &Generated) -> anyhow::Result<()> {
+    let part = place.with_extension("part");
+    for old in [place, &part] {
+        if old.exists() {
+            std::fs::remove_dir_all(old).with_context(|| format!("remove {}", old.display()))?;
+        }
+    }
+    std::fs::create_dir_all(&part).with_context(|| format!("create {}", part.display()))?;
+    let file = part.join(one.file_name());
+    std::fs::write(&file, &one.text).with_context(|| format!("write {}", file.display()))?;
+    let mut command = Command::new(&options.program);
+    command.args(["lab", "run", "--engine", "virtual", "--keep-captures", "--jsonl", "--jobs", "1"]);
+    command.args(options.kernel.iter().flat_map(|kernel| ["--kernel", kernel]));
+    command.arg("--out").arg(part.join("results")).arg(&file);
+    let said = part.join("said.txt");
+    let log = std::fs::File::create(&said).with_context(|| format!("create {}", said.display()))?;
+    command.stdout(Stdio::null()).stderr(log);
+    let child = command.spawn().with_context(|| format!("start {}", options.program.display()))?;
+    let status = wait(child, Duration::from_secs(options.patience))?;
+    let said = std::fs::read_to_string(&said).unwrap_or_default();
+    anyhow::ensure!(status.success(), "{}", said.lines().last().unwrap_or("it said nothing"));
+    std::fs::write(part.join("scenario.toml"), key(one, options)).context("write scenario.toml")?;
+    std::fs::rename(&part, place).with_context(|| format!("rename {}", part.display()))
+}
+
+/// Waits for a run, and ends it where it takes longer than a scenario of this size can.
+fn wait(mut child: Child, patience: Duration) -> anyhow::Result<ExitStatus> {
+    /// How often it is looked at: a run takes seconds.
+    const LOOK: Duration = Duration::from_millis(50);
+    let mut waited = Duration::ZERO;
+    while waited < patience {
+        if let Some(status) = child.try_wait().context("wait for a run")? {
+            return Ok(status);
+        }
+        std::thread::sleep(LOOK);
+        waited += LOOK;
+    }
+    child.kill().context("end a run")?;
+    child.wait().context("wait for a run")?;
+    anyhow::bail!("not done after {} s", patience.as_secs())
+}
+
+fn read(one: Generated, place: &Path) -> anyhow::Result<Run> {
+    let results = place.join("results");
+    let entries = std::fs::read_dir(&results).with_context(|| format!("read {}", results.display()))?;
+    let folders = entries.flatten().map(|entry| entry.path());
+    let folder = folders.into_iter().find(|path| path.join("row.json").exists());
+    let folder = folder.with_context(|| format!("{} has no run", results.display()))?;
+    let row = std::fs::read(folder.join("row.json")).context("read row.json")?;
+    let row = serde_json::from_slice(&row).context("read row.json")?;
+    Ok(Run { name: one.name, cause: one.cause, folder, row })
+}
+
+/// Whether the row's plain numbers allow that the intended cause limits.
+fn binds(run: &Run) -> bool {
+    let number = |key: &str| run.row[key].as_f64();
+    let (Some(goodput), Some(rate)) = (number("steady_goodput_bps"), number("rate_nominal_bps")) else {
+        return true;
+    };
+    // Payload of what the link carries: of 1500-byte packets 0.965, of smaller ones less.
+    let part = goodput / (rate * 0.965);
+    match run.cause {
+        Cause::Link => part > EMPTY || run.row["notes"].to_string().contains("changes"),
+        Cause::Policer | Cause::SlowStart => true,
+        _ => part < FULL,
+    }
+}

@@ -1,0 +1,113 @@
+//! Answers against the truth: counts, shares of time, calibration.
+
+use super::Run;
+use super::judge::{Answer, Vantage, right};
+use fullpipe_model::scenario::Cause;
+use std::collections::BTreeMap;
+
+/// Confidence is binned in tenths.
+const BINS: usize = 10;
+
+/// What one vantage came to.
+#[derive(Debug, Default)]
+pub struct Score {
+    pub asked: u32,
+    pub right: u32,
+    /// Sum of the parts of steady time with the right limit.
+    time: f64,
+    /// Answers by truth and by what was said.
+    pub confusion: BTreeMap<(Cause, &'static str), u32>,
+    /// For each tenth of confidence: answers, their confidences' sum, and how many were right.
+    bins: [(u32, f64, u32); BINS],
+}
+
+/// Scores by vantage, and the answers that were wrong.
+#[derive(Debug, Default)]
+pub struct Scores {
+    pub of: BTreeMap<Vantage, Score>,
+    pub misses: Vec<Miss>,
+}
+
+/// A wrong answer.
+#[derive(Debug)]
+pub struct Miss {
+    pub run: String,
+    pub answer: Answer,
+}
+
+impl Scores {
+    pub fn add(&mut self, run: &Run, answer: Answer) {
+        self.of.entry(answer.vantage).or_default().add(run.cause, &answer);
+        if answer.limit != right(run.cause) {
+            self.misses.push(Miss { run: run.name.clone(), answer });
+        }
+    }
+}
+
+impl Score {
+    fn add(&mut self, cause: Cause, answer: &Answer) {
+        let is_right = answer.limit == right(cause);
+        self.asked += 1;
+        self.right += u32::from(is_right);
+        self.time += answer.time;
+        *self.confusion.entry((cause, answer.limit.words())).or_default() += 1;
+        let bin = ((answer.confidence * BINS as f64) as usize).min(BINS - 1);
+        let (count, confidence, hits) = &mut self.bins[bin];
+        *count += 1;
+        *confidence += answer.confidence;
+        *hits += u32::from(is_right);
+    }
+
+    /// The part of answers whose first limit is right.
+    pub fn headline(&self) -> f64 {
+        f64::from(self.right) / f64::from(self.asked.max(1))
+    }
+
+    /// Mean part of steady time with the right limit.
+    pub fn time(&self) -> f64 {
+        self.time / f64::from(self.asked.max(1))
+    }
+
+    /// Expected calibration error: the mean distance of a bin's confidence from how often it is
+    /// right, weighted by its answers (Naeini, Cooper, Hauskrecht, AAAI 2015).
+    pub fn calibration_error(&self) -> f64 {
+        let off = self.bins.iter().map(|(_, confidence, hits)| (confidence - f64::from(*hits)).abs());
+        off.sum::<f64>() / f64::from(self.asked.max(1))
+    }
+
+    /// Bins that have answers: the lower bound of confidence, answers, how many of them were right.
+    pub fn bins(&self) -> impl Iterator<Item = (f64, u32, u32)> {
+        let filled = self.bins.iter().enumerate().filter(|(_, (count, ..))| *count > 0);
+        filled.map(|(bin, (count, _, hits))| (bin as f64 / BINS as f64, *count, *hits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_flow::limit::Limit;
+
+    fn answer(limit: Limit, confidence: f64) -> Answer {
+        Answer { vantage: Vantage::Server, limit, confidence, time: confidence }
+    }
+
+    #[test]
+    fn right_answers_and_honest_confidence_score_best() {
+        let mut score = Score::default();
+        for at in 0..10 {
+            let limit = if at < 8 { Limit::Link } else { Limit::SendBuffer };
+            score.add(Cause::Link, &answer(limit, 0.8));
+        }
+        assert_eq!((score.asked, score.right), (10, 8));
+        assert!(score.calibration_error() < 1e-9);
+        assert_eq!(score.confusion[&(Cause::Link, "send buffer")], 2);
+        let mut boast = Score::default();
+        boast.add(Cause::Loss, &answer(Limit::Link, 1.0));
+        assert!((boast.calibration_error() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_cause_has_a_limit_that_is_right() {
+        assert!(Cause::ALL.into_iter().all(|cause| right(cause) != Limit::Unknown));
+    }
+}

@@ -1,0 +1,77 @@
+//! Scores as Markdown, answers as JSON lines.
+
+use super::Run;
+use super::judge::{Answer, right};
+use super::runs::Found;
+use super::score::{Score, Scores};
+use fullpipe_model::scenario::Cause;
+use std::collections::BTreeSet;
+
+/// Everything that was found.
+pub fn print(seed: u64, found: &Found, scores: &Scores) {
+    let Found { done, unbound, failed } = found;
+    println!(
+        "Seed {seed}: {} runs scored, {} left out as something else binds, {} failed.\n",
+        done.len(),
+        unbound.len(),
+        failed.len()
+    );
+    println!("| evidence | runs | first limit right | steady time right | calibration error |");
+    println!("|---|---|---|---|---|");
+    for (vantage, score) in &scores.of {
+        println!(
+            "| {} | {} | {} ({:.1} %) | {:.1} % | {:.1} % |",
+            vantage.name(),
+            score.asked,
+            score.right,
+            score.headline() * 100.0,
+            score.time() * 100.0,
+            score.calibration_error() * 100.0
+        );
+    }
+    for (vantage, score) in &scores.of {
+        println!("\n{}: what was said (columns) where the cause was (rows)\n", vantage.name());
+        confusion(score);
+        let bins = score.bins().map(|(from, count, hits)| format!("{from:.1}+: {hits} of {count}"));
+        println!("\nright by confidence: {}", bins.collect::<Vec<_>>().join(", "));
+    }
+    println!("\nMisses:\n");
+    for miss in &scores.misses {
+        let Answer { vantage, limit, confidence, time } = &miss.answer;
+        println!(
+            "* {}: {} says {limit} ({confidence:.2}); right limit for {time:.2} of steady time",
+            miss.run,
+            vantage.name()
+        );
+    }
+    let others = unbound.iter().map(|name| (name, "left out: something else binds"));
+    let others = others.chain(failed.iter().map(|(name, why)| (name, why.as_str())));
+    for (name, why) in others {
+        println!("* {name}: {why}");
+    }
+}
+
+fn confusion(score: &Score) {
+    let said: BTreeSet<&str> = score.confusion.keys().map(|(_, said)| *said).collect();
+    println!("| | {} |", said.iter().copied().collect::<Vec<_>>().join(" | "));
+    println!("|---|{}", "---|".repeat(said.len()));
+    for cause in Cause::ALL {
+        let count = |said: &&str| score.confusion.get(&(cause, *said)).copied();
+        let cells = said.iter().map(|said| count(said).map_or(String::new(), |count| count.to_string()));
+        println!("| {} | {} |", cause.name(), cells.collect::<Vec<_>>().join(" | "));
+    }
+}
+
+/// One answer for other programs.
+pub fn line(run: &Run, answer: &Answer) -> serde_json::Value {
+    serde_json::json!({
+        "name": run.name,
+        "truth": run.cause.name(),
+        "vantage": answer.vantage.name(),
+        "limit": answer.limit,
+        "confidence": answer.confidence,
+        "steady_time_share": answer.time,
+        "is_right": answer.limit == right(run.cause),
+        "folder": run.folder,
+    })
+}
