@@ -231,7 +231,8 @@ mod tests {
     fn gemodel_has_its_stationary_loss_and_its_bursts() {
         const COUNT: usize = 1_000_000;
         for (p, r, bad, good) in [(0.01, 0.1, 1.0, 0.0), (0.01, 0.1, 0.7, 0.001), (0.2, 0.5, 0.9, 0.05)] {
-            let text = format!("gemodel {p} {r} {bad} {good}");
+            let percents = [p, r, bad, good].map(|share| format!("{}%", share * 100.0)).join(" ");
+            let text = format!("gemodel {percents}");
             let lost = losses(&text, 11, COUNT);
             let (share, burst) = bursts(&lost);
             let in_bad = p / (p + r);
