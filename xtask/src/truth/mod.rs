@@ -40,6 +40,9 @@ pub struct Truth {
     /// Runs at once.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+    /// Run each scenario with its cause relaxed, too, and score only those that this makes faster.
+    #[arg(long)]
+    counterfactual: bool,
     /// Seconds of this machine's time after which a run is given up.
     #[arg(long, value_name = "SECONDS", default_value_t = 180)]
     patience: u64,

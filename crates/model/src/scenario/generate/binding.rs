@@ -11,6 +11,8 @@ const LOSS_BASED: [&str; 2] = ["cubic", "reno"];
 const SEGMENTS_MIN: f64 = 20.0;
 /// Below this a send buffer is passed by a whole write of the application (`law::send_buffer`).
 const SEND_WINDOW_MIN: f64 = 150e3;
+/// Segments that fit into the first receive window of 64 KB; the kernel's own first window is 10.
+const INITIAL_WINDOW_RELAXED: i64 = 40;
 
 /// Draws what makes the draft's cause bind.
 pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
@@ -50,6 +52,13 @@ fn link(draft: &mut Draft, dice: &mut Dice) {
         "red" => draft.set(&["link", "to_client", "discipline"], "red"),
         _ => changing_rate(draft, dice),
     }
+    relax_rate(draft);
+}
+
+/// Twice the rate, and a queue of as many BDPs.
+fn relax_rate(draft: &mut Draft) {
+    draft.relax(&["link", "rate"], format!("{}kbit", (draft.rate / 500.0).round()));
+    draft.relax(&["link", "queue"], format!("{}", (2.0 * draft.queue * draft.bdp()).ceil()));
 }
 
 /// A rate that changes on the way, sometimes.
@@ -59,8 +68,12 @@ fn changing_rate(draft: &mut Draft, dice: &mut Dice) {
     }
     let third = (draft.seconds() * 1e3 / 3.0).round();
     let [one, two] = [(); 2].map(|()| (draft.rate / 1e3 * dice.log(0.3, 1.0)).round().max(256.0));
-    let text = format!("{third}ms rate {one}kbit, {}ms rate {two}kbit", 2.0 * third);
-    draft.set(&["link", "to_client", "changes"], text);
+    let text = |factor: f64| {
+        let [one, two] = [one * factor, two * factor];
+        format!("{third}ms rate {one}kbit, {}ms rate {two}kbit", 2.0 * third)
+    };
+    draft.set(&["link", "to_client", "changes"], text(1.0));
+    draft.relax(&["link", "to_client", "changes"], text(2.0));
 }
 
 fn policer(draft: &mut Draft, dice: &mut Dice) {
@@ -69,6 +82,7 @@ fn policer(draft: &mut Draft, dice: &mut Dice) {
     let bucket = dice.log(0.5, 4.0);
     draft.queue(bucket, 32.0);
     draft.set(&["link", "to_client", "discipline"], "police");
+    relax_rate(draft);
 }
 
 fn receive_window(draft: &mut Draft, dice: &mut Dice) {
@@ -85,12 +99,16 @@ fn receive_window(draft: &mut Draft, dice: &mut Dice) {
     let buffer = (draft.bdp() * share).ceil();
     if unscaled {
         draft.sysctl("client", "net.ipv4.tcp_window_scaling", 0);
+        draft.relax_without(&["hosts", "client", "sysctl", "net.ipv4.tcp_window_scaling"]);
     } else if dice.chance(0.4) {
         // The kernel doubles what the application asks for.
         draft.set(&["transfer", "receive_buffer"], format!("{}", (buffer / 2.0).ceil()));
+        draft.relax_without(&["transfer", "receive_buffer"]);
     } else {
         let initial = buffer.min(131_072.0);
         draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 {initial} {buffer}"));
+        let room = format!("4096 131072 {}", draft.room());
+        draft.relax(&["hosts", "client", "sysctl", "net.ipv4.tcp_rmem"], room);
     }
 }
 
@@ -105,6 +123,7 @@ fn receiver_application(draft: &mut Draft, dice: &mut Dice) {
     let fills = (4.0 * buffer * 8.0 / (draft.rate * (1.0 - share))).ceil();
     draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 131072 {buffer}"));
     draft.set(&["transfer", "read_rate"], format!("{}kbit", (draft.expected / 1e3).round()));
+    draft.relax(&["transfer", "read_rate"], format!("{}kbit", (draft.expected / 500.0).round()));
     if dice.chance(0.4) {
         let block = dice.log(4096.0, 262_144.0).min(draft.expected / 8.0 * draft.seconds() / 20.0);
         draft.set(&["transfer", "read_block"], format!("{}", block.ceil().max(1024.0)));
@@ -124,8 +143,11 @@ fn send_buffer(draft: &mut Draft, dice: &mut Dice) {
     let buffer = (draft.bdp() * share * 1.5).ceil();
     if dice.chance(0.4) {
         draft.set(&["transfer", "send_buffer"], format!("{}", (buffer / 2.0).ceil()));
+        draft.relax_without(&["transfer", "send_buffer"]);
     } else {
         draft.sysctl("server", "net.ipv4.tcp_wmem", format!("4096 16384 {buffer}"));
+        let room = format!("4096 16384 {}", draft.room());
+        draft.relax(&["hosts", "server", "sysctl", "net.ipv4.tcp_wmem"], room);
     }
 }
 
@@ -136,6 +158,7 @@ fn sender_application(draft: &mut Draft, dice: &mut Dice) {
     let queue = dice.log(0.5, 8.0);
     draft.queue(queue, 64.0);
     draft.set(&["transfer", "write_rate"], format!("{}kbit", (draft.expected / 1e3).round()));
+    draft.relax(&["transfer", "write_rate"], format!("{}kbit", (draft.expected / 500.0).round()));
     if dice.chance(0.4) {
         // Below the BDP, or the link limits each block for a while.
         let block = dice.log(2048.0, 262_144.0).min(draft.bdp() / 2.0);
@@ -173,6 +196,7 @@ fn loss(draft: &mut Draft, dice: &mut Dice) {
         None => format!("{:.3}%", probability * 100.0),
     };
     draft.set(&["link", "to_client", "loss"], text);
+    draft.relax_without(&["link", "to_client", "loss"]);
 }
 
 fn slow_start(draft: &mut Draft, dice: &mut Dice) {
@@ -183,7 +207,8 @@ fn slow_start(draft: &mut Draft, dice: &mut Dice) {
     // A congestion window of half a BDP follows after one BDP was sent.
     let share = dice.uniform(0.5, 1.0);
     draft.set(&["transfer", "size"], format!("{}", (share * draft.bdp()).ceil()));
-    let room = (6.0 * draft.bdp() * (1.0 + draft.queue)).max(6_291_456.0).ceil();
+    draft.relax(&["hosts", "server", "initcwnd"], INITIAL_WINDOW_RELAXED);
+    let room = draft.room();
     let initial = (2.0 * draft.bdp()).max(1_048_576.0).ceil();
     draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 {initial} {room}"));
 }

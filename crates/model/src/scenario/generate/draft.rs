@@ -30,6 +30,8 @@ pub(super) struct Draft {
     /// What the transfer is expected to carry, in bits per second.
     pub expected: f64,
     root: toml::Table,
+    /// What the counterfactual has in place of what binds: keys with their values, `None` to leave out.
+    relaxed: Vec<(Vec<String>, Option<Value>)>,
 }
 
 impl Draft {
@@ -43,6 +45,7 @@ impl Draft {
             congestion_control: "cubic",
             expected: 0.0,
             root: toml::Table::new(),
+            relaxed: Vec::new(),
         };
         draft.set(&["name"], name);
         draft.set(&["truth", "cause"], cause.name());
@@ -55,14 +58,17 @@ impl Draft {
     }
 
     pub fn set(&mut self, key: &[&str], value: impl Into<Value>) {
-        let Some((last, tables)) = key.split_last() else { return };
-        let mut table = &mut self.root;
-        for name in tables {
-            let entry = table.entry(*name).or_insert_with(|| Value::Table(toml::Table::new()));
-            let Value::Table(inner) = entry else { return };
-            table = inner;
-        }
-        table.insert((*last).into(), value.into());
+        put(&mut self.root, key, Some(value.into()));
+    }
+
+    /// In the counterfactual, `key` has this value.
+    pub fn relax(&mut self, key: &[&str], value: impl Into<Value>) {
+        self.relaxed.push((key.iter().map(ToString::to_string).collect(), Some(value.into())));
+    }
+
+    /// In the counterfactual, `key` is not there.
+    pub fn relax_without(&mut self, key: &[&str]) {
+        self.relaxed.push((key.iter().map(ToString::to_string).collect(), None));
     }
 
     fn get(&self, key: &[&str]) -> Option<&Value> {
@@ -98,7 +104,7 @@ impl Draft {
         (self.rate, self.rtt) = (200e6, 0.1);
         for _ in 0..10_000 {
             let (rate, rtt) = (dice.log(RATES.0, RATES.1), dice.log(RTTS.0, RTTS.1));
-            let tried = Draft { rate, rtt, root: toml::Table::new(), ..*self };
+            let tried = Draft { rate, rtt, root: toml::Table::new(), relaxed: Vec::new(), ..*self };
             let cost = rate / 8.0 * utilisation * seconds(rtt);
             if cost <= CARRIED_MAX && fits(&tried) {
                 (self.rate, self.rtt) = (rate, rtt);
@@ -118,10 +124,14 @@ impl Draft {
         self.set(&["link", "queue"], format!("{bytes}"));
     }
 
+    /// A buffer that fills path and queue, and leaves room for what grows while a loss is repaired.
+    pub fn room(&self) -> f64 {
+        (6.0 * self.bdp() * (1.0 + self.queue)).max(6_291_456.0).ceil()
+    }
+
     /// Buffers at both hosts that are large enough to fill path and queue; what was set stays.
     pub fn generous_buffers(&mut self) {
-        // Twice for the kernel's accounting, twice for what grows while a loss is repaired.
-        let room = (6.0 * self.bdp() * (1.0 + self.queue)).max(6_291_456.0).ceil();
+        let room = self.room();
         let buffers = [("server", "net.ipv4.tcp_wmem", 16_384), ("client", "net.ipv4.tcp_rmem", 131_072)];
         for (host, name, initial) in buffers {
             if !self.has(&["hosts", host, "sysctl", name]) {
@@ -135,10 +145,32 @@ impl Draft {
         seconds(self.rtt)
     }
 
-    pub fn into_toml(self) -> String {
+    /// The scenario, and its counterfactual, as TOML.
+    pub fn into_toml(self) -> (String, String) {
+        let mut other = self.root.clone();
+        for (key, value) in self.relaxed {
+            let key: Vec<&str> = key.iter().map(String::as_str).collect();
+            put(&mut other, &key, value);
+        }
         // A table of texts and numbers always is TOML.
-        toml::to_string(&self.root).unwrap_or_default()
+        let text = |table| toml::to_string(table).unwrap_or_default();
+        (text(&self.root), text(&other))
     }
+}
+
+/// Sets a key of nested tables, or takes it away.
+fn put(root: &mut toml::Table, key: &[&str], value: Option<Value>) {
+    let Some((last, tables)) = key.split_last() else { return };
+    let mut table = root;
+    for name in tables {
+        let entry = table.entry(*name).or_insert_with(|| Value::Table(toml::Table::new()));
+        let Value::Table(inner) = entry else { return };
+        table = inner;
+    }
+    match value {
+        Some(value) => table.insert((*last).into(), value),
+        None => table.remove(*last),
+    };
 }
 
 /// Whole seconds, as iperf3 needs them.

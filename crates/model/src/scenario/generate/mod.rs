@@ -30,6 +30,8 @@ pub struct Generated {
     pub cause: Cause,
     /// The scenario file.
     pub text: String,
+    /// The same with only its cause relaxed, as a scenario file: if that is what limits, this one is faster.
+    pub relaxed: String,
 }
 
 impl Generated {
@@ -48,12 +50,22 @@ pub fn generate(seed: u64, index: u32) -> Generated {
     let mut draft = Draft::new(&name, cause);
     binding::draw(&mut draft, &mut dice);
     nuisance::draw(&mut draft, &mut dice);
-    let text = format!(
-        "# Scenario {index} of `fullpipe lab generate --seed {seed}`, built so that {} limits it.\n{}",
-        cause.name(),
-        draft.into_toml(),
-    );
-    Generated { name, cause, text }
+    let (text, relaxed) = draft.into_toml();
+    let built = format!("# Scenario {index} of `fullpipe lab generate --seed {seed}`, built so that");
+    Generated {
+        text: format!(
+            "{built} {} limits it.
+{text}",
+            cause.name()
+        ),
+        relaxed: format!(
+            "{built} {} limits it, without that.
+{relaxed}",
+            cause.name()
+        ),
+        name,
+        cause,
+    }
 }
 
 #[cfg(test)]
@@ -63,10 +75,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn read(generated: &Generated) -> Scenario {
-        let file = File::parse(&generated.text).unwrap_or_else(|error| panic!("{error}\n{}", generated.text));
-        let rows = file.scenarios(&generated.text, "fallback");
-        let rows = rows.unwrap_or_else(|error| panic!("{error}\n{}", generated.text));
+    fn read(text: &str) -> Scenario {
+        let file = File::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let rows = file.scenarios(text, "fallback");
+        let rows = rows.unwrap_or_else(|error| panic!("{error}\n{text}"));
         assert_eq!(rows.len(), 1);
         rows.into_iter().next().unwrap()
     }
@@ -77,8 +89,9 @@ mod tests {
         #[test]
         fn every_scenario_is_one_that_runs(seed: u64, index in 0_u32..10_000) {
             let generated = generate(seed, index);
-            let scenario = read(&generated);
+            let scenario = read(&generated.text);
             prop_assert_eq!(&scenario.name, &generated.name);
+            prop_assert_ne!(&read(&generated.relaxed), &scenario);
             prop_assert_eq!(scenario.truth.map(|truth| truth.cause), Some(generated.cause));
             let rate = scenario.path.to_client.rate.unwrap().bits_per_sec();
             prop_assert!((256_000..=1_000_000_000).contains(&rate), "{}", rate);
@@ -102,7 +115,7 @@ mod tests {
         for index in 0..1600 {
             let generated = generate(1, index);
             *causes.entry(generated.cause).or_default() += 1;
-            let scenario = read(&generated);
+            let scenario = read(&generated.text);
             let server = &scenario.hosts.server;
             let words = [
                 server.congestion_control.clone().unwrap(),
