@@ -21,6 +21,7 @@ pub fn run(fuzz: bool) -> anyhow::Result<()> {
     if fuzz {
         fuzz_targets()?;
     }
+    truth()?;
     // Last, so that the runner's own closing lines are what is read at the end.
     cargo("tests", &["test", "--workspace", "--no-fail-fast"], &[])
 }
@@ -40,6 +41,17 @@ fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow
         bail!("{name} failed: cargo {}", arguments.join(" "));
     }
     Ok(())
+}
+
+/// A handful of generated scenarios, where a guest kernel is.
+fn truth() -> anyhow::Result<()> {
+    if std::env::var_os("FULLPIPE_KERNEL_BUILT").is_none() {
+        eprintln!("SKIPPED: truth: set FULLPIPE_KERNEL_BUILT=1 where `fullpipe lab kernel build` has been run");
+        return Ok(());
+    }
+    cargo("truth", &["build", "--quiet", "--package", "fullpipe-cli"], &[])?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), std::path::PathBuf::from);
+    crate::truth::Truth::smoke(&target)
 }
 
 /// The pure crates build where there are no sockets, files, threads or clocks at all.

@@ -32,6 +32,14 @@ pub enum Vantage {
     ClientMerged,
     ServerCut,
     ClientCut,
+    /// Only what that host sent.
+    ServerSent,
+    /// One packet in a hundred is not in the capture.
+    ServerGaps,
+    /// Each packet twice, with two hop limits.
+    ServerTwice,
+    /// The clock was set back while the capture ran.
+    ServerClock,
 }
 
 impl Vantage {
@@ -45,6 +53,10 @@ impl Vantage {
             Vantage::ClientMerged => "client, merged",
             Vantage::ServerCut => "server, cut",
             Vantage::ClientCut => "client, cut",
+            Vantage::ServerSent => "server, one way",
+            Vantage::ServerGaps => "server, 1 % missing",
+            Vantage::ServerTwice => "server, twice",
+            Vantage::ServerClock => "server, clock set",
         }
     }
 }
@@ -60,8 +72,16 @@ pub struct Answer {
     pub time: f64,
 }
 
-/// Every answer there is to a run.
-pub fn answers(run: &Run) -> anyhow::Result<Vec<Answer>> {
+/// How else a capture can be poor, as `Change::parse` reads it.
+const POOR: [(Vantage, &str); 4] = [
+    (Vantage::ServerSent, "sent"),
+    (Vantage::ServerGaps, "drop=1%"),
+    (Vantage::ServerTwice, "twice"),
+    (Vantage::ServerClock, "clock=500ms-200ms"),
+];
+
+/// Every answer there is to a run; of poor captures, too, where they are asked for.
+pub fn answers(run: &Run, poor: bool) -> anyhow::Result<Vec<Answer>> {
     let mut answers = Vec::new();
     let edges = [
         ("server.pcap", SERVER, [Vantage::Server, Vantage::ServerMerged, Vantage::ServerCut]),
@@ -74,6 +94,10 @@ pub fn answers(run: &Run) -> anyhow::Result<Vec<Answer>> {
         // A transfer in slow start is its start.
         if run.cause != Cause::SlowStart && records.len() >= CUT as usize + LEFT_MIN {
             answers.extend(answer(run, cut, of_capture(&records, &[Change::Start { packets: CUT }])));
+        }
+        for (vantage, word) in POOR.into_iter().filter(|_| poor && host == SERVER) {
+            let change = Change::parse(word, Some(host))?;
+            answers.extend(answer(run, vantage, of_capture(&records, &[change])));
         }
     }
     let [sender, receiver] = ["server", "client"].map(|host| samples(run, host));

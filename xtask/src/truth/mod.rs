@@ -14,7 +14,7 @@ mod tables;
 use fullpipe_model::scenario::Cause;
 use runs::Run;
 use score::Scores;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which scenarios, and where their runs are kept.
 #[derive(clap::Args)]
@@ -43,6 +43,9 @@ pub struct Truth {
     /// Run each scenario with its cause relaxed, too, and score only those that this makes faster.
     #[arg(long)]
     counterfactual: bool,
+    /// Judge poor captures, too: one-sided, with gaps, by a mirror port, with a clock that was set.
+    #[arg(long)]
+    poor: bool,
     /// Seconds of this machine's time after which a run is given up.
     #[arg(long, value_name = "SECONDS", default_value_t = 180)]
     patience: u64,
@@ -60,13 +63,49 @@ fn cause(text: &str) -> Result<Cause, String> {
     found.ok_or_else(|| format!("there are {}", names()))
 }
 
+/// Answers that every run has: from both captures, plain and merged, and from sockets.
+const MERGED_AND_PLAIN: usize = 5;
+/// Scenarios of the smoke test: some ten seconds of a quiet machine.
+const SMOKE_COUNT: u32 = 3;
+
 impl Truth {
+    /// A handful of scenarios, to see that the instrument works: each runs, and is judged from every
+    /// vantage. `target` is the folder that builds go to.
+    ///
+    /// # Errors
+    /// A run that failed, or has no answer.
+    pub fn smoke(target: &Path) -> anyhow::Result<()> {
+        let truth = Truth {
+            seed: 1,
+            count: SMOKE_COUNT,
+            only: None,
+            runs: target.join("truth-smoke"),
+            program: target.join("debug/fullpipe"),
+            kernel: Some("6.12".into()),
+            jobs: 2,
+            counterfactual: false,
+            poor: true,
+            patience: 180,
+            no_run: false,
+            jsonl: false,
+        };
+        let found = runs::all(&truth)?;
+        anyhow::ensure!(found.failed.is_empty(), "truth: {:?}", found.failed);
+        for run in &found.done {
+            let answers = judge::answers(run, true)?;
+            anyhow::ensure!(answers.len() >= MERGED_AND_PLAIN, "truth: {} has no answers", run.name);
+        }
+        let there = found.done.len() + found.unbound.len();
+        anyhow::ensure!(there == SMOKE_COUNT as usize, "truth: {there} of {SMOKE_COUNT} runs are there");
+        Ok(())
+    }
+
     /// Runs, judges, scores, prints.
     pub fn run(&self) -> anyhow::Result<()> {
         let found = runs::all(self)?;
         let mut scores = Scores::default();
         for run in &found.done {
-            for answer in judge::answers(run)? {
+            for answer in judge::answers(run, self.poor)? {
                 if self.jsonl {
                     println!("{}", tables::line(run, &answer));
                 }
