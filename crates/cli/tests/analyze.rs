@@ -188,6 +188,87 @@ fn a_snap_length_that_cuts_tcp_headers_is_warned_of() {
 }
 
 #[test]
+fn one_unreadable_file_of_many_does_not_stop_the_others() {
+    let folder = Folder::new("many");
+    let good = folder.file("good.pcap", &window_limited(EPOCH, 40_000, 3));
+    let other = folder.file("other.txt", b"GET / HTTP/1.1\r\n");
+    let missing = folder.0.join("missing.pcap").to_str().unwrap().to_owned();
+    for options in [&["--json"][..], &["--jsonl"], &["--csv"], &["--packets"], &[]] {
+        let files = [missing.as_str(), &other, &good];
+        let told = analyze(&[&files[..], options].concat());
+        assert_eq!(told.code, 4, "{options:?}");
+        for problem in ["missing.pcap: No such file", "other.txt: reading a capture"] {
+            assert!(told.err.contains(problem), "{options:?}: {}", told.err);
+        }
+        assert!(told.out.contains("198.51.100.2"), "{options:?}: the good one is analysed: {}", told.out);
+    }
+    let reports: Value = serde_json::from_str(&analyze(&[&missing, &good, "--json"]).out).unwrap();
+    assert!(reports[0]["problem"].as_str().unwrap().contains("No such file"), "{reports}");
+    assert_eq!(reports[1]["connections"].as_array().unwrap().len(), 1);
+    // With none there is no report of nothing, and no file is made.
+    let rows = folder.0.join("rows.parquet");
+    let none = analyze(&[&missing, "/tmp", "--parquet", rows.to_str().unwrap()]);
+    assert_eq!((none.code, none.out.as_str(), rows.exists()), (4, "", false));
+}
+
+/// The packets of one direction of a capture of raw IPv4.
+fn one_way(capture: &[u8], to_server: bool) -> Vec<u8> {
+    let mut file = write::file_header(65_535).to_vec();
+    fullpipe_flow::capture::read(capture, |packet| {
+        if (packet.data[12..16] == [192, 0, 2, 1]) == to_server {
+            let kept = packet.data.len() as u32;
+            file.extend(write::record_header(packet.at, kept, packet.original_length as u32));
+            file.extend(packet.data);
+        }
+    })
+    .unwrap();
+    file
+}
+
+#[test]
+fn files_taken_for_one_are_merged_by_time() {
+    let folder = Folder::new("merged");
+    let both = window_limited(EPOCH, 40_000, 20);
+    let whole = folder.file("both.pcap", &both);
+    let sent = folder.file("sent.pcap", &one_way(&both, true));
+    let received = folder.file("received.pcap", &one_way(&both, false));
+    let connections = |arguments: &[&str]| {
+        let told = analyze(arguments);
+        assert_eq!(told.code, 0, "{}", told.err);
+        serde_json::from_str::<Value>(&told.out).unwrap()["connections"].clone()
+    };
+    let expected = connections(&[&whole, "--json"]);
+    assert_eq!(expected[0]["client_to_server"]["packets"], 22);
+    for files in [[&sent, &received], [&received, &sent]] {
+        for threads in ["1", "2"] {
+            let merged = connections(&["--as-one", files[0], files[1], "--json", "--threads", threads]);
+            assert_eq!(merged, expected, "{files:?}");
+        }
+    }
+}
+
+#[test]
+fn packets_do_not_depend_on_threads() {
+    let folder = Folder::new("labelled");
+    let captures: Vec<_> = (0..3_u16).map(|n| window_limited(EPOCH + u64::from(n) * 7_000, 40_000 + n, 40)).collect();
+    let names = ["a.pcap", "b.pcap", "c.pcap"];
+    let files: Vec<_> = names.iter().zip(&captures).map(|(name, bytes)| folder.file(name, bytes)).collect();
+    let told = |threads: &str, options: &[&str]| {
+        let files: Vec<_> = files.iter().map(String::as_str).collect();
+        let told = analyze(&[&["--as-one", "--packets", "--threads", threads][..], &files, options].concat());
+        assert_eq!(told.code, 0, "{}", told.err);
+        told.out
+    };
+    for options in [&[][..], &["--jsonl"], &["--connection", "1"], &["--labels", "wireshark"]] {
+        let one = told("1", options);
+        assert!(one.lines().count() > 400, "{options:?}: {}", one.lines().count());
+        for threads in ["2", "4"] {
+            assert_eq!(told(threads, options), one, "{options:?} with {threads} threads");
+        }
+    }
+}
+
+#[test]
 fn files_taken_for_one_are_put_in_order_and_threads_change_nothing() {
     let folder = Folder::new("one");
     let whole = window_limited(EPOCH, 40_000, 50);

@@ -5,8 +5,8 @@
 //! [`Config::max_open`] forces out those silent for longest. What is finished waits in the analyzer until
 //! [`Analyzer::drain`] takes it, or [`Analyzer::finish`].
 //!
-//! To use several threads, let one at a time drive an [`Intake`], and each an analyzer of its part of the connections;
-//! [`Analysis::merge`] puts the parts together. The result is that of one analyzer, as long as none of the limits above is
+//! To use several threads, let one at a time drive an [`Intake`], and each an analyzer of its part of the connections, as
+//! `fullpipe-analyze` does. The result is that of one analyzer, as long as none of the limits above is
 //! met: each analyzer has them for itself.
 
 use crate::capture::{Layer, LinkType, Packet};
@@ -103,20 +103,6 @@ pub struct Analysis {
     pub counts: Counts,
     /// Connections by first packet.
     pub connections: Vec<Connection>,
-}
-
-impl Analysis {
-    /// Puts together what an [`Intake`] counted and what analyzers found: connections by first packet, numbered anew.
-    pub fn merge(counted: Counts, parts: impl IntoIterator<Item = Analysis>) -> Analysis {
-        let mut whole = Analysis { counts: counted, connections: Vec::new() };
-        for part in parts {
-            whole.counts += part.counts;
-            whole.connections.extend(part.connections);
-        }
-        whole.connections.sort_unstable_by_key(|connection| connection.first_packet);
-        (0..).zip(&mut whole.connections).for_each(|(id, connection)| connection.id = id);
-        whole
-    }
 }
 
 /// What one packet was.

@@ -74,7 +74,15 @@ fn in_parts(packets: &[Packet], count: usize) -> Analysis {
             parts[arrival.shard(count)].track(&arrival);
         }
     }
-    Analysis::merge(intake.finish(), parts.into_iter().map(Analyzer::finish))
+    let mut whole = Analysis { counts: intake.finish(), connections: Vec::new() };
+    for part in parts {
+        let part = part.finish();
+        whole.counts += part.counts;
+        whole.connections.extend(part.connections);
+    }
+    whole.connections.sort_unstable_by_key(|connection| connection.first_packet);
+    (0..).zip(&mut whole.connections).for_each(|(id, connection)| connection.id = id);
+    whole
 }
 
 /// Everything that is known of a connection but its place in the capture.

@@ -11,7 +11,7 @@ pub use depth::depth;
 pub use row::{Cell, Kind, columns, csv_line, rows};
 pub use table::table;
 
-use fullpipe_flow::connection::Connection;
+use fullpipe_flow::connection::{Connection, Direction};
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analysis, Counts};
 use serde::Serialize;
@@ -42,17 +42,15 @@ impl Report {
         }
     }
 
-    /// Puts together what several analyzers of one capture gave and what an intake `counted`, as
-    /// [`Analysis::merge`] does: connections by first packet, numbered anew.
-    pub fn merge(file: impl Into<String>, counted: Counts, parts: impl IntoIterator<Item = Report>) -> Self {
-        let mut whole = Report { file: file.into(), counts: counted, problem: None, connections: Vec::new() };
-        for part in parts {
-            whole.counts += part.counts;
-            whole.connections.extend(part.connections);
+    /// Adds a connection. Beyond `most` only its packets are counted, as those of connections that were not tracked.
+    pub fn add(&mut self, explained: DiagnosedConnection, most: usize) {
+        if self.connections.len() < most {
+            self.connections.push(explained);
+        } else {
+            let connection = &explained.connection;
+            let packets = |direction| connection.facts(direction).packets;
+            self.counts.untracked += packets(Direction::ClientToServer) + packets(Direction::ServerToClient);
         }
-        whole.connections.sort_unstable_by_key(|explained| explained.connection.first_packet);
-        (0..).zip(&mut whole.connections).for_each(|(id, explained)| explained.renumber(id));
-        whole
     }
 
     /// Puts the connections that lost most first, and keeps `top` of them.

@@ -16,11 +16,12 @@ const DOORS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("flow", &["model"]),
     ("report", &["flow", "model"]),
+    ("analyze", &["flow", "model"]),
     ("kernel", &["flow", "model"]),
     ("transfer", &["flow", "model"]),
     ("agent", &["flow", "model"]),
-    ("lab", &["transfer", "kernel", "flow", "model"]),
-    ("cli", &["lab", "report", "agent", "transfer", "kernel", "flow", "model"]),
+    ("lab", &["transfer", "analyze", "kernel", "flow", "model"]),
+    ("cli", &["lab", "report", "analyze", "agent", "transfer", "kernel", "flow", "model"]),
 ];
 
 const PURE: &[&str] = &["model", "flow", "report"];

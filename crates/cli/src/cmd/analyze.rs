@@ -1,22 +1,19 @@
 //! `fullpipe analyze`: what held the connections of a capture.
 
-mod feed;
 mod input;
 mod packets;
-mod relay;
-mod rounds;
+mod pipe;
 mod rows;
-mod threads;
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, remark};
 use clap::{Args, ValueEnum};
-use fullpipe_flow::Config;
+use fullpipe_analyze::{Capture, Error, Options};
 use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
-use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
+use fullpipe_flow::{Analysis, Config};
 use fullpipe_model::units::Duration;
 use fullpipe_report::analysis::{Report, depth, table};
 use rows::Rows;
@@ -46,7 +43,7 @@ pub struct Analyze {
     /// Captures; `-` is standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Take all files for one capture, in the order of their first packets: rotated files, for example.
+    /// Take all files for one capture, their packets in order of time: rotated files, or both directions of a link.
     #[arg(long)]
     as_one: bool,
     /// Print JSON.
@@ -85,7 +82,7 @@ pub struct Analyze {
     /// Which packet of a tunnelled one is analysed.
     #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
     layer: TunnelLayer,
-    /// Threads that analyse, each its part of the connections; the result is the same. With --packets there is one.
+    /// Threads that read and analyse, each its part of the connections; the result is the same.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     threads: NonZeroUsize,
 }
@@ -138,37 +135,55 @@ impl Analyze {
         // Files end early for reasons of their own: the others are still worth their analysis, and the exit code tells.
         let mut is_whole = true;
         let mut reports = Vec::new();
-        for source in input::sources(&self.files, self.as_one)? {
-            let (mut report, read) = threads::analyze(&source, &self.config(), self.threads.get());
-            report.problem = read.err();
-            is_whole &= self.tell(report.problem.as_deref());
+        for capture in input::captures(&self.files, self.as_one)? {
+            let mut report = self.report(capture)?;
+            is_whole &= report.problem.is_none();
             self.choose(&mut report)?;
             reports.push(report);
         }
         self.print(&reports)?;
-        Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
+        Ok(Self::code(is_whole))
+    }
+
+    /// Analyses a capture.
+    fn report(&self, capture: Capture) -> Result<Report, Failure> {
+        let options = self.options();
+        let most = options.config.max_connections;
+        let mut report = Report::new(capture.name(), Analysis::default());
+        let mut connections = capture.connections(&options);
+        while let Some(round) = connections.next_round() {
+            round.into_iter().for_each(|explained| report.add(explained, most));
+        }
+        let (counts, errors) = connections.finish();
+        report.counts += counts;
+        report.connections.sort_by_cached_key(|explained| explained.connection.id);
+        report.problem = self.problem(errors)?;
+        Ok(report)
     }
 
     /// Prints rows as connections finish, so that memory does not follow their number.
     fn stream(&self) -> Result<u8, Failure> {
+        let captures = input::captures(&self.files, self.as_one)?;
         let mut rows = Rows::new(self)?;
         let mut is_whole = true;
-        for source in input::sources(&self.files, self.as_one)? {
-            let name = source.name();
-            let how = (self.threads.get(), rows.explain());
-            let mut write = |connections: Vec<DiagnosedConnection>| rows.write(&name, &connections);
-            let (rest, read) = threads::stream(&source, &self.config(), how, &mut write)?;
-            if rest.untracked > 0 {
-                remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", rest.untracked));
+        for capture in captures {
+            let name = capture.name().to_owned();
+            let mut connections = capture.connections_as(&self.options(), rows.explain());
+            while let Some(round) = connections.next_round() {
+                rows.write(&name, &round)?;
             }
-            if rest.forced_out > 0 {
+            let (counts, errors) = connections.finish();
+            if counts.untracked > 0 {
+                remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", counts.untracked));
+            }
+            if counts.forced_out > 0 {
                 let told = "connections were ended early, as too many were open at a time";
-                remark(&format!("fullpipe: {name}: {} {told}", rest.forced_out));
+                remark(&format!("fullpipe: {name}: {} {told}", counts.forced_out));
             }
-            is_whole &= self.tell(read.err().as_deref());
+            is_whole &= self.problem(errors)?.is_none();
         }
         rows.finish()?;
-        Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
+        Ok(Self::code(is_whole))
     }
 
     /// Whether each connection is a line or a row of its own.
@@ -176,12 +191,22 @@ impl Analyze {
         self.jsonl || self.csv || self.parquet.is_some()
     }
 
-    /// Says why a capture was not read to its end; whether it was.
-    fn tell(&self, problem: Option<&str>) -> bool {
-        if let Some(problem) = problem {
-            remark(&format!("fullpipe: {}", problem.replace('\n', "\n  ")));
+    /// Says why a capture was not read to its end, if it was not.
+    fn problem(&self, errors: Vec<Error>) -> Result<Option<String>, Failure> {
+        let problems: Vec<_> = input::problems(errors)?.iter().map(Error::to_string).collect();
+        for problem in &problems {
+            remark(&format!("fullpipe: {problem}"));
         }
-        problem.is_none()
+        Ok(if problems.is_empty() { None } else { Some(problems.join("\n")) })
+    }
+
+    /// The exit code of a run that was, or was not, able to read all captures to their ends.
+    fn code(is_whole: bool) -> u8 {
+        if is_whole { 0 } else { Failure::code(Kind::Input) }
+    }
+
+    fn options(&self) -> Options {
+        Options { config: self.config(), threads: self.threads }
     }
 
     fn config(&self) -> Config {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use fullpipe_model::units::Duration;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 use crate::Refused;
 use crate::{clock, wait};
@@ -40,11 +40,20 @@ impl Interrupt {
 
     /// One that SIGINT, SIGTERM and SIGHUP set from now on, in place of what they did.
     pub fn on_signals() -> Result<Interrupt, Refused> {
+        Interrupt::on(&super::ending_signals(), SaFlags::SA_RESTART)
+    }
+
+    /// One that the next SIGINT sets, in place of what it did. What it did is what the SIGINT after that does.
+    pub fn on_first_ctrl_c() -> Result<Interrupt, Refused> {
+        Interrupt::on(&Signal::SIGINT.into(), SaFlags::SA_RESTART | SaFlags::SA_RESETHAND)
+    }
+
+    fn on(signals: &SigSet, flags: SaFlags) -> Result<Interrupt, Refused> {
         let interrupt = Interrupt::new()?;
         // Never freed: a handler may be using it at any time.
         BY_SIGNAL.store(Arc::into_raw(Arc::clone(&interrupt.0)).cast_mut(), Ordering::Release);
-        let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
-        for signal in &super::ending_signals() {
+        let action = SigAction::new(SigHandler::Handler(handle), flags, SigSet::empty());
+        for signal in signals {
             // SAFETY: `handle` does only what is allowed in a signal handler.
             unsafe { sigaction(signal, &action) }
                 .map_err(|errno| Refused::new("handle signal", signal.as_str(), errno))?;

@@ -2,16 +2,14 @@
 
 use super::rows::Stored;
 use super::{Analyze, input};
-use crate::failure::{Failure, Kind};
-use fullpipe_flow::capture::{Opened, Opener, Packet};
+use crate::failure::Failure;
+use fullpipe_analyze::LabelledPacket;
 use fullpipe_flow::connection::{Direction, Label, LabelSet};
-use fullpipe_flow::segment::{Flags, Parsed, Segment, SequenceNumber};
-use fullpipe_flow::{Analyzer, Config, PacketFacts, length_behind_link};
-use fullpipe_model::units::Instant;
+use fullpipe_flow::segment::Flags;
+use fullpipe_model::units::Duration;
 use fullpipe_report::analysis::{self, Cell};
 use serde::{Serialize, Serializer};
-use std::collections::HashMap;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, StdoutLock, Write};
 use std::net::SocketAddr;
 
 /// Something with the name of the file that it is from.
@@ -22,11 +20,13 @@ pub struct InFile<'a, T> {
     pub what: T,
 }
 
-/// What is told of a packet. Sequence numbers count from each direction's first.
+/// What is printed of a packet. Sequence numbers count from each direction's first.
 #[derive(Serialize)]
 struct Line {
     number: u64,
     time_ns: u64,
+    #[serde(skip)]
+    time: Duration,
     connection: u64,
     direction: Direction,
     source: SocketAddr,
@@ -54,116 +54,64 @@ fn names<S: Serializer>(labels: &LabelSet, s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(labels.iter().map(|label| label.name()))
 }
 
+/// Where lines go.
+enum Lines {
+    Text(BufWriter<StdoutLock<'static>>),
+    Json(BufWriter<StdoutLock<'static>>),
+    Parquet(Stored),
+}
+
+impl Lines {
+    fn new(analyze: &Analyze) -> Result<Self, Failure> {
+        let out = || BufWriter::new(std::io::stdout().lock());
+        Ok(match &analyze.parquet {
+            Some(file) => Lines::Parquet(Stored::new(file, &COLUMNS)?),
+            None if analyze.jsonl => Lines::Json(out()),
+            None => Lines::Text(out()),
+        })
+    }
+
+    fn write(&mut self, file: &str, line: &Line) -> Result<(), Failure> {
+        match self {
+            Lines::Text(out) => line.write(out)?,
+            Lines::Json(out) => {
+                serde_json::to_writer(&mut *out, &InFile { file, what: line }).map_err(std::io::Error::from)?;
+                writeln!(out)?;
+            }
+            Lines::Parquet(stored) => stored.row(line.cells(file))?,
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        match self {
+            Lines::Text(mut out) | Lines::Json(mut out) => Ok(out.flush()?),
+            Lines::Parquet(stored) => stored.finish(),
+        }
+    }
+}
+
 /// Prints every packet of a connection that was asked for.
 pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut stored = analyze.parquet.as_deref().map(|file| Stored::new(file, &COLUMNS)).transpose()?;
+    let captures = input::captures(&analyze.files, analyze.as_one)?;
+    let mut lines = Lines::new(analyze)?;
     let mut is_whole = true;
-    for source in input::sources(&analyze.files, analyze.as_one)? {
-        let mut packets = Packets::new(analyze.config(), analyze.connection);
-        let name = source.name();
-        let mut written: Result<(), Failure> = Ok(());
-        let mut tell = |packet: &Packet<'_>| {
-            let Some(line) = packets.line(packet).filter(|_| written.is_ok()) else { return };
-            written = if let Some(stored) = &mut stored {
-                stored.row(line.cells(&name))
-            } else if analyze.jsonl {
-                let line = InFile { file: &name, what: &line };
-                let json = serde_json::to_writer(&mut out, &line).map_err(std::io::Error::from);
-                json.and_then(|()| writeln!(out)).map_err(Failure::from)
-            } else {
-                line.write(packets.start, &mut out).map_err(Failure::from)
-            };
-        };
-        let mut all = source.packets();
-        while all.read(&mut tell) {}
-        let read = all.finish();
-        written?;
-        is_whole &= analyze.tell(read.err().as_deref());
+    for capture in captures {
+        let name = capture.name().to_owned();
+        let mut errors = Vec::new();
+        for packet in capture.labelled_packets(&analyze.options()) {
+            match packet {
+                Ok(packet) if analyze.connection.is_none_or(|only| only == packet.facts.connection) => {
+                    lines.write(&name, &Line::new(&packet))?;
+                }
+                Ok(_) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        is_whole &= analyze.problem(errors)?.is_none();
     }
-    out.flush()?;
-    stored.map_or(Ok(()), Stored::finish)?;
-    Ok(if is_whole { 0 } else { Failure::code(Kind::Input) })
-}
-
-struct Packets {
-    analyzer: Analyzer,
-    opener: Opener,
-    only: Option<u64>,
-    number: u64,
-    start: Instant,
-    /// First numbers of the client's and the server's data, of connections that are open.
-    first: HashMap<u64, [Option<SequenceNumber>; 2]>,
-}
-
-impl Packets {
-    fn new(config: Config, only: Option<u64>) -> Self {
-        Packets {
-            opener: Opener::new(config.layer),
-            analyzer: Analyzer::new(config),
-            only,
-            number: 0,
-            start: Instant::ZERO,
-            first: HashMap::new(),
-        }
-    }
-
-    /// The packet's line, where it is of a connection that was asked for.
-    fn line(&mut self, packet: &Packet<'_>) -> Option<Line> {
-        self.number += 1;
-        if self.number == 1 {
-            self.start = packet.at;
-        }
-        let facts = self.analyzer.push_packet(packet);
-        // What is finished is not told here: memory follows the connections that are open.
-        for finished in self.analyzer.drain() {
-            self.first.remove(&finished.id);
-        }
-        let Opened::Ip(ip) = self.opener.open(packet.link_type, packet.data) else { return None };
-        let facts = facts.filter(|facts| self.only.is_none_or(|only| only == facts.connection))?;
-        let Parsed::Tcp(segment) = Segment::from_ip(ip, length_behind_link(packet.data, ip, packet.original_length))
-        else {
-            return None;
-        };
-        Some(self.tell(packet.at, facts, &segment))
-    }
-
-    fn tell(&mut self, at: Instant, facts: PacketFacts, segment: &Segment) -> Line {
-        let first = self.first.entry(facts.connection).or_default();
-        let (own, other) = match facts.direction {
-            Direction::ClientToServer => (0, 1),
-            Direction::ServerToClient => (1, 0),
-        };
-        let is_ack = segment.flags.any(Flags::ACK);
-        // A SYN begins the numbers anew.
-        if first[own].is_none() || segment.flags.any(Flags::SYN) {
-            first[own] = Some(segment.seq);
-        }
-        if first[other].is_none() && is_ack {
-            first[other] = Some(segment.ack);
-        }
-        let from = |first: Option<SequenceNumber>, number: SequenceNumber| {
-            number.0.wrapping_sub(first.map_or(0, |first| first.0))
-        };
-        Line {
-            number: self.number,
-            time_ns: at.as_nanos(),
-            connection: facts.connection,
-            direction: facts.direction,
-            source: segment.source,
-            destination: segment.destination,
-            flags: flags(segment.flags),
-            sequence: from(first[own], segment.seq),
-            ack: is_ack.then(|| from(first[other], segment.ack)),
-            window: segment.window,
-            payload_bytes: segment.payload.get(),
-            labels: facts.labels,
-            differs: facts
-                .difference
-                .filter(|_| facts.labels != facts.wireshark)
-                .map(|difference| Differs { wireshark: facts.wireshark, why: difference.words() }),
-        }
-    }
+    lines.finish()?;
+    Ok(Analyze::code(is_whole))
 }
 
 /// The letters that tcpdump uses.
@@ -201,6 +149,27 @@ const COLUMNS: [(&str, analysis::Kind); 15] = [
 ];
 
 impl Line {
+    fn new(packet: &LabelledPacket) -> Self {
+        let LabelledPacket { number, at, time, ref facts, ref segment, sequence, ack } = *packet;
+        let differs = facts.difference.filter(|_| facts.labels != facts.wireshark);
+        Line {
+            number,
+            time_ns: at.as_nanos(),
+            time,
+            connection: facts.connection,
+            direction: facts.direction,
+            source: segment.source,
+            destination: segment.destination,
+            flags: flags(segment.flags),
+            sequence,
+            ack,
+            window: segment.window,
+            payload_bytes: segment.payload.get(),
+            labels: facts.labels,
+            differs: differs.map(|difference| Differs { wireshark: facts.wireshark, why: difference.words() }),
+        }
+    }
+
     /// The packet as a row of [`COLUMNS`]; labels are words with spaces between them.
     fn cells(&self, file: &str) -> [Cell; 15] {
         let text = |text: &dyn std::fmt::Display| Cell::Text(text.to_string());
@@ -229,8 +198,8 @@ impl Line {
         ]
     }
 
-    fn write(&self, start: Instant, out: &mut impl Write) -> std::io::Result<()> {
-        let time = Instant::from_nanos(self.time_ns).since(start).as_secs_f64();
+    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let time = self.time.as_secs_f64();
         write!(out, "{:>6} {time:>12.6} #{} ", self.number, self.connection)?;
         write!(out, "{} > {} [{}] seq {}", self.source, self.destination, self.flags, self.sequence)?;
         if let Some(ack) = self.ack {
@@ -251,6 +220,3 @@ fn listed(labels: LabelSet) -> String {
     let names: Vec<_> = labels.iter().map(|label| label.name()).collect();
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
-
-#[cfg(test)]
-mod tests;

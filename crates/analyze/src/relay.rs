@@ -4,11 +4,11 @@
 //! No thread only reads: who is ahead with its own batches reads, so that lanes of unequal work still end together, and
 //! `count` threads are `count` threads.
 //!
-//! Each thread calls [`Lane::next`] until `None`, and gives batches that it is done with to [`Lane::give_back`]. The last to
-//! end leaves the source to [`Relay::into_source`].
+//! Each thread calls [`Lane::next`] until `None`, and gives batches that it is done with to [`Lane::give_back`]. When all
+//! have ended, [`Relay::take_source`] has the source.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A thread with so many batches before it has enough to do, and does not read.
 const ENOUGH: usize = 2;
@@ -42,8 +42,8 @@ struct State<S: Source> {
 }
 
 /// One thread's end.
-pub struct Lane<'a, S: Source> {
-    relay: &'a Relay<S>,
+pub struct Lane<S: Source> {
+    relay: Arc<Relay<S>>,
     number: usize,
 }
 
@@ -56,13 +56,19 @@ impl<S: Source> Relay<S> {
     }
 
     /// All lanes, one for each thread. One that is not used stops the others.
-    pub fn lanes(&self) -> impl Iterator<Item = Lane<'_, S>> {
-        (0..self.count).map(|number| Lane { relay: self, number })
+    pub fn lanes(self: &Arc<Self>) -> impl Iterator<Item = Lane<S>> {
+        (0..self.count).map(|number| Lane { relay: Arc::clone(self), number })
     }
 
-    /// The source, once no lane is left; `None` where a thread panicked as it read.
-    pub fn into_source(self) -> Option<S> {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).source
+    /// The source, once all lanes have ended; `None` where a thread panicked as it read.
+    pub fn take_source(&self) -> Option<S> {
+        self.lock().source.take()
+    }
+
+    /// Reads no further: the lanes end when they have taken what was read.
+    pub fn stop(&self) {
+        self.lock().has_ended = true;
+        self.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
@@ -71,7 +77,7 @@ impl<S: Source> Relay<S> {
     }
 }
 
-impl<S: Source> Lane<'_, S> {
+impl<S: Source> Lane<S> {
     /// The lane's next batch; `None` at the end.
     pub fn next(&mut self) -> Option<S::Batch> {
         let mut state = self.relay.lock();
@@ -107,14 +113,11 @@ impl<S: Source> Lane<'_, S> {
     }
 }
 
-impl<S: Source> Drop for Lane<'_, S> {
+impl<S: Source> Drop for Lane<S> {
     fn drop(&mut self) {
         // Others must not wait for a thread that panicked, as a reader or behind a full queue: the join tells of it.
         if std::thread::panicking() {
-            let mut state = self.relay.lock();
-            state.has_ended = true;
-            drop(state);
-            self.relay.changed.notify_all();
+            self.relay.stop();
         }
     }
 }
@@ -146,7 +149,7 @@ mod tests {
     }
 
     fn taken(source: Numbers, count: usize) -> (Vec<Option<Vec<u64>>>, Option<Numbers>) {
-        let relay = Relay::new(source, count);
+        let relay = Arc::new(Relay::new(source, count));
         let taken = std::thread::scope(|scope| {
             let threads: Vec<_> = relay
                 .lanes()
@@ -163,7 +166,7 @@ mod tests {
                 .collect();
             threads.into_iter().map(|thread| thread.join().ok()).collect()
         });
-        (taken, relay.into_source())
+        (taken, relay.take_source())
     }
 
     #[test]

@@ -1,0 +1,173 @@
+//! What is read: a file, several that are one by time, a reader, bytes.
+
+use crate::connections::Connections;
+use crate::error::Error;
+use crate::explained::Explained;
+use crate::options::Options;
+use crate::packets::LabelledPackets;
+use crate::stream::{Stream, first_packet};
+use fullpipe_flow::capture::Packet;
+use fullpipe_flow::connection::Connection;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How files are opened.
+pub(crate) type Open = Arc<dyn Fn(&Path) -> std::io::Result<Box<dyn Read + Send>> + Send + Sync>;
+
+/// Where bytes come from.
+pub(crate) enum Origin {
+    File(PathBuf),
+    /// With its name in messages.
+    Reader(String, Box<dyn Read + Send>),
+}
+
+/// One capture: pcap, pcapng or snoop, packed with gzip, zstd, xz or lz4 or not; what the bytes say, not the
+/// file's name. Nothing is read before its packets or connections are asked for.
+pub struct Capture {
+    name: String,
+    origins: Vec<Origin>,
+    open: Open,
+}
+
+/// The connections of captures with their diagnoses, one capture after another, each as its connections finish. Why a capture was not
+/// read to its end comes behind its connections; the next are read all the same.
+///
+/// # Examples
+/// ```no_run
+/// use fullpipe_analyze::{Options, files};
+/// for connection in files(["monday.pcap", "tuesday.pcap.zst"], &Options::default()) {
+///     match connection {
+///         Ok(found) => println!("{}", found.connection.client),
+///         Err(error) => eprintln!("{error}"),
+///     }
+/// }
+/// ```
+pub fn files<P: Into<PathBuf>>(
+    paths: impl IntoIterator<Item = P>,
+    options: &Options,
+) -> impl Iterator<Item = Result<DiagnosedConnection, Error>> {
+    let options = options.clone();
+    paths.into_iter().flat_map(move |path| Capture::file(path).connections(&options))
+}
+
+/// The connections of a capture that `source` gives, a pipe's for example.
+pub fn reader(source: impl Read + Send + 'static, options: &Options) -> Connections {
+    Capture::reader("capture", source).connections(options)
+}
+
+/// The connections of a capture in memory.
+pub fn bytes(capture: impl AsRef<[u8]> + Send + 'static, options: &Options) -> Connections {
+    reader(std::io::Cursor::new(capture), options)
+}
+
+/// Files in the order of their first packets; those without one come last.
+pub fn by_first_packet(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let open = opener();
+    let first = |path: PathBuf| {
+        let at = first_packet(&path, &open);
+        (at.is_none(), at, path)
+    };
+    let mut paths: Vec<_> = paths.into_iter().map(first).collect();
+    paths.sort_by_key(|(is_without, at, _)| (*is_without, *at));
+    paths.into_iter().map(|(.., path)| path).collect()
+}
+
+impl Capture {
+    /// A file.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Capture::merged([path.into()])
+    }
+
+    /// Several files as one capture, their packets in order of time; of packets of the same time those of the file
+    /// named first come first. Files that follow one another are opened one at a time.
+    pub fn merged(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let origins: Vec<_> = paths.into_iter().map(Origin::File).collect();
+        let names: Vec<_> = origins.iter().map(Origin::name).collect();
+        Capture { name: names.join("+"), origins, open: opener() }
+    }
+
+    /// What `source` gives, with its name in messages.
+    pub fn reader(name: impl Into<String>, source: impl Read + Send + 'static) -> Self {
+        let name = name.into();
+        Capture { name: name.clone(), origins: vec![Origin::Reader(name, Box::new(source))], open: opener() }
+    }
+
+    /// Opens files with `open`, to follow what is read of them, for example.
+    #[must_use]
+    pub fn opened_by(
+        mut self,
+        open: impl Fn(&Path) -> std::io::Result<Box<dyn Read + Send>> + Send + Sync + 'static,
+    ) -> Self {
+        self.open = Arc::new(open);
+        self
+    }
+
+    /// Its files' names, or its reader's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its TCP connections, as they finish.
+    #[must_use]
+    pub fn connections(self, options: &Options) -> Connections {
+        self.connections_as(options, |connection| DiagnosedConnection::from_capture(connection).with_findings())
+    }
+
+    /// The same, with what `explain` makes of each connection in the thread that analysed it.
+    pub fn connections_as<T: Explained>(self, options: &Options, explain: fn(Connection) -> T) -> Connections<T> {
+        Connections::new(self.stream(), options, explain)
+    }
+
+    /// Its TCP segments with their labels, in the capture's order.
+    pub fn labelled_packets(self, options: &Options) -> LabelledPackets {
+        LabelledPackets::new(self.stream(), options)
+    }
+
+    /// Gives each packet to `packet`, until it fails or nothing is left.
+    ///
+    /// # Errors
+    /// The first of `packet`; otherwise, at the end, why a file was not read whole.
+    pub fn for_each_packet<E: From<Error>>(
+        self,
+        mut packet: impl FnMut(&Packet<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut stream = self.stream();
+        let mut given = Ok(());
+        let mut goes_on = true;
+        while goes_on && given.is_ok() {
+            goes_on = stream.read(|next| {
+                if given.is_ok() {
+                    given = packet(next);
+                }
+            });
+        }
+        given?;
+        stream.into_errors().into_iter().next().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn stream(self) -> Stream {
+        Stream::new(self.origins, self.open)
+    }
+}
+
+impl Origin {
+    fn name(&self) -> String {
+        match self {
+            Origin::File(path) => path.display().to_string(),
+            Origin::Reader(name, _) => name.clone(),
+        }
+    }
+}
+
+fn opener() -> Open {
+    Arc::new(|path| {
+        let file = std::fs::File::open(path)?;
+        // Otherwise its first read would fail, without its name.
+        if file.metadata()?.is_dir() {
+            return Err(std::io::ErrorKind::IsADirectory.into());
+        }
+        Ok(Box::new(file))
+    })
+}

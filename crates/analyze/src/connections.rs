@@ -1,0 +1,63 @@
+//! The connections of a capture as an iterator.
+
+use crate::drive::Drive;
+use crate::error::Error;
+use crate::explained::Explained;
+use crate::numbers::Numbers;
+use crate::options::Options;
+use crate::rounds::{Finishing, put_together};
+use crate::stream::Stream;
+use fullpipe_flow::Counts;
+use fullpipe_flow::connection::Connection;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
+
+/// The TCP connections of a capture, as they finish: in rounds of a second of the capture or 65 536 packets, and within
+/// each in the order of their first packets, by which they are numbered from 0. Behind them, why the capture was not
+/// read to its end, if it was not.
+///
+/// Dropped before its end, it stops reading.
+pub struct Connections<T: Explained = DiagnosedConnection> {
+    drive: Drive<Finishing<T>>,
+    numbers: Numbers,
+    /// What is left of the last round taken.
+    round: std::vec::IntoIter<T>,
+}
+
+impl<T: Explained> Connections<T> {
+    pub(crate) fn new(stream: Stream, options: &Options, explain: fn(Connection) -> T) -> Self {
+        Connections {
+            drive: Drive::new(stream, options, |config| Finishing::new(config, explain)),
+            numbers: Numbers::new(options.threads.get()),
+            round: Vec::new().into_iter(),
+        }
+    }
+
+    /// All that finished next, perhaps none; `None` at the capture's end. For those who write many at once.
+    pub fn next_round(&mut self) -> Option<Vec<T>> {
+        self.drive.next().map(|rounds| put_together(&mut self.numbers, rounds))
+    }
+
+    /// What became of the capture's packets, and why it was not read to its end. Takes what is left, unseen.
+    pub fn finish(mut self) -> (Counts, Vec<Error>) {
+        while self.next_round().is_some() {}
+        let end = std::mem::take(self.drive.end());
+        (end.counts, end.errors)
+    }
+}
+
+impl<T: Explained> Iterator for Connections<T> {
+    type Item = Result<T, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(connection) = self.round.next() {
+                return Some(Ok(connection));
+            }
+            let Some(round) = self.next_round() else {
+                let errors = &mut self.drive.end().errors;
+                return (!errors.is_empty()).then(|| Err(errors.remove(0)));
+            };
+            self.round = round.into_iter();
+        }
+    }
+}

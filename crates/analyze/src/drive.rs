@@ -1,0 +1,207 @@
+//! The loop of every analysis: a capture is read in rounds, by one thread or several.
+//!
+//! The capture is cut into rounds by its own packets and clock ([`crate::feed`]); each thread has a [`Part`] of the
+//! connections, and what happened in a round is put together from all of them before the next is looked at. So the
+//! answer does not depend on how many threads there are, and memory does not follow the capture.
+//!
+//! With one thread the caller's own reads and analyses whenever it asks for the next round. With more, whichever of
+//! them has nothing left to do reads on for all ([`Relay`]), no further than to which connection a packet belongs; headers
+//! travel in batches that are used again, and few rounds wait at a time.
+
+use crate::error::Error;
+use crate::feed::{Event, Feed, Sink};
+use crate::options::Options;
+use crate::relay::{Lane, Relay};
+use crate::stream::Stream;
+use fullpipe_flow::capture::Packet;
+use fullpipe_flow::{Config, Counts, Intake};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Rounds of a thread that may wait to be taken.
+const WAITING: usize = 2;
+
+/// One thread's part of the connections, in rounds.
+pub trait Part: Send + Sized + 'static {
+    /// What happened in a round.
+    type Round: Send + 'static;
+    /// The last rounds.
+    type Last: Iterator<Item = Self::Round>;
+
+    /// Gives what happened in a round where one ends.
+    fn take(&mut self, event: Event<'_>) -> Option<Self::Round>;
+    /// The capture has ended: its last rounds, and what this part counted.
+    fn finish(self) -> (Self::Last, Counts);
+}
+
+/// What is known at a capture's end.
+#[derive(Default)]
+pub struct End {
+    pub counts: Counts,
+    pub errors: Vec<Error>,
+}
+
+/// An analysis under way.
+pub struct Drive<P: Part> {
+    threads: Threads<P>,
+    end: End,
+}
+
+enum Threads<P: Part> {
+    One(Box<Alone<P>>),
+    /// The caller's thread alone, and the capture has ended.
+    Last(P::Last),
+    Several(Together<P>),
+    Ended,
+}
+
+impl<P: Part> Drive<P> {
+    pub fn new(stream: Stream, options: &Options, new: impl Fn(&Config) -> P) -> Self {
+        let feed = Feed::new(stream, &options.config);
+        let threads = match options.threads.get() {
+            1 => Threads::One(Box::new(Alone { feed, part: new(&options.config), rounds: VecDeque::new() })),
+            count => Threads::Several(Together::start(feed, count, || new(&options.config))),
+        };
+        Drive { threads, end: End::default() }
+    }
+
+    /// The next round of each part, `None` in it for a part that has ended; `None` at the end.
+    pub fn next(&mut self) -> Option<Vec<Option<P::Round>>> {
+        loop {
+            match &mut self.threads {
+                Threads::One(alone) => {
+                    if let Some(round) = alone.next() {
+                        return Some(vec![Some(round)]);
+                    }
+                }
+                Threads::Last(rounds) => {
+                    if let Some(round) = rounds.next() {
+                        return Some(vec![Some(round)]);
+                    }
+                }
+                Threads::Several(together) => {
+                    let rounds: Vec<_> = together.rounds.iter().map(|part| part.recv().ok()).collect();
+                    if rounds.iter().any(Option::is_some) {
+                        return Some(rounds);
+                    }
+                }
+                Threads::Ended => return None,
+            }
+            self.threads = match std::mem::replace(&mut self.threads, Threads::Ended) {
+                Threads::One(alone) => {
+                    let (mut counts, errors) = alone.feed.finish();
+                    let (last, own) = alone.part.finish();
+                    counts += own;
+                    self.end = End { counts, errors };
+                    Threads::Last(last)
+                }
+                Threads::Several(together) => {
+                    self.end = together.join();
+                    Threads::Ended
+                }
+                Threads::Last(_) | Threads::Ended => Threads::Ended,
+            };
+        }
+    }
+
+    /// What is known at the end, once [`Drive::next`] gave `None`.
+    pub fn end(&mut self) -> &mut End {
+        &mut self.end
+    }
+}
+
+/// The caller's thread reads and analyses, with nothing to hand over.
+struct Alone<P: Part> {
+    feed: Feed,
+    part: P,
+    rounds: VecDeque<P::Round>,
+}
+
+impl<P: Part> Alone<P> {
+    /// Reads until a round has ended; `None` at the capture's end.
+    fn next(&mut self) -> Option<P::Round> {
+        let Alone { feed, part, rounds } = self;
+        while rounds.is_empty() && feed.read(&mut Straight { part, rounds }) {}
+        rounds.pop_front()
+    }
+}
+
+/// Gives what is read to the only part.
+struct Straight<'a, P: Part> {
+    part: &'a mut P,
+    rounds: &'a mut VecDeque<P::Round>,
+}
+
+impl<P: Part> Sink for Straight<'_, P> {
+    fn event(&mut self, event: Event<'static>) {
+        self.rounds.extend(self.part.take(event));
+    }
+
+    #[inline]
+    fn packet(&mut self, intake: &mut Intake, packet: &Packet<'_>) {
+        if let Some(arrival) = intake.open(packet) {
+            // No round ends with a segment.
+            self.part.take(Event::Segment(&arrival));
+        }
+    }
+}
+
+/// Threads that read and analyse, each its part.
+struct Together<P: Part> {
+    relay: Arc<Relay<Feed>>,
+    threads: Vec<JoinHandle<Counts>>,
+    rounds: Vec<Receiver<P::Round>>,
+}
+
+impl<P: Part> Together<P> {
+    fn start(feed: Feed, count: usize, new: impl Fn() -> P) -> Self {
+        let relay = Arc::new(Relay::new(feed, count));
+        let (mut threads, mut rounds) = (Vec::new(), Vec::new());
+        for lane in relay.lanes() {
+            let (give, take) = sync_channel(WAITING);
+            rounds.push(take);
+            let part = new();
+            threads.push(std::thread::spawn(move || work(lane, part, &give)));
+        }
+        Together { relay, threads, rounds }
+    }
+
+    fn join(mut self) -> End {
+        let mut end = End::default();
+        let joined = std::mem::take(&mut self.threads).into_iter().map(JoinHandle::join);
+        for counts in joined {
+            end.counts += counts.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+        match self.relay.take_source() {
+            Some(feed) => {
+                let (counts, errors) = feed.finish();
+                end.counts += counts;
+                end.errors = errors;
+            }
+            None => end.errors.push(Error::Thread),
+        }
+        end
+    }
+}
+
+impl<P: Part> Drop for Together<P> {
+    fn drop(&mut self) {
+        // Threads that nobody takes rounds from any more end by themselves; one of them may wait in a read.
+        self.relay.stop();
+    }
+}
+
+/// Takes all of a lane.
+fn work<P: Part>(mut lane: Lane<Feed>, mut part: P, rounds: &SyncSender<P::Round>) -> Counts {
+    // Who takes the rounds goes only where all the rest is given up.
+    let give = |round| drop(rounds.send(round));
+    while let Some(mut batch) = lane.next() {
+        batch.drain(|event| part.take(event).into_iter().for_each(give));
+        lane.give_back(batch);
+    }
+    let (last, counts) = part.finish();
+    last.for_each(give);
+    counts
+}

@@ -1,0 +1,47 @@
+//! Captures in, their TCP connections out, each with what held it: files, unpacking, order of time and
+//! threads around the pure analysis of `fullpipe-flow`.
+//!
+//! * [`files`], [`reader`] and [`bytes`] do the main job: iterators of connections, as they finish.
+//! * [`Capture`] is what is read: a file, several that are one by time, a reader, bytes. It gives
+//!   [`Connections`], [`LabelledPackets`], or raw packets ([`Capture::for_each_packet`]).
+//! * [`Options`]: how to analyse, and with how many threads. The result does not depend on their number.
+//!
+//! Memory follows the connections that are open, not the capture. Nothing is printed here.
+//!
+//! ```
+//! use fullpipe_analyze::{Options, bytes};
+//! # use fullpipe_flow::capture::write;
+//! # use fullpipe_model::units::Instant;
+//! # let ip = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+//! # let tcp = [0x9c, 0x40, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0];
+//! # let packet = [&ip[..], &tcp].concat();
+//! # let header = write::record_header(Instant::from_nanos(1), 40, 40);
+//! # let capture = [&write::file_header(65_535)[..], &header, &packet].concat();
+//! for connection in bytes(capture, &Options::default()) {
+//!     let connection = connection?.connection;
+//!     println!("{} to {}", connection.client, connection.server);
+//!     # assert_eq!(connection.server.port(), 80);
+//! }
+//! # Ok::<(), fullpipe_analyze::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod capture;
+mod connections;
+mod drive;
+mod error;
+mod explained;
+mod feed;
+mod numbers;
+mod options;
+mod packets;
+mod relay;
+mod rounds;
+mod stream;
+
+pub use capture::{Capture, by_first_packet, bytes, files, reader};
+pub use connections::Connections;
+pub use error::Error;
+pub use explained::Explained;
+pub use options::Options;
+pub use packets::{LabelledPacket, LabelledPackets};

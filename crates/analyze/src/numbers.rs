@@ -1,0 +1,49 @@
+//! From each thread's numbers of its connections to those of the whole capture.
+
+use std::collections::HashMap;
+
+/// Numbers connections by first packet, as one analyzer counts them. Whatever the number of threads, the answer is that
+/// of one, as long as all rounds are put together in their order.
+pub struct Numbers {
+    parts: Vec<Part>,
+    next: u64,
+}
+
+/// One thread's connections.
+#[derive(Default)]
+struct Part {
+    opened: u64,
+    /// From its own numbers to the capture's, of connections that are open.
+    numbers: HashMap<u64, u64>,
+}
+
+impl Numbers {
+    pub fn new(parts: usize) -> Self {
+        Numbers { parts: (0..parts).map(|_| Part::default()).collect(), next: 0 }
+    }
+
+    /// Numbers what opened in a round: for each part, the first packets of its connections.
+    pub fn open<'a>(&mut self, parts: impl IntoIterator<Item = (usize, &'a [u64])>) {
+        let mut opened: Vec<(u64, usize)> = Vec::new();
+        for (part, first_packets) in parts {
+            opened.extend(first_packets.iter().map(|first| (*first, part)));
+        }
+        opened.sort_unstable();
+        for (_, part) in opened {
+            let part = &mut self.parts[part];
+            part.numbers.insert(part.opened, self.next);
+            part.opened += 1;
+            self.next += 1;
+        }
+    }
+
+    /// The capture's number of a part's connection.
+    pub fn of(&self, part: usize, own: u64) -> u64 {
+        self.parts[part].numbers.get(&own).copied().unwrap_or(own)
+    }
+
+    /// The same, for the last time.
+    pub fn close(&mut self, part: usize, own: u64) -> u64 {
+        self.parts[part].numbers.remove(&own).unwrap_or(own)
+    }
+}

@@ -1,0 +1,214 @@
+//! The packets of a capture: those of a file, or of several in order of time.
+//!
+//! Several files are merged by the time of their next packets; of packets of the same time that of the file named
+//! first comes first. A file is opened when its first packet's turn comes: of files that follow one another, as
+//! rotating captures make them, one is open at a time, and nothing is copied.
+
+use crate::capture::{Open, Origin};
+use crate::error::Error;
+use fullpipe_flow::capture::{LinkType, Packet, ReadError, Reader, Unpack};
+use fullpipe_model::units::Instant;
+use std::io::Read;
+use std::path::Path;
+
+type Bytes = Unpack<Box<dyn Read + Send>>;
+
+/// When a packet's turn comes: its time, and the place of its file among those named.
+type Turn = (Instant, usize);
+
+/// The packets of a capture, a piece of a file at a time: [`Stream::read`] until it says that nothing is left.
+pub struct Stream {
+    open: Open,
+    /// Files that are not opened yet, the next one last.
+    waiting: Vec<(Turn, Origin)>,
+    files: Vec<File>,
+    /// Which of `files` is being read.
+    current: Option<usize>,
+    errors: Vec<Error>,
+}
+
+impl Stream {
+    /// Of origins in the order in which they were named.
+    pub fn new(origins: Vec<Origin>, open: Open) -> Self {
+        let is_one = origins.len() == 1;
+        let turn = |(place, origin): (usize, Origin)| {
+            // Files without a packet come last, where their problem is told.
+            let first = match &origin {
+                Origin::File(path) if !is_one => first_packet(path, &open),
+                _ => None,
+            };
+            ((first.unwrap_or(Instant::from_nanos(u64::MAX)), place), origin)
+        };
+        let mut waiting: Vec<_> = origins.into_iter().enumerate().map(turn).collect();
+        waiting.sort_by_key(|(turn, _)| std::cmp::Reverse(*turn));
+        Stream { open, waiting, files: Vec::new(), current: None, errors: Vec::new() }
+    }
+
+    /// Reads on and gives packets that are whole now to `packet`; false once nothing is left.
+    pub fn read(&mut self, packet: impl FnMut(&Packet<'_>)) -> bool {
+        let Some(current) = self.current.take().or_else(|| self.choose()) else {
+            return !self.waiting.is_empty();
+        };
+        let until = self.next_turn(current);
+        match self.files[current].read(until, packet) {
+            Ok(Progress::GoesOn) => self.current = Some(current),
+            Ok(Progress::Waits) => {}
+            Ok(Progress::Ended) => {
+                let file = self.files.swap_remove(current);
+                self.errors.extend(file.end().err());
+            }
+            Err(cause) => {
+                let name = self.files.swap_remove(current).name;
+                self.errors.push(Error::Read { name, cause });
+            }
+        }
+        true
+    }
+
+    /// Why files were not read to their ends; packets before that, and of the other files, were given.
+    pub fn into_errors(self) -> Vec<Error> {
+        self.errors
+    }
+
+    /// The file whose packet comes next, opened if need be; `None` where there is none, or it cannot be opened.
+    fn choose(&mut self) -> Option<usize> {
+        let next = (0..self.files.len()).min_by_key(|&file| self.files[file].turn());
+        let is_due = |(turn, _): &mut (Turn, Origin)| next.is_none_or(|next| *turn < self.files[next].turn());
+        let Some((turn, origin)) = self.waiting.pop_if(is_due) else { return next };
+        match File::open(origin, turn.1, &self.open) {
+            Ok(file) => {
+                self.files.push(file);
+                Some(self.files.len() - 1)
+            }
+            Err(error) => {
+                self.errors.push(error);
+                next
+            }
+        }
+    }
+
+    /// When the turn of another file than `current` comes.
+    fn next_turn(&self, current: usize) -> Option<Turn> {
+        let others = self.files.iter().enumerate().filter(|(file, _)| *file != current);
+        others.map(|(_, file)| file.turn()).chain(self.waiting.last().map(|(turn, _)| *turn)).min()
+    }
+}
+
+/// When the first packet of a file was captured.
+pub fn first_packet(path: &Path, open: &Open) -> Option<Instant> {
+    // What is no regular file may be read once only.
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let mut source = Unpack::new(open(path).ok()?).ok()?;
+    let mut reader = Reader::new();
+    while reader.fill(&mut source).ok()? > 0 {
+        if let Some(packet) = reader.next_packet().ok()? {
+            return Some(packet.at);
+        }
+    }
+    None
+}
+
+/// A file that is being read.
+struct File {
+    name: String,
+    /// Among those named.
+    place: usize,
+    source: Bytes,
+    reader: Reader,
+    /// Whether a packet waits for its turn.
+    is_held: bool,
+    held: Held,
+}
+
+/// A packet that waits for its turn; its memory is used again.
+struct Held {
+    at: Instant,
+    link_type: LinkType,
+    data: Vec<u8>,
+    original_length: usize,
+}
+
+enum Progress {
+    /// More of this file may be due.
+    GoesOn,
+    /// It is another's turn.
+    Waits,
+    Ended,
+}
+
+impl File {
+    fn open(origin: Origin, place: usize, open: &Open) -> Result<Self, Error> {
+        let (name, opened) = match origin {
+            Origin::File(path) => match open(&path) {
+                Ok(opened) => (path.display().to_string(), opened),
+                Err(cause) => return Err(Error::Open { path, cause }),
+            },
+            Origin::Reader(name, source) => (name, source),
+        };
+        let source = match Unpack::new(opened) {
+            Ok(source) => source,
+            Err(cause) => return Err(Error::Read { name, cause: cause.into() }),
+        };
+        let held = Held { at: Instant::ZERO, link_type: LinkType::RAW, data: Vec::new(), original_length: 0 };
+        Ok(File { name, place, source, reader: Reader::new(), is_held: false, held })
+    }
+
+    /// When the turn of the packet that waits comes.
+    fn turn(&self) -> Turn {
+        (self.held.at, self.place)
+    }
+
+    /// Gives packets that come before `until`, and reads on once.
+    fn read(&mut self, until: Option<Turn>, mut packet: impl FnMut(&Packet<'_>)) -> Result<Progress, ReadError> {
+        if std::mem::take(&mut self.is_held) {
+            packet(&self.held.packet());
+        }
+        if self.give(until, &mut packet)? {
+            return Ok(Progress::Waits);
+        }
+        if self.reader.fill(&mut self.source)? == 0 {
+            return Ok(Progress::Ended);
+        }
+        Ok(if self.give(until, &mut packet)? { Progress::Waits } else { Progress::GoesOn })
+    }
+
+    /// Gives packets that are whole and come before `until`; whether one waits for its turn.
+    fn give(&mut self, until: Option<Turn>, packet: &mut impl FnMut(&Packet<'_>)) -> Result<bool, ReadError> {
+        while let Some(found) = self.reader.next_packet()? {
+            if until.is_some_and(|until| until < (found.at, self.place)) {
+                self.held.keep(&found);
+                self.is_held = true;
+                return Ok(true);
+            }
+            packet(&found);
+        }
+        Ok(false)
+    }
+
+    /// Ends the file, or says what is missing of it.
+    fn end(self) -> Result<(), Error> {
+        let (name, summary) = (self.name, self.reader.finish());
+        match summary.cut {
+            0 if summary.recognised => Ok(()),
+            0 => Err(Error::Empty { name }),
+            bytes => Err(Error::Cut { name, bytes, packets: summary.packets }),
+        }
+    }
+}
+
+impl Held {
+    fn keep(&mut self, packet: &Packet<'_>) {
+        let Packet { at, link_type, data, original_length } = *packet;
+        self.data.clear();
+        self.data.extend_from_slice(data);
+        (self.at, self.link_type, self.original_length) = (at, link_type, original_length);
+    }
+
+    fn packet(&self) -> Packet<'_> {
+        let Held { at, link_type, ref data, original_length } = *self;
+        Packet { at, link_type, data, original_length }
+    }
+}
+
+#[cfg(test)]
+mod tests;
