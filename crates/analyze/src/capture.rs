@@ -4,6 +4,7 @@ use crate::connections::Connections;
 use crate::error::Error;
 use crate::explained::Explained;
 use crate::options::Options;
+use crate::origin::{Open, Origin, opener};
 use crate::packets::LabelledPackets;
 use crate::stream::{Stream, first_packet};
 use fullpipe_flow::capture::Packet;
@@ -12,16 +13,6 @@ use fullpipe_flow::diagnosis::DiagnosedConnection;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// How files are opened.
-pub(crate) type Open = Arc<dyn Fn(&Path) -> std::io::Result<Box<dyn Read + Send>> + Send + Sync>;
-
-/// Where bytes come from.
-pub(crate) enum Origin {
-    File(PathBuf),
-    /// With its name in messages.
-    Reader(String, Box<dyn Read + Send>),
-}
 
 /// One capture: pcap, pcapng or snoop, packed with gzip, zstd, xz or lz4 or not; what the bytes say, not the
 /// file's name. Nothing is read before its packets or connections are asked for.
@@ -150,24 +141,4 @@ impl Capture {
     fn stream(self) -> Stream {
         Stream::new(self.origins, self.open)
     }
-}
-
-impl Origin {
-    fn name(&self) -> String {
-        match self {
-            Origin::File(path) => path.display().to_string(),
-            Origin::Reader(name, _) => name.clone(),
-        }
-    }
-}
-
-fn opener() -> Open {
-    Arc::new(|path| {
-        let file = std::fs::File::open(path)?;
-        // Otherwise its first read would fail, without its name.
-        if file.metadata()?.is_dir() {
-            return Err(std::io::ErrorKind::IsADirectory.into());
-        }
-        Ok(Box::new(file))
-    })
 }

@@ -34,6 +34,7 @@ mod explained;
 mod feed;
 mod numbers;
 mod options;
+mod origin;
 mod packets;
 mod relay;
 mod rounds;

@@ -4,8 +4,8 @@
 //! first comes first. A file is opened when its first packet's turn comes: of files that follow one another, as
 //! rotating captures make them, one is open at a time, and nothing is copied.
 
-use crate::capture::{Open, Origin};
 use crate::error::Error;
+use crate::origin::{Open, Origin};
 use fullpipe_flow::capture::{LinkType, Packet, ReadError, Reader, Unpack};
 use fullpipe_model::units::Instant;
 use std::io::Read;

@@ -1,6 +1,7 @@
 //! `fullpipe link`: any program behind an emulated path.
 
 mod attach;
+mod captures;
 mod control;
 mod live;
 mod log;
@@ -109,7 +110,8 @@ pub enum EngineChoice {
 /// What to keep and to tell.
 #[derive(Args, Clone, Default)]
 pub struct Output {
-    /// Keep the packets at both ends of both directions (pcap with nanoseconds) in this folder.
+    /// Keep what passes the link's ends in this folder: server.edge.pcap and client.edge.pcap, both directions in each,
+    /// for `fullpipe analyze`; complete when the link has ended.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
     /// Write down of each packet when it arrived, what became of it and when it left (binary, one record a packet).
@@ -136,6 +138,12 @@ fn show(words: &Words, device: &str) -> Result<u8, Failure> {
 }
 
 impl Output {
+    /// Completes the captures of an engine that has ended.
+    fn complete_captures(&self, engine: &str) -> Result<(), Failure> {
+        let own = self.capture.as_deref().filter(|_| engine == "own");
+        own.map_or(Ok(()), captures::merge)
+    }
+
     /// What our own link is to keep.
     fn kept(&self) -> LinkOptions<'_> {
         let epoch = clock::realtime_offset();

@@ -58,14 +58,14 @@ fn names<S: Serializer>(labels: &LabelSet, s: S) -> Result<S::Ok, S::Error> {
 enum Lines {
     Text(BufWriter<StdoutLock<'static>>),
     Json(BufWriter<StdoutLock<'static>>),
-    Parquet(Stored),
+    Parquet(Box<Stored>),
 }
 
 impl Lines {
     fn new(analyze: &Analyze) -> Result<Self, Failure> {
         let out = || BufWriter::new(std::io::stdout().lock());
         Ok(match &analyze.parquet {
-            Some(file) => Lines::Parquet(Stored::new(file, &COLUMNS)?),
+            Some(file) => Lines::Parquet(Box::new(Stored::new(file, &COLUMNS)?)),
             None if analyze.jsonl => Lines::Json(out()),
             None => Lines::Text(out()),
         })

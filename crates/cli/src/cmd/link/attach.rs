@@ -170,6 +170,7 @@ impl Running {
         // In the background nobody reads standard error; a report's file is wanted all the same.
         let told = if tells { output.clone() } else { Output { quiet: true, json: false, ..output.clone() } };
         tell(&status, &report, ("own", None), &told, None)?;
+        output.complete_captures("own")?;
         Ok(0)
     }
 

@@ -90,9 +90,13 @@ fn behind(
     line.iter_mut().for_each(Line::clear);
     tell_undelivered(&owed, ended);
     let code = if code == 0 && owed.undelivered() > 0 { 1 } else { code };
-    let (status, report) = link.stop()?;
-    tell(&status, &report, (name_of_engine, not_tun), &options.output, Some(code))?;
-    Ok(code)
+    let stopped = link.stop().and_then(|(status, report)| {
+        tell(&status, &report, (name_of_engine, not_tun), &options.output, Some(code))?;
+        options.output.complete_captures(name_of_engine)
+    });
+    // A full disk is told, but the command's own code says more.
+    let own = stopped.map_or_else(|failure| failure.told(), |()| 0);
+    Ok(if code == 0 { own } else { code })
 }
 
 fn default_linger(path: &Path) -> Duration {

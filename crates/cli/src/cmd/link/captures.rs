@@ -1,0 +1,67 @@
+//! What `--capture` leaves: one capture for each end of the link, both directions in order of time.
+//!
+//! Our link writes four streams while it runs, each direction on its way in and out. When it has ended, those of an end are
+//! merged and go. netem's captures are one for each end from the beginning, by the same names.
+
+use super::SNAPLEN;
+use crate::failure::{Failure, Kind};
+use fullpipe_analyze::{Capture, Error};
+use fullpipe_flow::capture::Packet;
+use fullpipe_flow::capture::write::{file_header, record_header};
+use fullpipe_lab::link::STREAMS;
+use fullpipe_lab::link::netem::EDGES;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// The streams of the server's and the client's end: what came before what left, as an answer may have the time of what it
+/// answers.
+const ENDS: [[&str; 2]; 2] = [[STREAMS[3], STREAMS[0]], [STREAMS[1], STREAMS[2]]];
+
+/// Why an end's capture could not be made.
+#[derive(Debug, thiserror::Error)]
+enum MergeError {
+    #[error(transparent)]
+    Read(#[from] Error),
+    #[error(transparent)]
+    Write(#[from] std::io::Error),
+}
+
+/// Makes one capture for each end of the streams that our link left in `folder`.
+///
+/// # Errors
+/// A capture that cannot be written; its streams stay.
+pub fn merge(folder: &Path) -> Result<(), Failure> {
+    for (streams, edge) in ENDS.into_iter().zip(EDGES) {
+        let streams = streams.map(|name| folder.join(name));
+        let merged = folder.join(edge);
+        write_merged(Capture::merged(streams.clone()), &merged).map_err(|error| {
+            let problem = format!(
+                "write capture {}: {error}; free some space and merge what is there: `fullpipe analyze --as-one {} {}`",
+                merged.display(),
+                streams[0].display(),
+                streams[1].display()
+            );
+            Failure::new(Kind::Run, problem)
+        })?;
+        // One that stays does no harm.
+        streams.iter().for_each(|stream| drop(std::fs::remove_file(stream)));
+    }
+    Ok(())
+}
+
+fn write_merged(capture: Capture, path: &Path) -> Result<(), MergeError> {
+    let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
+    file.write_all(&file_header(SNAPLEN.get() as u32))?;
+    let written = capture.for_each_packet(|packet: &Packet<'_>| {
+        let header = record_header(packet.at, packet.data.len() as u32, packet.original_length as u32);
+        file.write_all(&header)?;
+        Ok::<_, MergeError>(file.write_all(packet.data)?)
+    });
+    let done = written.and_then(|()| Ok(file.flush()?));
+    if done.is_err() {
+        // Room for others, and no capture that looks whole.
+        let _ = std::fs::remove_file(path);
+    }
+    done
+}
