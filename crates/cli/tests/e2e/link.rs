@@ -27,6 +27,8 @@ pub const CASES: &[Case] = &[
     ("the_path_changes_in_mid_transfer", &[CURL], the_path_changes_in_mid_transfer),
     ("the_log_has_every_packet", &[CURL, Need::Program("python3")], the_log_has_every_packet),
     ("netem_carries_it_where_tc_gets_it_and_is_refused_elsewhere", &[CURL, Need::Program("python3"), TC], netem),
+    ("each_end_has_a_capture_that_analyze_reads", &[CURL, Need::Program("python3")], captures_of_both_ends),
+    ("a_full_disk_is_told_and_the_commands_code_stays", &[CURL, Need::Root], a_full_disk_is_told),
     ("show_prints_tc_commands_with_the_words_asked", &[], show_prints_tc_commands),
     ("what_cannot_be_is_refused_with_its_reason", &[], what_cannot_be_is_refused),
 ];
@@ -144,6 +146,54 @@ fn kill_9_leaves_nothing() {
         });
         assert_eq!(program.run(&["lab", "clean"]).code, Some(0));
         assert_nothing_left(&program, &seen, &[id], &machine);
+    }
+}
+
+/// A download of 300 kB over 20 ms: at its receiver's end data comes, at its sender's it leaves, half a round trip earlier.
+fn captures_of_both_ends() {
+    const SIZE: u64 = 300_000;
+    let program = Program::new();
+    program.file("body", vec![7; SIZE as usize]);
+    let get = "curl -q -sS -o /dev/null http://$FULLPIPE_SERVER:8000/body";
+    let server = "exec python3 -m http.server 8000";
+    let link = ["link", "-q", "--rtt", "20ms", "--capture", "kept", "--server", server, "--", "sh", "-c", get];
+    let finished = program.run(&link);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let mut names: Vec<_> =
+        std::fs::read_dir(program.work().join("kept")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["client.edge.pcap", "server.edge.pcap"]);
+    let first_data = ["client", "server"].map(|end| {
+        let file = format!("kept/{end}.edge.pcap");
+        let report = program.run(&["analyze", &file, "--json"]).json();
+        let connections = report["connections"].as_array().unwrap();
+        let sent =
+            |connection: &&serde_json::Value| connection["server_to_client"]["payload_bytes"].as_u64() > Some(SIZE);
+        let download = connections.iter().find(sent).unwrap_or_else(|| panic!("no download: {report:#}"));
+        assert!(download["client_to_server"]["packets"].as_u64() > Some(10), "{download:#}");
+        assert_eq!(download["close"], "finished", "{download:#}");
+        // The SYN leaves the client before it comes to the server.
+        download["start_ns"].as_u64().unwrap()
+    });
+    assert!(first_data[1] - first_data[0] >= 10_000_000, "{first_data:?}");
+    let both = program.run(&["analyze", "--as-one", "kept/client.edge.pcap", "kept/server.edge.pcap", "--json"]);
+    assert_eq!(both.code, Some(0), "{both:?}");
+}
+
+fn a_full_disk_is_told() {
+    let port = service().port();
+    for (command, expected) in [("true", 1), ("exit 7", 7)] {
+        let program = Program::new();
+        std::fs::create_dir(program.work().join("tiny")).unwrap();
+        let loads =
+            format!("for i in $(seq 40); do curl -q -sS -o /dev/null http://{{server}}:{port}/; done; {command}");
+        let script = "mount -t tmpfs -o size=16k none tiny && exec \"$0\" link -q --capture tiny -- sh -c \"$1\"";
+        let binary = program.binary().to_str().unwrap();
+        let words = ["unshare", "-m", "sh", "-c", script, binary, &loads];
+        let finished = program.start(&mut program.command_by(&words)).end();
+        assert_eq!(finished.code, Some(expected), "{finished:?}");
+        assert!(finished.err.contains("No space left on device"), "{finished:?}");
+        assert!(finished.err.contains("free some space"), "{finished:?}");
     }
 }
 

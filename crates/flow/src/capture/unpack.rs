@@ -311,6 +311,20 @@ mod tests {
         }
 
         #[test]
+        fn what_was_changed_is_read_or_refused(
+            which in 0..4_usize,
+            bytes in prop::collection::vec(0_u8..4, 0..2_000),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        ) {
+            let mut packed = PACKERS[which](&bytes);
+            for (at, byte) in changes {
+                let at = at.index(packed.len());
+                packed[at] = byte;
+            }
+            let _ = Unpack::new(&packed[..]).and_then(|source| source.take(1 << 20).read_to_end(&mut Vec::new()));
+        }
+
+        #[test]
         fn any_bytes_are_read_or_refused(which in 0..5_usize, bytes: Vec<u8>) {
             let start = [&GZIP[..], &ZSTD[..], &XZ[..], &lz4::MAGIC[..], &[]][which];
             let _ = unpacked(&[start, &bytes].concat());

@@ -8,9 +8,9 @@ use crate::failure::{Failure, Kind};
 use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::capture::write::{file_header, record_header};
+use fullpipe_kernel::folder::Pending;
 use fullpipe_lab::link::STREAMS;
 use fullpipe_lab::link::netem::EDGES;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -51,17 +51,13 @@ pub fn merge(folder: &Path) -> Result<(), Failure> {
 }
 
 fn write_merged(capture: Capture, path: &Path) -> Result<(), MergeError> {
-    let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
+    let mut file = BufWriter::with_capacity(1 << 18, Pending::at(path)?);
     file.write_all(&file_header(SNAPLEN.get() as u32))?;
-    let written = capture.for_each_packet(|packet: &Packet<'_>| {
+    capture.for_each_packet(|packet: &Packet<'_>| {
         let header = record_header(packet.at, packet.data.len() as u32, packet.original_length as u32);
         file.write_all(&header)?;
         Ok::<_, MergeError>(file.write_all(packet.data)?)
-    });
-    let done = written.and_then(|()| Ok(file.flush()?));
-    if done.is_err() {
-        // Room for others, and no capture that looks whole.
-        let _ = std::fs::remove_file(path);
-    }
-    done
+    })?;
+    let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    Ok(file.commit()?)
 }
