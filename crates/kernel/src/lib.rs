@@ -12,6 +12,7 @@ pub mod bpf;
 pub mod child;
 pub mod clock;
 pub mod congestion;
+pub mod connection_request;
 pub mod filters;
 pub mod folder;
 pub mod guest;

@@ -95,6 +95,18 @@ impl Outside {
         Ok(TcpStream::from(fd))
     }
 
+    /// A TCP connection to `address` as seen from outside that is being made, and does not block: once it can be written
+    /// to it stands, or has an error.
+    pub fn begin_connect(&self, address: SocketAddr) -> Result<TcpStream, Refused> {
+        let stream = TcpStream::from(self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?);
+        let refused = |errno: nix::Error| Refused::new("connect outside", address.to_string(), errno);
+        stream.set_nonblocking(true).map_err(|cause| Refused::new("connect outside", address.to_string(), cause))?;
+        match connect(stream.as_raw_fd(), &SockaddrStorage::from(address)) {
+            Ok(()) | Err(nix::Error::EINPROGRESS) => Ok(stream),
+            Err(errno) => Err(refused(errno)),
+        }
+    }
+
     /// A UDP socket that sends to and receives from `address` only.
     pub fn udp(&self, address: SocketAddr) -> Result<UdpSocket, Refused> {
         let fd = self.open(if address.is_ipv4() { Kind::Udp4 } else { Kind::Udp6 })?;

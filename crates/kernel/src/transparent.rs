@@ -29,14 +29,19 @@ const IPV6_TRANSPARENT: libc::c_int = 75;
 pub fn rule(device: &str, port: u16, ipv6: bool) -> String {
     let family = |protocol: &str, tproxy: &str| {
         format!(
-            "  iifname \"{device}\" meta nfproto {protocol} meta l4proto {{ tcp, udp }} tproxy {tproxy} to :{port} \
+            "  iifname {{ \"{device}\", \"lo\" }} meta nfproto {protocol} meta l4proto {{ tcp, udp }} tproxy {tproxy} to :{port} \
              accept\n"
         )
     };
+    // Those are answered by whoever takes them with crate::connection_request, and come again by the loopback device.
+    let mut requests = format!("  iifname \"{device}\" meta nfproto ipv4 tcp flags & (fin|syn|rst|ack) == syn drop\n");
+    if ipv6 {
+        requests += &format!("  iifname \"{device}\" ip6 nexthdr tcp tcp flags & (fin|syn|rst|ack) == syn drop\n");
+    }
     let families = family("ipv4", "ip") + &if ipv6 { family("ipv6", "ip6") } else { String::new() };
     format!(
         "table inet fullpipe {{\n chain everything {{\n  type filter hook prerouting priority mangle; policy \
-         accept;\n{families} }}\n}}\n"
+         accept;\n{requests}{families} }}\n}}\n"
     )
 }
 
@@ -175,13 +180,29 @@ pub fn send_packet(socket: &OwnedFd, packet: &[u8], to: IpAddr) -> io::Result<()
 
 /// Ends a connection so that its peer sees a reset, as of a port where nobody listens.
 pub fn reset(connection: TcpStream) {
+    reset_at_close(&connection);
+}
+
+/// Has a connection end by a reset when it is closed, rather than by a FIN.
+pub fn reset_at_close(connection: &TcpStream) {
     // Closing with data that may not linger is how TCP is asked for it; where that is refused it is an ordinary close.
     let now = libc::linger { l_onoff: 1, l_linger: 0 };
-    let _ = setsockopt(&connection, sockopt::Linger, &now);
+    let _ = setsockopt(connection, sockopt::Linger, &now);
 }
 
 /// What was written to `connection` and is not acknowledged by its peer yet; a FIN counts as one byte.
 pub fn unsent(connection: &TcpStream) -> io::Result<Bytes> {
+    /// `TCP_CLOSE`: one that was reset owes nothing, whatever it counts (include/net/tcp_states.h).
+    const CLOSED: u8 = 7;
+    let mut state = 0u8;
+    let mut length = size_of_val(&state) as libc::socklen_t;
+    let fd = connection.as_raw_fd();
+    // SAFETY: the kernel writes at most `length` bytes, one, into `state`: the first field of `struct tcp_info`.
+    let code =
+        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut state).cast(), &raw mut length) };
+    if code == 0 && state == CLOSED {
+        return Ok(Bytes::ZERO);
+    }
     let mut count: libc::c_int = 0;
     // SAFETY: the kernel writes an int into `count`, which lives through the call (tcp(7), SIOCOUTQ).
     match unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) } {

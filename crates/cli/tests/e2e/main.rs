@@ -17,6 +17,7 @@ mod link;
 mod link_delivery;
 mod link_engines;
 mod link_faults;
+mod link_refusals;
 mod need;
 mod output;
 mod privilege;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 18] = [
+    let subjects: [(&str, &[Case]); 19] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         ("link", link::CASES),
         ("link_faults", link_faults::CASES),
         ("link_delivery", link_delivery::CASES),
+        ("link_refusals", link_refusals::CASES),
         ("attach", attach::CASES),
         ("unprivileged", unprivileged::CASES),
         ("virtual_time", virtual_time::CASES),

@@ -5,7 +5,11 @@ use fullpipe_model::units::Bytes;
 use std::collections::HashMap;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Connections at once; what comes on top is refused.
+pub(super) const CONNECTIONS_MAX: usize = 2048;
 
 /// One connection of the command's: its end at the gateway, and the one that goes on from there.
 #[derive(Debug, Default)]
@@ -14,6 +18,10 @@ pub(super) struct Connection {
     /// Bytes that were read from the command's side and are not written to the other yet.
     carried: AtomicU64,
     upwards_ended: AtomicBool,
+    /// Whether the handshake over the link is complete. Before that the command can have sent nothing.
+    accepted: AtomicBool,
+    /// Who waits for the command's end.
+    expects: Mutex<Option<Sender<TcpStream>>>,
 }
 
 /// What a connection is known by: the command's end, and the end that it asked for.
@@ -33,6 +41,18 @@ impl Connection {
         }
     }
 
+    /// Notes that the handshake over the link is complete.
+    pub(super) fn accepted(&self) {
+        self.accepted.store(true, Ordering::Release);
+    }
+
+    /// Where the command's end comes once the handshake over the link is complete.
+    pub(super) fn expect(&self) -> Receiver<TcpStream> {
+        let (sender, receiver) = channel();
+        *self.expects.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        receiver
+    }
+
     /// Notes how many bytes from the command's side are in the gateway's hands.
     pub(super) fn set_carried(&self, bytes: usize) {
         self.carried.store(bytes as u64, Ordering::Relaxed);
@@ -46,6 +66,9 @@ impl Connection {
     /// Bytes from the command's side that the gateway has read and the server's kernel has not acknowledged, the end of
     /// the stream as one; `None` where it has all, and there will be no more.
     pub(super) fn owed(&self) -> Option<Bytes> {
+        if !self.accepted.load(Ordering::Acquire) {
+            return None;
+        }
         let ended = self.upwards_ended.load(Ordering::Acquire);
         let unsent = self.far.get().and_then(|far| transparent::unsent(far).ok()).unwrap_or_default();
         let owed = Bytes::new(self.carried.load(Ordering::Relaxed)) + unsent;
@@ -60,15 +83,29 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// A connection's place, given back by dropping it; `None` where `most` have one.
-    pub(super) fn enter(self: &Arc<Self>, ends: Ends, most: usize) -> Option<Slot> {
+    /// A connection's place, given back by dropping it; `None` where there is none.
+    pub(super) fn enter(self: &Arc<Self>, ends: Ends) -> Option<Slot> {
         let mut all = self.lock();
-        if all.len() >= most {
+        if all.len() >= CONNECTIONS_MAX {
             return None;
         }
         let connection = Arc::new(Connection::default());
         all.insert(ends, Arc::clone(&connection));
         Some(Slot { ends, connection, connections: Arc::clone(self) })
+    }
+
+    /// Whether the connection goes on from the gateway already; `None` where there is none.
+    pub(super) fn is_connected(&self, ends: Ends) -> Option<bool> {
+        self.lock().get(&ends).map(|connection| connection.far.get().is_some())
+    }
+
+    /// Hands the command's end to who expects it; back where nobody does.
+    pub(super) fn hand_over(&self, ends: Ends, near: TcpStream) -> Result<(), TcpStream> {
+        let Some(connection) = self.lock().get(&ends).map(Arc::clone) else { return Err(near) };
+        let expects = connection.expects.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(sender) = expects else { return Err(near) };
+        connection.accepted();
+        sender.send(near).map_err(|unsent| unsent.0)
     }
 
     /// Those by which something is owed to a server, with how much.
@@ -111,18 +148,19 @@ mod tests {
     #[test]
     fn a_slot_is_given_back_when_it_is_dropped() {
         let connections = Arc::new(Connections::default());
-        let first = connections.enter(ends(1), 2);
-        let second = connections.enter(ends(2), 2);
-        assert!(first.is_some() && second.is_some());
-        assert!(connections.enter(ends(3), 2).is_none());
-        drop(first);
-        assert!(connections.enter(ends(3), 2).is_some());
+        let mut slots: Vec<_> =
+            (0..CONNECTIONS_MAX as u16).map(|port| connections.enter(ends(port)).unwrap()).collect();
+        assert!(connections.enter(ends(60_000)).is_none());
+        slots.pop();
+        assert!(connections.enter(ends(60_000)).is_some());
     }
 
     #[test]
     fn something_is_owed_until_the_end_has_come_and_all_is_written() {
         let connections = Arc::new(Connections::default());
-        let slot = connections.enter(ends(1), 1).unwrap();
+        let slot = connections.enter(ends(1)).unwrap();
+        assert_eq!(connections.owed(), [], "without a handshake nothing can have been sent");
+        slot.connection.accepted();
         assert_eq!(connections.owed(), [(ends(1), Bytes::ZERO)]);
         slot.connection.set_carried(7);
         slot.connection.end_upwards();

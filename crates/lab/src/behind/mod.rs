@@ -11,12 +11,14 @@
 //! engine), [`Place::start_server`], [`Place::start`], and [`Program::wait`] until it ends. The sandbox's end ends the rest.
 
 pub mod addresses;
+mod carry;
 mod connections;
 mod datagrams;
 mod delivery;
 mod gateway;
 mod meaning;
 pub mod nat;
+mod requests;
 pub mod resolver;
 mod run;
 mod unreachable;
@@ -234,7 +236,7 @@ impl Place {
             netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
         let meaning = meaning::Meaning { gateway, resolver };
-        let started = gateway::start(&self.far, DEVICE, outside, meaning, &self.datagrams);
+        let started = gateway::start(&self.far, DEVICE, &self.near, outside, meaning, &self.datagrams);
         self.connections = Some(started.map_err(BehindError::Gateway)?);
         Ok(())
     }

@@ -1,0 +1,143 @@
+//! Bytes between the two halves of a connection, and how each of them ends: a FIN goes on as a FIN, a reset as a reset.
+
+use super::connections::Connection;
+use super::meaning::{PAUSE, THREAD_STACK};
+use fullpipe_kernel::wait::{self, PollFd, PollFlags};
+use fullpipe_kernel::{clock, transparent};
+use fullpipe_model::units::Duration;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const BUFFER: usize = 128 << 10;
+/// How often a way that waits looks whether the other one is broken, where no event tells it.
+const LOOK: Duration = Duration::from_millis(100);
+/// What came before a reset may take so long without progress to arrive before it at the other side.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// One direction of a connection.
+#[derive(Clone, Copy)]
+struct OneWay<'a> {
+    from: &'a TcpStream,
+    to: &'a TcpStream,
+    /// Whether one of the two was reset.
+    broken: &'a AtomicBool,
+}
+
+/// Carries bytes both ways until both sides have ended. Where one is reset, the other is when it is dropped.
+pub(super) fn join(near: &TcpStream, far: &TcpStream, connection: &Connection) {
+    let broken = AtomicBool::new(false);
+    for stream in [near, far] {
+        // What was sent in pieces goes on in pieces.
+        let _ = (stream.set_nodelay(true), stream.set_nonblocking(true));
+    }
+    std::thread::scope(|scope| {
+        let back = std::thread::Builder::new().name("gateway".into()).stack_size(THREAD_STACK);
+        let back = back.spawn_scoped(scope, || OneWay { from: far, to: near, broken: &broken }.run(|_| {}));
+        if back.is_err() {
+            broken.store(true, Ordering::Release);
+            return;
+        }
+        OneWay { from: near, to: far, broken: &broken }.run(|bytes| connection.set_carried(bytes));
+        if !broken.load(Ordering::Acquire) {
+            connection.end_upwards();
+        }
+    });
+    if broken.load(Ordering::Acquire) {
+        drain(near, far);
+        transparent::reset_at_close(near);
+        transparent::reset_at_close(far);
+    }
+    connection.end_upwards();
+}
+
+impl OneWay<'_> {
+    /// Carries until the end; `holds` is told how many bytes are in between.
+    fn run(self, holds: impl Fn(usize)) {
+        match self.carry(holds) {
+            Ok(()) => {
+                let _ = self.to.shutdown(Shutdown::Write);
+            }
+            Err(_) => {
+                self.broken.store(true, Ordering::Release);
+                // Wakes the other way, and sends nothing: a FIN would look like a good end.
+                let _ = (self.from.shutdown(Shutdown::Read), self.to.shutdown(Shutdown::Read));
+            }
+        }
+    }
+
+    fn carry(self, holds: impl Fn(usize)) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER];
+        let (mut from, broken) = (self.from, self.broken);
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) if broken.load(Ordering::Acquire) => return Err(ErrorKind::ConnectionReset.into()),
+                Ok(0) => return Ok(()),
+                Ok(length) => {
+                    holds(length);
+                    let written = self.write_all(&buffer[..length]);
+                    holds(0);
+                    written?;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.wait(self.from, PollFlags::POLLIN, self.to)?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn write_all(self, mut bytes: &[u8]) -> io::Result<()> {
+        let mut to = self.to;
+        while !bytes.is_empty() {
+            match to.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.wait(self.to, PollFlags::POLLOUT, self.from)?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until `stream` is ready; an error where `other` is reset meanwhile.
+    fn wait(self, stream: &TcpStream, events: PollFlags, other: &TcpStream) -> io::Result<()> {
+        let mut watch_other = true;
+        loop {
+            let mut fds = [PollFd::new(stream.as_fd(), events), PollFd::new(other.as_fd(), PollFlags::empty())];
+            let watched = if watch_other { &mut fds[..] } else { &mut fds[..1] };
+            wait::ready(watched, (!watch_other).then_some(LOOK))?;
+            if self.broken.load(Ordering::Acquire) {
+                return Err(ErrorKind::ConnectionReset.into());
+            }
+            let told = |fd: &PollFd<'_>| fd.revents().unwrap_or(PollFlags::empty());
+            if watch_other && told(&fds[1]).contains(PollFlags::POLLERR) {
+                return Err(ErrorKind::ConnectionReset.into());
+            }
+            if !told(&fds[0]).is_empty() {
+                return Ok(());
+            }
+            // Both of its directions have ended well: it would wake this wait again and again.
+            watch_other &= told(&fds[1]).is_empty();
+        }
+    }
+}
+
+/// Waits until what was written before a reset has arrived at the side that lives, as it would have without a gateway.
+fn drain(near: &TcpStream, far: &TcpStream) {
+    let left = || [near, far].map(|stream| transparent::unsent(stream).unwrap_or_default());
+    let (mut last, mut progress) = (left(), clock::now());
+    while last.iter().any(|bytes| bytes.get() > 0) && clock::now().since(progress) < DRAIN {
+        std::thread::park_timeout(PAUSE);
+        let now = left();
+        if now != last {
+            progress = clock::now();
+        }
+        last = now;
+    }
+}

@@ -1,0 +1,146 @@
+//! Connections that are asked for over the link: each is answered when it is known what the other machine says.
+
+use super::carry::join;
+use super::connections::{Connections, Ends, Slot};
+use super::meaning::{Meaning, PAUSE, spawn};
+use fullpipe_kernel::connection_request::{ConnectionRequest, ConnectionRequests, Refusal};
+use fullpipe_kernel::outside::Outside;
+use fullpipe_kernel::sock_diag::SockDiag;
+use fullpipe_kernel::transparent;
+use fullpipe_kernel::wait::{self, PollFd, PollFlags};
+use fullpipe_model::units::Duration;
+use std::io::ErrorKind;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How often it is looked whether a command still wants a connection that is not answered.
+const LOOK: Duration = Duration::from_millis(100);
+/// A handshake that is not complete after the kernel's five repetitions (`tcp_synack_retries`) never is: 63 s, tcp(7).
+const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(64);
+
+/// What the threads of a gateway share.
+pub(super) struct Gateway {
+    pub(super) requests: ConnectionRequests,
+    pub(super) outside: Arc<Outside>,
+    pub(super) meaning: Meaning,
+    pub(super) connections: Arc<Connections>,
+    /// The command's sockets.
+    pub(super) near: Mutex<SockDiag>,
+}
+
+/// Why there is no connection outside.
+enum NoConnection {
+    /// The other machine, or one on the way, has said no.
+    Refused(Refusal),
+    /// It has said nothing, or nobody waits for it any more.
+    Silent,
+}
+
+/// Takes requests for ever.
+pub(super) fn take(gateway: &Arc<Gateway>) {
+    let mut buffer = Vec::new();
+    loop {
+        let Ok(request) = gateway.requests.receive(&mut buffer) else {
+            std::thread::park_timeout(PAUSE);
+            continue;
+        };
+        let ends = Ends { near: request.from, meant: request.to };
+        match gateway.connections.is_connected(ends) {
+            // The answer to the first one was lost, or is on its way.
+            Some(true) => drop(gateway.requests.pass(&request)),
+            Some(false) => {}
+            None => match gateway.connections.enter(ends) {
+                Some(slot) => {
+                    let gateway = Arc::clone(gateway);
+                    // Where there is no thread for it, the slot is gone with the closure, and the request comes again.
+                    let _ = spawn("gateway", move || answer(&gateway, &request, &slot));
+                }
+                None => drop(gateway.requests.refuse(&request, Refusal::Reset)),
+            },
+        }
+    }
+}
+
+/// Hands connections that stand to the threads that have asked for them, for ever.
+pub(super) fn accept(listener: &TcpListener, gateway: &Arc<Gateway>) {
+    loop {
+        let Ok((near, from)) = listener.accept() else {
+            // Out of descriptors, or a connection that is gone again: the next one may be well.
+            std::thread::park_timeout(PAUSE);
+            continue;
+        };
+        let Ok(meant) = near.local_addr() else { continue };
+        let ends = Ends { near: from, meant };
+        let Err(near) = gateway.connections.hand_over(ends, near) else { continue };
+        // Its request had options of IPv6, which are not looked through: it stands already.
+        let Some(slot) = gateway.connections.enter(ends) else {
+            transparent::reset(near);
+            continue;
+        };
+        slot.connection.accepted();
+        let gateway = Arc::clone(gateway);
+        let _ = spawn("gateway", move || match gateway.outside.connect(gateway.meaning.target(meant)) {
+            Ok(far) => {
+                slot.connection.connected(&far);
+                join(&near, &far, &slot.connection);
+            }
+            Err(_) => transparent::reset(near),
+        });
+    }
+}
+
+/// Connects to who is asked for, tells the command what came of it, and carries what the two say.
+fn answer(gateway: &Gateway, request: &ConnectionRequest, slot: &Slot) {
+    match connect(gateway, request) {
+        Ok(far) => {
+            let accepted = slot.connection.expect();
+            slot.connection.connected(&far);
+            if gateway.requests.pass(request).is_err() {
+                return;
+            }
+            if let Ok(near) = accepted.recv_timeout(HANDSHAKE) {
+                join(&near, &far, &slot.connection);
+            }
+        }
+        Err(NoConnection::Refused(refusal)) => drop(gateway.requests.refuse(request, refusal)),
+        Err(NoConnection::Silent) => {}
+    }
+}
+
+fn connect(gateway: &Gateway, request: &ConnectionRequest) -> Result<TcpStream, NoConnection> {
+    let target = gateway.meaning.target(request.to);
+    let far = gateway.outside.begin_connect(target).map_err(|refused| refusal(refused.errno()))?;
+    let wants = || {
+        let mut near = gateway.near.lock().unwrap_or_else(PoisonError::into_inner);
+        near.sample(request.from, request.to).is_ok_and(|socket| socket.is_some())
+    };
+    // A socket that is never seen is in a namespace that the command has made, and cannot be looked for.
+    let seen = wants();
+    loop {
+        let mut fds = [PollFd::new(far.as_fd(), PollFlags::POLLOUT)];
+        match wait::ready(&mut fds, Some(LOOK)) {
+            Ok(0) if seen && !wants() => return Err(NoConnection::Silent),
+            Ok(0) => {}
+            Ok(_) => {
+                return match far.take_error() {
+                    Ok(None) => Ok(far),
+                    Ok(Some(error)) => Err(refusal(error.raw_os_error())),
+                    Err(_) => Err(NoConnection::Silent),
+                };
+            }
+            Err(_) => return Err(NoConnection::Silent),
+        }
+    }
+}
+
+/// What an error of `connect` means to who has asked (connect(2)).
+fn refusal(errno: Option<i32>) -> NoConnection {
+    match errno.map(|errno| std::io::Error::from_raw_os_error(errno).kind()) {
+        Some(ErrorKind::TimedOut) => NoConnection::Silent,
+        Some(ErrorKind::NetworkUnreachable) => NoConnection::Refused(Refusal::NetworkUnreachable),
+        Some(ErrorKind::HostUnreachable) => NoConnection::Refused(Refusal::HostUnreachable),
+        Some(ErrorKind::PermissionDenied) => NoConnection::Refused(Refusal::Prohibited),
+        _ => NoConnection::Refused(Refusal::Reset),
+    }
+}
