@@ -13,6 +13,7 @@ pub mod child;
 pub mod clock;
 pub mod congestion;
 pub mod connection_request;
+pub mod descriptors;
 pub mod filters;
 pub mod folder;
 pub mod guest;

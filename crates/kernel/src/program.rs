@@ -5,6 +5,7 @@
 //! * its own user again, where the run has become root of a user namespace: a user namespace in that one, in which it is
 //!   who it was (and has no power over the run's network);
 //! * files in place of others (a `resolv.conf` with a resolver that can be reached), in a mount namespace of its own;
+//! * its own bound on descriptors, where the run has raised its;
 //! * a `/proc` that shows the processes of the run by the numbers that they have there, where the kernel allows it.
 
 use std::ffi::CString;
@@ -22,6 +23,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{Gid, Uid, getegid, geteuid};
 
 use crate::Refused;
+use crate::descriptors::DescriptorLimit;
 
 /// A descriptor that can be read once the process has ended: to wait for it beside other things. Only the parent of a
 /// process that it has not waited for may ask, else the number may be another's.
@@ -63,6 +65,8 @@ pub struct Surroundings {
     pub identity: Identity,
     /// Files to be found in place of others: (what is shown, where).
     pub files: Vec<(PathBuf, PathBuf)>,
+    /// How many descriptors it may have, whatever the run itself needs.
+    pub descriptors: DescriptorLimit,
 }
 
 impl Surroundings {
@@ -79,8 +83,14 @@ impl Surroundings {
         // Texts are made here: nothing may be allocated between fork and exec.
         let maps = (self.identity != Identity::own())
             .then(|| [format!("{} 0 1", self.identity.uid), format!("{} 0 1", self.identity.gid)]);
+        let descriptors = self.descriptors;
         // SAFETY: the hook makes system calls only and allocates nothing, as is right between fork and exec.
-        unsafe { command.pre_exec(move || surround(&files, maps.as_ref())) };
+        unsafe {
+            command.pre_exec(move || {
+                descriptors.restore()?;
+                surround(&files, maps.as_ref())
+            })
+        };
         Ok(())
     }
 }

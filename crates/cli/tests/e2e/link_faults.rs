@@ -288,11 +288,11 @@ print('all answered')
     let done = program.run(&["link", "--json", "--", "python3", "-c", &line]);
     assert_eq!((done.code, done.out.as_str()), (Some(0), "all answered\n"), "{done:?}");
     let report: serde_json::Value = serde_json::from_str(done.err.trim()).unwrap();
-    let evicted = report["datagrams"]["evicted_flows"].as_u64().unwrap();
+    let evicted = report["gateway"]["evicted_flows"].as_u64().unwrap();
     eprintln!("600 flows and one that was given up before: {evicted} evicted");
     // Where descriptors are few, it is more.
     assert!(evicted >= 600 + 1 - 512, "{report:#}");
-    assert_eq!(report["datagrams"]["dropped"], 0, "{report:#}");
+    assert_eq!(report["gateway"]["dropped_datagrams"], 0, "{report:#}");
 }
 
 /// What lacks a privilege says in one line what to do, and shows nobody how a value looks inside of the program.

@@ -14,6 +14,7 @@ mod figures;
 mod guest;
 mod impairments;
 mod link;
+mod link_bounds;
 mod link_delivery;
 mod link_engines;
 mod link_faults;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 19] = [
+    let subjects: [(&str, &[Case]); 20] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         ("link", link::CASES),
         ("link_faults", link_faults::CASES),
         ("link_delivery", link_delivery::CASES),
+        ("link_bounds", link_bounds::CASES),
         ("link_refusals", link_refusals::CASES),
         ("attach", attach::CASES),
         ("unprivileged", unprivileged::CASES),

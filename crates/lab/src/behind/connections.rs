@@ -1,5 +1,6 @@
 //! The gateway's connections, as those see them who do not carry them.
 
+use super::bounds::GatewayCounters;
 use fullpipe_kernel::transparent;
 use fullpipe_model::units::Bytes;
 use std::collections::HashMap;
@@ -8,13 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Connections at once; what comes on top is refused.
-pub(super) const CONNECTIONS_MAX: usize = 2048;
-
 /// One connection of the command's: its end at the gateway, and the one that goes on from there.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
-    far: OnceLock<TcpStream>,
+    far: OnceLock<Arc<TcpStream>>,
     /// Bytes that were read from the command's side and are not written to the other yet.
     carried: AtomicU64,
     upwards_ended: AtomicBool,
@@ -35,10 +33,8 @@ pub(super) struct Ends {
 
 impl Connection {
     /// Notes the connection that goes on from the gateway.
-    pub(super) fn connected(&self, far: &TcpStream) {
-        if let Ok(far) = far.try_clone() {
-            let _ = self.far.set(far);
-        }
+    pub(super) fn connected(&self, far: &Arc<TcpStream>) {
+        let _ = self.far.set(Arc::clone(far));
     }
 
     /// Notes that the handshake over the link is complete.
@@ -77,16 +73,24 @@ impl Connection {
 }
 
 /// All that there are. A connection that stands here has a slot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Connections {
     all: Mutex<HashMap<Ends, Arc<Connection>>>,
+    max: usize,
+    counters: Arc<GatewayCounters>,
 }
 
 impl Connections {
-    /// A connection's place, given back by dropping it; `None` where there is none.
+    /// None yet, and never more than `max`; what is refused is counted.
+    pub(super) fn new(max: usize, counters: &Arc<GatewayCounters>) -> Connections {
+        Connections { all: Mutex::default(), max, counters: Arc::clone(counters) }
+    }
+
+    /// A connection's place, given back by dropping it; `None` where there is none, which is counted.
     pub(super) fn enter(self: &Arc<Self>, ends: Ends) -> Option<Slot> {
         let mut all = self.lock();
-        if all.len() >= CONNECTIONS_MAX {
+        if all.len() >= self.max {
+            self.counters.refuse_connection();
             return None;
         }
         let connection = Arc::new(Connection::default());
@@ -147,17 +151,18 @@ mod tests {
 
     #[test]
     fn a_slot_is_given_back_when_it_is_dropped() {
-        let connections = Arc::new(Connections::default());
-        let mut slots: Vec<_> =
-            (0..CONNECTIONS_MAX as u16).map(|port| connections.enter(ends(port)).unwrap()).collect();
+        let counters = Arc::default();
+        let connections = Arc::new(Connections::new(20, &counters));
+        let mut slots: Vec<_> = (0..20).map(|port| connections.enter(ends(port)).unwrap()).collect();
         assert!(connections.enter(ends(60_000)).is_none());
+        assert_eq!(counters.read().refused_connections, 1);
         slots.pop();
         assert!(connections.enter(ends(60_000)).is_some());
     }
 
     #[test]
     fn something_is_owed_until_the_end_has_come_and_all_is_written() {
-        let connections = Arc::new(Connections::default());
+        let connections = Arc::new(Connections::new(20, &Arc::default()));
         let slot = connections.enter(ends(1)).unwrap();
         assert_eq!(connections.owed(), [], "without a handshake nothing can have been sent");
         slot.connection.accepted();

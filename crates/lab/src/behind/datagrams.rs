@@ -1,58 +1,26 @@
 //! The gateway's datagrams: each pair of addresses is a flow with a socket of its own outside ([`super::gateway`]).
 //!
-//! A flow lives as long as something goes either way. There are at most [`FLOWS_MAX`] of them; a new one takes the place
+//! A flow lives as long as something goes either way. There are at most [`super::bounds::Bounds::flows`] of them; a new one takes the place
 //! of the one that has been silent for longest. What the far side answers by an error (nobody listens at that port) goes
 //! back as the ICMP message that a router would have sent, so that a connected socket of the command sees ECONNREFUSED.
 //! What could not be passed on is counted.
 
+use super::bounds::GatewayCounters;
 use super::meaning::{Meaning, PAUSE, spawn};
 use super::unreachable::{Reporter, Unreachable};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::outside::{self, Outside};
 use fullpipe_kernel::{Refused, clock, transparent};
 use fullpipe_model::units::{Duration, Instant};
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Pairs of addresses that datagrams go between at once: each is a socket and a thread.
-const FLOWS_MAX: usize = 512;
 /// A pair of addresses without a datagram either way for so long is forgotten, as in RFC 4787, section 4.3 (at least two
 /// minutes).
 const FLOW_IDLE: Duration = Duration::from_secs(120);
-
-/// What the gateway could not do for datagrams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Datagrams {
-    /// Flows that were given up for newer ones, the longest silent first.
-    pub evicted_flows: u64,
-    /// Datagrams of the command or for it that could not be passed on.
-    pub dropped: u64,
-}
-
-/// [`Datagrams`] as they are counted.
-#[derive(Debug, Default)]
-pub struct DatagramCounters {
-    evicted_flows: AtomicU64,
-    dropped: AtomicU64,
-}
-
-impl DatagramCounters {
-    /// So far.
-    pub fn read(&self) -> Datagrams {
-        Datagrams {
-            evicted_flows: self.evicted_flows.load(Ordering::Relaxed),
-            dropped: self.dropped.load(Ordering::Relaxed),
-        }
-    }
-
-    fn drop_one(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 /// Who sends to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,8 +65,10 @@ pub(super) struct Passing {
     pub ns: Arc<NetNs>,
     pub outside: Arc<Outside>,
     pub meaning: Meaning,
-    pub counters: Arc<DatagramCounters>,
+    pub counters: Arc<GatewayCounters>,
     pub reporter: Arc<Reporter>,
+    /// Flows at once.
+    pub flows_max: usize,
 }
 
 impl Passing {
@@ -114,7 +84,7 @@ impl Passing {
             let ends = Ends { sender, meant };
             if flows.get(&ends).is_none_or(|flow| flow.has_ended()) {
                 flows.retain(|_, flow| !flow.has_ended());
-                while flows.len() >= FLOWS_MAX {
+                while flows.len() >= self.flows_max {
                     self.evict_one(&mut flows);
                 }
                 let mut opened = self.open(ends);
@@ -126,7 +96,7 @@ impl Passing {
                 match opened {
                     Ok(flow) => drop(flows.insert(ends, flow)),
                     Err(refused) => {
-                        self.counters.drop_one();
+                        self.counters.drop_datagram();
                         self.report(ends, refused.errno());
                         continue;
                     }
@@ -143,7 +113,7 @@ impl Passing {
         let silent = longest_silent(flows.iter().map(|(&ends, flow)| (ends, flow.last())));
         if let Some(flow) = silent.and_then(|ends| flows.remove(&ends)) {
             flow.end();
-            self.counters.evicted_flows.fetch_add(1, Ordering::Relaxed);
+            self.counters.evict_flow();
         }
     }
 
@@ -156,7 +126,7 @@ impl Passing {
             sent = flow.far.send(datagram);
         }
         if sent.is_err() {
-            self.counters.drop_one();
+            self.counters.drop_datagram();
         }
     }
 
@@ -189,7 +159,7 @@ struct Answering {
     flow: Arc<Flow>,
     answers: UdpSocket,
     ends: Ends,
-    counters: Arc<DatagramCounters>,
+    counters: Arc<GatewayCounters>,
     reporter: Arc<Reporter>,
 }
 
@@ -207,7 +177,7 @@ impl Answering {
                 Ok(length) => {
                     self.flow.touch();
                     if self.answers.send_to(&buffer[..length], self.ends.sender).is_err() {
-                        self.counters.drop_one();
+                        self.counters.drop_datagram();
                     }
                 }
                 Err(error) if is_wait(&error) => {}

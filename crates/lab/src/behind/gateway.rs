@@ -15,12 +15,14 @@
 //!
 //! It lives as long as the process.
 
+use super::bounds::{Bounds, GatewayCounters};
 use super::connections::Connections;
-use super::datagrams::{DatagramCounters, Passing};
+use super::datagrams::Passing;
 use super::meaning::{Meaning, spawn};
 use super::requests::{Gateway, accept, take};
 use super::unreachable::Reporter;
 use fullpipe_kernel::connection_request::ConnectionRequests;
+use fullpipe_kernel::descriptors::DescriptorLimit;
 use fullpipe_kernel::netlink::Netlink;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::outside::Outside;
@@ -42,14 +44,15 @@ pub(super) fn start(
     near: &NetNs,
     outside: &Arc<Outside>,
     meaning: Meaning,
-    counters: &Arc<DatagramCounters>,
+    counters: &Arc<GatewayCounters>,
 ) -> Result<Arc<Connections>, Refused> {
+    let bounds = Bounds::within(DescriptorLimit::own().raise());
     let mut netlink = Netlink::open(ns)?;
     let gateway = Arc::new(Gateway {
         requests: ConnectionRequests::open(ns, netlink.link_index(device)?)?,
         outside: Arc::clone(outside),
         meaning,
-        connections: Arc::new(Connections::default()),
+        connections: Arc::new(Connections::new(bounds.connections, counters)),
         near: Mutex::new(SockDiag::open_in(near)?),
     });
     let everything = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
@@ -67,6 +70,7 @@ pub(super) fn start(
             meaning,
             counters: Arc::clone(counters),
             reporter: Arc::new(Reporter::open(ns, any)?),
+            flows_max: bounds.flows,
         };
         spawn("gateway-udp", move || passing.run())?;
     }

@@ -11,6 +11,7 @@
 //! engine), [`Place::start_server`], [`Place::start`], and [`Program::wait`] until it ends. The sandbox's end ends the rest.
 
 pub mod addresses;
+mod bounds;
 mod carry;
 mod connections;
 mod datagrams;
@@ -24,11 +25,12 @@ mod run;
 mod unreachable;
 
 pub use addresses::Addresses;
-pub use datagrams::{DatagramCounters, Datagrams};
+pub use bounds::{GatewayCounters, GatewayCounts};
 pub use delivery::{Delivery, Owed};
 pub use run::{Event, Program, RunError, expand};
 
 use delivery::Far;
+use fullpipe_kernel::descriptors::DescriptorLimit;
 use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
 use fullpipe_kernel::netns::NetNs;
@@ -105,6 +107,7 @@ pub struct Before {
     addresses: Addresses,
     default_route6: bool,
     identity: Identity,
+    descriptors: DescriptorLimit,
     process: u32,
     resolv_conf: String,
     outside: Option<Arc<Outside>>,
@@ -122,6 +125,7 @@ impl Before {
             addresses: Addresses::beside(&taken),
             default_route6: addresses::has_default_route6(&text("/proc/net/ipv6_route")),
             identity: Identity::own(),
+            descriptors: DescriptorLimit::own(),
             process: std::process::id(),
             resolv_conf: text(RESOLV_CONF),
             outside: match far_end {
@@ -159,7 +163,7 @@ pub struct Place {
     /// Those of a gateway.
     connections: Option<Arc<connections::Connections>>,
     surroundings: Surroundings,
-    datagrams: Arc<DatagramCounters>,
+    counters: Arc<GatewayCounters>,
 }
 
 impl Place {
@@ -187,8 +191,8 @@ impl Place {
             device: before.machine.as_ref().map_or(DEVICE.into(), |_| format!("fpl{}", before.process)),
             nat: None,
             connections: None,
-            surroundings: Surroundings { identity: before.identity, files },
-            datagrams: Arc::default(),
+            surroundings: Surroundings { identity: before.identity, files, descriptors: before.descriptors },
+            counters: Arc::default(),
         })
     }
 
@@ -236,7 +240,7 @@ impl Place {
             netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
         let meaning = meaning::Meaning { gateway, resolver };
-        let started = gateway::start(&self.far, DEVICE, &self.near, outside, meaning, &self.datagrams);
+        let started = gateway::start(&self.far, DEVICE, &self.near, outside, meaning, &self.counters);
         self.connections = Some(started.map_err(BehindError::Gateway)?);
         Ok(())
     }
@@ -262,9 +266,9 @@ impl Place {
         Ok(matches!(server.wait(inside, span)?, Event::Ended(_)))
     }
 
-    /// What the gateway could not do for datagrams, as it is counted; `None` where there is no gateway.
-    pub fn datagrams(&self) -> Option<Arc<DatagramCounters>> {
-        (self.far_end == FarEnd::Gateway).then(|| Arc::clone(&self.datagrams))
+    /// What the gateway could not carry, as it is counted; `None` where there is no gateway.
+    pub fn gateway_counters(&self) -> Option<Arc<GatewayCounters>> {
+        (self.far_end == FarEnd::Gateway).then(|| Arc::clone(&self.counters))
     }
 
     /// Starts the other end's command by the shell and waits until it listens.

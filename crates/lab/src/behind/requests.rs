@@ -50,15 +50,20 @@ pub(super) fn take(gateway: &Arc<Gateway>) {
             // The answer to the first one was lost, or is on its way.
             Some(true) => drop(gateway.requests.pass(&request)),
             Some(false) => {}
-            None => match gateway.connections.enter(ends) {
-                Some(slot) => {
-                    let gateway = Arc::clone(gateway);
-                    // Where there is no thread for it, the slot is gone with the closure, and the request comes again.
-                    let _ = spawn("gateway", move || answer(&gateway, &request, &slot));
-                }
-                None => drop(gateway.requests.refuse(&request, Refusal::Reset)),
-            },
+            None => begin(gateway, ends, request),
         }
+    }
+}
+
+/// Has a thread answer `request`; it is refused at once where there is no place or no thread for it.
+fn begin(gateway: &Arc<Gateway>, ends: Ends, request: ConnectionRequest) {
+    let request = Arc::new(request);
+    let begun = gateway.connections.enter(ends).is_some_and(|slot| {
+        let (gateway, request) = (Arc::clone(gateway), Arc::clone(&request));
+        spawn("gateway", move || answer(&gateway, &request, &slot)).is_ok()
+    });
+    if !begun {
+        let _ = gateway.requests.refuse(&request, Refusal::Reset);
     }
 }
 
@@ -82,6 +87,7 @@ pub(super) fn accept(listener: &TcpListener, gateway: &Arc<Gateway>) {
         let gateway = Arc::clone(gateway);
         let _ = spawn("gateway", move || match gateway.outside.connect(gateway.meaning.target(meant)) {
             Ok(far) => {
+                let far = Arc::new(far);
                 slot.connection.connected(&far);
                 join(&near, &far, &slot.connection);
             }
@@ -94,6 +100,7 @@ pub(super) fn accept(listener: &TcpListener, gateway: &Arc<Gateway>) {
 fn answer(gateway: &Gateway, request: &ConnectionRequest, slot: &Slot) {
     match connect(gateway, request) {
         Ok(far) => {
+            let far = Arc::new(far);
             let accepted = slot.connection.expect();
             slot.connection.connected(&far);
             if gateway.requests.pass(request).is_err() {

@@ -2,7 +2,7 @@
 
 use super::shared::Status;
 use crate::terminal::error_width;
-use fullpipe_lab::behind::Datagrams;
+use fullpipe_lab::behind::GatewayCounts;
 use fullpipe_lab::link::{DirectionStatistics, RuleStatistics, Statistics};
 use fullpipe_model::link::Counters;
 use fullpipe_model::units::{Bytes, Duration};
@@ -51,13 +51,17 @@ pub fn dropped(counters: &Counters) -> u64 {
     counters.lost_packets + counters.queue_dropped_packets + counters.discipline_dropped_packets
 }
 
-/// What the gateway could not do for datagrams; `None` where there was nothing of the kind.
-pub fn datagrams_not_passed(status: &Status) -> Option<String> {
-    let Datagrams { evicted_flows, dropped } = status.datagrams?;
-    let told = format!(
-        "the gateway gave up {evicted_flows} silent UDP flows for newer ones, and could not pass {dropped} datagrams on"
+/// What the gateway could not carry, a sentence each.
+pub fn gateway_losses(status: &Status) -> Vec<String> {
+    let GatewayCounts { refused_connections, evicted_flows, dropped_datagrams } = status.gateway.unwrap_or_default();
+    let connections =
+        format!("the gateway refused {refused_connections} connections, as it had as many at once as it takes");
+    let datagrams = format!(
+        "the gateway gave up {evicted_flows} silent UDP flows for newer ones, and could not pass {dropped_datagrams} \
+         datagrams on"
     );
-    (evicted_flows + dropped > 0).then_some(told)
+    let told = [(refused_connections > 0, connections), (evicted_flows + dropped_datagrams > 0, datagrams)];
+    told.into_iter().filter_map(|(happened, sentence)| happened.then_some(sentence)).collect()
 }
 
 /// What the link did, in a sentence a direction, and how late it was; a line for each rule follows.

@@ -1,7 +1,7 @@
 //! `fullpipe link .. -- CMD`.
 
 use super::control::Door;
-use super::live::{LATE_MAX, Line, datagrams_not_passed, summary};
+use super::live::{LATE_MAX, Line, gateway_losses, summary};
 use super::shared::{Engine, Shared, Status, Subject};
 use super::words::Asked;
 use super::{EngineChoice, Options, Output};
@@ -68,18 +68,20 @@ fn behind(
     let name_of_engine = engine.name();
     let shown = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let link = Shared::new(name, Subject::Command(shown), door.owner(), engine, asked.clone());
-    let link = Arc::new(link.with_datagrams(place.datagrams()));
+    let link = Arc::new(link.with_gateway(place.gateway_counters()));
     place.open_ways(before)?;
     let mut server = options.server.as_deref().map(|line| place.start_server(line)).transpose()?;
     door.serve(Arc::clone(&link), None)?;
     let mut program = place.start(command)?;
     let mut line = options.output.draws_line().then(Line::default);
+    let mut full = FullGateway::default();
     let code = loop {
         match program.wait(inside, TICK)? {
             Event::Ended(code) => break code,
             Event::Timeout => {}
         }
         before.check()?;
+        full.tell_once(&link, &options.output);
         // Behind a link that has ended the program would wait for ever.
         let now = link.statistics()?;
         line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
@@ -97,6 +99,25 @@ fn behind(
     // A full disk is told, but the command's own code says more.
     let own = stopped.map_or_else(|failure| failure.told(), |()| 0);
     Ok(if code == 0 { own } else { code })
+}
+
+/// Whether it was said that the gateway takes no more connections: it is said once, while the command may still wonder.
+#[derive(Default)]
+struct FullGateway {
+    told: bool,
+}
+
+impl FullGateway {
+    fn tell_once(&mut self, link: &Shared, options: &Output) {
+        if self.told || options.quiet || link.gateway_counts().refused_connections == 0 {
+            return;
+        }
+        self.told = true;
+        remark(
+            "fullpipe: link: the gateway has as many connections as it takes at once, and refuses more until some end; \
+             a higher hard limit of open files (ulimit -Hn) allows up to 2048",
+        );
+    }
 }
 
 fn default_linger(path: &Path) -> Duration {
@@ -207,7 +228,7 @@ pub fn tell(
     if !options.quiet && (std::io::stderr().is_terminal() || late > LATE_MAX || report.port_drops > 0) {
         remark(&format!("fullpipe: link: {}", summary(status)));
     }
-    if let Some(lost) = datagrams_not_passed(status).filter(|_| !options.quiet) {
+    for lost in gateway_losses(status).into_iter().filter(|_| !options.quiet) {
         remark(&format!("fullpipe: link: {lost}"));
     }
     if !options.quiet && report.port_drops > 0 {

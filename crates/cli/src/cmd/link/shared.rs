@@ -3,7 +3,7 @@
 use super::words::Asked;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::clock;
-use fullpipe_lab::behind::{DatagramCounters, Datagrams};
+use fullpipe_lab::behind::{GatewayCounters, GatewayCounts};
 use fullpipe_lab::link::netem::NetemLink;
 use fullpipe_lab::link::words::Words;
 use fullpipe_lab::link::{DirectionReport, DirectionStatistics, Emulator, EmulatorError, LinkReport, Statistics};
@@ -47,7 +47,7 @@ pub struct Shared {
     pid: u32,
     engine: Mutex<Option<Engine>>,
     asked: Mutex<Asked>,
-    datagrams: Option<Arc<DatagramCounters>>,
+    gateway: Option<Arc<GatewayCounters>>,
 }
 
 /// What a link is and does.
@@ -66,21 +66,26 @@ pub struct Status {
     /// What it has done so far; netem tells at the end only.
     #[serde(default)]
     pub statistics: Option<Statistics>,
-    /// What the gateway could not do for the command's datagrams; only where there is one.
+    /// What the gateway could not carry for the command; only where there is one.
     #[serde(default)]
-    pub datagrams: Option<Datagrams>,
+    pub gateway: Option<GatewayCounts>,
 }
 
 impl Shared {
     /// A link that has started, of the process that is `pid` to others.
     pub fn new(name: &str, subject: Subject, pid: u32, engine: Engine, asked: Asked) -> Shared {
         let (engine, asked) = (Mutex::new(Some(engine)), Mutex::new(asked));
-        Shared { name: name.into(), subject, pid, engine, asked, datagrams: None }
+        Shared { name: name.into(), subject, pid, engine, asked, gateway: None }
     }
 
     /// The same with a gateway's counts in its status.
-    pub fn with_datagrams(self, datagrams: Option<Arc<DatagramCounters>>) -> Shared {
-        Shared { datagrams, ..self }
+    pub fn with_gateway(self, gateway: Option<Arc<GatewayCounters>>) -> Shared {
+        Shared { gateway, ..self }
+    }
+
+    /// What the gateway could not carry so far; nothing where there is none.
+    pub fn gateway_counts(&self) -> GatewayCounts {
+        self.gateway.as_ref().map(|counters| counters.read()).unwrap_or_default()
     }
 
     /// Puts `words` in place of those that say the same, from now on. Nothing is changed where that fails.
@@ -129,8 +134,8 @@ impl Shared {
         let statistics = self.statistics()?;
         let Asked { path, words } = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (name, subject) = (self.name.clone(), self.subject.clone());
-        let datagrams = self.datagrams.as_ref().map(|counters| counters.read());
-        Ok(Status { name, subject, pid: self.pid, words, path, statistics, datagrams })
+        let gateway = self.gateway.as_ref().map(|counters| counters.read());
+        Ok(Status { name, subject, pid: self.pid, words, path, statistics, gateway })
     }
 
     /// Ends it; what it did, and all about it a moment before. Whoever asks later is told that it has ended.

@@ -1,7 +1,7 @@
 //! `fullpipe link set`, `status`, `list`: control of links that run.
 
 use super::control::{self, Answer, Request};
-use super::live::{datagrams_not_passed, dropped, summary};
+use super::live::{dropped, gateway_losses, summary};
 use super::shared::{Status, Subject};
 use super::words::Given;
 use crate::cmd::lab::{Clean, Cleaned};
@@ -67,7 +67,7 @@ impl ShowStatus {
             print(&format!("{}: {}\n", status.name, subject(&status)))?;
             print(&format!("{}\n", status.words))?;
             print(&format!("{}\n", summary(&status)))?;
-            if let Some(lost) = datagrams_not_passed(&status) {
+            for lost in gateway_losses(&status) {
                 print(&format!("{lost}\n"))?;
             }
         }

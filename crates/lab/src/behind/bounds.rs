@@ -1,0 +1,106 @@
+//! What the gateway carries at once, and what it could not.
+//!
+//! A connection takes two descriptors (its end over the link, and the one that goes on), and so does a flow of datagrams.
+//! Where the machine grants fewer than the bounds need, both are smaller, so that neither starves the other.
+
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// TCP connections at once; what comes on top is refused. Each is two threads besides.
+const CONNECTIONS_MAX: usize = 2048;
+/// Pairs of addresses that datagrams go between at once, of each IP version: each is a socket and a thread.
+const FLOWS_MAX: usize = 512;
+/// Descriptors of the link itself: devices, listeners, control socket and its clients, captures, logs.
+const OWN: u64 = 128;
+const OF_A_CONNECTION: u64 = 2;
+const OF_A_FLOW: u64 = 2;
+/// IPv4 and IPv6 have flows of their own.
+const FAMILIES: u64 = 2;
+
+/// How much the gateway carries at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// TCP connections.
+    pub connections: usize,
+    /// Flows of datagrams of one IP version.
+    pub flows: usize,
+}
+
+impl Bounds {
+    /// For a process that may have so many descriptors: a quarter is for datagrams where they are few.
+    pub fn within(descriptors: u64) -> Bounds {
+        let available = descriptors.saturating_sub(OWN);
+        let of_flows = (available / 4).min(FLOWS_MAX as u64 * OF_A_FLOW * FAMILIES);
+        let count = |descriptors: u64, of_each: u64, most: usize| {
+            usize::try_from(descriptors / of_each).map_or(most, |count| count.clamp(1, most))
+        };
+        Bounds {
+            connections: count(available - of_flows, OF_A_CONNECTION, CONNECTIONS_MAX),
+            flows: count(of_flows / FAMILIES, OF_A_FLOW, FLOWS_MAX),
+        }
+    }
+}
+
+/// What the gateway could not carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GatewayCounts {
+    /// TCP connections that were refused as there were as many as there may be.
+    pub refused_connections: u64,
+    /// Flows of datagrams that were given up for newer ones, the longest silent first.
+    pub evicted_flows: u64,
+    /// Datagrams of the command or for it that could not be passed on.
+    pub dropped_datagrams: u64,
+}
+
+/// [`GatewayCounts`] as they are counted.
+#[derive(Debug, Default)]
+pub struct GatewayCounters {
+    refused_connections: AtomicU64,
+    evicted_flows: AtomicU64,
+    dropped_datagrams: AtomicU64,
+}
+
+impl GatewayCounters {
+    /// So far.
+    pub fn read(&self) -> GatewayCounts {
+        GatewayCounts {
+            refused_connections: self.refused_connections.load(Ordering::Relaxed),
+            evicted_flows: self.evicted_flows.load(Ordering::Relaxed),
+            dropped_datagrams: self.dropped_datagrams.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn refuse_connection(&self) {
+        self.refused_connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn evict_flow(&self) {
+        self.evicted_flows.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn drop_datagram(&self) {
+        self.dropped_datagrams.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn where_descriptors_are_plenty_the_bounds_are_those_of_the_guide() {
+        assert_eq!(Bounds::within(1 << 20), Bounds { connections: 2048, flows: 512 });
+        assert_eq!(Bounds::within(u64::MAX), Bounds { connections: 2048, flows: 512 });
+        assert_eq!(Bounds::within(1024), Bounds { connections: 336, flows: 56 });
+    }
+
+    proptest! {
+        #[test]
+        fn all_together_never_take_more_descriptors_than_there_are(descriptors in 140u64..20_000) {
+            let Bounds { connections, flows } = Bounds::within(descriptors);
+            let taken = connections as u64 * OF_A_CONNECTION + flows as u64 * OF_A_FLOW * FAMILIES + OWN;
+            prop_assert!(taken <= descriptors, "{taken} of {descriptors}");
+        }
+    }
+}
