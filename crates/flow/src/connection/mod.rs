@@ -19,6 +19,7 @@ mod scoreboard;
 mod segment_size;
 mod series;
 mod tracker;
+mod trains;
 mod vantage;
 
 pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};

@@ -86,7 +86,7 @@ impl ScaleGuess {
         if let Some((shift, _)) = agreed {
             return Some(shift).filter(|shift| *shift >= self.least);
         }
-        // A window that data comes up to in one of ten segments holds the sender for most of the time: of those that one
+        // A window that one of ten segments comes up to holds the sender for most of the time: of those that one
         // ACK lets go only the last touches it.
         (self.touched >= SEEN_LEAST && self.touched * 10 >= self.sent).then_some(self.least)
     }

@@ -10,6 +10,7 @@
 //! lag follows the queue: data that echoes an ACK's TSval left the sender after that ACK.
 
 use super::scale_guess::ScaleGuess;
+use super::trains::Trains;
 use crate::limit::Features;
 use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
@@ -113,6 +114,8 @@ pub(super) struct Series {
     prompted: bool,
     /// The least round trip.
     least: Option<Duration>,
+    /// How fast ACKs tell of bytes at the sender, and bytes themselves pass elsewhere.
+    trains: Trains,
     /// Where the window's scale was not seen.
     scale: Option<Box<ScaleGuess>>,
     current: Features,
@@ -153,6 +156,7 @@ impl Series {
             sent_at: at,
             prompted: false,
             least: None,
+            trains: Trains::default(),
             scale: None,
             current: Features { start: at, ..Features::default() },
             closed: Vec::new(),
@@ -189,6 +193,9 @@ impl Series {
             }
         }
         self.next = self.next.max(end);
+        if self.lag > Duration::ZERO {
+            self.passed(at, data.length.into());
+        }
         if let Some(scale) = &mut self.scale {
             scale.sent(end, self.segment, self.lag == Duration::ZERO);
         }
@@ -327,12 +334,17 @@ impl Series {
 
     fn apply(&mut self, at: Instant, Held { ack, window, sacked, .. }: Held) {
         self.advance(at);
-        self.sacked = sacked;
         let fresh = ack.distance(self.una);
         // An ACK of data that was not captured moves both ends.
         self.next = self.next.max(ack);
         self.una = self.una.max(ack);
         self.current.delivered += u64::from(fresh);
+        // Each ACK tells of what it acknowledges, and of what it reports above a hole.
+        let told = u64::from(fresh) + u64::from(sacked.saturating_sub(self.sacked));
+        if self.lag == Duration::ZERO && told > 0 {
+            self.passed(at, told);
+        }
+        self.sacked = sacked;
         if fresh > 0 {
             self.acked_at = at;
             self.current.acks += 1;
@@ -341,6 +353,9 @@ impl Series {
             let window = self.bytes_of(ack, window);
             self.edge_before = self.edge;
             self.edge = window.map(|window| ack + window);
+            if let (Some(before), Some(edge)) = (self.edge_before, self.edge) {
+                self.current.unread += u64::from(fresh.saturating_sub(edge.distance(before)));
+            }
             let window = window.map(|window| Window::new(Bytes::new(window.into())));
             self.current.window_max = self.current.window_max.max(window);
         }
@@ -372,6 +387,13 @@ impl Series {
         let spacing = self.interval.as_nanos().checked_div(acks).unwrap_or(0);
         let least = LEAST.max(Duration::from_nanos(self.lag.as_nanos() / 25));
         least.max(Duration::from_nanos(spacing.saturating_mul(2)).min(Duration::from_millis(100)))
+    }
+
+    fn passed(&mut self, at: Instant, bytes: u64) {
+        self.current.train_events += 1;
+        if let Some(rate) = self.trains.passed(at, bytes) {
+            self.current.train_max = self.current.train_max.max(rate);
+        }
     }
 
     fn in_flight(&self) -> u32 {

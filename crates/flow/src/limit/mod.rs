@@ -23,7 +23,7 @@ mod verdict;
 pub use samples::from_samples;
 pub use verdict::{Candidate, Evidence, Interval, Source, Verdict};
 
-pub(crate) use decide::{Features, decide};
+pub(crate) use decide::{Features, Path, decide};
 
 pub use fullpipe_model::limit::{Cause, Limit};
 

@@ -1,0 +1,68 @@
+//! How fast bytes pass when they pass at a stretch: the rate of the narrowest place before the capture point.
+//!
+//! A link that is busy all of the time hands on one segment after the other, so that the rate over a few of them is the
+//! rate over a round trip. A sender that is held by a window, a buffer or its application leaves gaps: what it sends at
+//! once passes at the link's rate, and then nothing does (packet trains: Jain and Routhier, IEEE JSAC 1986).
+
+use fullpipe_model::units::{Duration, Instant};
+
+/// So many events in a row make a train. Fewer would be the noise of one delayed packet.
+const EVENTS: usize = 8;
+/// And so much time, less than which is that of a merging card or of a busy host.
+const TIME_LEAST: Duration = Duration::from_micros(500);
+
+/// The last events: when so many bytes had passed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Trains {
+    last: [(Instant, u64); EVENTS],
+    next: u8,
+    count: u64,
+    bytes: u64,
+}
+
+impl Trains {
+    /// `bytes` passed; gives how fast the last ones did, in bits a second, once they are a train.
+    pub fn passed(&mut self, at: Instant, bytes: u64) -> Option<f64> {
+        self.bytes += bytes;
+        let oldest = std::mem::replace(&mut self.last[usize::from(self.next)], (at, self.bytes));
+        self.next = (self.next + 1) % EVENTS as u8;
+        self.count += 1;
+        let time = at.since(oldest.0);
+        let is_train = self.count > EVENTS as u64 && time >= TIME_LEAST;
+        is_train.then(|| (self.bytes - oldest.1) as f64 * 8.0 / time.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fastest train of segments of 1000 bytes that come after these gaps, in Mbit/s.
+    fn fastest(gaps: impl IntoIterator<Item = u64>) -> f64 {
+        let mut trains = Trains::default();
+        let mut at = Instant::ZERO;
+        let mut most = 0.0_f64;
+        for micros in gaps {
+            at = at + Duration::from_micros(micros);
+            most = most.max(trains.passed(at, 1000).unwrap_or(0.0));
+        }
+        most / 1e6
+    }
+
+    #[test]
+    fn a_busy_link_passes_a_train_as_fast_as_everything() {
+        assert!((fastest([100; 200]) - 80.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn near_miss_what_comes_at_once_and_then_pauses_passes_faster_than_everything() {
+        let gaps = (0..200).map(|number| if number % 20 == 0 { 18_100 } else { 100 });
+        assert!((fastest(gaps) - 80.0).abs() < 0.1, "the mean is 8 Mbit/s");
+    }
+
+    #[test]
+    fn too_few_and_too_close_together_are_no_train() {
+        assert_eq!(fastest([1000; EVENTS]), 0.0);
+        assert_eq!(fastest([1; 100]), 0.0, "a card handed them up at once");
+    }
+}
