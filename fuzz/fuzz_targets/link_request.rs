@@ -2,7 +2,7 @@
 //! same; its words are a path or refused with a reason, alone and in place of others.
 #![no_main]
 
-use fullpipe_lab::link::words::{Request, Words};
+use fullpipe_link::{Request, Words};
 use libfuzzer_sys::fuzz_target;
 
 /// The files that words name: none of the machine's.

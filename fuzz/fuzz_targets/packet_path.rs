@@ -2,9 +2,7 @@
 //! checksums. The judge cuts packets and sums checksums by itself and knows nothing of the link's own cutting; a frame that it takes for no super-packet must come out unchanged.
 #![no_main]
 
-use fullpipe_lab::link::direction::Direction;
-use fullpipe_lab::link::lanes::OneWay;
-use fullpipe_lab::link::tap::Tap;
+use fullpipe_link::{Direction, OneWay, Tap};
 use fullpipe_model::link::Config;
 use fullpipe_model::units::{Duration, Instant, Rate};
 use std::cell::RefCell;

@@ -5,11 +5,9 @@ use fullpipe_lab::LabError;
 use fullpipe_lab::experiment::ExperimentError;
 use fullpipe_lab::guest::GuestError;
 use fullpipe_lab::hosts::HostsError;
-use fullpipe_lab::link::EmulatorError;
-use fullpipe_lab::link::netem::NetemLinkError;
-use fullpipe_lab::link::words::WordsError;
 use fullpipe_lab::preset::LoadError;
 use fullpipe_lab::program::ProgramError;
+use fullpipe_link::{EmulatorError, NetemLinkError, WordsError};
 
 /// Whose fault it is, which is what the exit code tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,6 +19,7 @@ pub mod folder;
 pub mod guest;
 pub mod host;
 pub mod journal;
+pub mod named_file;
 pub mod names;
 pub mod netem;
 pub mod netlink;

@@ -2,8 +2,10 @@
 
 use crate::experiment::ExperimentError;
 use crate::hosts::Hosts;
-use crate::link::netem::{EDGES, NetemLink, NetemLinkError, gso_max_segs, lacks};
-use crate::link::{CaptureOptions, Emulator, LinkReport, LogOptions, Options, STREAMS};
+use fullpipe_link::{
+    CaptureOptions, EDGES, Emulator, LinkReport, LogOptions, NetemLink, NetemLinkError, Options, STREAMS, gso_max_segs,
+    lacks,
+};
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

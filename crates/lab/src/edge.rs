@@ -1,8 +1,8 @@
 //! The capture at a host's edge: what left it and what reached it, in order of time.
 //!
-//! Our link writes each direction's two points as a stream of its own ([`crate::link::tap`]); a host's edge is the
+//! Our link writes each direction's two points as a stream of its own (`fullpipe_link`); a host's edge is the
 //! ingress of the direction that leaves it and the egress of the one that comes to it. `fullpipe-analyze` merges
-//! them. netem's edges are one stream each ([`crate::link::netem`]).
+//! them. netem's edges are one stream each ([`fullpipe_link::NetemLink`]).
 
 use fullpipe_analyze::Capture;
 use fullpipe_flow::capture::Packet;

@@ -4,8 +4,7 @@
 //! [`fullpipe_kernel::sandbox`], whose end takes everything with it that a run has made.
 //!
 //! * [`preset`]: the scenarios that come with the program.
-//! * `named_file`: what scenarios and words name, read within a bound.
-//! * [`hosts`], [`link`], [`program`], [`sampler`], [`hog`]: what a run is made of.
+//! * [`hosts`], [`program`], [`sampler`], [`hog`]: what a run is made of.
 //! * [`met`]: which of a path's rules the transfer meets.
 //! * [`carrier`]: our link or the kernel's netem between the hosts.
 //! * [`experiment`]: one run, in order.
@@ -13,12 +12,10 @@
 //! * [`tell`]: from an outcome to its row.
 //! * [`tuning`]: a plan for a scenario, and the scenario with the plan.
 //! * [`results`]: the directory that keeps it all.
-//! * [`behind`]: any command behind a link.
 //! * [`guest`]: the same in virtual time, inside a kernel of our own.
 //! * [`sweep`]: many runs, in guests several at once; [`cache`]: those that were done before.
 #![forbid(unsafe_code)]
 
-pub mod behind;
 pub mod cache;
 pub mod carrier;
 pub mod edge;
@@ -26,9 +23,7 @@ pub mod experiment;
 pub mod guest;
 pub mod hog;
 pub mod hosts;
-pub mod link;
 pub mod met;
-mod named_file;
 pub mod preset;
 pub mod program;
 pub mod results;

@@ -33,13 +33,13 @@
 //! * Names from scenarios are names of one file each: no `/`, no control character, not too long for a file system.
 
 use crate::experiment::Outcome;
-use crate::link::DirectionReport;
 use crate::sweep::manifest::{Manifest, ManifestError};
 use fullpipe_flow::row::Row;
 use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::folder::{self, Folder, NotOurs};
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::sandbox::Privilege;
+use fullpipe_link::DirectionReport;
 use fullpipe_model::scenario::Scenario;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -397,7 +397,7 @@ struct DirectionFile {
     #[serde(flatten)]
     link: fullpipe_model::link::Counters,
     #[serde(flatten)]
-    driver: crate::link::direction::DriverCounters,
+    driver: fullpipe_link::DriverCounters,
     late_p50_us: u64,
     late_p99_us: u64,
     late_max_us: u64,

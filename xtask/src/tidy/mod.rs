@@ -20,8 +20,9 @@ const DOORS: &[(&str, &[&str])] = &[
     ("kernel", &["flow", "model"]),
     ("transfer", &["flow", "model"]),
     ("agent", &["flow", "model"]),
-    ("lab", &["transfer", "analyze", "kernel", "flow", "model"]),
-    ("cli", &["lab", "report", "analyze", "agent", "transfer", "kernel", "flow", "model"]),
+    ("link", &["kernel", "flow", "model"]),
+    ("lab", &["link", "transfer", "analyze", "kernel", "flow", "model"]),
+    ("cli", &["lab", "link", "report", "analyze", "agent", "transfer", "kernel", "flow", "model"]),
 ];
 
 const PURE: &[&str] = &["model", "flow", "report"];

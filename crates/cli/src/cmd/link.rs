@@ -15,9 +15,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::print;
 use clap::{Args, Subcommand};
 use fullpipe_kernel::clock;
-use fullpipe_lab::link::emulator::LogOptions;
-use fullpipe_lab::link::words::Words;
-use fullpipe_lab::link::{CaptureOptions, Options as LinkOptions};
+use fullpipe_link::{CaptureOptions, LogOptions, Options as LinkOptions, Words};
 use fullpipe_model::units::{Bytes, Duration};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -179,23 +177,23 @@ impl Link {
     }
 }
 
-impl From<fullpipe_lab::behind::BehindError> for Failure {
-    fn from(error: fullpipe_lab::behind::BehindError) -> Self {
-        use fullpipe_lab::behind::{BehindError, RunError};
+impl From<fullpipe_link::CommandLinkError> for Failure {
+    fn from(error: fullpipe_link::CommandLinkError) -> Self {
+        use fullpipe_link::{CommandLinkError, RunError};
         let kind = match &error {
-            BehindError::Ports(_)
-            | BehindError::Gateway(_)
-            | BehindError::Nat(_)
-            | BehindError::Run(RunError::NotFound(_)) => Kind::Missing,
-            BehindError::Run(RunError::NoCommand) => Kind::Usage,
+            CommandLinkError::Ports(_)
+            | CommandLinkError::Gateway(_)
+            | CommandLinkError::Nat(_)
+            | CommandLinkError::Run(RunError::NotFound(_)) => Kind::Missing,
+            CommandLinkError::Run(RunError::NoCommand) => Kind::Usage,
             _ => Kind::Run,
         };
         Failure::new(kind, error)
     }
 }
 
-impl From<fullpipe_lab::behind::RunError> for Failure {
-    fn from(error: fullpipe_lab::behind::RunError) -> Self {
-        fullpipe_lab::behind::BehindError::from(error).into()
+impl From<fullpipe_link::RunError> for Failure {
+    fn from(error: fullpipe_link::RunError) -> Self {
+        fullpipe_link::CommandLinkError::from(error).into()
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::Command;
 
-use fullpipe_lab::link::log_file::{Fates, LogFile};
+use fullpipe_link::{Fates, LogFile};
 use fullpipe_model::link::log::{Direction, Fate, Record};
 
 use crate::Case;

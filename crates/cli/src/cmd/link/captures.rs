@@ -9,8 +9,7 @@ use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::capture::write::{file_header, record_header};
 use fullpipe_kernel::folder::Pending;
-use fullpipe_lab::link::STREAMS;
-use fullpipe_lab::link::netem::EDGES;
+use fullpipe_link::{EDGES, STREAMS};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 

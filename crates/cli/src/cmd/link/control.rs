@@ -9,7 +9,7 @@ use crate::failure::{Failure, Kind};
 use fullpipe_kernel::names::{Turn, is_answered};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{clock, journal};
-pub use fullpipe_lab::link::words::Request;
+pub use fullpipe_link::Request;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -2,8 +2,7 @@
 
 use super::shared::Status;
 use crate::terminal::error_width;
-use fullpipe_lab::behind::GatewayCounts;
-use fullpipe_lab::link::{DirectionStatistics, RuleStatistics, Statistics};
+use fullpipe_link::{DirectionStatistics, GatewayCounts, RuleStatistics, Statistics};
 use fullpipe_model::link::Counters;
 use fullpipe_model::units::{Bytes, Duration};
 use std::fmt::Write as _;

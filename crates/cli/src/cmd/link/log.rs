@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::terminal::{print, print_json};
 use clap::Args;
-use fullpipe_lab::link::log_file::{Fates, JsonRecord, LogFile, LogFileError};
+use fullpipe_link::{Fates, JsonRecord, LogFile, LogFileError};
 use fullpipe_model::link::log::Direction;
 use serde::Serialize;
 use std::path::PathBuf;

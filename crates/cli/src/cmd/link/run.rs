@@ -8,11 +8,10 @@ use super::{EngineChoice, Options, Output};
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_kernel::sandbox::{self, Inside, Privilege, Signals};
-use fullpipe_lab::behind::nat::NatError;
-use fullpipe_lab::behind::{Before, BehindError, Event, FarEnd, Owed, Place, make_folder};
-use fullpipe_lab::link::netem::{NetemLink, NetemLinkError, gso_max_segs};
-use fullpipe_lab::link::words::Words;
-use fullpipe_lab::link::{Emulator, EmulatorError, LinkReport};
+use fullpipe_link::{
+    Before, CommandLinkError, Emulator, EmulatorError, FarEnd, LinkReport, NatError, NetemLink, NetemLinkError, Owed,
+    Place, ProgramEvent, Words, gso_max_segs, make_folder,
+};
 use fullpipe_model::scenario::{Path, Rule};
 use fullpipe_model::units::Duration;
 use serde::Serialize;
@@ -61,7 +60,7 @@ fn behind(
     command: &[OsString],
 ) -> Result<u8, Failure> {
     if options.nat && inside.privilege() == Privilege::UserNamespace {
-        return Err(BehindError::from(NatError::NoRoot).into());
+        return Err(CommandLinkError::from(NatError::NoRoot).into());
     }
     let mut place = Place::make(before, inside)?;
     let (engine, not_tun) = start(&place, &asked.path, options)?;
@@ -77,8 +76,8 @@ fn behind(
     let mut full = FullGateway::default();
     let code = loop {
         match program.wait(inside, TICK)? {
-            Event::Ended(code) => break code,
-            Event::Timeout => {}
+            ProgramEvent::Ended(code) => break code,
+            ProgramEvent::Timeout => {}
         }
         before.check()?;
         full.tell_once(&link, &options.output);
@@ -87,7 +86,7 @@ fn behind(
         line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
     };
     let linger = options.linger.unwrap_or_else(|| default_linger(&asked.path));
-    let owed = place.delivery()?.wait(inside, linger, || packets_to_server(&link)).map_err(BehindError::from)?;
+    let owed = place.delivery()?.wait(inside, linger, || packets_to_server(&link)).map_err(CommandLinkError::from)?;
     let ended = server.as_mut().map(|server| place.end_server(server, inside, linger)).transpose()?;
     line.iter_mut().for_each(Line::clear);
     tell_undelivered(&owed, ended);
@@ -160,7 +159,7 @@ fn start(place: &Place, path: &Path, options: &Options) -> Result<(Engine, Optio
         let wire = place.wire(path.mtu, segments).map_err(NetemLinkError::from)?;
         return Ok((Engine::Netem(Box::new(NetemLink::start(wire, path, segments, kept.capture)?)), None));
     }
-    let ports = place.ports(path.mtu).map_err(BehindError::from)?;
+    let ports = place.ports(path.mtu).map_err(CommandLinkError::from)?;
     let not_tun = ports.not_tun.as_ref().map(ToString::to_string);
     let emulator = Emulator::start(ports, path, &kept)?;
     Ok((Engine::Own(Box::new(emulator)), not_tun))

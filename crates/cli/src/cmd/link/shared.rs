@@ -3,10 +3,10 @@
 use super::words::Asked;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::clock;
-use fullpipe_lab::behind::{GatewayCounters, GatewayCounts};
-use fullpipe_lab::link::netem::NetemLink;
-use fullpipe_lab::link::words::Words;
-use fullpipe_lab::link::{DirectionReport, DirectionStatistics, Emulator, EmulatorError, LinkReport, Statistics};
+use fullpipe_link::{
+    DirectionReport, DirectionStatistics, Emulator, EmulatorError, GatewayCounters, GatewayCounts, LinkReport,
+    NetemLink, Statistics, Words,
+};
 use fullpipe_model::scenario::Path;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,7 +5,7 @@
 //! are about those that it names, up to the next match.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use fullpipe_lab::link::words::{Way, What, Words};
+use fullpipe_link::{Directions, What, Words};
 use fullpipe_model::scenario::Path;
 
 /// A word: its key, the options for one direction, the name of its value, what it says.
@@ -25,11 +25,11 @@ macro_rules! word {
 }
 
 impl Word {
-    fn option(&self, way: Way) -> &'static str {
+    fn option(&self, way: Directions) -> &'static str {
         match way {
-            Way::Both => self.key,
-            Way::Up => self.up,
-            Way::Down => self.down,
+            Directions::Both => self.key,
+            Directions::Up => self.up,
+            Directions::Down => self.down,
         }
     }
 }
@@ -92,7 +92,7 @@ impl Args for Given {
         for word in [&RTT].into_iter().chain(WORDS).chain(MATCHES).chain(SETTINGS) {
             command = command.arg(argument(word.key, word, HEADING));
         }
-        for (way, name) in [(Way::Up, "outwards"), (Way::Down, "back")] {
+        for (way, name) in [(Directions::Up, "outwards"), (Directions::Down, "back")] {
             for word in WORDS {
                 let help = format!("--{} for the way {name} only", word.key);
                 command = command.arg(argument(word.option(way), word, HEADING_WAYS).help(help).hide_short_help(true));
@@ -114,11 +114,11 @@ impl FromArgMatches for Given {
             let indices = matches.indices_of(id).into_iter().flatten();
             given.extend(indices.zip(values).map(|(index, value)| (index, what, value.clone())));
         };
-        take(RTT.key, What::Word(Way::Both, RTT.key));
+        take(RTT.key, What::Word(Directions::Both, RTT.key));
         MATCHES.iter().for_each(|word| take(word.key, What::Match(word.key)));
         SETTINGS.iter().for_each(|word| take(word.key, What::Setting(word.key)));
         for word in WORDS {
-            for way in [Way::Both, Way::Up, Way::Down] {
+            for way in [Directions::Both, Directions::Up, Directions::Down] {
                 take(word.option(way), What::Word(way, word.key));
             }
         }
@@ -172,7 +172,7 @@ mod tests {
         ]);
         let matches: Vec<_> = given.groups.iter().map(|group| group.matches.len()).collect();
         assert_eq!(matches, [0, 2, 1]);
-        assert_eq!(given.groups[1].words, [(Way::Both, "delay".to_string(), "17ms".to_string())]);
+        assert_eq!(given.groups[1].words, [(Directions::Both, "delay".to_string(), "17ms".to_string())]);
         assert_eq!(given.settings, [("seed".to_string(), "7".to_string())]);
     }
 

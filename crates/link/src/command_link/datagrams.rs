@@ -6,7 +6,7 @@
 //! What could not be passed on is counted.
 
 use super::bounds::GatewayCounters;
-use super::meaning::{Meaning, PAUSE, spawn};
+use super::destinations::{Destinations, PAUSE, spawn};
 use super::unreachable::{Reporter, Unreachable};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::outside::{self, Outside};
@@ -64,7 +64,7 @@ pub(super) struct Passing {
     pub near: UdpSocket,
     pub ns: Arc<NetNs>,
     pub outside: Arc<Outside>,
-    pub meaning: Meaning,
+    pub destinations: Destinations,
     pub counters: Arc<GatewayCounters>,
     pub reporter: Arc<Reporter>,
     /// Flows at once.
@@ -138,7 +138,7 @@ impl Passing {
     }
 
     fn open(&self, ends: Ends) -> Result<Arc<Flow>, Refused> {
-        let far = self.outside.udp(self.meaning.target(ends.meant))?;
+        let far = self.outside.udp(self.destinations.target(ends.meant))?;
         let answers = transparent::reply_socket(&self.ns, ends.meant)?;
         let flow = Arc::new(Flow { far, last: AtomicU64::default(), ended: AtomicBool::default() });
         flow.touch();

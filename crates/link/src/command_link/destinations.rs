@@ -10,14 +10,14 @@ pub(super) const THREAD_STACK: usize = 256 << 10;
 
 /// What addresses mean beyond the gateway.
 #[derive(Debug, Clone, Copy)]
-pub struct Meaning {
+pub struct Destinations {
     /// The gateway's own addresses, which stand for the machine's loopback.
     pub gateway: (Ipv4Addr, Ipv6Addr),
     /// Who is asked for what comes to the gateway's port 53.
     pub resolver: Option<IpAddr>,
 }
 
-impl Meaning {
+impl Destinations {
     /// Where to connect to, from the machine's own network.
     pub(super) fn target(&self, meant: SocketAddr) -> SocketAddr {
         let of_gateway = meant.ip() == self.gateway.0 || meant.ip() == self.gateway.1;
@@ -43,12 +43,12 @@ mod tests {
     #[test]
     fn the_gateway_stands_for_the_loopback_and_its_port_53_for_the_resolver() {
         let gateway = (Ipv4Addr::new(10, 77, 0, 1), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
-        let meaning = Meaning { gateway, resolver: Some(IpAddr::from([127, 0, 0, 53])) };
-        let target = |text: &str| meaning.target(text.parse().unwrap()).to_string();
+        let destinations = Destinations { gateway, resolver: Some(IpAddr::from([127, 0, 0, 53])) };
+        let target = |text: &str| destinations.target(text.parse().unwrap()).to_string();
         assert_eq!(target("10.77.0.1:80"), "127.0.0.1:80");
         assert_eq!(target("[fd00::1]:80"), "[::1]:80");
         assert_eq!(target("10.77.0.1:53"), "127.0.0.53:53");
         assert_eq!(target("192.0.2.1:53"), "192.0.2.1:53");
-        assert_eq!(Meaning { resolver: None, ..meaning }.target("10.77.0.1:53".parse().unwrap()).port(), 53);
+        assert_eq!(Destinations { resolver: None, ..destinations }.target("10.77.0.1:53".parse().unwrap()).port(), 53);
     }
 }

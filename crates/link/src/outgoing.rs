@@ -60,7 +60,7 @@ impl Default for Scratch {
 
 impl<'a> Parts<'a> {
     /// The frame to be written, in up to two parts.
-    pub fn to_write(&self, scratch: &'a mut Scratch) -> [IoSlice<'a>; 2] {
+    pub fn slices(&self, scratch: &'a mut Scratch) -> [IoSlice<'a>; 2] {
         let Parts { frame, layout, index, count, treatment } = *self;
         if treatment.is_none() && layout.is_whole(index, count) {
             return [IoSlice::new(frame), IoSlice::new(&[])];
@@ -170,7 +170,7 @@ mod tests {
 
     fn written(parts: &Parts<'_>) -> Vec<u8> {
         let mut scratch = Scratch::default();
-        parts.to_write(&mut scratch).iter().flat_map(|part| part.to_vec()).collect()
+        parts.slices(&mut scratch).iter().flat_map(|part| part.to_vec()).collect()
     }
 
     fn ecn(packet: &[u8]) -> u8 {

@@ -1,31 +1,9 @@
-//! How much memory a path needs, and which writes are worth joining on it.
+//! Whether a path fits into the memory that there is.
 
-use super::emulator::EmulatorError;
+use super::error::EmulatorError;
 use super::lanes::OneWay;
-use fullpipe_model::link::Config;
-use fullpipe_model::units::{Bytes, Duration, Rate};
-
-/// Assumed for the ring of a link without a rate.
-const UNSHAPED_RATE: Rate = Rate::from_bits_per_sec(10_000_000_000);
-const UNSHAPED_QUEUE: Bytes = Bytes::new(16 << 20);
-
-/// Writes are worth joining where the link is fast: a tenth of a millisecond and more from a gigabit on, nothing where
-/// a packet takes that long by itself. `rate` is the faster of both directions.
-pub(super) fn coalescing_time(rate: Option<Rate>) -> Duration {
-    match rate.map_or(0, Rate::bits_per_sec) {
-        0..200_000_000 => Duration::ZERO,
-        200_000_000..1_000_000_000 => Duration::from_micros(100),
-        _ => Duration::from_micros(150),
-    }
-}
-
-/// What a link can hold at once by its model, and a quarter more.
-pub(super) fn ring_size(config: &Config, rtt: Duration) -> Bytes {
-    let unshaped = UNSHAPED_RATE.over(config.delay_max()).saturating_add(UNSHAPED_QUEUE);
-    let held = config.bytes_in_flight(rtt).unwrap_or(unshaped);
-    // Small packets take a cache line more than their bytes; a few frames are always in the making.
-    held.saturating_add(Bytes::new(held.get() / 4)).saturating_add(Bytes::new(1 << 20))
-}
+use super::sizing::UNSHAPED_RATE;
+use fullpipe_model::units::Bytes;
 
 /// Refuses a path that needs more than is `available`, with the number.
 pub(super) fn check(directions: [&OneWay; 2], available: Bytes) -> Result<(), EmulatorError> {
@@ -79,13 +57,5 @@ mod tests {
         };
         let (plain, with_rule) = (sum("[link]\nrtt = \"1ms\""), sum(&format!("[link]\nrtt = \"1ms\"\n{slow}")));
         assert!((1..5 << 20).contains(&(with_rule - plain)), "{plain} and {with_rule}");
-    }
-
-    #[test]
-    fn slow_links_join_nothing() {
-        let mbit = |count: u64| Some(Rate::from_bits_per_sec(count * 1_000_000));
-        assert_eq!(coalescing_time(mbit(100)), Duration::ZERO);
-        assert_eq!(coalescing_time(None), Duration::ZERO);
-        assert!(coalescing_time(mbit(1000)) >= Duration::from_micros(100));
     }
 }

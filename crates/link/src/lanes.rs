@@ -17,12 +17,12 @@ use fullpipe_model::units::{Bytes, Duration, Instant};
 #[derive(Debug)]
 pub struct OneWay {
     /// In their order; the last has no match and takes the rest.
-    ways: Vec<Way>,
+    ways: Vec<LaneConfig>,
     seed: u64,
 }
 
 #[derive(Debug)]
-struct Way {
+struct LaneConfig {
     matches: Option<Match>,
     config: Config,
     /// Of the whole path: a queue of "n x BDP" has its size from it.
@@ -36,7 +36,7 @@ struct Way {
 }
 
 /// Memory that the link of a rule (`None`: of the rest) has.
-pub type Had = (Option<Match>, Bytes);
+pub type LaneMemory = (Option<Match>, Bytes);
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl OneWay {
             let config = if towards == Towards::Client { to_client } else { to_server };
             let fastest = to_client.rate_max().max(to_server.rate_max());
             let coalesce = coalesce.unwrap_or_else(|| coalescing_time(fastest));
-            Way { matches, config: config.clone(), rtt, coalesce, size: ring_size(config, rtt), ring: None }
+            LaneConfig { matches, config: config.clone(), rtt, coalesce, size: ring_size(config, rtt), ring: None }
         };
         let rules = path.rules.iter().map(|rule| way(Some(rule.matches), &rule.to_client, &rule.to_server, rule.rtt()));
         let rest = way(None, &path.to_client, &path.to_server, path.rtt());
@@ -66,7 +66,7 @@ impl OneWay {
     /// A direction without rules.
     pub fn plain(config: Config, rtt: Duration, coalesce: Duration, seed: u64) -> OneWay {
         let size = ring_size(&config, rtt);
-        OneWay { ways: vec![Way { matches: None, config, rtt, coalesce, size, ring: None }], seed }
+        OneWay { ways: vec![LaneConfig { matches: None, config, rtt, coalesce, size, ring: None }], seed }
     }
 
     /// Each link and the memory that it needs.
@@ -76,8 +76,8 @@ impl OneWay {
 
     /// Takes memory, and touches it, for those links that have not enough in `had`. Returns what they have then. This
     /// takes time: it is for the caller to do, not for the thread that moves packets.
-    pub fn allocate(&mut self, had: &[Had]) -> Vec<Had> {
-        let has = |way: &mut Way| {
+    pub fn allocate(&mut self, had: &[LaneMemory]) -> Vec<LaneMemory> {
+        let has = |way: &mut LaneConfig| {
             let had = had.iter().find(|(matches, _)| *matches == way.matches).map(|(_, size)| *size);
             if had.is_none_or(|had| had < way.size) {
                 way.ring = Some(Ring::new(way.size.get() as usize));
@@ -105,7 +105,7 @@ impl OneWay {
     }
 }
 
-impl Way {
+impl LaneConfig {
     fn lane(self, seed: u64) -> Lane {
         let ring = self.ring.unwrap_or_else(|| Ring::new(self.size.get() as usize));
         Lane::new(Link::new(&self.config, self.rtt, seed), ring, self.coalesce)

@@ -1,6 +1,6 @@
 //! Captures at both edges of a wire: what the packet rings saw, in their order, a stream an edge.
 
-use super::super::CaptureOptions;
+use super::super::options::CaptureOptions;
 use super::super::super_packet::{HEADER_MAX, Layout};
 use super::super::tap::{CaptureError, Stream, Writer};
 use fullpipe_kernel::packet_ring::{PacketRing, RETIRE_AFTER, Seen};

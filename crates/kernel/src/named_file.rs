@@ -6,13 +6,13 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// No trace or table is larger: 10 million lines of a trace, which is its bound in `model`, mostly fit.
-pub(crate) const DATA_MAX: u64 = 64 << 20;
+pub const DATA_MAX: u64 = 64 << 20;
 
 /// The bytes of a regular file of at most `max` bytes.
 ///
 /// # Errors
 /// What the system says, and `InvalidInput` for what is no regular file or is larger.
-pub(crate) fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let refused = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
     // Before it is opened: to open a FIFO is to wait for its writer.
     if !fs::metadata(path)?.is_file() {

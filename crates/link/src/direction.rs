@@ -8,7 +8,7 @@ use super::lanes::{Lanes, OneWay};
 use super::lateness::Lateness;
 use super::outgoing::{Parts, Scratch, Treatment};
 use super::ring::{Origin, Ring};
-use super::statistics::DirectionStatistics;
+use super::statistics::{DirectionStatistics, DriverCounters};
 use super::super_packet::Layout;
 use super::tap::Tap;
 use super::truth::{Entry, Identity, Log};
@@ -55,24 +55,6 @@ fn refusals(origin: Origin, index: u16, fate: &PushFate) -> impl Iterator<Item =
 
 fn treatment(departure: &Departure<Segment>) -> Treatment {
     Treatment { mark: departure.mark, corrupt: departure.corrupt }
-}
-
-/// What a direction did besides what the model counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub struct DriverCounters {
-    /// Frames read, super-packets counted once.
-    pub frames_read: u64,
-    /// Frames handed over.
-    pub frames_written: u64,
-    /// Frames that were no packets.
-    pub malformed: u64,
-    /// Writes that the host's device refused.
-    pub write_errors: u64,
-    /// Times that reading stopped because the ring was full: packets then wait in a queue the model does not know.
-    pub ring_full: u64,
-    /// Packets dropped because the memory of a rule's link was full, which its model knows nothing of.
-    #[serde(default)]
-    pub ring_dropped: u64,
 }
 
 /// What a direction has to tell when it has ended.
@@ -236,7 +218,7 @@ impl Direction {
             return false;
         };
         let parts = Parts { frame, layout: &layout, index: run.index, count: run.count, treatment: run.treatment };
-        let [first, second] = parts.to_write(&mut self.scratch);
+        let [first, second] = parts.slices(&mut self.scratch);
         let written = if second.is_empty() { write(&[first]) } else { write(&[first, second]) };
         match written {
             Ok(_) => self.counters.frames_written += 1,

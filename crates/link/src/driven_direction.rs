@@ -2,7 +2,7 @@
 
 use super::control::{Mailbox, Order};
 use super::direction::Direction;
-use super::emulator::EmulatorError;
+use super::error::EmulatorError;
 use super::lanes::Towards;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::port::{Port, PortPair};
@@ -20,7 +20,7 @@ const DELIVER_BUDGET: usize = 64;
 
 /// One direction, to be driven.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct DrivenDirection {
     /// What decides.
     pub direction: Direction,
     /// Both hosts' ends.
@@ -35,7 +35,7 @@ pub(super) struct Way {
     pub look: bool,
 }
 
-impl Way {
+impl DrivenDirection {
     /// The direction, and where its frames come from.
     pub fn source(&mut self) -> (&mut Direction, &Port) {
         (&mut self.direction, ends(&self.ports, self.towards).0)

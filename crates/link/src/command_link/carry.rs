@@ -1,7 +1,7 @@
 //! Bytes between the two halves of a connection, and how each of them ends: a FIN goes on as a FIN, a reset as a reset.
 
 use super::connections::Connection;
-use super::meaning::{PAUSE, THREAD_STACK};
+use super::destinations::{PAUSE, THREAD_STACK};
 use fullpipe_kernel::wait::{self, PollFd, PollFlags};
 use fullpipe_kernel::{clock, transparent};
 use fullpipe_model::units::Duration;

@@ -2,11 +2,28 @@
 //!
 //! As JSON every number has its unit in its name, and the names are those of a run's `link.json`.
 
-use super::direction::DriverCounters;
 use super::lateness::Lateness;
 use fullpipe_model::link::Counters;
 use fullpipe_model::link::rule::Match;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, column};
+
+/// What a direction did besides what the model counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct DriverCounters {
+    /// Frames read, super-packets counted once.
+    pub frames_read: u64,
+    /// Frames handed over.
+    pub frames_written: u64,
+    /// Frames that were no packets.
+    pub malformed: u64,
+    /// Writes that the host's device refused.
+    pub write_errors: u64,
+    /// Times that reading stopped because the ring was full: packets then wait in a queue the model does not know.
+    pub ring_full: u64,
+    /// Packets dropped because the memory of a rule's link was full, which its model knows nothing of.
+    #[serde(default)]
+    pub ring_dropped: u64,
+}
 
 /// What the link of one rule has done up to a moment: a part of what its direction has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

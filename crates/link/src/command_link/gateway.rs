@@ -18,7 +18,7 @@
 use super::bounds::{Bounds, GatewayCounters};
 use super::connections::Connections;
 use super::datagrams::Passing;
-use super::meaning::{Meaning, spawn};
+use super::destinations::{Destinations, spawn};
 use super::requests::{Gateway, accept, take};
 use super::unreachable::Reporter;
 use fullpipe_kernel::connection_request::ConnectionRequests;
@@ -43,7 +43,7 @@ pub(super) fn start(
     device: &str,
     near: &NetNs,
     outside: &Arc<Outside>,
-    meaning: Meaning,
+    destinations: Destinations,
     counters: &Arc<GatewayCounters>,
 ) -> Result<Arc<Connections>, Refused> {
     let bounds = Bounds::within(DescriptorLimit::own().raise());
@@ -51,7 +51,7 @@ pub(super) fn start(
     let gateway = Arc::new(Gateway {
         requests: ConnectionRequests::open(ns, netlink.link_index(device)?)?,
         outside: Arc::clone(outside),
-        meaning,
+        destinations,
         connections: Arc::new(Connections::new(bounds.connections, counters)),
         near: Mutex::new(SockDiag::open_in(near)?),
     });
@@ -67,7 +67,7 @@ pub(super) fn start(
             near: transparent::datagrams(ns, address)?,
             ns: Arc::clone(ns),
             outside: Arc::clone(outside),
-            meaning,
+            destinations,
             counters: Arc::clone(counters),
             reporter: Arc::new(Reporter::open(ns, any)?),
             flows_max: bounds.flows,

@@ -24,6 +24,7 @@ impl Memory {
     }
 
     /// Its size in bytes, rings that still drain included.
+    #[cfg(test)]
     pub fn size(&self) -> usize {
         self.before.iter().chain([&self.current]).map(Ring::size).sum()
     }

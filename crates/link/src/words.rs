@@ -6,7 +6,7 @@
 //!
 //! Nothing here has been looked at before [`Words::path`]: keys and values may be anything.
 
-use crate::named_file;
+use fullpipe_kernel::named_file;
 use fullpipe_model::scenario::{File, Path, ScenarioError};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// Which direction a word is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum Directions {
     /// Both.
     Both,
     /// From the command outwards: `to_server` in a scenario.
@@ -32,7 +32,7 @@ pub struct Group {
     pub matches: Vec<(String, String)>,
     /// The words.
     #[serde(default)]
-    pub words: Vec<(Way, String, String)>,
+    pub words: Vec<(Directions, String, String)>,
 }
 
 /// All words of a path, in the order in which they were given.
@@ -82,7 +82,7 @@ impl Request {
 #[derive(Debug, Clone, Copy)]
 pub enum What {
     /// A direction of the path.
-    Word(Way, &'static str),
+    Word(Directions, &'static str),
     /// Which packets are meant.
     Match(&'static str),
     /// The whole path.
@@ -187,11 +187,13 @@ impl Words {
             for (key, value) in &group.matches {
                 lines.push((format!("{key} = {}", quoted(value)), format!("--{key} {value}")));
             }
-            for (way, prefix) in [(Way::Both, ""), (Way::Up, "up-"), (Way::Down, "down-")] {
+            for (way, prefix) in [(Directions::Both, ""), (Directions::Up, "up-"), (Directions::Down, "down-")] {
                 let words: Vec<_> = group.words.iter().filter(|(its, ..)| *its == way).collect();
                 match way {
-                    Way::Up if !words.is_empty() => lines.push((format!("[{table}.to_server]"), String::new())),
-                    Way::Down if !words.is_empty() => lines.push((format!("[{table}.to_client]"), String::new())),
+                    Directions::Up if !words.is_empty() => lines.push((format!("[{table}.to_server]"), String::new())),
+                    Directions::Down if !words.is_empty() => {
+                        lines.push((format!("[{table}.to_client]"), String::new()))
+                    }
                     _ => {}
                 }
                 for (_, key, value) in words {
@@ -225,11 +227,11 @@ impl std::fmt::Display for Words {
 }
 
 impl Group {
-    fn take_over(&mut self, words: &[(Way, String, String)]) {
+    fn take_over(&mut self, words: &[(Directions, String, String)]) {
         for (way, key, value) in words {
             // Delay can be said in two ways, and for both directions at once.
             let same = |present: &str| present == key || is_delay(present) && is_delay(key);
-            let covers = |present: Way| *way == Way::Both || present == *way;
+            let covers = |present: Directions| *way == Directions::Both || present == *way;
             self.words.retain(|(its, present, _)| !(covers(*its) && same(present)));
             self.words.push((*way, key.clone(), value.clone()));
         }
@@ -270,7 +272,7 @@ mod tests {
 
         #[test]
         fn a_request_reads_back_whatever_its_words(key in "\\PC{0,20}", value in "\\PC{0,40}", up: bool) {
-            let way = if up { Way::Up } else { Way::Both };
+            let way = if up { Directions::Up } else { Directions::Both };
             let group = Group { matches: vec![(key.clone(), value.clone())], words: vec![(way, key, value)] };
             let request = Request::Set(Words { groups: vec![group], settings: Vec::new() });
             let line = serde_json::to_vec(&request).unwrap();
@@ -280,7 +282,7 @@ mod tests {
 
         #[test]
         fn words_from_outside_are_a_path_or_an_error(key in "[a-z_]{1,10}|delay|loss|\\PC{1,5}", value in "\\PC{0,20}") {
-            let group = Group { matches: Vec::new(), words: vec![(Way::Down, key, value)] };
+            let group = Group { matches: Vec::new(), words: vec![(Directions::Down, key, value)] };
             let _ = Words { groups: vec![group], settings: Vec::new() }.path();
         }
     }

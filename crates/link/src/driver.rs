@@ -16,10 +16,11 @@
 //! So one thread drives both, until that is more than it can do: then a helper takes the second direction, and gives it
 //! back when both have little to do.
 
-use super::emulator::{DirectionReport, EmulatorError};
+use super::driven_direction::DrivenDirection;
+use super::error::EmulatorError;
 use super::foresight::Foresight;
 use super::pace::Pace;
-use super::way::Way;
+use super::report::DirectionReport;
 use fullpipe_kernel::wait::{Ready, Waiter};
 use fullpipe_kernel::{clock, sched};
 use fullpipe_model::units::{Duration, Instant};
@@ -65,7 +66,7 @@ enum End {
 }
 
 /// Drives both directions until the link ends, alone or with a helper.
-pub(super) fn run(ways: [Way; 2]) -> Result<[DirectionReport; 2], EmulatorError> {
+pub(super) fn run(ways: [DrivenDirection; 2]) -> Result<[DirectionReport; 2], EmulatorError> {
     let mut driver = Driver::of_this_thread();
     let mut real_time = driver.real_time;
     let [mut first, mut second] = ways;
@@ -85,7 +86,7 @@ pub(super) fn run(ways: [Way; 2]) -> Result<[DirectionReport; 2], EmulatorError>
         let helper = std::thread::Builder::new().name("link-helper".into()).spawn(help);
         let helper = helper.map_err(EmulatorError::Thread)?;
         let mut alone = [first];
-        let told = |pace: &Pace, _: &[Way]| {
+        let told = |pace: &Pace, _: &[DrivenDirection]| {
             load.store(pace.load(), Ordering::Relaxed);
             false
         };
@@ -102,7 +103,11 @@ pub(super) fn run(ways: [Way; 2]) -> Result<[DirectionReport; 2], EmulatorError>
 }
 
 /// Drives `way` until the link ends, or until it and the other thread, whose load is told, have little to do.
-fn help(way: Way, other: &AtomicU32, mut ring: &UnixStream) -> Result<(Way, bool), EmulatorError> {
+fn help(
+    way: DrivenDirection,
+    other: &AtomicU32,
+    mut ring: &UnixStream,
+) -> Result<(DrivenDirection, bool), EmulatorError> {
     let mut driver = Driver::of_this_thread();
     let mut ways = [way];
     let mut little = 0;
@@ -116,7 +121,7 @@ fn help(way: Way, other: &AtomicU32, mut ring: &UnixStream) -> Result<(Way, bool
     end.map(|_| (way, driver.real_time))
 }
 
-fn too_much(ways: &[Way]) -> u32 {
+fn too_much(ways: &[DrivenDirection]) -> u32 {
     if ways.iter().any(|way| way.direction.joins_writes()) { TOO_MUCH_FAST } else { TOO_MUCH }
 }
 
@@ -132,14 +137,14 @@ impl Driver {
     /// Moves packets until the link ends, `bell` rings, or `enough` says so when a window is over.
     fn drive(
         &mut self,
-        ways: &mut [Way],
+        ways: &mut [DrivenDirection],
         bell: Option<&UnixStream>,
-        mut enough: impl FnMut(&Pace, &[Way]) -> bool,
+        mut enough: impl FnMut(&Pace, &[DrivenDirection]) -> bool,
     ) -> Result<End, EmulatorError> {
         self.pace = Pace::starting_at(clock::now());
         let failed = |cause| EmulatorError::Port { device: "both ports", cause };
         let mut waiter = waiter(ways, bell).map_err(failed)?;
-        while ways.iter().all(Way::goes_on) {
+        while ways.iter().all(DrivenDirection::goes_on) {
             let events = turn(ways)?;
             let now = clock::now();
             if self.pace.record(events, now) && enough(&self.pace, ways) {
@@ -178,7 +183,7 @@ impl Driver {
 }
 
 /// Waits for packets and orders of `ways`, and for `bell`.
-fn waiter(ways: &[Way], bell: Option<&UnixStream>) -> io::Result<Waiter> {
+fn waiter(ways: &[DrivenDirection], bell: Option<&UnixStream>) -> io::Result<Waiter> {
     let waiter = Waiter::new()?;
     for (index, way) in ways.iter().enumerate() {
         way.join(&waiter, index)?;
@@ -188,7 +193,7 @@ fn waiter(ways: &[Way], bell: Option<&UnixStream>) -> io::Result<Waiter> {
 }
 
 /// Each way does what it is asked, delivers what is due and reads what has arrived; how many frames that were.
-fn turn(ways: &mut [Way]) -> Result<usize, EmulatorError> {
+fn turn(ways: &mut [DrivenDirection]) -> Result<usize, EmulatorError> {
     let mut events = 0;
     for index in 0..ways.len() {
         ways[index].obey();
@@ -206,7 +211,7 @@ fn turn(ways: &mut [Way]) -> Result<usize, EmulatorError> {
 }
 
 /// When to look at `ways` again: when the first of them is due, or the last if that is within `join` of it.
-fn due(ways: &mut [Way], join: Duration) -> Option<Instant> {
+fn due(ways: &mut [DrivenDirection], join: Duration) -> Option<Instant> {
     let dues = ways.iter_mut().filter_map(|way| way.direction.due());
     let (first, last) = dues.fold(None, |span: Option<(Instant, Instant)>, due| {
         Some(span.map_or((due, due), |(first, last)| (first.min(due), last.max(due))))

@@ -54,6 +54,7 @@ impl Ring {
     }
 
     /// Its size in bytes.
+    #[cfg(test)]
     pub fn size(&self) -> usize {
         self.memory.len()
     }

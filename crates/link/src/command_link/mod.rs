@@ -10,24 +10,27 @@
 //! there); then, inside [`fullpipe_kernel::sandbox`], [`Place::make`], the link itself (whoever calls decides by which
 //! engine), [`Place::start_server`], [`Place::start`], and [`Program::wait`] until it ends. The sandbox's end ends the rest.
 
-pub mod addresses;
+mod addresses;
 mod bounds;
 mod carry;
 mod connections;
 mod datagrams;
 mod delivery;
+mod destinations;
 mod gateway;
-mod meaning;
-pub mod nat;
+mod nat;
 mod requests;
-pub mod resolver;
+mod resolver;
 mod run;
 mod unreachable;
 
 pub use addresses::Addresses;
 pub use bounds::{GatewayCounters, GatewayCounts};
 pub use delivery::{Delivery, Owed};
-pub use run::{Event, Program, RunError, expand};
+pub use nat::NatError;
+pub use run::{Program, ProgramEvent, RunError};
+
+use run::expand;
 
 use delivery::Far;
 use fullpipe_kernel::descriptors::DescriptorLimit;
@@ -71,7 +74,7 @@ pub enum FarEnd {
 
 /// Why a command could not be put behind a link.
 #[derive(Debug, thiserror::Error)]
-pub enum BehindError {
+pub enum CommandLinkError {
     /// The devices.
     #[error(transparent)]
     Ports(#[from] PortError),
@@ -83,7 +86,7 @@ pub enum BehindError {
     Gateway(Refused),
     /// The machine as a router.
     #[error(transparent)]
-    Nat(#[from] nat::NatError),
+    Nat(#[from] NatError),
     /// A file that the command is shown.
     #[error("write {path}: {cause}; free some space", path = path.display())]
     File {
@@ -142,7 +145,7 @@ impl Before {
 
 impl Before {
     /// Fails where the way out has ended: behind it every connection would fail, and nobody be told why.
-    pub fn check(&self) -> Result<(), BehindError> {
+    pub fn check(&self) -> Result<(), CommandLinkError> {
         self.outside.as_ref().map_or(Ok(()), |outside| Ok(outside.check()?))
     }
 }
@@ -168,13 +171,14 @@ pub struct Place {
 
 impl Place {
     /// Makes the namespaces, their loopback devices up and nothing between them.
-    pub fn make(before: &Before, inside: &Inside) -> Result<Place, BehindError> {
+    pub fn make(before: &Before, inside: &Inside) -> Result<Place, CommandLinkError> {
         let mut files = Vec::new();
         let gateway = IpAddr::V4(before.addresses.far);
         let replaced = resolver::replace(&before.resolv_conf, gateway).filter(|_| before.far_end != FarEnd::Server);
         if let Some(replaced) = replaced {
             let path = inside.journal().scratch_directory("link")?.join("resolv.conf");
-            std::fs::write(&path, replaced.text).map_err(|cause| BehindError::File { path: path.clone(), cause })?;
+            std::fs::write(&path, replaced.text)
+                .map_err(|cause| CommandLinkError::File { path: path.clone(), cause })?;
             // Read by the command's own user, which in a user namespace is another than ours.
             files.push((path, PathBuf::from(RESOLV_CONF)));
         }
@@ -213,7 +217,7 @@ impl Place {
     }
 
     /// Leads everything from the command's end over the link, and on from there. The ports must be there.
-    pub fn open_ways(&mut self, before: &Before) -> Result<(), BehindError> {
+    pub fn open_ways(&mut self, before: &Before) -> Result<(), CommandLinkError> {
         if self.far_end == FarEnd::Server {
             return Ok(());
         }
@@ -239,14 +243,14 @@ impl Place {
             // Where the machine has none, a program must not be led to try IPv6 first.
             netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
-        let meaning = meaning::Meaning { gateway, resolver };
-        let started = gateway::start(&self.far, DEVICE, &self.near, outside, meaning, &self.counters);
-        self.connections = Some(started.map_err(BehindError::Gateway)?);
+        let destinations = destinations::Destinations { gateway, resolver };
+        let started = gateway::start(&self.far, DEVICE, &self.near, outside, destinations, &self.counters);
+        self.connections = Some(started.map_err(CommandLinkError::Gateway)?);
         Ok(())
     }
 
     /// Looks, once the command has ended, for what it is still owed.
-    pub fn delivery(&self) -> Result<Delivery, BehindError> {
+    pub fn delivery(&self) -> Result<Delivery, CommandLinkError> {
         let far = match (self.far_end, &self.connections) {
             (FarEnd::Server, _) => Far::Server(SockDiag::open_in(&self.far)?),
             (_, Some(connections)) => Far::Gateway(SockDiag::open_in(&self.far)?, Arc::clone(connections)),
@@ -257,13 +261,13 @@ impl Place {
 
     /// Lets the server end once the command has: one that listens no more is waited for, for `span`, as it works on what
     /// it was sent; one that goes on is asked to end (SIGTERM). Whether it has ended.
-    pub fn end_server(&self, server: &mut Program, inside: &Inside, span: Duration) -> Result<bool, BehindError> {
+    pub fn end_server(&self, server: &mut Program, inside: &Inside, span: Duration) -> Result<bool, CommandLinkError> {
         let goes_on = !SockDiag::open_in(&self.far)?.listeners()?.is_empty();
         if goes_on {
             server.ask_to_end();
         }
         let span = if goes_on { span.min(ENDS_WITHIN) } else { span };
-        Ok(matches!(server.wait(inside, span)?, Event::Ended(_)))
+        Ok(matches!(server.wait(inside, span)?, ProgramEvent::Ended(_)))
     }
 
     /// What the gateway could not carry, as it is counted; `None` where there is no gateway.
@@ -272,7 +276,7 @@ impl Place {
     }
 
     /// Starts the other end's command by the shell and waits until it listens.
-    pub fn start_server(&self, line: &str) -> Result<Program, BehindError> {
+    pub fn start_server(&self, line: &str) -> Result<Program, CommandLinkError> {
         debug_assert_eq!(self.far_end, FarEnd::Server);
         let line = line.replace(run::PLACEHOLDER, &self.addresses.far.to_string());
         let mut command = Command::new("sh");
@@ -294,7 +298,7 @@ impl Place {
     }
 
     /// Starts the command; `{server}` in its words is the far end's address.
-    pub fn start(&self, words: &[OsString]) -> Result<Program, BehindError> {
+    pub fn start(&self, words: &[OsString]) -> Result<Program, CommandLinkError> {
         let words = expand(words, self.addresses.far.into());
         let Some((program, arguments)) = words.split_first() else { return Err(RunError::NoCommand.into()) };
         let mut command = Command::new(program);
@@ -302,7 +306,7 @@ impl Place {
         self.start_in(&self.near, command, &program.to_string_lossy())
     }
 
-    fn start_in(&self, ns: &NetNs, mut command: Command, name: &str) -> Result<Program, BehindError> {
+    fn start_in(&self, ns: &NetNs, mut command: Command, name: &str) -> Result<Program, CommandLinkError> {
         command.env("FULLPIPE_SERVER", self.addresses.far.to_string());
         ns.start_in(&mut command)?;
         self.surroundings.apply_to(&mut command)?;
@@ -311,6 +315,6 @@ impl Place {
 }
 
 /// Makes a folder for captures where there is none.
-pub fn make_folder(path: &Path) -> Result<(), BehindError> {
-    std::fs::create_dir_all(path).map_err(|cause| BehindError::File { path: path.into(), cause })
+pub fn make_folder(path: &Path) -> Result<(), CommandLinkError> {
+    std::fs::create_dir_all(path).map_err(|cause| CommandLinkError::File { path: path.into(), cause })
 }

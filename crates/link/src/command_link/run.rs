@@ -67,7 +67,7 @@ pub struct Program {
 
 /// Why [`Program::wait`] has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum ProgramEvent {
     /// It has ended with this exit code; by signal n: 128 + n, as a shell tells it.
     Ended(u8),
     /// The time is over.
@@ -123,15 +123,15 @@ impl Program {
 
     /// Waits until it has ended, at most for `timeout`, and passes signals on meanwhile: those that somebody sent to us,
     /// not those of a key, which the terminal has sent to it as well.
-    pub fn wait(&mut self, inside: &Inside, timeout: Duration) -> Result<Event, RunError> {
+    pub fn wait(&mut self, inside: &Inside, timeout: Duration) -> Result<ProgramEvent, RunError> {
         let deadline = clock::now() + timeout;
         loop {
             if let Some(status) = self.ended()? {
-                return Ok(Event::Ended(exit_code(status)));
+                return Ok(ProgramEvent::Ended(exit_code(status)));
             }
             let left = deadline.since(clock::now());
             if left == Duration::ZERO {
-                return Ok(Event::Timeout);
+                return Ok(ProgramEvent::Timeout);
             }
             let mut fds = vec![PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
             fds.extend(inside.signals().map(|signals| PollFd::new(signals.as_fd(), PollFlags::POLLIN)));

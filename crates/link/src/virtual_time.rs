@@ -4,8 +4,9 @@
 //! read early: a wait ends exactly when it should. And between two waits the time is one moment, so the clock is asked
 //! once a wait; in a guest of user-mode Linux each question is a system call of ten microseconds of wall time.
 
-use super::emulator::{DirectionReport, EmulatorError};
-use super::way::Way;
+use super::driven_direction::DrivenDirection;
+use super::error::EmulatorError;
+use super::report::DirectionReport;
 use fullpipe_kernel::{clock, sched};
 use fullpipe_model::units::{Duration, Instant};
 use std::io;
@@ -14,7 +15,7 @@ use std::io;
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 
 /// One direction's thread.
-pub(super) fn run(mut way: Way) -> Result<DirectionReport, EmulatorError> {
+pub(super) fn run(mut way: DrivenDirection) -> Result<DirectionReport, EmulatorError> {
     // Before hosts' programs when both can run, as a wire is.
     let real_time = sched::fifo().is_ok();
     let _ = sched::timer_slack(Duration::from_nanos(1));
@@ -33,7 +34,7 @@ pub(super) fn run(mut way: Way) -> Result<DirectionReport, EmulatorError> {
     Ok(DirectionReport::new(way.direction.finish(), real_time))
 }
 
-impl Way {
+impl DrivenDirection {
     /// Reads all that is there; false where the ring is full before.
     fn drain(&mut self, now: Instant) -> io::Result<bool> {
         loop {

@@ -2,7 +2,7 @@
 
 use super::carry::join;
 use super::connections::{Connections, Ends, Slot};
-use super::meaning::{Meaning, PAUSE, spawn};
+use super::destinations::{Destinations, PAUSE, spawn};
 use fullpipe_kernel::connection_request::{ConnectionRequest, ConnectionRequests, Refusal};
 use fullpipe_kernel::outside::Outside;
 use fullpipe_kernel::sock_diag::SockDiag;
@@ -23,7 +23,7 @@ const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(64);
 pub(super) struct Gateway {
     pub(super) requests: ConnectionRequests,
     pub(super) outside: Arc<Outside>,
-    pub(super) meaning: Meaning,
+    pub(super) destinations: Destinations,
     pub(super) connections: Arc<Connections>,
     /// The command's sockets.
     pub(super) near: Mutex<SockDiag>,
@@ -85,7 +85,7 @@ pub(super) fn accept(listener: &TcpListener, gateway: &Arc<Gateway>) {
         };
         slot.connection.accepted();
         let gateway = Arc::clone(gateway);
-        let _ = spawn("gateway", move || match gateway.outside.connect(gateway.meaning.target(meant)) {
+        let _ = spawn("gateway", move || match gateway.outside.connect(gateway.destinations.target(meant)) {
             Ok(far) => {
                 let far = Arc::new(far);
                 slot.connection.connected(&far);
@@ -116,7 +116,7 @@ fn answer(gateway: &Gateway, request: &ConnectionRequest, slot: &Slot) {
 }
 
 fn connect(gateway: &Gateway, request: &ConnectionRequest) -> Result<TcpStream, NoConnection> {
-    let target = gateway.meaning.target(request.to);
+    let target = gateway.destinations.target(request.to);
     let far = gateway.outside.begin_connect(target).map_err(|refused| refusal(refused.errno()))?;
     let wants = || {
         let mut near = gateway.near.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,162 +1,26 @@
 //! A running link: the threads that drive its directions, and what can be asked of them.
 
 use super::control::{self, Order, Remote};
-use super::direction::{Change, Direction, DriverCounters, Finished};
+use super::direction::{Change, Direction};
+use super::driven_direction::DrivenDirection;
 use super::driver;
-use super::lanes::{Had, OneWay, Towards};
-use super::lateness::Lateness;
-use super::sizing;
+use super::error::EmulatorError;
+use super::lanes::{LaneMemory, OneWay, Towards};
+use super::memory_bound;
+use super::options::{Options, STREAMS};
+use super::report::{DirectionReport, LinkReport};
 use super::statistics::Statistics;
-use super::tap::{CaptureError, Stream, Tap, Writer};
+use super::tap::{Stream, Tap, Writer};
 use super::truth::LogWriter;
 use super::virtual_time;
-use super::way::Way;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::port::PortPair;
-use fullpipe_model::link::Counters;
 use fullpipe_model::scenario::Path as LinkPath;
-use fullpipe_model::units::{Bytes, Duration, Rate};
-use std::path::Path;
+use fullpipe_model::units::{Bytes, Duration};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-
-/// How to run a link.
-#[derive(Debug, Clone, Default)]
-pub struct Options<'a> {
-    /// Where to put captures, and how much of each packet; `None`: no captures.
-    pub capture: Option<CaptureOptions<'a>>,
-    /// Where to write the truth log; `None`: none is written.
-    pub log: Option<LogOptions<'a>>,
-    /// Segments due within this time are written together; `None`: chosen by the rate.
-    pub coalesce: Option<Duration>,
-    /// The most memory that packets may take, both directions together; `None`: half of what is available.
-    pub memory_max: Option<Bytes>,
-    /// Time passes only while everything waits: see [`super::virtual_time`].
-    pub virtual_time: bool,
-}
-
-/// Captures of a link.
-#[derive(Debug, Clone, Copy)]
-pub struct CaptureOptions<'a> {
-    /// Folder for the four streams, see [`STREAMS`].
-    pub directory: &'a Path,
-    /// Bytes kept of each packet.
-    pub snaplen: Bytes,
-    /// From the run's clock to 1970.
-    pub epoch: Duration,
-}
-
-/// The truth log of a link: each packet and its fate, see [`fullpipe_model::link::log`].
-#[derive(Debug, Clone, Copy)]
-pub struct LogOptions<'a> {
-    /// The file.
-    pub path: &'a Path,
-    /// From the run's clock to 1970.
-    pub epoch: Duration,
-}
-
-/// File names of the four capture points: way of the data in and out, way of the acknowledgements in and out.
-pub const STREAMS: [&str; 4] =
-    ["to-client.ingress.pcap", "to-client.egress.pcap", "to-server.ingress.pcap", "to-server.egress.pcap"];
-
-/// Why a link cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum EmulatorError {
-    /// Not enough memory for the packets in flight.
-    #[error(
-        "emulate link: {rate} over {delay} with its queue needs {needed:#} of packet memory, {available:#} may be used; \
-         lower the rate, the delay or the queue"
-    )]
-    Memory {
-        /// Of the direction that does not fit.
-        rate: Rate,
-        /// Of the same direction.
-        delay: Duration,
-        /// For both directions.
-        needed: Bytes,
-        /// What there is.
-        available: Bytes,
-    },
-    /// The thread of a direction is no more.
-    #[error("{operation}: the thread that reads {device} has ended; stop the link to learn why")]
-    Ended {
-        /// What was asked of it.
-        operation: &'static str,
-        /// Whose port it read.
-        device: &'static str,
-    },
-    /// The capture.
-    #[error(transparent)]
-    Capture(#[from] CaptureError),
-    /// A thread could not be started.
-    #[error("start thread of the link: {0}")]
-    Thread(std::io::Error),
-    /// Reading or waiting failed in a way that ends the link.
-    #[error("read from {device} of the link: {cause}")]
-    Port {
-        /// Whose port.
-        device: &'static str,
-        /// The kernel's answer.
-        cause: std::io::Error,
-    },
-}
-
-/// What one direction did.
-#[derive(Debug, Clone, Default)]
-pub struct DirectionReport {
-    /// What the model counted.
-    pub link: Counters,
-    /// What the driver counted.
-    pub driver: DriverCounters,
-    /// How late hand-overs were.
-    pub lateness: Lateness,
-    /// Whether its thread ran in SCHED_FIFO.
-    pub real_time: bool,
-}
-
-impl DirectionReport {
-    pub(super) fn new(finished: Finished, real_time: bool) -> Self {
-        let Finished { link, driver, lateness } = finished;
-        DirectionReport { link, driver, lateness, real_time }
-    }
-}
-
-/// What a link did.
-#[derive(Debug, Clone, Default)]
-pub struct LinkReport {
-    /// Way of the data.
-    pub to_client: DirectionReport,
-    /// Way of the acknowledgements.
-    pub to_server: DirectionReport,
-    /// Packets that the captures miss.
-    pub capture_dropped: u64,
-    /// Records that the truth log misses.
-    pub log_dropped: u64,
-    /// Packets lost between the hosts and the emulator, which the model knows nothing of.
-    pub port_drops: u64,
-    /// Segments due within this time were written together.
-    pub coalesce: Duration,
-    /// Packet memory, taken before the run.
-    pub memory: Bytes,
-    /// Which kind of device joined the hosts to the link.
-    pub port_kind: String,
-}
-
-impl LinkReport {
-    /// Lateness of both directions together.
-    pub fn lateness(&self) -> Lateness {
-        let mut both = self.to_client.lateness.clone();
-        both.merge(&self.to_server.lateness);
-        both
-    }
-
-    /// Whether both threads ran in SCHED_FIFO.
-    pub fn real_time(&self) -> bool {
-        self.to_client.real_time && self.to_server.real_time
-    }
-}
 
 /// A running link. It can be shared: every method but [`Emulator::stop`] takes `&self`.
 #[derive(Debug)]
@@ -178,7 +42,7 @@ pub struct Emulator {
 struct Present {
     coalesce: Duration,
     /// Memory to the client and to the server.
-    memory: [Vec<Had>; 2],
+    memory: [Vec<LaneMemory>; 2],
 }
 
 /// How to reach whoever drives a direction.
@@ -236,11 +100,11 @@ impl Emulator {
             None => (None, [None, None]),
         };
         let stop = Arc::new(AtomicBool::new(false));
-        let way = |towards, path, tap, log| -> Result<(Worker, Way), EmulatorError> {
+        let way = |towards, path, tap, log| -> Result<(Worker, DrivenDirection), EmulatorError> {
             let direction = Direction::new(path, ports.a.l2_len(), tap).with_log(log);
             let (mailbox, remote) = control::mailbox().map_err(EmulatorError::Thread)?;
             let (ports, stop) = (Arc::clone(&ports), Arc::clone(&stop));
-            Ok((Worker { towards, remote }, Way { direction, ports, towards, stop, mailbox, look: true }))
+            Ok((Worker { towards, remote }, DrivenDirection { direction, ports, towards, stop, mailbox, look: true }))
         };
         let [to_client, to_server] = directions;
         let (to_client, client_way) = way(Towards::Client, to_client, client_tap, client_log)?;
@@ -328,7 +192,7 @@ impl Emulator {
 }
 
 impl Threads {
-    fn start(ways: [Way; 2], virtual_time: bool) -> std::io::Result<Threads> {
+    fn start(ways: [DrivenDirection; 2], virtual_time: bool) -> std::io::Result<Threads> {
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
         if !virtual_time {
             return thread("link").spawn(move || driver::run(ways)).map(Threads::Both);
@@ -379,7 +243,7 @@ fn directions(
     memory_max: Option<Bytes>,
 ) -> Result<[OneWay; 2], EmulatorError> {
     let directions = [Towards::Client, Towards::Server].map(|towards| OneWay::of(path, towards, coalesce));
-    sizing::check(directions.each_ref(), memory_max.unwrap_or_else(sizing::available_memory))?;
+    memory_bound::check(directions.each_ref(), memory_max.unwrap_or_else(memory_bound::available_memory))?;
     Ok(directions)
 }
 

@@ -1,0 +1,46 @@
+//! Why a link cannot run, or has ended.
+
+use super::tap::CaptureError;
+use fullpipe_model::units::{Bytes, Duration, Rate};
+
+/// Why a link cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// Not enough memory for the packets in flight.
+    #[error(
+        "emulate link: {rate} over {delay} with its queue needs {needed:#} of packet memory, {available:#} may be used; \
+         lower the rate, the delay or the queue"
+    )]
+    Memory {
+        /// Of the direction that does not fit.
+        rate: Rate,
+        /// Of the same direction.
+        delay: Duration,
+        /// For both directions.
+        needed: Bytes,
+        /// What there is.
+        available: Bytes,
+    },
+    /// The thread of a direction is no more.
+    #[error("{operation}: the thread that reads {device} has ended; stop the link to learn why")]
+    Ended {
+        /// What was asked of it.
+        operation: &'static str,
+        /// Whose port it read.
+        device: &'static str,
+    },
+    /// The capture.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A thread could not be started.
+    #[error("start thread of the link: {0}")]
+    Thread(std::io::Error),
+    /// Reading or waiting failed in a way that ends the link.
+    #[error("read from {device} of the link: {cause}")]
+    Port {
+        /// Whose port.
+        device: &'static str,
+        /// The kernel's answer.
+        cause: std::io::Error,
+    },
+}

@@ -1,0 +1,43 @@
+//! How to run a link: its captures, its log, its memory.
+
+use fullpipe_model::units::{Bytes, Duration};
+use std::path::Path;
+
+/// How to run a link.
+#[derive(Debug, Clone, Default)]
+pub struct Options<'a> {
+    /// Where to put captures, and how much of each packet; `None`: no captures.
+    pub capture: Option<CaptureOptions<'a>>,
+    /// Where to write the truth log; `None`: none is written.
+    pub log: Option<LogOptions<'a>>,
+    /// Segments due within this time are written together; `None`: chosen by the rate.
+    pub coalesce: Option<Duration>,
+    /// The most memory that packets may take, both directions together; `None`: half of what is available.
+    pub memory_max: Option<Bytes>,
+    /// Time passes only while everything waits: see the module `virtual_time`.
+    pub virtual_time: bool,
+}
+
+/// Captures of a link.
+#[derive(Debug, Clone, Copy)]
+pub struct CaptureOptions<'a> {
+    /// Folder for the four streams, see [`STREAMS`].
+    pub directory: &'a Path,
+    /// Bytes kept of each packet.
+    pub snaplen: Bytes,
+    /// From the run's clock to 1970.
+    pub epoch: Duration,
+}
+
+/// The truth log of a link: each packet and its fate, see [`fullpipe_model::link::log`].
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// From the run's clock to 1970.
+    pub epoch: Duration,
+}
+
+/// File names of the four capture points: way of the data in and out, way of the acknowledgements in and out.
+pub const STREAMS: [&str; 4] =
+    ["to-client.ingress.pcap", "to-client.egress.pcap", "to-server.ingress.pcap", "to-server.egress.pcap"];
