@@ -103,7 +103,7 @@ impl From<GuestError> for Failure {
 
 impl From<WordsError> for Failure {
     fn from(error: WordsError) -> Self {
-        Failure::new(Kind::Input, error)
+        Failure::new(if error.names_file() { Kind::Input } else { Kind::Usage }, error)
     }
 }
 

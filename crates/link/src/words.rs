@@ -48,8 +48,18 @@ pub struct Words {
 
 /// Why words are no path: the problem, with the option that it is about where that is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct WordsError(String);
+#[error("{message}")]
+pub struct WordsError {
+    message: String,
+    names_file: bool,
+}
+
+impl WordsError {
+    /// Whether a file that the words name was looked at: then the fault may be the file's.
+    pub fn names_file(&self) -> bool {
+        self.names_file
+    }
+}
 
 /// Whoever runs a link is asked one of these, as a line of JSON: `"status"`, `{"set": WORDS}`, `"detach"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,10 +173,19 @@ impl Words {
     /// Words that a scenario could not have, and what `read` says.
     pub fn path_with(&self, read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>) -> Result<Path, WordsError> {
         let (text, lines) = self.toml();
-        let scenarios = File::parse(&text).and_then(|file| file.scenarios_with(&text, "link", &[], read));
-        let scenarios = scenarios.map_err(|error| WordsError(told(&error, &lines)))?;
-        let scenario = scenarios.into_iter().next();
-        Ok(scenario.ok_or_else(|| WordsError("read words of link: nothing was read".into()))?.path)
+        let mut names_file = false;
+        let mut read = |name: &str| {
+            names_file = true;
+            read(name)
+        };
+        let scenarios = File::parse(&text).and_then(|file| file.scenarios_with(&text, "link", &[], &mut read));
+        let first = scenarios.map(|scenarios| scenarios.into_iter().next());
+        let message = match first {
+            Ok(Some(scenario)) => return Ok(scenario.path),
+            Ok(None) => "read words of link: nothing was read".into(),
+            Err(error) => told(&error, &lines),
+        };
+        Err(WordsError { message, names_file })
     }
 
     /// As a scenario would say it, and for each line the option that it is from.

@@ -226,7 +226,7 @@ fn the_path_changes_in_mid_transfer() {
     let refused = program.run(&["link", "set", "--link", &name, "--mtu", "9000"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     let wrong = program.run(&["link", "set", "--link", &name, "--loss", "x"]);
-    assert_eq!(wrong.code, Some(4), "{wrong:?}");
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
     typed.write_all(b"go\n").unwrap();
     let finished = running.end();
     let times: Vec<f64> = finished.out.lines().map(|line| line.parse().unwrap()).collect();
