@@ -127,14 +127,18 @@ impl From<SandboxError> for Failure {
 
 impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
-        let kind = match &error {
-            LabError::Run { cause, .. } => of_experiment(cause),
-            LabError::Guest { .. } if error.is_interrupt() => Kind::Interrupted,
-            LabError::Guest { cause, .. } => of_guest(cause),
-            LabError::Results(error) if error.is_choice() => Kind::Usage,
-            _ => Kind::Run,
-        };
-        Failure::new(kind, error)
+        Failure::new(kind_of(&error), error)
+    }
+}
+
+/// Whose fault an error of the lab is.
+pub fn kind_of(error: &LabError) -> Kind {
+    match error {
+        LabError::Run { cause, .. } => of_experiment(cause),
+        LabError::Guest { .. } if error.is_interrupt() => Kind::Interrupted,
+        LabError::Guest { cause, .. } => of_guest(cause),
+        LabError::Results(error) if error.is_choice() => Kind::Usage,
+        _ => Kind::Run,
     }
 }
 

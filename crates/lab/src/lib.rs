@@ -44,7 +44,7 @@ use results::ResultsError;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-pub use sweep::run;
+pub use sweep::{FailedRun, Sweep, run};
 
 /// What carries a run, and by whose clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,8 +65,6 @@ pub struct Options {
     pub out: Option<PathBuf>,
     /// Go on with what an interrupted sweep of the same scenarios has left in `out`.
     pub resume: bool,
-    /// Run each row this often, in place of what the scenario says.
-    pub repeat: Option<u32>,
     /// Keep both edges' captures among the results.
     pub keep_captures: bool,
     /// What carries the runs.
@@ -98,7 +96,7 @@ pub enum Event<'a> {
         /// Body bytes so far, where the client tells.
         body: Bytes,
     },
-    /// A run is done: just now, or before (it is resumed, or from the cache).
+    /// A run has ended, done or failed: just now, or before (it is resumed, or from the cache).
     Finished {
         /// Its number.
         index: usize,
@@ -107,7 +105,7 @@ pub enum Event<'a> {
     Row(&'a Row),
 }
 
-/// Why the lab stopped.
+/// Why the lab stopped, or why one of its runs failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A run failed.
@@ -150,6 +148,26 @@ impl LabError {
             LabError::Guest { cause, .. } => cause.is_interrupt(),
             LabError::Prepare { .. } | LabError::Results(_) | LabError::Journal(_) => false,
         }
+    }
+
+    /// Whether it is of one run, so that others may still be done; an interrupt is of all of them.
+    pub fn is_of_one_run(&self) -> bool {
+        let is_run = match self {
+            LabError::Run { .. } => true,
+            LabError::Guest { cause, .. } => !matches!(**cause, GuestError::Journal(_)),
+            LabError::Prepare { .. } | LabError::Results(_) | LabError::Journal(_) => false,
+        };
+        is_run && !self.is_interrupt()
+    }
+
+    /// What went wrong, in one line and without the name of the run.
+    pub fn cause(&self) -> String {
+        let cause = match self {
+            LabError::Run { cause, .. } => cause.to_string(),
+            LabError::Guest { cause, .. } => cause.to_string(),
+            other => other.to_string(),
+        };
+        cause.replace('\n', " ")
     }
 }
 

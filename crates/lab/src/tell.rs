@@ -1,5 +1,6 @@
 //! From a run's outcome to its row: figures, the law beside them, and whether to trust them.
 
+use crate::carrier;
 use crate::experiment::Outcome;
 use crate::met::Met;
 use fullpipe_flow::connection::{Connection, Label};
@@ -112,6 +113,22 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
             .or_else(|| ratio(comparable, reference.goodput)),
         reference_note: reference.note.clone(),
         reference_cause: reference.cause.clone(),
+        error: None,
+    }
+}
+
+/// The row of a run that failed: what was asked for. Why it failed is added by whoever keeps it.
+pub fn failed(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> Row {
+    let met = Met::by(scenario);
+    Row {
+        name: scenario.name.clone(),
+        repetition,
+        engine,
+        link_engine: carrier::engine(scenario, engine == Clock::Virtual),
+        kernel: kernel.into(),
+        rtt_nominal: met.rtt(),
+        rate_nominal: met.to_client.mean_rate(),
+        ..Row::default()
     }
 }
 

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What says which row it is.
 const FIRST: [&str; 2] = ["name", "repetition"];
 /// Columns of [`Row`] that are texts.
-const TEXTS: [&str; 14] = [
+const TEXTS: [&str; 15] = [
     "link_engine",
     "name",
     "engine",
@@ -32,6 +32,7 @@ const TEXTS: [&str; 14] = [
     "notes",
     "reference_note",
     "reference_cause",
+    "error",
 ];
 /// Columns of [`Row`] that are fractions.
 const FRACTIONS: [&str; 3] = ["limit_share", "limit_share_sockets", "reference_ratio"];
@@ -193,7 +194,7 @@ size = \"1MB\"
         assert_eq!(names.len(), kinds.len(), "no name twice");
         // A row whose every value is there: none of them may be lost.
         let mut full = object(&Row::default());
-        for (name, value) in full.iter_mut().filter(|(name, _)| *name != "limits") {
+        for (name, value) in full.iter_mut().filter(|(name, _)| *name != "limits" && *name != "error") {
             let kind = kinds.iter().find(|(column, _)| column == name).unwrap_or_else(|| panic!("{name} is missing")).1;
             *value = match (kind, value.is_boolean()) {
                 (_, true) => true.into(),
@@ -214,11 +215,26 @@ size = \"1MB\"
             cells.iter().map(Cell::kind).collect::<Vec<_>>(),
             kinds.iter().map(|(_, kind)| *kind).collect::<Vec<_>>()
         );
-        for ((name, _), cell) in kinds.iter().zip(&cells).take(columns.row.len()) {
+        let of_row = kinds.iter().zip(&cells).take(columns.row.len());
+        for ((name, _), cell) in of_row.filter(|((name, _), _)| name != "error") {
             assert!(!cell.to_string().is_empty(), "{name} is lost");
         }
         let cell = |name: &str| cells[kinds.iter().position(|(column, _)| column == name).unwrap()].clone();
         assert_eq!((cell("notes"), cell("quiet")), (Cell::Text("a; b".into()), Cell::Number(Some(1))));
+    }
+
+    #[test]
+    fn a_failed_run_has_every_column_its_figures_empty() {
+        let (columns, scenarios) = table();
+        let row = Row { name: "a".into(), error: Some("no room, \"none\"".into()), ..Row::default() };
+        let kinds = columns.kinds();
+        let cells = columns.cells(&row, &scenarios[0]);
+        let cell = |name: &str| cells[kinds.iter().position(|(column, _)| column == name).unwrap()].clone();
+        assert_eq!(cells.len(), kinds.len());
+        assert_eq!((cell("goodput_bps"), cell("limit_share")), (Cell::Number(None), Cell::Fraction(None)));
+        assert_eq!((cell("complete"), cell("limited_by")), (Cell::Number(None), Cell::Text(String::new())));
+        assert_eq!(cell("error"), Cell::Text("no room, \"none\"".into()));
+        assert_eq!(cell("size_bytes"), Cell::Number(Some(1_000_000)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rows beside what somebody else measured: ours, theirs, and why they differ.
 
-use crate::rows::{limited_by, marked_name, optional, small};
+use crate::rows::{FAILED, NONE, limited_by, marked_name, optional, remarks, small};
 use crate::{Column, Layout, Table, figure, paragraph};
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::Rate;
@@ -29,6 +29,15 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
         Column::text("changed, to show the cause"),
     ]);
     for row in rows {
+        if row.is_failed() {
+            let mut cells: [String; 12] = std::array::from_fn(|_| NONE.into());
+            cells[0] = marked_name(row, rows);
+            cells[1] = row.kernel.clone();
+            cells[2] = figure::ms(row.rtt_nominal);
+            cells[8] = FAILED.into();
+            table.row(cells);
+            continue;
+        }
         table.row([
             marked_name(row, rows),
             row.kernel.clone(),
@@ -46,11 +55,11 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
     }
     let mut text = table.render(layout);
     for row in rows {
-        let theirs = row.reference_note.iter().map(|note| (format!("{}, the article: ", row.name), note));
-        for (first, note) in theirs.chain(row.notes.iter().map(|note| (format!("{}: ", row.name), note))) {
-            text += &paragraph::fill(&first, note, layout.width);
+        if let Some(note) = &row.reference_note {
+            text += &paragraph::fill(&format!("{}, the article: ", row.name), note, layout.width);
             text.push('\n');
         }
+        text += &remarks(row, layout);
     }
     text += &paragraph::fill("ours: ", OURS, layout.width);
     text.push('\n');

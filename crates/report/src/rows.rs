@@ -5,7 +5,9 @@ use fullpipe_flow::row::Row;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// Stands where a figure could not be had.
-const NONE: &str = "-";
+pub(crate) const NONE: &str = "-";
+/// Stands for what limited a run that failed.
+pub(crate) const FAILED: &str = "failed";
 
 /// The rows as a table, then what is to be known of each; beside somebody else's figures where there are any.
 pub fn render(rows: &[Row], layout: Layout) -> String {
@@ -14,10 +16,21 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
     }
     let mut text = table(rows).render(layout);
     for row in rows {
-        for note in &row.notes {
-            text += &paragraph::fill(&format!("{}: ", row.name), note, layout.width);
-            text.push('\n');
-        }
+        text += &remarks(row, layout);
+    }
+    text
+}
+
+/// Why the run failed and what else is to be known of it, each on lines of its own.
+pub(crate) fn remarks(row: &Row, layout: Layout) -> String {
+    let mut text = String::new();
+    if let Some(error) = &row.error {
+        text += &paragraph::fill(&format!("{}: failed: ", row.name), error, layout.width);
+        text.push('\n');
+    }
+    for note in &row.notes {
+        text += &paragraph::fill(&format!("{}: ", row.name), note, layout.width);
+        text.push('\n');
     }
     text
 }
@@ -39,6 +52,14 @@ fn table(rows: &[Row]) -> Table<13> {
         Column::figure("late p99", "us"),
     ]);
     for row in rows {
+        if row.is_failed() {
+            let mut cells: [String; 13] = std::array::from_fn(|_| NONE.into());
+            cells[0] = marked_name(row, rows);
+            cells[1] = figure::ms(row.rtt_nominal);
+            cells[11] = FAILED.into();
+            table.row(cells);
+            continue;
+        }
         table.row([
             marked_name(row, rows),
             figure::ms(row.rtt_nominal),
@@ -155,6 +176,15 @@ mod tests {
         let noisy = Row { quiet: false, notes: vec!["not quiet: late".into()], ..row() };
         let text = render(&[noisy.clone(), Row { repetition: 2, ..row() }], Layout::default());
         assert!(text.contains("b2 #1 !") && text.contains("b2: not quiet: late") && text.contains("b2 #2 "), "{text}");
+    }
+
+    #[test]
+    fn a_failed_run_has_no_figures_and_says_why() {
+        let failed = Row { goodput: Rate::default(), error: Some("no room".into()), ..row() };
+        let text = render(&[row(), failed], Layout::default());
+        let line = text.lines().find(|line| line.contains("failed")).unwrap();
+        assert!(!line.contains("441.6") && line.contains(" - ") && !line.contains("0.0 "), "{text}");
+        assert!(text.ends_with("b2: failed: no room\n"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `fullpipe demo`: the tour. A real transfer that does not fill its path, the reason, the settings that follow, the same
 //! transfer with them, and both side by side.
 
-use super::lab::{in_sandbox, run_all};
+use super::lab::{in_sandbox, run_one};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
@@ -72,10 +72,10 @@ impl Demo {
             keep_captures: self.keep_captures,
             ..Options::default()
         };
-        let slow = run_all(inside, std::slice::from_ref(before), &options("before"))?.remove(0);
+        let slow = run_one(inside, before, &options("before"))?;
         self.say(&reason(&slow, layout))?;
         self.say(&format!("\nWhat follows from the path:\n\n{}", plan::render(plan, layout)))?;
-        let fast = run_all(inside, std::slice::from_ref(after), &options("after"))?.remove(0);
+        let fast = run_one(inside, after, &options("after"))?;
         self.say(&format!(
             "\nThe same transfer with these settings:\n\n{}",
             rows::before_and_after(&slow, &fast, layout)

@@ -18,7 +18,7 @@ use fullpipe_model::scenario::File;
 use fullpipe_report::{Column, Table};
 use serde::Serialize;
 
-pub use run::run_all;
+pub use run::run_one;
 
 /// Experiments: real transfers between two real TCP stacks over an emulated path.
 #[derive(Subcommand)]

@@ -19,6 +19,8 @@ pub const CASES: &[Case] = &[
     ("side_by_side_is_one_after_another", &[Need::GuestKernel], side_by_side_is_one_after_another),
     ("an_interrupted_sweep_is_gone_on_with", &[Need::GuestKernel], interrupted_in_virtual_time),
     ("an_interrupted_sweep_in_real_time_too", &[], interrupted_in_real_time),
+    ("a_run_that_fails_is_a_row_and_is_tried_again", &[Need::Program("curl")], a_run_that_fails_is_a_row),
+    ("a_run_that_fails_in_a_guest_is_a_row_too", &[Need::GuestKernel], a_run_that_fails_in_a_guest_is_a_row_too),
     ("no_name_makes_results_look_half_done", &[], no_name_makes_results_look_half_done),
     ("runs_at_the_same_moment_have_folders_of_their_own", &[], runs_at_the_same_moment_have_folders_of_their_own),
     ("another_sweep_is_not_gone_on_with", &[], another_sweep_is_not_gone_on_with),
@@ -133,6 +135,62 @@ fn interrupted_in_real_time() {
     // Nothing is left to do: nothing is done.
     let finished = run(&program, &[&arguments[..], &["--resume"]].concat());
     assert_eq!(finished.json(), resumed);
+}
+
+/// Its second scenario of two takes curl, which `PATH` has or has not.
+fn with_curl() -> String {
+    let matrix = "[matrix]\n\"transfer.client\" = [\"builtin\", \"curl\"]\n\"link.queue\" = [\"50packets\"]\n";
+    scenario("mixed", ["50mbit", "5ms"], "size = \"100kB\"\nserver = \"builtin\"", matrix)
+}
+
+fn a_run_that_fails_is_a_row() {
+    let program = Program::new();
+    let scenario = program.file("mixed.toml", with_curl());
+    let without_curl = |arguments: &[&str]| {
+        let mut command = program.command(&[&["lab", "run", scenario], arguments].concat());
+        program.start(command.env("PATH", "/nonexistent")).end()
+    };
+    let finished = without_curl(&["--repeat", "2", "--out", "out", "--json", "--parquet", "rows.parquet"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.err.contains("2 of 4 runs failed") && finished.err.contains("--resume"), "{finished:?}");
+    let rows = finished.json()["rows"].as_array().unwrap().clone();
+    let failed = |row: &Value| row["error"].is_string();
+    assert_eq!(rows.iter().map(failed).collect::<Vec<_>>(), [false, false, true, true], "{rows:?}");
+    assert!(rows[2]["error"].as_str().unwrap().contains("not installed") && rows[2].get("goodput_bps").is_none());
+    let kept = |name: &str| fs::read_to_string(program.work().join("out").join(name)).unwrap();
+    assert_eq!(kept("rows.jsonl").lines().count(), 4);
+    assert!(program.work().join("rows.parquet").exists());
+    let first = program.work().join("out/001-mixed-client=builtin-queue=50packets/row.json");
+    let before = inode(&first);
+    // As CSV, where what failed before fails again.
+    let again = without_curl(&["--repeat", "2", "--out", "out", "--resume", "--csv"]);
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert_eq!(again.out.lines().count(), 5, "{again:?}");
+    // As a table.
+    let table = without_curl(&["--repeat", "2", "--out", "out", "--resume"]);
+    assert!(table.out.contains("failed") && table.out.contains("not installed"), "{table:?}");
+    let compared = program.run(&["lab", "compare", "out", "out"]);
+    assert_eq!(compared.code, Some(0), "{compared:?}");
+    assert!(compared.out.contains("Failed in A: mixed"), "{compared:?}");
+    // With curl, only what failed is run.
+    let resumed = run(&program, &[scenario, "--repeat", "2", "--out", "out", "--resume"]).json();
+    assert!(resumed["rows"].as_array().unwrap().iter().all(|row| row["goodput_bps"].is_number()), "{resumed}");
+    assert_eq!(inode(&first), before, "what is done is not run again");
+    assert_eq!(kept("rows.jsonl").lines().filter(|line| line.contains("not installed")).count(), 0);
+}
+
+fn a_run_that_fails_in_a_guest_is_a_row_too() {
+    let program = Program::new();
+    let matrix = "[matrix]\n\"hosts.server.congestion_control\" = [\"nothing\", \"cubic\"]\n";
+    let scenario = program.file("x.toml", scenario("x", ["50mbit", "5ms"], "size = \"100kB\"", matrix));
+    let arguments = ["lab", "run", scenario, "--engine", "virtual", "--no-cache", "--jobs", "1", "--jsonl"];
+    let finished = program.run(&arguments);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let rows: Vec<Value> = finished.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 2);
+    assert!(rows[0]["error"].as_str().unwrap().contains("congestion control nothing"), "{rows:?}");
+    assert_eq!(rows[0]["engine"], "virtual");
+    assert!(rows[1]["error"].is_null() && rows[1]["goodput_bps"].is_number(), "{rows:?}");
 }
 
 fn no_name_makes_results_look_half_done() {

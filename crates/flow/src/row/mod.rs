@@ -5,6 +5,7 @@
 //! (retransmission, window full, round-trip times), the receiver's for what reached and left the receiver (duplicate
 //! ACK, out of order, zero window, packets).
 
+mod failed;
 mod limited;
 
 use crate::limit::Candidate;
@@ -34,9 +35,10 @@ impl Clock {
     }
 }
 
-/// What one run showed.
+/// What one run showed. That of a run which failed ([`Row::error`]) says what was run and why there is
+/// no more; its figures are zero or absent here, and are not written.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Row {
     /// Scenario, case and place in the matrix.
     pub name: String,
@@ -169,6 +171,15 @@ pub struct Row {
     pub reference_note: Option<String>,
     /// Where this row repeats another one to show why that differs from the reference: what was changed.
     pub reference_cause: Option<String>,
+    /// Why the run failed, in one line; absent where it did not.
+    pub error: Option<String>,
+}
+
+impl Row {
+    /// Whether the run failed: then the row has no figures.
+    pub fn is_failed(&self) -> bool {
+        self.error.is_some()
+    }
 }
 
 #[cfg(test)]

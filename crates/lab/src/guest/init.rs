@@ -1,7 +1,8 @@
 //! The guest's first and, but for the programs of a transfer, only program.
 
 use super::job::{self, Answer, Job};
-use crate::{Engine, LabError, Options};
+use crate::sweep::Run;
+use crate::{Engine, Event, Options, Sweep};
 use fullpipe_kernel::sandbox::{self, Inside};
 use fullpipe_kernel::{Refused, guest, wait};
 use fullpipe_model::units::Duration;
@@ -76,17 +77,20 @@ fn run(meeting: &Path) -> Result<Answer, String> {
 fn one(inside: &Inside, job: &Job, meeting: &Path) -> Answer {
     let options = Options {
         out: Some(job::results(meeting)),
-        repeat: Some(1),
         keep_captures: job.keep_captures,
         engine: Engine::Guest,
         ..Options::default()
     };
-    let scenarios = std::slice::from_ref(&job.scenario);
-    match crate::run(inside, scenarios, &options, &mut |event| job::tell_progress(meeting, event)) {
-        Ok(mut rows) if !rows.is_empty() => Answer::Row(Box::new(rows.remove(0))),
-        Ok(_) => Answer::Failed("the run in the guest gave no row".into()),
-        // The host names the scenario.
-        Err(LabError::Run { cause, .. }) => Answer::Failed(cause.to_string()),
-        Err(error) => Answer::Failed(error.to_string()),
+    // The host has chosen the seed of this repetition, and counts it.
+    let run = Run { scenario: job.scenario.clone(), repetition: 1 };
+    let observer = &mut |event: Event<'_>| job::tell_progress(meeting, event);
+    match crate::run(inside, &[run], &options, observer) {
+        Ok(Sweep { mut rows, mut failures }) => match (failures.pop(), rows.pop()) {
+            // The host names the scenario.
+            (Some(failed), _) => Answer::Failed(failed.error.cause()),
+            (None, Some(row)) => Answer::Row(Box::new(row)),
+            (None, None) => Answer::Failed("the run in the guest gave no row".into()),
+        },
+        Err(error) => Answer::Failed(error.cause()),
     }
 }

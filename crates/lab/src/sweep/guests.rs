@@ -1,8 +1,9 @@
 //! Guests side by side: as many as there are jobs, and as memory allows.
 //!
 //! A thread a guest, which starts it, looks after it and takes its answer; whatever is decided or written is decided and
-//! written here, by one thread. An interrupt ends every guest by itself, as each of them waits for it too. After a run
-//! has failed, no other is started; those that are going on come to their end and are kept, as their time is spent.
+//! written here, by one thread. An interrupt ends every guest by itself, as each of them waits for it too. A run that fails
+//! is a row that says so. After an error that would meet every run no other is started; those that are going on come to
+//! their end and are kept, as their time is spent.
 
 use super::Run;
 use super::key::Keys;
@@ -11,7 +12,8 @@ use crate::guest::job::Job;
 use crate::guest::kernel::Kernel;
 use crate::guest::machine::MachineError;
 use crate::guest::{self, Done, GuestError};
-use crate::{Event, LabError, Options};
+use crate::{Event, LabError, Options, tell};
+use fullpipe_flow::row::Clock;
 use fullpipe_kernel::host;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_kernel::sched::{self, Placement};
@@ -98,7 +100,7 @@ impl Guests<'_> {
                     match self.start(scope, index, cpu, &tell, kept) {
                         Ok(true) => drop(room.taken.insert(index, Place { memory, cpu })),
                         Ok(false) => {}
-                        Err(error) => failure = Some(error),
+                        Err(error) => failure = self.fail(index, error, kept).err(),
                     }
                 }
                 if room.taken.is_empty() {
@@ -109,7 +111,8 @@ impl Guests<'_> {
                     Ok(Word::Done(index, result)) => {
                         room.taken.remove(&index);
                         let result = result.map_err(|cause| self.wrong(index, cause));
-                        if let Err(error) = result.and_then(|done| self.take(index, &done, kept)) {
+                        let taken = result.and_then(|done| self.take(index, &done, kept));
+                        if let Err(error) = taken.or_else(|error| self.fail(index, error, kept)) {
                             failure.get_or_insert(error);
                         }
                     }
@@ -183,6 +186,13 @@ impl Guests<'_> {
             results.adopt(index, &files, false, &done.row)?;
         }
         kept.keep(index, done.row.clone())
+    }
+
+    /// Notes that run `index` failed; an error that is of more than this run is given back.
+    fn fail(&self, index: usize, error: LabError, kept: &mut Kept<'_>) -> Result<(), LabError> {
+        let Run { scenario, repetition } = &self.runs[index];
+        let kernel = guest::choose(self.kernels, scenario).map_or("", |kernel| kernel.release.as_str());
+        kept.fail(index, tell::failed(scenario, *repetition, Clock::Virtual, kernel), error)
     }
 
     fn wrong(&self, index: usize, cause: GuestError) -> LabError {

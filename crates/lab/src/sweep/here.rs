@@ -46,16 +46,20 @@ impl Here<'_> {
             }
         };
         let mut row = tell::row(scenario, run.repetition, kernel, &outcome);
-        match (self.engine, guest::unsuited(scenario)) {
-            (Engine::Guest, _) => row.engine = Clock::Virtual,
-            (Engine::Virtual(_), Some(why)) => row.notes.push(format!("run in real time: {why}")),
-            _ => {}
+        row.engine = self.clock();
+        if let (Engine::Virtual(_), Some(why)) = (self.engine, guest::unsuited(scenario)) {
+            row.notes.push(format!("run in real time: {why}"));
         }
         if let (Some(results), Some(part)) = (&mut kept.results, &part) {
             let completed = results.complete(part, scenario, &outcome, &row);
             completed.inspect_err(|_| results.discard(part))?;
         }
         kept.keep(index, row)
+    }
+
+    /// Whose clock these runs go by.
+    pub(super) fn clock(&self) -> Clock {
+        if *self.engine == Engine::Guest { Clock::Virtual } else { Clock::Real }
     }
 
     /// In a scratch folder that is gone afterwards, however it ends.

@@ -5,6 +5,8 @@
 //! go side by side, as guests do not disturb each other (`guests`); those in real time follow, one at a time, as two
 //! at once would measure each other (`here`). Whatever ends first, rows are told and kept in the scenarios' order.
 //!
+//! A run that fails is a row that says so, and the others go on; only what would meet all of them ends the sweep.
+//!
 //! A run is done when its folder of results has its name ([`crate::results`]). So a sweep that was interrupted, or whose
 //! machine went down, is gone on with by looking ([`manifest`]), and nothing of a half-done run is used.
 
@@ -15,7 +17,7 @@ pub mod manifest;
 mod order;
 
 use crate::results::{Environment, Results};
-use crate::{Engine, Event, LabError, Options, guest};
+use crate::{Engine, Event, LabError, Options, guest, tell};
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
@@ -33,6 +35,24 @@ pub struct Run {
     pub repetition: u32,
 }
 
+/// What became of a sweep.
+#[derive(Debug)]
+pub struct Sweep {
+    /// A row for each run, in order; that of a run which failed says why ([`Row::error`]).
+    pub rows: Vec<Row>,
+    /// The runs that failed, in order.
+    pub failures: Vec<FailedRun>,
+}
+
+/// A run that failed.
+#[derive(Debug)]
+pub struct FailedRun {
+    /// Its number, from 0.
+    pub index: usize,
+    /// Why.
+    pub error: LabError,
+}
+
 /// Every run of `scenarios`, in order: each as often as it says, or `repeat` times.
 pub fn plan(scenarios: &[Scenario], repeat: Option<u32>) -> Vec<Run> {
     let runs = scenarios.iter().flat_map(|scenario| {
@@ -46,35 +66,35 @@ pub fn plan(scenarios: &[Scenario], repeat: Option<u32>) -> Vec<Run> {
     runs.collect()
 }
 
-/// Runs every scenario as often as it says and returns a row for each run of [`plan`], in order.
+/// Does `runs` (of [`plan`]) and returns a row for each, in order. A run that fails does not stop the others: its row
+/// says why, and it has no folder of results, so that a resumed sweep tries it again.
 ///
 /// # Errors
-/// The first run that fails, or an interrupt; nothing is started after it, and the results of the runs that are done
-/// are kept.
+/// An interrupt, or what would meet every run, such as results that cannot be written. Nothing is started after it, and
+/// the results of the runs that are done are kept.
 pub fn run(
     inside: &Inside,
-    scenarios: &[Scenario],
+    runs: &[Run],
     options: &Options,
     observer: &mut dyn FnMut(Event<'_>),
-) -> Result<Vec<Row>, LabError> {
+) -> Result<Sweep, LabError> {
     let environment = Environment::read(inside.privilege());
-    let runs = plan(scenarios, options.repeat);
     let keys = Keys::new(&options.engine, options.keep_captures)
         .map_err(|cause| LabError::Prepare { operation: "read program and kernels for the runs' keys", cause })?;
-    let (results, done) = open(&runs, &keys, &environment, options)?;
+    let (results, done) = open(runs, &keys, &environment, options)?;
     let mut kept = Kept::new(runs.len(), results, observer);
     for (index, row) in done.into_iter().enumerate() {
         if let Some(row) = row {
             kept.keep(index, row)?;
         }
     }
-    let result = all(inside, &environment, &runs, &keys, options, &mut kept);
+    let result = all(inside, &environment, runs, &keys, options, &mut kept);
     if let Some(cache) = &options.cache {
         cache.trim();
     }
-    let rows = kept.finish();
+    let sweep = kept.finish();
     result?;
-    rows
+    sweep
 }
 
 /// Whatever is not done yet: guests first, then one run after another in real time.
@@ -94,7 +114,14 @@ fn all(
     }
     let worker = Here { inside, environment, engine: &options.engine };
     for index in here {
-        worker.run(index, &runs[index], options.keep_captures, kept)?;
+        let run = &runs[index];
+        if let Err(error) = worker.run(index, run, options.keep_captures, kept) {
+            kept.fail(
+                index,
+                tell::failed(&run.scenario, run.repetition, worker.clock(), &environment.host.kernel),
+                error,
+            )?;
+        }
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Rows as they come, told and kept in the scenarios' order.
 
+use super::{FailedRun, Sweep};
 use crate::results::Results;
 use crate::{Event, LabError};
 use fullpipe_flow::row::Row;
@@ -7,6 +8,7 @@ use fullpipe_flow::row::Row;
 /// The rows so far, and where they go.
 pub(super) struct Kept<'a> {
     rows: Vec<Option<Row>>,
+    failures: Vec<FailedRun>,
     /// All before this one are told.
     next: usize,
     pub(super) results: Option<Results>,
@@ -16,7 +18,7 @@ pub(super) struct Kept<'a> {
 impl<'a> Kept<'a> {
     /// For `total` runs.
     pub(super) fn new(total: usize, results: Option<Results>, observer: &'a mut dyn FnMut(Event<'_>)) -> Self {
-        Kept { rows: vec![None; total], next: 0, results, observer }
+        Kept { rows: vec![None; total], failures: Vec::new(), next: 0, results, observer }
     }
 
     /// Whether run `index` is done.
@@ -43,8 +45,21 @@ impl<'a> Kept<'a> {
         Ok(())
     }
 
-    /// The rows; those behind a run that is missing are kept, but not told.
-    pub(super) fn finish(mut self) -> Result<Vec<Row>, LabError> {
+    /// Takes `row` in place of that of run `index`, which failed with `error`.
+    ///
+    /// # Errors
+    /// `error` itself where it is of more than this run.
+    pub(super) fn fail(&mut self, index: usize, row: Row, error: LabError) -> Result<(), LabError> {
+        if !error.is_of_one_run() {
+            return Err(error);
+        }
+        let row = Row { error: Some(error.cause()), ..row };
+        self.failures.push(FailedRun { index, error });
+        self.keep(index, row)
+    }
+
+    /// What became of the runs; rows behind one that is missing are kept, but not told.
+    pub(super) fn finish(mut self) -> Result<Sweep, LabError> {
         let behind = self.rows.split_off(self.next);
         let rows: Vec<Row> = self.rows.into_iter().flatten().collect();
         for row in behind.iter().flatten() {
@@ -52,17 +67,39 @@ impl<'a> Kept<'a> {
                 results.append(row)?;
             }
         }
-        Ok(rows)
+        self.failures.sort_by_key(|failed| failed.index);
+        Ok(Sweep { rows, failures: self.failures })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::ExperimentError;
     use proptest::prelude::*;
 
     fn row(index: usize) -> Row {
         Row { name: index.to_string(), ..Row::default() }
+    }
+
+    #[test]
+    fn a_failed_run_is_a_row_and_an_interrupt_is_not() {
+        let mut told = Vec::new();
+        let mut observer = |event: Event<'_>| {
+            if let Event::Row(row) = event {
+                told.push((row.name.clone(), row.error.clone()));
+            }
+        };
+        let wrong = |cause| LabError::Run { name: "x".into(), cause };
+        let mut kept = Kept::new(3, None, &mut observer);
+        kept.fail(1, row(1), wrong(ExperimentError::NoConnection)).unwrap();
+        kept.keep(0, row(0)).unwrap();
+        let refused = kept.fail(2, row(2), wrong(ExperimentError::Interrupted)).unwrap_err();
+        assert!(refused.is_interrupt());
+        let sweep = kept.finish().unwrap();
+        assert_eq!((sweep.rows.len(), sweep.failures[0].index), (2, 1));
+        let why = ExperimentError::NoConnection.to_string();
+        assert_eq!(told, [("0".into(), None), ("1".into(), Some(why))]);
     }
 
     proptest! {
@@ -78,7 +115,7 @@ mod tests {
             for &index in &ends[..done] {
                 kept.keep(index, row(index)).unwrap();
             }
-            let rows: Vec<String> = kept.finish().unwrap().into_iter().map(|row| row.name).collect();
+            let rows: Vec<String> = kept.finish().unwrap().rows.into_iter().map(|row| row.name).collect();
             let gap = (0..ends.len()).find(|index| !ends[..done].contains(index)).unwrap_or(ends.len());
             let expected: Vec<String> = (0..gap).map(|index| index.to_string()).collect();
             prop_assert_eq!(&told, &expected);

@@ -36,6 +36,11 @@ pub struct Comparison {
     not_compared: Vec<Missing>,
     only_in_a: Vec<String>,
     only_in_b: Vec<String>,
+    /// Rows of which every run failed on this side: they are not compared.
+    failed_in_a: Vec<String>,
+    failed_in_b: Vec<String>,
+    /// Rows that failed in B and not in A, where there are bounds: no figure is worse than none.
+    newly_failed: Vec<String>,
     /// Changes beyond a bound.
     exceeded: Vec<Exceeded>,
 }
@@ -124,11 +129,23 @@ impl Change {
     }
 }
 
-/// The rows of each name, in the order in which names come first.
+/// Names of rows that were run and never done, in order.
+fn failed(rows: &[Row]) -> Vec<String> {
+    let is_done = |name: &str| rows.iter().any(|row| row.name == name && !row.is_failed());
+    let mut names: Vec<String> = Vec::new();
+    for row in rows.iter().filter(|row| row.is_failed() && !is_done(&row.name)) {
+        if !names.contains(&row.name) {
+            names.push(row.name.clone());
+        }
+    }
+    names
+}
+
+/// The rows of each name that were done, in the order in which names come first.
 fn by_name(rows: &[Row]) -> (Vec<&str>, BTreeMap<&str, Vec<&Row>>) {
     let mut order = Vec::new();
     let mut groups: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
-    for row in rows {
+    for row in rows.iter().filter(|row| !row.is_failed()) {
         let group = groups.entry(&row.name).or_default();
         if group.is_empty() {
             order.push(row.name.as_str());
@@ -143,8 +160,10 @@ impl Comparison {
     pub fn new((source_a, a): (&str, &[Row]), (source_b, b): (&str, &[Row]), bounds: &[Bound]) -> Comparison {
         let ((order_a, in_a), (order_b, in_b)) = (by_name(a), by_name(b));
         let both: Vec<&str> = order_a.iter().copied().filter(|name| in_b.contains_key(name)).collect();
-        let lacking = |order: &[&str], other: &BTreeMap<&str, Vec<&Row>>| -> Vec<String> {
-            order.iter().filter(|name| !other.contains_key(*name)).map(ToString::to_string).collect()
+        let (failed_a, failed_b) = (failed(a), failed(b));
+        let lacking = |order: &[&str], other: &BTreeMap<&str, Vec<&Row>>, failed: &[String]| -> Vec<String> {
+            let is_lacking = |name: &str| !other.contains_key(name) && !failed.iter().any(|failed| failed == name);
+            order.iter().filter(|name| is_lacking(name)).map(ToString::to_string).collect()
         };
         let mut changes: Vec<Change> = both.iter().flat_map(|&name| changes(name, &in_a[name], &in_b[name])).collect();
         // A stable sort: among equals rows stay in order, and so do figures.
@@ -162,8 +181,15 @@ impl Comparison {
             compared: both.len(),
             limits: both.iter().filter_map(|&name| turn(name, &in_a[name], &in_b[name])).collect(),
             not_compared: both.iter().flat_map(|&name| missing(name, &in_a[name], &in_b[name])).collect(),
-            only_in_a: lacking(&order_a, &in_b),
-            only_in_b: lacking(&order_b, &in_a),
+            only_in_a: lacking(&order_a, &in_b, &failed_b),
+            only_in_b: lacking(&order_b, &in_a, &failed_a),
+            newly_failed: if bounds.is_empty() {
+                Vec::new()
+            } else {
+                failed_b.iter().filter(|name| in_a.contains_key(name.as_str())).cloned().collect()
+            },
+            failed_in_a: failed_a,
+            failed_in_b: failed_b,
             exceeded: exceeded.collect(),
             changes,
         }
@@ -174,9 +200,14 @@ impl Comparison {
         self.compared
     }
 
-    /// Whether a change went beyond a bound.
+    /// How many rows failed on either side, so that they cannot be compared.
+    pub fn failed(&self) -> usize {
+        self.failed_in_a.len() + self.failed_in_b.len()
+    }
+
+    /// Whether a change went beyond a bound, or a row has no figures any more that a bound could hold for.
     pub fn is_worse(&self) -> bool {
-        !self.exceeded.is_empty()
+        !self.exceeded.is_empty() || !self.newly_failed.is_empty()
     }
 }
 

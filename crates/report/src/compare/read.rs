@@ -15,8 +15,9 @@ impl std::fmt::Display for RowsError {
 
 impl std::error::Error for RowsError {}
 
-/// What each row has, and other JSON has not.
+/// What each row has, and other JSON has not; that of a failed run has [`ERROR`] in place of figures.
 const MARKS: [&str; 3] = ["name", "engine", "goodput_bps"];
+const ERROR: &str = "error";
 
 /// The rows in `bytes`.
 ///
@@ -48,7 +49,9 @@ fn add_all(values: Vec<Value>, rows: &mut Vec<Row>) -> Result<(), RowsError> {
 fn row(value: Value, number: usize) -> Result<Row, RowsError> {
     let number = number + 1;
     // A row forgives columns that it lacks, so that older results can be read; anything at all is no row.
-    if let Some(lacking) = MARKS.iter().find(|mark| value.get(mark).is_none()) {
+    let is_failed = value.get(ERROR).is_some_and(Value::is_string);
+    let marks = if is_failed { &MARKS[..2] } else { &MARKS[..] };
+    if let Some(lacking) = marks.iter().find(|mark| value.get(mark).is_none()) {
         return Err(RowsError(format!("entry {number} is no row of `lab run`: it has no {lacking}")));
     }
     serde_json::from_value(value).map_err(|error| RowsError(format!("row {number}: {error}")))
@@ -64,9 +67,13 @@ mod tests {
         Row { name: name.into(), engine: Clock::Real, limit_share: 1.0 / 3.0, ..Row::default() }
     }
 
+    fn failed_row(name: &str) -> Row {
+        Row { name: name.into(), error: Some("no room".into()), ..Row::default() }
+    }
+
     #[test]
     fn each_form_gives_the_same_rows() {
-        let written = [row_named("a"), row_named("b")];
+        let written = [row_named("a"), failed_row("b")];
         let texts: Vec<String> = written.iter().map(|row| serde_json::to_string(row).unwrap()).collect();
         let list = format!("[{},{}]", texts[0], texts[1]);
         for text in [texts.join("\n"), list.clone(), format!("{{\"rows\": {list}}}\n")] {

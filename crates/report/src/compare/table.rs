@@ -36,9 +36,15 @@ impl Comparison {
             text += &format!("{} more changes are left out (--top)\n", told.len() - extent.top);
         }
         text += &self.summary(&meant, &told);
-        for (side, names) in [("A", &self.only_in_a), ("B", &self.only_in_b)] {
+        let lists = [
+            ("Only in A: ", &self.only_in_a),
+            ("Only in B: ", &self.only_in_b),
+            ("Failed in A: ", &self.failed_in_a),
+            ("Failed in B: ", &self.failed_in_b),
+        ];
+        for (lead, names) in lists {
             if !names.is_empty() {
-                text += &paragraph::fill(&format!("Only in {side}: "), &names.join(", "), layout.width);
+                text += &paragraph::fill(lead, &names.join(", "), layout.width);
                 text.push('\n');
             }
         }
@@ -57,6 +63,10 @@ impl Comparison {
         }
         for exceeded in &self.exceeded {
             let line = format!("Worse than {}: {}", exceeded.bound, exceeded.name);
+            text += &format!("{}\n", layout.paint(Tone::Bad, &line));
+        }
+        for name in &self.newly_failed {
+            let line = format!("Worse than any bound, as it fails in B only: {name}");
             text += &format!("{}\n", layout.paint(Tone::Bad, &line));
         }
         text

@@ -32,6 +32,22 @@ fn rows_belong_together_by_name_whatever_their_order() {
 }
 
 #[test]
+fn a_failed_run_is_no_figure_of_zero_and_passes_no_bound() {
+    let failed = |name: &str| Row { error: Some("no room".into()), ..row(name, Clock::Real, 0) };
+    let a = [row("x", Clock::Real, 100), row("y", Clock::Real, 100), failed("z"), row("w", Clock::Real, 1)];
+    let b = [row("x", Clock::Real, 100), failed("x"), failed("y"), failed("y"), failed("z")];
+    let found = compare(&a, &b, &["goodput:-5%"]);
+    assert!(found.changes.is_empty() && found.not_compared.is_empty(), "{found:?}");
+    assert_eq!((found.compared(), found.failed()), (1, 3));
+    assert_eq!((&found.failed_in_a, &found.failed_in_b), (&vec!["z".into()], &vec!["y".into(), "z".into()]));
+    assert_eq!((&found.only_in_a, &found.only_in_b), (&vec!["w".to_string()], &Vec::new()));
+    assert!(found.is_worse() && !compare(&a, &b, &[]).is_worse());
+    assert!(!compare(&a[..1], &b[..2], &["goodput:-5%"]).is_worse(), "a repetition that was done is there");
+    let text = found.render(ALL, Layout::default());
+    assert!(text.contains("Failed in B: y, z") && text.contains("as it fails in B only: y"), "{text}");
+}
+
+#[test]
 fn the_largest_change_comes_first() {
     let a = [row("small", Clock::Virtual, 100), row("large", Clock::Virtual, 100), row("new", Clock::Virtual, 0)];
     let b = [row("small", Clock::Virtual, 101), row("large", Clock::Virtual, 20), row("new", Clock::Virtual, 5)];

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::row::Row;
-use fullpipe_lab::{Engine, Options, preset};
+use fullpipe_lab::{Engine, FailedRun, Options, preset, sweep};
 use fullpipe_model::scenario::{Override, Scenario};
 use fullpipe_report::compare::{Bound, Comparison, Extent, rows};
 use std::num::NonZeroUsize;
@@ -27,7 +27,7 @@ Examples:
   fullpipe lab compare quick --kernel 6.1 6.12
   fullpipe lab compare quick --with hosts.server.congestion_control=bbr --engine virtual
 
-Exit codes: 0 compared; 1 a row got worse by more than a --fail-on bound; 4 results that cannot be read or have no row in \
+Exit codes: 0 compared; 1 a row got worse by more than a --fail-on bound, or a run failed; 4 results that cannot be read or have no row in \
 common.")]
 pub struct Compare {
     /// Two results, or with --kernel or --with: scenario files or presets.
@@ -86,19 +86,25 @@ impl Compare {
             return in_sandbox(|inside| {
                 let out = self.out.clone().map_or_else(default_folder, Ok)?;
                 let mut rows = Vec::new();
+                let mut failed = false;
                 for (side, name) in sides.iter().zip(["a", "b"]) {
                     let options = Options {
                         out: Some(out.join(name)),
-                        repeat: self.repeat,
                         engine: side.engine.clone(),
                         jobs: self.jobs,
                         cache: if self.no_cache { None } else { of_runs(&side.engine) },
                         ..Options::default()
                     };
-                    rows.push(run_all(inside, &side.scenarios, &options)?);
+                    let sweep = run_all(inside, &sweep::plan(&side.scenarios, self.repeat), &options)?;
+                    for FailedRun { error, .. } in &sweep.failures {
+                        failed = true;
+                        remark(&format!("fullpipe: {}: {error}", side.label));
+                    }
+                    rows.push(sweep.rows);
                 }
                 remark(&format!("Results: {}", out.display()));
-                self.tell((&sides[0].label, &rows[0]), (&sides[1].label, &rows[1]))
+                let code = self.tell((&sides[0].label, &rows[0]), (&sides[1].label, &rows[1]))?;
+                Ok(code.max(u8::from(failed)))
             });
         }
         let [a, b] = &self.sources[..] else {
@@ -139,6 +145,10 @@ impl Compare {
     fn tell(&self, a: (&str, &[Row]), b: (&str, &[Row])) -> Result<u8, Failure> {
         let comparison = Comparison::new(a, b, &self.fail_on);
         if comparison.compared() == 0 {
+            if comparison.failed() > 0 {
+                let problem = format!("compare {} and {}: no row was done on both sides", a.0, b.0);
+                return Err(Failure::new(Kind::Run, format!("{problem}; their `error` says why they failed")));
+            }
             let problem = format!("compare {} and {}: no row of one has its name in the other", a.0, b.0);
             return Err(Failure::new(Kind::Input, format!("{problem}; rows belong together by their names")));
         }

@@ -3,7 +3,7 @@
 use super::cache::of_runs;
 use super::output::{Lines, Output};
 use super::{engine, in_sandbox};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind, kind_of};
 use crate::progress::Progress;
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
@@ -11,7 +11,7 @@ use fullpipe_flow::row::Row;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::guest::Limits;
-use fullpipe_lab::{Engine, Event, LabError, Options, preset, results, sweep};
+use fullpipe_lab::{Engine, Event, LabError, Options, Sweep, preset, results, sweep};
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use fullpipe_report::rows;
@@ -48,7 +48,9 @@ A scenario file, every key optional:
   duration = \"10s\"
   [matrix]
   \"link.rtt\" = [\"10ms\", \"50ms\"]
-  kernel = [\"6.1\", \"6.12\"]")]
+  kernel = [\"6.1\", \"6.12\"]
+
+A run that fails is a row with an `error` and without figures; the others go on, and the exit code is 1.")]
 pub struct Run {
     /// Scenario files, presets (see `fullpipe lab list`), or a folder of presets such as `articles`.
     #[arg(value_name = "FILE|PRESET", required = true)]
@@ -68,7 +70,8 @@ pub struct Run {
     /// Folder for results, new or empty [default: fullpipe-results/TIME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the sweep of the same scenarios that was interrupted in --out: what is done there is not run again.
+    /// Go on with the sweep of the same scenarios that was interrupted in --out: what is done there is not run again, what
+    /// failed is tried again.
     #[arg(long, requires = "out")]
     resume: bool,
     /// Guests at once, where memory allows [default: one for each CPU]; runs in real time are made one at a time.
@@ -113,28 +116,29 @@ impl Run {
         let mut options = Options {
             out: self.out.clone(),
             resume: self.resume,
-            repeat: self.repeat,
             keep_captures: self.keep_captures,
             engine,
             limits: Limits { memory: self.guest_memory, stalled_after: self.guest_stall },
             jobs: self.jobs,
             cache,
         };
+        let runs = sweep::plan(&scenarios, self.repeat);
         in_sandbox(|inside| {
             let out = options.out.take().map_or_else(default_folder, Ok)?;
             options.out = Some(out.clone());
-            let rows = self.rows(inside, &scenarios, &options)?;
+            let sweep = self.sweep(inside, &runs, &options)?;
+            let rows = &sweep.rows;
             if self.json {
-                print_json(&Rows { rows: &rows })?;
+                print_json(&Rows { rows })?;
             } else if self.lines() == Lines::None {
-                print(&rows::render(&rows, layout()))?;
+                print(&rows::render(rows, layout()))?;
                 let cached = rows.iter().filter(|row| row.cached).count();
                 if cached > 0 {
                     remark(&format!("\nFrom the cache: {cached} of {} rows (--no-cache runs them again)", rows.len()));
                 }
                 remark(&format!("\nResults: {}", out.display()));
             }
-            Ok(0)
+            Ok(tell_failures(&sweep, &out))
         })
     }
 
@@ -147,15 +151,19 @@ impl Run {
         }
     }
 
-    /// Runs everything, and hands rows on as they come. What is done before a failure is told to be there.
-    fn rows(&self, inside: &Inside, scenarios: &[Scenario], options: &Options) -> Result<Vec<Row>, Failure> {
-        let runs = sweep::plan(scenarios, options.repeat);
-        let mut output = Output::new(&runs, self.lines(), self.parquet.as_deref())?;
+    /// Does the runs and hands rows on as they come. What is done before an error is told to be there.
+    fn sweep(&self, inside: &Inside, runs: &[sweep::Run], options: &Options) -> Result<Sweep, Failure> {
+        let mut output = Output::new(runs, self.lines(), self.parquet.as_deref())?;
         let mut done = 0;
         let mut written = Ok(());
         let mut look = |event: Event<'_>| match event {
             Event::Finished { .. } => done += 1,
+            // One run that fails is the command's failure, and told as such.
+            Event::Row(row) if row.is_failed() && runs.len() == 1 => {}
             Event::Row(row) if written.is_ok() => {
+                if let Some(error) = &row.error {
+                    remark(&format!("fullpipe: {}: {error}", row.name));
+                }
                 written = output.row(row);
                 if written.is_err() {
                     // Nobody reads any more, or the disk is full: what is going on need not come to its end.
@@ -164,18 +172,41 @@ impl Run {
             }
             _ => {}
         };
-        let rows = observed(inside, scenarios, options, &mut look);
+        let sweep = observed(inside, runs, options, &mut look);
         written?;
-        if let (Err(_), Some(out), 1..) = (&rows, &options.out, done) {
+        if let (Err(_), Some(out), 1..) = (&sweep, &options.out, done) {
             let (out, total) = (out.display(), runs.len());
             remark(&format!(
                 "fullpipe: {done} of {total} runs are done and in {out}; to go on: the same command with --out {out} --resume"
             ));
         }
-        let rows = rows?;
+        let mut sweep = sweep?;
+        if runs.len() == 1
+            && let Some(failed) = sweep.failures.pop()
+        {
+            return Err(failed.error.into());
+        }
         output.finish()?;
-        Ok(rows)
+        Ok(sweep)
     }
+}
+
+/// Says how many runs failed and what can be done about it; the exit code. Where no run was done and all failed for
+/// the same reason, such as a missing tool, the code is that reason's.
+fn tell_failures(sweep: &Sweep, out: &Path) -> u8 {
+    let (failed, total) = (sweep.failures.len(), sweep.rows.len());
+    if failed == 0 {
+        return 0;
+    }
+    let out = out.display();
+    remark(&format!(
+        "fullpipe: {failed} of {total} runs failed, the others are in {out}; to try again: the same command with --out {out} \
+         --resume"
+    ));
+    let mut kinds = sweep.failures.iter().map(|failed| kind_of(&failed.error));
+    let first = kinds.next().unwrap_or(Kind::Run);
+    let is_common = failed == total && kinds.all(|kind| kind == first);
+    Failure::code(if is_common { first } else { Kind::Run })
 }
 
 /// A new `fullpipe-results/2026-11-20T23-19-05Z`, or one with `-2` behind it where that is taken: no colons, which some
@@ -187,22 +218,33 @@ pub fn default_folder() -> Result<PathBuf, Failure> {
     Ok(results::claim(Path::new("fullpipe-results"), &stamp).map_err(LabError::from)?)
 }
 
-/// Runs scenarios with a progress bar.
-pub fn run_all(inside: &Inside, scenarios: &[Scenario], options: &Options) -> Result<Vec<Row>, Failure> {
-    observed(inside, scenarios, options, &mut |_| {})
+/// Does runs with a progress bar.
+pub fn run_all(inside: &Inside, runs: &[sweep::Run], options: &Options) -> Result<Sweep, Failure> {
+    observed(inside, runs, options, &mut |_| {})
+}
+
+/// Does one run of `scenario` with a progress bar.
+pub fn run_one(inside: &Inside, scenario: &Scenario, options: &Options) -> Result<Row, Failure> {
+    let runs = sweep::plan(std::slice::from_ref(scenario), Some(1));
+    let mut sweep = run_all(inside, &runs, options)?;
+    match (sweep.failures.pop(), sweep.rows.pop()) {
+        (None, Some(row)) => Ok(row),
+        (Some(failed), _) => Err(failed.error.into()),
+        (None, None) => Err(Failure::new(Kind::Run, format!("run {}: it gave no row", scenario.name))),
+    }
 }
 
 fn observed(
     inside: &Inside,
-    scenarios: &[Scenario],
+    runs: &[sweep::Run],
     options: &Options,
     look: &mut dyn FnMut(Event<'_>),
-) -> Result<Vec<Row>, Failure> {
-    let mut progress = Progress::new(&sweep::plan(scenarios, options.repeat));
-    let rows = fullpipe_lab::run(inside, scenarios, options, &mut |event| {
+) -> Result<Sweep, Failure> {
+    let mut progress = Progress::new(runs);
+    let sweep = fullpipe_lab::run(inside, runs, options, &mut |event| {
         progress.show(event);
         progress.aside(|| look(event));
     });
     progress.finish();
-    Ok(rows?)
+    Ok(sweep?)
 }
