@@ -8,6 +8,7 @@ use fullpipe_lab::hosts::HostsError;
 use fullpipe_lab::preset::LoadError;
 use fullpipe_lab::program::ProgramError;
 use fullpipe_link::{EmulatorError, NetemLinkError, WordsError};
+use fullpipe_report::escape;
 
 /// Whose fault it is, which is what the exit code tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +80,8 @@ impl Failure {
     fn print(&self) {
         use std::io::Write;
         // Standard error may be closed as well: then there is nobody to tell.
-        let line = format!("fullpipe: {}", self.message.replace('\n', " "));
+        let message = self.message.replace('\n', " ");
+        let line = format!("fullpipe: {}", escape::in_line(&message));
         let _ = writeln!(std::io::stderr(), "{}", crate::terminal::fitting(&line));
     }
 }

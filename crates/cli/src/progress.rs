@@ -3,6 +3,7 @@
 use fullpipe_lab::Event;
 use fullpipe_lab::sweep::Run;
 use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_report::escape;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ impl Progress {
         match event {
             Event::Started { index, scenario } => {
                 self.going.insert(index, 0);
-                self.bar.set_message(scenario.name.clone());
+                self.bar.set_message(escape::in_line(&scenario.name).into_owned());
             }
             Event::Progress { index, elapsed, .. } => {
                 let work = self.runs.get(index).map_or(0, |run| run.at(elapsed));

@@ -1,6 +1,6 @@
 //! What the terminal is like, asked once: the reports take it as an argument.
 
-use fullpipe_report::{Charset, Layout};
+use fullpipe_report::{Charset, Layout, escape};
 use std::io::Write;
 
 /// Narrower than this a table of rows is not readable: better let the terminal break its lines.
@@ -65,10 +65,16 @@ pub fn fitting(text: &str) -> String {
     error_width().map_or_else(|| text.into(), wrap)
 }
 
-/// Tells a person something beside the result, on standard error.
+/// Tells a person something beside the result, on standard error: plain text, in which control characters but for
+/// line breaks are shown and not obeyed.
 pub fn remark(text: &str) {
     // A remark that nobody can read is no reason to fail.
-    let _ = writeln!(std::io::stderr(), "{}", fitting(text));
+    let _ = writeln!(std::io::stderr(), "{}", fitting(&escape::in_lines(text)));
+}
+
+/// Writes a JSON document as a line of standard error, as it is.
+pub fn remark_json(document: &str) {
+    let _ = writeln!(std::io::stderr(), "{document}");
 }
 
 #[cfg(test)]

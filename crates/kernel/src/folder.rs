@@ -324,6 +324,14 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.commit()
 }
 
+/// The same, and straight into what is there where that is no plain file: a pipe or a device.
+pub fn write_into(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return fs::write(path, bytes);
+    }
+    write_whole(path, bytes)
+}
+
 /// Refuses what belongs to another user, and what has one of the rights `forbidden`; looked at by its descriptor.
 fn check(file: &File, path: &Path, forbidden: u32) -> Result<(), NotOurs> {
     let wrong = |problem| Err(NotOurs { path: path.into(), problem });

@@ -20,6 +20,7 @@ pub mod analysis;
 pub mod calc;
 pub mod columns;
 pub mod compare;
+pub mod escape;
 pub mod figure;
 mod layout;
 pub mod paragraph;

@@ -1,18 +1,22 @@
 //! Sentences filled to the width of the output.
 
+use crate::escape;
+
 /// `text` behind `first`, broken between words so that no line is longer than `width` characters, later lines indented
-/// as far as `first` is long. A word longer than the line stands alone. Without a width it is one line.
+/// as far as `first` is long. A word longer than the line stands alone. Without a width it is one line. Control
+/// characters are shown and not obeyed.
 ///
 /// ```
 /// use fullpipe_report::paragraph::fill;
 /// assert_eq!(fill("why: ", "the window is small", Some(18)), "why: the window is\n     small");
 /// ```
 pub fn fill(first: &str, text: &str, width: Option<u16>) -> String {
+    let first = escape::in_line(first);
     let indent = first.chars().count();
     let width = width.map_or(usize::MAX, usize::from);
-    let mut filled = String::from(first);
+    let mut filled = String::from(&*first);
     let mut column = indent;
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(escape::in_line) {
         let length = word.chars().count();
         if column > indent {
             if column.saturating_add(1 + length) > width {
@@ -24,7 +28,7 @@ pub fn fill(first: &str, text: &str, width: Option<u16>) -> String {
                 column += 1;
             }
         }
-        filled.push_str(word);
+        filled.push_str(&word);
         column += length;
     }
     filled

@@ -20,7 +20,7 @@
 //! );
 //! ```
 
-use crate::{Charset, Layout, Tone};
+use crate::{Charset, Layout, Tone, escape};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 
 /// What a column holds.
@@ -64,9 +64,9 @@ impl<const N: usize> Table<N> {
         Table { columns, rows: Vec::new() }
     }
 
-    /// Adds a row; line breaks in a cell are kept.
+    /// Adds a row; control characters in a cell, line breaks too, are shown and not obeyed.
     pub fn row(&mut self, cells: [String; N]) -> &mut Self {
-        self.rows.push(cells);
+        self.rows.push(cells.map(|cell| escape::in_line(&cell).into_owned()));
         self
     }
 
@@ -142,6 +142,14 @@ a1 40 ms    40.00      0.2
 a1 80 ms    80.00      0.1
 a1 100 ms  100.00      0.1
 ";
+
+    #[test]
+    fn a_cell_cannot_steer_the_terminal() {
+        let mut table = Table::new([Column::text("run"), Column::count("n")]);
+        table.row(["a\u{1b}[2J\nb".into(), "1".into()]);
+        let text = table.render(Layout::default());
+        assert!(text.contains("a\\u{1b}[2J\\nb") && text.lines().count() == 3, "{text:?}");
+    }
 
     #[test]
     fn columns_line_up_and_the_figures_obey_the_law() {

@@ -15,7 +15,7 @@ use fullpipe_kernel::journal;
 use fullpipe_kernel::sandbox::{self, Inside};
 use fullpipe_lab::preset;
 use fullpipe_model::scenario::File;
-use fullpipe_report::{Column, Table};
+use fullpipe_report::{Column, Table, escape};
 use serde::Serialize;
 
 pub use run::run_one;
@@ -160,8 +160,8 @@ fn told(cleaned: &[Cleaned]) -> String {
     let mut text = String::new();
     for one in cleaned {
         let indent = one.journal.as_ref().map_or("", |_| "  ");
-        text.extend(one.journal.iter().map(|journal| format!("{journal}:\n")));
-        text.extend(one.actions.iter().map(|action| format!("{indent}{action}\n")));
+        text.extend(one.journal.iter().map(|journal| format!("{}:\n", escape::in_line(journal))));
+        text.extend(one.actions.iter().map(|action| format!("{indent}{}\n", escape::in_line(action))));
     }
     text
 }

@@ -14,6 +14,7 @@ use crate::remains::{Machine, assert_nothing_left};
 pub const CASES: &[Case] = &[
     ("command_lines", &[], command_lines),
     ("scenarios", &[], scenarios),
+    ("names_cannot_steer_the_terminal", &[], names_cannot_steer_the_terminal),
     ("results_are_never_written_over", &[], results_are_never_written_over),
     ("missing_programs", &[], missing_programs),
     ("nginx_is_missed_where_it_is_hidden", &[Need::Root, Need::Program("unshare")], nginx_is_missed_where_it_is_hidden),
@@ -116,6 +117,36 @@ fn scenarios() {
     }
     program.file("s.toml", b"name = \"\xff\xfe\"");
     assert_told(&program.run(&["lab", "run", "./s.toml"]), INPUT, &["./s.toml", "UTF-8"]);
+}
+
+/// Names of files and of rows with an escape sequence, a line break and text that runs backwards.
+fn names_cannot_steer_the_terminal() {
+    let program = Program::new();
+    let name = "x\u{1b}[2J\n\u{202e}y";
+    program.file(&format!("{name}.toml"), "nothing = 1");
+    program.file(&format!("{name}.pcap"), "no capture");
+    let row = |name: &str, goodput: u64| {
+        let row = serde_json::json!({"name": name, "engine": "virtual", "kernel": name, "goodput_bps": goodput});
+        format!("{row}\n")
+    };
+    program.file("a.jsonl", row(name, 1_000_000));
+    program.file("b.jsonl", row(name, 2_000_000));
+    let (scenario, capture) = (format!("./{name}.toml"), format!("./{name}.pcap"));
+    for arguments in [
+        &["lab", "run", &scenario][..],
+        &["lab", "run", name],
+        &["analyze", &capture],
+        &["lab", "compare", "a.jsonl", "b.jsonl", "--fail-on", "goodput:-1%"],
+        &["lab", "compare", &capture, "b.jsonl"],
+    ] {
+        let finished = program.run(arguments);
+        for text in [&finished.out, &finished.err] {
+            let steers = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!text.chars().any(steers), "{arguments:?}: {finished:?}");
+        }
+        let told = format!("{}{}", finished.out, finished.err);
+        assert!(told.contains("x\\u{1b}[2J"), "{arguments:?}: {finished:?}");
+    }
 }
 
 fn results_are_never_written_over() {

@@ -1,7 +1,7 @@
 //! Connections in a table, worst first.
 
 use super::Report;
-use crate::{Column, Layout, Table, figure, paragraph};
+use crate::{Column, Layout, Table, escape, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::Duration;
@@ -42,7 +42,7 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
             limited_by(explained),
         ]);
     }
-    let mut text = format!("{}: {}\n", report.file, counted(report, top));
+    let mut text = format!("{}: {}\n", escape::in_line(&report.file), counted(report, top));
     if !table.is_empty() {
         text += &format!("\n{}", table.render(layout));
         text += &worst(report, layout);

@@ -2,7 +2,7 @@
 
 use super::{Change, Comparison, Missing, Side, Turn};
 use crate::compare::noise::Noise;
-use crate::{Column, Layout, Table, Tone, paragraph};
+use crate::{Column, Layout, Table, Tone, escape, paragraph};
 
 /// How much of a comparison is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,15 +59,15 @@ impl Comparison {
             }
         }
         for Turn { name, a, b } in &self.limits {
-            text += &format!("{name}: limited by {a} in A, {b} in B\n");
+            text += &format!("{}: limited by {a} in A, {b} in B\n", escape::in_line(name));
         }
         for exceeded in &self.exceeded {
             let line = format!("Worse than {}: {}", exceeded.bound, exceeded.name);
-            text += &format!("{}\n", layout.paint(Tone::Bad, &line));
+            text += &format!("{}\n", layout.paint(Tone::Bad, &escape::in_line(&line)));
         }
         for name in &self.newly_failed {
             let line = format!("Worse than any bound, as it fails in B only: {name}");
-            text += &format!("{}\n", layout.paint(Tone::Bad, &line));
+            text += &format!("{}\n", layout.paint(Tone::Bad, &escape::in_line(&line)));
         }
         text
     }
@@ -91,7 +91,9 @@ impl Comparison {
 
 fn side(side: &Side) -> String {
     let rows = if side.rows == 1 { "row" } else { "rows" };
-    format!("{} ({} {rows}, {}, Linux {})", side.source, side.rows, side.engines.join("+"), side.kernels.join(", "))
+    let (engines, kernels) = (side.engines.join("+"), side.kernels.join(", "));
+    let text = format!("{} ({} {rows}, {engines}, Linux {kernels})", side.source, side.rows);
+    escape::in_line(&text).into_owned()
 }
 
 fn table(changes: &[&Change]) -> Table<7> {

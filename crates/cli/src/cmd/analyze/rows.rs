@@ -5,6 +5,7 @@ use crate::failure::{Failure, Kind};
 use crate::parquet::Table;
 use fullpipe_flow::connection::Connection;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_kernel::folder::Pending;
 use fullpipe_report::analysis::{self, columns};
 use std::fs::File;
 use std::io::{BufWriter, StdoutLock, Write};
@@ -68,15 +69,17 @@ impl Rows {
 /// A Parquet file with its name, for messages.
 pub struct Stored {
     table: Table<BufWriter<File>>,
+    pending: Pending,
     file: PathBuf,
 }
 
 impl Stored {
-    /// Makes the file.
+    /// Begins the file, which has its name when it is complete.
     pub fn new(file: &Path, columns: &[(&str, analysis::Kind)]) -> Result<Self, Failure> {
-        let opened = File::create(file).map_err(|error| not_written(file, error))?;
-        let table = Table::new(BufWriter::new(opened), columns).map_err(|error| not_written(file, error))?;
-        Ok(Stored { table, file: file.into() })
+        let pending = Pending::at(file).map_err(|error| not_written(file, error))?;
+        let handle = pending.handle().map_err(|error| not_written(file, error))?;
+        let table = Table::new(BufWriter::new(handle), columns).map_err(|error| not_written(file, error))?;
+        Ok(Stored { table, pending, file: file.into() })
     }
 
     /// Adds a row.
@@ -86,7 +89,9 @@ impl Stored {
 
     /// Ends the file.
     pub fn finish(self) -> Result<(), Failure> {
-        self.table.finish().map_err(|error| not_written(&self.file, error))
+        let Stored { table, pending, file } = self;
+        table.finish().map_err(|error| not_written(&file, error))?;
+        pending.commit().map_err(|error| not_written(&file, error))
     }
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use fullpipe_flow::row::Row;
 use fullpipe_lab::{Engine, cache};
 use fullpipe_model::units::Bytes;
-use fullpipe_report::{Column, Table, figure};
+use fullpipe_report::{Column, Table, escape, figure};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -110,7 +110,8 @@ impl List {
             print(&format!("{}\n", table.render(layout())))?;
         }
         let runs = if kept.len() == 1 { "run" } else { "runs" };
-        print(&format!("{} {runs}, {total} of {} in {}\n", kept.len(), cache.limit(), cache.folder().display()))?;
+        let folder = cache.folder().display().to_string();
+        print(&format!("{} {runs}, {total} of {} in {}\n", kept.len(), cache.limit(), escape::in_line(&folder)))?;
         Ok(0)
     }
 }

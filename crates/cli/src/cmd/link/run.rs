@@ -6,7 +6,8 @@ use super::shared::{Engine, Shared, Status, Subject};
 use super::words::Asked;
 use super::{EngineChoice, Options, Output};
 use crate::failure::{Failure, Kind};
-use crate::terminal::remark;
+use crate::terminal::{remark, remark_json};
+use fullpipe_kernel::folder;
 use fullpipe_kernel::sandbox::{self, Inside, Privilege, Signals};
 use fullpipe_link::{
     Before, CommandLinkError, Emulator, EmulatorError, FarEnd, LinkReport, NatError, NetemLink, NetemLinkError, Owed,
@@ -215,12 +216,12 @@ pub fn tell(
         };
         let text = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         if let Some(path) = &options.report {
-            std::fs::write(path, format!("{text}\n")).map_err(|error| {
+            folder::write_into(path, format!("{text}\n").as_bytes()).map_err(|error| {
                 Failure::new(Kind::Run, format!("write report {}: {error}; choose another place", path.display()))
             })?;
         }
         if options.json {
-            remark(&text);
+            remark_json(&text);
         }
         return Ok(());
     }

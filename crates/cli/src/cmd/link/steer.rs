@@ -10,7 +10,7 @@ use crate::terminal::{layout, print, print_json};
 use clap::Args;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::redirect::Redirect;
-use fullpipe_report::{Column, Table};
+use fullpipe_report::{Column, Table, escape};
 
 /// Change the path of a link while it runs.
 ///
@@ -64,8 +64,8 @@ impl ShowStatus {
         if self.json {
             print_json(&status)?;
         } else {
-            print(&format!("{}: {}\n", status.name, subject(&status)))?;
-            print(&format!("{}\n", status.words))?;
+            print(&format!("{}: {}\n", status.name, escape::in_line(&subject(&status))))?;
+            print(&format!("{}\n", escape::in_line(&status.words.to_string())))?;
             print(&format!("{}\n", summary(&status)))?;
             for lost in gateway_losses(&status) {
                 print(&format!("{lost}\n"))?;
