@@ -151,7 +151,7 @@ impl LabError {
     }
 
     /// Whether it is of one run, so that others may still be done; an interrupt is of all of them.
-    pub fn is_of_one_run(&self) -> bool {
+    pub(crate) fn is_of_one_run(&self) -> bool {
         let is_run = match self {
             LabError::Run { .. } => true,
             LabError::Guest { cause, .. } => !matches!(**cause, GuestError::Journal(_)),
@@ -161,7 +161,7 @@ impl LabError {
     }
 
     /// What went wrong, in one line and without the name of the run.
-    pub fn cause(&self) -> String {
+    pub(crate) fn cause(&self) -> String {
         let cause = match self {
             LabError::Run { cause, .. } => cause.to_string(),
             LabError::Guest { cause, .. } => cause.to_string(),
