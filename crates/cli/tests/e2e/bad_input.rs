@@ -83,7 +83,7 @@ fn scenarios() {
         ),
         ("[link]\nrtt = \"5000s\"", &["delay 2500 s is above 60 s"]),
         ("[link]\nloss = \"120%\"", &["'120%'", "between 0% and 100%"]),
-        ("[link]\nmtu = 100", &["line 2", "100"]),
+        ("[link]\nmtu = 100", &["100 B must be between 576 B"]),
         ("[link]\nmtu = \"100B\"", &["between 576 B"]),
         ("[link]\nqueue = \"0packets\"\nrate = \"1mbit\"", &["less than one packet"]),
         ("[transfer]\nserver = \"apache\"", &["unknown variant `apache`", "`nginx`"]),

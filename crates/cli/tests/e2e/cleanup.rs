@@ -91,13 +91,14 @@ pub fn kill_9(user: User, rounds: u32) {
     );
 }
 
-/// Every folder under its final name is complete and has its row; `.part` says of itself that it is not.
+/// Every folder under its final name is complete and has its row; `part-` says of itself that it is not.
 fn assert_results_true(results: &Path) {
     let rows = fs::read_to_string(results.join("rows.jsonl")).unwrap_or_default();
     let mut complete = 0;
     for entry in fs::read_dir(results).into_iter().flatten() {
         let path = entry.unwrap().path();
-        if !path.is_dir() || path.extension().is_some_and(|extension| extension == "part") {
+        let is_part = entry_name(&path).starts_with("part-");
+        if !path.is_dir() || is_part {
             continue;
         }
         complete += 1;
@@ -113,6 +114,10 @@ fn assert_results_true(results: &Path) {
     // The row is added right after its folder got its name: between the two a kill may fall.
     let rows = rows.lines().count();
     assert!(rows == complete || rows + 1 == complete, "{complete} complete folders, {rows} rows");
+}
+
+fn entry_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 /// A run in the middle of its transfer, and the namespaces that it has.
