@@ -1,12 +1,9 @@
 //! What went wrong, as one line and an exit code.
 
 use fullpipe_kernel::sandbox::SandboxError;
-use fullpipe_lab::LabError;
-use fullpipe_lab::experiment::ExperimentError;
 use fullpipe_lab::guest::GuestError;
-use fullpipe_lab::hosts::HostsError;
 use fullpipe_lab::preset::LoadError;
-use fullpipe_lab::program::ProgramError;
+use fullpipe_lab::{ExperimentError, HostsError, LabError, ProgramError};
 use fullpipe_link::{EmulatorError, NetemLinkError, WordsError};
 use fullpipe_report::escape;
 

@@ -1,7 +1,6 @@
 //! A progress bar on standard error, drawn only where that is a terminal.
 
-use fullpipe_lab::Event;
-use fullpipe_lab::sweep::Run;
+use fullpipe_lab::{Event, Run};
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_report::escape;
 use indicatif::{ProgressBar, ProgressStyle};

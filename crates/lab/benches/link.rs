@@ -15,7 +15,7 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::port::VNET_HDR_LEN;
 use fullpipe_kernel::wait::Waiter;
 use fullpipe_kernel::{clock, sandbox, sched};
-use fullpipe_lab::hosts::{CLIENT_ADDRESS, Hosts, SERVER_ADDRESS};
+use fullpipe_lab::{CLIENT_ADDRESS, Hosts, SERVER_ADDRESS};
 use fullpipe_link::{Emulator, LinkReport, Options};
 use fullpipe_model::scenario::File;
 use fullpipe_model::units::{Bytes, Duration, Rate};

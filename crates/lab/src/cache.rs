@@ -18,7 +18,7 @@
 
 use crate::guest::kernel::CacheError;
 use crate::results;
-use crate::sweep::key::Key;
+use crate::sweep::Key;
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::folder::{Folder, make_own};
 use fullpipe_model::units::{Bytes, Duration};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// It is trimmed to this size after each sweep.
-pub const SIZE_DEFAULT: Bytes = Bytes::new(2 << 30);
+pub(crate) const SIZE_DEFAULT: Bytes = Bytes::new(2 << 30);
 const RUN: &str = "run";
 const USED: &str = "used";
 const PART: &str = ".part";
@@ -53,7 +53,7 @@ pub struct Found {
 
 /// A run that is kept, as a list shows it.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct CachedRun {
     /// What it depends on.
     pub key: Key,
     /// What it showed.
@@ -140,8 +140,8 @@ impl Cache {
     }
 
     /// Everything that is kept, used last first.
-    pub fn list(&self) -> Vec<Kept> {
-        let mut kept: Vec<Kept> = self.keys().filter_map(|key| self.kept(key)).collect();
+    pub fn list(&self) -> Vec<CachedRun> {
+        let mut kept: Vec<CachedRun> = self.keys().filter_map(|key| self.kept(key)).collect();
         kept.sort_by(|a, b| b.used.cmp(&a.used).then_with(|| a.key.cmp(&b.key)));
         kept
     }
@@ -151,10 +151,10 @@ impl Cache {
         names.filter_map(|entry| Key::parse(entry.file_name().to_str()?))
     }
 
-    fn kept(&self, key: Key) -> Option<Kept> {
+    fn kept(&self, key: Key) -> Option<CachedRun> {
         let row = results::row(&self.open(&key)?.1).ok().flatten()?;
         let (size, used) = self.size_and_use(&key)?;
-        Some(Kept { key, row, size, used })
+        Some(CachedRun { key, row, size, used })
     }
 
     fn size_and_use(&self, key: &Key) -> Option<(Bytes, SystemTime)> {
@@ -218,7 +218,7 @@ fn copy(from: &Path, to: &Folder) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scratch;
+    use crate::scratch::Scratch;
     use std::fs::File;
     use std::os::unix::fs::PermissionsExt;
 

@@ -1,10 +1,9 @@
 //! What carries the packets of a run between its hosts: our own link, or the kernel's netem.
 
-use crate::experiment::ExperimentError;
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, HostsError};
 use fullpipe_link::{
-    CaptureOptions, EDGES, Emulator, LinkReport, LogOptions, NetemLink, NetemLinkError, Options, STREAMS, gso_max_segs,
-    lacks,
+    CaptureOptions, EDGES, Emulator, EmulatorError, LinkReport, LogOptions, NetemLink, NetemLinkError, Options,
+    STREAMS, gso_max_segs, lacks,
 };
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use std::path::{Path, PathBuf};
@@ -17,6 +16,20 @@ pub enum Carrier {
     Own(Box<Emulator>),
     /// The kernel's.
     Netem(Box<NetemLink>),
+}
+
+/// Why there is no link between two hosts.
+#[derive(Debug, thiserror::Error)]
+pub enum CarrierError {
+    /// The hosts.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    /// Our own link.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// netem.
+    #[error(transparent)]
+    Netem(#[from] NetemLinkError),
 }
 
 /// The engine that carries `scenario`: the one it asks for, or else in virtual time netem, which there costs a tenth of
@@ -44,7 +57,7 @@ impl Carrier {
         log: Option<&Path>,
         virtual_time: bool,
         notes: &mut Vec<String>,
-    ) -> Result<(Hosts<()>, Carrier), ExperimentError> {
+    ) -> Result<(Hosts<()>, Carrier), CarrierError> {
         let path = &scenario.path;
         match engine(scenario, virtual_time) {
             LinkEngine::Own => {
@@ -82,7 +95,7 @@ impl Carrier {
     }
 
     /// Ends it. Captures are complete when this returns.
-    pub fn stop(self) -> Result<LinkReport, ExperimentError> {
+    pub fn stop(self) -> Result<LinkReport, CarrierError> {
         match self {
             Carrier::Own(emulator) => Ok(emulator.stop()?),
             Carrier::Netem(link) => Ok(link.stop()?),

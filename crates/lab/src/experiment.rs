@@ -4,11 +4,11 @@
 //! client's end is the end of the transfer; then samplers, server and link are stopped, and only then is anything
 //! analysed, so that the analysis takes no CPU from the run.
 
-use crate::carrier::{self, Carrier};
-use crate::edge::{self, EdgeError};
+use crate::carrier::{self, Carrier, CarrierError};
 use crate::hog::Hog;
 use crate::hosts::{Hosts, HostsError};
-use crate::met::Met;
+use crate::merge_capture::{self, MergeError};
+use crate::path_for::path_for;
 use crate::program::{ProgramError, Received, RunningServer, data_connection, placement_refused, port, receive};
 use crate::sampler::Sampler;
 use fullpipe_flow::connection::{Connection, Direction, Labels};
@@ -52,7 +52,7 @@ pub enum ExperimentError {
     Program(#[from] ProgramError),
     /// A capture.
     #[error(transparent)]
-    Edge(#[from] EdgeError),
+    Merge(#[from] MergeError),
     /// A request to the kernel.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -62,6 +62,16 @@ pub enum ExperimentError {
     /// The user wants it to end.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<CarrierError> for ExperimentError {
+    fn from(error: CarrierError) -> Self {
+        match error {
+            CarrierError::Hosts(cause) => cause.into(),
+            CarrierError::Emulator(cause) => cause.into(),
+            CarrierError::Netem(cause) => cause.into(),
+        }
+    }
 }
 
 /// Everything that one run showed.
@@ -118,21 +128,21 @@ pub fn run(
     let edges = carrier.edges(scratch);
     let link = carrier.stop()?;
     let (received, server_samples, client_samples) = transferred?;
-    let (met, server_port) = (Met::by(scenario), port(scenario));
-    let hint = PathHint { rate: met.to_client.mean_rate(), rtt: Some(met.rtt()) };
+    let (path, server_port) = (path_for(scenario), port(scenario));
+    let hint = PathHint { rate: path.to_client.mean_rate(), rtt: Some(path.rtt()) };
     let kept = |name: &str| keep.map(|folder| folder.join(name));
     let edge = |streams: &[PathBuf], capture_point, name: &str| -> Result<Connection, ExperimentError> {
         // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
         let config = Config { capture_point, hint, labels: Labels::Wireshark, ..Config::default() };
         let path = kept(name);
         let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
-        let analysis = edge::analyse(streams, keep, Analyzer::new(config))?;
+        let analysis = merge_capture::analyse(streams, keep, Analyzer::new(config))?;
         let bulk = analysis.connections.into_iter().filter(|connection| connection.server.port() == server_port);
         bulk.max_by_key(|connection| connection.server_to_client.payload).ok_or(ExperimentError::NoConnection)
     };
     let at_server = DiagnosedConnection::from_capture(edge(&edges.server, CapturePoint::SenderEdge, "server.pcap")?);
     let at_client = edge(&edges.client, CapturePoint::ReceiverEdge, "client.pcap")?;
-    let interval = met.rtt().max(INTERVAL_MIN);
+    let interval = path.rtt().max(INTERVAL_MIN);
     let sockets = Sockets { sender: &server_samples, receiver: &client_samples, interval };
     let by_sockets = Diagnosis::from_samples(sockets, hint);
     let link_engine = carrier::engine(scenario, virtual_time);
@@ -177,7 +187,7 @@ fn drive_client(
     progress: Progress<'_>,
 ) -> Result<Received, ExperimentError> {
     let (stop, bytes, start) = (Stop::new(), AtomicU64::new(0), clock::now());
-    let deadline = start + scenario.transfer.duration + GRACE + Met::by(scenario).rtt().saturating_mul(10);
+    let deadline = start + scenario.transfer.duration + GRACE + path_for(scenario).rtt().saturating_mul(10);
     let received = std::thread::scope(|scope| {
         let client = std::thread::Builder::new()
             .name("client".into())

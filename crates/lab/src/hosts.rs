@@ -97,7 +97,7 @@ impl Hosts {
 
 impl Hosts<Wire> {
     /// The same, joined by a wire; the hosts send super-packets of up to `gso_max_segs` segments.
-    pub fn create_wired(spec: &HostsSpec, mtu: Bytes, gso_max_segs: u32) -> Result<Hosts<Wire>, HostsError> {
+    pub(crate) fn create_wired(spec: &HostsSpec, mtu: Bytes, gso_max_segs: u32) -> Result<Hosts<Wire>, HostsError> {
         join(spec, |a, b| Wire::create(a, b, mtu, gso_max_segs).map_err(HostsError::Wire))
     }
 }

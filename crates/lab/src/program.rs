@@ -27,7 +27,7 @@ pub fn port(scenario: &Scenario) -> u16 {
 }
 
 /// The connection that carries the data, as `end` of it has it; iperf3 has another one beside it.
-pub fn data_connection(scenario: &Scenario) -> [Filter; 2] {
+pub(crate) fn data_connection(scenario: &Scenario) -> [Filter; 2] {
     let client_port = (scenario.transfer.client == Client::Iperf3).then_some(iperf3::DATA_PORT);
     let server_port = Some(port(scenario));
     [
@@ -171,7 +171,7 @@ fn placement(host: &Host) -> Placement {
 }
 
 /// Why a host's application cannot run where and how it was asked to; tried on a thread that ends with the question.
-pub fn placement_refused(host: &Host) -> Option<Refused> {
+pub(crate) fn placement_refused(host: &Host) -> Option<Refused> {
     let place = placement(host);
     std::thread::scope(|scope| scope.spawn(|| place.apply().err()).join().unwrap_or_default())
 }

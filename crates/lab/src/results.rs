@@ -32,8 +32,11 @@
 //! * A directory that is made where others can write has mode 0700.
 //! * Names from scenarios are names of one file each: no `/`, no control character, not too long for a file system.
 
+mod manifest;
+
+pub use manifest::{Manifest, ManifestError, Planned};
+
 use crate::experiment::Outcome;
-use crate::sweep::manifest::{Manifest, ManifestError};
 use fullpipe_flow::row::Row;
 use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::folder::{self, Folder, NotOurs};
@@ -282,7 +285,7 @@ impl Results {
 
     /// Takes over the files of run `index` that were made in `run`, elsewhere on this machine: moved, or copied where
     /// `run` is to `stay`.
-    pub fn adopt(&mut self, index: usize, run: &Path, stay: bool, row: &Row) -> Result<(), ResultsError> {
+    pub(crate) fn adopt(&mut self, index: usize, run: &Path, stay: bool, row: &Row) -> Result<(), ResultsError> {
         let part = self.begin(index, &row.name)?;
         let taken = take(run, &part, stay).and_then(|()| self.seal(&part, row));
         taken.inspect_err(|_| self.discard(&part))
@@ -456,7 +459,6 @@ fn write_lines(folder: &Folder, name: &str, samples: &[Sample]) -> Result<(), Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::manifest::Planned;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     fn manifest(names: &[&str]) -> Manifest {

@@ -8,7 +8,7 @@
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::port::PortPair;
 use fullpipe_kernel::{clock, sandbox};
-use fullpipe_lab::hosts::{Hosts, SERVER_ADDRESS};
+use fullpipe_lab::{Hosts, SERVER_ADDRESS};
 use fullpipe_link::{Emulator, LinkReport, Options, Statistics};
 use fullpipe_model::scenario::{File, Path};
 use fullpipe_model::units::{Duration, Instant, Rate};

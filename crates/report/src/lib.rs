@@ -18,6 +18,7 @@
 
 pub mod analysis;
 pub mod calc;
+mod cells;
 pub mod columns;
 pub mod compare;
 pub mod escape;

@@ -1,6 +1,6 @@
 //! Rows beside what somebody else measured: ours, theirs, and why they differ.
 
-use crate::rows::{FAILED, NONE, limited_by, marked_name, optional, remarks, small};
+use crate::cells::{FAILED, NONE, limited_by, marked_name, optional, remarks, small};
 use crate::{Column, Layout, Table, figure, paragraph};
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::Rate;

@@ -1,13 +1,12 @@
 //! Rows of results as a table: what each transfer got, the law beside it, what held it, and how good the emulation was.
 
-use crate::{Column, Layout, Table, figure, paragraph, reference};
+use crate::cells::{FAILED, NONE, marked_name, optional, remarks, small};
+use crate::{Column, Layout, Table, figure, reference};
+
+pub use crate::cells::limited_by;
+
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::{Bytes, Duration, Rate};
-
-/// Stands where a figure could not be had.
-pub(crate) const NONE: &str = "-";
-/// Stands for what limited a run that failed.
-pub(crate) const FAILED: &str = "failed";
 
 /// The rows as a table, then what is to be known of each; beside somebody else's figures where there are any.
 pub fn render(rows: &[Row], layout: Layout) -> String {
@@ -17,20 +16,6 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
     let mut text = table(rows).render(layout);
     for row in rows {
         text += &remarks(row, layout);
-    }
-    text
-}
-
-/// Why the run failed and what else is to be known of it, each on lines of its own.
-pub(crate) fn remarks(row: &Row, layout: Layout) -> String {
-    let mut text = String::new();
-    if let Some(error) = &row.error {
-        text += &paragraph::fill(&format!("{}: failed: ", row.name), error, layout.width);
-        text.push('\n');
-    }
-    for note in &row.notes {
-        text += &paragraph::fill(&format!("{}: ", row.name), note, layout.width);
-        text.push('\n');
     }
     text
 }
@@ -79,30 +64,8 @@ fn table(rows: &[Row]) -> Table<13> {
     table
 }
 
-/// A repetition is told only where there are several; a row that was not quiet has a mark.
-pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
-    let repeated = rows.iter().filter(|other| other.name == row.name).count() > 1;
-    let mark = if row.quiet { "" } else { " !" };
-    if repeated { format!("{} #{}{mark}", row.name, row.repetition) } else { format!("{}{mark}", row.name) }
-}
-
-/// `send buffer 97 %`, or both answers where capture and sockets disagree.
-pub fn limited_by(row: &Row) -> String {
-    format!("{} {:.0} %", row.limited_by, row.limit_share * 100.0)
-}
-
-pub(crate) fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| NONE.into(), show)
-}
-
 fn kilobytes(amount: Bytes) -> String {
     format!("{:.1}", amount.as_f64() / 1e3)
-}
-
-/// Megabytes per second with as many decimals as a transfer through 4096 bytes of buffer needs.
-pub(crate) fn small(rate: Rate) -> String {
-    let megabytes = rate.as_f64() / 8e6;
-    if megabytes < 10.0 { format!("{megabytes:.3}") } else { format!("{megabytes:.1}") }
 }
 
 /// A line of the comparison: what it is called, and how a row shows it.

@@ -1,8 +1,7 @@
 //! The guest's first and, but for the programs of a transfer, only program.
 
 use super::job::{self, Answer, Job};
-use crate::sweep::Run;
-use crate::{Engine, Event, Options, Sweep};
+use crate::{Engine, Event, Options, Run, Sweep};
 use fullpipe_kernel::sandbox::{self, Inside};
 use fullpipe_kernel::{Refused, guest, wait};
 use fullpipe_model::units::Duration;

@@ -90,7 +90,7 @@ pub fn results(folder: &Path) -> PathBuf {
 }
 
 /// The files of the guest's one run among its results.
-pub fn first_run(folder: &Path) -> Result<PathBuf, JobError> {
+pub(crate) fn first_run(folder: &Path) -> Result<PathBuf, JobError> {
     let results = results(folder);
     let wrong = |cause| JobError::File { operation: "read", path: results.clone(), cause };
     for entry in fs::read_dir(&results).map_err(wrong)? {
@@ -103,7 +103,7 @@ pub fn first_run(folder: &Path) -> Result<PathBuf, JobError> {
 }
 
 /// Tells the host how far the run is. Virtual time stands still meanwhile.
-pub fn tell_progress(folder: &Path, event: Event<'_>) {
+pub(crate) fn tell_progress(folder: &Path, event: Event<'_>) {
     if let Event::Progress { elapsed, body, .. } = event {
         // Nobody misses a progress bar enough to lose a run for it.
         let _ = write_whole(&folder.join(PROGRESS), format!("{} {}", elapsed.as_nanos(), body.get()).as_bytes());

@@ -111,12 +111,12 @@ impl Machine<'_> {
     }
 
     /// What to say of a guest that is off and has left no answer.
-    pub fn ended_badly(&self) -> MachineError {
+    pub(crate) fn ended_badly(&self) -> MachineError {
         self.ran_out_of_memory().unwrap_or_else(|| MachineError::Died { console: self.console() })
     }
 
     /// That it did, where its kernel says so on the console.
-    pub fn ran_out_of_memory(&self) -> Option<MachineError> {
+    pub(crate) fn ran_out_of_memory(&self) -> Option<MachineError> {
         let console = self.console();
         console.contains(OUT_OF_MEMORY).then_some(MachineError::OutOfMemory { memory: self.memory, console })
     }

@@ -27,7 +27,7 @@ pub mod job;
 pub mod kernel;
 pub mod machine;
 
-use crate::Scratch;
+use crate::scratch::Scratch;
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::sandbox::Inside;

@@ -3,16 +3,16 @@
 //! A thread a guest, which starts it, looks after it and takes its answer; whatever is decided or written is decided and
 //! written here, by one thread. An interrupt ends every guest by itself, as each of them waits for it too. A run that fails
 //! is a row that says so. After an error that would meet every run no other is started; those that are going on come to
-//! their end and are kept, as their time is spent.
+//! their end and are collector, as their time is spent.
 
+use super::Keys;
 use super::Run;
-use super::key::Keys;
-use super::order::Kept;
+use super::collector::Collector;
 use crate::guest::job::Job;
 use crate::guest::kernel::Kernel;
 use crate::guest::machine::MachineError;
 use crate::guest::{self, Done, GuestError};
-use crate::{Event, LabError, Options, tell};
+use crate::{Event, LabError, Options, row};
 use fullpipe_flow::row::Clock;
 use fullpipe_kernel::host;
 use fullpipe_kernel::sandbox::Inside;
@@ -32,8 +32,8 @@ pub(super) struct Guests<'a> {
     pub(super) options: &'a Options,
 }
 
-/// What a guest's thread has to say of run `.0`.
-enum Word {
+/// What a guest's thread reports of run `.0`.
+enum Message {
     Progress(usize, Duration, Bytes),
     Done(usize, Box<Result<Done, GuestError>>),
 }
@@ -45,12 +45,12 @@ struct Room {
     memory: Bytes,
     /// The CPUs to put guests on; none: wherever they happen to be.
     cpus: Vec<usize>,
-    taken: BTreeMap<usize, Place>,
+    taken: BTreeMap<usize, Slot>,
 }
 
 /// What a guest that is going has.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Slot {
     memory: Bytes,
     cpu: Option<usize>,
 }
@@ -73,7 +73,7 @@ impl Room {
 
 impl Guests<'_> {
     /// Runs and keeps the runs `waiting`, started in this order.
-    pub(super) fn run(&self, waiting: &[usize], kept: &mut Kept<'_>) -> Result<(), LabError> {
+    pub(super) fn run(&self, waiting: &[usize], collector: &mut Collector<'_>) -> Result<(), LabError> {
         let cpus = || available_parallelism().map_or(1, NonZeroUsize::get);
         let mut room = Room {
             jobs: self.options.jobs.map_or_else(cpus, NonZeroUsize::get),
@@ -84,7 +84,7 @@ impl Guests<'_> {
         let interrupt = self.inside.interrupt();
         let mut waiting = waiting.iter().copied().peekable();
         let mut failure = None;
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         std::thread::scope(|scope| {
             loop {
                 while let Some(&index) = waiting.peek()
@@ -97,26 +97,28 @@ impl Guests<'_> {
                     }
                     waiting.next();
                     let cpu = room.cpu();
-                    match self.start(scope, index, cpu, &tell, kept) {
-                        Ok(true) => drop(room.taken.insert(index, Place { memory, cpu })),
+                    match self.start(scope, index, cpu, &sender, collector) {
+                        Ok(true) => drop(room.taken.insert(index, Slot { memory, cpu })),
                         Ok(false) => {}
-                        Err(error) => failure = self.fail(index, error, kept).err(),
+                        Err(error) => failure = self.fail(index, error, collector).err(),
                     }
                 }
                 if room.taken.is_empty() {
                     break;
                 }
-                match told.recv() {
-                    Ok(Word::Progress(index, elapsed, body)) => kept.tell(Event::Progress { index, elapsed, body }),
-                    Ok(Word::Done(index, result)) => {
+                match receiver.recv() {
+                    Ok(Message::Progress(index, elapsed, body)) => {
+                        collector.tell(Event::Progress { index, elapsed, body })
+                    }
+                    Ok(Message::Done(index, result)) => {
                         room.taken.remove(&index);
                         let result = result.map_err(|cause| self.wrong(index, cause));
-                        let taken = result.and_then(|done| self.take(index, &done, kept));
-                        if let Err(error) = taken.or_else(|error| self.fail(index, error, kept)) {
+                        let taken = result.and_then(|done| self.take(index, &done, collector));
+                        if let Err(error) = taken.or_else(|error| self.fail(index, error, collector)) {
                             failure.get_or_insert(error);
                         }
                     }
-                    // `tell` is here, so the channel has a sender.
+                    // `sender` is here, so the channel has a sender.
                     Err(_) => break,
                 }
             }
@@ -134,12 +136,12 @@ impl Guests<'_> {
         scope: &'scope Scope<'scope, '_>,
         index: usize,
         cpu: Option<usize>,
-        tell: &Sender<Word>,
-        kept: &mut Kept<'_>,
+        sender: &Sender<Message>,
+        collector: &mut Collector<'_>,
     ) -> Result<bool, LabError> {
         let run = &self.runs[index];
-        kept.tell(Event::Started { index, scenario: &run.scenario });
-        if self.find_done(index, kept)? {
+        collector.tell(Event::Started { index, scenario: &run.scenario });
+        if self.find_done(index, collector)? {
             return Ok(false);
         }
         let kernel = guest::choose(self.kernels, &run.scenario).map_err(|cause| self.wrong(index, cause))?;
@@ -148,51 +150,51 @@ impl Guests<'_> {
             repetition: run.repetition,
             keep_captures: self.options.keep_captures,
         };
-        let tell = tell.clone();
+        let sender = sender.clone();
         let work = move || {
             if let Some(cpu) = cpu {
                 // The guest's processes inherit it. Refused, they are slower and no worse.
                 let _ = Placement { cpus: vec![cpu], nice: None }.apply();
             }
             // Nobody listens only when the sweep is over, and then nobody needs to know.
-            let mut progress = |elapsed, body| drop(tell.send(Word::Progress(index, elapsed, body)));
+            let mut progress = |elapsed, body| drop(sender.send(Message::Progress(index, elapsed, body)));
             let result = guest::run(self.inside, kernel, &self.options.limits, &job, &mut progress);
-            drop(tell.send(Word::Done(index, Box::new(result))));
+            drop(sender.send(Message::Done(index, Box::new(result))));
         };
         let started = Builder::new().name(format!("guest-{index}")).spawn_scoped(scope, work);
         started.map_err(|cause| LabError::Prepare { operation: "start thread for a guest", cause })?;
         Ok(true)
     }
 
-    fn find_done(&self, index: usize, kept: &mut Kept<'_>) -> Result<bool, LabError> {
+    fn find_done(&self, index: usize, collector: &mut Collector<'_>) -> Result<bool, LabError> {
         let (Some(cache), Some(key)) = (&self.options.cache, self.keys.repeatable(&self.runs[index])) else {
             return Ok(false);
         };
         let Some(entry) = cache.find(&key) else { return Ok(false) };
-        if let Some(results) = &mut kept.results {
+        if let Some(results) = &mut collector.results {
             results.adopt(index, &entry.files.by_descriptor(), true, &entry.row)?;
         }
-        kept.keep(index, entry.row)?;
+        collector.keep(index, entry.row)?;
         Ok(true)
     }
 
     /// Keeps what run `index` has left.
-    fn take(&self, index: usize, done: &Done, kept: &mut Kept<'_>) -> Result<(), LabError> {
+    fn take(&self, index: usize, done: &Done, collector: &mut Collector<'_>) -> Result<(), LabError> {
         let files = done.files().map_err(|cause| self.wrong(index, cause.into()))?;
         if let (Some(cache), Some(key)) = (&self.options.cache, self.keys.repeatable(&self.runs[index])) {
             cache.insert(&key, &files, &done.row);
         }
-        if let Some(results) = &mut kept.results {
+        if let Some(results) = &mut collector.results {
             results.adopt(index, &files, false, &done.row)?;
         }
-        kept.keep(index, done.row.clone())
+        collector.keep(index, done.row.clone())
     }
 
     /// Notes that run `index` failed; an error that is of more than this run is given back.
-    fn fail(&self, index: usize, error: LabError, kept: &mut Kept<'_>) -> Result<(), LabError> {
+    fn fail(&self, index: usize, error: LabError, collector: &mut Collector<'_>) -> Result<(), LabError> {
         let Run { scenario, repetition } = &self.runs[index];
         let kernel = guest::choose(self.kernels, scenario).map_or("", |kernel| kernel.release.as_str());
-        kept.fail(index, tell::failed(scenario, *repetition, Clock::Virtual, kernel), error)
+        collector.fail(index, row::of_failure(scenario, *repetition, Clock::Virtual, kernel), error)
     }
 
     fn wrong(&self, index: usize, cause: GuestError) -> LabError {
@@ -207,17 +209,17 @@ mod tests {
     #[test]
     fn memory_and_jobs_bound_the_guests_and_one_is_always_let_in() {
         let gib = |n: u64| Bytes::new(n << 30);
-        let place = |memory, cpu| Place { memory, cpu };
+        let slot = |memory, cpu| Slot { memory, cpu };
         let mut room = Room { jobs: 3, memory: gib(5), cpus: vec![4, 2], taken: BTreeMap::new() };
         assert!(room.has(gib(100)));
         assert_eq!(room.cpu(), Some(4));
-        room.taken.insert(0, place(gib(2), Some(4)));
+        room.taken.insert(0, slot(gib(2), Some(4)));
         assert_eq!(room.cpu(), Some(2));
         assert!(room.has(gib(3)) && !room.has(gib(4)));
-        room.taken.insert(1, place(gib(2), Some(2)));
+        room.taken.insert(1, slot(gib(2), Some(2)));
         assert_eq!(room.cpu(), Some(4));
         assert!(room.has(gib(1)) && !room.has(gib(2)));
-        room.taken.insert(2, place(Bytes::ZERO, Some(4)));
+        room.taken.insert(2, slot(Bytes::ZERO, Some(4)));
         assert_eq!(room.cpu(), Some(2));
         assert!(!room.has(Bytes::ZERO), "no fourth");
     }

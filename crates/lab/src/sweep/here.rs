@@ -1,11 +1,12 @@
 //! A run under the kernel that this process is on: in real time, or as the one run of a guest.
 
 use super::Run;
-use super::order::Kept;
+use super::collector::Collector;
 use crate::experiment::{self, Outcome};
 use crate::guest::{self, GuestError};
 use crate::results::{Environment, Part};
-use crate::{Engine, Event, LabError, Scratch, tell};
+use crate::scratch::Scratch;
+use crate::{Engine, Event, LabError, row};
 use fullpipe_flow::row::Clock;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
@@ -25,7 +26,7 @@ impl Here<'_> {
         index: usize,
         run: &Run,
         keep_captures: bool,
-        kept: &mut Kept<'_>,
+        collector: &mut Collector<'_>,
     ) -> Result<(), LabError> {
         let scenario = &run.scenario;
         let kernel = &self.environment.host.kernel;
@@ -33,28 +34,28 @@ impl Here<'_> {
         if let Some(asked) = scenario.kernel.as_deref().filter(|asked| !guest::kernel::is_release(kernel, asked)) {
             return Err(wrong(GuestError::OtherKernel { asked: asked.into(), running: kernel.clone() }));
         }
-        kept.tell(Event::Started { index, scenario });
-        let part = kept.results.as_mut().map(|results| results.begin(index, &scenario.name)).transpose()?;
+        collector.tell(Event::Started { index, scenario });
+        let part = collector.results.as_mut().map(|results| results.begin(index, &scenario.name)).transpose()?;
         let keep = part.as_ref().filter(|_| keep_captures).map(Part::path);
-        let outcome = match self.once(index, scenario, keep.as_deref(), kept) {
+        let outcome = match self.once(index, scenario, keep.as_deref(), collector) {
             Ok(outcome) => outcome,
             Err(error) => {
-                if let (Some(results), Some(part)) = (&kept.results, &part) {
+                if let (Some(results), Some(part)) = (&collector.results, &part) {
                     results.discard(part);
                 }
                 return Err(error);
             }
         };
-        let mut row = tell::row(scenario, run.repetition, kernel, &outcome);
+        let mut row = row::of_outcome(scenario, run.repetition, kernel, &outcome);
         row.engine = self.clock();
         if let (Engine::Virtual(_), Some(why)) = (self.engine, guest::unsuited(scenario)) {
             row.notes.push(format!("run in real time: {why}"));
         }
-        if let (Some(results), Some(part)) = (&mut kept.results, &part) {
+        if let (Some(results), Some(part)) = (&mut collector.results, &part) {
             let completed = results.complete(part, scenario, &outcome, &row);
             completed.inspect_err(|_| results.discard(part))?;
         }
-        kept.keep(index, row)
+        collector.keep(index, row)
     }
 
     /// Whose clock these runs go by.
@@ -68,10 +69,10 @@ impl Here<'_> {
         index: usize,
         scenario: &Scenario,
         keep: Option<&Path>,
-        kept: &mut Kept<'_>,
+        collector: &mut Collector<'_>,
     ) -> Result<Outcome, LabError> {
         let scratch = Scratch(self.inside.journal().scratch_directory("run")?);
-        let mut progress = |elapsed, body| kept.tell(Event::Progress { index, elapsed, body });
+        let mut progress = |elapsed, body| collector.tell(Event::Progress { index, elapsed, body });
         let virtual_time = *self.engine == Engine::Guest;
         experiment::run(scenario, &scratch.0, keep, virtual_time, &self.inside.interrupt(), &mut progress)
             .map_err(|cause| LabError::Run { name: scenario.name.clone(), cause })

@@ -6,7 +6,7 @@
 //! parts of it have no influence nobody could say, and a row from an older build must not pass for one of this.
 //!
 //! In real time the machine and its moment are part of a result, and no key can hold them: there the key says only what
-//! was asked for, which is enough to go on with a sweep ([`super::manifest`]) and not to answer in place of a run.
+//! was asked for, which is enough to go on with a sweep ([`crate::results::Manifest`]) and not to answer in place of a run.
 
 use super::Run;
 use crate::Engine;
@@ -100,7 +100,7 @@ impl Keys {
 
     /// The key of `run`, where its result is a function of it: in virtual time, between our own two ends. nginx, Python
     /// and curl are of the host, and so are their libraries and settings, which no key of ours knows.
-    pub fn repeatable(&self, run: &Run) -> Option<Key> {
+    pub(crate) fn repeatable(&self, run: &Run) -> Option<Key> {
         let own = run.scenario.transfer.server == Server::Builtin && run.scenario.transfer.client == Client::Builtin;
         (own && self.kernel(&run.scenario).is_some()).then(|| self.of(run))
     }

@@ -8,23 +8,22 @@
 //! A run that fails is a row that says so, and the others go on; only what would meet all of them ends the sweep.
 //!
 //! A run is done when its folder of results has its name ([`crate::results`]). So a sweep that was interrupted, or whose
-//! machine went down, is gone on with by looking ([`manifest`]), and nothing of a half-done run is used.
+//! machine went down, is gone on with by looking ([`Manifest`]), and nothing of a half-done run is used.
 
+mod collector;
 mod guests;
 mod here;
-pub mod key;
-pub mod manifest;
-mod order;
+mod key;
 
-use crate::results::{Environment, Results};
-use crate::{Engine, Event, LabError, Options, guest, tell};
+pub use key::{Key, Keys};
+
+use crate::results::{Environment, Manifest, Planned, Results};
+use crate::{Engine, Event, LabError, Options, guest, row};
+use collector::Collector;
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
 use here::Here;
-use key::Keys;
-use manifest::Manifest;
-use order::Kept;
 
 /// One run of a sweep.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +70,7 @@ pub fn plan(scenarios: &[Scenario], repeat: Option<u32>) -> Vec<Run> {
 ///
 /// # Errors
 /// An interrupt, or what would meet every run, such as results that cannot be written. Nothing is started after it, and
-/// the results of the runs that are done are kept.
+/// the results of the runs that are done are collector.
 pub fn run(
     inside: &Inside,
     runs: &[Run],
@@ -82,17 +81,17 @@ pub fn run(
     let keys = Keys::new(&options.engine, options.keep_captures)
         .map_err(|cause| LabError::Prepare { operation: "read program and kernels for the runs' keys", cause })?;
     let (results, done) = open(runs, &keys, &environment, options)?;
-    let mut kept = Kept::new(runs.len(), results, observer);
+    let mut collector = Collector::new(runs.len(), results, observer);
     for (index, row) in done.into_iter().enumerate() {
         if let Some(row) = row {
-            kept.keep(index, row)?;
+            collector.keep(index, row)?;
         }
     }
-    let result = all(inside, &environment, runs, &keys, options, &mut kept);
+    let result = all(inside, &environment, runs, &keys, options, &mut collector);
     if let Some(cache) = &options.cache {
         cache.trim();
     }
-    let sweep = kept.finish();
+    let sweep = collector.finish();
     result?;
     sweep
 }
@@ -104,21 +103,21 @@ fn all(
     runs: &[Run],
     keys: &Keys,
     options: &Options,
-    kept: &mut Kept<'_>,
+    collector: &mut Collector<'_>,
 ) -> Result<(), LabError> {
     let (guests, here): (Vec<usize>, Vec<usize>) = (0..runs.len())
-        .filter(|index| !kept.has(*index))
+        .filter(|index| !collector.has(*index))
         .partition(|index| in_guest(&options.engine, &runs[*index].scenario));
     if let Engine::Virtual(kernels) = &options.engine {
-        guests::Guests { inside, kernels, runs, keys, options }.run(&guests, kept)?;
+        guests::Guests { inside, kernels, runs, keys, options }.run(&guests, collector)?;
     }
     let worker = Here { inside, environment, engine: &options.engine };
     for index in here {
         let run = &runs[index];
-        if let Err(error) = worker.run(index, run, options.keep_captures, kept) {
-            kept.fail(
+        if let Err(error) = worker.run(index, run, options.keep_captures, collector) {
+            collector.fail(
                 index,
-                tell::failed(&run.scenario, run.repetition, worker.clock(), &environment.host.kernel),
+                row::of_failure(&run.scenario, run.repetition, worker.clock(), &environment.host.kernel),
                 error,
             )?;
         }
@@ -131,6 +130,16 @@ fn in_guest(engine: &Engine, scenario: &Scenario) -> bool {
     matches!(engine, Engine::Virtual(_)) && guest::unsuited(scenario).is_none()
 }
 
+/// What a results directory of `runs` is asked to hold.
+fn manifest(runs: &[Run], keys: &Keys) -> Manifest {
+    let planned = |run: &Run| Planned {
+        name: run.scenario.name.clone(),
+        repetition: run.repetition,
+        key: keys.of(run).to_string(),
+    };
+    Manifest { runs: runs.iter().map(planned).collect() }
+}
+
 /// The results directory, and the rows that are in it already.
 fn open(
     runs: &[Run],
@@ -139,7 +148,7 @@ fn open(
     options: &Options,
 ) -> Result<(Option<Results>, Vec<Option<Row>>), LabError> {
     let Some(folder) = options.out.as_deref() else { return Ok((None, Vec::new())) };
-    let manifest = Manifest::new(runs, keys);
+    let manifest = manifest(runs, keys);
     if options.resume {
         let (results, done) = Results::resume(folder, environment, &manifest)?;
         return Ok((Some(results), done));

@@ -75,7 +75,7 @@ impl List {
     fn run(self, cache: &cache::Cache) -> Result<u8, Failure> {
         let kept = cache.list();
         let total = kept.iter().map(|run| run.size).fold(Bytes::ZERO, Bytes::saturating_add);
-        let used = |run: &cache::Kept| humantime::format_rfc3339_seconds(run.used).to_string();
+        let used = |run: &cache::CachedRun| humantime::format_rfc3339_seconds(run.used).to_string();
         if self.json {
             let runs = kept.into_iter().map(|run| ListedRun {
                 key: run.key.to_string(),

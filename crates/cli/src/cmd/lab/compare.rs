@@ -8,7 +8,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::row::Row;
-use fullpipe_lab::{Engine, FailedRun, Options, preset, sweep};
+use fullpipe_lab::{Engine, FailedRun, Options, plan, preset};
 use fullpipe_model::scenario::{Override, Scenario};
 use fullpipe_report::compare::{Bound, Comparison, Extent, rows};
 use std::num::NonZeroUsize;
@@ -95,7 +95,7 @@ impl Compare {
                         cache: if self.no_cache { None } else { of_runs(&side.engine) },
                         ..Options::default()
                     };
-                    let sweep = run_all(inside, &sweep::plan(&side.scenarios, self.repeat), &options)?;
+                    let sweep = run_all(inside, &plan(&side.scenarios, self.repeat), &options)?;
                     for FailedRun { error, .. } in &sweep.failures {
                         failed = true;
                         remark(&format!("fullpipe: {}: {error}", side.label));

@@ -3,8 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
-use fullpipe_lab::guest::kernel::build::{self, BuildError, Step};
-use fullpipe_lab::guest::kernel::{self, CacheError, Source};
+use fullpipe_lab::guest::kernel::{self, BuildError, CacheError, Source, Step};
 use fullpipe_report::{Column, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -59,13 +58,13 @@ impl Build {
         let jobs = self.jobs.map_or(cpus, usize::from);
         let versions = match (self.version, &self.source) {
             (Some(version), _) => vec![version],
-            (None, Source::Debian) => build::VERSIONS.map(String::from).into(),
+            (None, Source::Debian) => kernel::VERSIONS.map(String::from).into(),
             // A source says itself what it is.
-            (None, _) => vec![build::VERSIONS[0].into()],
+            (None, _) => vec![kernel::VERSIONS[0].into()],
         };
         for version in versions {
             let progress = Progress::new(&version);
-            let build = build::Build { source: self.source.clone(), version, jobs };
+            let build = kernel::Build { source: self.source.clone(), version, jobs };
             let built = build.run(&mut |step| progress.show(&step));
             progress.bar.finish_and_clear();
             let kernel = built?;

@@ -5,7 +5,7 @@ use crate::parquet::Table;
 use crate::terminal::print;
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::folder::Pending;
-use fullpipe_lab::sweep::Run;
+use fullpipe_lab::Run;
 use fullpipe_report::columns::Columns;
 use std::fs::File;
 use std::io;

@@ -11,7 +11,7 @@ use fullpipe_flow::row::Row;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::guest::Limits;
-use fullpipe_lab::{Engine, Event, LabError, Options, Sweep, preset, results, sweep};
+use fullpipe_lab::{Engine, Event, LabError, Options, Sweep, plan, preset, results};
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use fullpipe_report::rows;
@@ -122,7 +122,7 @@ impl Run {
             jobs: self.jobs,
             cache,
         };
-        let runs = sweep::plan(&scenarios, self.repeat);
+        let runs = plan(&scenarios, self.repeat);
         in_sandbox(|inside| {
             let out = options.out.take().map_or_else(default_folder, Ok)?;
             options.out = Some(out.clone());
@@ -152,7 +152,7 @@ impl Run {
     }
 
     /// Does the runs and hands rows on as they come. What is done before an error is told to be there.
-    fn sweep(&self, inside: &Inside, runs: &[sweep::Run], options: &Options) -> Result<Sweep, Failure> {
+    fn sweep(&self, inside: &Inside, runs: &[fullpipe_lab::Run], options: &Options) -> Result<Sweep, Failure> {
         let mut output = Output::new(runs, self.lines(), self.parquet.as_deref())?;
         let mut done = 0;
         let mut written = Ok(());
@@ -219,13 +219,13 @@ pub fn default_folder() -> Result<PathBuf, Failure> {
 }
 
 /// Does runs with a progress bar.
-pub fn run_all(inside: &Inside, runs: &[sweep::Run], options: &Options) -> Result<Sweep, Failure> {
+pub fn run_all(inside: &Inside, runs: &[fullpipe_lab::Run], options: &Options) -> Result<Sweep, Failure> {
     observed(inside, runs, options, &mut |_| {})
 }
 
 /// Does one run of `scenario` with a progress bar.
 pub fn run_one(inside: &Inside, scenario: &Scenario, options: &Options) -> Result<Row, Failure> {
-    let runs = sweep::plan(std::slice::from_ref(scenario), Some(1));
+    let runs = plan(std::slice::from_ref(scenario), Some(1));
     let mut sweep = run_all(inside, &runs, options)?;
     match (sweep.failures.pop(), sweep.rows.pop()) {
         (None, Some(row)) => Ok(row),
@@ -236,7 +236,7 @@ pub fn run_one(inside: &Inside, scenario: &Scenario, options: &Options) -> Resul
 
 fn observed(
     inside: &Inside,
-    runs: &[sweep::Run],
+    runs: &[fullpipe_lab::Run],
     options: &Options,
     look: &mut dyn FnMut(Event<'_>),
 ) -> Result<Sweep, Failure> {

@@ -3,17 +3,16 @@
 //! What an interrupted build has done stays in `kernels/building/DIGEST`, and the next one goes on from there: make
 //! compiles only what is missing. It is removed when the kernel is in the cache.
 
-use super::patch::{PATCHES, PatchError};
+use super::error::BuildError;
+use super::patch::PATCHES;
 use super::source::Source;
+use super::tool::run;
 use super::{CacheError, Kernel, PROGRAM, RELEASE, cache, digest, kernel_in, patch};
-use fullpipe_kernel::child::end_with_parent;
 use fullpipe_kernel::folder::{Folder, check_path, make_own};
-use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 /// Debian's versions that experiments compare: today's, and the last long-term one before Linux 6.6, whose receive window
 /// is `tcp_adv_win_scale` of the buffer.
@@ -22,8 +21,6 @@ pub const VERSIONS: [&str; 2] = ["6.12", "6.1"];
 const CONFIG: &str = include_str!("kernel.config");
 /// Steps that make announces for this configuration, a little above Linux 6.12's: for the progress bar.
 const STEPS: usize = 1_440;
-/// Lines that an error shows of what a tool printed.
-const TAIL: usize = 8;
 
 /// Programs that a build needs, and Debian's packages that have them.
 const TOOLS: [(&str, &str); 9] = [
@@ -65,75 +62,6 @@ pub enum Step {
         /// Steps that there are, about.
         of: usize,
     },
-}
-
-/// Why there is no kernel.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// Tools are not installed: exit code 3.
-    #[error("build kernel: {missing} not found; install {} (on Debian: apt-get install {})", packages.join(", "), packages.join(" "))]
-    Tools {
-        /// What was looked for.
-        missing: String,
-        /// Debian's packages that have it.
-        packages: Vec<&'static str>,
-    },
-    /// Debian's source is not to be had: exit code 3.
-    #[error("get kernel source: {cause}; apt-get install {package} as root, or give --source a tar file or a tree")]
-    NoSource {
-        /// Debian's package.
-        package: String,
-        /// Why not.
-        cause: Box<BuildError>,
-    },
-    /// There is no place for it.
-    #[error("find cache directory: neither XDG_CACHE_HOME nor HOME is set to an absolute path; set one")]
-    NoCache,
-    /// The place is not this user's alone: exit code 3.
-    #[error(transparent)]
-    Cache(#[from] CacheError),
-    /// A version that is none.
-    #[error("build kernel: version '{0}' is not two numbers such as 6.12")]
-    Version(String),
-    /// A file.
-    #[error("{operation} {path}: {cause}", path = path.display())]
-    File {
-        /// What was tried.
-        operation: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The system's answer.
-        cause: io::Error,
-    },
-    /// The source could not be changed.
-    #[error(transparent)]
-    Patch(#[from] PatchError),
-    /// A tool failed.
-    #[error("{operation}: {program}: {status}; its last lines:\n{output}")]
-    Tool {
-        /// What was tried.
-        operation: &'static str,
-        /// The program.
-        program: String,
-        /// How it ended.
-        status: String,
-        /// The end of what it printed.
-        output: String,
-    },
-    /// The configuration has lost a line: Kconfig knows better.
-    #[error("configure kernel: this source does not take {0}; use a Linux from 6.1 to 6.12")]
-    Config(String),
-}
-
-impl BuildError {
-    pub(super) fn file(operation: &'static str, path: &Path, cause: io::Error) -> Self {
-        BuildError::File { operation, path: path.into(), cause }
-    }
-
-    /// Whether a tool or a package is missing, rather than that something failed.
-    pub fn is_missing(&self) -> bool {
-        matches!(self, BuildError::Tools { .. } | BuildError::NoSource { .. } | BuildError::Cache(_))
-    }
 }
 
 impl Build {
@@ -287,64 +215,9 @@ fn install(kernels: &Path, key: &str, release: &str, built: &Path) -> Result<Ker
     kernel_in(&kernels, key.as_ref()).map_err(|cause| BuildError::file("find", &whole, cause))
 }
 
-/// Runs a tool to its end and shows `see` each line that it prints; the last ones are the error's.
-pub(super) fn run(
-    operation: &'static str,
-    command: &mut Command,
-    subject: &Path,
-    see: &mut dyn FnMut(&str),
-) -> Result<(), BuildError> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let (reader, writer) = io::pipe().map_err(|cause| BuildError::file(operation, subject, cause))?;
-    let errors = writer.try_clone().map_err(|cause| BuildError::file(operation, subject, cause))?;
-    // Nobody is left with a compiler at work: make passes it on.
-    end_with_parent(command);
-    let spawned = command.stdin(Stdio::null()).stdout(writer).stderr(errors).spawn();
-    // The command holds the pipe's other end, and would keep it open for ever.
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = spawned.map_err(|cause| BuildError::file(operation, Path::new(&program), cause))?;
-    let tail = follow(reader, see);
-    let status = child.wait().map_err(|cause| BuildError::file(operation, subject, cause))?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(BuildError::Tool { operation, program, status: status.to_string(), output: tail })
-}
-
-fn follow(reader: impl Read, see: &mut dyn FnMut(&str)) -> String {
-    let mut tail = VecDeque::with_capacity(TAIL);
-    // Compilers quote what they do not like: that need not be UTF-8.
-    for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line).into_owned();
-        see(&line);
-        if tail.len() == TAIL {
-            tail.pop_front();
-        }
-        tail.push_back(line);
-    }
-    tail.make_contiguous().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tool_that_fails_is_quoted_and_one_that_works_is_followed() {
-        let mut lines = Vec::new();
-        let here = Path::new(".");
-        let script = |text: &str| {
-            let mut command = Command::new("sh");
-            command.args(["-c", text]);
-            command
-        };
-        run("count", &mut script("seq 20"), here, &mut |line| lines.push(line.to_string())).unwrap();
-        assert_eq!((lines.len(), lines[19].as_str()), (20, "20"));
-        let error = run("count", &mut script("seq 20 >&2; exit 7"), here, &mut |_| {}).unwrap_err().to_string();
-        assert!(error.contains("exit status: 7") && error.ends_with("13\n14\n15\n16\n17\n18\n19\n20"), "{error}");
-        let error = run("count", &mut Command::new("no-such-tool"), here, &mut |_| {}).unwrap_err().to_string();
-        assert!(error.contains("no-such-tool"), "{error}");
-    }
 
     #[test]
     fn a_line_that_kconfig_dropped_is_named() {

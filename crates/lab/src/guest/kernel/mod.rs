@@ -10,10 +10,14 @@
 //! descriptor, and the program is executed through that ([`Kernel::executable`]), not found by its name again. A build
 //! runs compilers that find things by name: there every directory above the cache is checked as well.
 
-pub mod build;
+mod build;
+mod error;
 mod patch;
 mod source;
+mod tool;
 
+pub use build::{Build, Step, VERSIONS};
+pub use error::BuildError;
 pub use patch::PatchError;
 pub use source::Source;
 
@@ -106,7 +110,7 @@ pub fn cached() -> Result<Vec<Kernel>, CacheError> {
 ///
 /// # Errors
 /// A directory, or a kernel in it, that is not this user's alone.
-pub fn cached_in(folder: &Path) -> Result<Vec<Kernel>, CacheError> {
+pub(crate) fn cached_in(folder: &Path) -> Result<Vec<Kernel>, CacheError> {
     let told = |cause| CacheError::new(folder, cause);
     let kernels = match Folder::open(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,6 +1,7 @@
 //! Where a kernel's source comes from.
 
-use super::build::{BuildError, run};
+use super::error::BuildError;
+use super::tool::run;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,11 +2,11 @@
 
 use crate::carrier;
 use crate::experiment::Outcome;
-use crate::met::Met;
+use crate::path_for::path_for;
 use fullpipe_flow::connection::{Connection, Label};
 use fullpipe_flow::diagnosis::Diagnosis;
 use fullpipe_flow::finding::{KnownPath, findings};
-use fullpipe_flow::limit::Verdict;
+use fullpipe_flow::limit::{Candidate, Verdict};
 use fullpipe_flow::row::{Clock, Row};
 use fullpipe_model::law::ETHERNET_HEADER;
 use fullpipe_model::law::window::{self, Windows};
@@ -19,53 +19,25 @@ use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 /// The emulator's lateness above which a run was not quiet.
 const LATE_MAX: Duration = Duration::from_micros(500);
 
-/// The row of one run.
-pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome) -> Row {
+/// The row of a run that was done, by this machine's clock.
+pub(crate) fn of_outcome(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome) -> Row {
     let (sent, seen) = (&outcome.at_server.connection.server_to_client, &outcome.at_client);
     let acks = &seen.client_to_server;
-    let lateness = outcome.link.lateness();
-    let met = Met::by(scenario);
+    let (link, lateness) = (&outcome.link, outcome.link.lateness());
     let timing = outcome.received.timing;
     let (body, duration) = (Bytes::new(outcome.received.body), outcome.received.duration);
-    let goodput = body.per(duration).unwrap_or_default();
     let window_max = acks.window.max;
     let (law, law_term) = law(scenario, window_max);
     let verdict = outcome.by_capture().map(|diagnosis| &diagnosis.verdict);
     let limited_by = verdict.map(|verdict| verdict.limited_by());
     let by_sockets = outcome.by_sockets.as_ref().map(Diagnosis::limited_by);
-    let steady_goodput = verdict.and_then(Verdict::steady_goodput);
-    // A reference is of a whole transfer, in which the start hardly counts.
-    let comparable = if outcome.received.complete { goodput } else { steady_goodput.unwrap_or(goodput) };
-    let reference = &scenario.reference;
-    let frames = frames(&outcome.at_client);
-    let ratio = |ours: Rate, theirs: Option<Rate>| theirs.map(|theirs| ours.as_f64() / theirs.as_f64());
-    let troubles = troubles(outcome);
     let congestion_control = outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone());
-    let asked = scenario.hosts.server.congestion_control.as_ref();
-    let other_control = match (asked, &congestion_control) {
-        (Some(asked), Some(had)) if asked != had => Some(format!("congestion control was {had}, not {asked} as asked")),
-        _ => None,
-    };
-    let disagreement = match (limited_by, by_sockets) {
-        (Some(capture), Some(sockets)) if capture.limit.name() != sockets.limit.name() => Some(format!(
-            "capture and sockets disagree: {} {:.0} % against {} {:.0} %",
-            capture.limit,
-            capture.share * 100.0,
-            sockets.limit,
-            sockets.share * 100.0
-        )),
-        _ => None,
-    };
-    Row {
-        name: scenario.name.clone(),
-        repetition,
-        engine: Clock::Real,
+    let troubles = troubles(outcome);
+    let quiet = troubles.is_empty();
+    let doubts = [other_control(scenario, congestion_control.as_deref()), disagreement(limited_by, by_sockets)];
+    let row = Row {
         link_engine: outcome.link_engine,
-        cached: false,
-        kernel: kernel.into(),
         congestion_control,
-        rtt_nominal: met.rtt(),
-        rate_nominal: met.to_client.mean_rate(),
         handshake_rtt: seen.handshake_rtt,
         rtt_min: sent.rtt.min,
         rtt_p50: sent.rtt.p50,
@@ -76,9 +48,9 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         body,
         duration,
         complete: outcome.received.complete,
-        goodput,
-        steady_goodput,
-        frames,
+        goodput: body.per(duration).unwrap_or_default(),
+        steady_goodput: verdict.and_then(Verdict::steady_goodput),
+        frames: frames(&outcome.at_client),
         law,
         law_term,
         packets: seen.client_to_server.packets + seen.server_to_client.packets,
@@ -89,9 +61,8 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         out_of_order: seen.server_to_client.labels.of(Label::OutOfOrder),
         window_full: sent.labels.of(Label::WindowFull),
         zero_window: acks.labels.of(Label::ZeroWindow),
-        queue_dropped: outcome.link.to_client.link.queue_dropped_packets
-            + outcome.link.to_server.link.queue_dropped_packets,
-        lost: outcome.link.to_client.link.lost_packets + outcome.link.to_server.link.lost_packets,
+        queue_dropped: link.to_client.link.queue_dropped_packets + link.to_server.link.queue_dropped_packets,
+        lost: link.to_client.link.lost_packets + link.to_server.link.lost_packets,
         limited_by: limited_by.map_or(Limit::Unknown, |candidate| candidate.limit),
         limit_share: limited_by.map_or(0.0, |candidate| candidate.share),
         limits: verdict.map(|verdict| verdict.shares.clone()).unwrap_or_default(),
@@ -104,32 +75,68 @@ pub fn row(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome
         link_late_p50: lateness.quantile(0.5),
         link_late_p99: lateness.quantile(0.99),
         link_late_max: lateness.max(),
-        quiet: troubles.is_empty(),
-        notes: outcome.notes.iter().cloned().chain(troubles).chain(other_control).chain(disagreement).collect(),
-        reference_goodput: reference.goodput,
-        reference_frames: reference.frames,
-        reference_ratio: frames
-            .and_then(|ours| ratio(ours, reference.frames))
-            .or_else(|| ratio(comparable, reference.goodput)),
-        reference_note: reference.note.clone(),
-        reference_cause: reference.cause.clone(),
-        error: None,
-    }
+        quiet,
+        notes: outcome.notes.iter().cloned().chain(troubles).chain(doubts.into_iter().flatten()).collect(),
+        ..as_asked(scenario, repetition, Clock::Real, kernel)
+    };
+    beside_reference(row, scenario)
 }
 
-/// The row of a run that failed: what was asked for. Why it failed is added by whoever keeps it.
-pub fn failed(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> Row {
-    let met = Met::by(scenario);
+/// The row of a run that failed. Why it failed is added by whoever keeps it.
+pub(crate) fn of_failure(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> Row {
+    as_asked(scenario, repetition, engine, kernel)
+}
+
+/// What is known of a run before it begins.
+fn as_asked(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> Row {
+    let path = path_for(scenario);
     Row {
         name: scenario.name.clone(),
         repetition,
         engine,
         link_engine: carrier::engine(scenario, engine == Clock::Virtual),
         kernel: kernel.into(),
-        rtt_nominal: met.rtt(),
-        rate_nominal: met.to_client.mean_rate(),
+        rtt_nominal: path.rtt(),
+        rate_nominal: path.to_client.mean_rate(),
         ..Row::default()
     }
+}
+
+/// The row with what somebody else measured.
+fn beside_reference(row: Row, scenario: &Scenario) -> Row {
+    let reference = &scenario.reference;
+    // A reference is of a whole transfer, in which the start hardly counts.
+    let goodput = if row.complete { row.goodput } else { row.steady_goodput.unwrap_or(row.goodput) };
+    let ratio = |ours: Rate, theirs: Option<Rate>| theirs.map(|theirs| ours.as_f64() / theirs.as_f64());
+    let of_frames = row.frames.and_then(|ours| ratio(ours, reference.frames));
+    Row {
+        reference_goodput: reference.goodput,
+        reference_frames: reference.frames,
+        reference_ratio: of_frames.or_else(|| ratio(goodput, reference.goodput)),
+        reference_note: reference.note.clone(),
+        reference_cause: reference.cause.clone(),
+        ..row
+    }
+}
+
+/// That the sender used another congestion control than it was asked to.
+fn other_control(scenario: &Scenario, used: Option<&str>) -> Option<String> {
+    let (asked, used) = (scenario.hosts.server.congestion_control.as_deref()?, used?);
+    (asked != used).then(|| format!("congestion control was {used}, not {asked} as asked"))
+}
+
+/// That capture and sockets name different limits.
+fn disagreement(by_capture: Option<Candidate>, by_sockets: Option<Candidate>) -> Option<String> {
+    let (capture, sockets) = (by_capture?, by_sockets?);
+    (capture.limit.name() != sockets.limit.name()).then(|| {
+        format!(
+            "capture and sockets disagree: {} {:.0} % against {} {:.0} %",
+            capture.limit,
+            capture.share * 100.0,
+            sockets.limit,
+            sockets.share * 100.0
+        )
+    })
 }
 
 /// What a sniffer on Ethernet would have counted, by the time from the first frame to the last. The lab's captures hold
@@ -149,7 +156,7 @@ fn finding(verdict: &Verdict, scenario: &Scenario, outcome: &Outcome) -> Option<
 
 /// The most payload that the link carries at any time; `None` where its rate changes or has no bound.
 fn goodput_max(scenario: &Scenario) -> Option<Rate> {
-    let link = Met::by(scenario).to_client;
+    let link = path_for(scenario).to_client;
     let rate = link.rate.filter(|_| link.changes.is_none())?;
     Some(Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 }.goodput(rate))
 }
@@ -169,9 +176,9 @@ fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option
     };
     let framing = Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 };
     let unlimited = Rate::from_bits_per_sec(u64::MAX);
-    let met = Met::by(scenario);
-    let link = met.to_client.mean_rate().map_or(unlimited, |rate| framing.goodput(rate));
-    let (rate, term) = window::rate(windows, met.rtt(), link);
+    let path = path_for(scenario);
+    let link = path.to_client.mean_rate().map_or(unlimited, |rate| framing.goodput(rate));
+    let (rate, term) = window::rate(windows, path.rtt(), link);
     if rate == unlimited {
         return (None, None);
     }

@@ -1,11 +1,9 @@
 //! What a results directory was asked to hold, so that a sweep which was interrupted can be gone on with.
 //!
-//! `sweep.json` names every run with the [`Key`](super::key::Key) of what it depends on. A directory is resumed only for
+//! `sweep.json` names every run with the [`Key`](crate::sweep::Key) of what it depends on. A directory is resumed only for
 //! the very same runs: rows of two experiments, or of two builds of the program, never stand in one table unnoticed.
 
-use super::Run;
-use super::key::Keys;
-use crate::results::{self, ResultsError};
+use super::{ResultsError, folder_name, row, write_json, wrong};
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::folder::Folder;
 use serde::{Deserialize, Serialize};
@@ -59,16 +57,6 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    /// That of `runs`.
-    pub fn new(runs: &[Run], keys: &Keys) -> Manifest {
-        let planned = |run: &Run| Planned {
-            name: run.scenario.name.clone(),
-            repetition: run.repetition,
-            key: keys.of(run).to_string(),
-        };
-        Manifest { runs: runs.iter().map(planned).collect() }
-    }
-
     /// The one of a results directory.
     pub fn read(folder: &Folder) -> Result<Manifest, ManifestError> {
         let bytes = folder.read(MANIFEST).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
@@ -77,7 +65,7 @@ impl Manifest {
 
     /// Puts it into a results directory.
     pub(crate) fn write(&self, folder: &Folder) -> Result<(), ResultsError> {
-        results::write_json(folder, MANIFEST, self)
+        write_json(folder, MANIFEST, self)
     }
 
     /// Refuses a directory whose runs are not these.
@@ -105,11 +93,11 @@ impl Manifest {
     /// The rows of the runs that are done in `folder`, each at its place.
     pub(crate) fn finished(&self, folder: &Folder) -> Result<Vec<Option<Row>>, ResultsError> {
         let place = |(index, run): (usize, &Planned)| {
-            let name = results::folder_name(index, &run.name, self.digits());
+            let name = folder_name(index, &run.name, self.digits());
             match folder.folder(&name) {
-                Ok(run) => results::row(&run),
+                Ok(run) => row(&run),
                 Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                Err(cause) => Err(results::wrong("read results", &folder.path().join(name), cause)),
+                Err(cause) => Err(wrong("read results", &folder.path().join(name), cause)),
             }
         };
         self.runs.iter().enumerate().map(place).collect()

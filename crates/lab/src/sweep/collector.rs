@@ -6,7 +6,7 @@ use crate::{Event, LabError};
 use fullpipe_flow::row::Row;
 
 /// The rows so far, and where they go.
-pub(super) struct Kept<'a> {
+pub(super) struct Collector<'a> {
     rows: Vec<Option<Row>>,
     failures: Vec<FailedRun>,
     /// All before this one are told.
@@ -15,10 +15,10 @@ pub(super) struct Kept<'a> {
     observer: &'a mut dyn FnMut(Event<'_>),
 }
 
-impl<'a> Kept<'a> {
+impl<'a> Collector<'a> {
     /// For `total` runs.
     pub(super) fn new(total: usize, results: Option<Results>, observer: &'a mut dyn FnMut(Event<'_>)) -> Self {
-        Kept { rows: vec![None; total], failures: Vec::new(), next: 0, results, observer }
+        Collector { rows: vec![None; total], failures: Vec::new(), next: 0, results, observer }
     }
 
     /// Whether run `index` is done.
@@ -91,12 +91,12 @@ mod tests {
             }
         };
         let wrong = |cause| LabError::Run { name: "x".into(), cause };
-        let mut kept = Kept::new(3, None, &mut observer);
-        kept.fail(1, row(1), wrong(ExperimentError::NoConnection)).unwrap();
-        kept.keep(0, row(0)).unwrap();
-        let refused = kept.fail(2, row(2), wrong(ExperimentError::Interrupted)).unwrap_err();
+        let mut collector = Collector::new(3, None, &mut observer);
+        collector.fail(1, row(1), wrong(ExperimentError::NoConnection)).unwrap();
+        collector.keep(0, row(0)).unwrap();
+        let refused = collector.fail(2, row(2), wrong(ExperimentError::Interrupted)).unwrap_err();
         assert!(refused.is_interrupt());
-        let sweep = kept.finish().unwrap();
+        let sweep = collector.finish().unwrap();
         assert_eq!((sweep.rows.len(), sweep.failures[0].index), (2, 1));
         let why = ExperimentError::NoConnection.to_string();
         assert_eq!(told, [("0".into(), None), ("1".into(), Some(why))]);
@@ -111,11 +111,11 @@ mod tests {
                 Event::Finished { index } => finished.push(index),
                 _ => {}
             };
-            let mut kept = Kept::new(ends.len(), None, &mut observer);
+            let mut collector = Collector::new(ends.len(), None, &mut observer);
             for &index in &ends[..done] {
-                kept.keep(index, row(index)).unwrap();
+                collector.keep(index, row(index)).unwrap();
             }
-            let rows: Vec<String> = kept.finish().unwrap().rows.into_iter().map(|row| row.name).collect();
+            let rows: Vec<String> = collector.finish().unwrap().rows.into_iter().map(|row| row.name).collect();
             let gap = (0..ends.len()).find(|index| !ends[..done].contains(index)).unwrap_or(ends.len());
             let expected: Vec<String> = (0..gap).map(|index| index.to_string()).collect();
             prop_assert_eq!(&told, &expected);

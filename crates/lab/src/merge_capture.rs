@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a capture could not be read back or written.
 #[derive(Debug, thiserror::Error)]
-pub enum EdgeError {
+pub enum MergeError {
     /// A file.
     #[error("{operation} capture {path}: {cause}; free some space, or choose another place with --out", path = path.display())]
     File {
@@ -36,11 +36,11 @@ pub enum EdgeError {
 ///
 /// # Errors
 /// A stream that cannot be read, a capture that cannot be written.
-pub fn analyse(
+pub(crate) fn analyse(
     streams: &[PathBuf],
     keep: Option<(&Path, Bytes)>,
     mut analyzer: Analyzer,
-) -> Result<Analysis, EdgeError> {
+) -> Result<Analysis, MergeError> {
     let mut out = keep.map(|(path, snaplen)| PcapFile::create(path, snaplen)).transpose()?;
     Capture::merged(streams.iter().cloned()).for_each_packet(|packet| {
         analyzer.push_packet(packet);
@@ -59,22 +59,22 @@ struct PcapFile {
 }
 
 impl PcapFile {
-    fn create(path: &Path, snaplen: Bytes) -> Result<PcapFile, EdgeError> {
-        let wrong = |cause| EdgeError::File { operation: "create", path: readable(path), cause };
+    fn create(path: &Path, snaplen: Bytes) -> Result<PcapFile, MergeError> {
+        let wrong = |cause| MergeError::File { operation: "create", path: readable(path), cause };
         let mut file = BufWriter::with_capacity(1 << 18, Pending::at(path).map_err(wrong)?);
         file.write_all(&file_header(snaplen.get() as u32)).map_err(wrong)?;
         Ok(PcapFile { path: path.into(), file })
     }
 
-    fn write(&mut self, packet: &Packet<'_>) -> Result<(), EdgeError> {
+    fn write(&mut self, packet: &Packet<'_>) -> Result<(), MergeError> {
         let header = record_header(packet.at, packet.data.len() as u32, packet.original_length as u32);
         let written = self.file.write_all(&header).and_then(|()| self.file.write_all(packet.data));
-        written.map_err(|cause| EdgeError::File { operation: "write", path: readable(&self.path), cause })
+        written.map_err(|cause| MergeError::File { operation: "write", path: readable(&self.path), cause })
     }
 
-    fn finish(self) -> Result<(), EdgeError> {
+    fn finish(self) -> Result<(), MergeError> {
         let written = self.file.into_inner().map_err(|error| error.into_error());
         let done = written.and_then(Pending::commit);
-        done.map_err(|cause| EdgeError::File { operation: "write", path: readable(&self.path), cause })
+        done.map_err(|cause| MergeError::File { operation: "write", path: readable(&self.path), cause })
     }
 }

@@ -9,33 +9,34 @@ use fullpipe_model::link::rule::{PacketKey, Protocol};
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::Duration;
 
-/// Both directions of it.
+/// Both directions of that path.
 #[derive(Debug, Clone, Copy)]
-pub struct Met<'a> {
+pub(crate) struct TransferPath<'a> {
     /// Way of the data.
-    pub to_client: &'a Config,
+    pub(crate) to_client: &'a Config,
     /// Way of the acknowledgements.
-    pub to_server: &'a Config,
+    pub(crate) to_server: &'a Config,
 }
 
-impl<'a> Met<'a> {
-    /// What the transfer of `scenario` meets. The client's port is not known before; a rule that names one is not met.
-    pub fn by(scenario: &'a Scenario) -> Met<'a> {
-        let path = &scenario.path;
-        let key = PacketKey {
-            source: CLIENT_ADDRESS,
-            destination: SERVER_ADDRESS,
-            protocol: Protocol::TCP,
-            ports: Some((0, port(scenario))),
-        };
-        match path.rules.iter().find(|rule| rule.matches.matches(&key)) {
-            Some(rule) => Met { to_client: &rule.to_client, to_server: &rule.to_server },
-            None => Met { to_client: &path.to_client, to_server: &path.to_server },
-        }
+/// The path that the transfer of `scenario` meets. The client's port is not known before; a rule that names one does not
+/// match.
+pub(crate) fn path_for(scenario: &Scenario) -> TransferPath<'_> {
+    let path = &scenario.path;
+    let key = PacketKey {
+        source: CLIENT_ADDRESS,
+        destination: SERVER_ADDRESS,
+        protocol: Protocol::TCP,
+        ports: Some((0, port(scenario))),
+    };
+    match path.rules.iter().find(|rule| rule.matches.matches(&key)) {
+        Some(rule) => TransferPath { to_client: &rule.to_client, to_server: &rule.to_server },
+        None => TransferPath { to_client: &path.to_client, to_server: &path.to_server },
     }
+}
 
+impl TransferPath<'_> {
     /// The round-trip time that its delays add up to.
-    pub fn rtt(&self) -> Duration {
+    pub(crate) fn rtt(&self) -> Duration {
         self.to_client.delay.base.saturating_add(self.to_server.delay.base)
     }
 }
@@ -53,7 +54,7 @@ mod tests {
                  [[link.rules]]\nto = \":440-450\"\nrtt = \"5ms\"\n[transfer]\n{port}"
             );
             let scenario = File::parse(&text).unwrap().scenarios(&text, "test").unwrap().remove(0);
-            Met::by(&scenario).rtt()
+            path_for(&scenario).rtt()
         };
         assert_eq!(rtt("port = 443"), Duration::from_millis(17));
         assert_eq!(rtt("port = 444"), Duration::from_millis(5));
