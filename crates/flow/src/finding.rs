@@ -5,7 +5,7 @@
 
 mod remedy;
 
-use crate::limit::{Candidate, Cause, Interval, Limit, Source, Verdict};
+use crate::limit::{Candidate, Cause, Interval, Limit, SURE_FROM, Source, Verdict};
 use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
@@ -17,8 +17,14 @@ pub struct Finding {
     pub limit: Limit,
     /// For what part of its time, 0 to 1.
     pub share: f64,
+    /// How often verdicts like this one are right, 0 to 1; only of the limit that is named first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
     /// One sentence for people.
     pub claim: String,
+    /// Where the first limit is no more than a guess: how often it is right, what else it may be, and what would help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
     /// Its numbers.
     pub evidence: FindingEvidence,
     /// What else would have explained it, and for what part of that share: largest first, and only where that is not little.
@@ -82,7 +88,29 @@ pub fn findings(verdict: &Verdict, known: KnownPath) -> Vec<Finding> {
     let least = verdict.intervals.iter().filter_map(|interval| interval.evidence.rtt).min();
     let known = KnownPath { rtt: known.rtt.or(least), ..known };
     let shares = verdict.shares.iter().filter(|candidate| candidate.share >= LEAST_SHARE);
-    shares.map(|candidate| finding(verdict, *candidate, known)).collect()
+    let mut findings: Vec<Finding> = shares.map(|candidate| finding(verdict, *candidate, known)).collect();
+    if let Some(first) = findings.first_mut() {
+        first.confidence = Some(verdict.confidence);
+        first.doubt = doubt(verdict);
+    }
+    findings
+}
+
+/// What to say of a verdict that is no more than a guess.
+fn doubt(verdict: &Verdict) -> Option<String> {
+    if verdict.confidence >= SURE_FROM {
+        return None;
+    }
+    let mut doubt = format!("a guess: {:.0} % of such verdicts are right", verdict.confidence * 100.0);
+    let rivals = verdict.rivals(verdict.limited_by().limit);
+    let mut others = verdict.shares.iter().skip(1).chain(&rivals).map(|candidate| candidate.limit);
+    if let Some(other) = others.find(|other| *other != Limit::Unknown) {
+        doubt += &format!("; it may be the {other}");
+    }
+    if let Some(help) = verdict.coverage.what_would_help() {
+        doubt += &format!("; {help}");
+    }
+    Some(doubt)
 }
 
 /// The typical numbers of the intervals that a limit held.
@@ -160,7 +188,8 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let changes = remedy::changes(limit, &typical, now);
     let mut rivals = verdict.rivals(limit);
     rivals.retain(|rival| verdict.source == Source::Capture && rival.share >= LEAST_RIVAL);
-    Finding { limit, share, claim, evidence, rivals, remedy: remedy::words(limit), changes }
+    let remedy = remedy::words(limit);
+    Finding { limit, share, confidence: None, claim, doubt: None, evidence, rivals, remedy, changes }
 }
 
 /// What bounds the bytes in flight under a limit that is a window or a buffer.
@@ -305,6 +334,18 @@ mod tests {
         assert_eq!(found[0].evidence.goodput.bits_per_sec(), 96_500_000);
         assert!(found[1].claim.ends_with("up to 96.5 Mbit/s in other intervals"), "{}", found[1].claim);
         assert_eq!(found[1].evidence.elsewhere.map(Rate::bits_per_sec), Some(96_500_000));
+    }
+
+    #[test]
+    fn the_first_finding_says_how_sure_it_is_and_a_guess_says_so() {
+        let sure = findings(&verdict(&[(Limit::ReceiveWindow, 10, Evidence::default())]), KnownPath::default());
+        assert!(sure[0].confidence.is_some_and(|part| part > 0.9) && sure[0].doubt.is_none(), "{sure:?}");
+        let parts = [(Limit::SenderApplication, 60, Evidence::default()), (Limit::Link, 40, Evidence::default())];
+        let cut = verdict(&parts).with_coverage(crate::limit::Coverage::MiddleElsewhere);
+        let guess = findings(&cut, KnownPath::default());
+        let doubt = guess[0].doubt.clone().unwrap_or_default();
+        assert!(doubt.contains("may be the link") && doubt.contains("at the sender"), "{doubt}");
+        assert_eq!((guess[1].confidence, &guess[1].doubt), (None, &None));
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn answer(run: &Run, vantage: Vantage, verdict: Option<Verdict>) -> Option<Answe
     let shares = if run.cause == Cause::SlowStart { &verdict.shares } else { &verdict.steady };
     let right = right(run.cause);
     let time = shares.iter().find(|share| share.limit == right).map_or(0.0, |share| share.share);
-    Some(Answer { vantage, limit: first.limit, confidence: first.share, time })
+    Some(Answer { vantage, limit: first.limit, confidence: verdict.confidence, time })
 }
 
 fn records(path: &Path) -> anyhow::Result<Vec<Record>> {

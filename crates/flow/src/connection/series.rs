@@ -307,6 +307,11 @@ impl Series {
         self.widen();
     }
 
+    /// The capture was taken at the sender, as far as that is told.
+    pub fn is_at_sender(&self) -> bool {
+        !self.is_lag_open && self.lag_least == Duration::ZERO
+    }
+
     /// The least round trip of the whole path that was measured.
     pub fn least_rtt(&self) -> Option<Duration> {
         self.least

@@ -15,7 +15,7 @@ use super::series::{Data, Given, MIN_INTERVAL, Series, Start};
 use super::vantage::{self, Warning};
 use super::{Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts};
 use crate::analyzer::Config;
-use crate::limit::{CapturePoint, Path, Verdict, decide};
+use crate::limit::{CapturePoint, Coverage, Path, Verdict, decide};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
@@ -520,9 +520,13 @@ impl Half {
         // Data takes longer than a SYN on a slow link, with no queue before it: what data took is the measure.
         let base = least.or(handshake_rtt);
         let time = self.series.as_ref().map(|_| self.last_data.since(self.first_data));
-        // Its SYN was captured.
-        let saw_start = self.memory.scale != Scale::Unknown;
-        let path = Path { rtt: base, hint: config.hint, saw_start };
+        let is_at_sender = self.series.as_ref().is_some_and(|series| series.is_at_sender());
+        let coverage = match (self.memory.scale != Scale::Unknown, is_at_sender) {
+            (true, _) => Coverage::FromStart,
+            (false, true) => Coverage::MiddleAtSender,
+            (false, false) => Coverage::MiddleElsewhere,
+        };
+        let path = Path { rtt: base, hint: config.hint, coverage };
         let verdict = self.series.map(|series| decide(&series.finish(), path));
         let quantile = |fraction| self.rtt.quantile(fraction).map(Duration::from_nanos);
         let scale = match self.memory.scale {

@@ -2,7 +2,7 @@
 
 mod rivals;
 
-use super::{Candidate, Verdict, verdict::Source};
+use super::{Candidate, Coverage, Verdict, verdict::Source};
 use super::{CongestionCause, Evidence, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 
@@ -116,8 +116,8 @@ pub(crate) struct Path {
     pub rtt: Option<Duration>,
     /// What is known from elsewhere.
     pub hint: PathHint,
-    /// The handshake was captured, so that the transfer is seen from its start.
-    pub saw_start: bool,
+    /// What of the transfer was captured.
+    pub coverage: Coverage,
 }
 
 /// What held the sender in each interval.
@@ -145,7 +145,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
             }
         })
         .collect();
-    Verdict::new(Source::Capture, intervals)
+    Verdict::new(Source::Capture, intervals).with_coverage(path.coverage)
 }
 
 /// How congestion control stands, as far as segments show.
@@ -248,7 +248,8 @@ struct Transfer<'a> {
 
 impl<'a> Transfer<'a> {
     fn new(features: &'a [Features], path: Path) -> Self {
-        let Path { rtt, hint, saw_start } = path;
+        let Path { rtt, hint, coverage } = path;
+        let saw_start = coverage == Coverage::FromStart;
         let rtt = hint.rtt.or(rtt);
         let rates = (0..features.len()).map(|at| smooth_rate(features, at)).collect::<Vec<_>>();
         let mut flights: Vec<f64> = features.iter().map(|f| f.in_flight_max.as_f64()).collect();

@@ -16,10 +16,12 @@
 //! Ideas are from T-RAT (Zhang, Breslau, Paxson, Shenker, SIGCOMM 2002), Siekkinen, Urvoy-Keller, Biersack and En-Najjary
 //! (Computer Networks 52, 2008) and the chronographs of the Linux kernel (commit efd901741675).
 
+mod confidence;
 mod decide;
 mod samples;
 mod verdict;
 
+pub use confidence::{Coverage, SURE_FROM};
 pub use samples::from_samples;
 pub use verdict::{Candidate, Evidence, Interval, Source, Verdict};
 

@@ -1,6 +1,7 @@
 //! The answer: intervals, and their sum over the connection.
 
 use super::Limit;
+use super::confidence::{self, Coverage};
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::collections::BTreeMap;
@@ -86,6 +87,10 @@ impl Interval {
 pub struct Verdict {
     /// What it rests on.
     pub source: Source,
+    /// What of the transfer was seen.
+    pub coverage: Coverage,
+    /// How often verdicts like this one are right about the limit that they name first, 0 to 1.
+    pub confidence: f64,
     /// Time covered.
     #[serde(rename = "time_us", with = "column::micros")]
     pub time: Duration,
@@ -102,7 +107,16 @@ impl Verdict {
     pub fn new(source: Source, intervals: Vec<Interval>) -> Self {
         let time = intervals.iter().fold(Duration::ZERO, |sum, interval| sum.saturating_add(interval.length));
         let steady = shares_of(second_half(&intervals));
-        Verdict { source, time, shares: shares_of(&intervals), steady, intervals }
+        let shares = shares_of(&intervals);
+        let verdict =
+            Verdict { source, coverage: Coverage::FromStart, confidence: 0.0, time, shares, steady, intervals };
+        verdict.with_coverage(Coverage::FromStart)
+    }
+
+    /// Of a transfer of which so much was seen.
+    pub(crate) fn with_coverage(self, coverage: Coverage) -> Self {
+        let Candidate { limit, share } = self.limited_by();
+        Verdict { coverage, confidence: confidence::of(self.source, coverage, limit, share), ..self }
     }
 
     /// Goodput over the second half of the bytes: what a transfer comes to once it has started up, and nearly the mean of

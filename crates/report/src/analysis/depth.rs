@@ -28,6 +28,10 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         text.push('\n');
         text += &paragraph::fill(&format!("{way}: "), &finding.what.claim, layout.width);
         text.push('\n');
+        if let Some(doubt) = &finding.what.doubt {
+            text += &paragraph::fill("  how sure: ", doubt, layout.width);
+            text.push('\n');
+        }
         if !finding.what.rivals.is_empty() {
             let rival = |rival: &Candidate| format!("{} ({:.0} % of that time)", rival.limit, rival.share * 100.0);
             let rivals: Vec<String> = finding.what.rivals.iter().map(rival).collect();

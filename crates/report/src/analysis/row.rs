@@ -130,6 +130,7 @@ fn row(file: &str, explained: &DiagnosedConnection, direction: Direction) -> Vec
         Direction::ServerToClient => "server_to_client",
     };
     let limited_by = explained.diagnosis(direction).map(Diagnosis::limited_by);
+    let limit_confidence = explained.diagnosis(direction).map(|diagnosis| diagnosis.verdict.confidence);
     let mut row = Vec::with_capacity(COLUMNS);
     row.extend([
         ("file", Cell::Text(file.into())),
@@ -180,6 +181,7 @@ fn row(file: &str, explained: &DiagnosedConnection, direction: Direction) -> Vec
     row.push(("limited_by", Cell::Text(limited_by.map_or("", |most| most.limit.name()).into())));
     row.push(("limit_cause", Cell::Text(limited_by.and_then(|most| most.limit.cause()).unwrap_or("").into())));
     row.push(("limit_share", Cell::Fraction(limited_by.map(|most| most.share))));
+    row.push(("limit_confidence", Cell::Fraction(limit_confidence)));
     row.push(("lost_us", number(if direction == connection.bulk() { explained.lost().as_micros() } else { 0 })));
     row
 }

@@ -58,7 +58,10 @@ fn worst(report: &Report, layout: Layout) -> String {
     };
     // What lost the time, not what took the most of it.
     let Some(finding) = first.bulk().and_then(Diagnosis::worst_finding) else { return String::new() };
-    let claim = format!("{}; to change it, {}", finding.claim, finding.remedy);
+    let mut claim = format!("{}; to change it, {}", finding.claim, finding.remedy);
+    if let Some(doubt) = &finding.doubt {
+        claim += &format!(" ({doubt})");
+    }
     format!("\n{}\n", paragraph::fill(&format!("#{}: ", first.connection.id), &claim, layout.width))
 }
 
