@@ -19,7 +19,7 @@ use fullpipe_link::{CaptureOptions, LogOptions, Options as LinkOptions, Words};
 use fullpipe_model::units::{Bytes, Duration};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use words::Given;
+use words::PathOptions;
 
 /// Of each packet of a capture; every header fits.
 const SNAPLEN: Bytes = Bytes::new(128);
@@ -46,7 +46,7 @@ pub struct Link {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    words: Given,
+    words: PathOptions,
     #[command(flatten)]
     options: Options,
     /// The program and its arguments.

@@ -4,7 +4,7 @@ use super::control::{self, Door, Request};
 use super::live::Line;
 use super::run::tell;
 use super::shared::{Engine, Shared, Subject};
-use super::words::{Asked, Given};
+use super::words::{PathOptions, RequestedPath};
 use super::{Output, absolute};
 use crate::failure::{Failure, Kind};
 use clap::Args;
@@ -41,7 +41,7 @@ pub struct Attach {
     #[arg(long, value_name = "DEVICE")]
     dev: String,
     #[command(flatten)]
-    words: Given,
+    words: PathOptions,
     /// What the link is called in `fullpipe link set --link` [default: the device].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -68,7 +68,7 @@ impl Attach {
             return super::show(&self.words.0, &self.dev);
         }
         let path = self.words.0.path()?;
-        let asked = Asked { path, words: self.words.0.clone() };
+        let asked = RequestedPath { path, words: self.words.0.clone() };
         self.output.capture = self.output.capture.as_deref().map(absolute).transpose()?;
         self.output.log = self.output.log.as_deref().map(absolute).transpose()?;
         self.output.report = self.output.report.as_deref().map(absolute).transpose()?;
@@ -111,7 +111,7 @@ impl From<HooksChoice> for Hooks {
 }
 
 /// The life of the process in the background: its word to the one that started it is READY, or a code and a message.
-fn in_background(attach: &Attach, name: &str, asked: Asked, mut word: PipeWriter) -> i32 {
+fn in_background(attach: &Attach, name: &str, asked: RequestedPath, mut word: PipeWriter) -> i32 {
     match Running::start(attach, name, asked) {
         Ok(running) => {
             let told = word.write_all(READY.as_bytes());
@@ -137,7 +137,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(attach: &Attach, name: &str, asked: Asked) -> Result<Running, Failure> {
+    fn start(attach: &Attach, name: &str, asked: RequestedPath) -> Result<Running, Failure> {
         let Attach { dev: device, output, hooks, .. } = attach;
         let door = Door::open(name)?;
         let ended = Interrupt::on_signals().map_err(attach_failure)?;
@@ -188,7 +188,7 @@ impl Running {
 }
 
 /// Which packets must be led through the link: all, unless only some are impaired.
-fn wanted(asked: &Asked) -> Vec<Match> {
+fn wanted(asked: &RequestedPath) -> Vec<Match> {
     let nothing = |config: &Config| *config == Config::default();
     if !nothing(&asked.path.to_client) || !nothing(&asked.path.to_server) {
         return Vec::new();

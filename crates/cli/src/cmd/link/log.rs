@@ -28,7 +28,7 @@ pub struct Log {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct LogReport {
     to_client: Fates,
     to_server: Fates,
     records: Vec<JsonRecord>,
@@ -42,7 +42,11 @@ impl Log {
             log.write_pcapng(path)?;
         }
         if self.json {
-            print_json(&Told { to_client, to_server, records: log.records.iter().map(JsonRecord::from).collect() })?;
+            print_json(&LogReport {
+                to_client,
+                to_server,
+                records: log.records.iter().map(JsonRecord::from).collect(),
+            })?;
         } else {
             for (name, fates) in [("to client", to_client), ("to server", to_server)] {
                 let counts = serde_json::to_value(fates).map_err(std::io::Error::from)?;

@@ -3,7 +3,7 @@
 use super::control::Door;
 use super::live::{LATE_MAX, Line, gateway_losses, summary};
 use super::shared::{Engine, Shared, Status, Subject};
-use super::words::Asked;
+use super::words::RequestedPath;
 use super::{EngineChoice, Options, Output};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{remark, remark_json};
@@ -30,7 +30,7 @@ const LINGER_ROUND_TRIPS: u64 = 10;
 
 /// Runs `command` behind the path that `words` describe; its exit code is ours.
 pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8, Failure> {
-    let asked = Asked { path: words.path()?, words: words.clone() };
+    let asked = RequestedPath { path: words.path()?, words: words.clone() };
     let far_end = match (&options.server, options.nat) {
         (Some(_), _) => FarEnd::Server,
         (None, true) => FarEnd::Machine,
@@ -56,7 +56,7 @@ fn behind(
     before: &Before,
     name: &str,
     door: &Door,
-    asked: &Asked,
+    asked: &RequestedPath,
     options: &Options,
     command: &[OsString],
 ) -> Result<u8, Failure> {

@@ -1,6 +1,6 @@
 //! A running link as its own run and whoever controls it from outside share it.
 
-use super::words::Asked;
+use super::words::RequestedPath;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::clock;
 use fullpipe_link::{
@@ -46,7 +46,7 @@ pub struct Shared {
     subject: Subject,
     pid: u32,
     engine: Mutex<Option<Engine>>,
-    asked: Mutex<Asked>,
+    asked: Mutex<RequestedPath>,
     gateway: Option<Arc<GatewayCounters>>,
 }
 
@@ -73,7 +73,7 @@ pub struct Status {
 
 impl Shared {
     /// A link that has started, of the process that is `pid` to others.
-    pub fn new(name: &str, subject: Subject, pid: u32, engine: Engine, asked: Asked) -> Shared {
+    pub fn new(name: &str, subject: Subject, pid: u32, engine: Engine, asked: RequestedPath) -> Shared {
         let (engine, asked) = (Mutex::new(Some(engine)), Mutex::new(asked));
         Shared { name: name.into(), subject, pid, engine, asked, gateway: None }
     }
@@ -112,7 +112,7 @@ impl Shared {
                 Failure::new(Kind::Input, format!("set link {}: netem's path stays; use --engine own", self.name))
             })
         })?;
-        *asked = Asked { path, words };
+        *asked = RequestedPath { path, words };
         Ok(())
     }
 
@@ -132,7 +132,7 @@ impl Shared {
     /// All about it.
     pub fn status(&self) -> Result<Status, Failure> {
         let statistics = self.statistics()?;
-        let Asked { path, words } = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let RequestedPath { path, words } = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (name, subject) = (self.name.clone(), self.subject.clone());
         let gateway = self.gateway.as_ref().map(|counters| counters.read());
         Ok(Status { name, subject, pid: self.pid, words, path, statistics, gateway })

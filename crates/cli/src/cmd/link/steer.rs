@@ -3,7 +3,7 @@
 use super::control::{self, Answer, Request};
 use super::live::{dropped, gateway_losses, summary};
 use super::shared::{Status, Subject};
-use super::words::Given;
+use super::words::PathOptions;
 use crate::cmd::lab::{Clean, Cleaned};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json};
@@ -27,7 +27,7 @@ pub struct Set {
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
     #[command(flatten)]
-    words: Given,
+    words: PathOptions,
 }
 
 impl Set {

@@ -9,7 +9,7 @@ use fullpipe_link::{Directions, What, Words};
 use fullpipe_model::scenario::Path;
 
 /// A word: its key, the options for one direction, the name of its value, what it says.
-struct Word {
+struct PathOption {
     key: &'static str,
     up: &'static str,
     down: &'static str,
@@ -20,11 +20,11 @@ struct Word {
 /// clap wants the names of options to be there for good.
 macro_rules! word {
     ($key:literal, $value:literal, $help:literal) => {
-        Word { key: $key, up: concat!("up-", $key), down: concat!("down-", $key), value: $value, help: $help }
+        PathOption { key: $key, up: concat!("up-", $key), down: concat!("down-", $key), value: $value, help: $help }
     };
 }
 
-impl Word {
+impl PathOption {
     fn option(&self, way: Directions) -> &'static str {
         match way {
             Directions::Both => self.key,
@@ -35,7 +35,7 @@ impl Word {
 }
 
 /// Words that each direction can have for itself.
-const WORDS: &[Word] = &[
+const WORDS: &[PathOption] = &[
     word!("rate", "RATE", "Bits of IP packets per second: 100mbit"),
     word!(
         "delay",
@@ -56,14 +56,14 @@ const WORDS: &[Word] = &[
     word!("changes", "SPEC", "Rate and delay that change over time: \"5s rate 1mbit, 10s rate 10mbit\""),
 ];
 /// Words for both directions only.
-const RTT: Word = word!("rtt", "TIME", "Round-trip time: half of it is each direction's delay");
+const RTT: PathOption = word!("rtt", "TIME", "Round-trip time: half of it is each direction's delay");
 /// Words that say which packets are meant.
-const MATCHES: &[Word] = &[
+const MATCHES: &[PathOption] = &[
     word!("to", "ENDPOINT", "The words after this are for packets to there and answers from there only: 10.0.0.5:443"),
     word!("from", "ENDPOINT", "The same for packets from there and answers to there"),
     word!("protocol", "NAME", "The same for packets of this protocol: tcp, udp"),
 ];
-const SETTINGS: &[Word] = &[
+const SETTINGS: &[PathOption] = &[
     word!("mtu", "BYTES", "Largest IP packet [default: 1500]"),
     word!("seed", "N", "Seed of everything random [default: 1]"),
 ];
@@ -72,7 +72,7 @@ const HEADING_WAYS: &str = "The path, one direction (up: outwards; down: back)";
 
 /// The path, and its words.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RequestedPath {
     /// What is emulated.
     pub path: Path,
     /// As it was asked for.
@@ -81,11 +81,11 @@ pub struct Asked {
 
 /// Words as options of a command.
 #[derive(Debug, Clone, Default)]
-pub struct Given(pub Words);
+pub struct PathOptions(pub Words);
 
-impl Args for Given {
+impl Args for PathOptions {
     fn augment_args(mut command: Command) -> Command {
-        let argument = |id: &'static str, word: &Word, heading: &'static str| {
+        let argument = |id: &'static str, word: &PathOption, heading: &'static str| {
             let argument = Arg::new(id).long(id).value_name(word.value).help(word.help);
             argument.help_heading(heading).action(ArgAction::Append)
         };
@@ -106,7 +106,7 @@ impl Args for Given {
     }
 }
 
-impl FromArgMatches for Given {
+impl FromArgMatches for PathOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut given = Vec::new();
         let mut take = |id: &str, what: What| {
@@ -123,7 +123,7 @@ impl FromArgMatches for Given {
             }
         }
         given.sort_by_key(|&(index, ..)| index);
-        Ok(Given(Words::of(given.into_iter().map(|(_, what, value)| (what, value)))))
+        Ok(PathOptions(Words::of(given.into_iter().map(|(_, what, value)| (what, value)))))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -137,8 +137,8 @@ mod tests {
     use super::*;
 
     fn words(arguments: &[&str]) -> Words {
-        let command = Given::augment_args(Command::new("link").no_binary_name(true));
-        Given::from_arg_matches(&command.try_get_matches_from(arguments).unwrap()).unwrap().0
+        let command = PathOptions::augment_args(Command::new("link").no_binary_name(true));
+        PathOptions::from_arg_matches(&command.try_get_matches_from(arguments).unwrap()).unwrap().0
     }
 
     #[test]
