@@ -2,7 +2,7 @@
 #![no_main]
 
 use fullpipe_flow::capture::Reader;
-use fullpipe_flow::finding::findings;
+use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::CapturePoint;
 use fullpipe_flow::{Analyzer, Config};
 
@@ -28,7 +28,7 @@ fn packets(bytes: &[u8]) -> u64 {
             let Some(verdict) = &facts.verdict else { continue };
             let sum: f64 = verdict.shares.iter().map(|candidate| candidate.share).sum();
             assert!(verdict.shares.is_empty() || (sum - 1.0).abs() < 1e-6, "shares add up to {sum}");
-            findings(verdict, connection.handshake_rtt);
+            findings(verdict, KnownPath { rtt: connection.handshake_rtt, goodput_max: None });
         }
     }
     analysis.counts.packets
