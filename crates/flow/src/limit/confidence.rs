@@ -7,7 +7,17 @@
 //! Four verdicts of the table's mean are added to each class, so that a class of few is not sure of itself.
 //! Seeds from 9000 on are held out, and were not used.
 
-use super::{Cause, Limit, Source};
+use fullpipe_model::limit::{Cause, Limit};
+
+/// What kind of evidence a verdict rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Packets.
+    Capture,
+    /// Samples of sockets.
+    Samples,
+}
 
 /// What was seen of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]

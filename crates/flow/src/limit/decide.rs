@@ -2,7 +2,7 @@
 
 mod rivals;
 
-use super::{Candidate, Coverage, Verdict, verdict::Source};
+use super::{Candidate, Coverage, Source, Verdict};
 use super::{CongestionCause, Evidence, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 

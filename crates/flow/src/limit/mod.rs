@@ -21,9 +21,9 @@ mod decide;
 mod samples;
 mod verdict;
 
-pub use confidence::{Coverage, SURE_FROM};
+pub use confidence::{Coverage, SURE_FROM, Source};
 pub use samples::from_samples;
-pub use verdict::{Candidate, Evidence, Interval, Source, Verdict};
+pub use verdict::{Candidate, Evidence, Interval, Verdict};
 
 pub(crate) use decide::{Features, Path, decide};
 

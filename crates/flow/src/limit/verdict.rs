@@ -1,20 +1,10 @@
 //! The answer: intervals, and their sum over the connection.
 
 use super::Limit;
-use super::confidence::{self, Coverage};
+use super::confidence::{self, Coverage, Source};
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::collections::BTreeMap;
-
-/// What kind of evidence a verdict rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// Packets.
-    Capture,
-    /// Samples of sockets.
-    Samples,
-}
 
 /// A limit and the part of the time that is given to it.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
