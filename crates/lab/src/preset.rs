@@ -222,7 +222,7 @@ fn source(name: &str) -> Result<Option<Source>, LoadError> {
         Some(preset) => (preset.text.to_string(), PathBuf::new()),
         None if path.is_file() => {
             let bytes = named_file::read(path, SCENARIO_MAX);
-            let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+            let text = bytes.and_then(text_of);
             let text = text.map_err(|cause| LoadError::Read { path: name.into(), cause })?;
             // A file that a scenario names (a trace, a table) is sought from where the scenario is.
             (text, path.parent().map(PathBuf::from).unwrap_or_default())
@@ -240,6 +240,14 @@ fn folder(name: &str) -> Result<Vec<String>, LoadError> {
     let own = inside.filter(|preset| File::parse(preset.text).is_ok_and(|file| file.include.is_empty()));
     let names: Vec<String> = own.map(|preset| preset.name.to_string()).collect();
     if names.is_empty() { Err(LoadError::Unknown(name.into())) } else { Ok(names) }
+}
+
+/// A scenario's bytes as text.
+fn text_of(bytes: Vec<u8>) -> std::io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        std::io::Error::new(std::io::ErrorKind::InvalidData, format!("it is not UTF-8 at byte {at}; save it as UTF-8"))
+    })
 }
 
 #[cfg(test)]
