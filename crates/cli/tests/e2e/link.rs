@@ -318,11 +318,11 @@ fn show_prints_tc_commands() {
 fn what_cannot_be_is_refused() {
     let program = Program::new();
     let cases: [(&[&str], i32, &str); 8] = [
-        (&["link", "--delay", "25x", "--", "true"], 4, "--delay 25x"),
-        (&["link", "--rtt", "5ms", "--delay", "5ms", "--", "true"], 4, "not both"),
-        (&["link", "--reorder", "25%", "--", "true"], 4, "reorder"),
-        (&["link", "--rate", "1mbit", "--queue", "10B", "--", "true"], 4, "packet"),
-        (&["link", "--mtu", "100", "--", "true"], 4, "mtu"),
+        (&["link", "--delay", "25x", "--", "true"], 2, "--delay 25x"),
+        (&["link", "--rtt", "5ms", "--delay", "5ms", "--", "true"], 2, "not both"),
+        (&["link", "--reorder", "25%", "--", "true"], 2, "reorder"),
+        (&["link", "--rate", "1mbit", "--queue", "10B", "--", "true"], 2, "packet"),
+        (&["link", "--mtu", "100", "--", "true"], 2, "mtu"),
         (&["link", "--rate", "10gbit", "--delay", "60s", "--", "true"], 4, "needs"),
         (&["link", "--rtt", "5ms"], 2, "CMD"),
         (&["link", "--name", "../x", "--", "true"], 2, "letters"),
