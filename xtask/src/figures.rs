@@ -14,7 +14,7 @@ const TABLES: [(&str, &str); 2] = [("limits", "lab"), ("log", "log")];
 
 /// Writes the tables.
 pub fn run(lab: &[PathBuf]) -> anyhow::Result<()> {
-    let tests = ["test", "--quiet", "-p", "fullpipe-flow", "--test", "truth", "--test", "sack"];
+    let tests = ["test", "--quiet", "-p", "fullpipe-flow", "--test", "truth", "--test", "sack", "--test", "schema"];
     let ended = Command::new(env!("CARGO")).args(tests).env("FULLPIPE_FIGURES", "1").status();
     ensure!(ended.context("run cargo test")?.success(), "the suites fail: mend them first");
     if lab.is_empty() {

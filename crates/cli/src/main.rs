@@ -7,7 +7,6 @@
 
 mod cmd;
 mod failure;
-mod parquet;
 mod progress;
 mod terminal;
 

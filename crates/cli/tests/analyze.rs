@@ -349,6 +349,7 @@ fn parquet_rows(file: &Path) -> (Vec<String>, Vec<Vec<String>>) {
         Field::Str(text) => text.clone(),
         Field::ULong(number) => number.to_string(),
         Field::Double(fraction) => format!("{fraction:.4}"),
+        Field::Bool(is) => is.to_string(),
         other => panic!("a cell of another kind: {other:?}"),
     };
     let rows = reader.get_row_iter(None).unwrap();

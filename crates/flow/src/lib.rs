@@ -11,6 +11,7 @@
 //! * [`sample`]: one observation of a socket by the kernel.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
 //! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
+//! * [`schema`]: the columns of everything that is printed or stored.
 //! * [`finding`]: what that means, in sentences with numbers.
 #![forbid(unsafe_code)]
 
@@ -25,7 +26,9 @@ pub mod limit;
 pub mod recapture;
 pub mod row;
 pub mod sample;
+pub mod schema;
 pub mod segment;
+mod version;
 
 pub use analyzer::{Analysis, Analyzer, Config, Counts, OpenAtEnd, PacketFacts, length_behind_link};
 pub use intake::{Arrival, Headers, Intake, Sorted};

@@ -39,6 +39,7 @@ pub use manifest::{Manifest, ManifestError, Planned};
 use crate::experiment::Outcome;
 use fullpipe_flow::row::Row;
 use fullpipe_flow::sample::Sample;
+use fullpipe_flow::schema::Versioned;
 use fullpipe_kernel::folder::{self, Folder, NotOurs};
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::sandbox::Privilege;
@@ -448,7 +449,7 @@ fn write_lines(folder: &Folder, name: &str, samples: &[Sample]) -> Result<(), Re
     let write = || -> std::io::Result<()> {
         let mut file = BufWriter::new(folder.create(name)?);
         for sample in samples {
-            serde_json::to_writer(&mut file, sample)?;
+            serde_json::to_writer(&mut file, &Versioned::new(sample))?;
             file.write_all(b"\n")?;
         }
         file.flush()

@@ -8,6 +8,7 @@ use fullpipe_flow::diagnosis::Diagnosis;
 use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::{Candidate, Verdict};
 use fullpipe_flow::row::{Clock, Row};
+use fullpipe_flow::schema::Version;
 use fullpipe_model::law::ETHERNET_HEADER;
 use fullpipe_model::law::window::{self, Windows};
 use fullpipe_model::law::{Framing, send_buffer};
@@ -36,6 +37,7 @@ pub(crate) fn of_outcome(scenario: &Scenario, repetition: u32, kernel: &str, out
     let quiet = troubles.is_empty();
     let doubts = [other_control(scenario, congestion_control.as_deref()), disagreement(limited_by, by_sockets)];
     let row = Row {
+        schema: Version::default(),
         link_engine: outcome.link_engine,
         congestion_control,
         handshake_rtt: seen.handshake_rtt,

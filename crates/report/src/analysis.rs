@@ -4,21 +4,22 @@
 //! the transfer, so that a setting, a receiver or congestion control did.
 
 mod depth;
-mod row;
 mod table;
 
 pub use depth::depth;
-pub use row::{Cell, Kind, columns, csv_line, rows};
 pub use table::table;
 
 use fullpipe_flow::connection::{Connection, Direction};
 use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_flow::schema::Version;
 use fullpipe_flow::{Analysis, Counts};
 use serde::Serialize;
 
 /// A capture, explained. Serialises as the JSON of `fullpipe analyze`.
 #[derive(Debug, Serialize)]
 pub struct Report {
+    /// The version of the names in it.
+    pub schema: Version,
     /// The capture's name, as it was given.
     pub file: String,
     /// Its packets.
@@ -35,6 +36,7 @@ impl Report {
     /// Explains what was found in `file`.
     pub fn new(file: impl Into<String>, analysis: Analysis) -> Self {
         Report {
+            schema: Version::default(),
             file: file.into(),
             counts: analysis.counts,
             problem: None,

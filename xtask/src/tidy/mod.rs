@@ -21,8 +21,9 @@ const DOORS: &[(&str, &[&str])] = &[
     ("transfer", &["flow", "model"]),
     ("agent", &["flow", "model"]),
     ("link", &["kernel", "flow", "model"]),
+    ("columnar", &["flow", "model"]),
     ("lab", &["link", "transfer", "analyze", "kernel", "flow", "model"]),
-    ("cli", &["lab", "link", "report", "analyze", "agent", "transfer", "kernel", "flow", "model"]),
+    ("cli", &["lab", "link", "report", "analyze", "columnar", "agent", "transfer", "kernel", "flow", "model"]),
 ];
 
 const PURE: &[&str] = &["model", "flow", "report"];

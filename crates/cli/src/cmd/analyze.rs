@@ -13,6 +13,7 @@ use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
+use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
 use fullpipe_flow::{Analysis, Config};
 use fullpipe_model::units::Duration;
 use fullpipe_report::analysis::{Report, depth, table};
@@ -21,13 +22,7 @@ use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Explain every TCP connection of a capture: what held it, for which share of its time, and what would change it.
-///
-/// Reads pcap, pcapng and snoop, packed with gzip, zstd, xz or lz4 or not, from files or standard input (`-`). Prints a table, the
-/// connections that lost most time first; one connection in depth where it is the only one or --connection names it.
-/// A capture that ends in the middle of a packet is analysed as far as it goes, said so, and the exit code is 4.
-#[derive(Args)]
-#[command(after_help = "\
+const EXAMPLES: &str = "\
 Examples:
   fullpipe analyze capture.pcapng
   fullpipe analyze capture.pcap.zst --filter 'host 10.0.0.1 and port 443'
@@ -38,7 +33,24 @@ Examples:
   tcpdump -i eth0 -w - tcp | fullpipe analyze -
 
 JSON: one object for one FILE (or --as-one), an array for several. JSON lines: one object a connection. CSV: one row for \
-each direction of a connection. Times are in us, sizes in bytes, rates in bit/s, as each name says.")]
+each direction of a connection. Times are in us, sizes in bytes, rates in bit/s, as each name says.";
+
+/// The examples, and the columns of rows behind them.
+fn with_columns() -> String {
+    let (rows, packets) = (columns_in_short(CONNECTIONS), columns_in_short(PACKETS));
+    format!(
+        "{EXAMPLES}\n\nColumns of --csv and --parquet (what each means: docs/src/schema.md): {rows}.\n\nColumns of \
+         --packets in JSON lines and Parquet: {packets}."
+    )
+}
+
+/// Explain every TCP connection of a capture: what held it, for which share of its time, and what would change it.
+///
+/// Reads pcap, pcapng and snoop, packed with gzip, zstd, xz or lz4 or not, from files or standard input (`-`). Prints a table, the
+/// connections that lost most time first; one connection in depth where it is the only one or --connection names it.
+/// A capture that ends in the middle of a packet is analysed as far as it goes, said so, and the exit code is 4.
+#[derive(Args)]
+#[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {
     /// Captures; `-` is standard input.
     #[arg(value_name = "FILE", required = true)]

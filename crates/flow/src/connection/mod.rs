@@ -43,6 +43,16 @@ pub enum Direction {
     ServerToClient,
 }
 
+impl Direction {
+    /// The stable name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::ClientToServer => "client_to_server",
+            Direction::ServerToClient => "server_to_client",
+        }
+    }
+}
+
 /// The parts of a connection that [`Connection::completeness`] tells of, in the order of its bits.
 const PARTS: [&str; 6] = ["SYN", "SYN-ACK", "ACK", "data", "FIN", "RST"];
 
@@ -97,6 +107,17 @@ pub enum Close {
 }
 
 impl Close {
+    /// The stable name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Close::Open => "open",
+            Close::HalfClosed => "half_closed",
+            Close::Finished => "finished",
+            Close::ResetByClient => "reset_by_client",
+            Close::ResetByServer => "reset_by_server",
+        }
+    }
+
     /// In words.
     pub const fn words(self) -> &'static str {
         match self {

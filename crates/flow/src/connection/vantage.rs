@@ -41,6 +41,16 @@ impl std::fmt::Display for Vantage {
 }
 
 impl Place {
+    /// The stable name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Place::Client => "client",
+            Place::Server => "server",
+            Place::Between => "between",
+            Place::Unknown => "unknown",
+        }
+    }
+
     /// In words, after "captured".
     pub const fn words(self) -> &'static str {
         match self {
@@ -113,6 +123,18 @@ impl Warning {
         Warning::WindowScaleRefused,
         Warning::HeadersCut,
     ];
+
+    /// The stable name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Warning::OffloadSuperPackets => "offload_super_packets",
+            Warning::CaptureDropped => "capture_dropped",
+            Warning::OneSided => "one_sided",
+            Warning::HandshakeMissing => "handshake_missing",
+            Warning::WindowScaleRefused => "window_scale_refused",
+            Warning::HeadersCut => "headers_cut",
+        }
+    }
 
     /// In words.
     pub const fn words(self) -> &'static str {

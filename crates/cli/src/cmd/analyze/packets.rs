@@ -4,55 +4,10 @@ use super::rows::Stored;
 use super::{Analyze, input};
 use crate::failure::Failure;
 use fullpipe_analyze::LabelledPacket;
-use fullpipe_flow::connection::{Direction, Label, LabelSet};
-use fullpipe_flow::segment::Flags;
-use fullpipe_model::units::Duration;
-use fullpipe_report::analysis::{self, Cell};
-use serde::{Serialize, Serializer};
+use fullpipe_columnar::Layout;
+use fullpipe_flow::connection::LabelSet;
+use fullpipe_flow::schema::{Object, PACKETS, PacketRow};
 use std::io::{BufWriter, StdoutLock, Write};
-use std::net::SocketAddr;
-
-/// Something with the name of the file that it is from.
-#[derive(Serialize)]
-pub struct InFile<'a, T> {
-    pub file: &'a str,
-    #[serde(flatten)]
-    pub what: T,
-}
-
-/// What is printed of a packet. Sequence numbers count from each direction's first.
-#[derive(Serialize)]
-struct Line {
-    number: u64,
-    time_ns: u64,
-    #[serde(skip)]
-    time: Duration,
-    connection: u64,
-    direction: Direction,
-    source: SocketAddr,
-    destination: SocketAddr,
-    flags: String,
-    sequence: u32,
-    ack: Option<u32>,
-    window: u16,
-    payload_bytes: u64,
-    #[serde(serialize_with = "names")]
-    labels: LabelSet,
-    /// Wireshark's labels and why ours are others, where they are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    differs: Option<Differs>,
-}
-
-#[derive(Serialize)]
-struct Differs {
-    #[serde(serialize_with = "names")]
-    wireshark: LabelSet,
-    why: &'static str,
-}
-
-fn names<S: Serializer>(labels: &LabelSet, s: S) -> Result<S::Ok, S::Error> {
-    s.collect_seq(labels.iter().map(|label| label.name()))
-}
 
 /// Where lines go.
 enum Lines {
@@ -65,20 +20,21 @@ impl Lines {
     fn new(analyze: &Analyze) -> Result<Self, Failure> {
         let out = || BufWriter::new(std::io::stdout().lock());
         Ok(match &analyze.parquet {
-            Some(file) => Lines::Parquet(Box::new(Stored::new(file, &COLUMNS)?)),
+            Some(file) => Lines::Parquet(Box::new(Stored::new(file, &Layout::of(PACKETS))?)),
             None if analyze.jsonl => Lines::Json(out()),
             None => Lines::Text(out()),
         })
     }
 
-    fn write(&mut self, file: &str, line: &Line) -> Result<(), Failure> {
+    fn write(&mut self, file: &str, packet: &LabelledPacket) -> Result<(), Failure> {
+        let row = row(file, packet);
         match self {
-            Lines::Text(out) => line.write(out)?,
+            Lines::Text(out) => write_text(packet, &row, out)?,
             Lines::Json(out) => {
-                serde_json::to_writer(&mut *out, &InFile { file, what: line }).map_err(std::io::Error::from)?;
+                serde_json::to_writer(&mut *out, &Object::new(PACKETS, &row)).map_err(std::io::Error::from)?;
                 writeln!(out)?;
             }
-            Lines::Parquet(stored) => stored.row(line.cells(file))?,
+            Lines::Parquet(stored) => stored.row(Layout::cells(PACKETS, &row))?,
         }
         Ok(())
     }
@@ -102,7 +58,7 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
         for packet in capture.labelled_packets(&analyze.options()) {
             match packet {
                 Ok(packet) if analyze.connection.is_none_or(|only| only == packet.facts.connection) => {
-                    lines.write(&name, &Line::new(&packet))?;
+                    lines.write(&name, &packet)?;
                 }
                 Ok(_) => {}
                 Err(error) => errors.push(error),
@@ -114,106 +70,27 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
     Ok(Analyze::code(is_whole))
 }
 
-/// The letters that tcpdump uses.
-fn flags(flags: Flags) -> String {
-    let letters = [
-        (Flags::SYN, 'S'),
-        (Flags::FIN, 'F'),
-        (Flags::RST, 'R'),
-        (Flags::PSH, 'P'),
-        (Flags::URG, 'U'),
-        (Flags::ECE, 'E'),
-        (Flags::CWR, 'W'),
-        (Flags::ACK, '.'),
-    ];
-    letters.into_iter().filter(|(flag, _)| flags.any(*flag)).map(|(_, letter)| letter).collect()
+fn row<'r>(file: &'r str, packet: &'r LabelledPacket) -> PacketRow<'r> {
+    let LabelledPacket { number, at, ref facts, ref segment, sequence, ack, .. } = *packet;
+    PacketRow { file, number, at, facts, segment, sequence, ack }
 }
 
-/// The columns of a packet's row.
-const COLUMNS: [(&str, analysis::Kind); 15] = [
-    ("file", analysis::Kind::Text),
-    ("number", analysis::Kind::Number),
-    ("time_ns", analysis::Kind::Number),
-    ("connection", analysis::Kind::Number),
-    ("direction", analysis::Kind::Text),
-    ("source", analysis::Kind::Text),
-    ("destination", analysis::Kind::Text),
-    ("flags", analysis::Kind::Text),
-    ("sequence", analysis::Kind::Number),
-    ("ack", analysis::Kind::Number),
-    ("window", analysis::Kind::Number),
-    ("payload_bytes", analysis::Kind::Number),
-    ("labels", analysis::Kind::Text),
-    ("labels_wireshark", analysis::Kind::Text),
-    ("why", analysis::Kind::Text),
-];
-
-impl Line {
-    fn new(packet: &LabelledPacket) -> Self {
-        let LabelledPacket { number, at, time, ref facts, ref segment, sequence, ack } = *packet;
-        let differs = facts.difference.filter(|_| facts.labels != facts.wireshark);
-        Line {
-            number,
-            time_ns: at.as_nanos(),
-            time,
-            connection: facts.connection,
-            direction: facts.direction,
-            source: segment.source,
-            destination: segment.destination,
-            flags: flags(segment.flags),
-            sequence,
-            ack,
-            window: segment.window,
-            payload_bytes: segment.payload.get(),
-            labels: facts.labels,
-            differs: differs.map(|difference| Differs { wireshark: facts.wireshark, why: difference.words() }),
-        }
+fn write_text(packet: &LabelledPacket, row: &PacketRow<'_>, out: &mut impl Write) -> std::io::Result<()> {
+    let LabelledPacket { number, facts, segment, sequence, .. } = packet;
+    let time = packet.time.as_secs_f64();
+    write!(out, "{number:>6} {time:>12.6} #{} ", facts.connection)?;
+    write!(out, "{} > {} [{}] seq {sequence}", segment.source, segment.destination, row.flags())?;
+    if let Some(ack) = packet.ack {
+        write!(out, " ack {ack}")?;
     }
-
-    /// The packet as a row of [`COLUMNS`]; labels are words with spaces between them.
-    fn cells(&self, file: &str) -> [Cell; 15] {
-        let text = |text: &dyn std::fmt::Display| Cell::Text(text.to_string());
-        let number = |number: u64| Cell::Number(Some(number));
-        let direction = match self.direction {
-            Direction::ClientToServer => "client_to_server",
-            Direction::ServerToClient => "server_to_client",
-        };
-        let words = |labels: LabelSet| Cell::Text(labels.iter().map(Label::name).collect::<Vec<_>>().join(" "));
-        [
-            text(&file),
-            number(self.number),
-            number(self.time_ns),
-            number(self.connection),
-            text(&direction),
-            text(&self.source),
-            text(&self.destination),
-            text(&self.flags),
-            number(self.sequence.into()),
-            Cell::Number(self.ack.map(u64::from)),
-            number(self.window.into()),
-            number(self.payload_bytes),
-            words(self.labels),
-            words(self.differs.as_ref().map_or(self.labels, |differs| differs.wireshark)),
-            text(&self.differs.as_ref().map_or("", |differs| differs.why)),
-        ]
+    write!(out, " win {} len {}", segment.window, segment.payload.get())?;
+    if facts.labels != LabelSet::default() {
+        write!(out, "  # {}", listed(facts.labels))?;
     }
-
-    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
-        let time = self.time.as_secs_f64();
-        write!(out, "{:>6} {time:>12.6} #{} ", self.number, self.connection)?;
-        write!(out, "{} > {} [{}] seq {}", self.source, self.destination, self.flags, self.sequence)?;
-        if let Some(ack) = self.ack {
-            write!(out, " ack {ack}")?;
-        }
-        write!(out, " win {} len {}", self.window, self.payload_bytes)?;
-        if self.labels != LabelSet::default() {
-            write!(out, "  # {}", listed(self.labels))?;
-        }
-        if let Some(Differs { wireshark, why }) = &self.differs {
-            write!(out, "  (wireshark: {}; {why})", listed(*wireshark))?;
-        }
-        writeln!(out)
+    if let Some(why) = row.why() {
+        write!(out, "  (wireshark: {}; {why})", listed(facts.wireshark))?;
     }
+    writeln!(out)
 }
 
 fn listed(labels: LabelSet) -> String {

@@ -1,15 +1,24 @@
 //! Connections as lines or rows: JSON lines, CSV, Parquet.
 
-use super::{Analyze, packets::InFile};
+use super::Analyze;
 use crate::failure::{Failure, Kind};
-use crate::parquet::Table;
+use fullpipe_columnar::{Layout, ParquetTable};
 use fullpipe_flow::connection::Connection;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_flow::schema::{CONNECTIONS, Cell, Versioned, connection_rows, csv_header, csv_line};
 use fullpipe_kernel::folder::Pending;
-use fullpipe_report::analysis::{self, columns};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
+
+/// Something with the name of the file that it is from.
+#[derive(Serialize)]
+struct InFile<'a, T> {
+    file: &'a str,
+    #[serde(flatten)]
+    what: T,
+}
 
 /// Where rows go.
 pub enum Rows {
@@ -26,7 +35,7 @@ impl Rows {
     pub fn new(analyze: &Analyze) -> Result<Self, Failure> {
         let out = || BufWriter::new(std::io::stdout().lock());
         Ok(match &analyze.parquet {
-            Some(file) => Rows::Parquet(Box::new(Stored::new(file, &columns())?)),
+            Some(file) => Rows::Parquet(Box::new(Stored::new(file, &Layout::of(CONNECTIONS))?)),
             None if analyze.csv => Rows::Csv { out: out(), headed: false },
             None => Rows::Lines(out()),
         })
@@ -49,7 +58,8 @@ impl Rows {
             Rows::Lines(out) => Ok(print_lines(file, connections, out)?),
             Rows::Csv { out, headed } => Ok(print_csv(file, connections, headed, out)?),
             Rows::Parquet(stored) => {
-                analysis::rows(file, connections).try_for_each(|row| stored.row(row.into_iter().map(|(_, cell)| cell)))
+                let mut rows = connections.iter().flat_map(|diagnosed| connection_rows(file, diagnosed));
+                rows.try_for_each(|row| stored.row(Layout::cells(CONNECTIONS, &row)))
             }
         }
     }
@@ -68,22 +78,22 @@ impl Rows {
 
 /// A Parquet file with its name, for messages.
 pub struct Stored {
-    table: Table<BufWriter<File>>,
+    table: ParquetTable<BufWriter<File>>,
     pending: Pending,
     file: PathBuf,
 }
 
 impl Stored {
     /// Begins the file, which has its name when it is complete.
-    pub fn new(file: &Path, columns: &[(&str, analysis::Kind)]) -> Result<Self, Failure> {
+    pub fn new(file: &Path, layout: &Layout) -> Result<Self, Failure> {
         let pending = Pending::at(file).map_err(|error| not_written(file, error))?;
         let handle = pending.handle().map_err(|error| not_written(file, error))?;
-        let table = Table::new(BufWriter::new(handle), columns).map_err(|error| not_written(file, error))?;
+        let table = ParquetTable::new(BufWriter::new(handle), layout).map_err(|error| not_written(file, error))?;
         Ok(Stored { table, pending, file: file.into() })
     }
 
     /// Adds a row.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = analysis::Cell>) -> Result<(), Failure> {
+    pub fn row<'r>(&mut self, cells: impl IntoIterator<Item = Cell<'r>>) -> Result<(), Failure> {
         self.table.row(cells).map_err(|error| not_written(&self.file, error))
     }
 
@@ -103,7 +113,7 @@ fn not_written(file: &Path, error: impl std::fmt::Display) -> Failure {
 
 fn print_lines(file: &str, connections: &[DiagnosedConnection], out: &mut impl Write) -> std::io::Result<()> {
     for what in connections {
-        serde_json::to_writer(&mut *out, &InFile { file, what })?;
+        serde_json::to_writer(&mut *out, &Versioned::new(InFile { file, what }))?;
         writeln!(out)?;
     }
     Ok(())
@@ -117,14 +127,12 @@ fn print_csv(
     out: &mut impl Write,
 ) -> std::io::Result<()> {
     let mut line = String::new();
-    for row in analysis::rows(file, connections) {
-        if !*headed {
-            let names: Vec<_> = row.iter().map(|(name, _)| *name).collect();
-            writeln!(out, "{}", names.join(","))?;
-            *headed = true;
+    for row in connections.iter().flat_map(|diagnosed| connection_rows(file, diagnosed)) {
+        if !std::mem::replace(headed, true) {
+            out.write_all(csv_header(CONNECTIONS).as_bytes())?;
         }
         line.clear();
-        analysis::csv_line(&row, &mut line);
+        csv_line(CONNECTIONS, &row, &mut line);
         out.write_all(line.as_bytes())?;
     }
     Ok(())

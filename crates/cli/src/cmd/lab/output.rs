@@ -1,9 +1,10 @@
 //! Where rows go as they come: lines of JSON, CSV, a Parquet file.
 
 use crate::failure::{Failure, Kind};
-use crate::parquet::Table;
 use crate::terminal::print;
+use fullpipe_columnar::{Layout, ParquetTable};
 use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::{RUNS, SCENARIOS};
 use fullpipe_kernel::folder::Pending;
 use fullpipe_lab::Run;
 use fullpipe_report::columns::Columns;
@@ -48,12 +49,9 @@ impl<'a> Output<'a> {
             Lines::Json => print(&format!("{}\n", serde_json::to_string(row).map_err(io::Error::from)?))?,
             Lines::Csv => {
                 if self.next == 1 {
-                    let names: Vec<String> = self.columns.kinds().into_iter().map(|(name, _)| name).collect();
-                    print(&format!("{}\n", names.join(",")))?;
+                    print(&self.columns.csv_header())?;
                 }
-                let cells: Vec<String> =
-                    self.columns.cells(row, &run.scenario).iter().map(ToString::to_string).collect();
-                print(&format!("{}\n", cells.join(",")))?;
+                print(&self.columns.csv_line(row, &run.scenario))?;
             }
         }
         if let Some(file) = &mut self.file {
@@ -72,7 +70,7 @@ impl<'a> Output<'a> {
 }
 
 struct ParquetFile {
-    table: Table<File>,
+    table: ParquetTable<File>,
     pending: Pending,
     path: PathBuf,
 }
@@ -81,10 +79,9 @@ impl ParquetFile {
     /// Before the first run: a place that cannot be written is said now, not in an hour.
     fn create(path: &Path, columns: &Columns) -> Result<Self, Failure> {
         let pending = Pending::at(path).map_err(|cause| wrong(path, cause))?;
-        let kinds = columns.kinds();
-        let kinds: Vec<_> = kinds.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+        let layout = Layout::of(RUNS).and(SCENARIOS).and_texts(columns.words().iter().cloned());
         let file = pending.handle().map_err(|cause| wrong(path, cause))?;
-        let table = Table::new(file, &kinds).map_err(|cause| wrong(path, cause))?;
+        let table = ParquetTable::new(file, &layout).map_err(|cause| wrong(path, cause))?;
         Ok(ParquetFile { table, pending, path: path.into() })
     }
 }

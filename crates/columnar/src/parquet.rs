@@ -1,15 +1,19 @@
 //! Rows as a Parquet file, for pyarrow, DuckDB, pandas and the like.
 //!
-//! A [`Table`] is made with the names and kinds of its columns, takes rows of [`Cell`]s in that order, and is finished. Rows
-//! wait until there are enough for a row group, so memory does not follow their number. Text is UTF-8 (dictionary-encoded:
-//! addresses and words repeat), a number an unsigned 64-bit integer, a fraction a double; each may be absent. Nothing is
-//! compressed: dictionaries and run lengths do most of it, and a codec would be another dependency.
+//! A [`ParquetTable`] is made with a layout, takes rows of [`Cell`]s in that order, and is finished. Rows
+//! wait until there are enough for a row group, so memory does not follow their number. Text is UTF-8
+//! (dictionary-encoded: addresses and words repeat), a number an unsigned 64-bit integer, a fraction a
+//! double, a boolean a boolean; each may be absent. The schema's version is in the file's metadata.
+//! Nothing is compressed: dictionaries and run lengths do most of it, and a codec would be another
+//! dependency.
 
-use fullpipe_report::analysis::{Cell, Kind};
+use crate::layout::{Layout, VERSION_KEY};
+use fullpipe_flow::schema::{Cell, Kind, SCHEMA_VERSION};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
@@ -20,7 +24,7 @@ use std::sync::Arc;
 const GROUP: usize = 1 << 15;
 
 /// A Parquet file that is being written.
-pub struct Table<W: Write + Send> {
+pub struct ParquetTable<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     columns: Vec<Values>,
     rows: usize,
@@ -36,27 +40,35 @@ enum Kept {
     Text(Vec<ByteArray>),
     Number(Vec<i64>),
     Fraction(Vec<f64>),
+    Boolean(Vec<bool>),
 }
 
-impl<W: Write + Send> Table<W> {
+impl<W: Write + Send> ParquetTable<W> {
     /// Begins a file with these columns.
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn new(out: W, columns: &[(&str, Kind)]) -> Result<Self> {
+    pub fn new(out: W, layout: &Layout) -> Result<Self> {
+        let columns = &layout.0;
         let fields = columns.iter().map(|(name, kind)| field(name, *kind).map(Arc::new)).collect::<Result<_>>()?;
         let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
         let made_by = format!("fullpipe {}", env!("CARGO_PKG_VERSION"));
-        let properties = WriterProperties::builder().set_created_by(made_by).build();
+        let version = KeyValue::new(VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
+        let properties =
+            WriterProperties::builder().set_created_by(made_by).set_key_value_metadata(Some(vec![version])).build();
         let columns = columns.iter().map(|(_, kind)| Values::new(*kind)).collect();
-        Ok(Table { writer: SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?, columns, rows: 0 })
+        Ok(ParquetTable {
+            writer: SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?,
+            columns,
+            rows: 0,
+        })
     }
 
     /// Adds a row: a cell for each column, of its kind.
     ///
     /// # Errors
     /// A row that does not fit the columns; those of the file.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> Result<()> {
+    pub fn row<'r>(&mut self, cells: impl IntoIterator<Item = Cell<'r>>) -> Result<()> {
         let mut cells = cells.into_iter();
         for column in &mut self.columns {
             let fits = cells.next().is_some_and(|cell| column.push(cell));
@@ -89,9 +101,10 @@ impl<W: Write + Send> Table<W> {
 
 fn field(name: &str, kind: Kind) -> Result<Type> {
     let (physical, logical) = match kind {
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Text | Kind::Words | Kind::Texts | Kind::Objects => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         Kind::Number => (Physical::INT64, Some(LogicalType::integer(64, false))),
         Kind::Fraction => (Physical::DOUBLE, None),
+        Kind::Boolean => (Physical::BOOLEAN, None),
     };
     let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL);
     field.with_logical_type(logical).build()
@@ -100,19 +113,21 @@ fn field(name: &str, kind: Kind) -> Result<Type> {
 impl Values {
     fn new(kind: Kind) -> Self {
         let kept = match kind {
-            Kind::Text => Kept::Text(Vec::new()),
+            Kind::Text | Kind::Words | Kind::Texts | Kind::Objects => Kept::Text(Vec::new()),
             Kind::Number => Kept::Number(Vec::new()),
             Kind::Fraction => Kept::Fraction(Vec::new()),
+            Kind::Boolean => Kept::Boolean(Vec::new()),
         };
         Values { kept, present: Vec::new() }
     }
 
     /// Takes a cell, if it is of this kind.
-    fn push(&mut self, cell: Cell) -> bool {
+    fn push(&mut self, cell: Cell<'_>) -> bool {
         let present = match (&mut self.kept, cell) {
             (Kept::Text(values), Cell::Text(text)) => {
-                values.push(text.into_bytes().into());
-                true
+                let is_there = text.is_some();
+                values.extend(text.map(|text| ByteArray::from(text.into_owned().into_bytes())));
+                is_there
             }
             (Kept::Number(values), Cell::Number(number)) => {
                 // The bits of an unsigned number, as the column's type says.
@@ -122,6 +137,10 @@ impl Values {
             (Kept::Fraction(values), Cell::Fraction(fraction)) => {
                 values.extend(fraction);
                 fraction.is_some()
+            }
+            (Kept::Boolean(values), Cell::Boolean(is)) => {
+                values.extend(is);
+                is.is_some()
             }
             _ => return false,
         };
@@ -144,6 +163,9 @@ impl Values {
             (ColumnWriter::DoubleColumnWriter(writer), Kept::Fraction(values)) => {
                 writer.write_batch(&std::mem::take(values), Some(&present), None)?;
             }
+            (ColumnWriter::BoolColumnWriter(writer), Kept::Boolean(values)) => {
+                writer.write_batch(&std::mem::take(values), Some(&present), None)?;
+            }
             _ => return Err(ParquetError::General("a column is of another kind than the file's".into())),
         }
         column.close()
@@ -156,7 +178,11 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
-    const COLUMNS: [(&str, Kind); 3] = [("name", Kind::Text), ("bytes", Kind::Number), ("share", Kind::Fraction)];
+    fn layout() -> Layout {
+        let columns =
+            [("name", Kind::Text), ("bytes", Kind::Number), ("share", Kind::Fraction), ("whole", Kind::Boolean)];
+        Layout(columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect())
+    }
 
     fn read(file: Vec<u8>) -> Vec<Vec<Field>> {
         let reader = SerializedFileReader::new(bytes_of(file)).unwrap();
@@ -173,13 +199,14 @@ mod tests {
     #[test]
     fn what_is_written_is_read_over_the_end_of_a_row_group() {
         let mut file = Vec::new();
-        let mut table = Table::new(&mut file, &COLUMNS).unwrap();
+        let mut table = ParquetTable::new(&mut file, &layout()).unwrap();
         let rows = GROUP as u64 + 7;
         for number in 0..rows {
             let cells = [
-                Cell::Text(format!("n{}", number % 3)),
+                Cell::Text((number % 7 != 0).then(|| format!("n{}", number % 3).into())),
                 Cell::Number((number % 2 == 0).then_some(u64::MAX - number)),
                 Cell::Fraction((number % 5 != 0).then_some(0.25)),
+                Cell::Boolean(Some(number % 2 == 0)),
             ];
             table.row(cells).unwrap();
         }
@@ -187,7 +214,8 @@ mod tests {
         let read = read(file);
         assert_eq!(read.len() as u64, rows);
         for (number, row) in (0_u64..).zip(read) {
-            assert_eq!(row[0], Field::Str(format!("n{}", number % 3)));
+            let name = if number % 7 == 0 { Field::Null } else { Field::Str(format!("n{}", number % 3)) };
+            assert_eq!((&row[0], &row[3]), (&name, &Field::Bool(number % 2 == 0)));
             assert_eq!(row[1], if number % 2 == 0 { Field::ULong(u64::MAX - number) } else { Field::Null });
             assert_eq!(row[2], if number % 5 == 0 { Field::Null } else { Field::Double(0.25) });
         }
@@ -196,10 +224,10 @@ mod tests {
     #[test]
     fn no_rows_are_a_file_too_and_other_rows_are_refused() {
         let mut file = Vec::new();
-        let mut table = Table::new(&mut file, &COLUMNS).unwrap();
+        let mut table = ParquetTable::new(&mut file, &layout()).unwrap();
         assert!(table.row([Cell::Number(None)]).is_err());
         let mut empty = Vec::new();
-        Table::new(&mut empty, &COLUMNS).unwrap().finish().unwrap();
+        ParquetTable::new(&mut empty, &layout()).unwrap().finish().unwrap();
         assert_eq!(read(empty).len(), 0);
     }
 }

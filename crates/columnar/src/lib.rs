@@ -1,0 +1,27 @@
+//! Rows of the schema's tables as Parquet files and Arrow record batches.
+//!
+//! A [`Layout`] is the columns of a file or a batch: those of a table of [`fullpipe_flow::schema`], or
+//! several side by side. [`ParquetTable`] writes rows of cells to a file; [`Batch`] gathers them for Arrow.
+//! The room keeps both dependencies away from whoever does not need them.
+//!
+//! ```
+//! use fullpipe_columnar::{Batch, Layout};
+//! use fullpipe_flow::row::Row;
+//! use fullpipe_flow::schema::RUNS;
+//! let row = Row { name: "b2".into(), ..Row::default() };
+//! let mut batch = Batch::new(Layout::of(RUNS));
+//! batch.push(Layout::cells(RUNS, &row))?;
+//! let batch = batch.finish()?;
+//! assert_eq!(batch.num_rows(), 1);
+//! assert_eq!(batch.schema().field(1).name(), "name");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod arrow;
+mod layout;
+mod parquet;
+
+pub use arrow::{Batch, BatchError};
+pub use layout::Layout;
+pub use parquet::ParquetTable;

@@ -1,0 +1,241 @@
+//! One direction of a captured connection.
+
+use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
+use crate::connection::{Connection, Direction, DirectionFacts, Label, Warning};
+use crate::diagnosis::{DiagnosedConnection, Diagnosis};
+use fullpipe_model::units::Duration;
+
+/// Rows of a connection's directions.
+pub enum Connections {}
+
+/// What the row of a direction is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionRow<'r> {
+    /// The capture's name.
+    pub file: &'r str,
+    /// The connection.
+    pub diagnosed: &'r DiagnosedConnection,
+    /// Which of its directions.
+    pub direction: Direction,
+}
+
+/// The rows of a connection: one for each direction that has packets.
+pub fn connection_rows<'r>(
+    file: &'r str,
+    diagnosed: &'r DiagnosedConnection,
+) -> impl Iterator<Item = ConnectionRow<'r>> {
+    let both = [Direction::ClientToServer, Direction::ServerToClient];
+    let seen = both.into_iter().filter(|direction| diagnosed.connection.facts(*direction).packets > 0);
+    seen.map(move |direction| ConnectionRow { file, diagnosed, direction })
+}
+
+impl<'r> ConnectionRow<'r> {
+    fn connection(self) -> &'r Connection {
+        &self.diagnosed.connection
+    }
+
+    fn facts(self) -> &'r DirectionFacts {
+        self.connection().facts(self.direction)
+    }
+
+    fn diagnosis(self) -> Option<&'r Diagnosis> {
+        self.diagnosed.diagnosis(self.direction)
+    }
+
+    fn lost(self) -> Duration {
+        if self.direction == self.connection().bulk() { self.diagnosed.lost() } else { Duration::ZERO }
+    }
+}
+
+impl Record for Connections {
+    type Row<'r> = ConnectionRow<'r>;
+}
+
+type C = Column<Connections>;
+
+/// A column of a number of the direction's facts.
+const fn fact(
+    name: &'static str,
+    null: &'static str,
+    meaning: &'static str,
+    at: &'static str,
+    get: for<'r> fn(&'r ConnectionRow<'r>) -> Cell<'r>,
+) -> C {
+    C::new(name, Kind::Number, null, meaning, get).at(Place::InDirection(at))
+}
+
+/// The column of a label: its name, unless that of a count of facts is too near to it.
+macro_rules! label {
+    ($label:ident, $name:literal, $at:literal) => {
+        fact($name, "", "packets with this label", $at, |row| Cell::number(row.facts().labels.of(Label::$label)))
+    };
+}
+
+const NO_SAMPLE: &str = "nothing was acknowledged";
+const NO_DATA: &str = "no data";
+const NO_WINDOW: &str = "only SYN and RST";
+
+/// A direction of a connection: facts, and what held its data.
+pub static CONNECTIONS: &[C] = &[
+    C::new("schema", Kind::Number, "", "version of this table", |_| Cell::number(SCHEMA_VERSION)).at(Place::Rows),
+    C::new("file", Kind::Text, "", "the capture, as it was named", |row| Cell::text(row.file)).at(Place::Rows),
+    C::new("id", Kind::Number, "", "number of the connection in the capture, from 0", |row| {
+        Cell::number(row.connection().id)
+    }),
+    C::new("client", Kind::Text, "", "address and port of who opened it, or of who sent its first packet", |row| {
+        Cell::text(row.connection().client.to_string())
+    }),
+    C::new("server", Kind::Text, "", "address and port of the other end", |row| {
+        Cell::text(row.connection().server.to_string())
+    }),
+    C::new("direction", Kind::Text, "", "whose data: `client_to_server` or `server_to_client`", |row| {
+        Cell::text(row.direction.name())
+    })
+    .at(Place::Rows),
+    C::new("start_ns", Kind::Number, "", "time of the first packet, since 1970", |row| {
+        Cell::number(row.connection().start.as_nanos())
+    }),
+    C::new("duration_us", Kind::Number, "", "from the first packet to the last", |row| {
+        Cell::micros(row.connection().duration)
+    }),
+    C::new(
+        "handshake_rtt_us",
+        Kind::Number,
+        "handshake not captured",
+        "SYN to final ACK: the path's round trip",
+        |row| Cell::micros(row.connection().handshake_rtt),
+    ),
+    C::new("close", Kind::Text, "", "how it ended: `open`, `half_closed`, `finished`, `reset_by_..`", |row| {
+        Cell::text(row.connection().close.name())
+    }),
+    C::new("completeness", Kind::Number, "", "what of it was seen: Wireshark's bits", |row| {
+        Cell::number(row.connection().completeness)
+    }),
+    C::new("captured_at", Kind::Text, "", "`client`, `server`, `between` or `unknown`, by times", |row| {
+        Cell::text(row.connection().vantage.place.name())
+    })
+    .at(Place::At("vantage.place")),
+    C::new("captured_at_confidence", Kind::Fraction, "", "how sure that is", |row| {
+        Cell::fraction(row.connection().vantage.confidence)
+    })
+    .at(Place::At("vantage.confidence")),
+    fact("packets", "", "packets", "packets", |row| Cell::number(row.facts().packets)),
+    fact("wire_bytes", "", "bytes on the wire, link headers included", "wire_bytes", |row| {
+        Cell::bytes(row.facts().wire)
+    }),
+    fact("payload_bytes", "", "payload, each time that it was sent", "payload_bytes", |row| {
+        Cell::bytes(row.facts().payload)
+    }),
+    fact("unique_payload_bytes", "", "payload, once", "unique_payload_bytes", |row| {
+        Cell::bytes(row.facts().unique_payload)
+    }),
+    fact("goodput_bps", NO_DATA, "unique payload from the first data to the last ACK", "goodput_bps", |row| {
+        Cell::rate(row.facts().goodput)
+    }),
+    fact("goodput_peak_bps", NO_DATA, "the most that an interval carried", "goodput_peak_bps", |row| {
+        Cell::rate(row.facts().goodput_peak)
+    }),
+    fact("rtt_count", "", "round trips of data that were measured", "rtt.count", |row| {
+        Cell::number(row.facts().rtt.count)
+    }),
+    fact("rtt_min_us", NO_SAMPLE, "the least of them", "rtt.min_us", |row| Cell::micros(row.facts().rtt.min)),
+    fact("rtt_p50_us", NO_SAMPLE, "the median", "rtt.p50_us", |row| Cell::micros(row.facts().rtt.p50)),
+    fact("rtt_p95_us", NO_SAMPLE, "95 % are at most this", "rtt.p95_us", |row| Cell::micros(row.facts().rtt.p95)),
+    fact("rtt_p99_us", NO_SAMPLE, "99 % are at most this", "rtt.p99_us", |row| Cell::micros(row.facts().rtt.p99)),
+    fact("rtt_max_us", NO_SAMPLE, "the greatest", "rtt.max_us", |row| Cell::micros(row.facts().rtt.max)),
+    fact("window_scale", "handshake not captured", "shift of the windows that it advertises", "window.scale", |row| {
+        Cell::Number(row.facts().window.scale.map(u64::from))
+    }),
+    fact("window_min_bytes", NO_WINDOW, "least window that it advertises", "window_min_bytes", |row| {
+        Cell::window(row.facts().window.min)
+    }),
+    fact("window_p50_bytes", NO_WINDOW, "the median", "window.p50_bytes", |row| Cell::window(row.facts().window.p50)),
+    fact("window_max_bytes", NO_WINDOW, "the greatest", "window_max_bytes", |row| Cell::window(row.facts().window.max)),
+    fact("in_flight_max_bytes", "", "most payload in flight, at the capture point", "in_flight_max_bytes", |row| {
+        Cell::bytes(row.facts().in_flight_max)
+    }),
+    label!(Retransmission, "retransmission", "labels.retransmission"),
+    label!(FastRetransmission, "fast_retransmission", "labels.fast_retransmission"),
+    label!(SpuriousRetransmission, "label_spurious_retransmission", "labels.spurious_retransmission"),
+    label!(Rto, "rto", "labels.rto"),
+    label!(OutOfOrder, "out_of_order", "labels.out_of_order"),
+    label!(DuplicateAck, "duplicate_ack", "labels.duplicate_ack"),
+    label!(ZeroWindow, "zero_window", "labels.zero_window"),
+    label!(ZeroWindowProbe, "zero_window_probe", "labels.zero_window_probe"),
+    label!(ZeroWindowProbeAck, "zero_window_probe_ack", "labels.zero_window_probe_ack"),
+    label!(WindowFull, "window_full", "labels.window_full"),
+    label!(WindowUpdate, "window_update", "labels.window_update"),
+    label!(KeepAlive, "keep_alive", "labels.keep_alive"),
+    label!(KeepAliveAck, "keep_alive_ack", "labels.keep_alive_ack"),
+    label!(LostSegment, "label_lost_segment", "labels.lost_segment"),
+    label!(AckLostSegment, "ack_lost_segment", "labels.ack_lost_segment"),
+    label!(ReusedPorts, "reused_ports", "labels.reused_ports"),
+    label!(TfoSyn, "tfo_syn", "labels.tfo_syn"),
+    label!(TfoAck, "tfo_ack", "labels.tfo_ack"),
+    label!(TfoIgnored, "tfo_ignored", "labels.tfo_ignored"),
+    label!(DuplicatePacket, "duplicate_packet", "labels.duplicate_packet"),
+    fact("lost_segments", "", "segments that were lost and so sent again", "loss.lost_segments", |row| {
+        Cell::number(row.facts().loss.lost_segments)
+    }),
+    fact("spurious_retransmissions", "", "sent again needlessly", "loss.spurious_retransmissions", |row| {
+        Cell::number(row.facts().loss.spurious_retransmissions)
+    }),
+    fact("reordered_segments", "", "segments that were overtaken", "loss.reordered_segments", |row| {
+        Cell::number(row.facts().loss.reordered_segments)
+    }),
+    fact("congestion_experienced", "", "packets that a router marked (ECN)", "loss.congestion_experienced", |row| {
+        Cell::number(row.facts().loss.congestion_experienced)
+    }),
+    fact("ecn_echo", "", "packets that tell of such marks (ECE)", "manner.ecn_echo", |row| {
+        Cell::number(row.facts().manner.ecn_echo)
+    }),
+    fact("congestion_window_reduced", "", "packets with CWR", "manner.congestion_window_reduced", |row| {
+        Cell::number(row.facts().manner.congestion_window_reduced)
+    }),
+    fact("advancing_acks", "", "ACKs of something new", "manner.advancing_acks", |row| {
+        Cell::number(row.facts().manner.advancing_acks)
+    }),
+    fact("stretch_acks", "", "of them, of more than two full segments", "manner.stretch_acks", |row| {
+        Cell::number(row.facts().manner.stretch_acks)
+    }),
+    fact("delayed_acks", "", "of them, 10 ms or more later than the quickest", "manner.delayed_acks", |row| {
+        Cell::number(row.facts().manner.delayed_acks)
+    }),
+    fact("burst_max_packets", "", "most packets of data at a stretch", "manner.burst_max_packets", |row| {
+        Cell::number(row.facts().manner.burst_max_packets)
+    }),
+    fact("silence_max_us", "", "longest time between two packets of data", "manner.silence_max_us", |row| {
+        Cell::micros(row.facts().manner.silence_max)
+    }),
+    C::new("warnings", Kind::Words, "", "what the capture's place and manner put into doubt", |row| {
+        Cell::Words(row.connection().warnings.iter().map(|warning| Warning::name(*warning)).collect())
+    }),
+    C::new("limited_by", Kind::Text, NO_DATA, "what held the data for the largest share of its time", |row| {
+        Cell::word(row.diagnosis().map(|diagnosis| diagnosis.limited_by().limit.name()))
+    })
+    .at(Place::Rows),
+    C::new("limit_cause", Kind::Text, "of other limits", "`slow_start` or `loss`, of a congestion window", |row| {
+        Cell::word(row.diagnosis().and_then(|diagnosis| diagnosis.limited_by().limit.cause()))
+    })
+    .at(Place::Rows),
+    C::new("limit_share", Kind::Fraction, NO_DATA, "that share", |row| {
+        Cell::fraction(row.diagnosis().map(|diagnosis| diagnosis.limited_by().share))
+    })
+    .at(Place::Rows),
+    C::new(
+        "limit_confidence",
+        Kind::Fraction,
+        NO_DATA,
+        "how often verdicts like this one were right on generated scenarios",
+        |row| Cell::fraction(row.diagnosis().map(|diagnosis| diagnosis.verdict.confidence)),
+    )
+    .at(Place::Rows),
+    C::new(
+        "lost_us",
+        Kind::Number,
+        "",
+        "time lost to neither the path nor the sending application; 0 in the other direction",
+        |row| Cell::micros(row.lost()),
+    )
+    .at(Place::Rows),
+];

@@ -1,0 +1,117 @@
+//! The parts of a connection's JSON: intervals and findings.
+
+use super::{Cell, Column, Kind, Place, Record};
+use crate::diagnosis::OfDirection;
+use crate::finding::Finding;
+use crate::limit::Interval;
+
+/// Intervals of a connection.
+pub enum Intervals {}
+/// Findings of a connection.
+pub enum Findings {}
+
+impl Record for Intervals {
+    type Row<'r> = OfDirection<&'r Interval>;
+}
+impl Record for Findings {
+    type Row<'r> = OfDirection<Finding>;
+}
+
+type I = Column<Intervals>;
+type F = Column<Findings>;
+
+const DIRECTION: &str = "whose data: `client_to_server` or `server_to_client`";
+
+/// A span of time of one direction, what held its data and the numbers that decided it.
+pub static INTERVALS: &[I] = &[
+    I::new("direction", Kind::Text, "", DIRECTION, |row| Cell::text(row.direction.name())),
+    I::new("start_ns", Kind::Number, "", "when it starts, since 1970", |row| Cell::number(row.what.start.as_nanos())),
+    I::new("length_us", Kind::Number, "", "how long it is", |row| Cell::micros(row.what.length)),
+    I::new("candidates", Kind::Objects, "", "limits, the one that held first, with their shares", |row| {
+        Cell::Candidates(&row.what.candidates)
+    }),
+    I::new("goodput_bps", Kind::Number, "", "payload newly acknowledged, by time", |row| {
+        Cell::rate(row.what.evidence.goodput)
+    }),
+    I::new("in_flight_bytes", Kind::Number, "", "most payload in flight", |row| {
+        Cell::bytes(row.what.evidence.in_flight)
+    }),
+    I::new("in_flight_mean_bytes", Kind::Number, "from samples", "mean payload in flight", |row| {
+        Cell::bytes(row.what.evidence.in_flight_mean)
+    }),
+    I::new("window_bytes", Kind::Number, "not seen", "the receive window that bounded it", |row| {
+        Cell::window(row.what.evidence.window)
+    }),
+    I::new("rtt_us", Kind::Number, "nothing was acknowledged", "the least round trip in it", |row| {
+        Cell::micros(row.what.evidence.rtt)
+    }),
+    I::new("window_full", Kind::Fraction, "", "part of the time in which the next segment did not fit", |row| {
+        Cell::fraction(row.what.evidence.window_full)
+    }),
+    I::new("idle", Kind::Fraction, "", "part of the time in which nothing was in flight", |row| {
+        Cell::fraction(row.what.evidence.idle)
+    }),
+    I::new("retransmissions", Kind::Number, "", "segments sent again", |row| {
+        Cell::number(row.what.evidence.retransmissions)
+    }),
+    I::new("sndbuf_limited", Kind::Fraction, "from a capture", "part of the time that the send buffer took", |row| {
+        Cell::fraction(row.what.evidence.sndbuf_limited)
+    }),
+    I::new("unread_bytes", Kind::Number, "from a capture", "received and not read by the application", |row| {
+        Cell::bytes(row.what.evidence.unread)
+    }),
+];
+
+const NOT_KNOWN: &str = "not known";
+
+/// What a verdict means: a claim, its numbers, and what would change it.
+pub static FINDINGS: &[F] = &[
+    F::new("direction", Kind::Text, "", DIRECTION, |row| Cell::text(row.direction.name())),
+    F::new("limit", Kind::Text, "", "what held the data", |row| Cell::text(row.what.limit.name())),
+    F::new("cause", Kind::Text, "of other limits", "`slow_start` or `loss`, of a congestion window", |row| {
+        Cell::word(row.what.limit.cause())
+    }),
+    F::new("share", Kind::Fraction, "", "for what part of its time", |row| Cell::fraction(row.what.share)),
+    F::new("claim", Kind::Text, "", "a sentence with the numbers", |row| Cell::text(row.what.claim.as_str())),
+    F::new("allowed_bps", Kind::Number, NOT_KNOWN, "what the window allows at the round trip then", |row| {
+        Cell::rate(row.what.evidence.allowed)
+    })
+    .at(Place::At("evidence.allowed_bps")),
+    F::new("elsewhere_bps", Kind::Number, "not a fifth more", "the most that other intervals carried", |row| {
+        Cell::rate(row.what.evidence.elsewhere)
+    })
+    .at(Place::At("evidence.elsewhere_bps")),
+    F::new("goodput_bps", Kind::Number, "", "mean goodput while it held", |row| Cell::rate(row.what.evidence.goodput))
+        .at(Place::At("evidence.goodput_bps")),
+    F::new("in_flight_bytes", Kind::Number, "", "payload in flight, the median", |row| {
+        Cell::bytes(row.what.evidence.in_flight)
+    })
+    .at(Place::At("evidence.in_flight_bytes")),
+    F::new("retransmissions", Kind::Number, "", "segments sent again while it held", |row| {
+        Cell::number(row.what.evidence.retransmissions)
+    })
+    .at(Place::At("evidence.retransmissions")),
+    F::new("rtt_path_us", Kind::Number, NOT_KNOWN, "the path's round trip", |row| {
+        Cell::micros(row.what.evidence.rtt_path)
+    })
+    .at(Place::At("evidence.rtt_path_us")),
+    F::new("rtt_us", Kind::Number, NOT_KNOWN, "round trip while it held, the median", |row| {
+        Cell::micros(row.what.evidence.rtt)
+    })
+    .at(Place::At("evidence.rtt_us")),
+    F::new("time_us", Kind::Number, "", "for how long it held", |row| Cell::micros(row.what.evidence.time))
+        .at(Place::At("evidence.time_us")),
+    F::new("window_bytes", Kind::Number, NOT_KNOWN, "the receive window, the median", |row| {
+        Cell::window(row.what.evidence.window)
+    })
+    .at(Place::At("evidence.window_bytes")),
+    F::new(
+        "rivals",
+        Kind::Objects,
+        "",
+        "what would have explained it as well, and for what part of that time",
+        |row| Cell::Candidates(&row.what.rivals),
+    ),
+    F::new("remedy", Kind::Text, "", "what would change it", |row| Cell::text(row.what.remedy)),
+    F::new("changes", Kind::Objects, "", "the same as sysctls to set", |row| Cell::Changes(&row.what.changes)),
+];

@@ -1,0 +1,38 @@
+//! The columns of everything that is printed or stored: one table for each kind of row.
+//!
+//! A [`Column`] says a column's name, the kind of its values, when it is absent, what it means, and how it
+//! is had of a row. CSV, JSON lines of packets, Parquet, Arrow and the guide's pages are made from these
+//! tables, and tests hold the nested JSON to them. The unit is the end of the name: `_us`, `_ns`,
+//! `_bytes`, `_bps`.
+//!
+//! A name stays, with its meaning and its unit: another meaning is another name and the next
+//! [`SCHEMA_VERSION`]. A new column or a new word among a column's values is no new version.
+//!
+//! * [`RUNS`]: one run of the lab; [`SCENARIOS`]: what was asked for, beside it.
+//! * [`CONNECTIONS`]: one direction of a captured connection.
+//! * [`PACKETS`]: a packet with its labels.
+//! * [`INTERVALS`], [`FINDINGS`]: parts of a connection's JSON.
+//! * [`SAMPLES`]: an observation of a socket.
+
+mod cell;
+mod connection;
+mod finding;
+mod packet;
+mod page;
+mod run;
+mod sample;
+mod table;
+
+pub use cell::{Cell, Kind};
+pub use connection::{CONNECTIONS, ConnectionRow, Connections, connection_rows};
+pub use finding::{FINDINGS, Findings, INTERVALS, Intervals};
+pub use packet::{PACKETS, PacketRow, Packets};
+pub use page::{RENAMED, Renamed, columns_in_short, markdown};
+pub use run::{RUNS, Runs, SCENARIOS, Scenarios};
+pub use sample::{SAMPLES, Samples};
+pub use table::{Column, Object, Place, Record, csv_header, csv_line};
+
+pub use crate::version::{SCHEMA_VERSION, Version, Versioned};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! The pages that show the schema's tables are held to them: `FULLPIPE_FIGURES=1` (`cargo xtask figures`)
+//! writes them anew.
+
+use fullpipe_flow::schema::{
+    CONNECTIONS, FINDINGS, INTERVALS, PACKETS, RENAMED, RUNS, SAMPLES, SCENARIOS, SCHEMA_VERSION, markdown,
+};
+use std::path::Path;
+
+/// The page's text between `<!-- SECTION -->` and `<!-- /SECTION -->` is `text`, or becomes it.
+fn hold(page: &str, section: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let before = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = (format!("<!-- {section} -->\n"), format!("<!-- /{section} -->"));
+    let (head, rest) = before.split_once(&begin).unwrap_or_else(|| panic!("{page}: no {begin}"));
+    let (shown, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("{page}: no {end}"));
+    if std::env::var_os("FULLPIPE_FIGURES").is_some() {
+        std::fs::write(&path, format!("{head}{begin}{text}{end}{tail}")).unwrap();
+    } else {
+        assert_eq!(shown, text, "{page}: `cargo xtask figures` writes it anew");
+    }
+}
+
+/// One test, as the sections of a page are written one after another.
+#[test]
+fn the_pages_show_the_tables() {
+    hold("README.md", "columns of a row", &markdown(RUNS));
+    let page = "docs/src/schema.md";
+    hold(page, "version", &format!("This build writes version {SCHEMA_VERSION}.\n"));
+    hold(page, "runs", &markdown(RUNS));
+    hold(page, "scenarios", &markdown(SCENARIOS));
+    hold(page, "connections", &markdown(CONNECTIONS));
+    hold(page, "packets", &markdown(PACKETS));
+    hold(page, "intervals", &markdown(INTERVALS));
+    hold(page, "findings", &markdown(FINDINGS));
+    hold(page, "samples", &markdown(SAMPLES));
+    let mut changes = "| version | row | before | now |\n|---|---|---|---|\n".to_owned();
+    for change in RENAMED {
+        changes += &format!("| {} | {} | {} | {} |\n", change.version, change.of, change.before, change.after);
+    }
+    hold(page, "changes", &changes);
+}
