@@ -223,19 +223,19 @@ pub static CONNECTIONS: &[C] = &[
     })
     .at(Place::Rows),
     C::new(
-        "limit_confidence",
-        Kind::Fraction,
-        NO_DATA,
-        "how often verdicts like this one were right on generated scenarios",
-        |row| Cell::fraction(row.diagnosis().map(|diagnosis| diagnosis.verdict.confidence)),
-    )
-    .at(Place::Rows),
-    C::new(
         "lost_us",
         Kind::Number,
         "",
         "time lost to neither the path nor the sending application; 0 in the other direction",
         |row| Cell::micros(row.lost()),
+    )
+    .at(Place::Rows),
+    C::new(
+        "limit_confidence",
+        Kind::Fraction,
+        NO_DATA,
+        "how often verdicts like this one were right on generated scenarios",
+        |row| Cell::fraction(row.diagnosis().map(|diagnosis| diagnosis.verdict.confidence)),
     )
     .at(Place::Rows),
 ];
