@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: rules that no compiler knows, each with what to do instead in its message.
 
 mod circles;
+mod columns;
 mod functions;
 mod public;
 mod source;
@@ -151,6 +152,7 @@ fn source_file(file: &Path, text: &str) -> Vec<String> {
     if lines > LINES_MAX {
         breaches.push(format!("{shown}: {lines} lines without tests, more than {LINES_MAX}: split it by subject"));
     }
+    breaches.extend(columns::breaches(file, text));
     if !is_test {
         breaches.extend(functions::breaches(file, text));
         breaches.extend(table_of_contents::breaches(file, text));
