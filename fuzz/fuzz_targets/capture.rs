@@ -10,7 +10,8 @@ use fullpipe_flow::{Analyzer, Config};
 fn packets(bytes: &[u8]) -> u64 {
     let [how, file @ ..] = bytes else { return 0 };
     let capture_point =
-        [CapturePoint::Unknown, CapturePoint::SenderEdge, CapturePoint::ReceiverEdge][usize::from(how % 3)];
+        [CapturePoint::Unknown, CapturePoint::SenderEdge, CapturePoint::ReceiverEdge]
+            [usize::from(how % 3)];
     let mut analyzer = Analyzer::new(Config { capture_point, ..Config::default() });
     let mut reader = Reader::new();
     for piece in file.chunks(usize::from(how / 3).max(1)) {
@@ -27,7 +28,10 @@ fn packets(bytes: &[u8]) -> u64 {
             assert!(facts.unique_payload <= facts.payload);
             let Some(verdict) = &facts.verdict else { continue };
             let sum: f64 = verdict.shares.iter().map(|candidate| candidate.share).sum();
-            assert!(verdict.shares.is_empty() || (sum - 1.0).abs() < 1e-6, "shares add up to {sum}");
+            assert!(
+                verdict.shares.is_empty() || (sum - 1.0).abs() < 1e-6,
+                "shares add up to {sum}"
+            );
             findings(verdict, KnownPath { rtt: connection.handshake_rtt, goodput_max: None });
         }
     }

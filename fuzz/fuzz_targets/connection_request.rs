@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a packet that came over the link: what is a SYN has answers whose lengths and addresses are right,
-//! and is still the same SYN when it is read again.
+//! Arbitrary bytes as a packet that came over the link: what is a SYN has answers whose lengths and
+//! addresses are right, and is still the same SYN when it is read again.
 #![no_main]
 
 use fullpipe_kernel::connection_request::{ConnectionRequest, Refusal};
@@ -19,7 +19,10 @@ fuzz_target!(|bytes: &[u8]| {
         } else {
             assert_eq!(be16(4) + 40, answer.len());
         }
-        assert!(answer.len() <= 40 + 8 + 40 + 60 + 20, "an answer is short whatever the SYN carries");
+        assert!(
+            answer.len() <= 40 + 8 + 40 + 60 + 20,
+            "an answer is short whatever the SYN carries"
+        );
         // A reset is no request, so that answers are never answered.
         assert!(ConnectionRequest::parse(&answer).is_none());
     }

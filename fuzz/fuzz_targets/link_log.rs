@@ -1,4 +1,5 @@
-//! The link's truth log: any bytes are read or refused, and what is read is written and read again the same.
+//! The link's truth log: any bytes are read or refused, and what is read is written and read again
+//! the same.
 #![no_main]
 
 use fullpipe_model::link::log::{Decoder, Encoder};

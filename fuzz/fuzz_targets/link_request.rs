@@ -1,5 +1,6 @@
-//! A line of a link's control socket: it is a request or refused with a reason; a request is written and read again the
-//! same; its words are a path or refused with a reason, alone and in place of others.
+//! A line of a link's control socket: it is a request or refused with a reason; a request is
+//! written and read again the same; its words are a path or refused with a reason, alone and in
+//! place of others.
 #![no_main]
 
 use fullpipe_link::{Request, Words};

@@ -1,4 +1,5 @@
-//! Arbitrary bytes as packets of arbitrary link types: each record is a link type, a length, and the packet.
+//! Arbitrary bytes as packets of arbitrary link types: each record is a link type, a length, and
+//! the packet.
 #![no_main]
 
 use fullpipe_flow::capture::{Layer, LinkType, Opened, Opener};

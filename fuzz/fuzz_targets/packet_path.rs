@@ -1,5 +1,7 @@
-//! Arbitrary frames through a direction of the link: what comes out is what went in, segment by segment, with right
-//! checksums. The judge cuts packets and sums checksums by itself and knows nothing of the link's own cutting; a frame that it takes for no super-packet must come out unchanged.
+//! Arbitrary frames through a direction of the link: what comes out is what went in, segment by
+//! segment, with right checksums. The judge cuts packets and sums checksums by itself and knows
+//! nothing of the link's own cutting; a frame that it takes for no super-packet must come out
+//! unchanged.
 #![no_main]
 
 use fullpipe_link::{Direction, OneWay, Tap};
@@ -24,10 +26,15 @@ fn link(path: usize, l2: usize, coalesce: u64) -> Link {
         0 => Config::default(),
         1 => Config { loss: "20%".parse().unwrap(), ..Config::default() },
         2 => Config { duplicate: "30%".parse().unwrap(), ..Config::default() },
-        _ => Config { reorder: Some("50%".parse().unwrap()), delay: "1ms".parse().unwrap(), ..Config::default() },
+        _ => Config {
+            reorder: Some("50%".parse().unwrap()),
+            delay: "1ms".parse().unwrap(),
+            ..Config::default()
+        },
     };
     let rate = Some(Rate::from_bits_per_sec(1_000_000_000));
-    // Two of each of 65 000 one-byte segments in Ethernet, IPv6 and TCP headers still fit: only asked losses are losses.
+    // Two of each of 65 000 one-byte segments in Ethernet, IPv6 and TCP headers still fit: only
+    // asked losses are losses.
     let config = Config { rate, queue: "16MB".parse().unwrap(), ..config }.checked().unwrap();
     let path = OneWay::plain(config, Duration::from_millis(1), Duration::from_micros(coalesce), 1);
     Link { direction: Direction::new(path, l2, Tap::default()), now: Instant::ZERO }
@@ -36,7 +43,8 @@ fn link(path: usize, l2: usize, coalesce: u64) -> Link {
 impl Link {
     fn through(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
-        self.direction.space().expect("an empty link has room")[..frame.len()].copy_from_slice(frame);
+        self.direction.space().expect("an empty link has room")[..frame.len()]
+            .copy_from_slice(frame);
         self.direction.arrived(frame.len(), self.now);
         while let Some(due) = self.direction.due() {
             self.now = self.now.max(due);
@@ -75,7 +83,11 @@ fn segments(frame: &[u8], at: usize) -> Option<Vec<Vec<u8>>> {
         _ => &[0, 5],
     };
     let said_right = !needs_csum || (field(6) + VNET == at + transport && field(8) == csum);
-    if !allowed.contains(&gso) || !said_right || (protocol == 6 && header < 20) || ip.len() < transport + header {
+    if !allowed.contains(&gso)
+        || !said_right
+        || (protocol == 6 && header < 20)
+        || ip.len() < transport + header
+    {
         return None;
     }
     let (headers, payload) = ip.split_at(transport + header);
@@ -84,8 +96,14 @@ fn segments(frame: &[u8], at: usize) -> Option<Vec<Vec<u8>>> {
         return None;
     }
     let count = payload.len().div_ceil(size).max(1);
-    let part = |number: usize| &payload[(number * size).min(payload.len())..((number + 1) * size).min(payload.len())];
-    Some((0..count).map(|number| packet(headers, transport, protocol, number, size, count, part(number))).collect())
+    let part = |number: usize| {
+        &payload[(number * size).min(payload.len())..((number + 1) * size).min(payload.len())]
+    };
+    Some(
+        (0..count)
+            .map(|number| packet(headers, transport, protocol, number, size, count, part(number)))
+            .collect(),
+    )
 }
 
 /// Segment `number` with lengths, numbers, flags and checksums of its own.
@@ -122,10 +140,12 @@ fn packet(
         packet[transport + 13] &= !(if number + 1 < count { FIN_AND_PSH } else { 0 });
         packet[transport + 13] &= !(if number > 0 { CWR } else { 0 });
     } else {
-        packet[transport + 4..transport + 6].copy_from_slice(&((len - transport) as u16).to_be_bytes());
+        packet[transport + 4..transport + 6]
+            .copy_from_slice(&((len - transport) as u16).to_be_bytes());
     }
     packet[at..at + 2].fill(0);
-    let pseudo = [&packet[addresses], &[0, protocol], &((len - transport) as u16).to_be_bytes()].concat();
+    let pseudo =
+        [&packet[addresses], &[0, protocol], &((len - transport) as u16).to_be_bytes()].concat();
     let sum = match checksum(&[&pseudo, &packet[transport..]].concat()) {
         0 if protocol == 17 => 0xffff,
         sum => sum,
@@ -136,7 +156,8 @@ fn packet(
 
 /// RFC 1071, as its text has it.
 fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
+    let words =
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
     let mut sum: u32 = words.sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -163,7 +184,9 @@ fn above_v6(ip: &[u8]) -> Option<(u8, usize)> {
         match next {
             0 | 60 => (next, at) = (*ip.get(at)?, at + 8 + length * 8),
             51 => (next, at) = (*ip.get(at)?, at + 8 + length * 4),
-            44 if fragment && u16::from_be_bytes([*ip.get(at + 2)?, *ip.get(at + 3)?]) & 0xfff9 == 0 => {
+            44 if fragment
+                && u16::from_be_bytes([*ip.get(at + 2)?, *ip.get(at + 3)?]) & 0xfff9 == 0 =>
+            {
                 (next, at) = (*ip.get(at)?, at + 8);
             }
             43 | 44 => return None,
@@ -239,10 +262,14 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         0 => assert_eq!(got, asked),
         1 => {
             let mut rest = asked.iter();
-            assert!(got.iter().all(|packet| rest.any(|other| other == packet)), "an order of its own");
+            assert!(
+                got.iter().all(|packet| rest.any(|other| other == packet)),
+                "an order of its own"
+            );
         }
         2 => {
-            // Sorted: a super-packet of one-byte segments is 50 000 packets, too many to look each up among the others.
+            // Sorted: a super-packet of one-byte segments is 50 000 packets, too many to look each
+            // up among the others.
             assert!(got.len() <= 2 * asked.len(), "no more than two of each");
             let kinds = |packets: &[Vec<u8>]| packets.iter().cloned().collect::<BTreeSet<_>>();
             assert_eq!(kinds(&got), kinds(&asked));

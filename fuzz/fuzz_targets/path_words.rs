@@ -1,9 +1,11 @@
-//! The words of a path and the files that they name: any bytes are read or refused with a reason, and what is read is
-//! written and read again the same.
+//! The words of a path and the files that they name: any bytes are read or refused with a reason,
+//! and what is read is written and read again the same.
 #![no_main]
 
 use fullpipe_model::link::rule::Match;
-use fullpipe_model::link::{Chance, Changes, Delay, Discipline, Loss, QueueLimit, RateWords, Reorder, Slot, Table, Trace};
+use fullpipe_model::link::{
+    Chance, Changes, Delay, Discipline, Loss, QueueLimit, RateWords, Reorder, Slot, Table, Trace,
+};
 use libfuzzer_sys::fuzz_target;
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -12,7 +14,9 @@ fn reads_back<T: FromStr<Err: Display> + Display + PartialEq + Debug>(text: &str
     match text.parse::<T>() {
         Ok(read) => {
             let written = read.to_string();
-            let again = written.parse::<T>().unwrap_or_else(|error| panic!("'{written}' of '{text}': {error}"));
+            let again = written
+                .parse::<T>()
+                .unwrap_or_else(|error| panic!("'{written}' of '{text}': {error}"));
             assert_eq!(again, read, "'{written}' of '{text}'");
         }
         Err(error) => assert!(!error.to_string().is_empty()),

@@ -1,4 +1,5 @@
-//! Arbitrary bytes as packets of one connection: the first two bytes of each record are its length and its time.
+//! Arbitrary bytes as packets of one connection: the first two bytes of each record are its length
+//! and its time.
 #![no_main]
 
 use fullpipe_flow::capture::LinkType;

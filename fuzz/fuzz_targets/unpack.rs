@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a packed capture. What comes out is bounded here, as it is by the disk elsewhere: a bomb is not an
-//! error, but must come in pieces.
+//! Arbitrary bytes as a packed capture. What comes out is bounded here, as it is by the disk
+//! elsewhere: a bomb is not an error, but must come in pieces.
 #![no_main]
 
 use fullpipe_flow::capture::{Reader, Unpack};

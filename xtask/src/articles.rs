@@ -1,7 +1,9 @@
-//! `cargo xtask articles-table FILE.json`: the lab's rows of the articles' experiments, beside the articles' figures.
+//! `cargo xtask articles-table FILE.json`: the lab's rows of the articles' experiments, beside the
+//! articles' figures.
 //!
-//! FILE.json is what `fullpipe lab run articles --json` prints. The table replaces what stands between two markers in
-//! [`PAGE`]; the sentences around it, with the reasons for the differences, are written by people and stay.
+//! FILE.json is what `fullpipe lab run articles --json` prints. The table replaces what stands
+//! between two markers in [`PAGE`]; the sentences around it, with the reasons for the differences,
+//! are written by people and stay.
 
 use anyhow::Context;
 use serde_json::Value;
@@ -18,15 +20,18 @@ pub fn run(file: &Path) -> anyhow::Result<()> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("read rows {shown}"))?;
     let rows: Value = serde_json::from_str(&text).with_context(|| format!("read rows {shown}"))?;
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("find the workspace")?.join(PAGE);
-    let before = std::fs::read_to_string(&page).with_context(|| format!("read page {}", page.display()))?;
+    let page =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("find the workspace")?.join(PAGE);
+    let before =
+        std::fs::read_to_string(&page).with_context(|| format!("read page {}", page.display()))?;
     let after = replaced(&before, &table(&rows).with_context(|| format!("read rows {shown}"))?)?;
     std::fs::write(&page, after).with_context(|| format!("write page {}", page.display()))
 }
 
 /// The page with `table` between the markers.
 fn replaced(page: &str, table: &str) -> anyhow::Result<String> {
-    let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE} has no line '{BEGIN}'"))?;
+    let (head, rest) =
+        page.split_once(BEGIN).with_context(|| format!("{PAGE} has no line '{BEGIN}'"))?;
     let (_, tail) = rest.split_once(END).with_context(|| format!("{PAGE} has no line '{END}'"))?;
     Ok(format!("{head}{BEGIN}\n{table}{END}{tail}"))
 }
@@ -52,7 +57,10 @@ fn table(results: &Value) -> anyhow::Result<String> {
              by sockets | retrans | window full | zero window | the difference |\n";
     text += "|---|---|---|--:|--:|--:|--:|--:|---|---|--:|--:|--:|---|\n";
     for (index, row) in rows.iter().enumerate() {
-        anyhow::ensure!(row["name"].is_string() && row["goodput_bps"].is_number(), "a row without name or goodput_bps");
+        anyhow::ensure!(
+            row["name"].is_string() && row["goodput_bps"].is_number(),
+            "a row without name or goodput_bps"
+        );
         let further = rows[index + 1..].iter().take_while(|row| row["reference_cause"].is_string());
         text += &line(row, &difference(row, &further.collect::<Vec<_>>()))?;
     }
@@ -81,7 +89,11 @@ fn difference(row: &Value, further: &[&Value]) -> String {
             if explain.is_empty() {
                 let tried: Vec<_> = further.iter().collect();
                 let tried: Vec<String> = tried.iter().map(told).collect();
-                let tried = if tried.is_empty() { String::new() } else { format!(" ({})", tried.join("; ")) };
+                let tried = if tried.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({})", tried.join("; "))
+                };
                 format!("not explained{tried}")
             } else {
                 format!("explained by {}", explain.iter().map(told).collect::<Vec<_>>().join("; "))
@@ -94,11 +106,13 @@ fn difference(row: &Value, further: &[&Value]) -> String {
 fn sum(rows: &[Value]) -> String {
     let mut own = Vec::new();
     let mut explained = 0;
-    for (index, row) in rows.iter().enumerate().filter(|(_, row)| row["reference_cause"].is_null()) {
+    for (index, row) in rows.iter().enumerate().filter(|(_, row)| row["reference_cause"].is_null())
+    {
         let further = rows[index + 1..].iter().take_while(|row| row["reference_cause"].is_string());
         own.extend(agrees(row));
-        explained +=
-            usize::from(agrees(row) == Some(false) && further.into_iter().any(|row| agrees(row) == Some(true)));
+        explained += usize::from(
+            agrees(row) == Some(false) && further.into_iter().any(|row| agrees(row) == Some(true)),
+        );
     }
     let same = own.iter().filter(|same| **same).count();
     format!(
@@ -116,8 +130,18 @@ fn line(row: &Value, difference: &str) -> Result<String, std::fmt::Error> {
     let number = |column: &str| row[column].as_f64();
     let word = |column: &str| row[column].as_str().unwrap_or_default();
     let further = if row["reference_cause"].is_string() { "↳ " } else { "" };
-    write!(text, "| {further}{}{quiet} | {} | {} ", word("name"), word("kernel"), word("link_engine"))?;
-    write!(text, "| {} ", number("rtt_nominal_us").map_or("-".into(), |rtt| format!("{}", rtt / 1e3)))?;
+    write!(
+        text,
+        "| {further}{}{quiet} | {} | {} ",
+        word("name"),
+        word("kernel"),
+        word("link_engine")
+    )?;
+    write!(
+        text,
+        "| {} ",
+        number("rtt_nominal_us").map_or("-".into(), |rtt| format!("{}", rtt / 1e3))
+    )?;
     let whole = row["complete"] == Value::Bool(true);
     let goodput = if whole { None } else { number("steady_goodput_bps") }.or(number("goodput_bps"));
     let shown = |rate: Option<f64>| rate.map_or("-".into(), megabytes);
@@ -129,8 +153,14 @@ fn line(row: &Value, difference: &str) -> Result<String, std::fmt::Error> {
         None => (shown(goodput), shown(number("reference_goodput_bps"))),
     };
     write!(text, "| {ours} | {} | {theirs} ", shown(number("law_bps")))?;
-    write!(text, "| {} ", number("reference_ratio").map_or("-".into(), |ratio| format!("{ratio:.2}")))?;
-    for (name, share) in [("limited_by", "limit_share"), ("limited_by_sockets", "limit_share_sockets")] {
+    write!(
+        text,
+        "| {} ",
+        number("reference_ratio").map_or("-".into(), |ratio| format!("{ratio:.2}"))
+    )?;
+    for (name, share) in
+        [("limited_by", "limit_share"), ("limited_by_sockets", "limit_share_sockets")]
+    {
         write!(text, "| {} ", limit(row, name, share))?;
     }
     for column in ["retransmission", "window_full", "zero_window"] {
@@ -193,7 +223,12 @@ mod tests {
             "| b2 (not quiet) | 6.18.0 | netem | 50 | 110 | - | 50.0 | 2.20 | send buffer 96 % | - | 0 | 3 | 0 | not explained |"
         );
         let columns = |line: &str| line.matches('|').count();
-        assert!(text.lines().filter(|text| text.starts_with('|')).all(|text| columns(text) == columns(line)), "{text}");
+        assert!(
+            text.lines()
+                .filter(|text| text.starts_with('|'))
+                .all(|text| columns(text) == columns(line)),
+            "{text}"
+        );
     }
 
     #[test]
@@ -207,20 +242,31 @@ mod tests {
         ];
         let text = table(&json!({ "rows": rows })).unwrap();
         let last = |name: &str| {
-            let line = text.lines().find(|line| line.contains(&format!("{name} (not quiet)"))).unwrap();
+            let line =
+                text.lines().find(|line| line.contains(&format!("{name} (not quiet)"))).unwrap();
             line.trim_end_matches(" |").rsplit("| ").next().unwrap().to_string()
         };
         assert_eq!(last("| a"), "explained by Linux 6.1: 1.04");
         assert_eq!(last("| ↳ a/old"), "changed: Linux 6.1");
         assert_eq!(last("| b"), "not explained (Linux 6.1: 1.20)");
         assert_eq!(last("| c"), "none");
-        assert!(text.contains("Of 3 experiments with a figure in their article, 1 are within 5 %"), "{text}");
-        assert!(text.contains("1 more where a further run changes what it names, and 1 are not explained."), "{text}");
+        assert!(
+            text.contains("Of 3 experiments with a figure in their article, 1 are within 5 %"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "1 more where a further run changes what it names, and 1 are not explained."
+            ),
+            "{text}"
+        );
     }
 
     #[test]
     fn what_is_no_result_is_refused() {
-        for foreign in [json!({}), json!({"rows": []}), json!({"rows": [{"name": "b2"}]}), json!([1])] {
+        for foreign in
+            [json!({}), json!({"rows": []}), json!({"rows": [{"name": "b2"}]}), json!([1])]
+        {
             assert!(table(&foreign).is_err(), "{foreign}");
         }
     }

@@ -1,4 +1,5 @@
-//! `cargo xtask ci`: one command for people and for machines, each step the plain command that a person would type.
+//! `cargo xtask ci`: one command for people and for machines, each step the plain command that a
+//! person would type.
 
 use anyhow::{Context, bail};
 use std::process::Command;
@@ -14,7 +15,11 @@ pub fn run(fuzz: bool) -> anyhow::Result<()> {
     crate::tidy::run()?;
     cargo("fmt", &["fmt", "--all", "--check"], &[])?;
     cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
-    cargo("docs", &["doc", "--workspace", "--no-deps", "--quiet"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    cargo(
+        "docs",
+        &["doc", "--workspace", "--no-deps", "--quiet"],
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    )?;
     purity()?;
     dependencies()?;
     oldest_compiler()?;
@@ -46,21 +51,28 @@ fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow
 /// A handful of generated scenarios, where a guest kernel is.
 fn truth() -> anyhow::Result<()> {
     if std::env::var_os("FULLPIPE_KERNEL_BUILT").is_none() {
-        eprintln!("SKIPPED: truth: set FULLPIPE_KERNEL_BUILT=1 where `fullpipe lab kernel build` has been run");
+        eprintln!(
+            "SKIPPED: truth: set FULLPIPE_KERNEL_BUILT=1 where `fullpipe lab kernel build` has been run"
+        );
         return Ok(());
     }
     cargo("truth", &["build", "--quiet", "--package", "fullpipe-cli"], &[])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), std::path::PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| "target".into(), std::path::PathBuf::from);
     crate::truth::Truth::smoke(&target)
 }
 
 /// The pure crates build where there are no sockets, files, threads or clocks at all.
 fn purity() -> anyhow::Result<()> {
-    let sysroot = Command::new("rustc").args(["--print", "target-libdir", "--target", WASM]).output();
+    let sysroot =
+        Command::new("rustc").args(["--print", "target-libdir", "--target", WASM]).output();
     let installed = sysroot.is_ok_and(|output| {
-        output.status.success() && std::path::Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
+        output.status.success()
+            && std::path::Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
     });
-    if !installed && !Command::new("rustup").args(["target", "add", WASM]).status().is_ok_and(|s| s.success()) {
+    if !installed
+        && !Command::new("rustup").args(["target", "add", WASM]).status().is_ok_and(|s| s.success())
+    {
         eprintln!(
             "SKIPPED: purity build: the target {WASM} cannot be had here; clippy's lint and tidy stand in for it"
         );
@@ -73,7 +85,8 @@ fn purity() -> anyhow::Result<()> {
     cargo("purity", &arguments, &[])
 }
 
-/// Licences, sources and duplicates of what is linked in, and known advisories where their database can be had.
+/// Licences, sources and duplicates of what is linked in, and known advisories where their database
+/// can be had.
 fn dependencies() -> anyhow::Result<()> {
     let installed = Command::new(env!("CARGO")).args(["deny", "--version"]).output();
     if !installed.is_ok_and(|output| output.status.success()) {
@@ -117,7 +130,8 @@ fn oldest_compiler() -> anyhow::Result<()> {
 
 /// Every target of `fuzz/` for a while, from its committed corpus.
 fn fuzz_targets() -> anyhow::Result<()> {
-    let listed = Command::new(env!("CARGO")).args(["fuzz", "list"]).output().context("start cargo fuzz")?;
+    let listed =
+        Command::new(env!("CARGO")).args(["fuzz", "list"]).output().context("start cargo fuzz")?;
     if !listed.status.success() {
         let advice = "cargo fuzz is not there: install it with `cargo install cargo-fuzz --locked`";
         anyhow::ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{advice}");
@@ -137,8 +151,9 @@ fn fuzz_targets() -> anyhow::Result<()> {
             arguments.push(&corpus);
         }
         arguments.extend(["--", &time, "-rss_limit_mb=2048", "-timeout=10"]);
-        // RUSTC_BOOTSTRAP lets stable take cargo-fuzz's flags: no nightly toolchain is needed, at the price of the
-        // address sanitizer, which the pure crates, free of unsafe code, have little use for.
+        // RUSTC_BOOTSTRAP lets stable take cargo-fuzz's flags: no nightly toolchain is needed, at
+        // the price of the address sanitizer, which the pure crates, free of unsafe code, have
+        // little use for.
         cargo(&format!("fuzz {target}"), &arguments, &[("RUSTC_BOOTSTRAP", "1")])?;
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! What the project does to itself. `cargo xtask` lists it; `cargo xtask ci` is what CI runs and what to run before a
-//! commit.
+//! What the project does to itself. `cargo xtask` lists it; `cargo xtask ci` is what CI runs and
+//! what to run before a commit.
 
 #![allow(clippy::print_stderr, reason = "a chore talks to whoever started it")]
 
@@ -34,7 +34,8 @@ enum Chore {
     },
     /// Write the tables of docs/src/analyze-figures.md: how right the analysis is.
     Figures {
-        /// Results of `fullpipe lab run bench/limits.toml` (and the like) `--engine virtual --keep-captures --out DIR`.
+        /// Results of `fullpipe lab run bench/limits.toml` (and the like)
+        /// `--engine virtual --keep-captures --out DIR`.
         #[arg(long, value_name = "DIR")]
         lab: Vec<PathBuf>,
     },
@@ -63,6 +64,8 @@ fn main() -> anyhow::Result<()> {
         Chore::ArticlesTable { rows } => articles::run(&rows),
         Chore::Figures { lab } => figures::run(&lab),
         Chore::Truth(truth) => truth.run(),
-        Chore::Recapture { input, output, changes, host } => recapture::run(&input, &output, &changes, host),
+        Chore::Recapture { input, output, changes, host } => {
+            recapture::run(&input, &output, &changes, host)
+        }
     }
 }

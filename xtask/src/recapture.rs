@@ -14,7 +14,12 @@ const SNAPLEN: u32 = 262_144;
 const LINK_TYPE_AT: usize = 20;
 
 /// Reads `input`, applies the changes in their order, writes `output`.
-pub fn run(input: &Path, output: &Path, words: &[String], host: Option<IpAddr>) -> anyhow::Result<()> {
+pub fn run(
+    input: &Path,
+    output: &Path,
+    words: &[String],
+    host: Option<IpAddr>,
+) -> anyhow::Result<()> {
     let source = File::open(input).with_context(|| format!("open {}", input.display()))?;
     let source = Unpack::new(source).with_context(|| format!("read {}", input.display()))?;
     let target = File::create(output).with_context(|| format!("create {}", output.display()))?;

@@ -14,16 +14,17 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One capture: pcap, pcapng or snoop, packed with gzip, zstd, xz or lz4 or not; what the bytes say, not the
-/// file's name. Nothing is read before its packets or connections are asked for.
+/// One capture: pcap, pcapng or snoop, packed with gzip, zstd, xz or lz4 or not; what the bytes
+/// say, not the file's name. Nothing is read before its packets or connections are asked for.
 pub struct Capture {
     name: String,
     origins: Vec<Origin>,
     open: Open,
 }
 
-/// The connections of captures with their diagnoses, one capture after another, each as its connections finish. Why a capture was not
-/// read to its end comes behind its connections; the next are read all the same.
+/// The connections of captures with their diagnoses, one capture after another, each as its
+/// connections finish. Why a capture was not read to its end comes behind its connections; the next
+/// are read all the same.
 ///
 /// # Examples
 /// ```no_run
@@ -71,8 +72,9 @@ impl Capture {
         Capture::merged([path.into()])
     }
 
-    /// Several files as one capture, their packets in order of time; of packets of the same time those of the file
-    /// named first come first. Files that follow one another are opened one at a time.
+    /// Several files as one capture, their packets in order of time; of packets of the same time
+    /// those of the file named first come first. Files that follow one another are opened one at a
+    /// time.
     pub fn merged(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let origins: Vec<_> = paths.into_iter().map(Origin::File).collect();
         let names: Vec<_> = origins.iter().map(Origin::name).collect();
@@ -82,7 +84,11 @@ impl Capture {
     /// What `source` gives, with its name in messages.
     pub fn reader(name: impl Into<String>, source: impl Read + Send + 'static) -> Self {
         let name = name.into();
-        Capture { name: name.clone(), origins: vec![Origin::Reader(name, Box::new(source))], open: opener() }
+        Capture {
+            name: name.clone(),
+            origins: vec![Origin::Reader(name, Box::new(source))],
+            open: opener(),
+        }
     }
 
     /// Opens files with `open`, to follow what is read of them, for example.
@@ -103,11 +109,17 @@ impl Capture {
     /// Its TCP connections, as they finish.
     #[must_use]
     pub fn connections(self, options: &Options) -> Connections {
-        self.connections_as(options, |connection| DiagnosedConnection::from_capture(connection).with_findings())
+        self.connections_as(options, |connection| {
+            DiagnosedConnection::from_capture(connection).with_findings()
+        })
     }
 
     /// The same, with what `explain` makes of each connection in the thread that analysed it.
-    pub fn connections_as<T: Explained>(self, options: &Options, explain: fn(Connection) -> T) -> Connections<T> {
+    pub fn connections_as<T: Explained>(
+        self,
+        options: &Options,
+        explain: fn(Connection) -> T,
+    ) -> Connections<T> {
         Connections::new(self.stream(), options, explain)
     }
 

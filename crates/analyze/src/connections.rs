@@ -11,9 +11,9 @@ use fullpipe_flow::Counts;
 use fullpipe_flow::connection::Connection;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 
-/// The TCP connections of a capture, as they finish: in rounds of a second of the capture or 65 536 packets, and within
-/// each in the order of their first packets, by which they are numbered from 0. Behind them, why the capture was not
-/// read to its end, if it was not.
+/// The TCP connections of a capture, as they finish: in rounds of a second of the capture or 65 536
+/// packets, and within each in the order of their first packets, by which they are numbered from 0.
+/// Behind them, why the capture was not read to its end, if it was not.
 ///
 /// Dropped before its end, it stops reading.
 pub struct Connections<T: Explained = DiagnosedConnection> {
@@ -32,12 +32,14 @@ impl<T: Explained> Connections<T> {
         }
     }
 
-    /// All that finished next, perhaps none; `None` at the capture's end. For those who write many at once.
+    /// All that finished next, perhaps none; `None` at the capture's end. For those who write many
+    /// at once.
     pub fn next_round(&mut self) -> Option<Vec<T>> {
         self.drive.next().map(|rounds| put_together(&mut self.numbers, rounds))
     }
 
-    /// What became of the capture's packets, and why it was not read to its end. Takes what is left, unseen.
+    /// What became of the capture's packets, and why it was not read to its end. Takes what is
+    /// left, unseen.
     pub fn finish(mut self) -> (Counts, Vec<Error>) {
         while self.next_round().is_some() {}
         let end = std::mem::take(self.drive.end());

@@ -1,12 +1,14 @@
 //! The loop of every analysis: a capture is read in rounds, by one thread or several.
 //!
-//! The capture is cut into rounds by its own packets and clock ([`crate::feed`]); each thread has a [`Part`] of the
-//! connections, and what happened in a round is put together from all of them before the next is looked at. So the
-//! answer does not depend on how many threads there are, and memory does not follow the capture.
+//! The capture is cut into rounds by its own packets and clock ([`crate::feed`]); each thread has a
+//! [`Part`] of the connections, and what happened in a round is put together from all of them
+//! before the next is looked at. So the answer does not depend on how many threads there are, and
+//! memory does not follow the capture.
 //!
-//! With one thread the caller's own reads and analyses whenever it asks for the next round. With more, whichever of
-//! them has nothing left to do reads on for all ([`Relay`]), no further than to which connection a packet belongs; headers
-//! travel in batches that are used again, and few rounds wait at a time.
+//! With one thread the caller's own reads and analyses whenever it asks for the next round. With
+//! more, whichever of them has nothing left to do reads on for all ([`Relay`]), no further than to
+//! which connection a packet belongs; headers travel in batches that are used again, and few rounds
+//! wait at a time.
 
 use crate::error::Error;
 use crate::feed::{Event, Feed, Sink};
@@ -61,7 +63,11 @@ impl<P: Part> Drive<P> {
     pub fn new(stream: Stream, options: &Options, new: impl Fn(&Config) -> P) -> Self {
         let feed = Feed::new(stream, &options.config);
         let threads = match options.threads.get() {
-            1 => Threads::One(Box::new(Alone { feed, part: new(&options.config), rounds: VecDeque::new() })),
+            1 => Threads::One(Box::new(Alone {
+                feed,
+                part: new(&options.config),
+                rounds: VecDeque::new(),
+            })),
             count => Threads::Several(Together::start(feed, count, || new(&options.config))),
         };
         Drive { threads, end: End::default() }
@@ -82,7 +88,8 @@ impl<P: Part> Drive<P> {
                     }
                 }
                 Threads::Several(together) => {
-                    let rounds: Vec<_> = together.rounds.iter().map(|part| part.recv().ok()).collect();
+                    let rounds: Vec<_> =
+                        together.rounds.iter().map(|part| part.recv().ok()).collect();
                     if rounds.iter().any(Option::is_some) {
                         return Some(rounds);
                     }
@@ -188,7 +195,8 @@ impl<P: Part> Together<P> {
 
 impl<P: Part> Drop for Together<P> {
     fn drop(&mut self) {
-        // Threads that nobody takes rounds from any more end by themselves; one of them may wait in a read.
+        // Threads that nobody takes rounds from any more end by themselves; one of them may wait in
+        // a read.
         self.relay.stop();
     }
 }

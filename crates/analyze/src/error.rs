@@ -23,12 +23,15 @@ pub enum Error {
         cause: ReadError,
     },
     /// It is empty.
-    #[error("{name}: reading a capture: there is nothing in it; a capture has at least a file header")]
+    #[error(
+        "{name}: reading a capture: there is nothing in it; a capture has at least a file header"
+    )]
     Empty {
         /// Which file or other source.
         name: String,
     },
-    /// It ends in the middle of a packet, as captures do that are still written or whose disk was full.
+    /// It ends in the middle of a packet, as captures do that are still written or whose disk was
+    /// full.
     #[error(
         "{name}: reading a capture: it ends in the middle of a packet, {behind} after the last whole one; \
          the {packets} packets before it are analysed",

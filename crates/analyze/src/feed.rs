@@ -1,8 +1,9 @@
 //! A capture as threads take it: its packets sorted, its clock's ticks, and the ends of rounds.
 //!
-//! [`Feed::read`] is the one place that reads. What it reads goes straight to the analysis where there is one thread
-//! ([`Sink`]), and in batches to the threads of a [`Relay`](crate::relay::Relay) where there are more: each batch has
-//! what happened to one thread's part of the connections.
+//! [`Feed::read`] is the one place that reads. What it reads goes straight to the analysis where
+//! there is one thread ([`Sink`]), and in batches to the threads of a
+//! [`Relay`](crate::relay::Relay) where there are more: each batch has what happened to one
+//! thread's part of the connections.
 
 use crate::error::Error;
 use crate::relay::Source;
@@ -11,8 +12,8 @@ use fullpipe_flow::capture::Packet;
 use fullpipe_flow::{Arrival, Config, Counts, Headers, Intake, Sorted};
 use fullpipe_model::units::{Duration, Instant};
 
-/// Packets of a round, and the captured time after which it ends before it has them: a live capture is reported as it
-/// comes. Rounds end at ticks of the capture's clock, as connections do.
+/// Packets of a round, and the captured time after which it ends before it has them: a live capture
+/// is reported as it comes. Rounds end at ticks of the capture's clock, as connections do.
 const ROUND: u64 = 1 << 16;
 const ROUND_TIME: Duration = Duration::from_secs(1);
 /// Packets after which a round ends without a tick: in a capture without times there is none.
@@ -77,14 +78,20 @@ struct Rounds {
 impl Rounds {
     /// A packet comes, with a tick of the capture's clock or none; gives what happens before it.
     #[inline]
-    fn before(&mut self, at: Instant, tick: Option<Instant>, mut event: impl FnMut(Event<'static>)) {
+    fn before(
+        &mut self,
+        at: Instant,
+        tick: Option<Instant>,
+        mut event: impl FnMut(Event<'static>),
+    ) {
         if !self.has_begun {
             self.has_begun = true;
             event(Event::Start(at));
         }
         let mut ends = self.packets >= ROUND_MAX;
         if let Some(now) = tick {
-            let is_over = now.since(self.began) >= ROUND_TIME || self.began.since(now) >= ROUND_TIME;
+            let is_over =
+                now.since(self.began) >= ROUND_TIME || self.began.since(now) >= ROUND_TIME;
             ends |= is_over || self.packets >= ROUND;
             event(Event::Tick(now));
         }

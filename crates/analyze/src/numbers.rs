@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-/// Numbers connections by first packet, as one analyzer counts them. Whatever the number of threads, the answer is that
-/// of one, as long as all rounds are put together in their order.
+/// Numbers connections by first packet, as one analyzer counts them. Whatever the number of
+/// threads, the answer is that of one, as long as all rounds are put together in their order.
 pub struct Numbers {
     parts: Vec<Part>,
     next: u64,

@@ -8,9 +8,9 @@ use std::num::NonZeroUsize;
 pub struct Options {
     /// What is analysed, and by whose definitions.
     pub config: Config,
-    /// Threads that read and analyse, each its part of the connections; one by default. With more than one
-    /// the caller's thread only takes what they made. The result does not depend on their number, as long as
-    /// the limits of [`Config`] are not met: each thread has them for itself.
+    /// Threads that read and analyse, each its part of the connections; one by default. With more
+    /// than one the caller's thread only takes what they made. The result does not depend on their
+    /// number, as long as the limits of [`Config`] are not met: each thread has them for itself.
     pub threads: NonZeroUsize,
 }
 

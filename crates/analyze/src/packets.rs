@@ -22,7 +22,8 @@ pub struct LabelledPacket {
     pub at: Instant,
     /// Time since the capture's first packet.
     pub time: Duration,
-    /// Its connection by the capture's numbers, its direction, its labels and why they are not Wireshark's.
+    /// Its connection by the capture's numbers, its direction, its labels and why they are not
+    /// Wireshark's.
     pub facts: PacketFacts,
     /// The segment.
     pub segment: Segment,
@@ -32,8 +33,9 @@ pub struct LabelledPacket {
     pub ack: Option<u32>,
 }
 
-/// The packets of a capture's TCP connections in the capture's order, each read once, by as many threads as
-/// [`Options::threads`] says. Behind them, why the capture was not read to its end, if it was not.
+/// The packets of a capture's TCP connections in the capture's order, each read once, by as many
+/// threads as [`Options::threads`] says. Behind them, why the capture was not read to its end, if
+/// it was not.
 pub struct LabelledPackets {
     drive: Drive<Labelling>,
     numbers: Numbers,
@@ -52,7 +54,8 @@ impl LabelledPackets {
     fn put_together(&mut self, rounds: &[Option<Round>]) -> Vec<LabelledPacket> {
         let opened = rounds.iter().enumerate();
         self.numbers.open(opened.flat_map(|(part, round)| Some((part, &*round.as_ref()?.opened))));
-        let mut all = Vec::with_capacity(rounds.iter().flatten().map(|round| round.packets.len()).sum());
+        let mut all =
+            Vec::with_capacity(rounds.iter().flatten().map(|round| round.packets.len()).sum());
         for (part, round) in rounds.iter().enumerate() {
             let Some(round) = round else { continue };
             all.extend(round.packets.iter().map(|packet| {
@@ -112,11 +115,16 @@ impl Labelling {
     }
 
     fn round(&mut self) -> Round {
-        let finished: Vec<_> = self.opening.analyzer.drain().into_iter().map(|connection| connection.id).collect();
+        let finished: Vec<_> =
+            self.opening.analyzer.drain().into_iter().map(|connection| connection.id).collect();
         for id in &finished {
             self.first.remove(id);
         }
-        Round { opened: self.opening.take_opened(), finished, packets: std::mem::take(&mut self.packets) }
+        Round {
+            opened: self.opening.take_opened(),
+            finished,
+            packets: std::mem::take(&mut self.packets),
+        }
     }
 
     fn label(&mut self, arrival: &Arrival) {

@@ -1,19 +1,20 @@
-//! Several threads that share one source of work: whichever has nothing left to do reads on for all.
+//! Several threads that share one source of work: whichever has nothing left to do reads on for
+//! all.
 //!
-//! Each thread has a lane, a queue of its own. A reading gives every lane one batch, so each lane keeps the source's order.
-//! No thread only reads: who is ahead with its own batches reads, so that lanes of unequal work still end together, and
-//! `count` threads are `count` threads.
+//! Each thread has a lane, a queue of its own. A reading gives every lane one batch, so each lane
+//! keeps the source's order. No thread only reads: who is ahead with its own batches reads, so that
+//! lanes of unequal work still end together, and `count` threads are `count` threads.
 //!
-//! Each thread calls [`Lane::next`] until `None`, and gives batches that it is done with to [`Lane::give_back`]. When all
-//! have ended, [`Relay::take_source`] has the source.
+//! Each thread calls [`Lane::next`] until `None`, and gives batches that it is done with to
+//! [`Lane::give_back`]. When all have ended, [`Relay::take_source`] has the source.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A thread with so many batches before it has enough to do, and does not read.
 const ENOUGH: usize = 2;
-/// Batches that wait for a thread at most: memory stays bounded, and what one core wrote is still in a cache when
-/// another reads it.
+/// Batches that wait for a thread at most: memory stays bounded, and what one core wrote is still
+/// in a cache when another reads it.
 const WAITING: usize = 8;
 
 /// What is read for all lanes.
@@ -21,7 +22,8 @@ pub trait Source {
     /// What a reading has for one lane.
     type Batch: Default;
 
-    /// Reads on and adds to each lane's batch; false once nothing is left, which may come with last batches.
+    /// Reads on and adds to each lane's batch; false once nothing is left, which may come with last
+    /// batches.
     fn read(&mut self, batches: &mut [Self::Batch]) -> bool;
 }
 
@@ -83,14 +85,20 @@ impl<S: Source> Lane<S> {
         let mut state = self.relay.lock();
         loop {
             let own = state.queues[self.number].len();
-            let may_read = own < ENOUGH && !state.has_ended && state.queues.iter().all(|queue| queue.len() < WAITING);
+            let may_read = own < ENOUGH
+                && !state.has_ended
+                && state.queues.iter().all(|queue| queue.len() < WAITING);
             if let Some(mut source) = state.source.take_if(|_| may_read) {
                 let mut batches: Vec<_> =
                     (0..self.relay.count).map(|_| state.spare.pop().unwrap_or_default()).collect();
                 drop(state);
                 let goes_on = source.read(&mut batches);
                 state = self.relay.lock();
-                state.queues.iter_mut().zip(batches).for_each(|(queue, batch)| queue.push_back(batch));
+                state
+                    .queues
+                    .iter_mut()
+                    .zip(batches)
+                    .for_each(|(queue, batch)| queue.push_back(batch));
                 state.source = Some(source);
                 state.has_ended |= !goes_on;
                 self.relay.changed.notify_all();
@@ -115,7 +123,8 @@ impl<S: Source> Lane<S> {
 
 impl<S: Source> Drop for Lane<S> {
     fn drop(&mut self) {
-        // Others must not wait for a thread that panicked, as a reader or behind a full queue: the join tells of it.
+        // Others must not wait for a thread that panicked, as a reader or behind a full queue: the
+        // join tells of it.
         if std::thread::panicking() {
             self.relay.stop();
         }
@@ -172,7 +181,8 @@ mod tests {
     #[test]
     fn every_lane_gets_what_is_its_own_in_order() {
         for count in [1, 2, 4] {
-            let (taken, source) = taken(Numbers { next: 0, end: 12_345, panics_at: u64::MAX }, count);
+            let (taken, source) =
+                taken(Numbers { next: 0, end: 12_345, panics_at: u64::MAX }, count);
             let mut all = Vec::new();
             for lane in taken {
                 let lane = lane.expect("no thread panics");

@@ -7,8 +7,8 @@ use crate::numbers::Numbers;
 use fullpipe_flow::connection::Connection;
 use fullpipe_flow::{Analyzer, Arrival, Config, Counts, OpenAtEnd, PacketFacts};
 
-/// At the capture's end, what is still open is given in portions: the connections that opened within so many packets. All
-/// at once they could be a quarter of a million.
+/// At the capture's end, what is still open is given in portions: the connections that opened
+/// within so many packets. All at once they could be a quarter of a million.
 const PORTION: u64 = 1 << 12;
 
 /// An analyzer that notes which connections open.
@@ -111,7 +111,8 @@ impl<T> Iterator for Last<T> {
     }
 }
 
-/// The connections that finished in a round, by their numbers in the capture; `None` for a part that has ended.
+/// The connections that finished in a round, by their numbers in the capture; `None` for a part
+/// that has ended.
 pub fn put_together<T: Explained>(numbers: &mut Numbers, rounds: Vec<Option<Round<T>>>) -> Vec<T> {
     let opened = rounds.iter().enumerate();
     numbers.open(opened.flat_map(|(part, round)| Some((part, &*round.as_ref()?.opened))));

@@ -1,8 +1,9 @@
 //! The packets of a capture: those of a file, or of several in order of time.
 //!
-//! Several files are merged by the time of their next packets; of packets of the same time that of the file named
-//! first comes first. A file is opened when its first packet's turn comes: of files that follow one another, as
-//! rotating captures make them, one is open at a time, and nothing is copied.
+//! Several files are merged by the time of their next packets; of packets of the same time that of
+//! the file named first comes first. A file is opened when its first packet's turn comes: of files
+//! that follow one another, as rotating captures make them, one is open at a time, and nothing is
+//! copied.
 
 use crate::error::Error;
 use crate::origin::{Open, Origin};
@@ -16,7 +17,8 @@ type Bytes = Unpack<Box<dyn Read + Send>>;
 /// When a packet's turn comes: its time, and the place of its file among those named.
 type Turn = (Instant, usize);
 
-/// The packets of a capture, a piece of a file at a time: [`Stream::read`] until it says that nothing is left.
+/// The packets of a capture, a piece of a file at a time: [`Stream::read`] until it says that
+/// nothing is left.
 pub struct Stream {
     open: Open,
     /// Files that are not opened yet, the next one last.
@@ -65,15 +67,19 @@ impl Stream {
         true
     }
 
-    /// Why files were not read to their ends; packets before that, and of the other files, were given.
+    /// Why files were not read to their ends; packets before that, and of the other files, were
+    /// given.
     pub fn into_errors(self) -> Vec<Error> {
         self.errors
     }
 
-    /// The file whose packet comes next, opened if need be; `None` where there is none, or it cannot be opened.
+    /// The file whose packet comes next, opened if need be; `None` where there is none, or it
+    /// cannot be opened.
     fn choose(&mut self) -> Option<usize> {
         let next = (0..self.files.len()).min_by_key(|&file| self.files[file].turn());
-        let is_due = |(turn, _): &mut (Turn, Origin)| next.is_none_or(|next| *turn < self.files[next].turn());
+        let is_due = |(turn, _): &mut (Turn, Origin)| {
+            next.is_none_or(|next| *turn < self.files[next].turn())
+        };
         let Some((turn, origin)) = self.waiting.pop_if(is_due) else { return next };
         match File::open(origin, turn.1, &self.open) {
             Ok(file) => {
@@ -149,7 +155,12 @@ impl File {
             Ok(source) => source,
             Err(cause) => return Err(Error::Read { name, cause: cause.into() }),
         };
-        let held = Held { at: Instant::ZERO, link_type: LinkType::RAW, data: Vec::new(), original_length: 0 };
+        let held = Held {
+            at: Instant::ZERO,
+            link_type: LinkType::RAW,
+            data: Vec::new(),
+            original_length: 0,
+        };
         Ok(File { name, place, source, reader: Reader::new(), is_held: false, held })
     }
 
@@ -159,7 +170,11 @@ impl File {
     }
 
     /// Gives packets that come before `until`, and reads on once.
-    fn read(&mut self, until: Option<Turn>, mut packet: impl FnMut(&Packet<'_>)) -> Result<Progress, ReadError> {
+    fn read(
+        &mut self,
+        until: Option<Turn>,
+        mut packet: impl FnMut(&Packet<'_>),
+    ) -> Result<Progress, ReadError> {
         if std::mem::take(&mut self.is_held) {
             packet(&self.held.packet());
         }
@@ -173,7 +188,11 @@ impl File {
     }
 
     /// Gives packets that are whole and come before `until`; whether one waits for its turn.
-    fn give(&mut self, until: Option<Turn>, packet: &mut impl FnMut(&Packet<'_>)) -> Result<bool, ReadError> {
+    fn give(
+        &mut self,
+        until: Option<Turn>,
+        packet: &mut impl FnMut(&Packet<'_>),
+    ) -> Result<bool, ReadError> {
         while let Some(found) = self.reader.next_packet()? {
             if until.is_some_and(|until| until < (found.at, self.place)) {
                 self.held.keep(&found);

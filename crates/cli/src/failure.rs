@@ -84,13 +84,20 @@ impl Failure {
 }
 
 impl From<clap::Error> for Failure {
-    /// clap's answer in one line: its paragraphs are the problem, tips, the usage and where help is.
+    /// clap's answer in one line: its paragraphs are the problem, tips, the usage and where help
+    /// is.
     fn from(error: clap::Error) -> Self {
         let text = error.render().to_string();
-        let told = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("For more"));
+        let told = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with("For more"));
         let message = told.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
         let message = message.strip_prefix("error: ").unwrap_or(&message);
-        Failure::new(Kind::Usage, format!("{message}; `fullpipe --help` and `fullpipe SUBCOMMAND --help` say more"))
+        Failure::new(
+            Kind::Usage,
+            format!("{message}; `fullpipe --help` and `fullpipe SUBCOMMAND --help` say more"),
+        )
     }
 }
 
@@ -115,7 +122,10 @@ impl From<LoadError> for Failure {
 
 impl From<SandboxError> for Failure {
     fn from(error: SandboxError) -> Self {
-        let kind = if matches!(error, SandboxError::NoPrivilege { .. } | SandboxError::RootWithoutCapabilities(_)) {
+        let kind = if matches!(
+            error,
+            SandboxError::NoPrivilege { .. } | SandboxError::RootWithoutCapabilities(_)
+        ) {
             Kind::Missing
         } else {
             Kind::Run
@@ -169,7 +179,11 @@ fn of_experiment(error: &ExperimentError) -> Kind {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        let kind = if error.kind() == std::io::ErrorKind::BrokenPipe { Kind::BrokenPipe } else { Kind::Run };
+        let kind = if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Kind::BrokenPipe
+        } else {
+            Kind::Run
+        };
         Failure::new(kind, format!("write output: {error}"))
     }
 }

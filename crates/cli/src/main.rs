@@ -1,8 +1,10 @@
-//! `fullpipe`: finds what keeps a TCP transfer from filling its path, proves it in a lab, and fixes it.
+//! `fullpipe`: finds what keeps a TCP transfer from filling its path, proves it in a lab, and fixes
+//! it.
 //!
-//! One file a subcommand in [`cmd`]; this one holds the exit policy and nothing else. 0: done. 1: the run failed, or found
-//! a problem that it was asked to look for. 2: usage. 3: a privilege or a tool is missing, and the message says which
-//! and how to get it. 4: bad input. 130: interrupted. A reader of our output that has seen enough is no error.
+//! One file a subcommand in [`cmd`]; this one holds the exit policy and nothing else. 0: done. 1:
+//! the run failed, or found a problem that it was asked to look for. 2: usage. 3: a privilege or a
+//! tool is missing, and the message says which and how to get it. 4: bad input. 130: interrupted. A
+//! reader of our output that has seen enough is no error.
 #![forbid(unsafe_code)]
 
 mod cmd;
@@ -24,6 +26,8 @@ fn main() -> ExitCode {
 }
 
 fn is_help(error: &clap::Error) -> bool {
-    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    use clap::error::ErrorKind::{
+        DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
+    };
     matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion)
 }

@@ -11,8 +11,9 @@ const FIXED: u64 = 2_000;
 /// Bytes that cost as much as a millisecond of a transfer that does nothing.
 const BYTES_PER_UNIT: u64 = 25_000;
 
-/// The runs of a sweep, of which several may go on at once. The bar counts work, by what runs are expected to transfer:
-/// a sweep's last row may be a hundred times its first, and the time left is to be right.
+/// The runs of a sweep, of which several may go on at once. The bar counts work, by what runs are
+/// expected to transfer: a sweep's last row may be a hundred times its first, and the time left is
+/// to be right.
 pub struct Progress {
     bar: ProgressBar,
     runs: Vec<Expected>,
@@ -53,8 +54,10 @@ impl Progress {
     pub fn new(runs: &[Run]) -> Self {
         let runs: Vec<Expected> = runs.iter().map(Expected::of).collect();
         let left = if runs.len() > 1 { ", {eta} left" } else { "" };
-        let style = format!("{{prefix:>7}} {{msg:24!}} {{wide_bar}} {{percent:>3}} % {{elapsed:>4}}{left}");
-        let style = ProgressStyle::with_template(&style).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style =
+            format!("{{prefix:>7}} {{msg:24!}} {{wide_bar}} {{percent:>3}} % {{elapsed:>4}}{left}");
+        let style =
+            ProgressStyle::with_template(&style).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(runs.iter().map(|run| run.work).sum());
         bar.set_style(style.progress_chars("=> "));
         Progress { bar, runs, going: BTreeMap::new(), done: 0, work: 0 }

@@ -6,7 +6,8 @@ use std::io::Write;
 /// Narrower than this a table of rows is not readable: better let the terminal break its lines.
 const WIDTH_MIN: u16 = 60;
 
-/// How to lay out text on standard output: as wide as the terminal, plain and unbounded where it is none.
+/// How to lay out text on standard output: as wide as the terminal, plain and unbounded where it is
+/// none.
 pub fn layout() -> Layout {
     let width = console::Term::stdout().size_checked().map(|(_, columns)| columns.max(WIDTH_MIN));
     Layout { width, charset: charset(), colour: width.is_some() && console::colors_enabled() }
@@ -15,7 +16,8 @@ pub fn layout() -> Layout {
 /// What the locale says, as every program asks it.
 fn charset() -> Charset {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
+    let locale =
+        set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
     let locale = locale.to_ascii_lowercase();
     if locale.contains("utf-8") || locale.contains("utf8") { Charset::Utf8 } else { Charset::Ascii }
 }
@@ -39,8 +41,8 @@ pub fn error_width() -> Option<usize> {
     console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns))
 }
 
-/// `text` with line breaks in place of spaces, so that no line is longer than `width` but for words that are longer
-/// themselves: a command or a path stays whole.
+/// `text` with line breaks in place of spaces, so that no line is longer than `width` but for words
+/// that are longer themselves: a command or a path stays whole.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut column = 0;
@@ -65,8 +67,8 @@ pub fn fitting(text: &str) -> String {
     error_width().map_or_else(|| text.into(), wrap)
 }
 
-/// Tells a person something beside the result, on standard error: plain text, in which control characters but for
-/// line breaks are shown and not obeyed.
+/// Tells a person something beside the result, on standard error: plain text, in which control
+/// characters but for line breaks are shown and not obeyed.
 pub fn remark(text: &str) {
     // A remark that nobody can read is no reason to fail.
     let _ = writeln!(std::io::stderr(), "{}", fitting(&escape::in_lines(text)));

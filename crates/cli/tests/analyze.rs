@@ -51,10 +51,20 @@ fn segment(port: u16, to_server: bool, flags: u8, (seq, ack): (u32, u32), payloa
     let ends = [([192, 0, 2, 1], port), ([198, 51, 100, 2], 80)];
     let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
     let total = (40 + payload).to_be_bytes();
-    let ip = [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
+    let ip =
+        [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
     let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
     let window = 10_000_u16.to_be_bytes();
-    [&ip[..], &from.1.to_be_bytes(), &to.1.to_be_bytes(), &numbers, &[0x50, flags], &window, &[0; 4]].concat()
+    [
+        &ip[..],
+        &from.1.to_be_bytes(),
+        &to.1.to_be_bytes(),
+        &numbers,
+        &[0x50, flags],
+        &window,
+        &[0; 4],
+    ]
+    .concat()
 }
 
 const RTT: u64 = 50_000_000;
@@ -89,7 +99,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("fullpipe-analyze-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("fullpipe-analyze-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         Folder(folder)
     }
@@ -117,7 +128,11 @@ fn one_connection_is_told_in_depth() {
     if std::env::var_os("FULLPIPE_BLESS").is_some() {
         std::fs::write(&golden, &told.out).unwrap();
     }
-    assert_eq!(told.out, std::fs::read_to_string(&golden).unwrap(), "FULLPIPE_BLESS=1 writes it anew");
+    assert_eq!(
+        told.out,
+        std::fs::read_to_string(&golden).unwrap(),
+        "FULLPIPE_BLESS=1 writes it anew"
+    );
 }
 
 #[test]
@@ -170,7 +185,11 @@ fn with_options_cut_to(most: usize) -> Vec<u8> {
         packet[32] = 0x80;
         packet.extend([1, 1, 8, 10, 0, 0, 0, number as u8, 0, 0, 0, 1]);
         packet.truncate(most);
-        file.extend(write::record_header(Instant::from_nanos(EPOCH + u64::from(number)), packet.len() as u32, 1_052));
+        file.extend(write::record_header(
+            Instant::from_nanos(EPOCH + u64::from(number)),
+            packet.len() as u32,
+            1_052,
+        ));
         file.extend(packet);
     }
     file
@@ -181,7 +200,12 @@ fn a_snap_length_that_cuts_tcp_headers_is_warned_of() {
     for (most, is_warned) in [(52, false), (51, true), (40, true), (36, true)] {
         let told = fed(&["-"], &with_options_cut_to(most));
         assert_eq!(told.code, 0, "{}", told.err);
-        assert_eq!(told.out.contains("cut within their TCP headers"), is_warned, "{most}: {}", told.out);
+        assert_eq!(
+            told.out.contains("cut within their TCP headers"),
+            is_warned,
+            "{most}: {}",
+            told.out
+        );
         let json = fed(&["-", "--json"], &with_options_cut_to(most)).out;
         assert_eq!(json.contains("headers_cut"), is_warned, "{most}");
     }
@@ -200,7 +224,11 @@ fn one_unreadable_file_of_many_does_not_stop_the_others() {
         for problem in ["missing.pcap: No such file", "other.txt: reading a capture"] {
             assert!(told.err.contains(problem), "{options:?}: {}", told.err);
         }
-        assert!(told.out.contains("198.51.100.2"), "{options:?}: the good one is analysed: {}", told.out);
+        assert!(
+            told.out.contains("198.51.100.2"),
+            "{options:?}: the good one is analysed: {}",
+            told.out
+        );
     }
     let reports: Value = serde_json::from_str(&analyze(&[&missing, &good, "--json"]).out).unwrap();
     assert!(reports[0]["problem"].as_str().unwrap().contains("No such file"), "{reports}");
@@ -241,7 +269,8 @@ fn files_taken_for_one_are_merged_by_time() {
     assert_eq!(expected[0]["client_to_server"]["packets"], 22);
     for files in [[&sent, &received], [&received, &sent]] {
         for threads in ["1", "2"] {
-            let merged = connections(&["--as-one", files[0], files[1], "--json", "--threads", threads]);
+            let merged =
+                connections(&["--as-one", files[0], files[1], "--json", "--threads", threads]);
             assert_eq!(merged, expected, "{files:?}");
         }
     }
@@ -250,12 +279,16 @@ fn files_taken_for_one_are_merged_by_time() {
 #[test]
 fn packets_do_not_depend_on_threads() {
     let folder = Folder::new("labelled");
-    let captures: Vec<_> = (0..3_u16).map(|n| window_limited(EPOCH + u64::from(n) * 7_000, 40_000 + n, 40)).collect();
+    let captures: Vec<_> =
+        (0..3_u16).map(|n| window_limited(EPOCH + u64::from(n) * 7_000, 40_000 + n, 40)).collect();
     let names = ["a.pcap", "b.pcap", "c.pcap"];
-    let files: Vec<_> = names.iter().zip(&captures).map(|(name, bytes)| folder.file(name, bytes)).collect();
+    let files: Vec<_> =
+        names.iter().zip(&captures).map(|(name, bytes)| folder.file(name, bytes)).collect();
     let told = |threads: &str, options: &[&str]| {
         let files: Vec<_> = files.iter().map(String::as_str).collect();
-        let told = analyze(&[&["--as-one", "--packets", "--threads", threads][..], &files, options].concat());
+        let told = analyze(
+            &[&["--as-one", "--packets", "--threads", threads][..], &files, options].concat(),
+        );
         assert_eq!(told.code, 0, "{}", told.err);
         told.out
     };
@@ -303,14 +336,21 @@ fn rows_do_not_depend_on_how_many_threads_make_them() {
         assert_eq!((one.code, one.err.as_str()), (0, ""));
         assert_eq!(one.out.lines().count(), if format == "--csv" { 49 } else { 24 });
         for threads in ["2", "5"] {
-            assert_eq!(analyze(&[&file, format, "--threads", threads]).out, one.out, "{format} --threads {threads}");
+            assert_eq!(
+                analyze(&[&file, format, "--threads", threads]).out,
+                one.out,
+                "{format} --threads {threads}"
+            );
         }
     }
     let ids = |out: &str| -> Vec<u64> {
         let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap();
         out.lines().map(id).collect()
     };
-    assert_eq!(ids(&analyze(&[&file, "--jsonl", "--threads", "3"]).out), (0..24).collect::<Vec<_>>());
+    assert_eq!(
+        ids(&analyze(&[&file, "--jsonl", "--threads", "3"]).out),
+        (0..24).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -329,12 +369,22 @@ fn rows_and_lines_hold_what_json_holds() {
     assert_eq!(rows[2][column("direction")], "server_to_client");
     let packets = analyze(&[&file, "--packets"]).out;
     assert_eq!(packets.lines().count(), json["packets"].as_u64().unwrap() as usize);
-    assert!(packets.lines().next().unwrap().ends_with("192.0.2.1:40000 > 198.51.100.2:80 [S] seq 0 win 10000 len 0"));
+    assert!(
+        packets
+            .lines()
+            .next()
+            .unwrap()
+            .ends_with("192.0.2.1:40000 > 198.51.100.2:80 [S] seq 0 win 10000 len 0")
+    );
     // The tenth segment of a window ends where the window does.
     assert!(packets.lines().nth(12).unwrap().ends_with("len 1000  # window_full"), "{packets}");
     assert_eq!(analyze(&[&file, "--packets", "--filter", "port 81"]).out, "");
-    let filtered: Value = serde_json::from_str(&analyze(&[&file, "--json", "--filter", "port 81"]).out).unwrap();
-    assert_eq!((&filtered["filtered"], filtered["connections"].as_array().unwrap().len()), (&json["packets"], 0));
+    let filtered: Value =
+        serde_json::from_str(&analyze(&[&file, "--json", "--filter", "port 81"]).out).unwrap();
+    assert_eq!(
+        (&filtered["filtered"], filtered["connections"].as_array().unwrap().len()),
+        (&json["packets"], 0)
+    );
 }
 
 /// The rows of a Parquet file, each cell as CSV would have it.
@@ -353,7 +403,11 @@ fn parquet_rows(file: &Path) -> (Vec<String>, Vec<Vec<String>>) {
         other => panic!("a cell of another kind: {other:?}"),
     };
     let rows = reader.get_row_iter(None).unwrap();
-    (names, rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| cell(field)).collect()).collect())
+    (
+        names,
+        rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| cell(field)).collect())
+            .collect(),
+    )
 }
 
 #[test]
@@ -393,7 +447,8 @@ fn parquet_holds_what_csv_holds_and_packets_what_their_lines_hold() {
     assert!(nowhere.err.contains("write /nowhere/rows.parquet: No such file"), "{}", nowhere.err);
 }
 
-/// Every given capture is explained in the promised shape; those that tshark finds cut end with 4, all others with 0.
+/// Every given capture is explained in the promised shape; those that tshark finds cut end with 4,
+/// all others with 0.
 #[test]
 fn every_given_capture_has_its_json() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
@@ -404,34 +459,46 @@ fn every_given_capture_has_its_json() {
         let columns: Vec<_> = row.split('\t').collect();
         let file = folder.join("files").join(columns[1]);
         let ended = analyze(&[file.to_str().unwrap(), "--json"]);
-        let damaged = columns.last().is_some_and(|notes| notes.contains("cut short") || notes.contains("bad-caplen"));
+        let damaged = columns
+            .last()
+            .is_some_and(|notes| notes.contains("cut short") || notes.contains("bad-caplen"));
         assert_eq!(ended.code, if damaged { 4 } else { 0 }, "{}: {}", columns[1], ended.err);
         let json: Value = serde_json::from_str(&ended.out).unwrap();
         assert_eq!(json["packets"].to_string(), columns[8], "{}", columns[1]);
         assert_eq!(json["file"], file.to_str().unwrap());
         for connection in json["connections"].as_array().unwrap() {
-            check(connection).unwrap_or_else(|missing| panic!("{}: {missing} in {connection}", columns[1]));
+            check(connection)
+                .unwrap_or_else(|missing| panic!("{}: {missing} in {connection}", columns[1]));
         }
     }
 }
 
 /// The promised fields of a connection; names one that is not there.
 fn check(connection: &Value) -> Result<(), String> {
-    let has = |holds: bool, name: &str| if holds { Ok(()) } else { Err(format!("{name} is missing or wrong")) };
+    let has = |holds: bool, name: &str| {
+        if holds { Ok(()) } else { Err(format!("{name} is missing or wrong")) }
+    };
     has(connection["id"].is_u64(), "id")?;
     for end in ["client", "server"] {
-        has(connection[end].as_str().is_some_and(|end| end.parse::<std::net::SocketAddr>().is_ok()), end)?;
+        has(
+            connection[end].as_str().is_some_and(|end| end.parse::<std::net::SocketAddr>().is_ok()),
+            end,
+        )?;
     }
     for name in ["close", "vantage", "warnings", "completeness"] {
         has(!connection[name].is_null(), name)?;
     }
-    has(connection["handshake_rtt_us"].is_u64() || connection["handshake_rtt_us"].is_null(), "handshake_rtt_us")?;
+    has(
+        connection["handshake_rtt_us"].is_u64() || connection["handshake_rtt_us"].is_null(),
+        "handshake_rtt_us",
+    )?;
     for direction in ["client_to_server", "server_to_client"] {
         let facts = &connection[direction];
         for name in ["packets", "payload_bytes", "in_flight_max_bytes"] {
             has(facts[name].is_u64(), name)?;
         }
-        let is_known_or_null = |value: Option<&Value>| value.is_some_and(|value| value.is_u64() || value.is_null());
+        let is_known_or_null =
+            |value: Option<&Value>| value.is_some_and(|value| value.is_u64() || value.is_null());
         for name in ["goodput_bps", "goodput_peak_bps", "window_min_bytes", "window_max_bytes"] {
             has(is_known_or_null(facts.get(name)), name)?;
         }
@@ -439,34 +506,59 @@ fn check(connection: &Value) -> Result<(), String> {
         let window = |name: &str| facts["window"][name].as_u64();
         let quantiles = [window("min_bytes"), window("p50_bytes"), window("max_bytes")];
         has(
-            quantiles.is_sorted() && quantiles.iter().all(|q| q.is_some() == quantiles[0].is_some()),
+            quantiles.is_sorted()
+                && quantiles.iter().all(|q| q.is_some() == quantiles[0].is_some()),
             "window.p50_bytes",
         )?;
         for name in ["min_us", "p50_us", "p95_us", "p99_us", "max_us"] {
             has(is_known_or_null(facts["rtt"].get(name)), name)?;
         }
-        for name in ["advancing_acks", "stretch_acks", "delayed_acks", "burst_max_packets", "ecn_echo", "resets"] {
+        for name in [
+            "advancing_acks",
+            "stretch_acks",
+            "delayed_acks",
+            "burst_max_packets",
+            "ecn_echo",
+            "resets",
+        ] {
             has(facts["manner"][name].is_u64(), name)?;
         }
-        for name in ["sack_permitted", "timestamps", "fast_open", "multipath", "window_scale_offered"] {
+        for name in
+            ["sack_permitted", "timestamps", "fast_open", "multipath", "window_scale_offered"]
+        {
             has(facts["manner"][name].is_boolean(), name)?;
         }
         for label in Label::ALL {
             has(facts["labels"][label.name()].is_u64(), label.name())?;
         }
     }
-    has(connection["vantage"]["place"].is_string() && connection["vantage"]["confidence"].is_f64(), "vantage")?;
+    has(
+        connection["vantage"]["place"].is_string() && connection["vantage"]["confidence"].is_f64(),
+        "vantage",
+    )?;
     for limit in connection["limits"].as_array().ok_or("limits")? {
         let share = limit["share"].as_f64().ok_or("share")?;
-        has((0.0..=1.0).contains(&share) && limit["limit"].is_string() && limit["direction"].is_string(), "limits")?;
+        has(
+            (0.0..=1.0).contains(&share)
+                && limit["limit"].is_string()
+                && limit["direction"].is_string(),
+            "limits",
+        )?;
     }
     for finding in connection["findings"].as_array().ok_or("findings")? {
         has(
-            finding["claim"].is_string() && finding["evidence"].is_object() && finding["remedy"].is_string(),
+            finding["claim"].is_string()
+                && finding["evidence"].is_object()
+                && finding["remedy"].is_string(),
             "findings",
         )?;
         for change in finding["changes"].as_array().ok_or("changes")? {
-            has(change["setting"].is_string() && change["to"].is_string() && change["host"].is_string(), "changes")?;
+            has(
+                change["setting"].is_string()
+                    && change["to"].is_string()
+                    && change["host"].is_string(),
+                "changes",
+            )?;
         }
     }
     Ok(())

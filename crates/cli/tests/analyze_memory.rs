@@ -1,5 +1,5 @@
-//! Any number of connections passes through memory that follows those open at a time. Alone in its process, as the kernel
-//! tells the most memory of all children of a process together.
+//! Any number of connections passes through memory that follows those open at a time. Alone in its
+//! process, as the kernel tells the most memory of all children of a process together.
 #![allow(clippy::print_stdout, reason = "the memory measured is shown")]
 
 #[path = "../../flow/tests/path/mod.rs"]
@@ -19,7 +19,8 @@ const CONNECTIONS: u32 = 100_000;
 const A_SECOND: u32 = 100;
 /// A closed connection's late packets still belong to it for so long: 2 MSL.
 const LINGER: u32 = 240;
-/// What an open connection may cost, and what a process has without any: itself, and rounds that wait to be told.
+/// What an open connection may cost, and what a process has without any: itself, and rounds that
+/// wait to be told.
 const EACH: u64 = 2048;
 const WITHOUT: u64 = 48 << 20;
 
@@ -56,7 +57,11 @@ fn connections_stream_through_the_memory_of_those_that_are_open() {
         });
         assert!(ended.status.success());
         let lines = ended.stdout.iter().filter(|byte| **byte == b'\n').count();
-        assert_eq!(lines, 2 * CONNECTIONS as usize + 1, "two rows a connection, behind the columns' names");
+        assert_eq!(
+            lines,
+            2 * CONNECTIONS as usize + 1,
+            "two rows a connection, behind the columns' names"
+        );
         let most = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as u64 * 1024;
         println!("{threads} threads: {most} bytes for {CONNECTIONS} connections");
         let law = WITHOUT + EACH * u64::from(A_SECOND * LINGER);

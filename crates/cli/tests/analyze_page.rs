@@ -1,4 +1,5 @@
-//! The guide's page about `analyze` says what the program prints: its samples are run, its keys and options looked for.
+//! The guide's page about `analyze` says what the program prints: its samples are run, its keys and
+//! options looked for.
 
 use fullpipe_flow::connection::Label;
 use fullpipe_flow::limit::Limit;
@@ -22,12 +23,17 @@ fn page() -> String {
 
 /// What stands between fences.
 fn blocks(page: &str) -> Vec<&str> {
-    page.split("\n```").skip(1).step_by(2).map(|block| block.split_once('\n').map_or("", |(_, text)| text)).collect()
+    page.split("\n```")
+        .skip(1)
+        .step_by(2)
+        .map(|block| block.split_once('\n').map_or("", |(_, text)| text))
+        .collect()
 }
 
 fn printed(arguments: &[&str]) -> String {
     let mut program = Command::new(env!("CARGO_BIN_EXE_fullpipe"));
-    let ended = program.args(arguments).current_dir(captures()).env("LC_ALL", "C.UTF-8").output().unwrap();
+    let ended =
+        program.args(arguments).current_dir(captures()).env("LC_ALL", "C.UTF-8").output().unwrap();
     let complaint = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success() && complaint.is_empty(), "{arguments:?}: {complaint}");
     String::from_utf8(ended.stdout).unwrap()
@@ -47,7 +53,9 @@ fn every_sample_is_what_the_program_prints() {
     let page = page();
     let (mut samples, mut blessed) = (0, page.clone());
     for block in blocks(&page) {
-        let Some((command, sample)) = block.strip_prefix("$ fullpipe ").and_then(|block| block.split_once('\n')) else {
+        let Some((command, sample)) =
+            block.strip_prefix("$ fullpipe ").and_then(|block| block.split_once('\n'))
+        else {
             assert!(block.starts_with('{'), "a sample without its command: {block}");
             continue;
         };
@@ -55,13 +63,19 @@ fn every_sample_is_what_the_program_prints() {
         let text = printed(&arguments);
         samples += 1;
         let (sample, lines): (Vec<_>, Vec<_>) = (sample.lines().collect(), text.lines().collect());
-        assert!(sample.iter().filter(|line| **line != "...").count() > 0, "{command}: shows nothing");
+        assert!(
+            sample.iter().filter(|line| **line != "...").count() > 0,
+            "{command}: shows nothing"
+        );
         if std::env::var_os("FULLPIPE_BLESS").is_some() && !sample.contains(&"...") {
             blessed = blessed.replace(block, &format!("$ fullpipe {command}\n{}", text.trim_end()));
             continue;
         }
         let again = "FULLPIPE_BLESS=1 writes those without `...` anew";
-        assert!(is_shown(&sample, &lines), "docs/src/analyze.md: `fullpipe {command}` prints\n{text}\n{again}");
+        assert!(
+            is_shown(&sample, &lines),
+            "docs/src/analyze.md: `fullpipe {command}` prints\n{text}\n{again}"
+        );
     }
     if blessed != page {
         std::fs::write(file(), blessed).unwrap();
@@ -73,8 +87,16 @@ fn every_sample_is_what_the_program_prints() {
 #[test]
 fn a_sample_may_leave_lines_out_and_nothing_else() {
     let text = ["a", "b", "c"];
-    assert!(is_shown(&["a", "...", "c"], &text) && is_shown(&["...", "b", "..."], &text) && is_shown(&text, &text));
-    assert!(!is_shown(&["a", "c"], &text) && !is_shown(&["...", "b"], &text) && !is_shown(&["c", "..."], &text));
+    assert!(
+        is_shown(&["a", "...", "c"], &text)
+            && is_shown(&["...", "b", "..."], &text)
+            && is_shown(&text, &text)
+    );
+    assert!(
+        !is_shown(&["a", "c"], &text)
+            && !is_shown(&["...", "b"], &text)
+            && !is_shown(&["c", "..."], &text)
+    );
 }
 
 /// Every key in a JSON value, however deep.
@@ -96,8 +118,15 @@ fn every_key_that_the_page_names_is_in_the_json() {
     let named: Vec<&str> = schema.split('"').skip(1).step_by(2).collect();
     let named = named.into_iter().filter(|name| schema.contains(&format!("\"{name}\":")));
     let mut found = BTreeSet::new();
-    for file in ["limits/send_buffer/server.pcap.gz", "losses/congestion_control=cubic-loss=0.01/server.pcap.gz"] {
-        keys(&serde_json::from_str(&printed(&["analyze", file, "--json", "--connection", "0"])).unwrap(), &mut found);
+    for file in [
+        "limits/send_buffer/server.pcap.gz",
+        "losses/congestion_control=cubic-loss=0.01/server.pcap.gz",
+    ] {
+        keys(
+            &serde_json::from_str(&printed(&["analyze", file, "--json", "--connection", "0"]))
+                .unwrap(),
+            &mut found,
+        );
     }
     let missing: Vec<&str> = named.filter(|name| !found.contains(*name)).collect();
     assert_eq!(missing, [""; 0], "named by docs/src/analyze.md, and not printed");
@@ -108,8 +137,13 @@ fn options_labels_and_limits_are_those_of_the_program() {
     let page = page();
     let options = |text: &str| -> BTreeSet<String> {
         let starts = text.match_indices("--").map(|(at, _)| &text[at + 2..]);
-        let names = starts.map(|rest| rest.split(|c: char| !(c.is_ascii_lowercase() || c == '-')).next().unwrap());
-        names.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase())).map(String::from).collect()
+        let names = starts.map(|rest| {
+            rest.split(|c: char| !(c.is_ascii_lowercase() || c == '-')).next().unwrap()
+        });
+        names
+            .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
+            .map(String::from)
+            .collect()
     };
     let mut own = options(&printed(&["analyze", "--help"]));
     own.retain(|option| option != "help" && option != "version");

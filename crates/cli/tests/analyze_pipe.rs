@@ -7,7 +7,8 @@ use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
-/// More than a pipe holds: once it is written, the program reads, and takes Ctrl-C for the wish for a report.
+/// More than a pipe holds: once it is written, the program reads, and takes Ctrl-C for the wish for
+/// a report.
 const PACKETS: u32 = 4_000;
 
 /// SYNs of 40 bytes of raw IPv4, each of a connection of its own.
@@ -44,7 +45,8 @@ impl Running {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(bytes).unwrap();
-        let (stdout, stderr) = (child.stdout.take().unwrap(), BufReader::new(child.stderr.take().unwrap()));
+        let (stdout, stderr) =
+            (child.stdout.take().unwrap(), BufReader::new(child.stderr.take().unwrap()));
         Running { child, stdin: Some(stdin), stdout, stderr }
     }
 
@@ -69,8 +71,11 @@ impl Running {
 
 #[test]
 fn one_ctrl_c_reports_what_was_read_also_where_the_other_end_stays() {
-    for (closes, threads, behind) in [(true, "1", 0), (true, "2", 0), (false, "1", 0), (false, "2", 9)] {
-        // With bytes of a packet that never becomes whole: that is no fault of an interrupted capture.
+    for (closes, threads, behind) in
+        [(true, "1", 0), (true, "2", 0), (false, "1", 0), (false, "2", 9)]
+    {
+        // With bytes of a packet that never becomes whole: that is no fault of an interrupted
+        // capture.
         let bytes = [&capture()[..], &vec![0; behind]].concat();
         let mut running = Running::fed(&["--csv", "--threads", threads], &bytes);
         running.ctrl_c();
@@ -101,11 +106,13 @@ fn the_second_ctrl_c_ends_the_program() {
 #[test]
 fn a_pipe_that_nothing_came_through_is_told_as_interrupted() {
     let mut running = Running::fed(&[], &capture()[..0]);
-    // Nothing says when it reads: so it is asked until it has seen it, once more after that would end it.
+    // Nothing says when it reads: so it is asked until it has seen it, once more after that would
+    // end it.
     let status = format!("/proc/{}/status", running.child.id());
     let catches = || {
         let status = std::fs::read_to_string(&status).unwrap();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
+        let caught =
+            status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim().to_owned();
         u64::from_str_radix(&caught, 16).unwrap() & 1 << (Signal::SIGINT as u64 - 1) != 0
     };
     while !catches() {

@@ -1,5 +1,6 @@
-//! However many threads analyse a capture, what is printed is the same to the byte: over connections with loss, reordering
-//! and duplicates, interleaved, among packets that must be opened in order (VLAN, fragments) or are no TCP.
+//! However many threads analyse a capture, what is printed is the same to the byte: over
+//! connections with loss, reordering and duplicates, interleaved, among packets that must be opened
+//! in order (VLAN, fragments) or are no TCP.
 
 #[path = "../../flow/tests/path/mod.rs"]
 mod path;
@@ -21,7 +22,8 @@ fn ethernet(at: u64, tagged: bool, ip: &[u8], payload: usize) -> Packet {
     (at, bytes.clone(), bytes.len() + payload)
 }
 
-/// A segment of eight bytes in two fragments, the last first; and a datagram, and a packet that the capture cut.
+/// A segment of eight bytes in two fragments, the last first; and a datagram, and a packet that the
+/// capture cut.
 fn oddities(at: u64, client: ([u8; 4], u16)) -> Vec<Packet> {
     let mut seen = path::Seen::plain(at, true, (path::ACK, 77, 1, 8));
     seen.ip_id = 7;
@@ -32,7 +34,8 @@ fn oddities(at: u64, client: ([u8; 4], u16)) -> Vec<Packet> {
         [&whole[..2], &total, &whole[4..6], &offset, &whole[8..20], data].concat()
     };
     let datagram = [&whole[..9], &[17], &whole[10..]].concat();
-    let pieces = [fragment([0, 3], tail), fragment([0x20, 0], &head[20..]), datagram, whole[..30].to_vec()];
+    let pieces =
+        [fragment([0, 3], tail), fragment([0x20, 0], &head[20..]), datagram, whole[..30].to_vec()];
     pieces.iter().map(|ip| ethernet(at, false, ip, 0)).collect()
 }
 
@@ -54,10 +57,9 @@ fn capture(seed: u64) -> Vec<u8> {
         let client = ([10, 0, seed as u8, index as u8], 40_000 + index as u16);
         let tagged = index % 5 == 4;
         let seen = path::run(&path).at_sender;
-        all.extend(
-            seen.iter()
-                .map(|seen| ethernet(seen.at, tagged, &path::headers(seen, client, SERVER), seen.length as usize)),
-        );
+        all.extend(seen.iter().map(|seen| {
+            ethernet(seen.at, tagged, &path::headers(seen, client, SERVER), seen.length as usize)
+        }));
         all.extend(oddities(path.start + 50 * milli, client));
     }
     all.sort_by_key(|(at, ..)| *at);
@@ -95,7 +97,9 @@ fn told(capture: &[u8], arguments: &[&str]) -> String {
 fn the_answer_is_the_same_with_one_two_and_four_threads() {
     for seed in 1..=4 {
         let capture = capture(seed);
-        for arguments in [&["--json"][..], &["--csv"], &["--jsonl"], &["--json", "--filter", "port 40004"], &[]] {
+        for arguments in
+            [&["--json"][..], &["--csv"], &["--jsonl"], &["--json", "--filter", "port 40004"], &[]]
+        {
             let one = told(&capture, arguments);
             assert!(one.lines().count() > 5, "{one}");
             for threads in ["2", "4"] {
@@ -108,8 +112,12 @@ fn the_answer_is_the_same_with_one_two_and_four_threads() {
 
 #[test]
 fn what_must_be_opened_in_order_is_counted() {
-    let json: serde_json::Value = serde_json::from_str(&told(&capture(1), &["--json", "--threads", "2"])).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&told(&capture(1), &["--json", "--threads", "2"])).unwrap();
     // Of each connection's two fragments the second makes a segment.
-    assert_eq!((&json["fragments"], &json["not_tcp"], &json["cut"]), (&30.into(), &30.into(), &30.into()));
+    assert_eq!(
+        (&json["fragments"], &json["not_tcp"], &json["cut"]),
+        (&30.into(), &30.into(), &30.into())
+    );
     assert_eq!(json["connections"].as_array().unwrap().len(), 30);
 }

@@ -1,8 +1,10 @@
-//! Rows as an Arrow record batch: text is `Utf8`, numbers are `UInt64`, fractions `Float64`, booleans
-//! `Boolean`; each may be null. The schema's version is in the batch's metadata.
+//! Rows as an Arrow record batch: text is `Utf8`, numbers are `UInt64`, fractions `Float64`,
+//! booleans `Boolean`; each may be null. The schema's version is in the batch's metadata.
 
 use crate::layout::{Layout, VERSION_KEY};
-use arrow_array::builder::{ArrayBuilder, BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
+use arrow_array::builder::{
+    ArrayBuilder, BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder,
+};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use fullpipe_flow::schema::{Cell, Kind, SCHEMA_VERSION};
@@ -21,7 +23,9 @@ pub enum BatchError {
 impl std::fmt::Display for BatchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            BatchError::OtherColumns => f.write_str("gather rows: a row does not have the layout's columns"),
+            BatchError::OtherColumns => {
+                f.write_str("gather rows: a row does not have the layout's columns")
+            }
             BatchError::Arrow(cause) => write!(f, "gather rows: {cause}"),
         }
     }
@@ -53,7 +57,10 @@ impl Batch {
     ///
     /// # Errors
     /// A row that does not have the layout's columns.
-    pub fn push<'r>(&mut self, cells: impl IntoIterator<Item = Cell<'r>>) -> Result<(), BatchError> {
+    pub fn push<'r>(
+        &mut self,
+        cells: impl IntoIterator<Item = Cell<'r>>,
+    ) -> Result<(), BatchError> {
         let mut cells = cells.into_iter();
         for column in &mut self.columns {
             let cell = cells.next().ok_or(BatchError::OtherColumns)?;
@@ -67,8 +74,12 @@ impl Batch {
     /// # Errors
     /// What Arrow refuses: rows of which one was refused halfway.
     pub fn finish(self) -> Result<RecordBatch, BatchError> {
-        let fields: Vec<Field> =
-            self.layout.0.iter().map(|(name, kind)| Field::new(name, data_type(*kind), true)).collect();
+        let fields: Vec<Field> = self
+            .layout
+            .0
+            .iter()
+            .map(|(name, kind)| Field::new(name, data_type(*kind), true))
+            .collect();
         let version = HashMap::from([(VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string())]);
         let schema = Schema::new(fields).with_metadata(version);
         let arrays = self.columns.into_iter().map(Values::finish).collect();
@@ -91,7 +102,9 @@ impl Values {
             Kind::Number => Values::Number(UInt64Builder::new()),
             Kind::Fraction => Values::Fraction(Float64Builder::new()),
             Kind::Boolean => Values::Boolean(BooleanBuilder::new()),
-            Kind::Text | Kind::Words | Kind::Texts | Kind::Objects => Values::Text(StringBuilder::new()),
+            Kind::Text | Kind::Words | Kind::Texts | Kind::Objects => {
+                Values::Text(StringBuilder::new())
+            }
         }
     }
 
@@ -122,16 +135,34 @@ mod tests {
     use arrow_array::{Array, BooleanArray, StringArray, UInt64Array};
 
     fn layout() -> Layout {
-        let columns =
-            [("name", Kind::Text), ("bytes", Kind::Number), ("share", Kind::Fraction), ("whole", Kind::Boolean)];
+        let columns = [
+            ("name", Kind::Text),
+            ("bytes", Kind::Number),
+            ("share", Kind::Fraction),
+            ("whole", Kind::Boolean),
+        ];
         Layout(columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect())
     }
 
     #[test]
     fn cells_are_values_of_their_type_and_what_is_absent_is_null() {
         let mut batch = Batch::new(layout());
-        batch.push([Cell::text("a"), Cell::number(u64::MAX), Cell::fraction(0.5), Cell::Boolean(Some(true))]).unwrap();
-        batch.push([Cell::Text(None), Cell::Number(None), Cell::Fraction(None), Cell::Boolean(Some(false))]).unwrap();
+        batch
+            .push([
+                Cell::text("a"),
+                Cell::number(u64::MAX),
+                Cell::fraction(0.5),
+                Cell::Boolean(Some(true)),
+            ])
+            .unwrap();
+        batch
+            .push([
+                Cell::Text(None),
+                Cell::Number(None),
+                Cell::Fraction(None),
+                Cell::Boolean(Some(false)),
+            ])
+            .unwrap();
         let batch = batch.finish().unwrap();
         assert_eq!(batch.schema().metadata()[VERSION_KEY], SCHEMA_VERSION.to_string());
         let name = batch.column(0).as_any().downcast_ref::<StringArray>().unwrap();

@@ -33,7 +33,10 @@ impl Layout {
         columns: &'static [Column<K>],
         row: &'r K::Row<'r>,
     ) -> impl Iterator<Item = Cell<'r>> + use<'r, K> {
-        columns.iter().filter(|column| column.place.is_in_rows()).map(move |column| (column.get)(row).joined())
+        columns
+            .iter()
+            .filter(|column| column.place.is_in_rows())
+            .map(move |column| (column.get)(row).joined())
     }
 }
 

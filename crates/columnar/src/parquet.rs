@@ -1,11 +1,11 @@
 //! Rows as a Parquet file, for pyarrow, DuckDB, pandas and the like.
 //!
-//! A [`ParquetTable`] is made with a layout, takes rows of [`Cell`]s in that order, and is finished. Rows
-//! wait until there are enough for a row group, so memory does not follow their number. Text is UTF-8
-//! (dictionary-encoded: addresses and words repeat), a number an unsigned 64-bit integer, a fraction a
-//! double, a boolean a boolean; each may be absent. The schema's version is in the file's metadata.
-//! Nothing is compressed: dictionaries and run lengths do most of it, and a codec would be another
-//! dependency.
+//! A [`ParquetTable`] is made with a layout, takes rows of [`Cell`]s in that order, and is
+//! finished. Rows wait until there are enough for a row group, so memory does not follow their
+//! number. Text is UTF-8 (dictionary-encoded: addresses and words repeat), a number an unsigned
+//! 64-bit integer, a fraction a double, a boolean a boolean; each may be absent. The schema's
+//! version is in the file's metadata. Nothing is compressed: dictionaries and run lengths do most
+//! of it, and a codec would be another dependency.
 
 use crate::layout::{Layout, VERSION_KEY};
 use fullpipe_flow::schema::{Cell, Kind, SCHEMA_VERSION};
@@ -50,12 +50,17 @@ impl<W: Write + Send> ParquetTable<W> {
     /// Those of `out`.
     pub fn new(out: W, layout: &Layout) -> Result<Self> {
         let columns = &layout.0;
-        let fields = columns.iter().map(|(name, kind)| field(name, *kind).map(Arc::new)).collect::<Result<_>>()?;
+        let fields = columns
+            .iter()
+            .map(|(name, kind)| field(name, *kind).map(Arc::new))
+            .collect::<Result<_>>()?;
         let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
         let made_by = format!("fullpipe {}", env!("CARGO_PKG_VERSION"));
         let version = KeyValue::new(VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
-        let properties =
-            WriterProperties::builder().set_created_by(made_by).set_key_value_metadata(Some(vec![version])).build();
+        let properties = WriterProperties::builder()
+            .set_created_by(made_by)
+            .set_key_value_metadata(Some(vec![version]))
+            .build();
         let columns = columns.iter().map(|(_, kind)| Values::new(*kind)).collect();
         Ok(ParquetTable {
             writer: SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?,
@@ -73,7 +78,9 @@ impl<W: Write + Send> ParquetTable<W> {
         for column in &mut self.columns {
             let fits = cells.next().is_some_and(|cell| column.push(cell));
             if !fits {
-                return Err(ParquetError::General("a row does not have the table's columns".into()));
+                return Err(ParquetError::General(
+                    "a row does not have the table's columns".into(),
+                ));
             }
         }
         self.rows += 1;
@@ -101,7 +108,9 @@ impl<W: Write + Send> ParquetTable<W> {
 
 fn field(name: &str, kind: Kind) -> Result<Type> {
     let (physical, logical) = match kind {
-        Kind::Text | Kind::Words | Kind::Texts | Kind::Objects => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Text | Kind::Words | Kind::Texts | Kind::Objects => {
+            (Physical::BYTE_ARRAY, Some(LogicalType::String))
+        }
         Kind::Number => (Physical::INT64, Some(LogicalType::integer(64, false))),
         Kind::Fraction => (Physical::DOUBLE, None),
         Kind::Boolean => (Physical::BOOLEAN, None),
@@ -148,7 +157,10 @@ impl Values {
         true
     }
 
-    fn write<W: Write + Send>(&mut self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
+    fn write<W: Write + Send>(
+        &mut self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+    ) -> Result<()> {
         let Some(mut column) = group.next_column()? else {
             return Err(ParquetError::General("the file has fewer columns than the table".into()));
         };
@@ -166,7 +178,11 @@ impl Values {
             (ColumnWriter::BoolColumnWriter(writer), Kept::Boolean(values)) => {
                 writer.write_batch(&std::mem::take(values), Some(&present), None)?;
             }
-            _ => return Err(ParquetError::General("a column is of another kind than the file's".into())),
+            _ => {
+                return Err(ParquetError::General(
+                    "a column is of another kind than the file's".into(),
+                ));
+            }
         }
         column.close()
     }
@@ -179,15 +195,20 @@ mod tests {
     use parquet::record::Field;
 
     fn layout() -> Layout {
-        let columns =
-            [("name", Kind::Text), ("bytes", Kind::Number), ("share", Kind::Fraction), ("whole", Kind::Boolean)];
+        let columns = [
+            ("name", Kind::Text),
+            ("bytes", Kind::Number),
+            ("share", Kind::Fraction),
+            ("whole", Kind::Boolean),
+        ];
         Layout(columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect())
     }
 
     fn read(file: Vec<u8>) -> Vec<Vec<Field>> {
         let reader = SerializedFileReader::new(bytes_of(file)).unwrap();
         let rows = reader.get_row_iter(None).unwrap();
-        rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| field.clone()).collect()).collect()
+        rows.map(|row| row.unwrap().get_column_iter().map(|(_, field)| field.clone()).collect())
+            .collect()
     }
 
     fn bytes_of(file: Vec<u8>) -> std::fs::File {
@@ -214,9 +235,13 @@ mod tests {
         let read = read(file);
         assert_eq!(read.len() as u64, rows);
         for (number, row) in (0_u64..).zip(read) {
-            let name = if number % 7 == 0 { Field::Null } else { Field::Str(format!("n{}", number % 3)) };
+            let name =
+                if number % 7 == 0 { Field::Null } else { Field::Str(format!("n{}", number % 3)) };
             assert_eq!((&row[0], &row[3]), (&name, &Field::Bool(number % 2 == 0)));
-            assert_eq!(row[1], if number % 2 == 0 { Field::ULong(u64::MAX - number) } else { Field::Null });
+            assert_eq!(
+                row[1],
+                if number % 2 == 0 { Field::ULong(u64::MAX - number) } else { Field::Null }
+            );
             assert_eq!(row[2], if number % 5 == 0 { Field::Null } else { Field::Double(0.25) });
         }
     }

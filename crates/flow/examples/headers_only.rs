@@ -1,5 +1,6 @@
-//! `headers_only IN.. OUT.gz`: captures of raw IP as one, in the order of time, without the payload's bytes, packed: what the
-//! repository's own captures (`tests/lab/captures`) are made with.
+//! `headers_only IN.. OUT.gz`: captures of raw IP as one, in the order of time, without the
+//! payload's bytes, packed: what the repository's own captures (`tests/lab/captures`) are made
+//! with.
 #![allow(clippy::print_stderr, reason = "a program for people")]
 
 use flate2::{Compression, write::GzEncoder};
@@ -23,7 +24,8 @@ fn main() -> std::io::Result<()> {
             let header = usize::from(ip[0] & 15) * 4;
             let tcp = ip.get(header + 12).map_or(0, |offset| usize::from(offset >> 4) * 4);
             let kept = &ip[..(header + tcp).min(ip.len())];
-            let record = write::record_header(packet.at, kept.len() as u32, packet.original_length as u32);
+            let record =
+                write::record_header(packet.at, kept.len() as u32, packet.original_length as u32);
             records.push((packet.at, [&record[..], kept].concat()));
         });
         end.map_err(std::io::Error::other)?;

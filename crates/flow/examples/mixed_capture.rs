@@ -1,6 +1,6 @@
-//! Writes a capture for benchmarks: `mixed_capture FILE [PACKETS [whole]]`. Connections with loss, SACK, reordering and
-//! duplicates over different paths, interleaved, Ethernet, cut behind the headers or `whole` (the payload is zeroes); the
-//! same bytes every time.
+//! Writes a capture for benchmarks: `mixed_capture FILE [PACKETS [whole]]`. Connections with loss,
+//! SACK, reordering and duplicates over different paths, interleaved, Ethernet, cut behind the
+//! headers or `whole` (the payload is zeroes); the same bytes every time.
 #![allow(clippy::print_stderr, reason = "a program for people")]
 
 #[path = "../tests/path/mod.rs"]
@@ -42,12 +42,16 @@ fn main() -> std::io::Result<()> {
     all.sort_by_key(|(at, connection, _)| (*at, *connection));
     all.truncate(wanted);
     let mut file = std::io::BufWriter::new(std::fs::File::create(&name)?);
-    // The writer's header is for raw IP; the link type is its last word, little-endian: 1 is Ethernet.
+    // The writer's header is for raw IP; the link type is its last word, little-endian: 1 is
+    // Ethernet.
     let header = fullpipe_flow::capture::write::file_header(if is_whole { 65_535 } else { 128 });
     file.write_all(&header[..20])?;
     file.write_all(&[1, 0, 0, 0])?;
     for (at, connection, seen) in &all {
-        let client = ([10, 1, (connection >> 8) as u8, *connection as u8], 40_000 + (connection % 20_000) as u16);
+        let client = (
+            [10, 1, (connection >> 8) as u8, *connection as u8],
+            40_000 + (connection % 20_000) as u16,
+        );
         let ip = path::headers(seen, client, ([192, 0, 2, 1], 443));
         let mut ethernet = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0][..], &ip].concat();
         let wire = (ethernet.len() + seen.length as usize) as u32;

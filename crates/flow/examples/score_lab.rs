@@ -1,7 +1,7 @@
-//! Scores what the analysis says of the lab's captures: `score_lab limits|log DIR..`, each DIR what `fullpipe lab run
-//! --keep-captures --out DIR` made. Prints tables in Markdown, as they stand in the guide: `limits` of the runs whose limit
-//! is known and of losses by both edges' captures, `log` of those whose link wrote down what it did. Nothing where DIR has
-//! no such runs.
+//! Scores what the analysis says of the lab's captures: `score_lab limits|log DIR..`, each DIR what
+//! `fullpipe lab run --keep-captures --out DIR` made. Prints tables in Markdown, as they stand in
+//! the guide: `limits` of the runs whose limit is known and of losses by both edges' captures,
+//! `log` of those whose link wrote down what it did. Nothing where DIR has no such runs.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 #[path = "../tests/lab/fates.rs"]
@@ -35,7 +35,8 @@ fn edges((_, folder): &Run) -> (Edge, Edge) {
     (edge(&capture_in(folder, "server")), edge(&capture_in(folder, "client")))
 }
 
-/// Runs whose name promises a limit, and below them how many of the steady time has it, by folder; then losses.
+/// Runs whose name promises a limit, and below them how many of the steady time has it, by folder;
+/// then losses.
 fn limits(folders: &[PathBuf]) {
     let mut sums = Vec::new();
     let mut losses = None;
@@ -67,7 +68,9 @@ fn limits(folders: &[PathBuf]) {
     }
     if !sums.is_empty() {
         println!("{}\n", sums.join("\n"));
-        println!("| run | known limit | by the sender's capture | by the receiver's |\n|---|---|---|---|");
+        println!(
+            "| run | known limit | by the sender's capture | by the receiver's |\n|---|---|---|---|"
+        );
         rows.sort();
         rows.iter().for_each(|row| println!("{row}"));
     }
@@ -97,19 +100,28 @@ fn print<'a>(cases: impl IntoIterator<Item = (&'a str, &'a Scores)>) {
     for (case, scores) in cases {
         for (what, score, _) in scores.named() {
             let (precision, recall) = (score.precision() * 100.0, score.recall() * 100.0);
-            println!("| {case} | {what} | {} | {} | {precision:.2} % | {recall:.2} % |", score.found, score.truth);
+            println!(
+                "| {case} | {what} | {} | {} | {precision:.2} % | {recall:.2} % |",
+                score.found, score.truth
+            );
         }
     }
 }
 
 /// The runs of a results folder.
 fn runs_in(folder: &Path) -> Vec<Run> {
-    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let folders = entries.flatten().map(|entry| entry.path()).filter(|path| path.join("scenario.json").exists());
+    let entries =
+        std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let folders = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.join("scenario.json").exists());
     let mut runs: Vec<Run> = folders
         .map(|path| {
-            let scenario = std::fs::read_to_string(path.join("scenario.json")).expect("a finished run can be read");
-            let scenario: serde_json::Value = serde_json::from_str(&scenario).expect("the lab writes JSON");
+            let scenario = std::fs::read_to_string(path.join("scenario.json"))
+                .expect("a finished run can be read");
+            let scenario: serde_json::Value =
+                serde_json::from_str(&scenario).expect("the lab writes JSON");
             (scenario["name"].as_str().unwrap_or_default().to_string(), path)
         })
         .collect();

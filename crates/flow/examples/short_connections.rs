@@ -1,7 +1,9 @@
-//! A capture of any number of short connections on standard output: `short_connections [CONNECTIONS]`, ten million unless
-//! told. Each has a handshake, a request, its answer and a close by both ends; a thousand start in each second.
+//! A capture of any number of short connections on standard output:
+//! `short_connections [CONNECTIONS]`, ten million unless told. Each has a handshake, a request, its
+//! answer and a close by both ends; a thousand start in each second.
 //!
-//! `short_connections | fullpipe analyze --csv - >/dev/null` shows that memory follows the connections that are open.
+//! `short_connections | fullpipe analyze --csv - >/dev/null` shows that memory follows the
+//! connections that are open.
 
 #[path = "../tests/path/mod.rs"]
 mod path;
@@ -12,7 +14,8 @@ use path::Seen;
 use std::io::Write;
 
 fn main() -> std::io::Result<()> {
-    let count: u64 = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(10_000_000);
+    let count: u64 =
+        std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(10_000_000);
     let mut out = std::io::BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     out.write_all(&file_header(128))?;
     for index in 0..count {

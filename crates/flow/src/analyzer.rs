@@ -1,13 +1,13 @@
 //! Packets in, connections out.
 //!
-//! Memory follows the connections that are open, not the packets: a connection is finished when it has been closed for
-//! [`Config::linger`], silent for [`Config::idle_timeout`], replaced by another on its ports, or when
-//! [`Config::max_open`] forces out those silent for longest. What is finished waits in the analyzer until
-//! [`Analyzer::drain`] takes it, or [`Analyzer::finish`].
+//! Memory follows the connections that are open, not the packets: a connection is finished when it
+//! has been closed for [`Config::linger`], silent for [`Config::idle_timeout`], replaced by another
+//! on its ports, or when [`Config::max_open`] forces out those silent for longest. What is finished
+//! waits in the analyzer until [`Analyzer::drain`] takes it, or [`Analyzer::finish`].
 //!
-//! To use several threads, let one at a time drive an [`Intake`], and each an analyzer of its part of the connections, as
-//! `fullpipe-analyze` does. The result is that of one analyzer, as long as none of the limits above is
-//! met: each analyzer has them for itself.
+//! To use several threads, let one at a time drive an [`Intake`], and each an analyzer of its part
+//! of the connections, as `fullpipe-analyze` does. The result is that of one analyzer, as long as
+//! none of the limits above is met: each analyzer has them for itself.
 
 use crate::capture::{Layer, LinkType, Packet};
 use crate::connection::{Connection, Difference, Direction, LabelSet, Labels, Seen, Tracker};
@@ -27,15 +27,17 @@ pub struct Config {
     pub hint: PathHint,
     /// Length of the limits' intervals; by default the round trip, at least 10 ms.
     pub interval: Option<Duration>,
-    /// Connections that are kept at most, finished ones that were not drained included; packets of further ones are
-    /// counted as [`Counts::untracked`].
+    /// Connections that are kept at most, finished ones that were not drained included; packets of
+    /// further ones are counted as [`Counts::untracked`].
     pub max_connections: usize,
-    /// Connections that are open at a time at most; beyond it the quarter that was silent for longest is finished early,
-    /// and counted as [`Counts::forced_out`].
+    /// Connections that are open at a time at most; beyond it the quarter that was silent for
+    /// longest is finished early, and counted as [`Counts::forced_out`].
     pub max_open: usize,
-    /// How long a closed connection's late packets still belong to it; by default 2 MSL of 2 minutes (RFC 9293, 3.4.2).
+    /// How long a closed connection's late packets still belong to it; by default 2 MSL of 2
+    /// minutes (RFC 9293, 3.4.2).
     pub linger: Duration,
-    /// How long an open connection may be silent; by default 2 hours and 4 minutes (RFC 5382, REQ-5).
+    /// How long an open connection may be silent; by default 2 hours and 4 minutes (RFC 5382,
+    /// REQ-5).
     pub idle_timeout: Duration,
     /// Whose definitions the labels follow.
     pub labels: Labels,
@@ -69,7 +71,8 @@ pub struct Counts {
     pub packets: u64,
     /// Of them, not TCP over IP (or behind something that is not entered, as a tunnel).
     pub not_tcp: u64,
-    /// Of them, IP fragments before the one that completes their packet, or whose packet was never complete.
+    /// Of them, IP fragments before the one that completes their packet, or whose packet was never
+    /// complete.
     pub fragments: u64,
     /// Of them, cut before the end of the numbers in their TCP header.
     pub cut: u64,
@@ -77,7 +80,8 @@ pub struct Counts {
     pub filtered: u64,
     /// Of them, TCP of connections beyond [`Config::max_connections`].
     pub untracked: u64,
-    /// Connections finished early because of [`Config::max_open`]; what came later of them is a connection of its own.
+    /// Connections finished early because of [`Config::max_open`]; what came later of them is a
+    /// connection of its own.
     pub forced_out: u64,
 }
 
@@ -120,8 +124,8 @@ pub struct PacketFacts {
     pub difference: Option<Difference>,
 }
 
-/// Analyses a capture as a stream: [`push`](Analyzer::push) each packet in the capture's order, then
-/// [`finish`](Analyzer::finish).
+/// Analyses a capture as a stream: [`push`](Analyzer::push) each packet in the capture's order,
+/// then [`finish`](Analyzer::finish).
 #[derive(Debug)]
 pub struct Analyzer {
     config: Config,
@@ -159,14 +163,20 @@ impl Analyzer {
         self.track(&arrival)
     }
 
-    /// The next packet: when it was captured, what it begins with, what was kept of it, and its length on the wire.
-    /// Gives what it was, if it belongs to a connection.
-    pub fn push(&mut self, at: Instant, link: LinkType, data: &[u8], original_length: usize) -> Option<PacketFacts> {
+    /// The next packet: when it was captured, what it begins with, what was kept of it, and its
+    /// length on the wire. Gives what it was, if it belongs to a connection.
+    pub fn push(
+        &mut self,
+        at: Instant,
+        link: LinkType,
+        data: &[u8],
+        original_length: usize,
+    ) -> Option<PacketFacts> {
         self.push_packet(&Packet { at, link_type: link, data, original_length })
     }
 
-    /// Takes the connections that are finished so far, in the order in which they were finished: so a capture of any
-    /// number of connections passes through bounded memory.
+    /// Takes the connections that are finished so far, in the order in which they were finished: so
+    /// a capture of any number of connections passes through bounded memory.
     pub fn drain(&mut self) -> Vec<Connection> {
         std::mem::take(&mut self.analysis.connections)
     }
@@ -186,8 +196,8 @@ impl Analyzer {
         self.analysis
     }
 
-    /// Ends the capture where very many connections may be open: they are finished only as they are taken. What was finished
-    /// before is to be [drained](Analyzer::drain) first.
+    /// Ends the capture where very many connections may be open: they are finished only as they are
+    /// taken. What was finished before is to be [drained](Analyzer::drain) first.
     pub fn finish_in_portions(self) -> (OpenAtEnd, Counts) {
         let mut open: Vec<_> = self.open.into_iter().collect();
         open.sort_unstable_by_key(|(_, tracker)| tracker.id());
@@ -203,7 +213,14 @@ impl Analyzer {
         let mut reused = false;
         if let Some(tracker) = self.open.get_mut(&key) {
             if !tracker.is_reused_by(segment, from_first) {
-                return Some(see(tracker, &self.config, &mut self.closed, at, segment, (key, from_first, wire, false)));
+                return Some(see(
+                    tracker,
+                    &self.config,
+                    &mut self.closed,
+                    at,
+                    segment,
+                    (key, from_first, wire, false),
+                ));
             }
             reused = true;
             let tracker = self.open.remove(&key)?;
@@ -220,14 +237,24 @@ impl Analyzer {
         self.next_id += 1;
         self.forget_closed();
         let tracker = self.open.entry(key).or_insert(tracker);
-        Some(see(tracker, &self.config, &mut self.closed, at, segment, (key, from_first, wire, reused)))
+        Some(see(
+            tracker,
+            &self.config,
+            &mut self.closed,
+            at,
+            segment,
+            (key, from_first, wire, reused),
+        ))
     }
 
     /// Finishes what was closed or silent long enough at `at`, as [`Intake::tick`] gives it.
     pub fn retire(&mut self, at: Instant) {
-        while let Some((due, key, id)) = self.closed.front().copied().filter(|(due, ..)| *due <= at) {
+        while let Some((due, key, id)) = self.closed.front().copied().filter(|(due, ..)| *due <= at)
+        {
             self.closed.pop_front();
-            let Some(tracker) = self.open.get(&key).filter(|tracker| tracker.id() == id) else { continue };
+            let Some(tracker) = self.open.get(&key).filter(|tracker| tracker.id() == id) else {
+                continue;
+            };
             let again = tracker.last() + self.config.linger;
             if again > at && again > due {
                 self.closed.push_back((again, key, id));
@@ -244,12 +271,14 @@ impl Analyzer {
         }
     }
 
-    /// Leaves out of the queue of the closed what was finished otherwise, before it outgrows what is open: where no time
-    /// passes (a hostile capture, or one without times), nothing in it is ever due.
+    /// Leaves out of the queue of the closed what was finished otherwise, before it outgrows what
+    /// is open: where no time passes (a hostile capture, or one without times), nothing in it is
+    /// ever due.
     fn forget_closed(&mut self) {
         if self.closed.len() > 1024 + 2 * self.open.len() {
             let open = &self.open;
-            self.closed.retain(|(_, key, id)| open.get(key).is_some_and(|tracker| tracker.id() == *id));
+            self.closed
+                .retain(|(_, key, id)| open.get(key).is_some_and(|tracker| tracker.id() == *id));
         }
     }
 
@@ -262,12 +291,15 @@ impl Analyzer {
         self.analysis.counts.forced_out += self.finish_where(|tracker| tracker.last() <= oldest);
     }
 
-    /// Finishes open connections by their id, so that the order does not depend on the hash; gives how many.
+    /// Finishes open connections by their id, so that the order does not depend on the hash; gives
+    /// how many.
     fn finish_where(&mut self, mut is_meant: impl FnMut(&Tracker) -> bool) -> u64 {
         let mut found: Vec<_> = self.open.extract_if(|_, tracker| is_meant(tracker)).collect();
         found.sort_unstable_by_key(|(_, tracker)| tracker.id());
         let count = found.len() as u64;
-        self.analysis.connections.extend(found.into_iter().map(|(key, tracker)| tracker.finish(key, &self.config)));
+        self.analysis
+            .connections
+            .extend(found.into_iter().map(|(key, tracker)| tracker.finish(key, &self.config)));
         count
     }
 }
@@ -316,7 +348,8 @@ fn see(
     if tracker.is_closed() && !was_closed {
         closed.push_back((at + config.linger, key, tracker.id()));
     }
-    let direction = if seen.by_client { Direction::ClientToServer } else { Direction::ServerToClient };
+    let direction =
+        if seen.by_client { Direction::ClientToServer } else { Direction::ServerToClient };
     let Seen { labels, wireshark, difference, .. } = seen;
     PacketFacts { connection: tracker.id(), direction, labels, wireshark, difference }
 }

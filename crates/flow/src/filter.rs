@@ -1,9 +1,10 @@
 //! Which connections are meant: `host 10.0.0.1 and port 443`.
 //!
-//! The words are those of tcpdump's filters that hold for a connection as a whole: `host ADDRESS`, `net ADDRESS/LENGTH`,
-//! `port N`, `portrange N-M`, `ip`, `ip6`, `tcp`, joined by `and`, `or`, `not` and parentheses. `and` binds tighter than
-//! `or`; that both words may stand without their kind (`host A or B`) is not taken over. There is no `src` and no `dst`: a
-//! connection has both ends as its source, and half of one cannot be analysed.
+//! The words are those of tcpdump's filters that hold for a connection as a whole: `host ADDRESS`,
+//! `net ADDRESS/LENGTH`, `port N`, `portrange N-M`, `ip`, `ip6`, `tcp`, joined by `and`, `or`,
+//! `not` and parentheses. `and` binds tighter than `or`; that both words may stand without their
+//! kind (`host A or B`) is not taken over. There is no `src` and no `dst`: a connection has both
+//! ends as its source, and half of one cannot be analysed.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -33,7 +34,9 @@ enum Condition {
 
 /// A filter that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("read filter '{filter}': {problem}; e.g. 'host 10.0.0.1 and port 443', 'net 10.0.0.0/8 and not port 22'")]
+#[error(
+    "read filter '{filter}': {problem}; e.g. 'host 10.0.0.1 and port 443', 'net 10.0.0.0/8 and not port 22'"
+)]
 pub struct FilterError {
     filter: String,
     problem: String,
@@ -50,7 +53,9 @@ impl Condition {
     fn holds(&self, a: SocketAddr, b: SocketAddr) -> bool {
         match self {
             Condition::Net(net, length) => [a, b].iter().any(|end| is_in(end.ip(), *net, *length)),
-            Condition::Ports(low, high) => [a, b].iter().any(|end| (*low..=*high).contains(&end.port())),
+            Condition::Ports(low, high) => {
+                [a, b].iter().any(|end| (*low..=*high).contains(&end.port()))
+            }
             Condition::Version4(four) => a.is_ipv4() == *four,
             Condition::Any => true,
             Condition::Not(inner) => !inner.holds(a, b),
@@ -76,7 +81,8 @@ impl std::str::FromStr for Filter {
     type Err = FilterError;
 
     fn from_str(text: &str) -> Result<Self, FilterError> {
-        let spaced = text.replace('(', " ( ").replace(')', " ) ").replace('!', " ! ").replace("&&", " && ");
+        let spaced =
+            text.replace('(', " ( ").replace(')', " ) ").replace('!', " ! ").replace("&&", " && ");
         let spaced = spaced.replace("||", " || ");
         let mut words = spaced.split_whitespace().peekable();
         let parsed = any_of(&mut words, 0).and_then(|condition| match words.next() {
@@ -128,13 +134,16 @@ fn one(words: &mut Words<'_>, depth: u32) -> Result<Condition, String> {
         "port" => port(value()?).map(|port| Condition::Ports(port, port)),
         "portrange" => {
             let range = value()?;
-            let (low, high) = range.split_once('-').ok_or(format!("'{range}' is no range such as 8000-8080"))?;
+            let (low, high) =
+                range.split_once('-').ok_or(format!("'{range}' is no range such as 8000-8080"))?;
             Ok(Condition::Ports(port(low)?, port(high)?))
         }
         "ip" => Ok(Condition::Version4(true)),
         "ip6" => Ok(Condition::Version4(false)),
         "tcp" => Ok(Condition::Any),
-        "src" | "dst" => Err(format!("'{word}' would take one direction of a connection; name the 'host' or 'port'")),
+        "src" | "dst" => Err(format!(
+            "'{word}' would take one direction of a connection; name the 'host' or 'port'"
+        )),
         other => Err(format!("'{other}' is none of host, net, port, portrange, ip, ip6, not, (")),
     }
 }
@@ -155,7 +164,8 @@ fn bits(address: IpAddr) -> u8 {
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {
-    text.parse().map_err(|_| format!("'{text}' is no IPv4 or IPv6 address (names are not looked up)"))
+    text.parse()
+        .map_err(|_| format!("'{text}' is no IPv4 or IPv6 address (names are not looked up)"))
 }
 
 fn port(text: &str) -> Result<u16, String> {

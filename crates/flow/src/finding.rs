@@ -1,7 +1,7 @@
 //! Findings: what a verdict means, in sentences with numbers, most important first.
 //!
-//! A [`Finding`] is one claim (what held the transfer, for which share of its time, and the arithmetic behind it), the
-//! numbers of the claim by name, and what would change it.
+//! A [`Finding`] is one claim (what held the transfer, for which share of its time, and the
+//! arithmetic behind it), the numbers of the claim by name, and what would change it.
 
 mod remedy;
 
@@ -22,29 +22,40 @@ pub struct Finding {
     pub confidence: Option<f64>,
     /// One sentence for people.
     pub claim: String,
-    /// Where the first limit is no more than a guess: how often it is right, what else it may be, and what would help.
+    /// Where the first limit is no more than a guess: how often it is right, what else it may be,
+    /// and what would help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// Its numbers.
     pub evidence: FindingEvidence,
-    /// What else would have explained it, and for what part of that share: largest first, and only where that is not little.
+    /// What else would have explained it, and for what part of that share: largest first, and only
+    /// where that is not little.
     pub rivals: Vec<Candidate>,
     /// What would change it.
     pub remedy: &'static str,
-    /// The same as sysctls to set, where that is what would change it and the numbers are known: the entries of a tuning
-    /// plan for the path as it was seen. A capture does not show settings; [`Change::from`] is what they seem to be.
+    /// The same as sysctls to set, where that is what would change it and the numbers are known:
+    /// the entries of a tuning plan for the path as it was seen. A capture does not show settings;
+    /// [`Change::from`] is what they seem to be.
     pub changes: Vec<Change>,
 }
 
-/// The numbers of a finding, as they were in the intervals that its limit held. Serialised, the unit is in
-/// the name and what is not known is left out.
+/// The numbers of a finding, as they were in the intervals that its limit held. Serialised, the
+/// unit is in the name and what is not known is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct FindingEvidence {
     /// What the window or the congestion window allows at the round trip then.
-    #[serde(rename = "allowed_bps", with = "column::rate_optional", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "allowed_bps",
+        with = "column::rate_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub allowed: Option<Rate>,
     /// The most that other intervals carried, where that is a fifth more at least.
-    #[serde(rename = "elsewhere_bps", with = "column::rate_optional", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "elsewhere_bps",
+        with = "column::rate_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub elsewhere: Option<Rate>,
     /// Mean goodput.
     #[serde(rename = "goodput_bps", with = "column::rate")]
@@ -55,16 +66,28 @@ pub struct FindingEvidence {
     /// Segments sent again.
     pub retransmissions: u64,
     /// The path's round trip: of the handshake, or the least that was seen.
-    #[serde(rename = "rtt_path_us", with = "column::micros_optional", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "rtt_path_us",
+        with = "column::micros_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub rtt_path: Option<Duration>,
     /// Round trip, the median of the intervals' least.
-    #[serde(rename = "rtt_us", with = "column::micros_optional", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "rtt_us",
+        with = "column::micros_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub rtt: Option<Duration>,
     /// The time that the limit held.
     #[serde(rename = "time_us", with = "column::micros")]
     pub time: Duration,
     /// The receive window, the median.
-    #[serde(rename = "window_bytes", with = "column::window_optional", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "window_bytes",
+        with = "column::window_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub window: Option<Window>,
 }
 
@@ -78,8 +101,8 @@ const LEAST_SHARE: f64 = 0.01;
 pub struct KnownPath {
     /// Its round trip, of the handshake; without it the least that the intervals saw serves.
     pub rtt: Option<Duration>,
-    /// The most payload that its link carries. No finding claims more: acknowledgements that waited together make an
-    /// interval look faster than any link.
+    /// The most payload that its link carries. No finding claims more: acknowledgements that waited
+    /// together make an interval look faster than any link.
     pub goodput_max: Option<Rate>,
 }
 
@@ -88,7 +111,8 @@ pub fn findings(verdict: &Verdict, known: KnownPath) -> Vec<Finding> {
     let least = verdict.intervals.iter().filter_map(|interval| interval.evidence.rtt).min();
     let known = KnownPath { rtt: known.rtt.or(least), ..known };
     let shares = verdict.shares.iter().filter(|candidate| candidate.share >= LEAST_SHARE);
-    let mut findings: Vec<Finding> = shares.map(|candidate| finding(verdict, *candidate, known)).collect();
+    let mut findings: Vec<Finding> =
+        shares.map(|candidate| finding(verdict, *candidate, known)).collect();
     if let Some(first) = findings.first_mut() {
         first.confidence = Some(verdict.confidence);
         first.doubt = doubt(verdict);
@@ -101,7 +125,8 @@ fn doubt(verdict: &Verdict) -> Option<String> {
     if verdict.confidence >= SURE_FROM {
         return None;
     }
-    let mut doubt = format!("a guess: {:.0} % of such verdicts are right", verdict.confidence * 100.0);
+    let mut doubt =
+        format!("a guess: {:.0} % of such verdicts are right", verdict.confidence * 100.0);
     let rivals = verdict.rivals(verdict.limited_by().limit);
     let mut others = verdict.shares.iter().skip(1).chain(&rivals).map(|candidate| candidate.limit);
     if let Some(other) = others.find(|other| *other != Limit::Unknown) {
@@ -126,7 +151,8 @@ struct Typical {
 
 impl Typical {
     fn of(verdict: &Verdict, limit: Limit, goodput_max: Option<Rate>) -> Self {
-        let held: Vec<&Interval> = verdict.intervals.iter().filter(|interval| interval.limit() == limit).collect();
+        let held: Vec<&Interval> =
+            verdict.intervals.iter().filter(|interval| interval.limit() == limit).collect();
         let at_most = |rate: Rate| goodput_max.map_or(rate, |most| rate.min(most));
         Typical {
             goodput: at_most(goodput(verdict, limit)),
@@ -139,13 +165,14 @@ impl Typical {
     }
 }
 
-/// The mean goodput of the intervals that `limit` held. Of a full link it is what the link carried: see
-/// [`Verdict::rate_at`].
+/// The mean goodput of the intervals that `limit` held. Of a full link it is what the link carried:
+/// see [`Verdict::rate_at`].
 fn goodput(verdict: &Verdict, limit: Limit) -> Rate {
     let (mut bytes, mut time) = (Bytes::ZERO, Duration::ZERO);
     for (at, interval) in verdict.intervals.iter().enumerate() {
         if interval.limit() == limit {
-            let rate = if limit == Limit::Link { verdict.rate_at(at) } else { interval.evidence.goodput };
+            let rate =
+                if limit == Limit::Link { verdict.rate_at(at) } else { interval.evidence.goodput };
             bytes = bytes.saturating_add(rate.over(interval.length));
             time = time.saturating_add(interval.length);
         }
@@ -178,7 +205,11 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         window: typical.window,
     };
 
-    let mut claim = format!("{limit}: {:.0} % of the time {}", share * 100.0, what_happened(limit, &typical, rtt));
+    let mut claim = format!(
+        "{limit}: {:.0} % of the time {}",
+        share * 100.0,
+        what_happened(limit, &typical, rtt)
+    );
     if let Some((bound, rtt, rate)) = allowed {
         claim += &format!(" ({bound} at {rtt} allows {rate})");
     }
@@ -189,7 +220,17 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let mut rivals = verdict.rivals(limit);
     rivals.retain(|rival| verdict.source == Source::Capture && rival.share >= LEAST_RIVAL);
     let remedy = remedy::words(limit);
-    Finding { limit, share, confidence: None, claim, doubt: None, evidence, rivals, remedy, changes }
+    Finding {
+        limit,
+        share,
+        confidence: None,
+        claim,
+        doubt: None,
+        evidence,
+        rivals,
+        remedy,
+        changes,
+    }
 }
 
 /// What bounds the bytes in flight under a limit that is a window or a buffer.
@@ -197,7 +238,8 @@ fn bound_of(limit: Limit, typical: &Typical) -> Option<Window> {
     match limit {
         Limit::ReceiveWindow | Limit::ReceiverApplication => typical.window,
         Limit::CongestionWindow(_) => Some(Window::new(typical.in_flight)),
-        // What a send buffer keeps in flight swings between two thirds of it and all: no one number bounds the rate.
+        // What a send buffer keeps in flight swings between two thirds of it and all: no one number
+        // bounds the rate.
         Limit::SendBuffer | Limit::SenderApplication | Limit::Link | Limit::Unknown => None,
     }
     .filter(|window| *window > Window::ZERO)
@@ -215,14 +257,21 @@ fn what_happened(limit: Limit, typical: &Typical, base: Option<Duration>) -> Str
             typical.in_flight
         ),
         Limit::SenderApplication => "the sending application had nothing to send".into(),
-        Limit::CongestionWindow(Cause::SlowStart) => "the congestion window was still growing".into(),
+        Limit::CongestionWindow(Cause::SlowStart) => {
+            "the congestion window was still growing".into()
+        }
         Limit::CongestionWindow(Cause::Loss) => {
-            format!("the congestion window was small after loss ({} segments sent again)", typical.retransmissions)
+            format!(
+                "the congestion window was small after loss ({} segments sent again)",
+                typical.retransmissions
+            )
         }
         Limit::Link => {
             let queue = typical.rtt.zip(base).map(|(now, base)| now.saturating_sub(base));
             match queue.filter(|queue| *queue > Duration::ZERO) {
-                Some(queue) => format!("the link was full: it carried {goodput}, with {queue} of queue before it"),
+                Some(queue) => format!(
+                    "the link was full: it carried {goodput}, with {queue} of queue before it"
+                ),
                 None => format!("the link was full: it carried {goodput}"),
             }
         }
@@ -264,8 +313,10 @@ mod tests {
             ..Evidence::default()
         };
         let fast = Evidence { goodput: "896mbit".parse().unwrap(), ..Evidence::default() };
-        let found =
-            findings(&verdict(&[(Limit::ReceiveWindow, 730, full), (Limit::Link, 270, fast)]), KnownPath::default());
+        let found = findings(
+            &verdict(&[(Limit::ReceiveWindow, 730, full), (Limit::Link, 270, fast)]),
+            KnownPath::default(),
+        );
         assert_eq!(
             found[0].claim,
             "receive window: 73 % of the time the sender had the receive window full (2.9 MB at 146 ms allows 158.9 \
@@ -281,14 +332,20 @@ mod tests {
         receiver.set(change.setting, change.to).unwrap();
         assert!(receiver.receive_window().bytes() >= Bytes::new(16_350_000), "{change:?}");
         assert_eq!(found[1].changes, [], "nothing at the hosts changes the link");
-        assert_eq!(found.iter().map(|f| f.limit).collect::<Vec<_>>(), [Limit::ReceiveWindow, Limit::Link]);
+        assert_eq!(
+            found.iter().map(|f| f.limit).collect::<Vec<_>>(),
+            [Limit::ReceiveWindow, Limit::Link]
+        );
     }
 
     #[test]
     fn every_limit_has_a_sentence_and_trifles_have_none() {
         for limit in Limit::ALL {
             let found = findings(
-                &verdict(&[(limit, 995, Evidence::default()), (Limit::Unknown, 5, Evidence::default())]),
+                &verdict(&[
+                    (limit, 995, Evidence::default()),
+                    (Limit::Unknown, 5, Evidence::default()),
+                ]),
                 KnownPath::default(),
             );
             assert_eq!(found.len(), 1, "{limit}");
@@ -299,15 +356,26 @@ mod tests {
 
     #[test]
     fn what_comes_close_is_told_with_its_part_of_the_time() {
-        let mut all = verdict(&[(Limit::Link, 60, Evidence::default()), (Limit::Link, 40, Evidence::default())]);
+        let mut all = verdict(&[
+            (Limit::Link, 60, Evidence::default()),
+            (Limit::Link, 40, Evidence::default()),
+        ]);
         all.intervals[0].candidates.push(Candidate { limit: Limit::SendBuffer, share: 0.0 });
         let found = findings(&all, KnownPath::default());
         assert_eq!(found[0].rivals, [Candidate { limit: Limit::SendBuffer, share: 0.6 }]);
-        assert_eq!((found.len(), found[0].share), (1, 1.0), "a rival takes nothing from what was decided");
+        assert_eq!(
+            (found.len(), found[0].share),
+            (1, 1.0),
+            "a rival takes nothing from what was decided"
+        );
         all.intervals[0].candidates.truncate(1);
         all.intervals[1].candidates.push(Candidate { limit: Limit::ReceiveWindow, share: 0.0 });
         all.intervals[1].length = Duration::from_millis(10);
-        assert_eq!(findings(&all, KnownPath::default())[0].rivals, [], "for a seventh of the time only");
+        assert_eq!(
+            findings(&all, KnownPath::default())[0].rivals,
+            [],
+            "for a seventh of the time only"
+        );
     }
 
     #[test]
@@ -317,7 +385,8 @@ mod tests {
             retransmissions,
             ..Evidence::default()
         };
-        // 100 Mbit/s without an end. One hole: nothing is acknowledged while it is open, then everything at once.
+        // 100 Mbit/s without an end. One hole: nothing is acknowledged while it is open, then
+        // everything at once.
         let hole = (Limit::CongestionWindow(Cause::Loss), 10, at(0, 1));
         let steady = (Limit::Link, 10, at(100, 0));
         let mut parts = vec![steady; 10];
@@ -326,21 +395,38 @@ mod tests {
         let found = findings(&verdict(&parts), KnownPath::default());
         assert!(found[0].evidence.goodput.bits_per_sec() <= 100_000_000, "{}", found[0].claim);
 
-        // Acknowledgements that waited together, without any hole; and a limit beside which others look fast.
+        // Acknowledgements that waited together, without any hole; and a limit beside which others
+        // look fast.
         let parts = [(Limit::Link, 60, at(108, 0)), (Limit::SenderApplication, 40, at(1, 0))];
         let most: Rate = "96.5mbit".parse().unwrap();
         let found = findings(&verdict(&parts), KnownPath { rtt: None, goodput_max: Some(most) });
-        assert_eq!(found[0].claim, "link: 60 % of the time the link was full: it carried 96.5 Mbit/s");
+        assert_eq!(
+            found[0].claim,
+            "link: 60 % of the time the link was full: it carried 96.5 Mbit/s"
+        );
         assert_eq!(found[0].evidence.goodput.bits_per_sec(), 96_500_000);
-        assert!(found[1].claim.ends_with("up to 96.5 Mbit/s in other intervals"), "{}", found[1].claim);
+        assert!(
+            found[1].claim.ends_with("up to 96.5 Mbit/s in other intervals"),
+            "{}",
+            found[1].claim
+        );
         assert_eq!(found[1].evidence.elsewhere.map(Rate::bits_per_sec), Some(96_500_000));
     }
 
     #[test]
     fn the_first_finding_says_how_sure_it_is_and_a_guess_says_so() {
-        let sure = findings(&verdict(&[(Limit::ReceiveWindow, 10, Evidence::default())]), KnownPath::default());
-        assert!(sure[0].confidence.is_some_and(|part| part > 0.9) && sure[0].doubt.is_none(), "{sure:?}");
-        let parts = [(Limit::SenderApplication, 60, Evidence::default()), (Limit::Link, 40, Evidence::default())];
+        let sure = findings(
+            &verdict(&[(Limit::ReceiveWindow, 10, Evidence::default())]),
+            KnownPath::default(),
+        );
+        assert!(
+            sure[0].confidence.is_some_and(|part| part > 0.9) && sure[0].doubt.is_none(),
+            "{sure:?}"
+        );
+        let parts = [
+            (Limit::SenderApplication, 60, Evidence::default()),
+            (Limit::Link, 40, Evidence::default()),
+        ];
         let cut = verdict(&parts).with_coverage(crate::limit::Coverage::MiddleElsewhere);
         let guess = findings(&cut, KnownPath::default());
         let doubt = guess[0].doubt.clone().unwrap_or_default();

@@ -1,10 +1,11 @@
-//! The half of an analysis that no connection has a part in: each packet's link headers, tunnels and TCP header are read,
-//! and what is not TCP is counted.
+//! The half of an analysis that no connection has a part in: each packet's link headers, tunnels
+//! and TCP header are read, and what is not TCP is counted.
 //!
-//! [`crate::Analyzer`] has an intake of its own. To use several threads, one at a time drives an intake and gives what comes
-//! out to the analyzer that its `shard` names, and each tick to all of them, in the capture's order: first
-//! [`Intake::tick`], then [`Intake::sort`], which leaves plain headers to the analyzer's thread. So every packet is framed
-//! and read once, and the answer is that of one thread.
+//! [`crate::Analyzer`] has an intake of its own. To use several threads, one at a time drives an
+//! intake and gives what comes out to the analyzer that its `shard` names, and each tick to all of
+//! them, in the capture's order: first [`Intake::tick`], then [`Intake::sort`], which leaves plain
+//! headers to the analyzer's thread. So every packet is framed and read once, and the answer is
+//! that of one thread.
 
 use crate::analyzer::{Config, Counts, length_behind_link};
 use crate::capture::{LinkType, Opened, Opener, Packet};
@@ -33,9 +34,11 @@ impl Arrival {
     }
 }
 
-/// The headers of a packet whose connection is known and whose TCP header is whole; [`Headers::read`] reads them.
+/// The headers of a packet whose connection is known and whose TCP header is whole;
+/// [`Headers::read`] reads them.
 ///
-/// Compact, so that what one thread hands to another is little: with [`Headers::bytes`] some 80 bytes a packet.
+/// Compact, so that what one thread hands to another is little: with [`Headers::bytes`] some 80
+/// bytes a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
     at: Instant,
@@ -46,7 +49,8 @@ pub struct Headers {
     kept: u8,
 }
 
-/// The longest headers of a packet that is [`Sorted::Headers`]: IPv4 without options, TCP with all that it can have.
+/// The longest headers of a packet that is [`Sorted::Headers`]: IPv4 without options, TCP with all
+/// that it can have.
 const MOST_HEADERS: usize = 20 + 60;
 
 impl Headers {
@@ -111,8 +115,9 @@ impl Intake {
         self.clock.tick(at)
     }
 
-    /// The next packet as far as it must be read to know its connection, if it is TCP that [`Config::filter`] lets through.
-    /// With [`Headers::read`] it is what [`open`](Intake::open) gives.
+    /// The next packet as far as it must be read to know its connection, if it is TCP that
+    /// [`Config::filter`] lets through. With [`Headers::read`] it is what [`open`](Intake::open)
+    /// gives.
     #[inline]
     pub fn sort<'a>(&mut self, packet: &Packet<'a>) -> Option<Sorted<'a>> {
         let plain = if self.filter.is_none() { plain_headers(packet) } else { None };
@@ -121,11 +126,18 @@ impl Intake {
         };
         self.counts.packets += 1;
         let wire = u32::try_from(packet.original_length).unwrap_or(u32::MAX);
-        let headers = Headers { at: packet.at, number: self.counts.packets, wire, link, kept: bytes.len() as u8 };
+        let headers = Headers {
+            at: packet.at,
+            number: self.counts.packets,
+            wire,
+            link,
+            kept: bytes.len() as u8,
+        };
         Some(Sorted::Headers(headers, bytes, key))
     }
 
-    /// The TCP segment of the next packet, if there is one in it that [`Config::filter`] lets through.
+    /// The TCP segment of the next packet, if there is one in it that [`Config::filter`] lets
+    /// through.
     pub fn open(&mut self, packet: &Packet<'_>) -> Option<Arrival> {
         let Packet { at, link_type, data, original_length: wire } = *packet;
         self.counts.packets += 1;
@@ -148,7 +160,11 @@ impl Intake {
                 return None;
             }
         };
-        if self.filter.as_ref().is_some_and(|filter| !filter.matches(segment.source, segment.destination)) {
+        if self
+            .filter
+            .as_ref()
+            .is_some_and(|filter| !filter.matches(segment.source, segment.destination))
+        {
             self.counts.filtered += 1;
             return None;
         }
@@ -171,7 +187,11 @@ impl Intake {
     fn parse_any(&mut self, link: LinkType, data: &[u8], wire: usize) -> Parsed {
         match self.opener.open(link, data) {
             Opened::Ip(ip) => {
-                let fcs = if self.labels == Labels::Wireshark { trailer_by_wireshark(link, data) } else { 0 };
+                let fcs = if self.labels == Labels::Wireshark {
+                    trailer_by_wireshark(link, data)
+                } else {
+                    0
+                };
                 Segment::from_ip(ip, length_behind_link(data, ip, wire).saturating_sub(fcs))
             }
             Opened::Fragment => Parsed::Fragment,
@@ -180,8 +200,8 @@ impl Intake {
     }
 }
 
-/// When connections are looked through for those to finish: by the capture's time and not by their own packets, so that
-/// it does not matter which of them an analyzer has.
+/// When connections are looked through for those to finish: by the capture's time and not by their
+/// own packets, so that it does not matter which of them an analyzer has.
 #[derive(Debug)]
 struct Clock {
     /// The time of the packet before.
@@ -210,15 +230,16 @@ impl Clock {
     }
 }
 
-/// Bytes at a frame's end that Wireshark takes for a checksum: after FabricPath's tag always, also where there is none. A
-/// packet without options or data then ends inside its TCP header.
+/// Bytes at a frame's end that Wireshark takes for a checksum: after FabricPath's tag always, also
+/// where there is none. A packet without options or data then ends inside its TCP header.
 fn trailer_by_wireshark(link: LinkType, data: &[u8]) -> usize {
     let is_fabric_path = link == LinkType::ETHERNET && data.get(12..14) == Some(&[0x89, 0x03]);
     if is_fabric_path { 4 } else { 0 }
 }
 
-/// The IP packet behind a plain Ethernet header or none, if it is TCP over IPv4 without options, in one piece: nearly every
-/// packet is, and needs no opener. Before it, how long the link's header is.
+/// The IP packet behind a plain Ethernet header or none, if it is TCP over IPv4 without options, in
+/// one piece: nearly every packet is, and needs no opener. Before it, how long the link's header
+/// is.
 #[inline]
 fn plain_tcp(link: LinkType, data: &[u8]) -> Option<(u8, &[u8])> {
     const TCP: u8 = 6;
@@ -235,15 +256,18 @@ fn plain_tcp(link: LinkType, data: &[u8]) -> Option<(u8, &[u8])> {
     (header[0] == 0x45 && header[9] == TCP && !fragmented).then_some((before, ip))
 }
 
-/// The headers of a packet that is plain and whole up to the end of its TCP header's numbers, behind the length of the
-/// link's header, and the connection that they name.
+/// The headers of a packet that is plain and whole up to the end of its TCP header's numbers,
+/// behind the length of the link's header, and the connection that they name.
 #[inline]
 fn plain_headers<'a>(packet: &Packet<'a>) -> Option<(u8, &'a [u8], FlowKey)> {
     let (before, ip) = plain_tcp(packet.link_type, packet.data)?;
     let header = ip.first_chunk::<36>()?;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let is_whole = total >= header.len() && packet.original_length >= usize::from(before) + header.len();
-    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let is_whole =
+        total >= header.len() && packet.original_length >= usize::from(before) + header.len();
+    let word = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
     let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let (key, _) = FlowKey::of_ipv4((word(12), port(20)), (word(16), port(22)));
     is_whole.then(|| (before, &ip[..ip.len().min(MOST_HEADERS)], key))

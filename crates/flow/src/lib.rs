@@ -1,13 +1,16 @@
-//! Evidence in, findings out: captures and socket samples become facts about connections, and facts become an answer to
-//! what held each transfer, for which share of its time, and what would change it.
+//! Evidence in, findings out: captures and socket samples become facts about connections, and facts
+//! become an answer to what held each transfer, for which share of its time, and what would change
+//! it.
 //!
 //! Everything here is pure: no files, sockets, clocks or threads. Bytes and times are arguments.
 //!
-//! * [`capture`]: packets from the bytes of pcap and pcapng files, and the bytes of pcap files from packets.
+//! * [`capture`]: packets from the bytes of pcap and pcapng files, and the bytes of pcap files from
+//!   packets.
 //! * [`recapture`]: a capture as a host, a mirror port or a short snap length would have taken it.
 //! * [`filter`]: which connections are meant.
 //! * [`segment`]: the TCP segment in a packet.
-//! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming; [`Intake`] is its first half, for several threads.
+//! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming; [`Intake`] is its first
+//!   half, for several threads.
 //! * [`sample`]: one observation of a socket by the kernel.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
 //! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
@@ -30,5 +33,7 @@ pub mod schema;
 pub mod segment;
 mod version;
 
-pub use analyzer::{Analysis, Analyzer, Config, Counts, OpenAtEnd, PacketFacts, length_behind_link};
+pub use analyzer::{
+    Analysis, Analyzer, Config, Counts, OpenAtEnd, PacketFacts, length_behind_link,
+};
 pub use intake::{Arrival, Headers, Intake, Sorted};

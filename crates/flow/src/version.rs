@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
-/// The version of every table. It changes with a column's name, kind, unit or meaning, and when a column
-/// goes. Version 1 is everything that was written before outputs said their version.
+/// The version of every table. It changes with a column's name, kind, unit or meaning, and when a
+/// column goes. Version 1 is everything that was written before outputs said their version.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The version of the schema that something was written by; that of this build by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Version(pub u32);
 

@@ -1,5 +1,6 @@
-//! Captures made to keep an analysis busy: four times the input may take eight times as long, where quadratic work takes
-//! sixteen. Times are those of this thread on a CPU, and the least of several: others use this machine too.
+//! Captures made to keep an analysis busy: four times the input may take eight times as long, where
+//! quadratic work takes sixteen. Times are those of this thread on a CPU, and the least of several:
+//! others use this machine too.
 #![allow(clippy::print_stdout, reason = "the times measured are shown")]
 
 mod path;
@@ -11,7 +12,8 @@ use path::Seen;
 
 const EPOCH: u64 = 1_700_000_000_000_000_000;
 const SECOND: u64 = 1_000_000_000;
-/// More than the caches hold: from a few thousand connections to four times as many it is the memory that gets slower.
+/// More than the caches hold: from a few thousand connections to four times as many it is the
+/// memory that gets slower.
 const SMALL: u32 = 32_000;
 const TIMES: u32 = 4;
 const MOST: f64 = 8.0;
@@ -37,8 +39,11 @@ fn line(at: u64, from_client: bool, flags: u8, seq: u32, ack: u32, length: u32) 
 /// A handshake with a window scale of 14, the largest, and SACK.
 fn handshake(client: u32) -> Vec<Line> {
     let options = vec![3, 3, 14, 1, 4, 2, 1, 1];
-    let mut lines =
-        vec![line(0, true, 0x02, 0, 0, 0), line(1_000_000, false, 0x12, 0, 1, 0), line(2_000_000, true, 0x10, 1, 1, 0)];
+    let mut lines = vec![
+        line(0, true, 0x02, 0, 0, 0),
+        line(1_000_000, false, 0x12, 0, 1, 0),
+        line(2_000_000, true, 0x10, 1, 1, 0),
+    ];
     lines[0].options.clone_from(&options);
     lines[1].options = options;
     lines.into_iter().map(|seen| (client, seen)).collect()
@@ -67,7 +72,8 @@ fn analyse(packets: &[Packet], config: &Config) -> Analysis {
     analyzer.finish()
 }
 
-/// The same, connections taken as they finish: what is kept of them would have the memory's speed measured, not the analysis.
+/// The same, connections taken as they finish: what is kept of them would have the memory's speed
+/// measured, not the analysis.
 fn streamed(packets: &[Packet], config: &Config) -> u64 {
     let mut analyzer = Analyzer::new(config.clone());
     for some in packets.chunks(1024) {
@@ -79,10 +85,13 @@ fn streamed(packets: &[Packet], config: &Config) -> u64 {
     analyzer.finish().counts.packets
 }
 
-/// Seconds that this thread was on a CPU: the first number of its schedstat (proc(5)) is in nanoseconds.
+/// Seconds that this thread was on a CPU: the first number of its schedstat (proc(5)) is in
+/// nanoseconds.
 fn on_cpu() -> f64 {
-    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts a thread's time");
-    let nanos: u64 = schedstat.split_whitespace().next().and_then(|first| first.parse().ok()).expect("a number");
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat")
+        .expect("Linux counts a thread's time");
+    let nanos: u64 =
+        schedstat.split_whitespace().next().and_then(|first| first.parse().ok()).expect("a number");
     nanos as f64 / 1e9
 }
 
@@ -100,7 +109,11 @@ fn is_linear(name: &str, config: &Config, lines: impl Fn(u32) -> Vec<Line>) -> A
     };
     let (short, long) = (least(&few), least(&many));
     println!("{name}: {short:.4} s, {TIMES} times as much {long:.4} s");
-    assert!(long <= MOST * short, "{name}: {TIMES} times the input takes {} times as long", long / short);
+    assert!(
+        long <= MOST * short,
+        "{name}: {TIMES} times the input takes {} times as long",
+        long / short
+    );
     analyse(&few, config)
 }
 
@@ -124,7 +137,9 @@ fn many_tiny_connections_with_room_for_few() {
 #[test]
 fn the_same_ports_again_and_again_in_no_time() {
     let analysis = is_linear("reused ports", &Config::default(), |count| {
-        let again = |n: u32| [line(0, true, 0x02, n << 12, 0, 0), line(0, false, 0x14, 0, (n << 12) + 1, 0)];
+        let again = |n: u32| {
+            [line(0, true, 0x02, n << 12, 0, 0), line(0, false, 0x14, 0, (n << 12) + 1, 0)]
+        };
         (0..count).flat_map(again).map(|seen| (1, seen)).collect()
     });
     assert!(analysis.connections.len() >= SMALL as usize / 2);
@@ -133,7 +148,8 @@ fn the_same_ports_again_and_again_in_no_time() {
 #[test]
 fn a_huge_window_full_of_segments_that_nothing_acknowledges() {
     is_linear("a gigabyte in flight", &Config::default(), |count| {
-        let data = |n: u32| (1, line(3_000_000 + u64::from(n) * 1000, true, 0x10, 1 + n * 1000, 1, 1000));
+        let data =
+            |n: u32| (1, line(3_000_000 + u64::from(n) * 1000, true, 0x10, 1 + n * 1000, 1, 1000));
         handshake(1).into_iter().chain((0..count).map(data)).collect()
     });
 }
@@ -173,15 +189,22 @@ fn segments_that_overlap_everything() {
 fn a_gap_a_billion_times_a_packets_distance_with_the_smallest_intervals() {
     for interval in [None, Some(Duration::from_nanos(1)), Some(Duration::from_micros(1))] {
         // No connection ends in the gap: it is the intervals within one that are counted.
-        let config = Config { interval, idle_timeout: Duration::from_secs(1 << 32), ..Config::default() };
+        let config =
+            Config { interval, idle_timeout: Duration::from_secs(1 << 32), ..Config::default() };
         let name = format!("gaps of a billion packets, intervals {interval:?}");
         let analysis = is_linear(&name, &config, |count| {
             let data = |n: u32| {
                 let gap = u64::from(n / 1000) * 1000 * SECOND;
                 let at = 3_000_000 + gap + u64::from(n) * 1000;
-                [line(at, true, 0x10, 1 + n * 1000, 1, 1000), line(at + 500, false, 0x10, 1, 1001 + n * 1000, 0)]
+                [
+                    line(at, true, 0x10, 1 + n * 1000, 1, 1000),
+                    line(at + 500, false, 0x10, 1, 1001 + n * 1000, 0),
+                ]
             };
-            handshake(1).into_iter().chain((0..count).flat_map(data).map(|seen| (1, seen))).collect()
+            handshake(1)
+                .into_iter()
+                .chain((0..count).flat_map(data).map(|seen| (1, seen)))
+                .collect()
         });
         let [connection] = &analysis.connections[..] else { panic!("one connection") };
         let verdict = connection.client_to_server.verdict.as_ref().expect("data has a verdict");

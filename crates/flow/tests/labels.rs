@@ -56,8 +56,10 @@ fn tshark_says_the_same() {
         }
         let path = folder.join(format!("{name}.pcap"));
         std::fs::write(&path, file).unwrap();
-        let labels: Vec<Label> = Label::ALL.into_iter().filter(|label| *label != Label::DuplicatePacket).collect();
-        let names: Vec<String> = labels.iter().map(|label| format!("tcp.analysis.{}", label.name())).collect();
+        let labels: Vec<Label> =
+            Label::ALL.into_iter().filter(|label| *label != Label::DuplicatePacket).collect();
+        let names: Vec<String> =
+            labels.iter().map(|label| format!("tcp.analysis.{}", label.name())).collect();
         let fields = names.iter().flat_map(|name| ["-e", name.as_str()]);
         let output = Command::new("tshark")
             .args([
@@ -85,9 +87,16 @@ fn tshark_says_the_same() {
         for (number, (line, row)) in lines.iter().zip(table.lines()).enumerate() {
             let mut cells = row.split('|');
             assert_eq!(cells.next(), Some("1"), "{name}: packet {}'s checksum is good", number + 1);
-            let set = |(label, cell): (&Label, &str)| (!cell.is_empty()).then(|| label.name().to_string());
+            let set = |(label, cell): (&Label, &str)| {
+                (!cell.is_empty()).then(|| label.name().to_string())
+            };
             let theirs = labels.iter().zip(cells).filter_map(set).collect();
-            assert_eq!(sorted(line.labels.clone()), sorted(theirs), "{name}: packet {}", number + 1);
+            assert_eq!(
+                sorted(line.labels.clone()),
+                sorted(theirs),
+                "{name}: packet {}",
+                number + 1
+            );
         }
     }
     std::fs::remove_dir_all(&folder).unwrap();

@@ -1,5 +1,5 @@
-//! What an open connection costs, by what the kernel says that this process has. Alone in its process, so that nothing
-//! else counts.
+//! What an open connection costs, by what the kernel says that this process has. Alone in its
+//! process, so that nothing else counts.
 #![allow(clippy::print_stdout, reason = "the memory measured is shown")]
 
 mod path;
@@ -32,7 +32,9 @@ fn an_open_connection_with_a_request_and_its_answer_costs_at_most_2_kb() {
         // Without the reset it stays open.
         let start = 1_700_000_000_000_000_000 + u64::from(index) * 10_000;
         for packet in &short(index, start, 1_000)[..6] {
-            analyzer.push(Instant::from_nanos(packet.at), LinkType::RAW, &packet.bytes, packet.wire).unwrap();
+            analyzer
+                .push(Instant::from_nanos(packet.at), LinkType::RAW, &packet.bytes, packet.wire)
+                .unwrap();
         }
     }
     assert_eq!(analyzer.open_connections(), CONNECTIONS as usize);

@@ -1,8 +1,9 @@
-//! The pages that show the schema's tables are held to them: `FULLPIPE_FIGURES=1` (`cargo xtask figures`)
-//! writes them anew.
+//! The pages that show the schema's tables are held to them: `FULLPIPE_FIGURES=1`
+//! (`cargo xtask figures`) writes them anew.
 
 use fullpipe_flow::schema::{
-    CONNECTIONS, FINDINGS, INTERVALS, PACKETS, RENAMED, RUNS, SAMPLES, SCENARIOS, SCHEMA_VERSION, markdown,
+    CONNECTIONS, FINDINGS, INTERVALS, PACKETS, RENAMED, RUNS, SAMPLES, SCENARIOS, SCHEMA_VERSION,
+    markdown,
 };
 use std::path::Path;
 
@@ -35,7 +36,10 @@ fn the_pages_show_the_tables() {
     hold(page, "samples", &markdown(SAMPLES));
     let mut changes = "| version | row | before | now |\n|---|---|---|---|\n".to_owned();
     for change in RENAMED {
-        changes += &format!("| {} | {} | {} | {} |\n", change.version, change.of, change.before, change.after);
+        changes += &format!(
+            "| {} | {} | {} | {} |\n",
+            change.version, change.of, change.before, change.after
+        );
     }
     hold(page, "changes", &changes);
 }

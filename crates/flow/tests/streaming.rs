@@ -1,6 +1,11 @@
-//! What an analysis must not depend on: how connections are interleaved, which end has the lower address, how many
-//! analyzers share the work, where the capture ends; and what it may cost: memory for open connections only.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the memory measured is shown; a skipped test says so")]
+//! What an analysis must not depend on: how connections are interleaved, which end has the lower
+//! address, how many analyzers share the work, where the capture ends; and what it may cost: memory
+//! for open connections only.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the memory measured is shown; a skipped test says so"
+)]
 
 mod path;
 mod short;
@@ -38,7 +43,11 @@ fn paths(seed: u64, count: u64) -> Vec<Path> {
 
 fn connections(seed: u64, count: u64) -> Vec<Vec<Packet>> {
     let client = |index: usize| ([10, 0, index as u8, 7], 40_000 + index as u16);
-    paths(seed, count).iter().enumerate().map(|(index, path)| packets(path, client(index), SERVER)).collect()
+    paths(seed, count)
+        .iter()
+        .enumerate()
+        .map(|(index, path)| packets(path, client(index), SERVER))
+        .collect()
 }
 
 fn interleaved(connections: &[Vec<Packet>]) -> Vec<Packet> {
@@ -69,7 +78,8 @@ fn in_parts(packets: &[Packet], count: usize) -> Analysis {
         if let Some(now) = intake.tick(at) {
             parts.iter_mut().for_each(|part| part.retire(now));
         }
-        let packet = capture::Packet { at, link_type: LinkType::RAW, data: bytes, original_length: *wire };
+        let packet =
+            capture::Packet { at, link_type: LinkType::RAW, data: bytes, original_length: *wire };
         if let Some(arrival) = intake.open(&packet) {
             parts[arrival.shard(count)].track(&arrival);
         }
@@ -119,7 +129,8 @@ proptest! {
         seed in 1_u64..1000, count in 2_usize..5, silence in 0_u64..20_000,
     ) {
         let mut all = interleaved(&connections(seed, 6));
-        // A silence that ends connections, and a packet of none of them: both must be the same to every part.
+        // A silence that ends connections, and a packet of none of them: both must be the same to
+        // every part.
         let later = all.len() / 2;
         all[later..].iter_mut().for_each(|packet| packet.at += silence * 1_000_000_000);
         all.insert(later, Packet { at: all[later].at, bytes: vec![0x45; 20], wire: 20 });
@@ -204,7 +215,8 @@ fn a_flood_of_connections_forces_out_the_silent_ones_and_says_so() {
 
 #[test]
 fn a_silent_connection_ends_at_its_timeout() {
-    let mut analyzer = Analyzer::new(Config { idle_timeout: Duration::from_secs(60), ..Config::default() });
+    let mut analyzer =
+        Analyzer::new(Config { idle_timeout: Duration::from_secs(60), ..Config::default() });
     for packet in &short(1, EPOCH, 5_000_000)[..5] {
         push(&mut analyzer, packet).unwrap();
     }

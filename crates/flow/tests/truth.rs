@@ -1,9 +1,11 @@
-//! Against TShark's own analysis of 150 public captures (`../shared/captures`, not part of the repository).
+//! Against TShark's own analysis of 150 public captures (`../shared/captures`, not part of the
+//! repository).
 //!
-//! Two measures. *Connections*: each one's counts are compared in each direction, label by label, and so are packets,
-//! payload, windows and the handshake's round trip; a label agrees for a connection when both directions' counts are equal.
-//! *Packets*: of those that have a label, by us or by TShark, how many have the same set of labels, whatever connection
-//! either gave them to. What differs is named in [`REASONS`], file by file; a difference in another file fails, and so
+//! Two measures. *Connections*: each one's counts are compared in each direction, label by label,
+//! and so are packets, payload, windows and the handshake's round trip; a label agrees for a
+//! connection when both directions' counts are equal. *Packets*: of those that have a label, by us
+//! or by TShark, how many have the same set of labels, whatever connection either gave them to.
+//! What differs is named in [`REASONS`], file by file; a difference in another file fails, and so
 //! does an agreement below the floors.
 #![allow(clippy::print_stdout, reason = "the agreement is the test's result, and is shown")]
 
@@ -21,8 +23,9 @@ use std::path::{Path, PathBuf};
 
 /// Least part of the connections in which something must agree.
 const FLOORS: [(&str, f64); 3] = [
-    // A SYN that is repeated, or answered with a strange number, is timed differently on purpose: Karn's rule, and an
-    // answer must acknowledge what was sent. So is a handshake that was captured in one direction only, inside of tunnels.
+    // A SYN that is repeated, or answered with a strange number, is timed differently on purpose:
+    // Karn's rule, and an answer must acknowledge what was sent. So is a handshake that was
+    // captured in one direction only, inside of tunnels.
     ("handshake rtt", 0.955),
     // TShark keeps scaling one way after a repeated SYN whose answer refused it; RFC 7323 does not.
     ("window max", 0.985),
@@ -44,7 +47,10 @@ const REASONS: [(&str, &str); 4] = [
         "ndpi__vnc.pcap",
         "TShark begins another stream when its VNC dissector takes a connection over; to us addresses and ports are one",
     ),
-    ("zeek__tunnels_gre-aruba-amsdu.pcap", "several 802.11 frames in one (A-MSDU) are not taken apart"),
+    (
+        "zeek__tunnels_gre-aruba-amsdu.pcap",
+        "several 802.11 frames in one (A-MSDU) are not taken apart",
+    ),
     (
         "ndpi__reasm_crash_anon.pcapng",
         "a TCP header of length zero: TShark takes what follows the ports for payload, we take nothing",
@@ -83,11 +89,16 @@ impl Tally {
     fn table(&self) -> String {
         let Packets { labelled, agree, .. } = self.packets;
         let part = agree as f64 / labelled as f64 * 100.0;
-        let mut text = format!("{agree} of {labelled} labelled packets have the same labels: {part:.2} %.\n\n");
+        let mut text = format!(
+            "{agree} of {labelled} labelled packets have the same labels: {part:.2} %.\n\n"
+        );
         text += "| what | connections that agree | | seen in |\n|---|--:|--:|--:|\n";
         for (what, agree) in &self.agree {
             let part = *agree as f64 / self.connections as f64 * 100.0;
-            let row = format!("| {what} | {agree} of {} | {part:.2} % | {} |\n", self.connections, self.present[what]);
+            let row = format!(
+                "| {what} | {agree} of {} | {part:.2} % | {} |\n",
+                self.connections, self.present[what]
+            );
             text += &row;
         }
         text += "\nWhat differs, and why:\n\n";
@@ -111,7 +122,9 @@ fn labels_and_facts_agree_with_tshark() {
     for row in index.lines().skip(1) {
         let mut columns = row.split('\t');
         let (Some(sha256), Some(file)) = (columns.next(), columns.next()) else { continue };
-        let Ok(truth) = std::fs::read_to_string(folder.join(format!("truth/{sha256}.json"))) else { continue };
+        let Ok(truth) = std::fs::read_to_string(folder.join(format!("truth/{sha256}.json"))) else {
+            continue;
+        };
         let truth: Value = serde_json::from_str(&truth).unwrap();
         match compare(&folder.join("files").join(file), &truth, &mut tally) {
             Ok(()) => files += 1,
@@ -121,13 +134,23 @@ fn labels_and_facts_agree_with_tshark() {
     tally.differences.iter().for_each(|line| println!("{line}"));
     tally.packets.different.iter().for_each(|line| println!("packet {line}"));
     let part = tally.packets.agree as f64 / tally.packets.labelled as f64;
-    println!("{} of {} labelled packets = {:.3} %", tally.packets.agree, tally.packets.labelled, part * 100.0);
+    println!(
+        "{} of {} labelled packets = {:.3} %",
+        tally.packets.agree,
+        tally.packets.labelled,
+        part * 100.0
+    );
     REASONS.iter().for_each(|(file, why)| println!("{file}: {why}"));
     println!("{files} files, {} connections; left out: {left_out:?}", tally.connections);
     let mut failed = Vec::new();
     for (what, agree) in &tally.agree {
         let part = *agree as f64 / tally.connections as f64;
-        println!("{what:24} {agree}/{} = {:.2} % (in {})", tally.connections, part * 100.0, tally.present[what]);
+        println!(
+            "{what:24} {agree}/{} = {:.2} % (in {})",
+            tally.connections,
+            part * 100.0,
+            tally.present[what]
+        );
         let floor = FLOORS.iter().find(|(name, _)| name == what).map_or(FLOOR, |(_, floor)| *floor);
         if part < floor {
             failed.push(what);
@@ -159,7 +182,9 @@ fn compare(file: &Path, truth: &Value, tally: &mut Tally) -> Result<(), &'static
     let end = capture::read(unpacked, |packet| {
         number += 1;
         if let Some(facts) = analyzer.push_packet(&packet) {
-            facts.labels.iter().for_each(|label| frames.entry((facts.connection, label)).or_default().push(number));
+            facts.labels.iter().for_each(|label| {
+                frames.entry((facts.connection, label)).or_default().push(number)
+            });
         }
     });
     match end {
@@ -168,18 +193,23 @@ fn compare(file: &Path, truth: &Value, tally: &mut Tally) -> Result<(), &'static
         Ok(_) => {}
     }
     compare_packets(file, flows, &frames, &mut tally.packets);
-    let mut ours = HashMap::<(SocketAddr, SocketAddr), std::collections::VecDeque<Connection>>::new();
+    let mut ours =
+        HashMap::<(SocketAddr, SocketAddr), std::collections::VecDeque<Connection>>::new();
     for connection in analyzer.finish().connections {
-        ours.entry(ordered(connection.client, connection.server)).or_default().push_back(connection);
+        ours.entry(ordered(connection.client, connection.server))
+            .or_default()
+            .push_back(connection);
     }
     for flow in flows {
         let (a, b) = (end_of(&flow["a"]), end_of(&flow["b"]));
         if flow["a_to_b"]["packets"] == 0 && flow["b_to_a"]["packets"] == 0 {
             continue; // seen in ICMP errors only
         }
-        let place = format!("{} stream {}", file.file_name().unwrap().to_string_lossy(), flow["stream"]);
+        let place =
+            format!("{} stream {}", file.file_name().unwrap().to_string_lossy(), flow["stream"]);
         tally.connections += 1;
-        let Some(connection) = ours.get_mut(&ordered(a, b)).and_then(|list| list.pop_front()) else {
+        let Some(connection) = ours.get_mut(&ordered(a, b)).and_then(|list| list.pop_front())
+        else {
             tally.note("connection", &place, "none".into(), format!("{a} {b}"), true);
             continue;
         };
@@ -190,7 +220,12 @@ fn compare(file: &Path, truth: &Value, tally: &mut Tally) -> Result<(), &'static
 }
 
 /// Compares each packet's labels, whatever connection it was given to.
-fn compare_packets(file: &Path, flows: &[Value], ours: &HashMap<(u64, Label), Vec<u64>>, tally: &mut Packets) {
+fn compare_packets(
+    file: &Path,
+    flows: &[Value],
+    ours: &HashMap<(u64, Label), Vec<u64>>,
+    tally: &mut Packets,
+) {
     let mut both = BTreeMap::<u64, (BTreeSet<&str>, BTreeSet<&str>)>::new();
     for ((_, label), frames) in ours {
         for frame in frames {
@@ -240,14 +275,25 @@ fn compare_connection(
             String::new()
         } else {
             let found = frames.get(&(connection.id, label)).cloned().unwrap_or_default();
-            let known: Vec<u64> = serde_json::from_value(flow["frames"][label.name()].clone()).unwrap_or_default();
+            let known: Vec<u64> =
+                serde_json::from_value(flow["frames"][label.name()].clone()).unwrap_or_default();
             let only = |these: &[u64], those: &[u64]| -> Vec<u64> {
                 these.iter().filter(|frame| !those.contains(frame)).take(12).copied().collect()
             };
-            format!(" only ours {:?}, only theirs {:?};", only(&found, &known), only(&known, &found))
+            format!(
+                " only ours {:?}, only theirs {:?};",
+                only(&found, &known),
+                only(&known, &found)
+            )
         };
         let place = format!("{place}{detail}");
-        tally.note(label.name(), &place, format!("{ours:?}"), format!("{theirs:?}"), theirs != (0, 0));
+        tally.note(
+            label.name(),
+            &place,
+            format!("{ours:?}"),
+            format!("{theirs:?}"),
+            theirs != (0, 0),
+        );
     }
     let both = |one: String, two: String| format!("{one} {two}");
     let of = |name: &str| both(flow["a_to_b"][name].to_string(), flow["b_to_a"][name].to_string());
@@ -257,11 +303,15 @@ fn compare_connection(
     plain("packets", "packets", |facts| facts.packets.to_string());
     plain("wire bytes", "bytes", |facts| facts.wire.get().to_string());
     plain("payload", "payload", |facts| facts.payload.get().to_string());
-    let window =
-        |window: Option<fullpipe_model::units::Window>| window.map_or("null".into(), |w| w.bytes().get().to_string());
+    let window = |window: Option<fullpipe_model::units::Window>| {
+        window.map_or("null".into(), |w| w.bytes().get().to_string())
+    };
     let ours = both(window(from_a.window.max), window(from_b.window.max));
     tally.note("window max", place, ours, of("window_max_nosynrst"), true);
-    let ours = connection.handshake_rtt.map(|rtt| format!("{:.9}", rtt.as_secs_f64())).unwrap_or("null".into());
+    let ours = connection
+        .handshake_rtt
+        .map(|rtt| format!("{:.9}", rtt.as_secs_f64()))
+        .unwrap_or("null".into());
     let theirs = flow["initial_rtt"].as_str().unwrap_or("null").to_string();
     tally.note("handshake rtt", place, ours, theirs, true);
 }

@@ -1,7 +1,8 @@
-//! Measures the ports: iperf3 between two hosts, over each kind with a plain forwarder, and over a veth pair beside it.
+//! Measures the ports: iperf3 between two hosts, over each kind with a plain forwarder, and over a
+//! veth pair beside it.
 //!
-//! `cargo run --release -p fullpipe-kernel --example ports`; needs iperf3. With RTT and rate out of the way, this is the
-//! most that a link can carry here.
+//! `cargo run --release -p fullpipe-kernel --example ports`; needs iperf3. With RTT and rate out of
+//! the way, this is the most that a link can carry here.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 use std::io::{BufRead, BufReader, ErrorKind, IoSlice};
@@ -48,8 +49,10 @@ fn socket_samples() {
     // Its loopback is up, unlike the sandbox's own.
     NetNs::create("loopback").expect("a namespace").enter().expect("a namespace");
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
-    let stream = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
-    let (local, remote) = (stream.local_addr().expect("an address"), stream.peer_addr().expect("an address"));
+    let stream =
+        TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+    let (local, remote) =
+        (stream.local_addr().expect("an address"), stream.peer_addr().expect("an address"));
     let mut diag = SockDiag::open().expect("sock_diag");
     let start = clock::now();
     for _ in 0..COUNT {
@@ -64,7 +67,11 @@ fn socket_samples() {
         diag.dump(&filter, &mut samples).expect("an answer");
     }
     let all = clock::now().since(start).as_nanos() / (COUNT / 10);
-    println!("sock_diag: {} a sample, {} a dump", Duration::from_nanos(one), Duration::from_nanos(all));
+    println!(
+        "sock_diag: {} a sample, {} a dump",
+        Duration::from_nanos(one),
+        Duration::from_nanos(all)
+    );
 }
 
 fn hosts() -> [NetNs; 2] {
@@ -79,10 +86,13 @@ fn direct(flows: &str) {
     let [client, server] = hosts();
     let [ours, theirs] = ends();
     let mut near = Netlink::open(&client).expect("netlink");
-    near.add_veth(("wan0", [2, 0, 0, 0, 0, 1]), ("wan0", [2, 0, 0, 0, 0, 2]), &server).expect("veth");
+    near.add_veth(("wan0", [2, 0, 0, 0, 0, 1]), ("wan0", [2, 0, 0, 0, 0, 2]), &server)
+        .expect("veth");
     for (ns, ends) in [(&client, ours), (&server, theirs)] {
         let mut netlink = Netlink::open(ns).expect("netlink");
-        netlink.change_link("wan0", &LinkChange { up: Some(true), ..LinkChange::default() }).expect("up");
+        netlink
+            .change_link("wan0", &LinkChange { up: Some(true), ..LinkChange::default() })
+            .expect("up");
         netlink.add_address("wan0", ends[0]).expect("address");
     }
     println!("veth direct, {flows} flows: {}", iperf3(&client, &server, flows));
@@ -122,8 +132,10 @@ fn forward(from: &Port, to: &Port, fifo: bool, stop: &Interrupt) {
                 }
             }
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                let mut fds =
-                    [PollFd::new(from.as_fd(), PollFlags::POLLIN), PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
+                let mut fds = [
+                    PollFd::new(from.as_fd(), PollFlags::POLLIN),
+                    PollFd::new(stop.as_fd(), PollFlags::POLLIN),
+                ];
                 wait::ready(&mut fds, None).expect("ppoll");
                 if stop.is_set() {
                     return;

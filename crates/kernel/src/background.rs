@@ -7,8 +7,9 @@ use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork,
 
 use crate::Refused;
 
-/// Runs `work` in a process of its own, without terminal, in the root directory. What it writes to the pipe that it is
-/// given can be read here: its word that it is ready, or why not. Call it from `main` before any thread is started.
+/// Runs `work` in a process of its own, without terminal, in the root directory. What it writes to
+/// the pipe that it is given can be read here: its word that it is ready, or why not. Call it from
+/// `main` before any thread is started.
 ///
 /// The process ends with the code that `work` returns, of which nobody asks.
 pub fn start(work: impl FnOnce(PipeWriter) -> i32) -> Result<PipeReader, Refused> {
@@ -19,13 +20,16 @@ pub fn start(work: impl FnOnce(PipeWriter) -> i32) -> Result<PipeReader, Refused
     }
     let (reader, writer) = io::pipe().map_err(refused)?;
     let null = OpenOptions::new().read(true).write(true).open("/dev/null").map_err(refused)?;
-    // SAFETY: this process has one thread (checked above), so the child may do whatever the parent might.
+    // SAFETY: this process has one thread (checked above), so the child may do whatever the parent
+    // might.
     match unsafe { fork() }.map_err(|errno| refused(errno.into()))? {
         ForkResult::Parent { .. } => Ok(reader),
         ForkResult::Child => {
             drop(reader);
-            // The terminal's keys are not for it, and nothing that it was started from is held by it.
-            let _ = (setsid(), chdir("/"), dup2_stdin(&null), dup2_stdout(&null), dup2_stderr(&null));
+            // The terminal's keys are not for it, and nothing that it was started from is held by
+            // it.
+            let _ =
+                (setsid(), chdir("/"), dup2_stdin(&null), dup2_stdout(&null), dup2_stderr(&null));
             std::process::exit(work(writer))
         }
     }

@@ -1,11 +1,12 @@
 //! Small BPF programs at a device's hooks, that go with the descriptor that holds them.
 //!
-//! A program is attached by a *link* (`tcx`, Linux 6.6): the kernel detaches it when the last descriptor of the link is
-//! closed, thus when its process ends, however it ends. Nothing can be left behind, and nothing of others at the same hook
-//! is in the way: programs and `clsact` filters of others run beside ours.
+//! A program is attached by a *link* (`tcx`, Linux 6.6): the kernel detaches it when the last
+//! descriptor of the link is closed, thus when its process ends, however it ends. Nothing can be
+//! left behind, and nothing of others at the same hook is in the way: programs and `clsact` filters
+//! of others run beside ours.
 //!
-//! Programs are put together here, instruction by instruction, by [`Assembler`]: they are a page long at most, and an
-//! object file would need a compiler to make and a loader to read.
+//! Programs are put together here, instruction by instruction, by [`Assembler`]: they are a page
+//! long at most, and an object file would need a compiler to make and a loader to read.
 //!
 //! Source: bpf(2), Documentation/bpf/standardization/instruction-set.rst, linux/bpf.h.
 
@@ -54,7 +55,8 @@ impl Hook {
     }
 }
 
-/// A register. `R1` to `R5` are arguments and are lost in a call, `R6` to `R9` are kept, `R10` is the stack's end.
+/// A register. `R1` to `R5` are arguments and are lost in a call, `R6` to `R9` are kept, `R10` is
+/// the stack's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "a register is its number")]
 pub enum Register {
@@ -254,8 +256,8 @@ struct Link {
     expected_revision: u64,
 }
 
-/// Loads `program` and attaches it to the device with `index` of the calling thread's network namespace. `subject` names
-/// both in messages.
+/// Loads `program` and attaches it to the device with `index` of the calling thread's network
+/// namespace. `subject` names both in messages.
 ///
 /// # Errors
 /// Before Linux 6.6 with errno `EINVAL`: then [`crate::filters`] is the way.
@@ -279,13 +281,20 @@ pub fn attach(program: &[u64], index: u32, hook: Hook, subject: &str) -> Result<
     Ok(Attached { _link: link })
 }
 
-/// Loads `program`, and another that goes on to it through slot 0 of a table: the table, whose last descriptor must live
-/// as long as the way is to be open, and the program to be put somewhere.
+/// Loads `program`, and another that goes on to it through slot 0 of a table: the table, whose last
+/// descriptor must live as long as the way is to be open, and the program to be put somewhere.
 pub(crate) fn behind_a_slot(program: &[u64], subject: &str) -> Result<(OwnedFd, OwnedFd), Refused> {
-    let wrong = |cause| Refused::new("make program table for", subject, cause).hint("run as root of the machine");
+    let wrong = |cause| {
+        Refused::new("make program table for", subject, cause).hint("run as root of the machine")
+    };
     let program = load(program, 0, subject)?;
-    let mut request =
-        Table { map_type: BPF_MAP_TYPE_PROG_ARRAY, key_size: 4, value_size: 4, max_entries: 1, map_flags: 0 };
+    let mut request = Table {
+        map_type: BPF_MAP_TYPE_PROG_ARRAY,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 1,
+        map_flags: 0,
+    };
     // SAFETY: `Table` is laid out as the kernel's union is for this command, and holds no pointers.
     let table = unsafe { bpf(BPF_MAP_CREATE, &mut request) }.map_err(wrong)?;
     let (key, value) = (0u32, program.as_raw_fd() as u32);
@@ -296,8 +305,8 @@ pub(crate) fn behind_a_slot(program: &[u64], subject: &str) -> Result<(OwnedFd, 
         value: std::ptr::from_ref(&value) as u64,
         flags: 0,
     };
-    // SAFETY: `Update` is laid out as the kernel's union is for this command; its pointers are to a key and a value of
-    // the sizes that the table was made with, which live through the call.
+    // SAFETY: `Update` is laid out as the kernel's union is for this command; its pointers are to a
+    // key and a value of the sizes that the table was made with, which live through the call.
     unsafe { command(BPF_MAP_UPDATE_ELEM, &mut request) }.map_err(wrong)?;
     let mut stub = Assembler::default();
     stub.map(Register::R2, &table);
@@ -344,14 +353,18 @@ fn load(program: &[u64], attach_type: u32, subject: &str) -> Result<OwnedFd, Ref
         ..Load::default()
     };
     request.prog_name[..8].copy_from_slice(b"fullpipe");
-    // SAFETY: `Load` is laid out as the kernel's union is for this command; its pointers are to memory of the lengths said,
-    // which lives through the call, and only the log is written.
+    // SAFETY: `Load` is laid out as the kernel's union is for this command; its pointers are to
+    // memory of the lengths said, which lives through the call, and only the log is written.
     unsafe { bpf(BPF_PROG_LOAD, &mut request) }.map_err(|cause| {
         let said = String::from_utf8_lossy(&log);
         let mut lines = said.trim_end_matches('\0').lines().rev();
-        let said = lines.find(|line| !line.starts_with("processed ") && !line.is_empty()).unwrap_or("no reason given");
+        let said = lines
+            .find(|line| !line.starts_with("processed ") && !line.is_empty())
+            .unwrap_or("no reason given");
         let hint = match cause.raw_os_error() {
-            Some(libc::EPERM) => "it needs CAP_BPF and CAP_NET_ADMIN on the machine itself: run as root".into(),
+            Some(libc::EPERM) => {
+                "it needs CAP_BPF and CAP_NET_ADMIN on the machine itself: run as root".into()
+            }
             Some(libc::ENOSYS) => "this kernel is built without BPF (CONFIG_BPF_SYSCALL)".into(),
             _ => format!("the kernel says: {said}"),
         };
@@ -373,10 +386,13 @@ unsafe fn bpf<T>(number: libc::c_int, request: &mut T) -> std::io::Result<OwnedF
 /// The system call.
 ///
 /// # Safety
-/// `T` must be laid out as the kernel's `union bpf_attr` is for this command, its pointers valid for it.
+/// `T` must be laid out as the kernel's `union bpf_attr` is for this command, its pointers valid
+/// for it.
 unsafe fn command<T>(number: libc::c_int, request: &mut T) -> std::io::Result<i32> {
     // SAFETY: `request` is valid for its size; the rest is the caller's promise.
-    let raw = unsafe { libc::syscall(libc::SYS_bpf, number, std::ptr::from_mut(request), size_of::<T>()) };
+    let raw = unsafe {
+        libc::syscall(libc::SYS_bpf, number, std::ptr::from_mut(request), size_of::<T>())
+    };
     i32::try_from(raw).ok().filter(|raw| *raw >= 0).ok_or_else(std::io::Error::last_os_error)
 }
 
@@ -394,7 +410,8 @@ mod tests {
         assembler.here(end);
         assembler.exit();
         let code = assembler.finish().unwrap();
-        let offset = |at: usize| i16::from_ne_bytes(code[at].to_ne_bytes()[2..4].try_into().unwrap());
+        let offset =
+            |at: usize| i16::from_ne_bytes(code[at].to_ne_bytes()[2..4].try_into().unwrap());
         assert_eq!((offset(0), offset(2), code.len()), (2, 0, 4));
     }
 

@@ -1,7 +1,8 @@
 //! Programs that are not to outlive the one that started them.
 //!
-//! Inside a [`crate::sandbox`] the end of the PID namespace takes every program along. This is for what runs outside of
-//! one, such as a compiler: however its parent ends, `kill -9` included, the kernel tells it to end.
+//! Inside a [`crate::sandbox`] the end of the PID namespace takes every program along. This is for
+//! what runs outside of one, such as a compiler: however its parent ends, `kill -9` included, the
+//! kernel tells it to end.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -11,12 +12,14 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid, getppid};
 
-/// Makes `command` get SIGTERM when the thread that starts it ends: with that thread's process, if it is the main one.
+/// Makes `command` get SIGTERM when the thread that starts it ends: with that thread's process, if
+/// it is the main one.
 ///
 /// It reaches this one program, not what it starts in its turn; make, for one, passes it on.
 pub fn end_with_parent(command: &mut Command) {
     let parent = getpid();
-    // SAFETY: the hook makes two system calls and allocates nothing, as is right between fork and exec.
+    // SAFETY: the hook makes two system calls and allocates nothing, as is right between fork and
+    // exec.
     unsafe { command.pre_exec(move || ask(parent)) };
 }
 

@@ -1,4 +1,5 @@
-//! Congestion control: which there are, setting one, and checking which one a connection really has.
+//! Congestion control: which there are, setting one, and checking which one a connection really
+//! has.
 //!
 //! Three ways lead to a connection's congestion control, with different rights:
 //! * the sysctl `net.ipv4.tcp_congestion_control` of the namespace: only those in
@@ -6,8 +7,9 @@
 //! * a route's `congctl` ([`crate::netlink::RouteMetrics::congctl`]): any that the kernel has;
 //! * the socket option: as the sysctl, or any with CAP_NET_ADMIN.
 //!
-//! A kernel that lacks one falls back silently in the second case, so what was asked for is never proof of what runs:
-//! compare [`of`], or the congestion control in a [`Sample`](fullpipe_flow::sample::Sample).
+//! A kernel that lacks one falls back silently in the second case, so what was asked for is never
+//! proof of what runs: compare [`of`], or the congestion control in a
+//! [`Sample`](fullpipe_flow::sample::Sample).
 
 use std::fs;
 use std::io;
@@ -46,15 +48,23 @@ pub fn set(socket: impl AsFd, name: &str) -> Result<(), Refused> {
     if code != 0 {
         let error = io::Error::last_os_error();
         let hint = match error.raw_os_error() {
-            Some(libc::EPERM) => "it is not in net.ipv4.tcp_allowed_congestion_control: use a route's congctl, or root",
-            Some(libc::ENOENT) => "this kernel does not have it: see net.ipv4.tcp_available_congestion_control",
+            Some(libc::EPERM) => {
+                "it is not in net.ipv4.tcp_allowed_congestion_control: use a route's congctl, or root"
+            }
+            Some(libc::ENOENT) => {
+                "this kernel does not have it: see net.ipv4.tcp_available_congestion_control"
+            }
             _ => "",
         };
         return Err(Refused::new("set congestion control", name, error).hint(hint));
     }
     match of(socket)? {
         got if got == name => Ok(()),
-        got => Err(Refused::new("set congestion control", name, io::Error::other(format!("the socket has {got}")))),
+        got => Err(Refused::new(
+            "set congestion control",
+            name,
+            io::Error::other(format!("the socket has {got}")),
+        )),
     }
 }
 
@@ -64,8 +74,15 @@ pub fn of(socket: impl AsFd) -> Result<String, Refused> {
     let mut length = name.len() as libc::socklen_t;
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: the kernel writes at most `length` bytes into `name`, which is as long.
-    let code =
-        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_mut_ptr().cast(), &mut length) };
+    let code = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_CONGESTION,
+            name.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
     if code != 0 {
         return Err(Refused::last("read congestion control", "TCP socket"));
     }

@@ -1,18 +1,22 @@
 //! Requests for TCP connections, taken before the kernel answers them.
 //!
-//! A listener completes every handshake by itself. Who stands in for other machines must not: the one that was asked
-//! for may refuse. So [`crate::transparent::rule`] drops each SYN that comes in by a device, [`ConnectionRequests`] gets a
-//! copy of it before that, and once it is known what the other machine says, it is sent on to the listener over the
-//! loopback device ([`ConnectionRequests::pass`]), or answered as that machine or a router would have done
+//! A listener completes every handshake by itself. Who stands in for other machines must not: the
+//! one that was asked for may refuse. So [`crate::transparent::rule`] drops each SYN that comes in
+//! by a device, [`ConnectionRequests`] gets a copy of it before that, and once it is known what the
+//! other machine says, it is sent on to the listener over the loopback device
+//! ([`ConnectionRequests::pass`]), or answered as that machine or a router would have done
 //! ([`ConnectionRequests::refuse`]).
 //!
-//! Source: packet(7), raw(7), RFC 9293 section 3.5.2 (resets), RFC 792 and RFC 4443 (unreachable destinations).
+//! Source: packet(7), raw(7), RFC 9293 section 3.5.2 (resets), RFC 792 and RFC 4443 (unreachable
+//! destinations).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, sendto, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, sendto, socket,
+};
 
 use crate::Refused;
 use crate::netns::NetNs;
@@ -30,8 +34,9 @@ const HOPS: u8 = 64;
 /// A SYN with options and the data of TCP Fast Open, on a link with large packets.
 const ROOM: usize = 65_536;
 
-/// Lets only SYNs through that have no ACK, of IPv4 without fragments and options of IPv6, as classic BPF: operation,
-/// jumps where true and false, operand (linux/filter.h). The packet begins with its IP header.
+/// Lets only SYNs through that have no ACK, of IPv4 without fragments and options of IPv6, as
+/// classic BPF: operation, jumps where true and false, operand (linux/filter.h). The packet begins
+/// with its IP header.
 const FILTER: [(u16, u8, u8, u32); 19] = [
     (0x30, 0, 0, 0),       // load byte 0
     (0x54, 0, 0, 0xf0),    // its upper half: the version
@@ -114,10 +119,14 @@ impl ConnectionRequest {
         }
         let (from_port, to_port) = (be16(ports, 0)?, be16(ports, 2)?);
         let (from, to) = if bytes[0] >> 4 == 4 {
-            let ip = |at: usize| packet.get(at..at + 4)?.first_chunk::<4>().map(|&octets| Ipv4Addr::from(octets));
+            let ip = |at: usize| {
+                packet.get(at..at + 4)?.first_chunk::<4>().map(|&octets| Ipv4Addr::from(octets))
+            };
             (SocketAddr::new(ip(12)?.into(), from_port), SocketAddr::new(ip(16)?.into(), to_port))
         } else {
-            let ip = |at: usize| packet.get(at..at + 16)?.first_chunk::<16>().map(|&octets| Ipv6Addr::from(octets));
+            let ip = |at: usize| {
+                packet.get(at..at + 16)?.first_chunk::<16>().map(|&octets| Ipv6Addr::from(octets))
+            };
             (SocketAddr::new(ip(8)?.into(), from_port), SocketAddr::new(ip(24)?.into(), to_port))
         };
         let mut request = ConnectionRequest { from, to, packet: packet.to_vec(), tcp };
@@ -125,7 +134,8 @@ impl ConnectionRequest {
         Some(request)
     }
 
-    /// Makes the TCP checksum right where the sender has left it to its device; `None` where it is wrong.
+    /// Makes the TCP checksum right where the sender has left it to its device; `None` where it is
+    /// wrong.
     fn check(&mut self) -> Option<()> {
         let pseudo = pseudo_sum(self.from, self.to, TCP, self.packet.len() - self.tcp);
         if fold(pseudo + sum(&self.packet[self.tcp..])) == 0xffff {
@@ -147,7 +157,8 @@ impl ConnectionRequest {
         }
     }
 
-    /// The reset that a machine sends on whose port nobody listens: it acknowledges the SYN, and its data.
+    /// The reset that a machine sends on whose port nobody listens: it acknowledges the SYN, and
+    /// its data.
     fn reset(&self) -> Vec<u8> {
         let syn = &self.packet[self.tcp..];
         let header = usize::from(syn[12] >> 4) * 4;
@@ -164,12 +175,14 @@ impl ConnectionRequest {
         self.answer(TCP, &tcp)
     }
 
-    /// The message that the machine is not reached, with as much of the SYN as TCP needs to know it by.
+    /// The message that the machine is not reached, with as much of the SYN as TCP needs to know it
+    /// by.
     fn unreachable(&self, kind: u8, code: u8) -> Vec<u8> {
         let quoted = &self.packet[..(self.tcp + TCP_LEN).min(self.packet.len())];
         let mut icmp = vec![kind, code, 0, 0, 0, 0, 0, 0];
         icmp.extend(quoted);
-        let pseudo = if self.to.is_ipv4() { 0 } else { pseudo_sum(self.to, self.from, ICMP6, icmp.len()) };
+        let pseudo =
+            if self.to.is_ipv4() { 0 } else { pseudo_sum(self.to, self.from, ICMP6, icmp.len()) };
         let checksum = !fold(pseudo + sum(&icmp));
         icmp[2..4].copy_from_slice(&checksum.to_be_bytes());
         self.answer(if self.to.is_ipv4() { ICMP } else { ICMP6 }, &icmp)
@@ -211,11 +224,14 @@ pub struct ConnectionRequests {
 }
 
 impl ConnectionRequests {
-    /// Takes those that come in by the device of this index in `ns`, from now on. It takes power over the namespace.
+    /// Takes those that come in by the device of this index in `ns`, from now on. It takes power
+    /// over the namespace.
     pub fn open(ns: &NetNs, index: u32) -> Result<ConnectionRequests, Refused> {
-        let refused = |cause: io::Error| Refused::new("take connection requests in", ns.label(), cause);
+        let refused =
+            |cause: io::Error| Refused::new("take connection requests in", ns.label(), cause);
         ns.run(|| {
-            let raw = |family| socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw);
+            let raw =
+                |family| socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw);
             let (ipv4, ipv6) = (raw(AddressFamily::Inet)?, raw(AddressFamily::Inet6)?);
             io::Result::Ok(ConnectionRequests { seen: packet_socket(index)?, ipv4, ipv6 })
         })?
@@ -227,7 +243,9 @@ impl ConnectionRequests {
         buffer.resize(ROOM, 0);
         loop {
             let length = nix::sys::socket::recv(self.seen.as_raw_fd(), buffer, MsgFlags::empty())?;
-            if let Some(request) = ConnectionRequest::parse(buffer.get(..length).unwrap_or_default()) {
+            if let Some(request) =
+                ConnectionRequest::parse(buffer.get(..length).unwrap_or_default())
+            {
                 return Ok(request);
             }
         }
@@ -265,8 +283,15 @@ fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     let length = size_of_val(&program) as libc::socklen_t;
     // SAFETY: `program` names `filter`, both live through the call, and the kernel copies them.
-    let code =
-        unsafe { libc::setsockopt(raw, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), length) };
+    let code = unsafe {
+        libc::setsockopt(
+            raw,
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            length,
+        )
+    };
     nix::errno::Errno::result(code)?;
     // SAFETY: all bits zero are an address of no family.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -286,7 +311,10 @@ fn be16(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// The sum of RFC 1071 before it is folded; an odd byte at the end counts as if a zero followed.
 fn sum(bytes: &[u8]) -> u64 {
-    bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0))).sum()
+    bytes
+        .chunks(2)
+        .map(|pair| u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0)))
+        .sum()
 }
 
 fn fold(mut sum: u64) -> u16 {
@@ -310,10 +338,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A SYN from 10.77.0.2:40000 to 192.0.2.1:80 with sequence number 7, its checksum left to the device.
+    /// A SYN from 10.77.0.2:40000 to 192.0.2.1:80 with sequence number 7, its checksum left to the
+    /// device.
     fn syn() -> Vec<u8> {
-        let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 77, 0, 2, 192, 0, 2, 1];
-        packet.extend([0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 0, 0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0]);
+        let mut packet =
+            vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, TCP, 0, 0, 10, 77, 0, 2, 192, 0, 2, 1];
+        packet.extend([
+            0x9c, 0x40, 0, 80, 0, 0, 0, 7, 0, 0, 0, 0, 0x50, 0x02, 0xff, 0xff, 0, 0, 0, 0,
+        ]);
         let (from, to) = ("10.77.0.2:40000".parse().unwrap(), "192.0.2.1:80".parse().unwrap());
         packet[36..38].copy_from_slice(&fold(pseudo_sum(from, to, TCP, 20)).to_be_bytes());
         packet
@@ -338,7 +370,10 @@ mod tests {
         let reset = ConnectionRequest::parse(&syn()).unwrap().reset();
         assert_eq!(fold(sum(&reset[..20])), 0xffff, "checksum of the IP header");
         assert_eq!(&reset[12..20], [192, 0, 2, 1, 10, 77, 0, 2]);
-        assert_eq!((&reset[20..24], &reset[28..32], reset[33]), (&[0, 80, 0x9c, 0x40][..], &[0, 0, 0, 8][..], RST_ACK));
+        assert_eq!(
+            (&reset[20..24], &reset[28..32], reset[33]),
+            (&[0, 80, 0x9c, 0x40][..], &[0, 0, 0, 8][..], RST_ACK)
+        );
     }
 
     #[test]

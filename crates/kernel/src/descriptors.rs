@@ -1,7 +1,8 @@
 //! How many descriptors this process may have (`RLIMIT_NOFILE`, getrlimit(2)).
 //!
-//! The soft limit is low by tradition (1024, for the sake of `select`); the hard one is what the machine grants. Whoever
-//! holds a socket for each connection of others raises the soft one, and gives it back to the programs that it starts.
+//! The soft limit is low by tradition (1024, for the sake of `select`); the hard one is what the
+//! machine grants. Whoever holds a socket for each connection of others raises the soft one, and
+//! gives it back to the programs that it starts.
 
 use std::io;
 
@@ -22,7 +23,8 @@ impl DescriptorLimit {
         DescriptorLimit { soft, hard }
     }
 
-    /// Raises the soft limit of this process to the hard one; the descriptors that it may have from now on.
+    /// Raises the soft limit of this process to the hard one; the descriptors that it may have from
+    /// now on.
     pub fn raise(self) -> u64 {
         match setrlimit(Resource::RLIMIT_NOFILE, self.hard, self.hard) {
             Ok(()) => self.hard,
@@ -30,7 +32,8 @@ impl DescriptorLimit {
         }
     }
 
-    /// Makes these the limits of this process. It allocates nothing, and may be called between fork and exec.
+    /// Makes these the limits of this process. It allocates nothing, and may be called between fork
+    /// and exec.
     pub(crate) fn restore(self) -> io::Result<()> {
         Ok(setrlimit(Resource::RLIMIT_NOFILE, self.soft, self.hard)?)
     }

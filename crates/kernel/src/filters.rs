@@ -1,12 +1,14 @@
-//! Programs at a device's hooks where the kernel has no `tcx` (before Linux 6.6): filters that do nothing once we have ended.
+//! Programs at a device's hooks where the kernel has no `tcx` (before Linux 6.6): filters that do
+//! nothing once we have ended.
 //!
-//! A filter belongs to its device and stays when the process that made it is killed. So the filter itself is a few
-//! instructions that go on (tail call) to the program in slot 0 of a table, and let the packet pass where that is empty.
-//! The table's descriptor is ours alone, and **the kernel empties a program table when its last descriptor is closed**
-//! (`bpf_fd_array_map_clear`, since Linux 4.2): a process that is killed has detached, and what it leaves lets every packet pass.
+//! A filter belongs to its device and stays when the process that made it is killed. So the filter
+//! itself is a few instructions that go on (tail call) to the program in slot 0 of a table, and let
+//! the packet pass where that is empty. The table's descriptor is ours alone, and **the kernel
+//! empties a program table when its last descriptor is closed** (`bpf_fd_array_map_clear`, since
+//! Linux 4.2): a process that is killed has detached, and what it leaves lets every packet pass.
 //!
-//! What is left is noted beforehand, in a file beside the journals, and [`clean`] takes it away, with the `clsact` that
-//! it needed if nobody else has filters there by then.
+//! What is left is noted beforehand, in a file beside the journals, and [`clean`] takes it away,
+//! with the `clsact` that it needed if nobody else has filters there by then.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -56,7 +58,10 @@ impl Note {
     /// Forgets it, and takes the hooks away if they are ours and nobody uses them.
     fn settle(&self, netlink: &mut Netlink, device: u32) -> Result<(), Refused> {
         let ours = self.made() == Some(true);
-        if ours && !netlink.has_filter(device, Hook::Ingress)? && !netlink.has_filter(device, Hook::Egress)? {
+        if ours
+            && !netlink.has_filter(device, Hook::Ingress)?
+            && !netlink.has_filter(device, Hook::Egress)?
+        {
             netlink.delete_clsact(device)?;
         }
         let _ = fs::remove_file(&self.0);
@@ -65,13 +70,15 @@ impl Note {
 }
 
 fn directory() -> Result<PathBuf, Refused> {
-    journal::own_directory()
-        .map_err(|error| Refused::new("find", "the directory of journals", std::io::Error::other(error.to_string())))
+    journal::own_directory().map_err(|error| {
+        Refused::new("find", "the directory of journals", std::io::Error::other(error.to_string()))
+    })
 }
 
 impl Filter {
-    /// Has packets at `hook` of the device with number `device` in `ns` meet `program`. `subject` names both in messages.
-    /// `stays`: the device does not go with this process, as one of our own does.
+    /// Has packets at `hook` of the device with number `device` in `ns` meet `program`. `subject`
+    /// names both in messages. `stays`: the device does not go with this process, as one of our own
+    /// does.
     pub fn add(
         ns: &NetNs,
         program: &[u64],
@@ -101,15 +108,17 @@ impl Drop for Filter {
         let Some(note) = &self.note else { return };
         // A device that is gone took them along; whatever else goes wrong is left to `clean`.
         let _ = self.netlink.delete_filter(self.device, self.hook);
-        let other = BOTH.map(|hook| hook != self.hook && self.netlink.has_filter(self.device, hook).unwrap_or(true));
+        let other = BOTH.map(|hook| {
+            hook != self.hook && self.netlink.has_filter(self.device, hook).unwrap_or(true)
+        });
         if !other.contains(&true) {
             let _ = note.settle(&mut self.netlink, self.device);
         }
     }
 }
 
-/// Takes away what killed processes left on devices of `ns`; how many devices that were. `lives` says of a device's
-/// number whether its filters are in use.
+/// Takes away what killed processes left on devices of `ns`; how many devices that were. `lives`
+/// says of a device's number whether its filters are in use.
 pub fn clean(ns: &NetNs, lives: impl Fn(&mut Netlink, u32) -> bool) -> Result<usize, Refused> {
     let (mut netlink, prefix) = (Netlink::open(ns)?, format!("{PREFIX}{}-", ns.inode()?));
     let mut cleaned = 0;
@@ -120,7 +129,8 @@ pub fn clean(ns: &NetNs, lives: impl Fn(&mut Netlink, u32) -> bool) -> Result<us
             continue;
         }
         let gone = BOTH.map(|hook| netlink.delete_filter(device, hook));
-        let device_is_gone = gone.iter().any(|gone| gone.as_ref().is_err_and(|e| e.errno() == Some(libc::ENODEV)));
+        let device_is_gone =
+            gone.iter().any(|gone| gone.as_ref().is_err_and(|e| e.errno() == Some(libc::ENODEV)));
         if device_is_gone {
             let _ = fs::remove_file(&path);
             continue;

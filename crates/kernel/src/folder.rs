@@ -1,12 +1,14 @@
 //! Folders held by descriptor, and files that are written whole.
 //!
-//! A path is looked up anew at each use, and whoever can write to one of its directories decides what it leads to.
-//! A [`Folder`] is looked up once: everything in it is then found, made, renamed and removed relative to its
-//! descriptor (`openat` and its kin), and its last name is never a symbolic link. So once the owner of a folder has
-//! been checked, on the descriptor, nobody can put another one in its place.
+//! A path is looked up anew at each use, and whoever can write to one of its directories decides
+//! what it leads to. A [`Folder`] is looked up once: everything in it is then found, made, renamed
+//! and removed relative to its descriptor (`openat` and its kin), and its last name is never a
+//! symbolic link. So once the owner of a folder has been checked, on the descriptor, nobody can put
+//! another one in its place.
 //!
-//! [`Pending`] is the one way in which a file that matters is written: under a temporary name that did not exist
-//! (`O_EXCL`), synced, renamed. A reader, or a machine that went down, has the old file or the new one.
+//! [`Pending`] is the one way in which a file that matters is written: under a temporary name that
+//! did not exist (`O_EXCL`), synced, renamed. A reader, or a machine that went down, has the old
+//! file or the new one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -54,7 +56,8 @@ impl Folder {
         // A slash at the end would follow a link.
         let plain: PathBuf = path.components().collect();
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let handle = open(&plain, flags, Mode::empty()).map_err(|errno| not_a_folder(&plain, errno.into()))?;
+        let handle = open(&plain, flags, Mode::empty())
+            .map_err(|errno| not_a_folder(&plain, errno.into()))?;
         Ok(Folder { handle: handle.into(), path: path.into() })
     }
 
@@ -63,8 +66,8 @@ impl Folder {
         &self.path
     }
 
-    /// A path that leads to this very directory, whatever has become of its name: valid in this process, as long as
-    /// this value lives.
+    /// A path that leads to this very directory, whatever has become of its name: valid in this
+    /// process, as long as this value lives.
     pub fn by_descriptor(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
     }
@@ -88,12 +91,13 @@ impl Folder {
     pub fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Folder> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let path = self.path.join(one_name(name.as_ref())?);
-        let handle =
-            openat(&self.handle, name.as_ref(), flags, Mode::empty()).map_err(|e| not_a_folder(&path, e.into()))?;
+        let handle = openat(&self.handle, name.as_ref(), flags, Mode::empty())
+            .map_err(|e| not_a_folder(&path, e.into()))?;
         Ok(Folder { handle: handle.into(), path })
     }
 
-    /// Makes the directory `name`, which must not be there, with these rights but for the process's `umask`.
+    /// Makes the directory `name`, which must not be there, with these rights but for the process's
+    /// `umask`.
     pub fn make_folder(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Folder> {
         mkdirat(&self.handle, one_name(name.as_ref())?, Mode::from_bits_truncate(mode))?;
         let made = self.folder(name)?;
@@ -117,7 +121,8 @@ impl Folder {
     pub(crate) fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         // Without O_NONBLOCK a pipe of this name would hold us up for ever.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let file: File = openat(&self.handle, one_name(name.as_ref())?, flags, Mode::empty())?.into();
+        let file: File =
+            openat(&self.handle, one_name(name.as_ref())?, flags, Mode::empty())?.into();
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"));
         }
@@ -140,13 +145,15 @@ impl Folder {
 
     /// Makes the file `name`, which must not be there.
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let flags =
+            OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         // Whatever the umask is: what others can write is not to be trusted afterwards.
         let mode = Mode::from_bits_truncate(0o644);
         Ok(openat(&self.handle, one_name(name.as_ref())?, flags, mode)?.into())
     }
 
-    /// Begins the file `name`, which gets its name when it is complete and takes the place of one that is there.
+    /// Begins the file `name`, which gets its name when it is complete and takes the place of one
+    /// that is there.
     pub fn begin(&self, name: impl AsRef<OsStr>) -> io::Result<Pending> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let folder = self.handle.try_clone()?;
@@ -156,7 +163,15 @@ impl Folder {
             part.push(one_name(name.as_ref())?);
             part.push(format!(".{}-{number}{PART}", std::process::id()));
             match self.create(&part) {
-                Ok(file) => return Ok(Pending { folder, file, part, name: name.as_ref().into(), done: false }),
+                Ok(file) => {
+                    return Ok(Pending {
+                        folder,
+                        file,
+                        part,
+                        name: name.as_ref().into(),
+                        done: false,
+                    });
+                }
                 // Left by a process that had our number once.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -186,14 +201,15 @@ impl Folder {
         Ok(unlinkat(&self.handle, one_name(name.as_ref())?, UnlinkatFlags::NoRemoveDir)?)
     }
 
-    /// Removes the directory `name` with all that is in it; links in it are removed and not followed.
+    /// Removes the directory `name` with all that is in it; links in it are removed and not
+    /// followed.
     pub fn remove_folder(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         fs::remove_dir_all(self.by_descriptor().join(one_name(name.as_ref())?))
     }
 }
 
-/// The directory at `path`, made where it is missing, with all above it that is missing, for this user only. It must be
-/// ours alone, and root makes nothing in another user's directory.
+/// The directory at `path`, made where it is missing, with all above it that is missing, for this
+/// user only. It must be ours alone, and root makes nothing in another user's directory.
 pub fn make_own(path: &Path) -> io::Result<Folder> {
     match Folder::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -216,9 +232,10 @@ pub fn make_own(path: &Path) -> io::Result<Folder> {
     above.own_folder(name)
 }
 
-/// Refuses a path that somebody else could lead elsewhere: one of whose directories belongs to neither root nor this
-/// user, or can be written to by others, who may remove what is in it (as they may not in one that is sticky, as /tmp
-/// is). For programs that are given a path and no descriptor.
+/// Refuses a path that somebody else could lead elsewhere: one of whose directories belongs to
+/// neither root nor this user, or can be written to by others, who may remove what is in it (as
+/// they may not in one that is sticky, as /tmp is). For programs that are given a path and no
+/// descriptor.
 pub fn check_path(path: &Path) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     for above in fs::canonicalize(path)?.ancestors() {
@@ -234,8 +251,8 @@ pub fn check_path(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A copy of an open file that the programs have which are started from now on: the interpreter of a script opens it
-/// once more by its descriptor.
+/// A copy of an open file that the programs have which are started from now on: the interpreter of
+/// a script opens it once more by its descriptor.
 pub fn inheritable(file: &File) -> io::Result<OwnedFd> {
     Ok(nix::unistd::dup(file)?)
 }
@@ -272,14 +289,20 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Begins the file at `path`, in whatever directory a person has named. What is there and is no plain file, such as
-    /// a device, is not replaced.
+    /// Begins the file at `path`, in whatever directory a person has named. What is there and is no
+    /// plain file, such as a device, is not replaced.
     pub fn at(path: &Path) -> io::Result<Pending> {
-        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
+        let name = path
+            .file_name()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it names no file"))?;
         if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is something else than a plain file"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "there is something else than a plain file",
+            ));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder =
+            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let handle = open(folder, OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
         Folder { handle: handle.into(), path: folder.into() }.begin(name)
     }
@@ -332,13 +355,16 @@ pub fn write_into(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole(path, bytes)
 }
 
-/// Refuses what belongs to another user, and what has one of the rights `forbidden`; looked at by its descriptor.
+/// Refuses what belongs to another user, and what has one of the rights `forbidden`; looked at by
+/// its descriptor.
 fn check(file: &File, path: &Path, forbidden: u32) -> Result<(), NotOurs> {
     let wrong = |problem| Err(NotOurs { path: path.into(), problem });
     match file.metadata() {
         Err(_) => wrong("its owner cannot be read"),
         Ok(metadata) if metadata.uid() != geteuid().as_raw() => wrong("it belongs to another user"),
-        Ok(metadata) if metadata.mode() & forbidden != 0 => wrong("others can write to it (chmod go-w mends that)"),
+        Ok(metadata) if metadata.mode() & forbidden != 0 => {
+            wrong("others can write to it (chmod go-w mends that)")
+        }
         Ok(_) => Ok(()),
     }
 }
@@ -355,7 +381,10 @@ fn one_name(name: &OsStr) -> io::Result<&OsStr> {
 /// Linux says of a link that it is no directory.
 fn not_a_folder(path: &Path, cause: io::Error) -> io::Error {
     if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
-        return io::Error::new(io::ErrorKind::NotADirectory, "it is a symbolic link; give the directory's own path");
+        return io::Error::new(
+            io::ErrorKind::NotADirectory,
+            "it is a symbolic link; give the directory's own path",
+        );
     }
     cause
 }
@@ -383,7 +412,10 @@ mod tests {
         let refused = Folder::open(&place.path().join("around/")).unwrap_err().to_string();
         assert!(refused.contains("symbolic link"), "{refused}");
         folder.write_whole("link", b"new").unwrap();
-        assert_eq!((fs::read(&victim).unwrap(), folder.read("link").unwrap()), (b"kept".to_vec(), b"new".to_vec()));
+        assert_eq!(
+            (fs::read(&victim).unwrap(), folder.read("link").unwrap()),
+            (b"kept".to_vec(), b"new".to_vec())
+        );
         for outside in ["", ".", "..", "../x", "a/b", "/etc", "a/"] {
             assert!(folder.create(outside).is_err(), "{outside}");
         }
@@ -465,7 +497,10 @@ mod tests {
         assert_eq!(folder.names().unwrap().iter().filter(|name| is_left_over(name)).count(), 2);
         pending.commit().unwrap();
         drop(second);
-        assert_eq!((folder.read("file").unwrap(), folder.names().unwrap()), (b"new".to_vec(), vec!["file".into()]));
+        assert_eq!(
+            (folder.read("file").unwrap(), folder.names().unwrap()),
+            (b"new".to_vec(), vec!["file".into()])
+        );
         write_whole(&place.path().join("file"), b"third").unwrap();
         assert_eq!(folder.read("file").unwrap(), b"third");
         assert!(write_whole(Path::new("/dev/null"), b"").is_err(), "a device stays one");

@@ -17,7 +17,8 @@ pub struct Host {
     pub cpu_model: String,
     /// How many CPUs this program may use.
     pub cpus: usize,
-    /// Mean number of runnable threads over the last minute: above `cpus`, the machine is not quiet.
+    /// Mean number of runnable threads over the last minute: above `cpus`, the machine is not
+    /// quiet.
     pub load_average: Option<f64>,
 }
 
@@ -33,14 +34,15 @@ impl Host {
         }
     }
 
-    /// The kernel's version, for the laws that differ by it; `None` for a release that is not numbered as Linux is.
+    /// The kernel's version, for the laws that differ by it; `None` for a release that is not
+    /// numbered as Linux is.
     pub fn kernel_version(&self) -> Option<KernelVersion> {
         self.kernel.parse().ok()
     }
 }
 
-/// Memory that programs can still take without swapping, by the kernel's estimate (`MemAvailable`); `None` where it does
-/// not tell.
+/// Memory that programs can still take without swapping, by the kernel's estimate (`MemAvailable`);
+/// `None` where it does not tell.
 pub fn memory_available() -> Option<Bytes> {
     available_in(&fs::read_to_string("/proc/meminfo").ok()?)
 }
@@ -57,7 +59,9 @@ fn load_average(loadavg: &str) -> Option<f64> {
 
 fn cpu_model(cpuinfo: &str) -> Option<&str> {
     // x86 has "model name"; ARM names boards under "Hardware" or nothing at all.
-    let value = |key| cpuinfo.lines().find_map(|line| Some(line.strip_prefix(key)?.split_once(':')?.1.trim()));
+    let value = |key| {
+        cpuinfo.lines().find_map(|line| Some(line.strip_prefix(key)?.split_once(':')?.1.trim()))
+    };
     value("model name").or_else(|| value("Hardware")).filter(|name| !name.is_empty())
 }
 
@@ -78,13 +82,19 @@ mod tests {
     fn available_memory_is_what_meminfo_says() {
         let text = "MemTotal:       24683672 kB\nMemFree:         7361240 kB\nMemAvailable:   23106204 kB\n";
         assert_eq!(available_in(text), Some(Bytes::new(23_106_204 * 1024)));
-        assert_eq!((available_in("MemTotal: 1 kB\n"), available_in("MemAvailable: many\n")), (None, None));
+        assert_eq!(
+            (available_in("MemTotal: 1 kB\n"), available_in("MemAvailable: many\n")),
+            (None, None)
+        );
         assert!(memory_available().is_some_and(|memory| memory > Bytes::new(1 << 20)));
     }
 
     #[test]
     fn names_of_cpus_by_architecture() {
-        assert_eq!(cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"), Some("Some CPU @ 2 GHz"));
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\n"),
+            Some("Some CPU @ 2 GHz")
+        );
         assert_eq!(cpu_model("processor\t: 0\nHardware\t: Board\n"), Some("Board"));
         assert_eq!(cpu_model("processor\t: 0\n"), None);
     }

@@ -1,17 +1,20 @@
-//! What a run has made outside of its namespaces, on disk before it is made, so that the next run can clean up.
+//! What a run has made outside of its namespaces, on disk before it is made, so that the next run
+//! can clean up.
 //!
-//! Most of a run needs no journal: the kernel ends it with its processes (see [`crate::sandbox`]). The journal is for the
-//! rest: directories on disk, and the run's first process in case it outlived its supervisor.
+//! Most of a run needs no journal: the kernel ends it with its processes (see [`crate::sandbox`]).
+//! The journal is for the rest: directories on disk, and the run's first process in case it
+//! outlived its supervisor.
 //!
-//! One file a run, in a directory that only this user can write: `/run/fullpipe` for root, `$XDG_RUNTIME_DIR/fullpipe`
-//! or `/tmp/fullpipe-<uid>` else, or where somebody else has taken that name the first directory of ours whose name begins
-//! so. One JSON object a line, each line synced before the thing it names is made. The
-//! supervisor holds an `flock` on its file: **a journal is stale exactly when its lock can be had**, no process id needs
-//! guessing about. Two runs at once have two files.
+//! One file a run, in a directory that only this user can write: `/run/fullpipe` for root,
+//! `$XDG_RUNTIME_DIR/fullpipe` or `/tmp/fullpipe-<uid>` else, or where somebody else has taken that
+//! name the first directory of ours whose name begins so. One JSON object a line, each line synced
+//! before the thing it names is made. The supervisor holds an `flock` on its file: **a journal is
+//! stale exactly when its lock can be had**, no process id needs guessing about. Two runs at once
+//! have two files.
 //!
-//! [`clean_stale`] trusts no line: it kills a process only if its start time, boot and PID namespace are those noted
-//! (and by a pidfd, so that the process checked is the process killed), and removes a directory only if it is named as
-//! we name them, is a directory, and is ours.
+//! [`clean_stale`] trusts no line: it kills a process only if its start time, boot and PID
+//! namespace are those noted (and by a pidfd, so that the process checked is the process killed),
+//! and removes a directory only if it is named as we name them, is a directory, and is ours.
 
 mod entry;
 mod stale;
@@ -74,15 +77,17 @@ pub fn directory() -> PathBuf {
     }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     // Someone else's runtime directory comes along with `su` and `sudo -E`; it is no place of ours.
-    let ours = |path: &PathBuf| path.is_absolute() && fs::metadata(path).is_ok_and(|m| m.uid() == uid.as_raw());
+    let ours = |path: &PathBuf| {
+        path.is_absolute() && fs::metadata(path).is_ok_and(|m| m.uid() == uid.as_raw())
+    };
     match runtime.filter(ours) {
         Some(path) => path.join("fullpipe"),
         None => temporary(Path::new("/tmp"), &format!("fullpipe-{uid}")),
     }
 }
 
-/// The directory `name` in `parent`, where anybody can make one first: then the first of ours whose name begins so, or
-/// one that is free, which nobody could have known.
+/// The directory `name` in `parent`, where anybody can make one first: then the first of ours whose
+/// name begins so, or one that is free, which nobody could have known.
 fn temporary(parent: &Path, name: &str) -> PathBuf {
     let usual = parent.join(name);
     match check(&usual) {
@@ -120,8 +125,8 @@ fn prepare(directory: &Path) -> Result<(), JournalError> {
 fn check(directory: &Path) -> Result<(), JournalError> {
     let not_ours = |problem| Err(JournalError::NotOurs { path: directory.into(), problem });
     // Not following a link: whoever can place one could lead us anywhere.
-    let metadata =
-        fs::symlink_metadata(directory).map_err(|e| JournalError::io("look at journal directory", directory, e))?;
+    let metadata = fs::symlink_metadata(directory)
+        .map_err(|e| JournalError::io("look at journal directory", directory, e))?;
     if !metadata.is_dir() {
         return not_ours("it is not a directory");
     }
@@ -155,12 +160,14 @@ impl Journal {
             let name = format!("{JOURNAL_PREFIX}{}-{attempt}{JOURNAL_SUFFIX}", std::process::id());
             attempt += 1;
             let path = directory.join(name);
-            let file = match OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path) {
-                Ok(file) => file,
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(e) => return Err(JournalError::io("make journal", &path, e)),
-            };
-            // Between the two calls a run that cleans may lock the file, find nothing in it and remove it.
+            let file =
+                match OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path) {
+                    Ok(file) => file,
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+                    Err(e) => return Err(JournalError::io("make journal", &path, e)),
+                };
+            // Between the two calls a run that cleans may lock the file, find nothing in it and
+            // remove it.
             let lock = Flock::lock(file, FlockArg::LockExclusive)
                 .map_err(|(_, errno)| JournalError::io("lock journal", &path, errno))?;
             if lock.metadata().is_ok_and(|m| m.nlink() > 0) {
@@ -197,7 +204,8 @@ impl Journal {
         writer
     }
 
-    /// Removes what the entries name, then the journal; `Err` leaves it for the next [`clean_stale`].
+    /// Removes what the entries name, then the journal; `Err` leaves it for the next
+    /// [`clean_stale`].
     pub fn finish(self) -> Result<Cleaned, JournalError> {
         stale::clean(&self.path)
     }
@@ -212,9 +220,11 @@ pub struct JournalWriter {
 impl JournalWriter {
     /// Writes `entry` and waits until it is on disk. Call it before making the thing that it names.
     pub fn note(&self, entry: &Entry) -> Result<(), JournalError> {
-        let mut line = serde_json::to_vec(entry).map_err(|e| JournalError::io("write journal", &self.path, e))?;
+        let mut line = serde_json::to_vec(entry)
+            .map_err(|e| JournalError::io("write journal", &self.path, e))?;
         line.push(b'\n');
-        // Opened each time: entries are few, and a descriptor kept would have to be kept out of every child.
+        // Opened each time: entries are few, and a descriptor kept would have to be kept out of
+        // every child.
         let file = OpenOptions::new().append(true).open(&self.path);
         let written = file.and_then(|mut file| {
             file.write_all(&line)?;
@@ -223,14 +233,17 @@ impl JournalWriter {
         written.map_err(|e| JournalError::io("write journal", &self.path, e))
     }
 
-    /// Makes a directory for this user only that goes with the run, in the system's place for temporary files.
+    /// Makes a directory for this user only that goes with the run, in the system's place for
+    /// temporary files.
     pub fn scratch_directory(&self, purpose: &str) -> Result<PathBuf, JournalError> {
         let run = self.path.file_stem().unwrap_or_default().to_string_lossy();
-        let purpose: String = purpose.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        let purpose: String =
+            purpose.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
         let number = crate::clock::now().as_nanos();
         let parent = std::env::temp_dir();
         // The journal's line must mean the same wherever the next run starts.
-        let parent = fs::canonicalize(&parent).map_err(|e| JournalError::io("find temporary directory", &parent, e))?;
+        let parent = fs::canonicalize(&parent)
+            .map_err(|e| JournalError::io("find temporary directory", &parent, e))?;
         let path = parent.join(format!("{SCRATCH_PREFIX}{run}-{purpose}-{number}"));
         self.note(&Entry::Directory { path: path.clone() })?;
         let made = DirBuilder::new().mode(0o700).create(&path);
@@ -258,7 +271,11 @@ mod tests {
         let found = temporary(place.path(), "fullpipe-7");
         assert!(found != usual && found != other, "{}", found.display());
         let journal = Journal::create_in(&found).unwrap();
-        assert_eq!(temporary(place.path(), "fullpipe-7"), found, "the next run finds what this one leaves");
+        assert_eq!(
+            temporary(place.path(), "fullpipe-7"),
+            found,
+            "the next run finds what this one leaves"
+        );
         drop(journal);
         assert_eq!(clean_stale_in(&found).unwrap().len(), 1);
     }

@@ -1,9 +1,11 @@
-//! Everything asked of or told to Linux: namespaces, devices, sysctls, sockets' state, scheduling, clocks.
+//! Everything asked of or told to Linux: namespaces, devices, sysctls, sockets' state, scheduling,
+//! clocks.
 //!
-//! The rule of this room is **clean-up by construction, a journal for the rest**. Nothing is named in the host: network
-//! namespaces, devices and sysctls hang on file descriptors and processes, and all processes of a run live in one PID
-//! namespace ([`sandbox`]) whose end, however it comes, ends them. What the kernel does not end by itself (a scratch
-//! directory) is written to the [`journal`] before it is made.
+//! The rule of this room is **clean-up by construction, a journal for the rest**. Nothing is named
+//! in the host: network namespaces, devices and sysctls hang on file descriptors and processes, and
+//! all processes of a run live in one PID namespace ([`sandbox`]) whose end, however it comes, ends
+//! them. What the kernel does not end by itself (a scratch directory) is written to the [`journal`]
+//! before it is made.
 //!
 //! Unsafe code is allowed here and nowhere else in the workspace; each block says why it is sound.
 

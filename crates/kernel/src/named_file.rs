@@ -1,11 +1,13 @@
-//! Files that a person names in a scenario or in the words of a link: read whole, but only if they are regular files and
-//! not larger than what they are for. A device such as `/dev/zero` has no end, and a FIFO may never have a byte.
+//! Files that a person names in a scenario or in the words of a link: read whole, but only if they
+//! are regular files and not larger than what they are for. A device such as `/dev/zero` has no
+//! end, and a FIFO may never have a byte.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// No trace or table is larger: 10 million lines of a trace, which is its bound in `model`, mostly fit.
+/// No trace or table is larger: 10 million lines of a trace, which is its bound in `model`, mostly
+/// fit.
 pub const DATA_MAX: u64 = 64 << 20;
 
 /// The bytes of a regular file of at most `max` bytes.
@@ -43,7 +45,11 @@ mod tests {
         assert!(made.success(), "mkfifo of coreutils");
         for endless in [Path::new("/dev/zero"), &fifo, folder.path()] {
             let error = read(endless, 10).unwrap_err();
-            assert!(error.to_string().contains("no regular file"), "{}: {error}", endless.display());
+            assert!(
+                error.to_string().contains("no regular file"),
+                "{}: {error}",
+                endless.display()
+            );
         }
     }
 }

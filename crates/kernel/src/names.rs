@@ -1,8 +1,9 @@
 //! Names that a user's processes have, each one's a Unix socket in the directory of journals.
 //!
-//! A name is free when nobody answers at its socket. To look and then to make the socket are two steps, and between them
-//! another process could do the same; so whoever takes a name, or takes sockets away that nobody answers, does so in its
-//! [`Turn`]. The kernel ends a turn with its process.
+//! A name is free when nobody answers at its socket. To look and then to make the socket are two
+//! steps, and between them another process could do the same; so whoever takes a name, or takes
+//! sockets away that nobody answers, does so in its [`Turn`]. The kernel ends a turn with its
+//! process.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -25,16 +26,16 @@ impl Turn {
     /// Waits for it; nobody has it for longer than a few system calls.
     pub fn wait() -> Result<Turn, JournalError> {
         let directory = own_directory()?;
-        let file =
-            File::open(&directory).map_err(|cause| JournalError::io("open journal directory", &directory, cause))?;
+        let file = File::open(&directory)
+            .map_err(|cause| JournalError::io("open journal directory", &directory, cause))?;
         let lock = Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, errno)| JournalError::io("lock journal directory", &directory, errno))?;
         Ok(Turn { _lock: lock })
     }
 }
 
-/// Whether a process listens at the socket `path`. One that takes no connections at the moment listens all the same, and
-/// is not waited for.
+/// Whether a process listens at the socket `path`. One that takes no connections at the moment
+/// listens all the same, and is not waited for.
 pub fn is_answered(path: &Path) -> bool {
     let connected = || -> nix::Result<()> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -58,7 +59,8 @@ mod tests {
         assert!(is_answered(&path));
         nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(1).unwrap()).unwrap();
         // Nobody takes them: what comes on top would have to wait.
-        let clients: Vec<std::io::Result<UnixStream>> = (0..1).map(|_| UnixStream::connect(&path)).collect();
+        let clients: Vec<std::io::Result<UnixStream>> =
+            (0..1).map(|_| UnixStream::connect(&path)).collect();
         assert!(clients.iter().all(Result::is_ok));
         assert!((0..3).all(|_| is_answered(&path)));
         drop(listener);

@@ -1,18 +1,21 @@
 //! Linux's own network emulator, the queueing discipline `netem`, by its own words.
 //!
-//! A [`Netem`] is what `tc qdisc add .. netem ..` would be told, with types; [`crate::netlink::Netlink::set_netem`] puts it on a
-//! device, [`crate::netlink::Netlink::netem`] reads back what the kernel has. It acts on what leaves the device.
+//! A [`Netem`] is what `tc qdisc add .. netem ..` would be told, with types;
+//! [`crate::netlink::Netlink::set_netem`] puts it on a device, [`crate::netlink::Netlink::netem`]
+//! reads back what the kernel has. It acts on what leaves the device.
 //!
-//! How to think about it: every packet meets loss, duplication and corruption, in this order; then it gets the time at
-//! which it may leave, `delay` and jitter after now or behind the packet before it where there is a `rate`; then it waits
-//! for that time in one queue, of which `limit` counts every packet, those that are merely delayed too. Its packet is
-//! what the device is given: with segmentation offload that is a super-packet of up to 64 KB, whose loss is the loss of
-//! 44 segments. Who wants it to act on segments sets [`crate::netlink::LinkChange::gso_max_segs`] at the sender's device.
+//! How to think about it: every packet meets loss, duplication and corruption, in this order; then
+//! it gets the time at which it may leave, `delay` and jitter after now or behind the packet before
+//! it where there is a `rate`; then it waits for that time in one queue, of which `limit` counts
+//! every packet, those that are merely delayed too. Its packet is what the device is given: with
+//! segmentation offload that is a super-packet of up to 64 KB, whose loss is the loss of 44
+//! segments. Who wants it to act on segments sets [`crate::netlink::LinkChange::gso_max_segs`] at
+//! the sender's device.
 //!
 //! Not here: which words a path needs, and two of them one behind the other, which is the lab's.
 //!
-//! Source: tc-netem(8), linux/pkt_sched.h, net/sched/sch_netem.c. What cannot be read back: a distribution table. What
-//! kernels before 6.7 do not know: the seed.
+//! Source: tc-netem(8), linux/pkt_sched.h, net/sched/sch_netem.c. What cannot be read back: a
+//! distribution table. What kernels before 6.7 do not know: the seed.
 
 mod attributes;
 
@@ -35,7 +38,8 @@ pub struct Netem {
     pub jitter: Duration,
     /// How much a packet's random delay depends on that of the one before.
     pub delay_correlation: Probability,
-    /// Table of the jitter's distribution (as in `/usr/lib/tc/normal.dist`: 8192 is one deviation); empty: uniform.
+    /// Table of the jitter's distribution (as in `/usr/lib/tc/normal.dist`: 8192 is one deviation);
+    /// empty: uniform.
     ///
     /// Once given, a table stays with a discipline until that is removed.
     pub distribution: Vec<i16>,
@@ -62,7 +66,8 @@ pub struct Netem {
 pub struct Shaping {
     /// Bits a second, of packets with their link-layer header; whole bytes a second are kept of it.
     pub rate: Rate,
-    /// What to add to each packet, or to leave out: -14 on Ethernet makes the rate one of IP packets.
+    /// What to add to each packet, or to leave out: -14 on Ethernet makes the rate one of IP
+    /// packets.
     pub overhead: Overhead,
 }
 
@@ -82,7 +87,8 @@ pub struct Slot {
 pub enum Spacing {
     /// Evenly drawn from a range.
     Between(Duration, Duration),
-    /// Around a delay with a jitter; the kernel's distribution is uniform unless it was given a table.
+    /// Around a delay with a jitter; the kernel's distribution is uniform unless it was given a
+    /// table.
     Around(Duration, Duration),
 }
 

@@ -1,8 +1,10 @@
-//! Devices, addresses, routes and neighbours by rtnetlink, synchronously: a request, its acknowledgement.
+//! Devices, addresses, routes and neighbours by rtnetlink, synchronously: a request, its
+//! acknowledgement.
 //!
-//! A [`Netlink`] speaks to the namespace it was opened for, from any thread. Devices are named by their interface name;
-//! the index is looked up each time, as nothing here is on a hot path. The messages are those of `ip link`, `ip address`,
-//! `ip route` and `ip neighbour`; errors carry the kernel's own explanation (extended ACK) where it gives one.
+//! A [`Netlink`] speaks to the namespace it was opened for, from any thread. Devices are named by
+//! their interface name; the index is looked up each time, as nothing here is on a hot path. The
+//! messages are those of `ip link`, `ip address`, `ip route` and `ip neighbour`; errors carry the
+//! kernel's own explanation (extended ACK) where it gives one.
 
 mod filter;
 mod ipv6;
@@ -16,17 +18,18 @@ use std::net::IpAddr;
 
 use fullpipe_model::units::Bytes;
 use netlink_packet_core::{
-    ErrorMessage, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    ErrorMessage, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo,
-    LinkLayerType, LinkMessage,
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute,
+    LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -72,10 +75,11 @@ pub struct LinkChange {
     pub mac: Option<Mac>,
     /// Whether it asks for its neighbours' addresses (ARP, ND).
     pub arp: Option<bool>,
-    /// MTU segments in the largest super-packet that hosts may send by it; 1: none but single segments.
+    /// MTU segments in the largest super-packet that hosts may send by it; 1: none but single
+    /// segments.
     pub gso_max_segs: Option<u32>,
-    /// Whether it makes itself an IPv6 link-local address (and so speaks unasked: router solicitations, MLD). Nothing is
-    /// asked of a device that takes no part in IPv6.
+    /// Whether it makes itself an IPv6 link-local address (and so speaks unasked: router
+    /// solicitations, MLD). Nothing is asked of a device that takes no part in IPv6.
     pub ipv6_link_local: Option<bool>,
 }
 
@@ -87,7 +91,8 @@ impl std::fmt::Display for LinkChange {
             self.up.map(|up| if up { "up" } else { "down" }.to_string()),
             self.mtu.map(|mtu| format!("mtu {}", mtu.get())),
             self.txqueuelen.map(|length| format!("txqueuelen {length}")),
-            self.mac.map(|mac| format!("address {}", mac.map(|byte| format!("{byte:02x}")).join(":"))),
+            self.mac
+                .map(|mac| format!("address {}", mac.map(|byte| format!("{byte:02x}")).join(":"))),
             self.arp.map(|on| format!("arp {}", on_off(on))),
             self.gso_max_segs.map(|count| format!("gso_max_segs {count}")),
             self.ipv6_link_local.map(|on| format!("IPv6 link-local address {}", on_off(on))),
@@ -162,7 +167,8 @@ impl Netlink {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
             socket.bind_auto()?;
             socket.connect(&SocketAddr::new(0, 0))?;
-            // Both are niceties (an explanation with the errno, not the whole request back): old kernels refuse them.
+            // Both are niceties (an explanation with the errno, not the whole request back): old
+            // kernels refuse them.
             let _ = socket.set_ext_ack(true);
             let _ = socket.set_cap_ack(true);
             Ok(socket)
@@ -207,7 +213,8 @@ impl Netlink {
             LinkAttribute::Mtu(mtu) => Some(Bytes::new((*mtu).into())),
             _ => None,
         });
-        let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
+        let ethernet =
+            matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
         Ok(Device { index: link.header.index, mtu: mtu.unwrap_or(Bytes::new(1500)), ethernet })
     }
 
@@ -218,7 +225,11 @@ impl Netlink {
         let answer = self.ask("find device", &subject, 0, RouteNetlinkMessage::GetLink(message))?;
         match answer {
             Some(RouteNetlinkMessage::NewLink(link)) => Ok(link),
-            _ => Err(Refused::new("find device", subject, io::Error::from(io::ErrorKind::InvalidData))),
+            _ => Err(Refused::new(
+                "find device",
+                subject,
+                io::Error::from(io::ErrorKind::InvalidData),
+            )),
         }
     }
 
@@ -243,13 +254,16 @@ impl Netlink {
         let link_local = change.ipv6_link_local.filter(|_| ipv6::keeps_settings(&link, change.mtu));
         attributes.extend(link_local.map(|on| {
             let mode = if on { In6AddrGenMode::Eui64 } else { In6AddrGenMode::None };
-            LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(mode)])])
+            LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(
+                mode,
+            )])])
         }));
         let subject = format!("device {name} in {}: {change}", self.place);
         self.tell("change device", &subject, 0, RouteNetlinkMessage::SetLink(message))
     }
 
-    /// Makes a pair of veth devices: `name` here, `peer` in `peer_ns`, with these Ethernet addresses.
+    /// Makes a pair of veth devices: `name` here, `peer` in `peer_ns`, with these Ethernet
+    /// addresses.
     pub fn add_veth(
         &mut self,
         (name, mac): (&str, Mac),
@@ -272,7 +286,12 @@ impl Netlink {
             ]),
         ];
         let subject = format!("{name} in {} with {peer} in {}", self.place, peer_ns.label());
-        self.tell("make veth pair", &subject, NLM_F_CREATE | NLM_F_EXCL, RouteNetlinkMessage::NewLink(near))
+        self.tell(
+            "make veth pair",
+            &subject,
+            NLM_F_CREATE | NLM_F_EXCL,
+            RouteNetlinkMessage::NewLink(near),
+        )
     }
 
     /// Removes a device (of a veth pair: both).
@@ -283,7 +302,8 @@ impl Netlink {
         self.tell("delete device", &subject, 0, RouteNetlinkMessage::DelLink(message))
     }
 
-    /// Gives `device` an address; an IPv6 address is usable at once, without duplicate address detection.
+    /// Gives `device` an address; an IPv6 address is usable at once, without duplicate address
+    /// detection.
     pub fn add_address(&mut self, device: &str, address: Network) -> Result<(), Refused> {
         let mut message = AddressMessage::default();
         message.header.index = self.link_index(device)?;
@@ -292,12 +312,21 @@ impl Netlink {
         if address.address.is_ipv6() {
             message.header.flags = AddressHeaderFlags::Nodad;
         }
-        message.attributes = vec![AddressAttribute::Address(address.address), AddressAttribute::Local(address.address)];
+        message.attributes = vec![
+            AddressAttribute::Address(address.address),
+            AddressAttribute::Local(address.address),
+        ];
         let subject = format!("{address} on device {device} in {}", self.place);
-        self.tell("add address", &subject, NLM_F_CREATE | NLM_F_EXCL, RouteNetlinkMessage::NewAddress(message))
+        self.tell(
+            "add address",
+            &subject,
+            NLM_F_CREATE | NLM_F_EXCL,
+            RouteNetlinkMessage::NewAddress(message),
+        )
     }
 
-    /// Adds a route, or takes the place of the one to the same destination, also of that which came with an address.
+    /// Adds a route, or takes the place of the one to the same destination, also of that which came
+    /// with an address.
     pub fn set_route(&mut self, route: &Route) -> Result<(), Refused> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(route.destination.address);
@@ -314,7 +343,8 @@ impl Netlink {
         if route.destination.prefix_len > 0 {
             attributes.push(RouteAttribute::Destination(route.destination.address.into()));
         }
-        attributes.extend(route.gateway.map(|via| RouteAttribute::Gateway(RouteAddress::from(via))));
+        attributes
+            .extend(route.gateway.map(|via| RouteAttribute::Gateway(RouteAddress::from(via))));
         attributes.push(RouteAttribute::Oif(self.link_index(&route.device)?));
         if route.destination.address.is_ipv6() {
             attributes.push(RouteAttribute::Priority(IPV6_PRIORITY));
@@ -333,13 +363,25 @@ impl Netlink {
             attributes.push(RouteAttribute::Metrics(metrics));
         }
         let via = route.gateway.map(|via| format!(" via {via}")).unwrap_or_default();
-        let congctl = route.metrics.congctl.as_ref().map(|name| format!(" congctl {name}")).unwrap_or_default();
-        let subject = format!("{}{via} dev {}{congctl} in {}", route.destination, route.device, self.place);
-        self.tell("set route", &subject, NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewRoute(message))
+        let congctl = route
+            .metrics
+            .congctl
+            .as_ref()
+            .map(|name| format!(" congctl {name}"))
+            .unwrap_or_default();
+        let subject =
+            format!("{}{via} dev {}{congctl} in {}", route.destination, route.device, self.place);
+        self.tell(
+            "set route",
+            &subject,
+            NLM_F_CREATE | NLM_F_REPLACE,
+            RouteNetlinkMessage::NewRoute(message),
+        )
     }
 
-    /// Calls every address of `family_of`'s family local (`ip route add local default dev lo`), but for those to which a
-    /// more specific route leads: for a namespace that stands in for the rest of the world.
+    /// Calls every address of `family_of`'s family local (`ip route add local default dev lo`), but
+    /// for those to which a more specific route leads: for a namespace that stands in for the rest
+    /// of the world.
     pub fn own_every_address(&mut self, family_of: IpAddr) -> Result<(), Refused> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(family_of);
@@ -349,19 +391,36 @@ impl Netlink {
         message.header.scope = RouteScope::Host;
         message.attributes.push(RouteAttribute::Oif(self.link_index("lo")?));
         let subject = format!("local default dev lo in {}", self.place);
-        self.tell("set route", &subject, NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewRoute(message))
+        self.tell(
+            "set route",
+            &subject,
+            NLM_F_CREATE | NLM_F_REPLACE,
+            RouteNetlinkMessage::NewRoute(message),
+        )
     }
 
     /// Says for good that `address` is at `mac` on `device`.
-    pub fn set_neighbour(&mut self, device: &str, address: IpAddr, mac: Mac) -> Result<(), Refused> {
+    pub fn set_neighbour(
+        &mut self,
+        device: &str,
+        address: IpAddr,
+        mac: Mac,
+    ) -> Result<(), Refused> {
         let mut message = NeighbourMessage::default();
         message.header.family = family(address);
         message.header.ifindex = self.link_index(device)?;
         message.header.state = NeighbourState::Permanent;
-        message.attributes =
-            vec![NeighbourAttribute::Destination(address.into()), NeighbourAttribute::LinkLayerAddress(mac.to_vec())];
+        message.attributes = vec![
+            NeighbourAttribute::Destination(address.into()),
+            NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+        ];
         let subject = format!("{address} on device {device} in {}", self.place);
-        self.tell("set neighbour", &subject, NLM_F_CREATE | NLM_F_REPLACE, RouteNetlinkMessage::NewNeighbour(message))
+        self.tell(
+            "set neighbour",
+            &subject,
+            NLM_F_CREATE | NLM_F_REPLACE,
+            RouteNetlinkMessage::NewNeighbour(message),
+        )
     }
 
     fn tell(
@@ -374,7 +433,8 @@ impl Netlink {
         self.ask(operation, subject, flags | NLM_F_ACK, request).map(drop)
     }
 
-    /// Sends `request` and returns the first answer: a message, or `None` for a plain acknowledgement.
+    /// Sends `request` and returns the first answer: a message, or `None` for a plain
+    /// acknowledgement.
     fn ask(
         &mut self,
         operation: &'static str,
@@ -414,7 +474,8 @@ impl Netlink {
     }
 }
 
-/// Before the route that comes with an address (256), which in IPv4 is replaced but in IPv6 stays beside.
+/// Before the route that comes with an address (256), which in IPv4 is replaced but in IPv6 stays
+/// beside.
 const IPV6_PRIORITY: u32 = 1;
 
 fn family(address: IpAddr) -> AddressFamily {
@@ -425,7 +486,8 @@ fn mtu_u32(mtu: Bytes) -> u32 {
     u32::try_from(mtu.get()).unwrap_or(u32::MAX)
 }
 
-/// The kernel's sentence in an error's attributes (NLMSGERR_ATTR_MSG), which follow the request's header.
+/// The kernel's sentence in an error's attributes (NLMSGERR_ATTR_MSG), which follow the request's
+/// header.
 fn explanation(error: &ErrorMessage) -> Option<String> {
     const NLMSGHDR_LEN: usize = 16;
     const NLMSGERR_ATTR_MSG: u16 = 1;

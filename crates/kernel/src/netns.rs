@@ -1,10 +1,11 @@
 //! Network namespaces: a host of the lab is one of them.
 //!
-//! A namespace has no name here, only a file descriptor: nothing appears in `/run/netns`, and the kernel ends the
-//! namespace with its last descriptor, thread and program. The namespace belongs to a *thread*: sockets, netlink, sysctls
-//! under `/proc/sys/net` and programs started all follow the thread that makes them. So there are three ways in:
-//! [`NetNs::run`] for a request and its answer, [`NetNs::enter`] for a thread that stays, [`NetNs::start_in`] for a
-//! program. A socket stays in the namespace where it was opened, from whichever thread it is used.
+//! A namespace has no name here, only a file descriptor: nothing appears in `/run/netns`, and the
+//! kernel ends the namespace with its last descriptor, thread and program. The namespace belongs to
+//! a *thread*: sockets, netlink, sysctls under `/proc/sys/net` and programs started all follow the
+//! thread that makes them. So there are three ways in: [`NetNs::run`] for a request and its answer,
+//! [`NetNs::enter`] for a thread that stays, [`NetNs::start_in`] for a program. A socket stays in
+//! the namespace where it was opened, from whichever thread it is used.
 //!
 //! Making and entering one needs CAP_SYS_ADMIN: root, or [`crate::sandbox`].
 
@@ -18,7 +19,8 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::Refused;
 
-/// A network namespace that lives as long as this value, its clones of the descriptor and the programs inside.
+/// A network namespace that lives as long as this value, its clones of the descriptor and the
+/// programs inside.
 #[derive(Debug)]
 pub struct NetNs {
     label: String,
@@ -43,7 +45,8 @@ impl NetNs {
 
     /// The namespace that the calling thread is in.
     pub fn current(label: &str) -> Result<NetNs, Refused> {
-        let file = File::open(THREAD_NS).map_err(|e| Refused::new("open network namespace", THREAD_NS, e))?;
+        let file = File::open(THREAD_NS)
+            .map_err(|e| Refused::new("open network namespace", THREAD_NS, e))?;
         Ok(NetNs { label: label.into(), fd: file.into() })
     }
 
@@ -52,21 +55,27 @@ impl NetNs {
         &self.label
     }
 
-    /// Its identity: the number in `net:[4026531840]`, equal for two values exactly when they are the same namespace.
+    /// Its identity: the number in `net:[4026531840]`, equal for two values exactly when they are
+    /// the same namespace.
     pub fn inode(&self) -> Result<u64, Refused> {
         let file = self.fd.try_clone().map(File::from);
         let metadata = file.and_then(|file| file.metadata());
-        metadata.map(|m| m.ino()).map_err(|e| Refused::new("identify network namespace", &self.label, e))
+        metadata
+            .map(|m| m.ino())
+            .map_err(|e| Refused::new("identify network namespace", &self.label, e))
     }
 
-    /// Runs `work` on a thread of its own inside and returns what it returned; a panic in there goes on here.
+    /// Runs `work` on a thread of its own inside and returns what it returned; a panic in there
+    /// goes on here.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Refused> {
         on_thread(&self.label, || self.enter().map(|()| work()))?
     }
 
-    /// Moves the calling thread inside, for good: there is no way back without a handle on where it came from.
+    /// Moves the calling thread inside, for good: there is no way back without a handle on where it
+    /// came from.
     ///
-    /// For threads that live for one host (its socket sampler, its built-in server). Threads it starts are inside too.
+    /// For threads that live for one host (its socket sampler, its built-in server). Threads it
+    /// starts are inside too.
     pub fn enter(&self) -> Result<(), Refused> {
         setns(&self.fd, CloneFlags::CLONE_NEWNET).map_err(|errno| {
             Refused::new("enter network namespace", &self.label, errno)
@@ -77,9 +86,15 @@ impl NetNs {
     /// Makes `command` start inside; call it before any hook that needs to be inside.
     pub fn start_in(&self, command: &mut Command) -> Result<(), Refused> {
         // An own descriptor for the command: it may be spawned after `self` is gone.
-        let fd = self.fd.try_clone().map_err(|e| Refused::new("keep network namespace", &self.label, e))?;
-        // SAFETY: the hook makes one system call and allocates nothing, as is right between fork and exec.
-        unsafe { command.pre_exec(move || setns(&fd, CloneFlags::CLONE_NEWNET).map_err(Into::into)) };
+        let fd = self
+            .fd
+            .try_clone()
+            .map_err(|e| Refused::new("keep network namespace", &self.label, e))?;
+        // SAFETY: the hook makes one system call and allocates nothing, as is right between fork
+        // and exec.
+        unsafe {
+            command.pre_exec(move || setns(&fd, CloneFlags::CLONE_NEWNET).map_err(Into::into))
+        };
         Ok(())
     }
 
@@ -103,7 +118,10 @@ fn raise_loopback(label: &str) -> Result<(), Refused> {
     let mut name = [0; libc::IFNAMSIZ];
     name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
     let flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-    let request = libc::ifreq { ifr_name: name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags } };
+    let request = libc::ifreq {
+        ifr_name: name,
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags },
+    };
     // SAFETY: SIOCSIFFLAGS reads a `struct ifreq`, which lives through the call.
     match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request) } {
         0 => Ok(()),

@@ -1,10 +1,11 @@
 //! Sockets in the network namespace that a run has left.
 //!
-//! A run lives in namespaces of its own ([`crate::sandbox`]), and an ordinary user has no way back: entering the
-//! machine's network namespace again would need CAP_SYS_ADMIN over it. But a socket belongs for good to the namespace in
-//! which it was opened, whoever uses it. So a small process stays behind ([`Outside::keep`], before the run), opens
-//! sockets when it is asked to, and passes their descriptors in (`SCM_RIGHTS`). It does nothing else: connecting, sending
-//! and all waiting is the run's own business.
+//! A run lives in namespaces of its own ([`crate::sandbox`]), and an ordinary user has no way back:
+//! entering the machine's network namespace again would need CAP_SYS_ADMIN over it. But a socket
+//! belongs for good to the namespace in which it was opened, whoever uses it. So a small process
+//! stays behind ([`Outside::keep`], before the run), opens sockets when it is asked to, and passes
+//! their descriptors in (`SCM_RIGHTS`). It does nothing else: connecting, sending and all waiting
+//! is the run's own business.
 //!
 //! Its end: the process that made it ends (`PR_SET_PDEATHSIG`), however it does.
 
@@ -17,8 +18,8 @@ use fullpipe_model::units::Duration;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, SockaddrStorage, connect,
-    recvmsg, sendmsg, socket, socketpair,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType,
+    SockaddrStorage, connect, recvmsg, sendmsg, socket, socketpair,
 };
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork};
 
@@ -55,29 +56,42 @@ impl std::fmt::Display for Kind {
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Kind> {
-        [Kind::Tcp4, Kind::Tcp6, Kind::Udp4, Kind::Udp6].into_iter().find(|&kind| kind as u8 == byte)
+        [Kind::Tcp4, Kind::Tcp6, Kind::Udp4, Kind::Udp6]
+            .into_iter()
+            .find(|&kind| kind as u8 == byte)
     }
 
     fn open(self) -> nix::Result<OwnedFd> {
-        let family = if matches!(self, Kind::Tcp4 | Kind::Udp4) { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        let kind = if matches!(self, Kind::Tcp4 | Kind::Tcp6) { SockType::Stream } else { SockType::Datagram };
+        let family = if matches!(self, Kind::Tcp4 | Kind::Udp4) {
+            AddressFamily::Inet
+        } else {
+            AddressFamily::Inet6
+        };
+        let kind = if matches!(self, Kind::Tcp4 | Kind::Tcp6) {
+            SockType::Stream
+        } else {
+            SockType::Datagram
+        };
         socket(family, kind, SockFlag::SOCK_CLOEXEC, None)
     }
 }
 
 impl Outside {
-    /// Leaves a process behind in the present network namespace. Call it from `main` before any thread is started, and
-    /// before [`crate::sandbox::run`].
+    /// Leaves a process behind in the present network namespace. Call it from `main` before any
+    /// thread is started, and before [`crate::sandbox::run`].
     pub fn keep() -> Result<Outside, Refused> {
-        let refused = |errno: nix::Error| Refused::new("leave a process outside", "network namespace", errno);
+        let refused =
+            |errno: nix::Error| Refused::new("leave a process outside", "network namespace", errno);
         let (ours, theirs) =
-            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).map_err(refused)?;
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)
+                .map_err(refused)?;
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads > 1 {
             let cause = std::io::Error::other(format!("this process has {threads} threads"));
             return Err(Refused::new("leave a process outside", "network namespace", cause));
         }
-        // SAFETY: this process has one thread (checked above), so the child may do whatever the parent might.
+        // SAFETY: this process has one thread (checked above), so the child may do whatever the
+        // parent might.
         match unsafe { fork() }.map_err(refused)? {
             ForkResult::Child => {
                 drop(ours);
@@ -95,12 +109,16 @@ impl Outside {
         Ok(TcpStream::from(fd))
     }
 
-    /// A TCP connection to `address` as seen from outside that is being made, and does not block: once it can be written
-    /// to it stands, or has an error.
+    /// A TCP connection to `address` as seen from outside that is being made, and does not block:
+    /// once it can be written to it stands, or has an error.
     pub fn begin_connect(&self, address: SocketAddr) -> Result<TcpStream, Refused> {
-        let stream = TcpStream::from(self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?);
-        let refused = |errno: nix::Error| Refused::new("connect outside", address.to_string(), errno);
-        stream.set_nonblocking(true).map_err(|cause| Refused::new("connect outside", address.to_string(), cause))?;
+        let stream =
+            TcpStream::from(self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?);
+        let refused =
+            |errno: nix::Error| Refused::new("connect outside", address.to_string(), errno);
+        stream
+            .set_nonblocking(true)
+            .map_err(|cause| Refused::new("connect outside", address.to_string(), cause))?;
         match connect(stream.as_raw_fd(), &SockaddrStorage::from(address)) {
             Ok(()) | Err(nix::Error::EINPROGRESS) => Ok(stream),
             Err(errno) => Err(refused(errno)),
@@ -115,7 +133,8 @@ impl Outside {
         Ok(UdpSocket::from(fd))
     }
 
-    /// Fails once the process outside has ended, which it does not by itself: from then on no socket can be had.
+    /// Fails once the process outside has ended, which it does not by itself: from then on no
+    /// socket can be had.
     pub fn check(&self) -> Result<(), Refused> {
         let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
         let gone = wait::ready(&mut fds, Some(Duration::ZERO)).is_ok_and(|ready| ready > 0);
@@ -169,7 +188,14 @@ fn serve(socket: &OwnedFd) -> ! {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
     let _ = prctl::set_name(c"fullpipe-out");
     // Ctrl-C is for the run; this process ends with it, not before.
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2] {
+    for signal in [
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+        Signal::SIGUSR1,
+        Signal::SIGUSR2,
+    ] {
         // SAFETY: ignoring a signal runs no code of ours.
         let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigIgn) };
     }
@@ -202,6 +228,7 @@ fn serve(socket: &OwnedFd) -> ! {
             break;
         }
     }
-    // SAFETY: ends the process; what the parent registered for its own end is not this process's to run.
+    // SAFETY: ends the process; what the parent registered for its own end is not this process's to
+    // run.
     unsafe { libc::_exit(0) }
 }

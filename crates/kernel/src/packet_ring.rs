@@ -1,12 +1,15 @@
-//! Packets seen on a device, in memory that the kernel writes and this program reads: no system call a packet.
+//! Packets seen on a device, in memory that the kernel writes and this program reads: no system
+//! call a packet.
 //!
-//! The kernel (`AF_PACKET` with `PACKET_RX_RING`, TPACKET_V3) fills blocks one after another with packets as long as there
-//! is room, each with the time at which it passed, and hands a block over when it is full or [`RETIRE_AFTER`] old. So:
-//! wait ([`crate::wait`]) until the ring is readable, take what is there with [`PacketRing::read`], wait again. Who stops
-//! reading waits for [`RETIRE_AFTER`] once more, or misses the last block.
+//! The kernel (`AF_PACKET` with `PACKET_RX_RING`, TPACKET_V3) fills blocks one after another with
+//! packets as long as there is room, each with the time at which it passed, and hands a block over
+//! when it is full or [`RETIRE_AFTER`] old. So: wait ([`crate::wait`]) until the ring is readable,
+//! take what is there with [`PacketRing::read`], wait again. Who stops reading waits for
+//! [`RETIRE_AFTER`] once more, or misses the last block.
 //!
-//! Of each packet up to a length is kept, with the `vnet_hdr` of [`crate::port`] before it, which tells super-packets.
-//! Source: Documentation/networking/packet_mmap.rst, linux/if_packet.h, net/packet/af_packet.c.
+//! Of each packet up to a length is kept, with the `vnet_hdr` of [`crate::port`] before it, which
+//! tells super-packets. Source: Documentation/networking/packet_mmap.rst, linux/if_packet.h,
+//! net/packet/af_packet.c.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -75,23 +78,29 @@ pub struct PacketRing {
     next: usize,
 }
 
-// SAFETY: the memory is this value's own until it is dropped, and what the kernel does to it is ordered by the atomics of
-// the blocks' status, from whichever thread they are read.
+// SAFETY: the memory is this value's own until it is dropped, and what the kernel does to it is
+// ordered by the atomics of the blocks' status, from whichever thread they are read.
 unsafe impl Send for PacketRing {}
 
 impl PacketRing {
-    /// Sees what arrives on and leaves by `device` of `ns` from now on, and keeps `snaplen` of each frame, its link
-    /// header included. The device must be up.
-    pub fn open(ns: &NetNs, device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused> {
+    /// Sees what arrives on and leaves by `device` of `ns` from now on, and keeps `snaplen` of each
+    /// frame, its link header included. The device must be up.
+    pub fn open(
+        ns: &NetNs,
+        device: &str,
+        index: u32,
+        snaplen: Bytes,
+    ) -> Result<PacketRing, Refused> {
         ns.run(|| open(device, index, snaplen))?
     }
 
-    /// Hands every packet that is there to `each`, in the order in which they passed; returns how many.
+    /// Hands every packet that is there to `each`, in the order in which they passed; returns how
+    /// many.
     pub fn read(&mut self, mut each: impl FnMut(Seen<'_>)) -> usize {
         let mut count = 0;
         loop {
-            // SAFETY: the block begins within the mapping, page-aligned, and its status is an aligned u32 that this
-            // process and the kernel change by atomic operations only.
+            // SAFETY: the block begins within the mapping, page-aligned, and its status is an
+            // aligned u32 that this process and the kernel change by atomic operations only.
             let (block, status) = unsafe {
                 let block = self.memory.as_ptr().add(self.next * BLOCK_SIZE);
                 (block, AtomicU32::from_ptr(block.add(BLOCK_STATUS).cast()))
@@ -99,8 +108,8 @@ impl PacketRing {
             if status.load(Ordering::Acquire) & TP_STATUS_USER == 0 {
                 return count;
             }
-            // SAFETY: a block that is the user's is not written by the kernel until its status is given back below, and
-            // the slice does not live that long.
+            // SAFETY: a block that is the user's is not written by the kernel until its status is
+            // given back below, and the slice does not live that long.
             count += packets(unsafe { std::slice::from_raw_parts(block, BLOCK_SIZE) }, &mut each);
             status.store(TP_STATUS_KERNEL, Ordering::Release);
             self.next = (self.next + 1) % BLOCKS;
@@ -113,9 +122,17 @@ impl PacketRing {
         let mut stats = [0 as libc::c_uint; 3];
         let mut length = size_of_val(&stats) as libc::socklen_t;
         let fd = self.fd.as_raw_fd();
-        // SAFETY: the kernel writes at most `length` bytes into `stats`, which is as long, and any bits are valid in it.
-        let code =
-            unsafe { libc::getsockopt(fd, libc::SOL_PACKET, PACKET_STATISTICS, (&raw mut stats).cast(), &mut length) };
+        // SAFETY: the kernel writes at most `length` bytes into `stats`, which is as long, and any
+        // bits are valid in it.
+        let code = unsafe {
+            libc::getsockopt(
+                fd,
+                libc::SOL_PACKET,
+                PACKET_STATISTICS,
+                (&raw mut stats).cast(),
+                &mut length,
+            )
+        };
         if code != 0 {
             return Err(Refused::last("read PACKET_STATISTICS", "packet ring"));
         }
@@ -131,7 +148,8 @@ impl AsFd for PacketRing {
 
 impl Drop for PacketRing {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `open` with this length and nothing refers to it any more.
+        // SAFETY: the mapping was made by `open` with this length and nothing refers to it any
+        // more.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCKS * BLOCK_SIZE) };
     }
 }
@@ -142,18 +160,23 @@ fn open(device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused>
     // SAFETY: no memory is passed.
     let raw = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if raw < 0 {
-        return Err(Refused::last("open packet socket", device).hint("it needs CAP_NET_RAW in the namespace"));
+        return Err(Refused::last("open packet socket", device)
+            .hint("it needs CAP_NET_RAW in the namespace"));
     }
     // SAFETY: `raw` was just opened and belongs to nobody else.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-    set(&fd, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V3)
-        .map_err(|e| Refused::new("set PACKET_VERSION", device, e).hint("it needs Linux 3.2 or later"))?;
-    set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1).map_err(|e| Refused::new("set PACKET_VNET_HDR", device, e))?;
+    set(&fd, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V3).map_err(|e| {
+        Refused::new("set PACKET_VERSION", device, e).hint("it needs Linux 3.2 or later")
+    })?;
+    set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1)
+        .map_err(|e| Refused::new("set PACKET_VNET_HDR", device, e))?;
     // A filter that takes everything says how much of it.
     let keep = u32::try_from(snaplen.get()).unwrap_or(u32::MAX);
-    let mut filter = [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: keep }];
+    let mut filter =
+        [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: keep }];
     let program = libc::sock_fprog { len: 1, filter: filter.as_mut_ptr() };
-    set(&fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program).map_err(|e| Refused::new("set snaplen", device, e))?;
+    set(&fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+        .map_err(|e| Refused::new("set snaplen", device, e))?;
     let request = Request {
         block_size: BLOCK_SIZE as libc::c_uint,
         block_nr: BLOCKS as libc::c_uint,
@@ -163,18 +186,23 @@ fn open(device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused>
         sizeof_priv: 0,
         feature_req_word: 0,
     };
-    set(&fd, libc::SOL_PACKET, PACKET_RX_RING, &request)
-        .map_err(|e| Refused::new("set PACKET_RX_RING", device, e).hint("it takes 4 MB of memory of the kernel"))?;
+    set(&fd, libc::SOL_PACKET, PACKET_RX_RING, &request).map_err(|e| {
+        Refused::new("set PACKET_RX_RING", device, e).hint("it takes 4 MB of memory of the kernel")
+    })?;
     let (length, access) = (BLOCKS * BLOCK_SIZE, libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: a new mapping of a socket of ours, at an address of the kernel's choice; it has the length of the ring.
-    let memory = unsafe { libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+    // SAFETY: a new mapping of a socket of ours, at an address of the kernel's choice; it has the
+    // length of the ring.
+    let memory = unsafe {
+        libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, fd.as_raw_fd(), 0)
+    };
     let memory = match NonNull::new(memory.cast::<u8>()) {
         Some(memory) if memory.as_ptr().cast() != libc::MAP_FAILED => memory,
         _ => return Err(Refused::last("map packet ring", device)),
     };
     let ring = PacketRing { fd, memory, next: 0 };
-    // A child made by fork has no use for the ring, and user-mode Linux fails over its shared pages in a child.
-    // SAFETY: the whole of the mapping made above, which nothing else has a reference into yet; its content stays.
+    // A child made by fork has no use for the ring, and user-mode Linux fails over its shared pages
+    // in a child. SAFETY: the whole of the mapping made above, which nothing else has a reference
+    // into yet; its content stays.
     if unsafe { libc::madvise(memory.as_ptr().cast(), length, libc::MADV_DONTFORK) } != 0 {
         return Err(Refused::last("keep packet ring from children", device));
     }
@@ -198,8 +226,11 @@ fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
 
 fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes, which `value` has, and where it is a filter's program, that of `open`.
-    match unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const *value).cast(), length) } {
+    // SAFETY: the kernel reads `length` bytes, which `value` has, and where it is a filter's
+    // program, that of `open`.
+    match unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const *value).cast(), length)
+    } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -207,15 +238,23 @@ fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> i
 
 /// Walks a block; what does not lie within it ends the walk.
 fn packets(block: &[u8], each: &mut impl FnMut(Seen<'_>)) -> usize {
-    let word = |at: usize| block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes);
-    let half = |at: usize| block.get(at..at + 2).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_ne_bytes);
+    let word = |at: usize| {
+        block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes)
+    };
+    let half = |at: usize| {
+        block.get(at..at + 2).and_then(|bytes| bytes.try_into().ok()).map_or(0, u16::from_ne_bytes)
+    };
     let mut at = word(BLOCK_FIRST) as usize;
     for number in 0..word(BLOCK_PACKETS) as usize {
         // struct tpacket3_hdr: next_offset, sec, nsec, snaplen, len, status, mac, net.
         let [next, sec, nsec, snaplen, len] = [0, 4, 8, 12, 16].map(|offset| word(at + offset));
         let start = at + usize::from(half(at + 24));
-        let frame = start.checked_sub(VNET_HDR_LEN).and_then(|from| block.get(from..start + snaplen as usize));
-        let Some((frame, kind)) = frame.zip(block.get(at + HEADER_LEN + SLL_PKTTYPE)) else { return number };
+        let frame = start
+            .checked_sub(VNET_HDR_LEN)
+            .and_then(|from| block.get(from..start + snaplen as usize));
+        let Some((frame, kind)) = frame.zip(block.get(at + HEADER_LEN + SLL_PKTTYPE)) else {
+            return number;
+        };
         each(Seen {
             at: Duration::from_nanos(u64::from(sec) * 1_000_000_000 + u64::from(nsec)),
             outgoing: *kind == PACKET_OUTGOING,

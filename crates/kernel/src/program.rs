@@ -1,12 +1,14 @@
 //! A user's own program inside of a run: as itself, with the files that it expects.
 //!
-//! [`crate::netns::NetNs::start_in`] gives a program its network. What is here gives it the rest, so that `ssh`, `sudo -u`
-//! or a shell behave as they do outside:
-//! * its own user again, where the run has become root of a user namespace: a user namespace in that one, in which it is
-//!   who it was (and has no power over the run's network);
-//! * files in place of others (a `resolv.conf` with a resolver that can be reached), in a mount namespace of its own;
+//! [`crate::netns::NetNs::start_in`] gives a program its network. What is here gives it the rest,
+//! so that `ssh`, `sudo -u` or a shell behave as they do outside:
+//! * its own user again, where the run has become root of a user namespace: a user namespace in
+//!   that one, in which it is who it was (and has no power over the run's network);
+//! * files in place of others (a `resolv.conf` with a resolver that can be reached), in a mount
+//!   namespace of its own;
 //! * its own bound on descriptors, where the run has raised its;
-//! * a `/proc` that shows the processes of the run by the numbers that they have there, where the kernel allows it.
+//! * a `/proc` that shows the processes of the run by the numbers that they have there, where the
+//!   kernel allows it.
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -25,15 +27,18 @@ use nix::unistd::{Gid, Uid, getegid, geteuid};
 use crate::Refused;
 use crate::descriptors::DescriptorLimit;
 
-/// A descriptor that can be read once the process has ended: to wait for it beside other things. Only the parent of a
-/// process that it has not waited for may ask, else the number may be another's.
+/// A descriptor that can be read once the process has ended: to wait for it beside other things.
+/// Only the parent of a process that it has not waited for may ask, else the number may be
+/// another's.
 pub fn pidfd(pid: u32) -> Result<OwnedFd, Refused> {
     // SAFETY: no memory is passed.
     let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
     match i32::try_from(raw) {
         // SAFETY: `raw` was just opened and belongs to nobody else.
         Ok(raw) if raw >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(raw) }),
-        _ => Err(Refused::last("watch process", pid.to_string()).hint("it needs Linux 5.3 or later")),
+        _ => {
+            Err(Refused::last("watch process", pid.to_string()).hint("it needs Linux 5.3 or later"))
+        }
     }
 }
 
@@ -70,11 +75,12 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Makes `command` start in them; call it after [`crate::netns::NetNs::start_in`], for it gives up the power to enter
-    /// anything.
+    /// Makes `command` start in them; call it after [`crate::netns::NetNs::start_in`], for it gives
+    /// up the power to enter anything.
     pub fn apply_to(&self, command: &mut Command) -> Result<(), Refused> {
         let text = |path: &Path| {
-            CString::new(path.as_os_str().as_bytes()).map_err(|e| Refused::new("show file", path.to_string_lossy(), e))
+            CString::new(path.as_os_str().as_bytes())
+                .map_err(|e| Refused::new("show file", path.to_string_lossy(), e))
         };
         let mut files = Vec::new();
         for (shown, place) in &self.files {
@@ -84,7 +90,8 @@ impl Surroundings {
         let maps = (self.identity != Identity::own())
             .then(|| [format!("{} 0 1", self.identity.uid), format!("{} 0 1", self.identity.gid)]);
         let descriptors = self.descriptors;
-        // SAFETY: the hook makes system calls only and allocates nothing, as is right between fork and exec.
+        // SAFETY: the hook makes system calls only and allocates nothing, as is right between fork
+        // and exec.
         unsafe {
             command.pre_exec(move || {
                 descriptors.restore()?;

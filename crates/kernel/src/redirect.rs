@@ -5,19 +5,22 @@
 //!   network ◄── device, egress hook ◄─── TAP n ◄── [ write a │ this process │ read b ] ◄── TAP h ◄── (host sends)
 //! ```
 //!
-//! Two TAP devices, `a` at the network's side and `b` at the host's, are a [`PortPair`] like any other. A program at each
-//! of the device's hooks takes what is wanted (all IP packets, or those that rules name) and sends it out of a TAP, where
-//! this process reads it. What the process writes comes in by the other TAP, where a program marks it and hands it to the
-//! device again, in the direction in which it went; the mark tells the device's program that it has been here.
+//! Two TAP devices, `a` at the network's side and `b` at the host's, are a [`PortPair`] like any
+//! other. A program at each of the device's hooks takes what is wanted (all IP packets, or those
+//! that rules name) and sends it out of a TAP, where this process reads it. What the process writes
+//! comes in by the other TAP, where a program marks it and hands it to the device again, in the
+//! direction in which it went; the mark tells the device's program that it has been here.
 //!
-//! The device itself is not changed: no address, no route, no queueing discipline; whoever has programs or filters on it
-//! keeps them. Only the four programs and the two TAPs are new, and all six end with the descriptors of this process
-//! ([`crate::bpf`]): **a process that is killed has detached**. Before Linux 6.6 that takes filters, which are left behind
-//! without an effect ([`crate::filters`]).
+//! The device itself is not changed: no address, no route, no queueing discipline; whoever has
+//! programs or filters on it keeps them. Only the four programs and the two TAPs are new, and all
+//! six end with the descriptors of this process ([`crate::bpf`]): **a process that is killed has
+//! detached**. Before Linux 6.6 that takes filters, which are left behind without an effect
+//! ([`crate::filters`]).
 //!
-//! Passes by untouched: ARP and whatever else is not IP, and frames with a VLAN tag (attach to the VLAN's own device). A
-//! packet's own mark (`fwmark`) ends here, after routing has used it. Later fragments have no ports: a rule with ports does
-//! not see them, nor ports behind IPv6 extension headers.
+//! Passes by untouched: ARP and whatever else is not IP, and frames with a VLAN tag (attach to the
+//! VLAN's own device). A packet's own mark (`fwmark`) ends here, after routing has used it. Later
+//! fragments have no ports: a rule with ports does not see them, nor ports behind IPv6 extension
+//! headers.
 
 use std::net::IpAddr;
 
@@ -60,7 +63,8 @@ pub enum Hooks {
     Auto,
     /// By `tcx` links (Linux 6.6), which go with this process.
     Links,
-    /// By filters of `clsact`, which let every packet pass once this process has ended, see [`crate::filters`].
+    /// By filters of `clsact`, which let every packet pass once this process has ended, see
+    /// [`crate::filters`].
     Filters,
 }
 
@@ -81,40 +85,57 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// Takes the traffic of `device`, which is in the namespace `ns`: packets that one of `wanted` matches, all IP packets
-    /// where that is empty. From here on packets wait for whoever reads the ports.
+    /// Takes the traffic of `device`, which is in the namespace `ns`: packets that one of `wanted`
+    /// matches, all IP packets where that is empty. From here on packets wait for whoever reads the
+    /// ports.
     ///
     /// # Errors
-    /// A device that is not there or has no Ethernet frames; one that is redirected already; a kernel that has not
-    /// those `hooks`; no privilege over the machine.
-    pub fn start(ns: &NetNs, device: &str, wanted: &[Match], hooks: Hooks) -> Result<Redirect, Refused> {
+    /// A device that is not there or has no Ethernet frames; one that is redirected already; a
+    /// kernel that has not those `hooks`; no privilege over the machine.
+    pub fn start(
+        ns: &NetNs,
+        device: &str,
+        wanted: &[Match],
+        hooks: Hooks,
+    ) -> Result<Redirect, Refused> {
         let mut netlink = Netlink::open(ns)?;
         let found = netlink.device(device)?;
         if !found.ethernet {
             let cause = std::io::Error::from(std::io::ErrorKind::Unsupported);
-            let hint =
-                "it has no Ethernet frames; attach to the device below it, or run the program with `link -- CMD`";
+            let hint = "it has no Ethernet frames; attach to the device below it, or run the program with `link -- CMD`";
             return Err(Refused::new("redirect traffic of", device, cause).hint(hint));
         }
         if wanted.len() > RULES_MAX {
-            let cause = std::io::Error::other(format!("{} matches, at most {RULES_MAX} are possible", wanted.len()));
-            return Err(Refused::new("redirect traffic of", device, cause).hint("name prefixes and ranges of ports"));
+            let cause = std::io::Error::other(format!(
+                "{} matches, at most {RULES_MAX} are possible",
+                wanted.len()
+            ));
+            return Err(Refused::new("redirect traffic of", device, cause)
+                .hint("name prefixes and ranges of ports"));
         }
         let [network, host] = taps(found.index);
         let side = |device| PortConfig { ns, device, addresses: &[] };
         let ports =
-            PortPair::taps(&side(&network), &side(&host), found.mtu).map_err(|refused| match refused.errno() {
-                Some(libc::EBUSY) => refused.hint(format!("another link is on {device}: detach it first")),
-                _ => refused,
+            PortPair::taps(&side(&network), &side(&host), found.mtu).map_err(|refused| {
+                match refused.errno() {
+                    Some(libc::EBUSY) => {
+                        refused.hint(format!("another link is on {device}: detach it first"))
+                    }
+                    _ => refused,
+                }
             })?;
         let [at_network, at_host] = [netlink.link_index(&network)?, netlink.link_index(&host)?];
         let attach = |program: Option<Vec<u64>>, index, hook, name: &str| {
-            let program = program
-                .ok_or_else(|| Refused::new("make program for", device, std::io::Error::other("too many matches")))?;
+            let program = program.ok_or_else(|| {
+                Refused::new("make program for", device, std::io::Error::other("too many matches"))
+            })?;
             let subject = format!("device {name} ({hook})");
-            let by_link = || ns.run(|| bpf::attach(&program, index, hook, &subject))?.map(Program::Link);
-            let by_filter =
-                || Filter::add(ns, &program, (index, hook), index == found.index, &subject).map(Program::Filter);
+            let by_link =
+                || ns.run(|| bpf::attach(&program, index, hook, &subject))?.map(Program::Link);
+            let by_filter = || {
+                Filter::add(ns, &program, (index, hook), index == found.index, &subject)
+                    .map(Program::Filter)
+            };
             match hooks {
                 Hooks::Links => by_link(),
                 Hooks::Filters => by_filter(),
@@ -140,7 +161,8 @@ impl Redirect {
         filters::clean(ns, |netlink, device| netlink.link_index(&taps(device)[0]).is_ok())
     }
 
-    /// Takes no more: what comes from now on goes its own way. What was taken can still be given back.
+    /// Takes no more: what comes from now on goes its own way. What was taken can still be given
+    /// back.
     pub fn release(&mut self) {
         self.programs.truncate(2);
     }
@@ -166,7 +188,8 @@ fn give_back(device: u32, hook: Hook) -> Option<Vec<u64>> {
 /// What the device's program does: the TAP `target` gets what is wanted and has not been there.
 fn take(target: u32, wanted: &[Match]) -> Option<Vec<u64>> {
     let mut a = Assembler::default();
-    let (been_here, pass, redirect, v4, v6) = (a.label(), a.label(), a.label(), a.label(), a.label());
+    let (been_here, pass, redirect, v4, v6) =
+        (a.label(), a.label(), a.label(), a.label(), a.label());
     a.copy(R6, R1);
     a.load(Size::Word, R0, R6, SKB_MARK);
     a.jump_if(R0, Test::Equal, MARK, been_here);
@@ -219,7 +242,8 @@ impl Family {
     }
 }
 
-/// Reads `length` bytes at `R2` of the packet to `place` on the stack; `R0` is not 0 where there are not so many.
+/// Reads `length` bytes at `R2` of the packet to `place` on the stack; `R0` is not 0 where there
+/// are not so many.
 fn read_packet(a: &mut Assembler, place: i16, length: i32) {
     a.copy(R1, R6);
     a.copy(R3, R10);
@@ -229,7 +253,8 @@ fn read_packet(a: &mut Assembler, place: i16, length: i32) {
     a.call(BPF_SKB_LOAD_BYTES_RELATIVE);
 }
 
-/// Goes on at `redirect` for what one of `wanted` matches, else at `pass`. R8: protocol, R9: whether there are ports.
+/// Goes on at `redirect` for what one of `wanted` matches, else at `pass`. R8: protocol, R9:
+/// whether there are ports.
 fn choose(a: &mut Assembler, family: Family, wanted: &[Match], redirect: Label, pass: Label) {
     a.set(R2, 0);
     read_packet(a, HEADER, family.header_len());
@@ -258,9 +283,12 @@ fn choose(a: &mut Assembler, family: Family, wanted: &[Match], redirect: Label, 
     a.set(R9, 1);
     a.here(no_ports);
     let of_family = |end: &Option<Endpoint>| {
-        end.as_ref().and_then(|end| end.prefix.as_ref()).is_none_or(|prefix| words(family, prefix).is_some())
+        end.as_ref()
+            .and_then(|end| end.prefix.as_ref())
+            .is_none_or(|prefix| words(family, prefix).is_some())
     };
-    // A test that nothing passes would leave the rest of its rule unreachable, which no verifier takes.
+    // A test that nothing passes would leave the rest of its rule unreachable, which no verifier
+    // takes.
     for rule in wanted.iter().filter(|rule| of_family(&rule.to) && of_family(&rule.from)) {
         // A rule is about a conversation: the packet, or the answer to it.
         for [to, from] in [[1, 0], [0, 1]] {
@@ -284,7 +312,9 @@ fn choose(a: &mut Assembler, family: Family, wanted: &[Match], redirect: Label, 
 fn compare(a: &mut Assembler, family: Family, end: &Endpoint, which: usize, fails: Label) {
     if let Some(prefix) = &end.prefix {
         let words = words(family, prefix).unwrap_or_default();
-        for (number, (value, mask)) in words.into_iter().enumerate().filter(|(_, (_, mask))| *mask != 0) {
+        for (number, (value, mask)) in
+            words.into_iter().enumerate().filter(|(_, (_, mask))| *mask != 0)
+        {
             a.load(Size::Word, R0, R10, HEADER + family.addresses()[which] + 4 * number as i16);
             a.swap_from_network(R0, Size::Word);
             a.and(R0, mask);
@@ -329,7 +359,8 @@ mod tests {
 
     #[test]
     fn every_program_comes_to_an_end_within_bounds() {
-        let rule: Match = "to 10.0.0.0/8:8000-8080 from [2001:db8::/32]:443 protocol tcp".parse().unwrap();
+        let rule: Match =
+            "to 10.0.0.0/8:8000-8080 from [2001:db8::/32]:443 protocol tcp".parse().unwrap();
         for wanted in [vec![], vec![rule], vec![rule; RULES_MAX]] {
             let program = take(7, &wanted).unwrap();
             assert!(program.len() < 4096, "{}", program.len());

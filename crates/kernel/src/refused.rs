@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::io;
 
-/// A request that the kernel refused: what was asked, about what, what the kernel said, what to try.
+/// A request that the kernel refused: what was asked, about what, what the kernel said, what to
+/// try.
 ///
 /// The hint is a sentence without a full stop, empty where there is no useful advice.
 #[derive(Debug)]
@@ -20,7 +21,11 @@ pub struct Refused {
 
 impl Refused {
     /// A refusal without a hint.
-    pub fn new(operation: &'static str, subject: impl Into<String>, cause: impl Into<io::Error>) -> Self {
+    pub fn new(
+        operation: &'static str,
+        subject: impl Into<String>,
+        cause: impl Into<io::Error>,
+    ) -> Self {
         Refused { operation, subject: subject.into(), cause: cause.into(), hint: Cow::Borrowed("") }
     }
 

@@ -8,22 +8,24 @@
 //!        └─ worker   runs the closure; its programs and threads     dies with init (the kernel ends the namespace)
 //! ```
 //!
-//! However it ends (return, panic, signal, `kill -9` of any of the three), the kernel kills every process of the PID
-//! namespace when its init ends, and with them go the network namespaces, devices and sysctls that they held. No code of
-//! ours needs to run for that. The supervisor then removes what the journal names; if it was killed itself, the next run
-//! does. Init is apart from the worker so that reaping orphans cannot take away an exit code that
-//! `std::process::Command` waits for.
+//! However it ends (return, panic, signal, `kill -9` of any of the three), the kernel kills every
+//! process of the PID namespace when its init ends, and with them go the network namespaces,
+//! devices and sysctls that they held. No code of ours needs to run for that. The supervisor then
+//! removes what the journal names; if it was killed itself, the next run does. Init is apart from
+//! the worker so that reaping orphans cannot take away an exit code that `std::process::Command`
+//! waits for.
 //!
-//! Privilege: with CAP_SYS_ADMIN the namespaces are made directly; without, a user namespace comes first, in which this
-//! user is root: over the namespaces of the run, not over the machine.
+//! Privilege: with CAP_SYS_ADMIN the namespaces are made directly; without, a user namespace comes
+//! first, in which this user is root: over the namespaces of the run, not over the machine.
 //!
-//! SIGINT, SIGTERM and SIGHUP set the worker's [`Interrupt`]; what it does then is its business. A second one, at least
-//! [`PATIENCE`] after the first, kills the run. The same keystroke reaches all three processes and is forwarded besides:
-//! setting the interrupt twice is setting it once. System calls that block are not cut short by it: whoever waits, waits for
-//! the interrupt's descriptor too.
+//! SIGINT, SIGTERM and SIGHUP set the worker's [`Interrupt`]; what it does then is its business. A
+//! second one, at least [`PATIENCE`] after the first, kills the run. The same keystroke reaches all
+//! three processes and is forwarded besides: setting the interrupt twice is setting it once. System
+//! calls that block are not cut short by it: whoever waits, waits for the interrupt's descriptor
+//! too.
 //!
-//! procfs is not mounted anew: `/proc/self` is right inside, but process ids seen by `std::process::id` and those in
-//! `/proc` differ.
+//! procfs is not mounted anew: `/proc/self` is right inside, but process ids seen by
+//! `std::process::id` and those in `/proc` differ.
 
 mod init;
 mod interrupt;
@@ -48,7 +50,8 @@ use crate::clock;
 use crate::journal::{self, Cleaned, Entry, Journal, JournalError, JournalWriter, Process};
 use crate::wait::{self, PollFd, PollFlags};
 
-/// Interrupts closer together than this are one: a keystroke and its forwarded copy, `timeout`'s two signals.
+/// Interrupts closer together than this are one: a keystroke and its forwarded copy, `timeout`'s
+/// two signals.
 pub const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Exit code of a run whose closure panicked, as Rust's own.
@@ -69,8 +72,9 @@ pub enum Signals {
     /// SIGINT, SIGTERM and SIGHUP ask it to end; a second one, after [`PATIENCE`], ends it.
     #[default]
     End,
-    /// They are for a program that the run has started, and so are SIGQUIT, SIGUSR1 and SIGUSR2: the run reads them from
-    /// [`Inside::signals`] and passes them on. What a terminal sends to all of its foreground at once is not sent again.
+    /// They are for a program that the run has started, and so are SIGQUIT, SIGUSR1 and SIGUSR2:
+    /// the run reads them from [`Inside::signals`] and passes them on. What a terminal sends to all
+    /// of its foreground at once is not sent again.
     Forward,
 }
 
@@ -80,7 +84,9 @@ impl Signals {
         let mut set = ending_signals();
         if self == Signals::Forward {
             let more = [Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
-            more.into_iter().filter(|&signal| !is_ignored(signal)).for_each(|signal| set.add(signal));
+            more.into_iter()
+                .filter(|&signal| !is_ignored(signal))
+                .for_each(|signal| set.add(signal));
         }
         set
     }
@@ -176,7 +182,8 @@ impl Inside {
         self.interrupt.clone()
     }
 
-    /// With [`Signals::Forward`]: the signals meant for the run's program. They are blocked in the run's threads.
+    /// With [`Signals::Forward`]: the signals meant for the run's program. They are blocked in the
+    /// run's threads.
     pub fn signals(&self) -> Option<&SignalFd> {
         self.signals.as_ref()
     }
@@ -194,11 +201,11 @@ impl Inside {
 
 /// Cleans after earlier runs, then runs `inside` in namespaces of its own and waits for it.
 ///
-/// Call it from `main` before any thread is started, once in a process: the calling process itself is moved into an empty
-/// network namespace (and a user namespace, for an ordinary user).
+/// Call it from `main` before any thread is started, once in a process: the calling process itself
+/// is moved into an empty network namespace (and a user namespace, for an ordinary user).
 ///
-/// Errors: [`SandboxError::NoPrivilege`] where namespaces cannot be had, [`SandboxError::Killed`] where the closure's
-/// process was killed by something else than a second interrupt.
+/// Errors: [`SandboxError::NoPrivilege`] where namespaces cannot be had, [`SandboxError::Killed`]
+/// where the closure's process was killed by something else than a second interrupt.
 pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exit, SandboxError> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
@@ -207,7 +214,8 @@ pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exi
     let journals = options.journals.clone().unwrap_or_else(journal::directory);
     let cleaned = journal::clean_stale_in(&journals)?;
     let journal = Journal::create_in(&journals)?;
-    let started = namespaces::make().and_then(|privilege| Ok((privilege, Start::new(options.signals)?)));
+    let started =
+        namespaces::make().and_then(|privilege| Ok((privilege, Start::new(options.signals)?)));
     let (privilege, start) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -217,11 +225,19 @@ pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exi
     };
     // What is buffered would be printed by both processes.
     let _ = io::stdout().flush();
-    // SAFETY: this process has one thread (checked above), so the child may do whatever the parent might.
+    // SAFETY: this process has one thread (checked above), so the child may do whatever the parent
+    // might.
     match unsafe { fork() } {
         Ok(ForkResult::Child) => {
             let journal = journal.leave_to_parent();
-            let Start { mask, go: (go, go_parent), status: (status_parent, status), signals, taken, mode } = start;
+            let Start {
+                mask,
+                go: (go, go_parent),
+                status: (status_parent, status),
+                signals,
+                taken,
+                mode,
+            } = start;
             drop((go_parent, status_parent, signals));
             let mask = match mode {
                 Signals::End => mask,
@@ -229,7 +245,8 @@ pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exi
             };
             init::main(go, status, &taken, mask, |interrupt| {
                 let forward = mode == Signals::Forward;
-                let signals = forward.then(|| signal_fd(&taken).expect("a signalfd, of which the parent has one"));
+                let signals = forward
+                    .then(|| signal_fd(&taken).expect("a signalfd, of which the parent has one"));
                 inside(&Inside { privilege, interrupt, signals, journal, cleaned })
             })
         }
@@ -265,12 +282,17 @@ struct Start {
 }
 
 fn signal_fd(taken: &SigSet) -> io::Result<SignalFd> {
-    SignalFd::with_flags(taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(io::Error::from)
+    SignalFd::with_flags(taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+        .map_err(io::Error::from)
 }
 
-/// The signals that ask a run to end, without those that whoever started us had ignored (`nohup`, `&` in a script).
+/// The signals that ask a run to end, without those that whoever started us had ignored (`nohup`,
+/// `&` in a script).
 fn ending_signals() -> SigSet {
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)).collect()
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
+        .into_iter()
+        .filter(|&signal| !is_ignored(signal))
+        .collect()
 }
 
 fn is_ignored(signal: Signal) -> bool {
@@ -283,7 +305,9 @@ fn is_ignored(signal: Signal) -> bool {
 
 impl Start {
     fn new(mode: Signals) -> Result<Start, SandboxError> {
-        let refused = |operation: &'static str| move |cause: io::Error| Refused::new(operation, "sandbox", cause);
+        let refused = |operation: &'static str| {
+            move |cause: io::Error| Refused::new(operation, "sandbox", cause)
+        };
         let taken = mode.taken();
         let signals = signal_fd(&taken).map_err(refused("open signalfd"))?;
         let go = io::pipe().map_err(refused("make pipe"))?;
@@ -305,7 +329,8 @@ impl Start {
 
 /// The parent's part: from the fork to the end of the child.
 fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, SandboxError> {
-    let Start { go: (go_child, mut go), status: (mut status, status_child), signals, mode, .. } = start;
+    let Start { go: (go_child, mut go), status: (mut status, status_child), signals, mode, .. } =
+        start;
     drop((go_child, status_child));
     let process = Process::with_pid(child.as_raw() as u32, "init of the run");
     let noted = process.map_or(Ok(()), |process| journal.writer().note(&Entry::Process(process)));
@@ -320,7 +345,8 @@ fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, Sandbo
     let killed = watch(child, &signals, &status, mode)?;
     let mut worker = [0; 4];
     let told = status.read_exact(&mut worker);
-    let init = waitpid(child, None).map_err(|errno| Refused::new("wait for", "init of the run", errno))?;
+    let init =
+        waitpid(child, None).map_err(|errno| Refused::new("wait for", "init of the run", errno))?;
     match (told, init) {
         (Ok(()), _) => exit_of(i32::from_ne_bytes(worker)),
         (Err(_), _) if killed => Ok(Exit::Interrupted),
@@ -332,17 +358,28 @@ fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, Sandbo
         // It ends by itself without a status only where it could not fork.
         (Err(cause), _) => {
             let error = Refused::new("start", "the run's process", cause);
-            Err(error.hint("check the limit on processes (ulimit -u, and pids.max of the control group)").into())
+            Err(error
+                .hint("check the limit on processes (ulimit -u, and pids.max of the control group)")
+                .into())
         }
     }
 }
 
-/// Forwards signals until there is a status; returns whether the run was killed for want of patience.
-fn watch(child: Pid, signals: &SignalFd, status: &PipeReader, mode: Signals) -> Result<bool, Refused> {
+/// Forwards signals until there is a status; returns whether the run was killed for want of
+/// patience.
+fn watch(
+    child: Pid,
+    signals: &SignalFd,
+    status: &PipeReader,
+    mode: Signals,
+) -> Result<bool, Refused> {
     let mut first: Option<Instant> = None;
     let mut killed = false;
     loop {
-        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(status.as_fd(), PollFlags::POLLIN)];
+        let mut fds = [
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(status.as_fd(), PollFlags::POLLIN),
+        ];
         wait::ready(&mut fds, None).map_err(|e| Refused::new("wait for", "the run", e))?;
         if fds[1].any().unwrap_or(false) {
             return Ok(killed);
@@ -354,7 +391,9 @@ fn watch(child: Pid, signals: &SignalFd, status: &PipeReader, mode: Signals) -> 
                 continue;
             }
             let signal = match first {
-                Some(first) if mode == Signals::End && now.since(first) >= PATIENCE => Signal::SIGKILL,
+                Some(first) if mode == Signals::End && now.since(first) >= PATIENCE => {
+                    Signal::SIGKILL
+                }
                 _ => Signal::try_from(info.ssi_signo as i32).unwrap_or(Signal::SIGTERM),
             };
             killed |= signal == Signal::SIGKILL;
@@ -373,7 +412,8 @@ fn exit_of(status: i32) -> Result<Exit, SandboxError> {
         });
     }
     let number = libc::WTERMSIG(status);
-    let signal = Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.to_string());
+    let signal = Signal::try_from(number)
+        .map_or_else(|_| format!("signal {number}"), |signal| signal.to_string());
     let hint = if number == libc::SIGKILL {
         "someone killed it, or memory ran out (see dmesg)"
     } else {

@@ -1,8 +1,9 @@
 //! How the kernel schedules a thread: real-time class, timer slack, CPU affinity, niceness.
 //!
-//! In Linux all of these belong to a thread, whatever POSIX says; the functions here act on the calling thread, and
-//! [`Placement::apply_to`] on a program before it starts. Each returns the kernel's answer rather than failing a run:
-//! the link works without SCHED_FIFO, only later, and the result says so.
+//! In Linux all of these belong to a thread, whatever POSIX says; the functions here act on the
+//! calling thread, and [`Placement::apply_to`] on a program before it starts. Each returns the
+//! kernel's answer rather than failing a run: the link works without SCHED_FIFO, only later, and
+//! the result says so.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -14,10 +15,11 @@ use nix::unistd::Pid;
 
 use crate::Refused;
 
-/// Puts the calling thread into SCHED_FIFO at the lowest priority: it runs at once when it wakes, before all usual work.
+/// Puts the calling thread into SCHED_FIFO at the lowest priority: it runs at once when it wakes,
+/// before all usual work.
 ///
-/// Needs CAP_SYS_NICE on the machine itself or an RLIMIT_RTPRIO; in a user namespace only the latter helps. Threads and
-/// programs started from this thread do not inherit the class.
+/// Needs CAP_SYS_NICE on the machine itself or an RLIMIT_RTPRIO; in a user namespace only the
+/// latter helps. Threads and programs started from this thread do not inherit the class.
 pub fn fifo() -> Result<(), Refused> {
     let parameter = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -29,15 +31,18 @@ pub fn fifo() -> Result<(), Refused> {
     }
 }
 
-/// Whether the calling thread has one CPU and no other: real-time class there is every other program's loss, as whoever
-/// waits for the CPU has nowhere else to go. A machine that does not tell is taken for one with more.
+/// Whether the calling thread has one CPU and no other: real-time class there is every other
+/// program's loss, as whoever waits for the CPU has nowhere else to go. A machine that does not
+/// tell is taken for one with more.
 pub fn has_one_cpu() -> bool {
     cpus().is_ok_and(|cpus| cpus.len() == 1)
 }
 
-/// Lets timers of the calling thread fire at most `slack` late for the sake of saving power; the default is 50 us.
+/// Lets timers of the calling thread fire at most `slack` late for the sake of saving power; the
+/// default is 50 us.
 ///
-/// Zero would mean "back to the default" to the kernel, so the least is 1 ns. Real-time threads have no slack anyway.
+/// Zero would mean "back to the default" to the kernel, so the least is 1 ns. Real-time threads
+/// have no slack anyway.
 pub fn timer_slack(slack: Duration) -> Result<(), Refused> {
     nix::sys::prctl::set_timerslack(slack.as_nanos().max(1))
         .map_err(|errno| Refused::new("set timer slack", "calling thread", errno))
@@ -45,15 +50,17 @@ pub fn timer_slack(slack: Duration) -> Result<(), Refused> {
 
 /// The CPUs that the calling thread may use, ascending.
 pub fn cpus() -> Result<Vec<usize>, Refused> {
-    let set =
-        sched_getaffinity(Pid::from_raw(0)).map_err(|e| Refused::new("read CPU affinity", "calling thread", e))?;
+    let set = sched_getaffinity(Pid::from_raw(0))
+        .map_err(|e| Refused::new("read CPU affinity", "calling thread", e))?;
     Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect())
 }
 
-/// The same, from the one that the calling thread is on: who begins there does not meet everybody else on the first.
+/// The same, from the one that the calling thread is on: who begins there does not meet everybody
+/// else on the first.
 pub fn cpus_from_here() -> Result<Vec<usize>, Refused> {
     let mut cpus = cpus()?;
-    let here = nix::sched::sched_getcpu().ok().and_then(|here| cpus.iter().position(|&cpu| cpu == here));
+    let here =
+        nix::sched::sched_getcpu().ok().and_then(|here| cpus.iter().position(|&cpu| cpu == here));
     cpus.rotate_left(here.unwrap_or(0));
     Ok(cpus)
 }
@@ -63,7 +70,8 @@ pub fn cpus_from_here() -> Result<Vec<usize>, Refused> {
 pub struct Placement {
     /// The CPUs to run on; empty: as before.
     pub cpus: Vec<usize>,
-    /// The niceness from -20 (greedy) to 19 (polite); `None`: as before. Below the present value needs CAP_SYS_NICE.
+    /// The niceness from -20 (greedy) to 19 (polite); `None`: as before. Below the present value
+    /// needs CAP_SYS_NICE.
     pub nice: Option<i8>,
 }
 
@@ -88,7 +96,8 @@ impl Placement {
     pub fn apply_to(&self, command: &mut Command) -> Result<(), Refused> {
         let set = self.cpu_set()?;
         let nice = Placement { cpus: Vec::new(), nice: self.nice };
-        // SAFETY: the hook makes two system calls and allocates nothing, as is right between fork and exec.
+        // SAFETY: the hook makes two system calls and allocates nothing, as is right between fork
+        // and exec.
         unsafe { command.pre_exec(move || nice.place(set.as_ref())) };
         Ok(())
     }
@@ -100,7 +109,8 @@ impl Placement {
         let mut set = CpuSet::new();
         for &cpu in &self.cpus {
             set.set(cpu).map_err(|e| {
-                Refused::new("choose CPUs", format!("cpu {cpu}"), e).hint("number CPUs from 0, as in /proc/cpuinfo")
+                Refused::new("choose CPUs", format!("cpu {cpu}"), e)
+                    .hint("number CPUs from 0, as in /proc/cpuinfo")
             })?;
         }
         Ok(Some(set))

@@ -1,9 +1,10 @@
 //! What the kernel knows of its TCP sockets: `sock_diag`, the interface of `ss`.
 //!
-//! [`SockDiag::sample`] asks for one connection by its addresses, in about 2 us: for every 10 ms of a run.
-//! [`SockDiag::dump`] asks for all that match; the kernel walks its whole table of connections for it, 0.8 ms on a machine
-//! of 24 GB, so it is for finding a connection, not for following it. Both give [`Sample`]s with `TCP_INFO`, socket memory and congestion
-//! control. Buffers are reused.
+//! [`SockDiag::sample`] asks for one connection by its addresses, in about 2 us: for every 10 ms of
+//! a run. [`SockDiag::dump`] asks for all that match; the kernel walks its whole table of
+//! connections for it, 0.8 ms on a machine of 24 GB, so it is for finding a connection, not for
+//! following it. Both give [`Sample`]s with `TCP_INFO`, socket memory and congestion control.
+//! Buffers are reused.
 //!
 //! Source: sock_diag(7), linux/inet_diag.h, net/ipv4/inet_diag.c.
 
@@ -20,7 +21,8 @@ use crate::netns::NetNs;
 use crate::{Refused, clock};
 use message::{Family, Progress, Request};
 
-/// Which connections to report. Listening sockets and those in TIME-WAIT are left out: they have no TCP_INFO to speak of.
+/// Which connections to report. Listening sockets and those in TIME-WAIT are left out: they have no
+/// TCP_INFO to speak of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter {
     /// Port of the socket's own end.
@@ -38,11 +40,13 @@ pub struct OpenSocket {
     pub remote: SocketAddr,
     /// Where it is in its life.
     pub state: TcpState,
-    /// Received, and not read by its process yet. Of a listener: connections that wait to be accepted.
+    /// Received, and not read by its process yet. Of a listener: connections that wait to be
+    /// accepted.
     pub unread: Bytes,
     /// Written by its process, and not acknowledged yet. A FIN counts as one byte.
     pub unsent: Bytes,
-    /// Whether a process has it open. The kernel goes on with one that was closed until its data are delivered.
+    /// Whether a process has it open. The kernel goes on with one that was closed until its data
+    /// are delivered.
     pub has_owner: bool,
 }
 
@@ -66,7 +70,8 @@ impl SockDiag {
             Ok(socket)
         };
         let socket = open().map_err(|e: io::Error| {
-            Refused::new("open sock_diag", "TCP", e).hint("this kernel may be built without CONFIG_INET_DIAG")
+            Refused::new("open sock_diag", "TCP", e)
+                .hint("this kernel may be built without CONFIG_INET_DIAG")
         })?;
         Ok(SockDiag { socket, request: Vec::new(), answer: Vec::with_capacity(ANSWER_ROOM) })
     }
@@ -97,14 +102,16 @@ impl SockDiag {
         Ok(samples.into_iter().map(|sample| sample.local).collect())
     }
 
-    /// All connections of the namespace but those in TIME-WAIT, with those that a process has closed already.
+    /// All connections of the namespace but those in TIME-WAIT, with those that a process has
+    /// closed already.
     pub fn open_sockets(&mut self) -> Result<Vec<OpenSocket>, Refused> {
         self.list([Request::dump(Family::V4, None, None), Request::dump(Family::V6, None, None)])
     }
 
     /// Established connections that nobody has accepted yet, of all listeners.
     pub fn waiting_to_be_accepted(&mut self) -> Result<u64, Refused> {
-        let listeners = self.list([Request::listeners(Family::V4), Request::listeners(Family::V6)])?;
+        let listeners =
+            self.list([Request::listeners(Family::V4), Request::listeners(Family::V6)])?;
         Ok(listeners.iter().map(|listener| listener.unread.get()).sum())
     }
 
@@ -119,8 +126,13 @@ impl SockDiag {
 
     /// The connection between these two ends as it is now; `None` where there is none.
     ///
-    /// Addresses of IPv4 that are written as IPv6 (`::ffff:10.0.0.1`) are the same as plain ones, here and in the answer.
-    pub fn sample(&mut self, local: SocketAddr, remote: SocketAddr) -> Result<Option<Sample>, Refused> {
+    /// Addresses of IPv4 that are written as IPv6 (`::ffff:10.0.0.1`) are the same as plain ones,
+    /// here and in the answer.
+    pub fn sample(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<Option<Sample>, Refused> {
         Request::one(local, remote).write(&mut self.request);
         let mut samples = Vec::with_capacity(1);
         self.exchange(&mut samples)?;
@@ -132,7 +144,10 @@ impl SockDiag {
         self.exchange_by(|answer, at| message::read(answer, at, samples))
     }
 
-    fn exchange_by(&mut self, mut read: impl FnMut(&[u8], Instant) -> Progress) -> Result<(), Refused> {
+    fn exchange_by(
+        &mut self,
+        mut read: impl FnMut(&[u8], Instant) -> Progress,
+    ) -> Result<(), Refused> {
         let refused = |cause: io::Error| Refused::new("ask sock_diag", "TCP sockets", cause);
         self.socket.send(&self.request, 0).map_err(refused)?;
         loop {
@@ -148,7 +163,9 @@ impl SockDiag {
                 Progress::Done => return Ok(()),
                 // The connection went away, or was never there.
                 Progress::Failed(libc::ENOENT) => return Ok(()),
-                Progress::Failed(errno) => return Err(refused(io::Error::from_raw_os_error(errno))),
+                Progress::Failed(errno) => {
+                    return Err(refused(io::Error::from_raw_os_error(errno)));
+                }
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Reading and writing sysctls of a network namespace, and refusing those that are not its own.
 //!
-//! `/proc/sys/net` shows each thread the settings of the namespace that the thread is in. Some of them belong to the
-//! whole machine whatever the namespace (`net.core.rmem_max` on most kernels): there the kernel shows no file, or one
-//! that nobody may write. [`write()`] refuses these with that reason, so a lab can never change its host; and because a
-//! namespace is always named, there is no way to write the machine's own by mistake.
+//! `/proc/sys/net` shows each thread the settings of the namespace that the thread is in. Some of
+//! them belong to the whole machine whatever the namespace (`net.core.rmem_max` on most kernels):
+//! there the kernel shows no file, or one that nobody may write. [`write()`] refuses these with
+//! that reason, so a lab can never change its host; and because a namespace is always named, there
+//! is no way to write the machine's own by mistake.
 
 use std::fs;
 use std::io;
@@ -15,7 +16,8 @@ use crate::netns::NetNs;
 
 /// The name of a sysctl below `net.`, checked: `net.ipv4.tcp_rmem`.
 ///
-/// A dot inside a component is written as a slash, as `sysctl(8)` does: `net.ipv4.conf.eth0/1.rp_filter`.
+/// A dot inside a component is written as a slash, as `sysctl(8)` does:
+/// `net.ipv4.conf.eth0/1.rp_filter`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);
 
@@ -23,7 +25,9 @@ pub struct Name(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Not below `net.`.
-    #[error("sysctl '{0}': only settings of the network can be set per host; write for example net.ipv4.tcp_rmem")]
+    #[error(
+        "sysctl '{0}': only settings of the network can be set per host; write for example net.ipv4.tcp_rmem"
+    )]
     NotNet(String),
     /// Not made of words with letters, digits, `_` and `-`.
     #[error("sysctl '{0}': not a name; write words joined by dots, for example net.ipv4.tcp_rmem")]
@@ -34,7 +38,8 @@ impl Name {
     /// Where it is in procfs.
     pub fn path(&self) -> PathBuf {
         let mut path = PathBuf::from("/proc/sys");
-        // A component has no dot and is not empty (checked when read), so none is "..", and none is absolute.
+        // A component has no dot and is not empty (checked when read), so none is "..", and none is
+        // absolute.
         path.extend(self.0.split('.').map(|part| part.replace('/', ".")));
         path
     }
@@ -113,14 +118,15 @@ pub fn read(ns: &NetNs, name: &Name) -> Result<String, SysctlError> {
 
 /// Sets `name` in `ns` to `value` and reads it back.
 ///
-/// Errors: [`SysctlError::Global`] where the setting is not per namespace, [`SysctlError::NotKept`] where the kernel
-/// made another value of it.
+/// Errors: [`SysctlError::Global`] where the setting is not per namespace, [`SysctlError::NotKept`]
+/// where the kernel made another value of it.
 pub fn write(ns: &NetNs, name: &Name, value: &str) -> Result<(), SysctlError> {
     ns.run(|| write_here(ns.label(), name, value))?
 }
 
 fn read_here(place: &str, name: &Name) -> Result<String, Refused> {
-    let text = fs::read_to_string(name.path()).map_err(|e| refused("read sysctl", place, name, e))?;
+    let text =
+        fs::read_to_string(name.path()).map_err(|e| refused("read sysctl", place, name, e))?;
     Ok(words(&text))
 }
 
@@ -128,10 +134,13 @@ fn write_here(place: &str, name: &Name, value: &str) -> Result<(), SysctlError> 
     let path = name.path();
     let global = || SysctlError::Global { name: name.clone(), place: place.into() };
     match fs::metadata(&path) {
-        // The kernel takes the write bits away from what is shown in a namespace and shared with others.
+        // The kernel takes the write bits away from what is shown in a namespace and shared with
+        // others.
         Ok(metadata) if metadata.permissions().mode() & 0o222 == 0 => return Err(global()),
         Ok(_) => {}
-        Err(e) if e.kind() == io::ErrorKind::NotFound && of_the_machine(name) => return Err(global()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound && of_the_machine(name) => {
+            return Err(global());
+        }
         Err(e) => return Err(refused("set sysctl", place, name, e).into()),
     }
     fs::write(&path, value).map_err(|e| refused("set sysctl", place, name, e))?;
@@ -145,8 +154,9 @@ fn write_here(place: &str, name: &Name, value: &str) -> Result<(), SysctlError> 
 
 /// Whether a name that a new namespace does not show is one that the machine has.
 fn of_the_machine(name: &Name) -> bool {
-    // /proc/1 is the machine's init or the container's; either way it is outside of the namespaces made here. Its
-    // sysctl tree cannot be seen from here, so this is the list of what people ask for; others are "no such sysctl".
+    // /proc/1 is the machine's init or the container's; either way it is outside of the namespaces
+    // made here. Its sysctl tree cannot be seen from here, so this is the list of what people ask
+    // for; others are "no such sysctl".
     const KNOWN: [&str; 11] = [
         "net.core.busy_poll",
         "net.core.busy_read",
@@ -160,13 +170,17 @@ fn of_the_machine(name: &Name) -> bool {
         "net.core.wmem_default",
         "net.core.wmem_max",
     ];
-    KNOWN.contains(&name.as_str()) || name.as_str() == "net.ipv4.tcp_mem" || name.as_str() == "net.ipv4.udp_mem"
+    KNOWN.contains(&name.as_str())
+        || name.as_str() == "net.ipv4.tcp_mem"
+        || name.as_str() == "net.ipv4.udp_mem"
 }
 
 fn refused(operation: &'static str, place: &str, name: &Name, cause: io::Error) -> Refused {
     let hint = match cause.raw_os_error() {
         Some(libc::ENOENT) => "this kernel has no such setting: check the name with `sysctl -a`",
-        Some(libc::EINVAL) => "the kernel does not take this value: check its range and how many numbers it wants",
+        Some(libc::EINVAL) => {
+            "the kernel does not take this value: check its range and how many numbers it wants"
+        }
         Some(libc::EPERM | libc::EACCES) if name.as_str().ends_with("congestion_control") => {
             "only those in net.ipv4.tcp_allowed_congestion_control can be set here: use a route's congctl instead"
         }
@@ -200,7 +214,14 @@ mod tests {
         for name in ["kernel.hostname", "net", "net.ipv4", "vm.swappiness.x"] {
             assert!(matches!(name.parse::<Name>(), Err(NameError::NotNet(_))), "{name}");
         }
-        for name in ["", "net..ipv4.x", "net.ipv4./etc/passwd", "net.ipv4.../../x", "net.ipv4.a b", "/net.ipv4.x"] {
+        for name in [
+            "",
+            "net..ipv4.x",
+            "net.ipv4./etc/passwd",
+            "net.ipv4.../../x",
+            "net.ipv4.a b",
+            "/net.ipv4.x",
+        ] {
             assert!(matches!(name.parse::<Name>(), Err(NameError::NotAName(_))), "{name}");
         }
     }

@@ -1,9 +1,10 @@
 //! Sockets that stand in for every address: transparent proxying, inside a namespace of our own.
 //!
-//! Three things together make a namespace answer for the whole world: routes that call every address local
-//! ([`crate::netlink::Netlink::own_every_address`]), a rule of nftables that hands packets to a socket whatever their
-//! destination (`tproxy`, [`rule`]), and sockets that may use addresses that are not theirs (`IP_TRANSPARENT`), which are
-//! made here. An accepted connection's local address is then the one that the other side meant.
+//! Three things together make a namespace answer for the whole world: routes that call every
+//! address local ([`crate::netlink::Netlink::own_every_address`]), a rule of nftables that hands
+//! packets to a socket whatever their destination (`tproxy`, [`rule`]), and sockets that may use
+//! addresses that are not theirs (`IP_TRANSPARENT`), which are made here. An accepted connection's
+//! local address is then the one that the other side meant.
 //!
 //! Source: Documentation/networking/tproxy.rst, ip(7), nft(8).
 
@@ -13,8 +14,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::socket::{
-    AddressFamily, Backlog, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, SockaddrIn6,
-    SockaddrStorage, bind, listen, recvmsg, sendto, setsockopt, socket, sockopt,
+    AddressFamily, Backlog, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType,
+    SockaddrIn, SockaddrIn6, SockaddrStorage, bind, listen, recvmsg, sendto, setsockopt, socket,
+    sockopt,
 };
 
 use fullpipe_model::units::Bytes;
@@ -24,8 +26,9 @@ use crate::netns::NetNs;
 
 const IPV6_TRANSPARENT: libc::c_int = 75;
 
-/// The rule by which all TCP and UDP that comes in by `device` goes to the sockets on `port`, as nftables text; with
-/// `ipv6` both families, else IPv4 alone, as a kernel without IPv6 knows nothing else.
+/// The rule by which all TCP and UDP that comes in by `device` goes to the sockets on `port`, as
+/// nftables text; with `ipv6` both families, else IPv4 alone, as a kernel without IPv6 knows
+/// nothing else.
 pub fn rule(device: &str, port: u16, ipv6: bool) -> String {
     let family = |protocol: &str, tproxy: &str| {
         format!(
@@ -33,10 +36,15 @@ pub fn rule(device: &str, port: u16, ipv6: bool) -> String {
              accept\n"
         )
     };
-    // Those are answered by whoever takes them with crate::connection_request, and come again by the loopback device.
-    let mut requests = format!("  iifname \"{device}\" meta nfproto ipv4 tcp flags & (fin|syn|rst|ack) == syn drop\n");
+    // Those are answered by whoever takes them with crate::connection_request, and come again by
+    // the loopback device.
+    let mut requests = format!(
+        "  iifname \"{device}\" meta nfproto ipv4 tcp flags & (fin|syn|rst|ack) == syn drop\n"
+    );
     if ipv6 {
-        requests += &format!("  iifname \"{device}\" ip6 nexthdr tcp tcp flags & (fin|syn|rst|ack) == syn drop\n");
+        requests += &format!(
+            "  iifname \"{device}\" ip6 nexthdr tcp tcp flags & (fin|syn|rst|ack) == syn drop\n"
+        );
     }
     let families = family("ipv4", "ip") + &if ipv6 { family("ipv6", "ip6") } else { String::new() };
     format!(
@@ -50,7 +58,10 @@ fn nft_in(ns: &NetNs) -> Result<Command, Refused> {
     let mut command = Command::new("nft");
     let path = std::env::var("PATH").unwrap_or_default();
     // On Debian it is in a directory that an ordinary user's PATH does not name.
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin")).stdin(Stdio::piped()).stdout(Stdio::null());
+    command
+        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
     ns.start_in(&mut command)?;
     Ok(command)
 }
@@ -79,23 +90,27 @@ pub fn nft(ns: &NetNs, text: &str) -> Result<(), Refused> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or("no reason given").trim().to_string();
-    Err(refused(io::Error::other(said)).hint("this kernel may be built without nf_tables, nft_tproxy or nft_masq"))
+    Err(refused(io::Error::other(said))
+        .hint("this kernel may be built without nf_tables, nft_tproxy or nft_masq"))
 }
 
-/// An `nft` that stays: tables with `flags owner` that it made are the session's, and the kernel removes them when it
-/// ends (Linux 5.12). It ends when this value is dropped, or its process ends, however it does.
+/// An `nft` that stays: tables with `flags owner` that it made are the session's, and the kernel
+/// removes them when it ends (Linux 5.12). It ends when this value is dropped, or its process ends,
+/// however it does.
 #[derive(Debug)]
 pub struct NftSession {
     child: Child,
 }
 
 impl NftSession {
-    /// Has a session carry out `commands`, one a line. They take effect after this returns: ask for them.
+    /// Has a session carry out `commands`, one a line. They take effect after this returns: ask for
+    /// them.
     pub fn start(ns: &NetNs, commands: &str) -> Result<NftSession, Refused> {
         let refused = |cause: io::Error| nft_refused(ns, cause);
         let mut command = nft_in(ns)?;
         let mut child = command.arg("-i").stderr(Stdio::null()).spawn().map_err(refused)?;
-        let stdin = child.stdin.as_mut().ok_or_else(|| refused(io::ErrorKind::BrokenPipe.into()))?;
+        let stdin =
+            child.stdin.as_mut().ok_or_else(|| refused(io::ErrorKind::BrokenPipe.into()))?;
         // Its standard input stays open in `child`: its end would be the session's.
         stdin.write_all(commands.as_bytes()).and_then(|()| stdin.flush()).map_err(refused)?;
         Ok(NftSession { child })
@@ -122,7 +137,13 @@ fn open(kind: SockType, address: SocketAddr) -> nix::Result<OwnedFd> {
         let length = size_of_val(&on) as libc::socklen_t;
         // SAFETY: `on` is an int of the length given and lives through the call.
         let code = unsafe {
-            libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_IPV6, IPV6_TRANSPARENT, (&raw const on).cast(), length)
+            libc::setsockopt(
+                fd.as_raw_fd(),
+                libc::IPPROTO_IPV6,
+                IPV6_TRANSPARENT,
+                (&raw const on).cast(),
+                length,
+            )
         };
         nix::errno::Errno::result(code)?;
     }
@@ -130,10 +151,11 @@ fn open(kind: SockType, address: SocketAddr) -> nix::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// A listener in `ns` to which connections to any address come, given the rule; an accepted connection's local address is
-/// the one that was meant.
+/// A listener in `ns` to which connections to any address come, given the rule; an accepted
+/// connection's local address is the one that was meant.
 pub fn listener(ns: &NetNs, address: SocketAddr) -> Result<TcpListener, Refused> {
-    let refused = |errno: nix::Error| Refused::new("listen for every address", address.to_string(), errno);
+    let refused =
+        |errno: nix::Error| Refused::new("listen for every address", address.to_string(), errno);
     let fd = ns.run(|| {
         let fd = open(SockType::Stream, address)?;
         listen(&fd, Backlog::new(1024)?)?;
@@ -142,9 +164,11 @@ pub fn listener(ns: &NetNs, address: SocketAddr) -> Result<TcpListener, Refused>
     Ok(TcpListener::from(fd.map_err(refused)?))
 }
 
-/// A UDP socket in `ns` to which datagrams for any address come, given the rule; read it with [`receive`].
+/// A UDP socket in `ns` to which datagrams for any address come, given the rule; read it with
+/// [`receive`].
 pub fn datagrams(ns: &NetNs, address: SocketAddr) -> Result<UdpSocket, Refused> {
-    let refused = |errno: nix::Error| Refused::new("receive for every address", address.to_string(), errno);
+    let refused =
+        |errno: nix::Error| Refused::new("receive for every address", address.to_string(), errno);
     let fd = ns.run(|| {
         let fd = open(SockType::Datagram, address)?;
         if address.is_ipv4() {
@@ -157,8 +181,8 @@ pub fn datagrams(ns: &NetNs, address: SocketAddr) -> Result<UdpSocket, Refused> 
     Ok(UdpSocket::from(fd.map_err(refused)?))
 }
 
-/// A UDP socket in `ns` that sends as `from`, whoever that is. What is sent back to `from` goes on coming to the
-/// [`datagrams`] socket.
+/// A UDP socket in `ns` that sends as `from`, whoever that is. What is sent back to `from` goes on
+/// coming to the [`datagrams`] socket.
 pub fn reply_socket(ns: &NetNs, from: SocketAddr) -> Result<UdpSocket, Refused> {
     let fd = ns.run(|| open(SockType::Datagram, from))?;
     Ok(UdpSocket::from(fd.map_err(|errno| Refused::new("answer as", from.to_string(), errno))?))
@@ -168,7 +192,8 @@ pub fn reply_socket(ns: &NetNs, from: SocketAddr) -> Result<UdpSocket, Refused> 
 pub fn packets(ns: &NetNs, any: IpAddr) -> Result<OwnedFd, Refused> {
     let family = if any.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     // raw(7): with this protocol the header is the sender's own.
-    let opened = ns.run(|| socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw))?;
+    let opened =
+        ns.run(|| socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw))?;
     opened.map_err(|errno| Refused::new("open socket for packets", ns.label(), errno))
 }
 
@@ -185,26 +210,37 @@ pub fn reset(connection: TcpStream) {
 
 /// Has a connection end by a reset when it is closed, rather than by a FIN.
 pub fn reset_at_close(connection: &TcpStream) {
-    // Closing with data that may not linger is how TCP is asked for it; where that is refused it is an ordinary close.
+    // Closing with data that may not linger is how TCP is asked for it; where that is refused it is
+    // an ordinary close.
     let now = libc::linger { l_onoff: 1, l_linger: 0 };
     let _ = setsockopt(connection, sockopt::Linger, &now);
 }
 
-/// What was written to `connection` and is not acknowledged by its peer yet; a FIN counts as one byte.
+/// What was written to `connection` and is not acknowledged by its peer yet; a FIN counts as one
+/// byte.
 pub fn unsent(connection: &TcpStream) -> io::Result<Bytes> {
     /// `TCP_CLOSE`: one that was reset owes nothing, whatever it counts (include/net/tcp_states.h).
     const CLOSED: u8 = 7;
     let mut state = 0u8;
     let mut length = size_of_val(&state) as libc::socklen_t;
     let fd = connection.as_raw_fd();
-    // SAFETY: the kernel writes at most `length` bytes, one, into `state`: the first field of `struct tcp_info`.
-    let code =
-        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut state).cast(), &raw mut length) };
+    // SAFETY: the kernel writes at most `length` bytes, one, into `state`: the first field of
+    // `struct tcp_info`.
+    let code = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut state).cast(),
+            &raw mut length,
+        )
+    };
     if code == 0 && state == CLOSED {
         return Ok(Bytes::ZERO);
     }
     let mut count: libc::c_int = 0;
-    // SAFETY: the kernel writes an int into `count`, which lives through the call (tcp(7), SIOCOUTQ).
+    // SAFETY: the kernel writes an int into `count`, which lives through the call (tcp(7),
+    // SIOCOUTQ).
     match unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) } {
         0 => Ok(Bytes::new(u64::try_from(count).unwrap_or(0))),
         _ => Err(io::Error::last_os_error()),
@@ -212,11 +248,18 @@ pub fn unsent(connection: &TcpStream) -> io::Result<Bytes> {
 }
 
 /// A datagram of a [`datagrams`] socket: its length, who sent it, whom it was meant for.
-pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, SocketAddr)> {
+pub fn receive(
+    socket: &UdpSocket,
+    buffer: &mut [u8],
+) -> io::Result<(usize, SocketAddr, SocketAddr)> {
     let mut space = nix::cmsg_space!(libc::sockaddr_in6);
     let mut parts = [IoSliceMut::new(buffer)];
-    let message =
-        recvmsg::<SockaddrStorage>(socket.as_fd().as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::empty())?;
+    let message = recvmsg::<SockaddrStorage>(
+        socket.as_fd().as_raw_fd(),
+        &mut parts,
+        Some(&mut space),
+        MsgFlags::empty(),
+    )?;
     let meant = message.cmsgs()?.find_map(|control| match control {
         ControlMessageOwned::Ipv4OrigDstAddr(address) => {
             let address = SockaddrIn::from(address);
@@ -230,7 +273,9 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, Sock
     });
     let sender = message.address.and_then(|address| {
         let v4 = address.as_sockaddr_in().map(|v4| SocketAddr::new(IpAddr::V4(v4.ip()), v4.port()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| SocketAddr::new(IpAddr::V6(v6.ip()), v6.port())))
+        v4.or_else(|| {
+            address.as_sockaddr_in6().map(|v6| SocketAddr::new(IpAddr::V6(v6.ip()), v6.port()))
+        })
     });
     match (sender, meant) {
         (Some(sender), Some(meant)) => Ok((message.bytes, sender, meant)),

@@ -1,7 +1,8 @@
-//! Waiting for file descriptors with a timeout in nanoseconds: `ppoll` for once, a [`Waiter`] for again and again.
+//! Waiting for file descriptors with a timeout in nanoseconds: `ppoll` for once, a [`Waiter`] for
+//! again and again.
 //!
-//! `poll` counts milliseconds, too coarse for a link that must send at its time. How early or late the wake-up is depends
-//! on the thread's timer slack (see [`crate::sched::timer_slack`]).
+//! `poll` counts milliseconds, too coarse for a link that must send at its time. How early or late
+//! the wake-up is depends on the thread's timer slack (see [`crate::sched::timer_slack`]).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -10,16 +11,18 @@ use fullpipe_model::units::Duration;
 pub use nix::poll::{PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
 
-/// Waits until one of `fds` is ready or `timeout` has passed (`None`: no limit); returns how many are ready.
+/// Waits until one of `fds` is ready or `timeout` has passed (`None`: no limit); returns how many
+/// are ready.
 ///
-/// Look at each [`PollFd::revents`]. A signal ends the wait with `Ok(0)`, like the timeout: callers have a loop with a
-/// deadline anyway, and the interrupt is a descriptor among `fds`.
+/// Look at each [`PollFd::revents`]. A signal ends the wait with `Ok(0)`, like the timeout: callers
+/// have a loop with a deadline anyway, and the interrupt is a descriptor among `fds`.
 pub fn ready(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usize> {
     let timeout = timeout.map(|span| TimeSpec::from_duration(span.into()));
     match nix::poll::ppoll(fds, timeout, None) {
         Ok(count) => Ok(count as usize),
         Err(nix::errno::Errno::EINTR) => {
-            // After EINTR the kernel has not written the answers: the previous call's would be taken for this one's.
+            // After EINTR the kernel has not written the answers: the previous call's would be
+            // taken for this one's.
             Ok(0)
         }
         Err(errno) => Err(errno.into()),
@@ -34,9 +37,10 @@ pub fn readable(fd: impl AsFd, timeout: Option<Duration>) -> io::Result<bool> {
 
 /// Waits for the same descriptors again and again: `epoll_pwait2`.
 ///
-/// `ppoll` asks each descriptor at each call, and hangs the thread into the queue of each and out again: with the four of
-/// a link that is a fifth of what a sleep costs. Before Linux 5.11, which has no such timeout in nanoseconds for `epoll`,
-/// `ppoll` waits for the one descriptor that stands for all.
+/// `ppoll` asks each descriptor at each call, and hangs the thread into the queue of each and out
+/// again: with the four of a link that is a fifth of what a sleep costs. Before Linux 5.11, which
+/// has no such timeout in nanoseconds for `epoll`, `ppoll` waits for the one descriptor that stands
+/// for all.
 #[derive(Debug)]
 pub struct Waiter {
     epoll: OwnedFd,
@@ -67,16 +71,19 @@ impl Waiter {
     pub fn new() -> io::Result<Waiter> {
         // SAFETY: no memory is passed.
         match unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) } {
-            // SAFETY: it has just been made.
-            fd if fd >= 0 => Ok(Waiter { epoll: unsafe { OwnedFd::from_raw_fd(fd) }, has_pwait2: true }),
+            fd if fd >= 0 => {
+                // SAFETY: it has just been made.
+                Ok(Waiter { epoll: unsafe { OwnedFd::from_raw_fd(fd) }, has_pwait2: true })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
 
-    /// Waits for `fd` too, until it is closed: it has something to read, has hung up or failed. `token`, at most 63, is
-    /// how [`Ready`] names it.
+    /// Waits for `fd` too, until it is closed: it has something to read, has hung up or failed.
+    /// `token`, at most 63, is how [`Ready`] names it.
     pub fn add(&self, fd: impl AsFd, token: usize) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: (token & 63) as u64 };
+        let mut event =
+            libc::epoll_event { events: libc::EPOLLIN as u32, u64: (token & 63) as u64 };
         let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_fd().as_raw_fd());
         // SAFETY: both descriptors are open, and the kernel copies `event` within the call.
         match unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) } {
@@ -85,11 +92,14 @@ impl Waiter {
         }
     }
 
-    /// Waits until something is ready or `timeout` has passed. A signal ends the wait like the timeout.
+    /// Waits until something is ready or `timeout` has passed. A signal ends the wait like the
+    /// timeout.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Ready> {
         match self.has_pwait2.then(|| self.wait_by_pwait2(timeout)) {
             // A sandbox that does not know a call refuses it with EPERM.
-            Some(Err(error)) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            Some(Err(error))
+                if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) =>
+            {
                 self.has_pwait2 = false;
                 self.wait_by_ppoll(timeout)
             }
@@ -105,11 +115,18 @@ impl Waiter {
         let no_mask: *const libc::sigset_t = std::ptr::null();
         let epoll = self.epoll.as_raw_fd();
         collect(|events, count| {
-            // SAFETY: `events` has room for `count`, and `timeout` lives through the call; without a mask its size is
-            // not looked at.
+            // SAFETY: `events` has room for `count`, and `timeout` lives through the call; without
+            // a mask its size is not looked at.
             unsafe {
-                libc::syscall(libc::SYS_epoll_pwait2, epoll, events, count, timeout.as_ptr(), no_mask, 0usize)
-                    as libc::c_int
+                libc::syscall(
+                    libc::SYS_epoll_pwait2,
+                    epoll,
+                    events,
+                    count,
+                    timeout.as_ptr(),
+                    no_mask,
+                    0usize,
+                ) as libc::c_int
             }
         })
     }
@@ -119,16 +136,25 @@ impl Waiter {
             return Ok(Ready::default());
         }
         // SAFETY: `events` has room for `count`.
-        collect(|events, count| unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events, count, 0) })
+        collect(|events, count| unsafe {
+            libc::epoll_wait(self.epoll.as_raw_fd(), events, count, 0)
+        })
     }
 }
 
 /// What `call` has told into the room that it is given.
-fn collect(call: impl FnOnce(*mut libc::epoll_event, libc::c_int) -> libc::c_int) -> io::Result<Ready> {
+fn collect(
+    call: impl FnOnce(*mut libc::epoll_event, libc::c_int) -> libc::c_int,
+) -> io::Result<Ready> {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; Waiter::EVENTS];
-    let Ok(count) = usize::try_from(call(events.as_mut_ptr(), Waiter::EVENTS as libc::c_int)) else {
+    let Ok(count) = usize::try_from(call(events.as_mut_ptr(), Waiter::EVENTS as libc::c_int))
+    else {
         let error = io::Error::last_os_error();
-        return if error.kind() == io::ErrorKind::Interrupted { Ok(Ready::default()) } else { Err(error) };
+        return if error.kind() == io::ErrorKind::Interrupted {
+            Ok(Ready::default())
+        } else {
+            Err(error)
+        };
     };
     Ok(Ready(events.iter().take(count).fold(0, |ready, event| ready | 1 << (event.u64 & 63))))
 }

@@ -1,4 +1,5 @@
-//! Two hosts joined through a namespace that is neither's: where netem can stand between them, and be watched.
+//! Two hosts joined through a namespace that is neither's: where netem can stand between them, and
+//! be watched.
 //!
 //! ```text
 //!  host a            wire                      host b
@@ -13,18 +14,21 @@
 //!  wan0 ─veth─ "a-host"  redirect  "a-card" ─veth─ "a"  redirect  "b" ..
 //! ```
 //!
-//! The host's own device keeps all offloads, so its TCP makes super-packets and charges its buffers for them as on any
-//! machine; "a-card" has none, so the kernel cuts what is sent to it and finishes its checksums. Offloads cannot be turned
-//! off at the host's device in its place: a device without checksum offload has no scatter-gather, one without that no
-//! segmentation in software either (`netdev_fix_features`), and TCP, seeing this at its route, would make segments itself.
-//! Each of them is charged with its own bookkeeping, and a send buffer carries a third less.
+//! The host's own device keeps all offloads, so its TCP makes super-packets and charges its buffers
+//! for them as on any machine; "a-card" has none, so the kernel cuts what is sent to it and
+//! finishes its checksums. Offloads cannot be turned off at the host's device in its place: a
+//! device without checksum offload has no scatter-gather, one without that no segmentation in
+//! software either (`netdev_fix_features`), and TCP, seeing this at its route, would make segments
+//! itself. Each of them is charged with its own bookkeeping, and a send buffer carries a third
+//! less.
 //!
-//! A discipline on the host's own device would stand before everything that could watch it: what leaves a device is seen
-//! behind its disciplines. Here each host's edge is a device of the wire: what the host sends is seen arriving there,
-//! before netem, and what it receives leaving, behind netem. No program touches a packet on its way.
+//! A discipline on the host's own device would stand before everything that could watch it: what
+//! leaves a device is seen behind its disciplines. Here each host's edge is a device of the wire:
+//! what the host sends is seen arriving there, before netem, and what it receives leaving, behind
+//! netem. No program touches a packet on its way.
 //!
-//! Addressing is that of [`crate::port`]'s veth pairs: both hosts' devices share one Ethernet address and do not ask for
-//! others.
+//! Addressing is that of [`crate::port`]'s veth pairs: both hosts' devices share one Ethernet
+//! address and do not ask for others.
 
 use std::os::fd::AsRawFd;
 
@@ -89,9 +93,15 @@ impl std::fmt::Debug for Wire {
 }
 
 impl Wire {
-    /// Joins both hosts, with super-packets of up to `gso_max_segs` MTU segments between them. With 1 there are segments
-    /// as on a wire, checksum and all: the hosts' TCP makes super-packets as any Linux does, and each host's card cuts them.
-    pub fn create(a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes, gso_max_segs: u32) -> Result<Wire, Refused> {
+    /// Joins both hosts, with super-packets of up to `gso_max_segs` MTU segments between them. With
+    /// 1 there are segments as on a wire, checksum and all: the hosts' TCP makes super-packets as
+    /// any Linux does, and each host's card cuts them.
+    pub fn create(
+        a: &PortConfig<'_>,
+        b: &PortConfig<'_>,
+        mtu: Bytes,
+        gso_max_segs: u32,
+    ) -> Result<Wire, Refused> {
         let ns = NetNs::create("wire")?;
         let mut netlink = Netlink::open(&ns)?;
         let cut_at_card = gso_max_segs == 1;
@@ -107,14 +117,26 @@ impl Wire {
                 vec![side.device()]
             };
             // The wire takes anything that the hosts' devices can be told to send.
-            let silent = LinkChange { ipv6_link_local: Some(false), arp: Some(false), ..LinkChange::default() };
+            let silent = LinkChange {
+                ipv6_link_local: Some(false),
+                arp: Some(false),
+                ..LinkChange::default()
+            };
             for device in devices {
-                netlink.change_link(device, &LinkChange { mtu: Some(Bytes::new(65_535)), ..silent.clone() })?;
-                netlink.change_link(device, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+                netlink.change_link(
+                    device,
+                    &LinkChange { mtu: Some(Bytes::new(65_535)), ..silent.clone() },
+                )?;
+                netlink
+                    .change_link(device, &LinkChange { up: Some(true), ..LinkChange::default() })?;
             }
-            // A limit here is one on TCP itself, whose buffers then hold less in more and smaller packets.
+            // A limit here is one on TCP itself, whose buffers then hold less in more and smaller
+            // packets.
             let gso_max_segs = (!cut_at_card).then_some(gso_max_segs);
-            host.change_link(config.device, &LinkChange { mtu: Some(mtu), gso_max_segs, ..silent })?;
+            host.change_link(
+                config.device,
+                &LinkChange { mtu: Some(mtu), gso_max_segs, ..silent },
+            )?;
         }
         // Before anything else that a kernel may lack: this is the one whose absence has a remedy.
         for side in [Side::A, Side::B] {
@@ -129,7 +151,10 @@ impl Wire {
         for config in [a, b] {
             let mut host = Netlink::open(config.ns)?;
             // Up last: from here on the host may speak.
-            host.change_link(config.device, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+            host.change_link(
+                config.device,
+                &LinkChange { up: Some(true), ..LinkChange::default() },
+            )?;
             host.add_addresses(config.device, config.addresses)?;
         }
         Ok(Wire { ns, netlink })
@@ -148,12 +173,18 @@ impl Wire {
     /// Watches `side`'s edge: packets that are outgoing there are on their way to that host.
     pub fn watch(&mut self, side: Side, snaplen: Bytes) -> Result<PacketRing, Refused> {
         let index = self.netlink.link_index(side.device())?;
-        PacketRing::open(&self.ns, side.device(), index, snaplen.saturating_add(Bytes::new(L2_LEN as u64)))
+        PacketRing::open(
+            &self.ns,
+            side.device(),
+            index,
+            snaplen.saturating_add(Bytes::new(L2_LEN as u64)),
+        )
     }
 }
 
-/// Has the kernel put checksums into what is sent to `device` rather than leave them to a card that is none; with that it
-/// cuts super-packets too, as only who knows the segments knows their checksums.
+/// Has the kernel put checksums into what is sent to `device` rather than leave them to a card that
+/// is none; with that it cuts super-packets too, as only who knows the segments knows their
+/// checksums.
 fn offload_nothing(device: &str) -> Result<(), Refused> {
     /// `struct ifreq` with `ifr_data`.
     #[repr(C)]
@@ -170,13 +201,14 @@ fn offload_nothing(device: &str) -> Result<(), Refused> {
     }
     const ETHTOOL_STXCSUM: u32 = 0x17;
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(|e| Refused::new("open socket", device, e))?;
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0")
+        .map_err(|e| Refused::new("open socket", device, e))?;
     let mut value = EthtoolValue { cmd: ETHTOOL_STXCSUM, data: 0 };
     let mut request = IfReq { name: [0; libc::IFNAMSIZ], data: &raw mut value, rest: [0; 16] };
     let length = device.len().min(libc::IFNAMSIZ - 1);
     request.name[..length].copy_from_slice(&device.as_bytes()[..length]);
-    // SAFETY: SIOCETHTOOL reads a `struct ifreq`, which `request` is by layout, and the ethtool_value that it points to;
-    // both live through the call.
+    // SAFETY: SIOCETHTOOL reads a `struct ifreq`, which `request` is by layout, and the
+    // ethtool_value that it points to; both live through the call.
     match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request) } {
         0 => Ok(()),
         _ => Err(Refused::last("turn checksum offload off", device)),

@@ -1,11 +1,14 @@
-//! What the emulated link carries, beside a plain veth pair in the same run: `cargo bench -p fullpipe-lab`.
+//! What the emulated link carries, beside a plain veth pair in the same run:
+//! `cargo bench -p fullpipe-lab`.
 //!
-//! One flow between two real stacks on this machine's CPUs. The figures that the project holds itself to: at 40 ms RTT at
-//! least 2.3 of 2.5 Gbit/s; near 0 ms at least 4 Gbit/s; rates of 10, 100 and 1000 Mbit/s met within 1 %. Machines
-//! differ, so the table shows the ratio to veth too; nothing is asserted here.
+//! One flow between two real stacks on this machine's CPUs. The figures that the project holds
+//! itself to: at 40 ms RTT at least 2.3 of 2.5 Gbit/s; near 0 ms at least 4 Gbit/s; rates of 10,
+//! 100 and 1000 Mbit/s met within 1 %. Machines differ, so the table shows the ratio to veth too;
+//! nothing is asserted here.
 //!
-//! Last, what no program that hands packets over one by one can go below: the CPU time of a thread that sleeps until a
-//! packet is due and writes it into a host where somebody waits for it, and does nothing else. `-- bare` is that alone.
+//! Last, what no program that hands packets over one by one can go below: the CPU time of a thread
+//! that sleeps until a packet is due and writes it into a host where somebody waits for it, and
+//! does nothing else. `-- bare` is that alone.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
 use etherparse::{IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, PacketBuilder};
@@ -44,7 +47,10 @@ fn main() {
 }
 
 fn table() -> Result<(), Box<dyn std::error::Error>> {
-    println!("{:<34} {:>12} {:>9} {:>10} {:>30}", "one flow", "IP rate", "of asked", "of veth", "late p50 / p99 / max");
+    println!(
+        "{:<34} {:>12} {:>9} {:>10} {:>30}",
+        "one flow", "IP rate", "of asked", "of veth", "late p50 / p99 / max"
+    );
     let veth = veth()?;
     println!("{:<34} {:>12} {:>9} {:>10}", "plain veth, no link", veth.to_string(), "", "1.00");
     for (name, link) in [
@@ -59,7 +65,8 @@ fn table() -> Result<(), Box<dyn std::error::Error>> {
         println!(
             "{name:<34} {:>12} {:>9} {:>10.2} {:>30}",
             rate.to_string(),
-            asked.map_or(String::new(), |asked| format!("{:.2} %", 100.0 * rate.fraction_of(asked))),
+            asked
+                .map_or(String::new(), |asked| format!("{:.2} %", 100.0 * rate.fraction_of(asked))),
             rate.fraction_of(veth),
             format!("{} / {} / {}", late.quantile(0.5), late.quantile(0.99), late.max()),
         );
@@ -68,7 +75,10 @@ fn table() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn bare_table() -> Result<(), Box<dyn std::error::Error>> {
-    println!("{:<34} {:>16} {:>22}", "a bare hand-over every", "CPU a hand-over", "two of them for a Gbit");
+    println!(
+        "{:<34} {:>16} {:>22}",
+        "a bare hand-over every", "CPU a hand-over", "two of them for a Gbit"
+    );
     for micros in [12_000, 1200, 120] {
         let period = Duration::from_micros(micros);
         let each = bare(period)?;
@@ -91,7 +101,13 @@ fn bare(period: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
     }
     let mut frame = vec![0u8; VNET_HDR_LEN];
     let packet = PacketBuilder::ip(IpHeaders::Ipv4(
-        Ipv4Header::new(8 + 1472, 64, IpNumber::UDP, octets(SERVER_ADDRESS)?, octets(CLIENT_ADDRESS)?)?,
+        Ipv4Header::new(
+            8 + 1472,
+            64,
+            IpNumber::UDP,
+            octets(SERVER_ADDRESS)?,
+            octets(CLIENT_ADDRESS)?,
+        )?,
         Ipv4Extensions::default(),
     ));
     packet.udp(9, socket.local_addr()?.port()).write(&mut frame, &[0; 1472])?;
@@ -117,14 +133,20 @@ fn bare(period: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
 }
 
 fn octets(address: IpAddr) -> Result<[u8; 4], &'static str> {
-    if let IpAddr::V4(address) = address { Ok(address.octets()) } else { Err("not an IPv4 address") }
+    if let IpAddr::V4(address) = address {
+        Ok(address.octets())
+    } else {
+        Err("not an IPv4 address")
+    }
 }
 
 /// What this thread ran so far, by the scheduler's count.
 fn ran() -> std::io::Result<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
-    nanos.map(Duration::from_nanos).ok_or_else(|| std::io::Error::other("schedstat does not begin with a number"))
+    nanos
+        .map(Duration::from_nanos)
+        .ok_or_else(|| std::io::Error::other("schedstat does not begin with a number"))
 }
 
 fn veth() -> Result<Rate, Box<dyn std::error::Error>> {
@@ -156,7 +178,11 @@ fn emulated(link: &str) -> Result<(Rate, Option<Rate>, LinkReport), Box<dyn std:
 }
 
 /// Goodput of one connection after [`WARM_UP`].
-fn transfer(server: &NetNs, client: &NetNs, address: IpAddr) -> Result<Rate, Box<dyn std::error::Error>> {
+fn transfer(
+    server: &NetNs,
+    client: &NetNs,
+    address: IpAddr,
+) -> Result<Rate, Box<dyn std::error::Error>> {
     let listener = server.run(|| TcpListener::bind(SocketAddr::new(address, 0)))??;
     let to = listener.local_addr()?;
     std::thread::scope(|scope| {
@@ -174,7 +200,9 @@ fn transfer(server: &NetNs, client: &NetNs, address: IpAddr) -> Result<Rate, Box
                 let now = clock::now();
                 match from {
                     None if now.since(start) >= WARM_UP => (from, counted) = (Some(now), 0),
-                    Some(from) if now.since(start) >= LONG => return Ok(Bytes::new(counted).per(now.since(from))),
+                    Some(from) if now.since(start) >= LONG => {
+                        return Ok(Bytes::new(counted).per(now.since(from)));
+                    }
                     _ => {}
                 }
             }

@@ -1,7 +1,8 @@
 //! Runs that were done before, found by what they depend on.
 //!
-//! Only runs in virtual time are here: they are a function of their [`Key`], which is what makes a kept result as good
-//! as a new one. A run in real time is a measurement of a machine at a moment and is made each time.
+//! Only runs in virtual time are here: they are a function of their [`Key`], which is what makes a
+//! kept result as good as a new one. A run in real time is a measurement of a machine at a moment
+//! and is made each time.
 //!
 //! ```text
 //! $XDG_CACHE_HOME/fullpipe/runs/
@@ -10,11 +11,12 @@
 //!     used         touched at each use: what was not used for longest goes first
 //! ```
 //!
-//! Rows and files from here stand in results as if they had been measured, so it is trusted only where it, an entry and a
-//! run's folder are this user's and nobody else can write to them; each is checked on its descriptor.
+//! Rows and files from here stand in results as if they had been measured, so it is trusted only
+//! where it, an entry and a run's folder are this user's and nobody else can write to them; each is
+//! checked on its descriptor.
 //!
-//! It is a convenience: whatever is wrong with it is as if the run had not been there, and no run fails for it. An entry
-//! is complete or not there; several sweeps may use it at once.
+//! It is a convenience: whatever is wrong with it is as if the run had not been there, and no run
+//! fails for it. An entry is complete or not there; several sweeps may use it at once.
 
 use crate::guest::kernel::CacheError;
 use crate::results;
@@ -74,7 +76,9 @@ impl Cache {
         let folder = kernels.with_file_name("runs");
         for place in [folder.parent().unwrap_or(&folder), &folder] {
             match Folder::open(place) {
-                Ok(there) => there.check_ours_alone().map_err(|error| CacheError::new(place, error.into()))?,
+                Ok(there) => there
+                    .check_ours_alone()
+                    .map_err(|error| CacheError::new(place, error.into()))?,
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => return Err(CacheError::new(place, cause)),
             }
@@ -112,7 +116,8 @@ impl Cache {
         let cache = Folder::open(&self.folder).ok()?;
         let entry = cache.folder(key.to_string()).ok()?;
         let run = entry.folder(RUN).ok()?;
-        let alone = [&cache, &entry, &run].into_iter().all(|folder| folder.check_ours_alone().is_ok());
+        let alone =
+            [&cache, &entry, &run].into_iter().all(|folder| folder.check_ours_alone().is_ok());
         alone.then_some((entry, run))
     }
 
@@ -159,9 +164,15 @@ impl Cache {
 
     fn size_and_use(&self, key: &Key) -> Option<(Bytes, SystemTime)> {
         let entry = self.entry(key);
-        let used = fs::metadata(entry.join(USED)).and_then(|used| used.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-        let files = fs::read_dir(entry.join(RUN)).ok()?.flatten().filter_map(|file| file.metadata().ok());
-        Some((files.map(|file| Bytes::new(file.len())).fold(Bytes::ZERO, Bytes::saturating_add), used))
+        let used = fs::metadata(entry.join(USED))
+            .and_then(|used| used.modified())
+            .unwrap_or(SystemTime::UNIX_EPOCH);
+        let files =
+            fs::read_dir(entry.join(RUN)).ok()?.flatten().filter_map(|file| file.metadata().ok());
+        Some((
+            files.map(|file| Bytes::new(file.len())).fold(Bytes::ZERO, Bytes::saturating_add),
+            used,
+        ))
     }
 
     /// Removes what was not used for longest until the rest fits into the limit.
@@ -170,13 +181,15 @@ impl Cache {
         let _ = self.clean(self.limit);
     }
 
-    /// Removes what was not used for longest until the rest fits into `limit`; how many runs and bytes that were.
+    /// Removes what was not used for longest until the rest fits into `limit`; how many runs and
+    /// bytes that were.
     ///
     /// # Errors
     /// The first entry that cannot be removed.
     pub fn clean(&self, limit: Bytes) -> io::Result<(usize, Bytes)> {
         self.remove_abandoned()?;
-        let mut entries: Vec<_> = self.keys().filter_map(|key| Some((self.size_and_use(&key)?, key))).collect();
+        let mut entries: Vec<_> =
+            self.keys().filter_map(|key| Some((self.size_and_use(&key)?, key))).collect();
         // Latest first: what comes after the limit is reached goes.
         entries.sort_by(|((_, a), key), ((_, b), other)| b.cmp(a).then_with(|| key.cmp(other)));
         let (mut total, mut removed, mut freed) = (Bytes::ZERO, 0, Bytes::ZERO);
@@ -227,7 +240,8 @@ mod tests {
     }
 
     fn scratch(name: &str) -> Scratch {
-        let folder = std::env::temp_dir().join(format!("fullpipe-test-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("fullpipe-test-{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("run")).unwrap();
         fs::write(folder.join("run/link.json"), [b'x'; 1000]).unwrap();
         Scratch(folder)
@@ -246,7 +260,8 @@ mod tests {
         assert_eq!(found.row, Row { cached: true, ..row });
         assert_eq!(found.files.read("link.json").unwrap(), [b'x'; 1000]);
         assert!(cache.find(&key('b')).is_none());
-        let names: Vec<_> = fs::read_dir(cache.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> =
+            fs::read_dir(cache.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, [key('a').to_string().as_str()], "nothing is left of the second");
         let path = found.files.by_descriptor();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
@@ -263,8 +278,12 @@ mod tests {
         let cache = Cache::at(&place.0.join("runs"), Bytes::new(1 << 20));
         for (age, digit) in ['a', 'b', 'c'].into_iter().enumerate() {
             cache.insert(&key(digit), &place.0.join("run"), &Row::default());
-            let used = File::options().write(true).open(cache.entry(&key(digit)).join(USED)).unwrap();
-            used.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 - age as u64)).unwrap();
+            let used =
+                File::options().write(true).open(cache.entry(&key(digit)).join(USED)).unwrap();
+            used.set_modified(
+                SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 - age as u64),
+            )
+            .unwrap();
         }
         fs::write(cache.folder().join("foreign"), "stays").unwrap();
         cache.find(&key('b')).unwrap();

@@ -1,15 +1,17 @@
 //! One run of one scenario: hosts, link, server, client, captures, samples; and what came of it.
 //!
-//! Order matters. The link and the server stand before the client starts; readiness is a handshake, never a wait. The
-//! client's end is the end of the transfer; then samplers, server and link are stopped, and only then is anything
-//! analysed, so that the analysis takes no CPU from the run.
+//! Order matters. The link and the server stand before the client starts; readiness is a handshake,
+//! never a wait. The client's end is the end of the transfer; then samplers, server and link are
+//! stopped, and only then is anything analysed, so that the analysis takes no CPU from the run.
 
 use crate::carrier::{self, Carrier, CarrierError};
 use crate::hog::Hog;
 use crate::hosts::{Hosts, HostsError};
 use crate::merge_capture::{self, MergeError};
 use crate::path_for::path_for;
-use crate::program::{ProgramError, Received, RunningServer, data_connection, placement_refused, port, receive};
+use crate::program::{
+    ProgramError, Received, RunningServer, data_connection, placement_refused, port, receive,
+};
 use crate::sampler::Sampler;
 use fullpipe_flow::connection::{Connection, Direction, Labels};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis, Sockets};
@@ -107,9 +109,9 @@ impl Outcome {
 /// How far a run is: time and body bytes.
 pub type Progress<'a> = &'a mut dyn FnMut(Duration, Bytes);
 
-/// Runs `scenario` once. `scratch` is an empty folder for its files; captures at both edges and the link's log go to `keep` if
-/// named;
-/// `virtual_time` says that time passes only while everything waits.
+/// Runs `scenario` once. `scratch` is an empty folder for its files; captures at both edges and the
+/// link's log go to `keep` if named; `virtual_time` says that time passes only while everything
+/// waits.
 pub fn run(
     scenario: &Scenario,
     scratch: &Path,
@@ -122,8 +124,10 @@ pub fn run(
     let mut notes = Vec::new();
     let capture = CaptureOptions { directory: scratch, snaplen: scenario.capture.snaplen, epoch };
     let log = keep.map(|folder| folder.join(LOG));
-    let (hosts, carrier) = Carrier::start(scenario, capture, log.as_deref(), virtual_time, &mut notes)?;
-    let transferred = transfer(scenario, &hosts, scratch, virtual_time, interrupt, progress, &mut notes);
+    let (hosts, carrier) =
+        Carrier::start(scenario, capture, log.as_deref(), virtual_time, &mut notes)?;
+    let transferred =
+        transfer(scenario, &hosts, scratch, virtual_time, interrupt, progress, &mut notes);
     // Stopped also when the transfer failed: its threads must not outlive the run.
     let edges = carrier.edges(scratch);
     let link = carrier.stop()?;
@@ -131,22 +135,42 @@ pub fn run(
     let (path, server_port) = (path_for(scenario), port(scenario));
     let hint = PathHint { rate: path.to_client.mean_rate(), rtt: Some(path.rtt()) };
     let kept = |name: &str| keep.map(|folder| folder.join(name));
-    let edge = |streams: &[PathBuf], capture_point, name: &str| -> Result<Connection, ExperimentError> {
-        // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
-        let config = Config { capture_point, hint, labels: Labels::Wireshark, ..Config::default() };
-        let path = kept(name);
-        let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
-        let analysis = merge_capture::analyse(streams, keep, Analyzer::new(config))?;
-        let bulk = analysis.connections.into_iter().filter(|connection| connection.server.port() == server_port);
-        bulk.max_by_key(|connection| connection.server_to_client.payload).ok_or(ExperimentError::NoConnection)
-    };
-    let at_server = DiagnosedConnection::from_capture(edge(&edges.server, CapturePoint::SenderEdge, "server.pcap")?);
+    let edge =
+        |streams: &[PathBuf], capture_point, name: &str| -> Result<Connection, ExperimentError> {
+            // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
+            let config =
+                Config { capture_point, hint, labels: Labels::Wireshark, ..Config::default() };
+            let path = kept(name);
+            let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
+            let analysis = merge_capture::analyse(streams, keep, Analyzer::new(config))?;
+            let bulk = analysis
+                .connections
+                .into_iter()
+                .filter(|connection| connection.server.port() == server_port);
+            bulk.max_by_key(|connection| connection.server_to_client.payload)
+                .ok_or(ExperimentError::NoConnection)
+        };
+    let at_server = DiagnosedConnection::from_capture(edge(
+        &edges.server,
+        CapturePoint::SenderEdge,
+        "server.pcap",
+    )?);
     let at_client = edge(&edges.client, CapturePoint::ReceiverEdge, "client.pcap")?;
     let interval = path.rtt().max(INTERVAL_MIN);
     let sockets = Sockets { sender: &server_samples, receiver: &client_samples, interval };
     let by_sockets = Diagnosis::from_samples(sockets, hint);
     let link_engine = carrier::engine(scenario, virtual_time);
-    Ok(Outcome { received, link_engine, link, at_server, at_client, by_sockets, server_samples, client_samples, notes })
+    Ok(Outcome {
+        received,
+        link_engine,
+        link,
+        at_server,
+        at_client,
+        by_sockets,
+        server_samples,
+        client_samples,
+        notes,
+    })
 }
 
 type Transferred = (Received, Vec<Sample>, Vec<Sample>);
@@ -172,7 +196,10 @@ fn transfer(
     server.stop()?;
     let (server_side, client_side) = (samples.0?, samples.1?);
     if server_side.interval > interval {
-        notes.push(format!("sockets sampled every {} in place of {interval}: the run was long", server_side.interval));
+        notes.push(format!(
+            "sockets sampled every {} in place of {interval}: the run was long",
+            server_side.interval
+        ));
     }
     Ok((received?, server_side.samples, client_side.samples))
 }
@@ -187,11 +214,14 @@ fn drive_client(
     progress: Progress<'_>,
 ) -> Result<Received, ExperimentError> {
     let (stop, bytes, start) = (Stop::new(), AtomicU64::new(0), clock::now());
-    let deadline = start + scenario.transfer.duration + GRACE + path_for(scenario).rtt().saturating_mul(10);
+    let deadline =
+        start + scenario.transfer.duration + GRACE + path_for(scenario).rtt().saturating_mul(10);
     let received = std::thread::scope(|scope| {
         let client = std::thread::Builder::new()
             .name("client".into())
-            .spawn_scoped(scope, || receive(scenario, &hosts.client, url, virtual_time, &stop, &bytes))
+            .spawn_scoped(scope, || {
+                receive(scenario, &hosts.client, url, virtual_time, &stop, &bytes)
+            })
             .map_err(|cause| Refused::new("start thread", "client", cause))?;
         while !client.is_finished() {
             let interrupted = interrupt.wait(Some(TICK)).unwrap_or(false);
@@ -202,7 +232,10 @@ fn drive_client(
             }
             progress(now.since(start), Bytes::new(bytes.load(Ordering::Relaxed)));
         }
-        client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(ExperimentError::from)
+        client
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            .map_err(ExperimentError::from)
     });
     if interrupt.is_set() { Err(ExperimentError::Interrupted) } else { received }
 }
@@ -216,7 +249,9 @@ fn start_hogs(scenario: &Scenario, notes: &mut Vec<String>) -> Result<Vec<Hog>, 
         if let (Some(cpu), Some(nice)) = (host.cpu, host.cpu_hog_nice) {
             let hog = Hog::start(cpu, nice)?;
             if let Some(why) = &hog.not_nice {
-                notes.push(format!("the CPU hog of the {name} runs at niceness 0, not {nice} ({why})"));
+                notes.push(format!(
+                    "the CPU hog of the {name} runs at niceness 0, not {nice} ({why})"
+                ));
             }
             hogs.push(hog);
         }

@@ -1,4 +1,5 @@
-//! A CPU hog: a thread that never waits, on one CPU, at a niceness. It starves whatever shares that CPU.
+//! A CPU hog: a thread that never waits, on one CPU, at a niceness. It starves whatever shares that
+//! CPU.
 
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::sched::Placement;
@@ -15,7 +16,8 @@ pub struct Hog {
 }
 
 impl Hog {
-    /// Starts one on `cpu`. Where `nice` is refused (below the present one without privilege), it runs without.
+    /// Starts one on `cpu`. Where `nice` is refused (below the present one without privilege), it
+    /// runs without.
     pub fn start(cpu: u32, nice: i8) -> Result<Hog, Refused> {
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = std::sync::mpsc::channel();
@@ -38,7 +40,11 @@ impl Hog {
         match told.recv() {
             Ok(Ok(not_nice)) => Ok(Hog { stop, thread: Some(thread), not_nice }),
             Ok(Err(refused)) => Err(refused),
-            Err(_) => Err(Refused::new("start thread", "CPU hog", std::io::Error::other("it ended at once"))),
+            Err(_) => Err(Refused::new(
+                "start thread",
+                "CPU hog",
+                std::io::Error::other("it ended at once"),
+            )),
         }
     }
 }

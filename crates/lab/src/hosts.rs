@@ -1,4 +1,5 @@
-//! The two hosts of an experiment: network namespaces with their own TCP settings, each with a port of the link.
+//! The two hosts of an experiment: network namespaces with their own TCP settings, each with a port
+//! of the link.
 
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
@@ -75,8 +76,8 @@ fn listed(cpus: &[usize]) -> String {
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Two hosts and what joins them: ports between which a link can be put, or a wire on which netem can. They end with this
-/// value and what joins them.
+/// Two hosts and what joins them: ports between which a link can be put, or a wire on which netem
+/// can. They end with this value and what joins them.
 #[derive(Debug)]
 pub struct Hosts<J = Arc<PortPair>> {
     /// Sends the data.
@@ -88,8 +89,8 @@ pub struct Hosts<J = Arc<PortPair>> {
 }
 
 impl Hosts {
-    /// Makes both hosts as the scenario has them. Sysctls are set before the devices come up, so that no connection can
-    /// start with others.
+    /// Makes both hosts as the scenario has them. Sysctls are set before the devices come up, so
+    /// that no connection can start with others.
     pub fn create(spec: &HostsSpec, mtu: Bytes) -> Result<Hosts, HostsError> {
         join(spec, |a, b| Ok(Arc::new(PortPair::create(a, b, mtu)?)))
     }
@@ -97,7 +98,11 @@ impl Hosts {
 
 impl Hosts<Wire> {
     /// The same, joined by a wire; the hosts send super-packets of up to `gso_max_segs` segments.
-    pub(crate) fn create_wired(spec: &HostsSpec, mtu: Bytes, gso_max_segs: u32) -> Result<Hosts<Wire>, HostsError> {
+    pub(crate) fn create_wired(
+        spec: &HostsSpec,
+        mtu: Bytes,
+        gso_max_segs: u32,
+    ) -> Result<Hosts<Wire>, HostsError> {
         join(spec, |a, b| Wire::create(a, b, mtu, gso_max_segs).map_err(HostsError::Wire))
     }
 }
@@ -141,9 +146,15 @@ fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError>
     Ok(())
 }
 
-/// What connections to the peer start with, by a route to it. For the congestion control that works with any that the
-/// kernel has, also in a namespace where the sysctl refuses those that are not in `tcp_allowed_congestion_control`.
-fn choose_route(host: &'static str, ns: &NetNs, spec: &Host, peer: IpAddr) -> Result<(), HostsError> {
+/// What connections to the peer start with, by a route to it. For the congestion control that works
+/// with any that the kernel has, also in a namespace where the sysctl refuses those that are not in
+/// `tcp_allowed_congestion_control`.
+fn choose_route(
+    host: &'static str,
+    ns: &NetNs,
+    spec: &Host,
+    peer: IpAddr,
+) -> Result<(), HostsError> {
     let metrics = RouteMetrics {
         congctl: spec.congestion_control.clone(),
         initcwnd: spec.initcwnd,
@@ -153,7 +164,12 @@ fn choose_route(host: &'static str, ns: &NetNs, spec: &Host, peer: IpAddr) -> Re
     if metrics == RouteMetrics::default() {
         return Ok(());
     }
-    let route = Route { destination: Network::new(peer, 32), gateway: None, device: DEVICE.into(), metrics };
+    let route = Route {
+        destination: Network::new(peer, 32),
+        gateway: None,
+        device: DEVICE.into(),
+        metrics,
+    };
     let wrong = |cause| match &spec.congestion_control {
         Some(name) => HostsError::CongestionControl { host, name: name.clone(), cause },
         None => HostsError::Refused(cause),

@@ -1,4 +1,5 @@
-//! A scenario becomes two hosts, a link between them, a transfer over it, captures, socket samples, and results.
+//! A scenario becomes two hosts, a link between them, a transfer over it, captures, socket samples,
+//! and results.
 //!
 //! The only room that combines the shells. [`run`] is the door; it must be called inside
 //! [`fullpipe_kernel::sandbox`], whose end takes everything with it that a run has made.

@@ -1,8 +1,9 @@
 //! The capture at a host's edge: what left it and what reached it, in order of time.
 //!
-//! Our link writes each direction's two points as a stream of its own (`fullpipe_link`); a host's edge is the
-//! ingress of the direction that leaves it and the egress of the one that comes to it. `fullpipe-analyze` merges
-//! them. netem's edges are one stream each ([`fullpipe_link::NetemLink`]).
+//! Our link writes each direction's two points as a stream of its own (`fullpipe_link`); a host's
+//! edge is the ingress of the direction that leaves it and the egress of the one that comes to it.
+//! `fullpipe-analyze` merges them. netem's edges are one stream each
+//! ([`fullpipe_link::NetemLink`]).
 
 use fullpipe_analyze::Capture;
 use fullpipe_flow::capture::Packet;
@@ -31,8 +32,9 @@ pub enum MergeError {
     Content(#[from] fullpipe_analyze::Error),
 }
 
-/// Merges the streams of an edge, gives every packet to `analyzer`, and writes them to `keep` if named. Returns the
-/// analysis. Of packets of the same time that of the stream named first comes first.
+/// Merges the streams of an edge, gives every packet to `analyzer`, and writes them to `keep` if
+/// named. Returns the analysis. Of packets of the same time that of the stream named first comes
+/// first.
 ///
 /// # Errors
 /// A stream that cannot be read, a capture that cannot be written.
@@ -67,14 +69,23 @@ impl PcapFile {
     }
 
     fn write(&mut self, packet: &Packet<'_>) -> Result<(), MergeError> {
-        let header = record_header(packet.at, packet.data.len() as u32, packet.original_length as u32);
+        let header =
+            record_header(packet.at, packet.data.len() as u32, packet.original_length as u32);
         let written = self.file.write_all(&header).and_then(|()| self.file.write_all(packet.data));
-        written.map_err(|cause| MergeError::File { operation: "write", path: readable(&self.path), cause })
+        written.map_err(|cause| MergeError::File {
+            operation: "write",
+            path: readable(&self.path),
+            cause,
+        })
     }
 
     fn finish(self) -> Result<(), MergeError> {
         let written = self.file.into_inner().map_err(|error| error.into_error());
         let done = written.and_then(Pending::commit);
-        done.map_err(|cause| MergeError::File { operation: "write", path: readable(&self.path), cause })
+        done.map_err(|cause| MergeError::File {
+            operation: "write",
+            path: readable(&self.path),
+            cause,
+        })
     }
 }

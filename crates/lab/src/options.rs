@@ -19,7 +19,8 @@ pub struct Options {
     pub engine: Engine,
     /// What bounds a guest.
     pub limits: Limits,
-    /// Guests at once, where memory allows; `None`: one for each CPU. Runs in real time are made one at a time.
+    /// Guests at once, where memory allows; `None`: one for each CPU. Runs in real time are made
+    /// one at a time.
     pub jobs: Option<NonZeroUsize>,
     /// Where runs that were done before are looked up, and new ones kept.
     pub cache: Option<Cache>,

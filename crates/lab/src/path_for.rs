@@ -1,4 +1,5 @@
-//! Which path the transfer of a scenario meets: that of the first rule that matches it, or the one for the rest.
+//! Which path the transfer of a scenario meets: that of the first rule that matches it, or the one
+//! for the rest.
 //!
 //! Laws, verdicts and what a row calls nominal are about this path.
 
@@ -18,8 +19,8 @@ pub(crate) struct TransferPath<'a> {
     pub(crate) to_server: &'a Config,
 }
 
-/// The path that the transfer of `scenario` meets. The client's port is not known before; a rule that names one does not
-/// match.
+/// The path that the transfer of `scenario` meets. The client's port is not known before; a rule
+/// that names one does not match.
 pub(crate) fn path_for(scenario: &Scenario) -> TransferPath<'_> {
     let path = &scenario.path;
     let key = PacketKey {

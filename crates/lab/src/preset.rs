@@ -65,7 +65,9 @@ pub const PRESETS: &[Preset] = presets![
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// Neither a file nor a preset.
-    #[error("run scenario '{0}': neither a file nor a preset; `fullpipe lab list` names the presets")]
+    #[error(
+        "run scenario '{0}': neither a file nor a preset; `fullpipe lab list` names the presets"
+    )]
     Unknown(String),
     /// A file that cannot be read.
     #[error("read scenario {path}: {cause}")]
@@ -106,8 +108,8 @@ fn counted(runs: &u64) -> String {
     if *runs == u64::MAX { "more than can be counted".into() } else { runs.to_string() }
 }
 
-/// The rows of `name`: a preset, or else a file. A folder of presets (`articles`) is all of them, in order, those that
-/// only include others left out.
+/// The rows of `name`: a preset, or else a file. A folder of presets (`articles`) is all of them,
+/// in order, those that only include others left out.
 ///
 /// # Errors
 /// As [`load_all`].
@@ -115,12 +117,12 @@ pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
     load_all(&[name], &[], None)
 }
 
-/// The rows of all `names`, with `over` above what their files say (they have the same names as without), and `repeat`
-/// above how often a file says that they are run.
+/// The rows of all `names`, with `over` above what their files say (they have the same names as
+/// without), and `repeat` above how often a file says that they are run.
 ///
 /// # Errors
-/// A name that is none, a file that is no scenario, and more than [`RUNS_MAX`] runs in all, which is known before a row
-/// is made.
+/// A name that is none, a file that is no scenario, and more than [`RUNS_MAX`] runs in all, which
+/// is known before a row is made.
 pub fn load_all<S: AsRef<str>>(
     names: &[S],
     over: &[Override],
@@ -204,7 +206,8 @@ impl Library<'_> {
         };
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
         let mut read = |file: &str| {
-            let bytes = named_file::read(&source.folder.join(file), DATA_MAX).map_err(|cause| cause.to_string())?;
+            let bytes = named_file::read(&source.folder.join(file), DATA_MAX)
+                .map_err(|cause| cause.to_string())?;
             made.read += bytes.len() as u64;
             let all = "the files that the rows name come to more than 1 GiB; use fewer rows, or smaller files";
             if made.read > READ_MAX { Err(all.to_string()) } else { Ok(bytes) }
@@ -229,7 +232,8 @@ fn source(name: &str) -> Result<Option<Source>, LoadError> {
         }
         None => return Ok(None),
     };
-    let file = File::parse(&text).map_err(|cause| LoadError::Scenario { name: name.into(), cause })?;
+    let file =
+        File::parse(&text).map_err(|cause| LoadError::Scenario { name: name.into(), cause })?;
     Ok(Some(Source { text, file, folder }))
 }
 
@@ -237,7 +241,8 @@ fn source(name: &str) -> Result<Option<Source>, LoadError> {
 fn folder(name: &str) -> Result<Vec<String>, LoadError> {
     let prefix = format!("{}/", name.trim_end_matches('/'));
     let inside = PRESETS.iter().filter(|preset| preset.name.starts_with(&prefix));
-    let own = inside.filter(|preset| File::parse(preset.text).is_ok_and(|file| file.include.is_empty()));
+    let own =
+        inside.filter(|preset| File::parse(preset.text).is_ok_and(|file| file.include.is_empty()));
     let names: Vec<String> = own.map(|preset| preset.name.to_string()).collect();
     if names.is_empty() { Err(LoadError::Unknown(name.into())) } else { Ok(names) }
 }
@@ -246,7 +251,10 @@ fn folder(name: &str) -> Result<Vec<String>, LoadError> {
 fn text_of(bytes: Vec<u8>) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        std::io::Error::new(std::io::ErrorKind::InvalidData, format!("it is not UTF-8 at byte {at}; save it as UTF-8"))
+        std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            format!("it is not UTF-8 at byte {at}; save it as UTF-8"),
+        )
     })
 }
 
@@ -278,7 +286,10 @@ mod tests {
     fn a_folder_is_all_its_presets_once() {
         let rows = load("articles").unwrap();
         let mut names: Vec<_> = rows.iter().map(|row| row.name.clone()).collect();
-        assert!(names.contains(&"b5b".into()) && names.contains(&"a1-rtt/rtt=100ms".into()), "{names:?}");
+        assert!(
+            names.contains(&"b5b".into()) && names.contains(&"a1-rtt/rtt=100ms".into()),
+            "{names:?}"
+        );
         let count = names.len();
         names.dedup();
         assert_eq!(names.len(), count);
@@ -297,7 +308,11 @@ mod tests {
         let mut last = write(folder.path(), "leaf.toml", "repeat = 3");
         assert_eq!(load(&last).unwrap().len(), 1);
         for level in 0..29 {
-            last = write(folder.path(), &format!("{level}.toml"), &format!("include = [{last:?}, {last:?}]"));
+            last = write(
+                folder.path(),
+                &format!("{level}.toml"),
+                &format!("include = [{last:?}, {last:?}]"),
+            );
         }
         // 2^29 times 3, of which nothing may be made.
         assert!(matches!(load(&last), Err(LoadError::TooMany { runs: 1_610_612_736 })));
@@ -313,9 +328,15 @@ mod tests {
         let matrix = format!("repeat = 10\n[matrix]\n\"link.seed\" = {seeds:?}");
         let just = write(folder.path(), "just.toml", &matrix);
         assert_eq!(load(&just).unwrap().len(), 1000);
-        assert!(matches!(load_all(&[&just, &just], &[], None), Err(LoadError::TooMany { runs: 20_000 })));
+        assert!(matches!(
+            load_all(&[&just, &just], &[], None),
+            Err(LoadError::TooMany { runs: 20_000 })
+        ));
         assert_eq!(load_all(&[&just, &just], &[], Some(1)).unwrap().len(), 2000);
-        assert!(matches!(load_all(&[&just], &[], Some(1000)), Err(LoadError::TooMany { runs: 1_000_000 })));
+        assert!(matches!(
+            load_all(&[&just], &[], Some(1000)),
+            Err(LoadError::TooMany { runs: 1_000_000 })
+        ));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The programs of a transfer: our own server and client on threads inside the hosts, or real programs as processes.
+//! The programs of a transfer: our own server and client on threads inside the hosts, or real
+//! programs as processes.
 
 mod curl;
 mod iperf3;
@@ -11,7 +12,8 @@ use fullpipe_kernel::{Refused, clock};
 use fullpipe_model::scenario::{Client, Host, Scenario, Server};
 use fullpipe_model::units::{Bytes, Duration, column};
 use fullpipe_transfer::{
-    Download, DownloadError, DownloadOptions, Event, Request, ServerError, ServerOptions, Stop, Timing, download,
+    Download, DownloadError, DownloadOptions, Event, Request, ServerError, ServerOptions, Stop,
+    Timing, download,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -131,19 +133,39 @@ impl Received {
 }
 
 impl RunningServer {
-    /// Starts the scenario's server inside `ns` and returns once it accepts connections, with the URL to fetch.
-    pub fn start(scenario: &Scenario, ns: &NetNs, scratch: &Path) -> Result<(RunningServer, String), ProgramError> {
+    /// Starts the scenario's server inside `ns` and returns once it accepts connections, with the
+    /// URL to fetch.
+    pub fn start(
+        scenario: &Scenario,
+        ns: &NetNs,
+        scratch: &Path,
+    ) -> Result<(RunningServer, String), ProgramError> {
         let address = SocketAddr::new(SERVER_ADDRESS, port(scenario));
         match scenario.transfer.server {
             Server::Builtin => {
                 let server = builtin_server(scenario, ns, address)?;
                 Ok((server, format!("http://{address}/bytes/{}", scenario.transfer.size.get())))
             }
-            Server::Nginx => process_server(scenario, ns, scratch, address, "nginx", nginx(scratch, address)?),
-            Server::Iperf3 => process_server(scenario, ns, scratch, address, iperf3::PROGRAM, iperf3::server(address)),
+            Server::Nginx => {
+                process_server(scenario, ns, scratch, address, "nginx", nginx(scratch, address)?)
+            }
+            Server::Iperf3 => process_server(
+                scenario,
+                ns,
+                scratch,
+                address,
+                iperf3::PROGRAM,
+                iperf3::server(address),
+            ),
             Server::Python => {
                 let mut command = Command::new("python3");
-                command.args(["-m", "http.server", &address.port().to_string(), "--bind", &SERVER_ADDRESS.to_string()]);
+                command.args([
+                    "-m",
+                    "http.server",
+                    &address.port().to_string(),
+                    "--bind",
+                    &SERVER_ADDRESS.to_string(),
+                ]);
                 command.arg("--directory").arg(scratch);
                 process_server(scenario, ns, scratch, address, "python3", command)
             }
@@ -159,7 +181,11 @@ impl RunningServer {
             }
             RunningServer::Process(mut child, program) => {
                 let ended = child.kill().and_then(|()| child.wait());
-                ended.map(drop).map_err(|cause| ProgramError::Process { operation: "end", program, cause })
+                ended.map(drop).map_err(|cause| ProgramError::Process {
+                    operation: "end",
+                    program,
+                    cause,
+                })
             }
         }
     }
@@ -170,18 +196,24 @@ fn placement(host: &Host) -> Placement {
     Placement { cpus, nice: (host.nice != 0).then_some(host.nice) }
 }
 
-/// Why a host's application cannot run where and how it was asked to; tried on a thread that ends with the question.
+/// Why a host's application cannot run where and how it was asked to; tried on a thread that ends
+/// with the question.
 pub(crate) fn placement_refused(host: &Host) -> Option<Refused> {
     let place = placement(host);
     std::thread::scope(|scope| scope.spawn(|| place.apply().err()).join().unwrap_or_default())
 }
 
-/// Makes a program run as its host's application should, as far as that is allowed: a refusal stands in the notes.
+/// Makes a program run as its host's application should, as far as that is allowed: a refusal
+/// stands in the notes.
 fn place(host: &Host, command: &mut Command) -> Result<(), Refused> {
     if placement_refused(host).is_some() { Ok(()) } else { placement(host).apply_to(command) }
 }
 
-fn builtin_server(scenario: &Scenario, ns: &NetNs, bind: SocketAddr) -> Result<RunningServer, ProgramError> {
+fn builtin_server(
+    scenario: &Scenario,
+    ns: &NetNs,
+    bind: SocketAddr,
+) -> Result<RunningServer, ProgramError> {
     let options = ServerOptions {
         bind,
         write_rate: scenario.transfer.write_rate,
@@ -189,7 +221,8 @@ fn builtin_server(scenario: &Scenario, ns: &NetNs, bind: SocketAddr) -> Result<R
         sndbuf: scenario.transfer.send_buffer,
         ..ServerOptions::default()
     };
-    // A listening socket stays in the namespace where it was opened, and what it accepts is there too.
+    // A listening socket stays in the namespace where it was opened, and what it accepts is there
+    // too.
     let server = ns.run(|| fullpipe_transfer::Server::bind(options))??;
     let (stop, place) = (Stop::new(), placement(&scenario.hosts.server));
     let thread = std::thread::Builder::new()
@@ -197,7 +230,8 @@ fn builtin_server(scenario: &Scenario, ns: &NetNs, bind: SocketAddr) -> Result<R
         .spawn({
             let stop = stop.clone();
             move || {
-                // A CPU that cannot be was refused with the hosts; without privilege a lower niceness is not to be had.
+                // A CPU that cannot be was refused with the hosts; without privilege a lower
+                // niceness is not to be had.
                 let _ = place.apply();
                 server.run(&stop).map(drop)
             }
@@ -216,7 +250,8 @@ fn process_server(
 ) -> Result<(RunningServer, String), ProgramError> {
     // Sparse: takes no room on disk, and is read as zeros.
     let path = scratch.join("file");
-    let made = std::fs::File::create(&path).and_then(|file| file.set_len(scenario.transfer.size.get()));
+    let made =
+        std::fs::File::create(&path).and_then(|file| file.set_len(scenario.transfer.size.get()));
     made.map_err(|cause| ProgramError::File { path, cause })?;
     let log = scratch.join("server.log");
     let output = std::fs::File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
@@ -226,16 +261,25 @@ fn process_server(
     place(&scenario.hosts.server, &mut command)?;
     let child = spawn(&mut command, program)?;
     let mut server = RunningServer::Process(child, program);
-    let RunningServer::Process(child, _) = &mut server else { return Err(not_ready(program, &log)) };
+    let RunningServer::Process(child, _) = &mut server else {
+        return Err(not_ready(program, &log));
+    };
     let deadline = clock::now() + READY_WITHIN;
-    // Ready is who listens. A connection to find out would be one that the program serves: iperf3 then shuts its door for a
-    // moment.
+    // Ready is who listens. A connection to find out would be one that the program serves: iperf3
+    // then shuts its door for a moment.
     let mut diag = SockDiag::open_in(ns)?;
     while !diag.listeners()?.iter().any(|listener| listener.port() == address.port()) {
-        let ended =
-            child.try_wait().map_err(|cause| ProgramError::Process { operation: "wait for", program, cause })?;
+        let ended = child.try_wait().map_err(|cause| ProgramError::Process {
+            operation: "wait for",
+            program,
+            cause,
+        })?;
         if let Some(status) = ended {
-            return Err(ProgramError::Failed { program, status: status.to_string(), output: tail(&log) });
+            return Err(ProgramError::Failed {
+                program,
+                status: status.to_string(),
+                output: tail(&log),
+            });
         }
         if clock::now() >= deadline {
             let _ = server.stop();
@@ -247,7 +291,11 @@ fn process_server(
 }
 
 fn not_ready(program: &'static str, log: &Path) -> ProgramError {
-    ProgramError::Failed { program, status: format!("not ready within {READY_WITHIN}"), output: tail(log) }
+    ProgramError::Failed {
+        program,
+        status: format!("not ready within {READY_WITHIN}"),
+        output: tail(log),
+    }
 }
 
 /// nginx in the foreground with everything it writes below `scratch`.
@@ -261,7 +309,8 @@ fn nginx(scratch: &Path, address: SocketAddr) -> Result<Command, ProgramError> {
          http {{\naccess_log off;\nsendfile on;\n{temporary}server {{ listen {address}; root {here}; }}\n}}\n"
     );
     let path = scratch.join("nginx.conf");
-    std::fs::write(&path, text).map_err(|cause| ProgramError::File { path: path.clone(), cause })?;
+    std::fs::write(&path, text)
+        .map_err(|cause| ProgramError::File { path: path.clone(), cause })?;
     let mut command = Command::new("nginx");
     command.arg("-c").arg(path).args(["-e", "stderr", "-p"]).arg(scratch);
     // On Debian it is in a directory that an ordinary user's PATH does not name.
@@ -276,7 +325,9 @@ fn search_path() -> String {
 
 fn spawn(command: &mut Command, program: &'static str) -> Result<Child, ProgramError> {
     command.spawn().map_err(|cause| match (cause.kind(), program) {
-        (std::io::ErrorKind::NotFound, "nginx") => ProgramError::Missing { program, package: "nginx-light" },
+        (std::io::ErrorKind::NotFound, "nginx") => {
+            ProgramError::Missing { program, package: "nginx-light" }
+        }
         (std::io::ErrorKind::NotFound, _) => ProgramError::Missing { program, package: program },
         _ => ProgramError::Process { operation: "start", program, cause },
     })
@@ -288,8 +339,8 @@ fn tail(log: &Path) -> String {
     lines.into_iter().rev().collect::<Vec<_>>().join("; ")
 }
 
-/// Fetches `url` inside `ns` as the scenario has it; on the calling thread, which must be the client's own. `progress`
-/// counts body bytes while they come (the built-in client only).
+/// Fetches `url` inside `ns` as the scenario has it; on the calling thread, which must be the
+/// client's own. `progress` counts body bytes while they come (the built-in client only).
 pub fn receive(
     scenario: &Scenario,
     ns: &NetNs,
@@ -321,7 +372,9 @@ pub fn receive(
             Ok(Received::timed(Bytes::new(got.body.get()), complete, got.timing, Some(got)))
         }
         Client::Curl => curl::receive(scenario, url, stop),
-        Client::Iperf3 => iperf3::receive(scenario, SocketAddr::new(SERVER_ADDRESS, port(scenario)), stop),
+        Client::Iperf3 => {
+            iperf3::receive(scenario, SocketAddr::new(SERVER_ADDRESS, port(scenario)), stop)
+        }
     }
 }
 

@@ -16,21 +16,26 @@
 //!     link.log                      likewise: each packet and its fate, see `fullpipe_model::link::log`
 //! ```
 //!
-//! Nothing is there half: a run's folder is called `part-001-NAME` until it is complete, row and all. No complete one is
-//! ever called so, as those begin with a number, whatever the scenario's name is. So the folders say which runs are
-//! done, whatever order they ended in; `rows.jsonl` grows by one write a row as soon as all before it are done, and is
-//! made anew from the folders when a sweep is resumed.
+//! Nothing is there half: a run's folder is called `part-001-NAME` until it is complete, row and
+//! all. No complete one is ever called so, as those begin with a number, whatever the scenario's
+//! name is. So the folders say which runs are done, whatever order they ended in; `rows.jsonl`
+//! grows by one write a row as soon as all before it are done, and is made anew from the folders
+//! when a sweep is resumed.
 //!
 //! # A boundary
-//! Root runs experiments, and the directory may be one that another user can reach. Whoever could swap a file in it for
-//! a symbolic link would have root write wherever the link leads. So:
-//! * The directory is opened once ([`Folder`]), its last name not being a link, and must belong to this user: another
-//!   user's is refused. Everything is found, made and renamed relative to that descriptor.
-//! * A run's folder is made by us, with rights to write for us alone, and its descriptor is checked to be that of ours.
-//!   What writes into it by a path (captures, logs) gets one through the descriptor, so no name above it matters.
-//! * No file is opened for writing that was there before (`O_EXCL`); what is replaced is replaced by renaming.
+//! Root runs experiments, and the directory may be one that another user can reach. Whoever could
+//! swap a file in it for a symbolic link would have root write wherever the link leads. So:
+//! * The directory is opened once ([`Folder`]), its last name not being a link, and must belong to
+//!   this user: another user's is refused. Everything is found, made and renamed relative to that
+//!   descriptor.
+//! * A run's folder is made by us, with rights to write for us alone, and its descriptor is checked
+//!   to be that of ours. What writes into it by a path (captures, logs) gets one through the
+//!   descriptor, so no name above it matters.
+//! * No file is opened for writing that was there before (`O_EXCL`); what is replaced is replaced
+//!   by renaming.
 //! * A directory that is made where others can write has mode 0700.
-//! * Names from scenarios are names of one file each: no `/`, no control character, not too long for a file system.
+//! * Names from scenarios are names of one file each: no `/`, no control character, not too long
+//!   for a file system.
 
 mod manifest;
 
@@ -147,8 +152,9 @@ pub fn check_empty(folder: &Path) -> Result<(), ResultsError> {
     Ok(())
 }
 
-/// Makes a directory `name`, or `name-2`, `name-3` and so on where that is taken, in `parent`, which is made where it
-/// is missing; its path. Two runs that begin at the same moment have two directories.
+/// Makes a directory `name`, or `name-2`, `name-3` and so on where that is taken, in `parent`,
+/// which is made where it is missing; its path. Two runs that begin at the same moment have two
+/// directories.
 ///
 /// # Errors
 /// Where it cannot be made, and where `parent` is another user's.
@@ -170,12 +176,15 @@ fn make(path: &Path) -> Result<Folder, ResultsError> {
     let told = |cause| wrong("make results directory", path, cause);
     let plain: PathBuf = path.components().collect();
     if let (Some(name), Err(_)) = (plain.file_name(), fs::symlink_metadata(&plain)) {
-        let above = plain.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let above =
+            plain.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(above).map_err(told)?;
         // A person may name a directory by way of a link; what is made in it is checked.
         let above = Folder::open(&fs::canonicalize(above).map_err(told)?).map_err(told)?;
         match above.make_folder(name, mode_in(&above)) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::AlreadyExists => return Err(told(cause)),
+            Err(cause) if cause.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(told(cause));
+            }
             _ => {}
         }
     }
@@ -184,7 +193,8 @@ fn make(path: &Path) -> Result<Folder, ResultsError> {
     Ok(folder)
 }
 
-/// Rights of a directory made in `above`: for us alone where others can write, less the process's `umask` elsewhere.
+/// Rights of a directory made in `above`: for us alone where others can write, less the process's
+/// `umask` elsewhere.
 fn mode_in(above: &Folder) -> u32 {
     if above.is_shared() { 0o700 } else { 0o777 }
 }
@@ -207,9 +217,13 @@ impl Results {
     /// Results of the runs of `manifest` in `folder`, which must be empty or not there yet.
     ///
     /// # Errors
-    /// Where something is there already, [`ResultsError::Resumable`] where that is an unfinished sweep of the same runs;
-    /// where the directory is another user's.
-    pub fn create(path: &Path, environment: &Environment, manifest: &Manifest) -> Result<Results, ResultsError> {
+    /// Where something is there already, [`ResultsError::Resumable`] where that is an unfinished
+    /// sweep of the same runs; where the directory is another user's.
+    pub fn create(
+        path: &Path,
+        environment: &Environment,
+        manifest: &Manifest,
+    ) -> Result<Results, ResultsError> {
         let folder = make(path)?;
         if let Err(error) = is_empty(&folder) {
             let here = Manifest::read(&folder).is_ok_and(|there| there == *manifest);
@@ -223,8 +237,9 @@ impl Results {
         Results::open(folder, environment, manifest)
     }
 
-    /// Results that go on where those in `folder` stopped, and the rows that are done, each at its run's place. What an
-    /// interrupted run left there half is taken away. A folder with nothing in it is a beginning.
+    /// Results that go on where those in `folder` stopped, and the rows that are done, each at its
+    /// run's place. What an interrupted run left there half is taken away. A folder with nothing in
+    /// it is a beginning.
     ///
     /// # Errors
     /// Where `folder` holds something else than runs of `manifest`, or is another user's.
@@ -253,7 +268,11 @@ impl Results {
         Ok((Results::open(folder, environment, manifest)?, done))
     }
 
-    fn open(folder: Folder, environment: &Environment, manifest: &Manifest) -> Result<Results, ResultsError> {
+    fn open(
+        folder: Folder,
+        environment: &Environment,
+        manifest: &Manifest,
+    ) -> Result<Results, ResultsError> {
         write_json(&folder, ENVIRONMENT, environment)?;
         let told = |cause| wrong("write", &folder.path().join(ROWS), cause);
         match folder.remove_file(ROWS) {
@@ -273,20 +292,27 @@ impl Results {
     pub fn begin(&mut self, index: usize, name: &str) -> Result<Part, ResultsError> {
         let name = OsString::from(format!("{PART}{}", folder_name(index, name, self.digits)));
         let folder = self.folder.make_folder(&name, RUN_MODE);
-        let folder = folder.map_err(|cause| wrong("make results directory", &self.folder().join(&name), cause))?;
+        let folder = folder
+            .map_err(|cause| wrong("make results directory", &self.folder().join(&name), cause))?;
         Ok(Part { folder, name })
     }
 
-    /// Takes away what a failed run has of its folder: there is no half of a result, and where the disk is full, its
-    /// room is what is missing.
+    /// Takes away what a failed run has of its folder: there is no half of a result, and where the
+    /// disk is full, its room is what is missing.
     pub(crate) fn discard(&self, part: &Part) {
         // The run's own error is the one to tell; what stays keeps its temporary name.
         let _ = self.folder.remove_folder(&part.name);
     }
 
-    /// Takes over the files of run `index` that were made in `run`, elsewhere on this machine: moved, or copied where
-    /// `run` is to `stay`.
-    pub(crate) fn adopt(&mut self, index: usize, run: &Path, stay: bool, row: &Row) -> Result<(), ResultsError> {
+    /// Takes over the files of run `index` that were made in `run`, elsewhere on this machine:
+    /// moved, or copied where `run` is to `stay`.
+    pub(crate) fn adopt(
+        &mut self,
+        index: usize,
+        run: &Path,
+        stay: bool,
+        row: &Row,
+    ) -> Result<(), ResultsError> {
         let part = self.begin(index, &row.name)?;
         let taken = take(run, &part, stay).and_then(|()| self.seal(&part, row));
         taken.inspect_err(|_| self.discard(&part))
@@ -338,8 +364,13 @@ fn is_empty(folder: &Folder) -> Result<(), ResultsError> {
 
 /// Whether `name` is that of a run's folder that is not complete.
 fn is_part(name: &std::ffi::OsStr) -> bool {
-    let number = name.to_str().and_then(|name| name.strip_prefix(PART)).and_then(|name| name.split_once('-'));
-    number.is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    let number = name
+        .to_str()
+        .and_then(|name| name.strip_prefix(PART))
+        .and_then(|name| name.split_once('-'));
+    number.is_some_and(|(number, _)| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 fn take(run: &Path, part: &Part, stay: bool) -> Result<(), ResultsError> {
@@ -347,9 +378,14 @@ fn take(run: &Path, part: &Part, stay: bool) -> Result<(), ResultsError> {
     for entry in entries {
         let from = entry.map_err(|cause| wrong("read results", run, cause))?.path();
         let name = from.file_name().unwrap_or_default();
-        let copy = || std::io::copy(&mut File::open(&from)?, &mut part.folder.create(name)?).map(drop);
+        let copy =
+            || std::io::copy(&mut File::open(&from)?, &mut part.folder.create(name)?).map(drop);
         // Renaming does not cross file systems; copying does.
-        let taken = if stay { copy() } else { fs::rename(&from, part.path().join(name)).or_else(|_| copy()) };
+        let taken = if stay {
+            copy()
+        } else {
+            fs::rename(&from, part.path().join(name)).or_else(|_| copy())
+        };
         taken.map_err(|cause| wrong("take over results", &part.folder.path().join(name), cause))?;
     }
     Ok(())
@@ -437,11 +473,16 @@ pub(crate) fn wrong(operation: &'static str, path: &Path, cause: std::io::Error)
 }
 
 /// Writes a value as the file `name` of `folder`: whole, or not at all.
-pub(crate) fn write_json(folder: &Folder, name: &str, value: &impl Serialize) -> Result<(), ResultsError> {
-    let written = serde_json::to_vec_pretty(value).map_err(std::io::Error::from).and_then(|mut text| {
-        text.push(b'\n');
-        folder.write_whole(name, &text)
-    });
+pub(crate) fn write_json(
+    folder: &Folder,
+    name: &str,
+    value: &impl Serialize,
+) -> Result<(), ResultsError> {
+    let written =
+        serde_json::to_vec_pretty(value).map_err(std::io::Error::from).and_then(|mut text| {
+            text.push(b'\n');
+            folder.write_whole(name, &text)
+        });
     written.map_err(|cause| wrong("write", &folder.path().join(name), cause))
 }
 
@@ -463,7 +504,8 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     fn manifest(names: &[&str]) -> Manifest {
-        let planned = |name: &&str| Planned { name: name.to_string(), repetition: 1, key: "k".into() };
+        let planned =
+            |name: &&str| Planned { name: name.to_string(), repetition: 1, key: "k".into() };
         Manifest { runs: names.iter().map(planned).collect() }
     }
 
@@ -495,10 +537,14 @@ mod tests {
         fs::write(half.path().join("row.json.1"), "half").unwrap();
         fs::write(out.join(".sweep.json.1-1.part"), "half").unwrap();
         let (_, done) = Results::resume(&out, &environment(), &manifest).unwrap();
-        let told: Vec<_> = done.iter().map(|row| row.as_ref().map(|row| row.name.as_str())).collect();
-        let expected: Vec<_> = names.iter().map(|&name| (name != "waiting").then_some(name)).collect();
+        let told: Vec<_> =
+            done.iter().map(|row| row.as_ref().map(|row| row.name.as_str())).collect();
+        let expected: Vec<_> =
+            names.iter().map(|&name| (name != "waiting").then_some(name)).collect();
         assert_eq!(told, expected);
-        assert!(!out.join("part-007-waiting").exists() && !out.join(".sweep.json.1-1.part").exists());
+        assert!(
+            !out.join("part-007-waiting").exists() && !out.join(".sweep.json.1-1.part").exists()
+        );
     }
 
     #[test]
@@ -519,7 +565,8 @@ mod tests {
         run(&mut results, 1, "b");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
         symlink(&out, place.path().join("link")).unwrap();
-        let refused = Results::resume(&place.path().join("link"), &environment(), &manifest).unwrap_err();
+        let refused =
+            Results::resume(&place.path().join("link"), &environment(), &manifest).unwrap_err();
         assert!(refused.to_string().contains("symbolic link"), "{refused}");
     }
 

@@ -21,7 +21,12 @@ use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 const LATE_MAX: Duration = Duration::from_micros(500);
 
 /// The row of a run that was done, by this machine's clock.
-pub(crate) fn of_outcome(scenario: &Scenario, repetition: u32, kernel: &str, outcome: &Outcome) -> Row {
+pub(crate) fn of_outcome(
+    scenario: &Scenario,
+    repetition: u32,
+    kernel: &str,
+    outcome: &Outcome,
+) -> Row {
     let (sent, seen) = (&outcome.at_server.connection.server_to_client, &outcome.at_client);
     let acks = &seen.client_to_server;
     let (link, lateness) = (&outcome.link, outcome.link.lateness());
@@ -32,10 +37,14 @@ pub(crate) fn of_outcome(scenario: &Scenario, repetition: u32, kernel: &str, out
     let verdict = outcome.by_capture().map(|diagnosis| &diagnosis.verdict);
     let limited_by = verdict.map(|verdict| verdict.limited_by());
     let by_sockets = outcome.by_sockets.as_ref().map(Diagnosis::limited_by);
-    let congestion_control = outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone());
+    let congestion_control =
+        outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone());
     let troubles = troubles(outcome);
     let quiet = troubles.is_empty();
-    let doubts = [other_control(scenario, congestion_control.as_deref()), disagreement(limited_by, by_sockets)];
+    let doubts = [
+        other_control(scenario, congestion_control.as_deref()),
+        disagreement(limited_by, by_sockets),
+    ];
     let row = Row {
         schema: Version::default(),
         link_engine: outcome.link_engine,
@@ -56,14 +65,16 @@ pub(crate) fn of_outcome(scenario: &Scenario, repetition: u32, kernel: &str, out
         law,
         law_term,
         packets: seen.client_to_server.packets + seen.server_to_client.packets,
-        // At the sender's own edge nothing can come out of order: what goes backwards there was sent again, also where
-        // the label's rule, made for a sniffer anywhere, calls it out of order because it came within the round trip.
+        // At the sender's own edge nothing can come out of order: what goes backwards there was
+        // sent again, also where the label's rule, made for a sniffer anywhere, calls it out of
+        // order because it came within the round trip.
         retransmission: sent.labels.of(Label::Retransmission) + sent.labels.of(Label::OutOfOrder),
         duplicate_ack: acks.labels.of(Label::DuplicateAck),
         out_of_order: seen.server_to_client.labels.of(Label::OutOfOrder),
         window_full: sent.labels.of(Label::WindowFull),
         zero_window: acks.labels.of(Label::ZeroWindow),
-        queue_dropped: link.to_client.link.queue_dropped_packets + link.to_server.link.queue_dropped_packets,
+        queue_dropped: link.to_client.link.queue_dropped_packets
+            + link.to_server.link.queue_dropped_packets,
         lost: link.to_client.link.lost_packets + link.to_server.link.lost_packets,
         limited_by: limited_by.map_or(Limit::Unknown, |candidate| candidate.limit),
         limit_share: limited_by.map_or(0.0, |candidate| candidate.share),
@@ -78,7 +89,13 @@ pub(crate) fn of_outcome(scenario: &Scenario, repetition: u32, kernel: &str, out
         link_late_p99: lateness.quantile(0.99),
         link_late_max: lateness.max(),
         quiet,
-        notes: outcome.notes.iter().cloned().chain(troubles).chain(doubts.into_iter().flatten()).collect(),
+        notes: outcome
+            .notes
+            .iter()
+            .cloned()
+            .chain(troubles)
+            .chain(doubts.into_iter().flatten())
+            .collect(),
         ..as_asked(scenario, repetition, Clock::Real, kernel)
     };
     beside_reference(row, scenario)
@@ -108,8 +125,10 @@ fn as_asked(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -
 fn beside_reference(row: Row, scenario: &Scenario) -> Row {
     let reference = &scenario.reference;
     // A reference is of a whole transfer, in which the start hardly counts.
-    let goodput = if row.complete { row.goodput } else { row.steady_goodput.unwrap_or(row.goodput) };
-    let ratio = |ours: Rate, theirs: Option<Rate>| theirs.map(|theirs| ours.as_f64() / theirs.as_f64());
+    let goodput =
+        if row.complete { row.goodput } else { row.steady_goodput.unwrap_or(row.goodput) };
+    let ratio =
+        |ours: Rate, theirs: Option<Rate>| theirs.map(|theirs| ours.as_f64() / theirs.as_f64());
     let of_frames = row.frames.and_then(|ours| ratio(ours, reference.frames));
     Row {
         reference_goodput: reference.goodput,
@@ -141,8 +160,8 @@ fn disagreement(by_capture: Option<Candidate>, by_sockets: Option<Candidate>) ->
     })
 }
 
-/// What a sniffer on Ethernet would have counted, by the time from the first frame to the last. The lab's captures hold
-/// IP packets, so each lacks its header.
+/// What a sniffer on Ethernet would have counted, by the time from the first frame to the last. The
+/// lab's captures hold IP packets, so each lacks its header.
 fn frames(seen: &Connection) -> Option<Rate> {
     let ways = [&seen.client_to_server, &seen.server_to_client];
     let bytes = ways.map(|way| way.wire.get() + way.packets * ETHERNET_HEADER.get()).iter().sum();
@@ -151,20 +170,23 @@ fn frames(seen: &Connection) -> Option<Rate> {
 
 /// The first finding as one text.
 fn finding(verdict: &Verdict, scenario: &Scenario, outcome: &Outcome) -> Option<String> {
-    let known = KnownPath { rtt: outcome.at_client.handshake_rtt, goodput_max: goodput_max(scenario) };
+    let known =
+        KnownPath { rtt: outcome.at_client.handshake_rtt, goodput_max: goodput_max(scenario) };
     let finding = findings(verdict, known).into_iter().next()?;
     Some(format!("{}; {}", finding.claim, finding.remedy))
 }
 
-/// The most payload that the link carries at any time; `None` where its rate changes or has no bound.
+/// The most payload that the link carries at any time; `None` where its rate changes or has no
+/// bound.
 fn goodput_max(scenario: &Scenario) -> Option<Rate> {
     let link = path_for(scenario).to_client;
     let rate = link.rate.filter(|_| link.changes.is_none())?;
     Some(Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 }.goodput(rate))
 }
 
-/// The goodput that windows, round trip and rate allow, and by which of them. The receive window is the largest seen,
-/// the send buffer the largest that the server's `tcp_wmem` lets autotuning reach.
+/// The goodput that windows, round trip and rate allow, and by which of them. The receive window is
+/// the largest seen, the send buffer the largest that the server's `tcp_wmem` lets autotuning
+/// reach.
 fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option<Limit>) {
     let transfer = &scenario.transfer;
     let wmem = scenario.hosts.server.sysctl.get("net.ipv4.tcp_wmem");
@@ -199,25 +221,36 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
     }
     let full = link.to_client.driver.ring_full + link.to_server.driver.ring_full;
     if full > 0 {
-        troubles
-            .push(format!("packets waited {full} times outside of the link's own queue: the emulator was too slow"));
+        troubles.push(format!(
+            "packets waited {full} times outside of the link's own queue: the emulator was too slow"
+        ));
     }
     if link.port_drops > 0 {
-        troubles.push(format!("{} packets were lost between hosts and emulator, not by the link", link.port_drops));
+        troubles.push(format!(
+            "{} packets were lost between hosts and emulator, not by the link",
+            link.port_drops
+        ));
     }
     let crowded = link.to_client.driver.ring_dropped + link.to_server.driver.ring_dropped;
     if crowded > 0 {
-        troubles.push(format!("{crowded} packets were dropped for want of memory, not by the link"));
+        troubles
+            .push(format!("{crowded} packets were dropped for want of memory, not by the link"));
     }
     let refused = link.to_client.driver.write_errors + link.to_server.driver.write_errors;
     if refused > 0 {
         troubles.push(format!("{refused} packets were refused by a host's device"));
     }
     if link.capture_dropped > 0 {
-        troubles.push(format!("the captures miss {} packets: the disk was too slow", link.capture_dropped));
+        troubles.push(format!(
+            "the captures miss {} packets: the disk was too slow",
+            link.capture_dropped
+        ));
     }
     if link.log_dropped > 0 {
-        troubles.push(format!("the link's log misses {} packets: the disk was too slow", link.log_dropped));
+        troubles.push(format!(
+            "the link's log misses {} packets: the disk was too slow",
+            link.log_dropped
+        ));
     }
     troubles
 }

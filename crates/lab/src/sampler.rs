@@ -1,7 +1,7 @@
 //! Observes the two sockets of a transfer while it runs, at both ends, by `sock_diag`.
 //!
-//! Four system calls a sample: in virtual time each is two stops of the program by its kernel, and with eight, samples were
-//! more than a quarter of what a second at 100 Mbit/s costs.
+//! Four system calls a sample: in virtual time each is two stops of the program by its kernel, and
+//! with eight, samples were more than a quarter of what a second at 100 Mbit/s costs.
 
 use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::netns::NetNs;
@@ -11,8 +11,8 @@ use fullpipe_model::units::{Duration, Instant};
 use std::io::PipeWriter;
 use std::thread::JoinHandle;
 
-/// Samples of one end that are kept at most. When there are more, every other one goes and sampling is half as often:
-/// a run of any length has an even grid of samples in bounded memory.
+/// Samples of one end that are kept at most. When there are more, every other one goes and sampling
+/// is half as often: a run of any length has an even grid of samples in bounded memory.
 const SAMPLES_MAX: usize = 120_000;
 
 /// A thread that follows one host's end of a connection.
@@ -33,7 +33,8 @@ pub struct Sampled {
 }
 
 impl Sampler {
-    /// Follows the first connection in `ns` that `filter` finds, every `interval`, until [`Sampler::stop`].
+    /// Follows the first connection in `ns` that `filter` finds, every `interval`, until
+    /// [`Sampler::stop`].
     pub fn start(ns: &NetNs, filter: Filter, interval: Duration) -> Result<Sampler, Refused> {
         let mut diag = SockDiag::open_in(ns)?;
         let wrong = |cause| Refused::new("stop and wait for", "socket sampler", cause);
@@ -49,7 +50,8 @@ impl Sampler {
                     let interval = sampled.interval;
                     due = due + interval;
                     if due < now {
-                        // Late: skip to the next point of the grid rather than sample twice in a row.
+                        // Late: skip to the next point of the grid rather than sample twice in a
+                        // row.
                         let missed = now.since(due).as_nanos() / interval.as_nanos().max(1) + 1;
                         due = due + interval.saturating_mul(missed);
                     }
@@ -84,7 +86,11 @@ impl Sampled {
 }
 
 /// Takes a sample, and gives the time at which it was taken.
-fn follow(diag: &mut SockDiag, filter: &Filter, samples: &mut Vec<Sample>) -> Result<Instant, Refused> {
+fn follow(
+    diag: &mut SockDiag,
+    filter: &Filter,
+    samples: &mut Vec<Sample>,
+) -> Result<Instant, Refused> {
     let before = samples.len();
     match samples.last().map(|last: &Sample| (last.local, last.remote)) {
         Some((local, remote)) => samples.extend(diag.sample(local, remote)?),
@@ -92,7 +98,8 @@ fn follow(diag: &mut SockDiag, filter: &Filter, samples: &mut Vec<Sample>) -> Re
             let mut found = Vec::new();
             diag.dump(filter, &mut found)?;
             // A program may look at its own door: that connection never leaves the host.
-            samples.extend(found.into_iter().find(|sample| sample.local.ip() != sample.remote.ip()));
+            samples
+                .extend(found.into_iter().find(|sample| sample.local.ip() != sample.remote.ip()));
         }
     }
     Ok(samples[before..].last().map_or_else(clock::now, |sample| sample.at))
@@ -127,6 +134,10 @@ mod tests {
             assert!(sampled.samples.len() < 64);
         }
         let step = |pair: &[Sample]| pair[1].at.since(pair[0].at);
-        assert!(sampled.samples.windows(2).all(|pair| step(pair) == sampled.interval), "{:?}", sampled.interval);
+        assert!(
+            sampled.samples.windows(2).all(|pair| step(pair) == sampled.interval),
+            "{:?}",
+            sampled.interval
+        );
     }
 }

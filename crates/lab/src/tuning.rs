@@ -1,4 +1,5 @@
-//! A scenario's hosts as the tuning plan sees them, and a plan put into a scenario: how the lab proves a plan.
+//! A scenario's hosts as the tuning plan sees them, and a plan put into a scenario: how the lab
+//! proves a plan.
 
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::limit::End;
@@ -39,7 +40,8 @@ pub fn plan(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
     Some(tune::plan(path(scenario)?, &sender, &receiver))
 }
 
-/// The scenario with the plan's settings. Settings of the whole machine are left alone: no namespace has its own.
+/// The scenario with the plan's settings. Settings of the whole machine are left alone: no
+/// namespace has its own.
 pub fn apply(scenario: &Scenario, plan: &Plan) -> Scenario {
     let mut tuned = scenario.clone();
     for change in plan.changes.iter().filter(|change| change.setting.per_namespace()) {
@@ -62,9 +64,16 @@ mod tests {
         let scenario = preset::load("articles/b2").unwrap().remove(0);
         for kernel in [KernelVersion::new(6, 1), KernelVersion::new(6, 18)] {
             let first = plan(&scenario, kernel).unwrap();
-            assert!(!first.changes.is_empty() && first.after.goodput > first.before.goodput, "{first:?}");
+            assert!(
+                !first.changes.is_empty() && first.after.goodput > first.before.goodput,
+                "{first:?}"
+            );
             let again = plan(&apply(&scenario, &first), kernel).unwrap();
-            assert_eq!((again.changes.len(), again.before.goodput), (0, first.after.goodput), "{again:?}");
+            assert_eq!(
+                (again.changes.len(), again.before.goodput),
+                (0, first.after.goodput),
+                "{again:?}"
+            );
         }
     }
 }

@@ -1,9 +1,14 @@
-//! The link between two real hosts, asked by what it counts itself and by what the hosts' kernels count.
+//! The link between two real hosts, asked by what it counts itself and by what the hosts' kernels
+//! count.
 //!
-//! One process, one sandbox, one trial after another. Rates are taken between two looks at a busy link; counts are exact.
-//! Where a sandbox cannot be had it says `SKIPPED`, and with `FULLPIPE_NO_SKIP=1` fails.
+//! One process, one sandbox, one trial after another. Rates are taken between two looks at a busy
+//! link; counts are exact. Where a sandbox cannot be had it says `SKIPPED`, and with
+//! `FULLPIPE_NO_SKIP=1` fails.
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stderr, reason = "skips and figures are told to whoever reads the test's output")]
+#![allow(
+    clippy::print_stderr,
+    reason = "skips and figures are told to whoever reads the test's output"
+)]
 
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::port::PortPair;
@@ -31,7 +36,9 @@ const TRIALS: &[Trial] = &[
 fn main() {
     // As libtest has it: a name to filter by, `--list` to name them.
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let chosen = TRIALS.iter().filter(|(name, _)| filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())));
+    let chosen = TRIALS
+        .iter()
+        .filter(|(name, _)| filter.as_ref().is_none_or(|filter| name.contains(filter.as_str())));
     let chosen: Vec<&Trial> = chosen.collect();
     if std::env::args().any(|argument| argument == "--list") {
         return;
@@ -67,7 +74,9 @@ struct Bench {
     link: Emulator,
 }
 
-fn path(link: &str) -> Result<(Path, fullpipe_model::scenario::Scenario), Box<dyn std::error::Error>> {
+fn path(
+    link: &str,
+) -> Result<(Path, fullpipe_model::scenario::Scenario), Box<dyn std::error::Error>> {
     let text = format!(
         "[hosts.server]\ncongestion_control = \"cubic\"\nsysctl = {{ \"net.ipv4.tcp_ecn\" = 1 }}\n\
          [hosts.client]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = 1 }}\n[link]\n{link}\n"
@@ -86,7 +95,8 @@ impl Bench {
 
     /// Sends from server to client for `span` by TCP; `look` is called now and then while it does.
     fn transfer(&self, span: Duration, mut look: impl FnMut()) -> Outcome {
-        let listener = self.server.run(|| TcpListener::bind(SocketAddr::new(SERVER_ADDRESS, 0)))??;
+        let listener =
+            self.server.run(|| TcpListener::bind(SocketAddr::new(SERVER_ADDRESS, 0)))??;
         let to = listener.local_addr()?;
         let end = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -119,11 +129,17 @@ impl Bench {
 }
 
 /// A counter of `ns`, by its table and name in `file` of /proc/net.
-fn counter(ns: &NetNs, file: &str, table: &str, name: &str) -> Result<u64, Box<dyn std::error::Error>> {
+fn counter(
+    ns: &NetNs,
+    file: &str,
+    table: &str,
+    name: &str,
+) -> Result<u64, Box<dyn std::error::Error>> {
     let text = ns.run(|| std::fs::read_to_string(format!("/proc/thread-self/net/{file}")))??;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(table)?.strip_prefix(':'));
     let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-    let found = names.split_whitespace().zip(values.split_whitespace()).find(|(found, _)| *found == name);
+    let found =
+        names.split_whitespace().zip(values.split_whitespace()).find(|(found, _)| *found == name);
     Ok(found.ok_or_else(|| format!("{file} has no {table} {name}"))?.1.parse()?)
 }
 
@@ -132,11 +148,17 @@ fn ensure(holds: bool, problem: impl std::fmt::Display) -> Outcome {
 }
 
 fn the_kernel_counts_each_corrupted_segment() -> Outcome {
-    let bench = Bench::start("rate = \"50mbit\"\nrtt = \"4ms\"\n[link.to_client]\ncorrupt = \"2%\"")?;
+    let bench =
+        Bench::start("rate = \"50mbit\"\nrtt = \"4ms\"\n[link.to_client]\ncorrupt = \"2%\"")?;
     bench.transfer(Duration::from_secs(2), || {})?;
-    // The server has no more to send once the client is gone; what is on the way arrives before the second look.
+    // The server has no more to send once the client is gone; what is on the way arrives before the
+    // second look.
     let counted = || counter(&bench.client, "snmp", "Tcp", "InCsumErrors");
-    let corrupted = || Ok::<u64, Box<dyn std::error::Error>>(bench.link.statistics()?.to_client.link.corrupted_packets);
+    let corrupted = || {
+        Ok::<u64, Box<dyn std::error::Error>>(
+            bench.link.statistics()?.to_client.link.corrupted_packets,
+        )
+    };
     until(|| Ok(counted()? == corrupted()?))?;
     let (counted, corrupted) = (counted()?, corrupted()?);
     eprintln!("{corrupted} segments corrupted, TcpInCsumErrors {counted}");
@@ -146,10 +168,16 @@ fn the_kernel_counts_each_corrupted_segment() -> Outcome {
 }
 
 fn the_kernel_sees_each_congestion_mark() -> Outcome {
-    let bench = Bench::start("rate = \"50mbit\"\nrtt = \"4ms\"\nqueue = \"1MB\"\ndiscipline = \"mark 20kB\"")?;
+    let bench = Bench::start(
+        "rate = \"50mbit\"\nrtt = \"4ms\"\nqueue = \"1MB\"\ndiscipline = \"mark 20kB\"",
+    )?;
     bench.transfer(Duration::from_secs(2), || {})?;
     let counted = || counter(&bench.client, "netstat", "IpExt", "InCEPkts");
-    let marked = || Ok::<u64, Box<dyn std::error::Error>>(bench.link.statistics()?.to_client.link.marked_packets);
+    let marked = || {
+        Ok::<u64, Box<dyn std::error::Error>>(
+            bench.link.statistics()?.to_client.link.marked_packets,
+        )
+    };
     // The kernel counts super-packets segment by segment.
     until(|| Ok(counted()? == marked()?))?;
     let (counted, marked) = (counted()?, marked()?);
@@ -169,18 +197,22 @@ fn until(mut holds: impl FnMut() -> Result<bool, Box<dyn std::error::Error>>) ->
 }
 
 fn rates_are_met_within_one_per_cent() -> Outcome {
-    for (name, seconds) in [("100kbit", 8), ("10mbit", 3), ("100mbit", 3), ("1gbit", 3), ("2.5gbit", 3)] {
+    for (name, seconds) in
+        [("100kbit", 8), ("10mbit", 3), ("100mbit", 3), ("1gbit", 3), ("2.5gbit", 3)]
+    {
         let asked: Rate = name.parse()?;
         let bench = Bench::start(&format!("rate = \"{name}\"\nrtt = \"2ms\"\nqueue = \"4MB\""))?;
         let mut looks = Vec::new();
         bench.transfer(Duration::from_secs(seconds), || looks.extend(bench.link.statistics()))?;
-        // The longest stretch in which the transmitter always had something to send, of looks that saw another packet
-        // gone than the one before: between two of them lies a whole number of packets.
+        // The longest stretch in which the transmitter always had something to send, of looks that
+        // saw another packet gone than the one before: between two of them lies a whole number of
+        // packets.
         let enough = asked.over(Duration::from_millis(4)).get() + 3000;
         let stretches = looks.split(|look| look.to_client.queue.get() < enough);
         let busy = stretches.max_by_key(|stretch| stretch.len()).unwrap_or_default();
         let gone = |look: &Statistics| look.to_client.link.departed_bytes;
-        let news = || busy.windows(2).filter(|pair| gone(&pair[0]) != gone(&pair[1])).map(|pair| &pair[1]);
+        let news =
+            || busy.windows(2).filter(|pair| gone(&pair[0]) != gone(&pair[1])).map(|pair| &pair[1]);
         let ends = news().next().zip(news().next_back());
         let rate = ends.and_then(|(first, last)| last.rates_since(first)).map(|[rate, _]| rate);
         let rate = rate.ok_or("the queue was never full")?;
@@ -192,7 +224,8 @@ fn rates_are_met_within_one_per_cent() -> Outcome {
             late.quantile(0.5),
             late.quantile(0.99)
         );
-        // A machine that gives the hosts no time can keep the transmitter idle, never make it faster.
+        // A machine that gives the hosts no time can keep the transmitter idle, never make it
+        // faster.
         ensure(error <= 0.01, format!("{asked}: {rate} is too fast"))?;
         ensure(
             error >= -0.01 || late.quantile(0.99) > Duration::from_millis(1),
@@ -218,9 +251,12 @@ fn another_path_is_in_force_when_set_returns() -> Outcome {
     let server = bench.server.run(|| UdpSocket::bind((SERVER_ADDRESS, 0)))??;
     let client = bench.client.run(|| UdpSocket::bind("0.0.0.0:0"))??;
     let to = server.local_addr()?;
-    for rtt in
-        [Duration::from_millis(20), Duration::from_millis(60), Duration::from_millis(2), Duration::from_millis(30)]
-    {
+    for rtt in [
+        Duration::from_millis(20),
+        Duration::from_millis(60),
+        Duration::from_millis(2),
+        Duration::from_millis(30),
+    ] {
         bench.link.set(&path(&format!("rtt = \"{rtt}\"").replace(' ', ""))?.0)?;
         let mut trips = Vec::new();
         for _ in 0..21 {
@@ -229,16 +265,21 @@ fn another_path_is_in_force_when_set_returns() -> Outcome {
         trips.sort();
         eprintln!("asked {rtt}: least {}, median {}", trips[0], trips[10]);
         ensure(trips[0] >= rtt, format!("{} is less than {rtt}", trips[0]))?;
-        ensure(trips[0] < rtt + Duration::from_millis(10), format!("never less than {} for {rtt}", trips[0]))?;
+        ensure(
+            trips[0] < rtt + Duration::from_millis(10),
+            format!("never less than {} for {rtt}", trips[0]),
+        )?;
     }
     bench.stop()?;
     Ok(())
 }
 
 fn segment_by_segment() -> Outcome {
-    let words = "[link.to_client]\ndelay = \"5ms\"\nloss = \"2%\"\nduplicate = \"1%\"\nreorder = \"3%\"";
+    let words =
+        "[link.to_client]\ndelay = \"5ms\"\nloss = \"2%\"\nduplicate = \"1%\"\nreorder = \"3%\"";
     let bench = Bench::start(&format!("rate = \"1gbit\"\nqueue = \"20MB\"\n{words}"))?;
-    // Loss keeps TCP slow; many short transfers would be slower still. Datagrams of 60 kB are not cut by the link, TCP is.
+    // Loss keeps TCP slow; many short transfers would be slower still. Datagrams of 60 kB are not
+    // cut by the link, TCP is.
     bench.transfer(Duration::from_secs(4), || {})?;
     let report = bench.stop()?;
     let (link, driver) = (report.to_client.link, report.to_client.driver);
@@ -253,7 +294,10 @@ fn segment_by_segment() -> Outcome {
         // 99.9 % of a binomial, by its normal approximation.
         let reach = 3.2905 * (of * share * (1.0 - share)).sqrt() + 1.0;
         eprintln!("{what}: {count} of {of}, expected {:.1} +- {reach:.1}", of * share);
-        ensure((count - of * share).abs() <= reach, format!("{what}: {count} of {of}, not {share} within {reach:.1}"))?;
+        ensure(
+            (count - of * share).abs() <= reach,
+            format!("{what}: {count} of {of}, not {share} within {reach:.1}"),
+        )?;
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
-//! Speaking with a running link: what it has done so far, and another path for it, without stopping it.
+//! Speaking with a running link: what it has done so far, and another path for it, without stopping
+//! it.
 //!
-//! The threads that move packets share no lock with anybody. Each has a [`Mailbox`] that it looks into once a turn (one
-//! relaxed load while there is nothing), and others hold its [`Remote`]. An order is put down first and the thread woken
-//! afterwards, so a thread in real-time class never spins for an order whose sender waits for the CPU.
+//! The threads that move packets share no lock with anybody. Each has a [`Mailbox`] that it looks
+//! into once a turn (one relaxed load while there is nothing), and others hold its [`Remote`]. An
+//! order is put down first and the thread woken afterwards, so a thread in real-time class never
+//! spins for an order whose sender waits for the CPU.
 
 use super::direction::Change;
 use super::ring::Ring;
@@ -125,7 +127,10 @@ mod tests {
             to.send(DirectionStatistics { inside_packets: packets, ..Default::default() }).unwrap();
         }
         assert!(mailbox.next().is_none());
-        assert_eq!(answers.try_iter().map(|answer| answer.inside_packets).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(
+            answers.try_iter().map(|answer| answer.inside_packets).collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
         drop(mailbox);
         assert!(!remote.send(Order::Statistics(answer)), "a thread that has ended takes no orders");
     }

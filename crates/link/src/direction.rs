@@ -1,7 +1,9 @@
-//! One direction at work: which segments of which frame leave when, and what is handed over in one write.
+//! One direction at work: which segments of which frame leave when, and what is handed over in one
+//! write.
 //!
-//! No clock and no descriptors here: [`Direction::arrived`] is told what was read and when, [`Direction::deliver`] hands
-//! over what is due. So the same code is driven by the real clock in the lab and by a made-up one in its tests.
+//! No clock and no descriptors here: [`Direction::arrived`] is told what was read and when,
+//! [`Direction::deliver`] hands over what is due. So the same code is driven by the real clock in
+//! the lab and by a made-up one in its tests.
 
 use super::lane::Segment;
 use super::lanes::{Lanes, OneWay};
@@ -28,7 +30,12 @@ struct Run {
 
 impl Run {
     fn of(first: &Departure<Segment>) -> Run {
-        Run { frame: first.item.frame, index: first.item.index, count: 1, treatment: treatment(first) }
+        Run {
+            frame: first.item.frame,
+            index: first.item.index,
+            count: 1,
+            treatment: treatment(first),
+        }
     }
 
     /// Adds `next` if it continues this run; whether it does.
@@ -36,7 +43,8 @@ impl Run {
         let follows = next.item.frame == self.frame
             && Some(next.item.index) == self.index.checked_add(self.count)
             && treatment(next) == self.treatment
-            // A packet that is corrupted goes by itself: the others' checksums are still to be made.
+            // A packet that is corrupted goes by itself: the others' checksums are still to be
+            // made.
             && self.treatment.corrupt.is_none();
         self.count += u16::from(follows);
         follows
@@ -131,7 +139,8 @@ impl Direction {
         memory.space()
     }
 
-    /// A frame of `len` bytes has been read into [`Direction::space`] at `now`: each of its segments meets its fate.
+    /// A frame of `len` bytes has been read into [`Direction::space`] at `now`: each of its
+    /// segments meets its fate.
     pub fn arrived(&mut self, len: usize, now: Instant) {
         let frame = self.lanes.rest().memory().fresh(len);
         let Some((layout, headers)) = Layout::read(frame, self.l2_len) else {
@@ -141,7 +150,8 @@ impl Direction {
         self.counters.frames_read += 1;
         if let Some(capture) = &mut self.tap.ingress {
             let treatment = Treatment::default();
-            let parts = Parts { frame, layout: &layout, index: 0, count: layout.count(), treatment };
+            let parts =
+                Parts { frame, layout: &layout, index: 0, count: layout.count(), treatment };
             for index in 0..layout.count() {
                 capture.segment(&parts, index, now);
             }
@@ -151,9 +161,14 @@ impl Direction {
         let origin = Origin { arrival: now, number: self.number };
         self.number += u64::from(layout.count());
         let rule = self.lanes.rule(headers.as_ref().map(|headers| &headers.key));
-        let identity = self.log.is_some().then(|| Identity::of(self.lanes.rest().memory().fresh(len), &layout));
+        let identity = self
+            .log
+            .is_some()
+            .then(|| Identity::of(self.lanes.rest().memory().fresh(len), &layout));
         let mut refused = Vec::new();
-        let told = identity.is_some().then_some(|index, fate: &PushFate| refused.extend(refusals(origin, index, fate)));
+        let told = identity
+            .is_some()
+            .then_some(|index, fate: &PushFate| refused.extend(refusals(origin, index, fate)));
         match rule.and_then(|rule| self.lanes.rule_and_rest(rule)) {
             None => self.lanes.rest().arrived(len, layout, origin, packet, told),
             Some((lane, rest)) => match lane.copy(rest.memory().fresh(len)) {
@@ -171,8 +186,13 @@ impl Direction {
         self.lanes.earliest().map(|(_, due)| due)
     }
 
-    /// Hands the next run over to `write` if it is due at `now`: the frame's parts in order. Returns whether it did.
-    pub fn deliver(&mut self, now: Instant, write: impl FnOnce(&[IoSlice<'_>]) -> std::io::Result<usize>) -> bool {
+    /// Hands the next run over to `write` if it is due at `now`: the frame's parts in order.
+    /// Returns whether it did.
+    pub fn deliver(
+        &mut self,
+        now: Instant,
+        write: impl FnOnce(&[IoSlice<'_>]) -> std::io::Result<usize>,
+    ) -> bool {
         let Some((lane, due)) = self.lanes.earliest().filter(|(_, due)| *due <= now) else {
             return false;
         };
@@ -195,10 +215,19 @@ impl Direction {
         };
         let mut last = departure;
         loop {
-            // On the wire each segment leaves by itself, at its own time; what the emulator was late, all of them are.
+            // On the wire each segment leaves by itself, at its own time; what the emulator was
+            // late, all of them are.
             self.last_departure = self.last_departure.max((last.at + late).min(now));
-            if let (Some(capture), Some((frame, _))) = (&mut self.tap.egress, lane.memory().get(run.frame)) {
-                let parts = Parts { frame, layout: &layout, index: run.index, count: 1, treatment: run.treatment };
+            if let (Some(capture), Some((frame, _))) =
+                (&mut self.tap.egress, lane.memory().get(run.frame))
+            {
+                let parts = Parts {
+                    frame,
+                    layout: &layout,
+                    index: run.index,
+                    count: 1,
+                    treatment: run.treatment,
+                };
                 capture.segment(&parts, last.item.index, self.last_departure);
             }
             if let Some(log) = &mut self.log {
@@ -217,7 +246,13 @@ impl Direction {
         let Some((frame, _)) = lane.memory().get(run.frame) else {
             return false;
         };
-        let parts = Parts { frame, layout: &layout, index: run.index, count: run.count, treatment: run.treatment };
+        let parts = Parts {
+            frame,
+            layout: &layout,
+            index: run.index,
+            count: run.count,
+            treatment: run.treatment,
+        };
         let [first, second] = parts.slices(&mut self.scratch);
         let written = if second.is_empty() { write(&[first]) } else { write(&[first, second]) };
         match written {
@@ -290,7 +325,10 @@ mod tests {
         let mut out = Vec::new();
         while let Some(due) = direction.due() {
             if due > Instant::ZERO {
-                assert!(!direction.deliver(due.saturating_sub(Duration::from_nanos(1)), |_| panic!("early")));
+                assert!(
+                    !direction
+                        .deliver(due.saturating_sub(Duration::from_nanos(1)), |_| panic!("early"))
+                );
             }
             direction.deliver(due, |parts| {
                 out.push((due, parts.iter().flat_map(|part| part.to_vec()).collect()));
@@ -303,8 +341,10 @@ mod tests {
     #[test]
     fn a_super_packet_that_needs_no_cut_passes_untouched() {
         let frame = super_packet(false, 0, &[7; 14_480], 1448, false);
-        let mut direction =
-            direction(Config { delay: Duration::from_millis(5).into(), ..Config::default() }, Duration::ZERO);
+        let mut direction = direction(
+            Config { delay: Duration::from_millis(5).into(), ..Config::default() },
+            Duration::ZERO,
+        );
         feed(&mut direction, &frame, Instant::ZERO);
         assert_eq!(drain(&mut direction), [(Instant::from_nanos(5_000_000), frame)]);
     }
@@ -313,7 +353,8 @@ mod tests {
     fn at_a_rate_segments_leave_in_groups_no_wider_than_the_coalescing_time() {
         let rate = Rate::from_bits_per_sec(1_000_000_000);
         let frame = super_packet(false, 0, &[7; 14_480], 1448, false);
-        let mut direction = direction(Config { rate: Some(rate), ..Config::default() }, Duration::from_micros(50));
+        let mut direction =
+            direction(Config { rate: Some(rate), ..Config::default() }, Duration::from_micros(50));
         feed(&mut direction, &frame, Instant::from_nanos(1));
         let out = drain(&mut direction);
         // 1500 bytes take 12 us at 1 Gbit/s: five fit into 50 us (first to last 48 us).
@@ -332,7 +373,10 @@ mod tests {
             let frame = super_packet(false, 0, &[7; 14_480], 1448, false);
             feed(&mut direction, &frame, Instant::from_nanos(round * 1_000_000));
             arrived += 10;
-            bytes += drain(&mut direction).iter().map(|(_, out)| out.len() - VNET_LEN - 52).sum::<usize>();
+            bytes += drain(&mut direction)
+                .iter()
+                .map(|(_, out)| out.len() - VNET_LEN - 52)
+                .sum::<usize>();
         }
         let counters = direction.link_counters();
         assert_eq!(counters.arrived_packets, arrived);
@@ -343,8 +387,10 @@ mod tests {
 
     #[test]
     fn lateness_is_told() {
-        let mut direction =
-            direction(Config { delay: Duration::from_millis(1).into(), ..Config::default() }, Duration::ZERO);
+        let mut direction = direction(
+            Config { delay: Duration::from_millis(1).into(), ..Config::default() },
+            Duration::ZERO,
+        );
         feed(&mut direction, &super_packet(false, 0, b"x", 1448, false), Instant::ZERO);
         assert!(direction.deliver(Instant::from_nanos(1_300_000), |_| Ok(0)));
         assert_eq!(direction.lateness().max(), Duration::from_micros(300));
@@ -352,11 +398,17 @@ mod tests {
 
     #[test]
     fn another_path_and_its_memory_take_over_in_mid_transfer() {
-        let delay = |millis| Config { delay: Duration::from_millis(millis).into(), ..Config::default() };
+        let delay =
+            |millis| Config { delay: Duration::from_millis(millis).into(), ..Config::default() };
         let mut direction = direction(delay(20), Duration::ZERO);
         let frame = super_packet(false, 0, b"x", 1448, false);
         feed(&mut direction, &frame, Instant::ZERO);
-        let mut path = OneWay::plain(delay(5).checked().unwrap(), Duration::from_millis(10), Duration::ZERO, 1);
+        let mut path = OneWay::plain(
+            delay(5).checked().unwrap(),
+            Duration::from_millis(10),
+            Duration::ZERO,
+            1,
+        );
         assert_eq!(path.allocate(&[(None, Bytes::new(1))]).len(), 1);
         direction.change(Change { path }, Instant::from_nanos(500_000));
         feed(&mut direction, &frame, Instant::from_nanos(1_000_000));
@@ -364,7 +416,10 @@ mod tests {
         assert_eq!((statistics.inside_packets, statistics.link.arrived_packets), (2, 2));
         assert!(direction.superfluous().is_none(), "a packet is still in it");
         let out = drain(&mut direction);
-        assert!(out.iter().all(|(_, bytes)| *bytes == frame), "each from the memory that it was read into");
+        assert!(
+            out.iter().all(|(_, bytes)| *bytes == frame),
+            "each from the memory that it was read into"
+        );
         assert!(direction.superfluous().is_some());
         assert_eq!(direction.link_counters().departed_packets, 2);
     }

@@ -1,4 +1,5 @@
-//! A direction with its ports, its mailbox and the word to stop: all that a thread needs to move its packets.
+//! A direction with its ports, its mailbox and the word to stop: all that a thread needs to move
+//! its packets.
 
 use super::control::{Mailbox, Order};
 use super::direction::Direction;
@@ -76,7 +77,8 @@ impl DrivenDirection {
         (0..DELIVER_BUDGET).take_while(|_| self.deliver(clock::now())).count()
     }
 
-    /// Reads until nothing is there, the budget is spent or something is due; how many frames that were.
+    /// Reads until nothing is there, the budget is spent or something is due; how many frames that
+    /// were.
     pub fn take_in(&mut self) -> Result<usize, EmulatorError> {
         for taken in 0..READ_BUDGET {
             let (direction, port) = self.source();
@@ -115,8 +117,8 @@ impl DrivenDirection {
         }
     }
 
-    /// Waits until there is something to read (if that is of interest) or an order, or `timeout` has passed; whether there
-    /// is something to read. For a thread whose waits cost it nothing.
+    /// Waits until there is something to read (if that is of interest) or an order, or `timeout`
+    /// has passed; whether there is something to read. For a thread whose waits cost it nothing.
     pub fn wait(&self, reading: bool, timeout: Duration) -> io::Result<bool> {
         let poll = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut fds = [poll(self.mailbox.wake()), poll(ends(&self.ports, self.towards).0.as_fd())];

@@ -72,12 +72,16 @@ impl Towards {
 }
 
 impl Emulator {
-    /// Starts the link `path` between the server's port (`ports.a`) and the client's (`ports.b`). It runs until
-    /// [`Emulator::stop`].
+    /// Starts the link `path` between the server's port (`ports.a`) and the client's (`ports.b`).
+    /// It runs until [`Emulator::stop`].
     ///
     /// # Errors
     /// Memory or threads that are not to be had, capture files that cannot be made.
-    pub fn start(ports: Arc<PortPair>, path: &LinkPath, options: &Options<'_>) -> Result<Self, EmulatorError> {
+    pub fn start(
+        ports: Arc<PortPair>,
+        path: &LinkPath,
+        options: &Options<'_>,
+    ) -> Result<Self, EmulatorError> {
         let mut directions = directions(path, options.coalesce, options.memory_max)?;
         let present = Present {
             coalesce: directions[0].coalesce(),
@@ -86,8 +90,11 @@ impl Emulator {
         let (writer, [client_tap, server_tap]) = match options.capture {
             Some(capture) => {
                 let paths = STREAMS.map(|name| capture.directory.join(name));
-                let (writer, streams) =
-                    Writer::start(&paths.each_ref().map(|path| path.as_path()), capture.snaplen, capture.epoch)?;
+                let (writer, streams) = Writer::start(
+                    &paths.each_ref().map(|path| path.as_path()),
+                    capture.snaplen,
+                    capture.epoch,
+                )?;
                 (Some(writer), taps(streams))
             }
             None => (None, [Tap::default(), Tap::default()]),
@@ -104,12 +111,16 @@ impl Emulator {
             let direction = Direction::new(path, ports.a.l2_len(), tap).with_log(log);
             let (mailbox, remote) = control::mailbox().map_err(EmulatorError::Thread)?;
             let (ports, stop) = (Arc::clone(&ports), Arc::clone(&stop));
-            Ok((Worker { towards, remote }, DrivenDirection { direction, ports, towards, stop, mailbox, look: true }))
+            Ok((
+                Worker { towards, remote },
+                DrivenDirection { direction, ports, towards, stop, mailbox, look: true },
+            ))
         };
         let [to_client, to_server] = directions;
         let (to_client, client_way) = way(Towards::Client, to_client, client_tap, client_log)?;
         let (to_server, server_way) = way(Towards::Server, to_server, server_tap, server_log)?;
-        let threads = Threads::start([client_way, server_way], options.virtual_time).map_err(EmulatorError::Thread)?;
+        let threads = Threads::start([client_way, server_way], options.virtual_time)
+            .map_err(EmulatorError::Thread)?;
         let (asked_coalesce, memory_max) = (options.coalesce, options.memory_max);
         let present = Mutex::new(present);
         Ok(Emulator {
@@ -126,9 +137,10 @@ impl Emulator {
         })
     }
 
-    /// Changes the path in mid-transfer: packets that arrive after this returns meet `path`. What is on the wire leaves
-    /// when it would have, and the queue keeps its packets (see [`fullpipe_model::link::Link::set`]). Memory that the new path needs is taken
-    /// before anything changes. The MTU is the ports' and stays.
+    /// Changes the path in mid-transfer: packets that arrive after this returns meet `path`. What
+    /// is on the wire leaves when it would have, and the queue keeps its packets (see
+    /// [`fullpipe_model::link::Link::set`]). Memory that the new path needs is taken before
+    /// anything changes. The MTU is the ports' and stays.
     ///
     /// # Errors
     /// Memory that is not to be had, a direction that has ended.
@@ -159,8 +171,10 @@ impl Emulator {
     pub fn statistics(&self) -> Result<Statistics, EmulatorError> {
         const ASK: &str = "ask the link what it does";
         let at = clock::now();
-        let answers = [&self.to_client, &self.to_server].map(|worker| (worker, worker.ask(ASK, Order::Statistics)));
-        let [to_client, to_server] = answers.map(|(worker, answer)| answer?.recv().map_err(|_| worker.ended(ASK)));
+        let answers = [&self.to_client, &self.to_server]
+            .map(|worker| (worker, worker.ask(ASK, Order::Statistics)));
+        let [to_client, to_server] =
+            answers.map(|(worker, answer)| answer?.recv().map_err(|_| worker.ended(ASK)));
         Ok(Statistics { at, to_client: to_client?, to_server: to_server? })
     }
 
@@ -176,8 +190,10 @@ impl Emulator {
         let capture_dropped = self.writer.map(Writer::finish).transpose()?.unwrap_or(0);
         let log_dropped = self.log_writer.map(LogWriter::finish).transpose()?.unwrap_or(0);
         let drops = [self.ports.a.drops(), self.ports.b.drops()];
-        let port_drops = drops.into_iter().flatten().map(|drops| drops.from_host + drops.to_host).sum();
-        let Present { coalesce, memory } = self.present.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let port_drops =
+            drops.into_iter().flatten().map(|drops| drops.from_host + drops.to_host).sum();
+        let Present { coalesce, memory } =
+            self.present.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Ok(LinkReport {
             to_client: to_client?,
             to_server: to_server?,
@@ -185,7 +201,10 @@ impl Emulator {
             log_dropped,
             port_drops,
             coalesce,
-            memory: memory.iter().flatten().fold(Bytes::ZERO, |sum, (_, size)| sum.saturating_add(*size)),
+            memory: memory
+                .iter()
+                .flatten()
+                .fold(Bytes::ZERO, |sum, (_, size)| sum.saturating_add(*size)),
             port_kind: self.ports.a.kind().to_string(),
         })
     }
@@ -203,8 +222,8 @@ impl Threads {
         Ok(Threads::Each([to_client, to_server]))
     }
 
-    /// What became of the way to the client and of that to the server. All are joined before any error is returned: no
-    /// thread outlives the link.
+    /// What became of the way to the client and of that to the server. All are joined before any
+    /// error is returned: no thread outlives the link.
     fn join(self) -> [Result<DirectionReport, EmulatorError>; 2] {
         match self {
             Threads::Both(thread) => match joined(thread) {
@@ -242,8 +261,12 @@ fn directions(
     coalesce: Option<Duration>,
     memory_max: Option<Bytes>,
 ) -> Result<[OneWay; 2], EmulatorError> {
-    let directions = [Towards::Client, Towards::Server].map(|towards| OneWay::of(path, towards, coalesce));
-    memory_bound::check(directions.each_ref(), memory_max.unwrap_or_else(memory_bound::available_memory))?;
+    let directions =
+        [Towards::Client, Towards::Server].map(|towards| OneWay::of(path, towards, coalesce));
+    memory_bound::check(
+        directions.each_ref(),
+        memory_max.unwrap_or_else(memory_bound::available_memory),
+    )?;
     Ok(directions)
 }
 

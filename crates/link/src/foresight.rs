@@ -1,13 +1,15 @@
-//! How early to wake: what is left of a wait when the kernel ends it late is spun away, and no more than that (pure).
+//! How early to wake: what is left of a wait when the kernel ends it late is spun away, and no more
+//! than that (pure).
 //!
-//! A wait ends some 15 to 50 us late even in SCHED_FIFO, most of it the CPU's way out of idleness. How much
-//! depends on the machine and on how long the CPU could sleep, and hardly on chance. So the lateness is learned, for
-//! waits of about the same length together, and each wait is asked to end so much earlier. A fixed allowance would spin
-//! for the difference, on every packet.
+//! A wait ends some 15 to 50 us late even in SCHED_FIFO, most of it the CPU's way out of idleness.
+//! How much depends on the machine and on how long the CPU could sleep, and hardly on chance. So
+//! the lateness is learned, for waits of about the same length together, and each wait is asked to
+//! end so much earlier. A fixed allowance would spin for the difference, on every packet.
 
 use fullpipe_model::units::Duration;
 
-/// No wait is asked to end earlier than this: a machine that is later is a busy one, and spinning makes it busier.
+/// No wait is asked to end earlier than this: a machine that is later is a busy one, and spinning
+/// makes it busier.
 const EARLY_MAX: Duration = Duration::from_micros(60);
 /// Where learning begins.
 const EARLY_FIRST: Duration = Duration::from_micros(20);
@@ -38,7 +40,11 @@ impl Foresight {
     /// A wait for something that was `span` away was to end so much earlier, and ended `late`.
     pub fn learn(&mut self, span: Duration, late: Duration) {
         let early = &mut self.early[length(span)];
-        *early = if late > *early { early.saturating_add(UP).min(EARLY_MAX) } else { early.saturating_sub(DOWN) };
+        *early = if late > *early {
+            early.saturating_add(UP).min(EARLY_MAX)
+        } else {
+            early.saturating_sub(DOWN)
+        };
     }
 }
 
@@ -64,7 +70,11 @@ mod tests {
         }
         let early = foresight.early(micros(1000));
         assert!((micros(36)..=micros(39)).contains(&early), "{early}");
-        assert_eq!(foresight.early(micros(10)), EARLY_FIRST, "waits of another length are not touched");
+        assert_eq!(
+            foresight.early(micros(10)),
+            EARLY_FIRST,
+            "waits of another length are not touched"
+        );
     }
 
     #[test]

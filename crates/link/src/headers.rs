@@ -1,18 +1,23 @@
-//! What the link reads from a packet's headers: whose it is, and whether it can carry a congestion mark (pure).
+//! What the link reads from a packet's headers: whose it is, and whether it can carry a congestion
+//! mark (pure).
 //!
-//! Foreign bytes, read once a frame: all segments of a super-packet share these headers. What is not IP, or is shorter
-//! than it says, belongs to nobody: no rule matches it and it shares a flow with others of its kind.
+//! Foreign bytes, read once a frame: all segments of a super-packet share these headers. What is
+//! not IP, or is shorter than it says, belongs to nobody: no rule matches it and it shares a flow
+//! with others of its kind.
 //!
-//! **Fragments have no ports here, not even the first**, which shows them: so all pieces of a packet match the same rule
-//! and share a flow, and none overtakes another. A rule that names a port leaves fragments to the next one.
+//! **Fragments have no ports here, not even the first**, which shows them: so all pieces of a
+//! packet match the same rule and share a flow, and none overtakes another. A rule that names a
+//! port leaves fragments to the next one.
 //!
-//! Sources: RFC 791, RFC 8200 (section 4, extension headers), RFC 6946 (atomic fragments), RFC 3168.
+//! Sources: RFC 791, RFC 8200 (section 4, extension headers), RFC 6946 (atomic fragments), RFC
+//! 3168.
 
 use fullpipe_model::link::Ecn;
 use fullpipe_model::link::rule::{PacketKey, Protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// More extension headers than this no packet has, or it is passed as one whose protocol is the next.
+/// More extension headers than this no packet has, or it is passed as one whose protocol is the
+/// next.
 const EXTENSIONS_MAX: usize = 8;
 
 /// What is known of a packet.
@@ -24,7 +29,8 @@ pub struct Headers {
     pub ecn: Ecn,
     /// Where the header above IP begins, from the start of the IP packet; `None` in a fragment.
     pub transport: Option<usize>,
-    /// Whether it has an IPv6 routing header: its checksum may then be for another destination than it names.
+    /// Whether it has an IPv6 routing header: its checksum may then be for another destination than
+    /// it names.
     pub routed: bool,
 }
 
@@ -43,7 +49,8 @@ impl Headers {
         if header < 20 || ip.len() < header {
             return None;
         }
-        let address = |at: usize| IpAddr::V4(Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]));
+        let address =
+            |at: usize| IpAddr::V4(Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]));
         // More fragments, or not the first.
         let fragment = u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff != 0;
         let protocol = Protocol(ip[9]);
@@ -75,8 +82,15 @@ impl Headers {
         };
         let (source, destination) = (wide(source), wide(destination));
         let (source_port, destination_port) = ports.unwrap_or_default();
-        let ports = u64::from(source_port) << 24 | u64::from(destination_port) << 8 | u64::from(protocol.0);
-        let halves = [source as u64, (source >> 64) as u64, destination as u64, (destination >> 64) as u64, ports];
+        let ports =
+            u64::from(source_port) << 24 | u64::from(destination_port) << 8 | u64::from(protocol.0);
+        let halves = [
+            source as u64,
+            (source >> 64) as u64,
+            destination as u64,
+            (destination >> 64) as u64,
+            ports,
+        ];
         let mixed = halves.into_iter().fold(0, |hash, half| mix(hash ^ half));
         (mixed >> 32) as u32
     }
@@ -90,8 +104,8 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The protocol above IPv6, where it begins (past the extension headers, unless there is a fragment), and whether one of
-/// them is for routing.
+/// The protocol above IPv6, where it begins (past the extension headers, unless there is a
+/// fragment), and whether one of them is for routing.
 fn above_v6(ip: &[u8]) -> (Protocol, Option<usize>, bool) {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -100,7 +114,9 @@ fn above_v6(ip: &[u8]) -> (Protocol, Option<usize>, bool) {
     const DESTINATION: u8 = 60;
     let (mut next, mut at, mut routed) = (ip[6], 40, false);
     for _ in 0..EXTENSIONS_MAX {
-        let Some(&[following, length, high, low]) = ip.get(at..).and_then(|rest| rest.first_chunk()) else {
+        let Some(&[following, length, high, low]) =
+            ip.get(at..).and_then(|rest| rest.first_chunk())
+        else {
             break;
         };
         let skip = match next {
@@ -135,13 +151,21 @@ mod tests {
 
     fn key(source: &str, destination: &str, protocol: u8, ports: Option<(u16, u16)>) -> PacketKey {
         let address = |text: &str| text.parse().unwrap();
-        PacketKey { source: address(source), destination: address(destination), protocol: Protocol(protocol), ports }
+        PacketKey {
+            source: address(source),
+            destination: address(destination),
+            protocol: Protocol(protocol),
+            ports,
+        }
     }
 
     #[test]
     fn addresses_ports_and_ecn_of_both_versions() {
         let mut packet = Vec::new();
-        PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 5], 64).tcp(4000, 443, 1, 1).write(&mut packet, b"x").unwrap();
+        PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 5], 64)
+            .tcp(4000, 443, 1, 1)
+            .write(&mut packet, b"x")
+            .unwrap();
         packet[1] |= 2;
         let headers = Headers::read(&packet).unwrap();
         assert_eq!(headers.key, key("10.0.0.1", "10.0.0.5", 6, Some((4000, 443))));
@@ -151,14 +175,19 @@ mod tests {
         packet[1] |= 0x10;
         let headers = Headers::read(&packet).unwrap();
         assert_eq!(headers.key.ports, Some((53, 5353)));
-        assert_eq!((headers.key.protocol, headers.ecn, headers.transport), (Protocol::UDP, Ecn::Ect1, Some(40)));
+        assert_eq!(
+            (headers.key.protocol, headers.ecn, headers.transport),
+            (Protocol::UDP, Ecn::Ect1, Some(40))
+        );
     }
 
     #[test]
     fn all_fragments_of_a_packet_are_alike() {
         let fragment = |offset: u16, more| {
-            let mut ip = Ipv4Header::new(100, 64, IpNumber::UDP, [10, 0, 0, 1], [10, 0, 0, 2]).unwrap();
-            (ip.fragment_offset, ip.more_fragments) = (IpFragOffset::try_new(offset).unwrap(), more);
+            let mut ip =
+                Ipv4Header::new(100, 64, IpNumber::UDP, [10, 0, 0, 1], [10, 0, 0, 2]).unwrap();
+            (ip.fragment_offset, ip.more_fragments) =
+                (IpFragOffset::try_new(offset).unwrap(), more);
             let mut packet = ip.to_bytes().to_vec();
             packet.extend([7; 100]);
             Headers::read(&packet).unwrap()
@@ -212,7 +241,8 @@ mod tests {
             headers.flow()
         };
         assert_eq!(hash(1), hash(1));
-        let different: std::collections::BTreeSet<u32> = (0..1000).map(|port| hash(port) % 1024).collect();
+        let different: std::collections::BTreeSet<u32> =
+            (0..1000).map(|port| hash(port) % 1024).collect();
         // Of 1000 balls in 1024 bins 638 bins are expected to be hit, with a deviation of about 10.
         assert!((590..690).contains(&different.len()), "{}", different.len());
     }

@@ -1,12 +1,14 @@
 //! One link of a direction, the memory of its packets, and what is about to leave it.
 //!
-//! Each link has its own memory, or a slow one would keep the fast ones' frames from being forgotten. Frames are read
-//! into that of the link that takes the rest; those for a rule are copied over ([`Lane::copy`]).
+//! Each link has its own memory, or a slow one would keep the fast ones' frames from being
+//! forgotten. Frames are read into that of the link that takes the rest; those for a rule are
+//! copied over ([`Lane::copy`]).
 //!
-//! The model says when each segment departs; the driver wants to know when to act. Segments of one frame that depart
-//! within the coalescing time of each other are worth one hand-over, when the last of them is due: [`Lane::due`] looks
-//! at what the model has planned and says when that is. It is a wish about time only: what is handed over together is
-//! decided from what has departed, one departure after another ([`Lane::take`], [`Lane::put_back`]).
+//! The model says when each segment departs; the driver wants to know when to act. Segments of one
+//! frame that depart within the coalescing time of each other are worth one hand-over, when the
+//! last of them is due: [`Lane::due`] looks at what the model has planned and says when that is. It
+//! is a wish about time only: what is handed over together is decided from what has departed, one
+//! departure after another ([`Lane::take`], [`Lane::put_back`]).
 
 use super::memory::Memory;
 use super::ring::{Origin, Ring};
@@ -73,7 +75,14 @@ impl Lane {
     }
 
     /// Another path from `now` on, see [`Link::set`], with more memory where it needs that.
-    pub fn set(&mut self, config: &Config, rtt: Duration, coalesce: Duration, ring: Option<Ring>, now: Instant) {
+    pub fn set(
+        &mut self,
+        config: &Config,
+        rtt: Duration,
+        coalesce: Duration,
+        ring: Option<Ring>,
+        now: Instant,
+    ) {
         self.link.set(config, rtt, now);
         self.coalesce = coalesce;
         self.plan = None;
@@ -82,15 +91,16 @@ impl Lane {
         }
     }
 
-    /// Takes a copy of `frame`, as if it had been read into this lane's memory; whether there was room.
+    /// Takes a copy of `frame`, as if it had been read into this lane's memory; whether there was
+    /// room.
     pub fn copy(&mut self, frame: &[u8]) -> bool {
         let Some(space) = self.memory.space() else { return false };
         space[..frame.len()].copy_from_slice(frame);
         true
     }
 
-    /// The segments of the frame of `len` bytes that was read into this lane's memory arrive, each as `packet` tells.
-    /// `told` is told their fates, if anybody wants to know.
+    /// The segments of the frame of `len` bytes that was read into this lane's memory arrive, each
+    /// as `packet` tells. `told` is told their fates, if anybody wants to know.
     pub fn arrived(
         &mut self,
         len: usize,
@@ -102,7 +112,9 @@ impl Lane {
         let (frame, now) = (self.memory.next_serial(), origin.arrival);
         let mut references = 0;
         for index in 0..layout.count() {
-            let backlog = told.as_ref().map_or(0, |_| self.link.backlog(now).get().min(u32::MAX.into()) as u32);
+            let backlog = told
+                .as_ref()
+                .map_or(0, |_| self.link.backlog(now).get().min(u32::MAX.into()) as u32);
             let fate = self.link.push(Segment { frame, index, backlog }, packet(index), now);
             // Each segment or duplicate that is admitted comes out of `take` once.
             references += fate.admitted();
@@ -116,11 +128,19 @@ impl Lane {
     }
 
     /// Tells `log` what became of a segment whose frame is in this lane's memory.
-    pub fn tell(&self, log: &mut Log, segment: Segment, copy: bool, queued: Duration, fate: log::Fate) {
+    pub fn tell(
+        &self,
+        log: &mut Log,
+        segment: Segment,
+        copy: bool,
+        queued: Duration,
+        fate: log::Fate,
+    ) {
         let Segment { frame, index, backlog } = segment;
         let found = self.memory.get(frame).zip(self.memory.origin(frame));
         let Some(((frame, layout), origin)) = found else { return };
-        let entry = Entry { origin, index, copy, backlog: Bytes::new(backlog.into()), queued, fate };
+        let entry =
+            Entry { origin, index, copy, backlog: Bytes::new(backlog.into()), queued, fate };
         log.record(&entry, &Identity::of(frame, &layout), &layout);
     }
 
@@ -147,7 +167,8 @@ impl Lane {
         let mut due = first;
         let mut last: Option<Segment> = None;
         for (segment, at) in self.link.planned() {
-            let follows = last.is_none_or(|last| segment.frame == last.frame && segment.index == last.index + 1);
+            let follows = last
+                .is_none_or(|last| segment.frame == last.frame && segment.index == last.index + 1);
             if !follows || at.since(first) > self.coalesce {
                 break;
             }
@@ -156,7 +177,8 @@ impl Lane {
         due
     }
 
-    /// What has happened next by `now`: a segment departed, or was dropped after it had been admitted.
+    /// What has happened next by `now`: a segment departed, or was dropped after it had been
+    /// admitted.
     pub fn take(&mut self, now: Instant) -> Option<Event<Segment>> {
         self.ahead.take().or_else(|| self.link.poll(now))
     }

@@ -1,8 +1,10 @@
-//! The links of a direction side by side: one for each rule and one for the rest, and which of them is due first.
+//! The links of a direction side by side: one for each rule and one for the rest, and which of them
+//! is due first.
 //!
-//! A rule is known by what it matches. When the path is changed, the link of a rule that is there before and after is
-//! changed in place; a rule that is new gets an empty link; the link of a rule that is gone takes no more packets and is
-//! kept until what is on it has left. Each has random draws of its own, which do not depend on the other rules.
+//! A rule is known by what it matches. When the path is changed, the link of a rule that is there
+//! before and after is changed in place; a rule that is new gets an empty link; the link of a rule
+//! that is gone takes no more packets and is kept until what is on it has left. Each has random
+//! draws of its own, which do not depend on the other rules.
 
 use super::lane::Lane;
 use super::ring::Ring;
@@ -48,17 +50,29 @@ pub enum Towards {
 }
 
 impl OneWay {
-    /// One of the two directions of `path`. `coalesce` is chosen by the rates where it is not given.
+    /// One of the two directions of `path`. `coalesce` is chosen by the rates where it is not
+    /// given.
     pub fn of(path: &LinkPath, towards: Towards, coalesce: Option<Duration>) -> OneWay {
         let way = |matches, to_client: &Config, to_server: &Config, rtt| {
             let config = if towards == Towards::Client { to_client } else { to_server };
             let fastest = to_client.rate_max().max(to_server.rate_max());
             let coalesce = coalesce.unwrap_or_else(|| coalescing_time(fastest));
-            LaneConfig { matches, config: config.clone(), rtt, coalesce, size: ring_size(config, rtt), ring: None }
+            LaneConfig {
+                matches,
+                config: config.clone(),
+                rtt,
+                coalesce,
+                size: ring_size(config, rtt),
+                ring: None,
+            }
         };
-        let rules = path.rules.iter().map(|rule| way(Some(rule.matches), &rule.to_client, &rule.to_server, rule.rtt()));
+        let rules = path
+            .rules
+            .iter()
+            .map(|rule| way(Some(rule.matches), &rule.to_client, &rule.to_server, rule.rtt()));
         let rest = way(None, &path.to_client, &path.to_server, path.rtt());
-        // Two directions, two random streams: the same seed must not lose the ACK of every packet it loses.
+        // Two directions, two random streams: the same seed must not lose the ACK of every packet
+        // it loses.
         let seed = path.seed.wrapping_mul(2).wrapping_add(u64::from(towards == Towards::Server));
         OneWay { ways: rules.chain([rest]).collect(), seed }
     }
@@ -66,7 +80,10 @@ impl OneWay {
     /// A direction without rules.
     pub fn plain(config: Config, rtt: Duration, coalesce: Duration, seed: u64) -> OneWay {
         let size = ring_size(&config, rtt);
-        OneWay { ways: vec![LaneConfig { matches: None, config, rtt, coalesce, size, ring: None }], seed }
+        OneWay {
+            ways: vec![LaneConfig { matches: None, config, rtt, coalesce, size, ring: None }],
+            seed,
+        }
     }
 
     /// Each link and the memory that it needs.
@@ -74,11 +91,13 @@ impl OneWay {
         self.ways.iter().map(|way| (&way.config, way.size))
     }
 
-    /// Takes memory, and touches it, for those links that have not enough in `had`. Returns what they have then. This
-    /// takes time: it is for the caller to do, not for the thread that moves packets.
+    /// Takes memory, and touches it, for those links that have not enough in `had`. Returns what
+    /// they have then. This takes time: it is for the caller to do, not for the thread that moves
+    /// packets.
     pub fn allocate(&mut self, had: &[LaneMemory]) -> Vec<LaneMemory> {
         let has = |way: &mut LaneConfig| {
-            let had = had.iter().find(|(matches, _)| *matches == way.matches).map(|(_, size)| *size);
+            let had =
+                had.iter().find(|(matches, _)| *matches == way.matches).map(|(_, size)| *size);
             if had.is_none_or(|had| had < way.size) {
                 way.ring = Some(Ring::new(way.size.get() as usize));
             }
@@ -143,7 +162,8 @@ impl Lanes {
     pub fn set(&mut self, path: OneWay, now: Instant) {
         let before = std::mem::replace(&mut self.matches, path.matches());
         self.classifier = Classifier::new(self.matches.clone());
-        let mut old: Vec<_> = before.into_iter().map(Some).chain([None]).zip(self.lanes.drain(..)).collect();
+        let mut old: Vec<_> =
+            before.into_iter().map(Some).chain([None]).zip(self.lanes.drain(..)).collect();
         let seeds: Vec<_> = path.ways.iter().map(|way| path.seed(way.matches)).collect();
         for (way, seed) in path.ways.into_iter().zip(seeds) {
             let lane = match old.iter().position(|(matches, _)| *matches == way.matches) {
@@ -185,7 +205,10 @@ impl Lanes {
 
     /// Memory that nothing is in any more.
     pub fn superfluous(&mut self) -> Option<Ring> {
-        self.lanes.iter_mut().chain(&mut self.draining).find_map(|lane| lane.memory_mut().superfluous())
+        self.lanes
+            .iter_mut()
+            .chain(&mut self.draining)
+            .find_map(|lane| lane.memory_mut().superfluous())
     }
 
     /// The link that is due first, and when.

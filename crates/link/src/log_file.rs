@@ -1,8 +1,9 @@
-//! A truth log read back: as records, as a count of fates, as pcapng with a comment on each packet, as JSON.
+//! A truth log read back: as records, as a count of fates, as pcapng with a comment on each packet,
+//! as JSON.
 //!
-//! The log has no packets, but enough of each to show it: the pcapng has their headers as far as they are known, with
-//! the time at which they came to the link, in that order. So it opens beside a capture in Wireshark, and the fate of
-//! each packet stands in its comment.
+//! The log has no packets, but enough of each to show it: the pcapng has their headers as far as
+//! they are known, with the time at which they came to the link, in that order. So it opens beside
+//! a capture in Wireshark, and the fate of each packet stands in its comment.
 
 use fullpipe_flow::capture::write_ng;
 use fullpipe_model::link::DropCause;
@@ -52,7 +53,8 @@ impl LogFile {
     /// # Errors
     /// A file that cannot be read, or is no log.
     pub fn read(path: &Path) -> Result<LogFile, LogFileError> {
-        let wrong = |cause| LogFileError::File { operation: "read link log", path: path.into(), cause };
+        let wrong =
+            |cause| LogFileError::File { operation: "read link log", path: path.into(), cause };
         let content = |cause| LogFileError::Content { path: path.into(), cause };
         let mut file = File::open(path).map_err(wrong)?;
         let (mut decoder, mut records, mut chunk) = (Decoder::new(), Vec::new(), vec![0; 1 << 18]);
@@ -68,7 +70,9 @@ impl LogFile {
         }
         let epoch = decoder.epoch().unwrap_or_default();
         decoder.finish().map_err(content)?;
-        records.sort_by_key(|record| (record.arrival, record.direction == Direction::ToServer, record.number));
+        records.sort_by_key(|record| {
+            (record.arrival, record.direction == Direction::ToServer, record.number)
+        });
         Ok(LogFile { epoch, records })
     }
 
@@ -135,7 +139,9 @@ impl Fates {
             }
             Fate::Dropped { cause: DropCause::Loss, .. } => self.lost_packets += 1,
             Fate::Dropped { cause: DropCause::QueueFull, .. } => self.queue_dropped_packets += 1,
-            Fate::Dropped { cause: DropCause::Discipline, .. } => self.discipline_dropped_packets += 1,
+            Fate::Dropped { cause: DropCause::Discipline, .. } => {
+                self.discipline_dropped_packets += 1
+            }
         }
     }
 }
@@ -181,8 +187,11 @@ impl From<&Record> for JsonRecord {
         };
         let end = |source: bool| {
             let PacketKey { source: from, destination: to, ports, .. } = record.flow?;
-            let (address, port) = if source { (from, ports.map(|p| p.0)) } else { (to, ports.map(|p| p.1)) };
-            Some(port.map_or(address.to_string(), |port| std::net::SocketAddr::new(address, port).to_string()))
+            let (address, port) =
+                if source { (from, ports.map(|p| p.0)) } else { (to, ports.map(|p| p.1)) };
+            Some(port.map_or(address.to_string(), |port| {
+                std::net::SocketAddr::new(address, port).to_string()
+            }))
         };
         JsonRecord {
             direction: direction_name(record.direction),
@@ -234,11 +243,14 @@ fn comment(record: &Record) -> String {
     let fate = match record.fate {
         Fate::Departed { at, mark, corrupt } => {
             let mark = if mark { ", marked CE" } else { "" };
-            let corrupt = corrupt.map(|bit| format!(", bit {} of byte {} flipped", bit.bit, bit.byte));
+            let corrupt =
+                corrupt.map(|bit| format!(", bit {} of byte {} flipped", bit.bit, bit.byte));
             format!("left after {}{waited}{mark}{}", after(at), corrupt.unwrap_or_default())
         }
         Fate::Dropped { cause: DropCause::Loss, .. } => "lost".into(),
-        Fate::Dropped { cause: DropCause::QueueFull, .. } => format!("dropped, queue full at {}", record.backlog),
+        Fate::Dropped { cause: DropCause::QueueFull, .. } => {
+            format!("dropped, queue full at {}", record.backlog)
+        }
         Fate::Dropped { at, cause: DropCause::Discipline } => {
             format!("dropped by the queue's discipline after {}{waited}", after(at))
         }
@@ -330,7 +342,10 @@ mod tests {
         let left = Fate::Departed { at: Instant::from_nanos(9), mark: false, corrupt: None };
         let head = headers(&record(0, left));
         let Parsed::Tcp(segment) = Segment::from_ip(&head, 1500) else { panic!("no segment") };
-        assert_eq!((head.len(), segment.payload.get(), segment.seq.0, segment.ack.0), (52, 1448, 77, 99));
+        assert_eq!(
+            (head.len(), segment.payload.get(), segment.seq.0, segment.ack.0),
+            (52, 1448, 77, 99)
+        );
     }
 
     #[test]
@@ -338,8 +353,14 @@ mod tests {
         let at = Instant::from_nanos(25_000_000);
         let corrupt = Some(Bit { byte: 60, bit: 3 });
         let left = comment(&record(0, Fate::Departed { at, mark: true, corrupt }));
-        assert_eq!(left, "link #0: left after 25 ms, waited 24 us behind 3 kB, marked CE, bit 3 of byte 60 flipped");
-        assert_eq!(comment(&record(3, Fate::Dropped { at, cause: DropCause::Loss })), "link #3: lost");
+        assert_eq!(
+            left,
+            "link #0: left after 25 ms, waited 24 us behind 3 kB, marked CE, bit 3 of byte 60 flipped"
+        );
+        assert_eq!(
+            comment(&record(3, Fate::Dropped { at, cause: DropCause::Loss })),
+            "link #3: lost"
+        );
         let full = comment(&record(3, Fate::Dropped { at, cause: DropCause::QueueFull }));
         assert_eq!(full, "link #3: dropped, queue full at 3 kB");
     }

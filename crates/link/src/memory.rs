@@ -1,8 +1,10 @@
-//! The packets' memory of a direction: a ring, and while the path is being changed the rings before it.
+//! The packets' memory of a direction: a ring, and while the path is being changed the rings before
+//! it.
 //!
-//! A path that is changed in mid-transfer can need more room than the one before. The new ring is taken and touched by
-//! whoever asked for the change; here it only takes over: what arrives from now on goes into it, what is in the old one
-//! stays there until it has left. Serial numbers run on, so a segment's frame is found in whichever ring holds it.
+//! A path that is changed in mid-transfer can need more room than the one before. The new ring is
+//! taken and touched by whoever asked for the change; here it only takes over: what arrives from
+//! now on goes into it, what is in the old one stays there until it has left. Serial numbers run
+//! on, so a segment's frame is found in whichever ring holds it.
 
 use super::ring::{Origin, Ring};
 use super::super_packet::Layout;
@@ -56,7 +58,9 @@ impl Memory {
 
     /// How a kept frame came to be here.
     pub fn origin(&self, serial: u64) -> Option<Origin> {
-        self.current.origin(serial).or_else(|| self.before.iter().find_map(|ring| ring.origin(serial)))
+        self.current
+            .origin(serial)
+            .or_else(|| self.before.iter().find_map(|ring| ring.origin(serial)))
     }
 
     /// `references` to a frame have ended.

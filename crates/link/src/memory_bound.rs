@@ -55,7 +55,8 @@ mod tests {
             let [to_client, _] = directions(text);
             to_client.memory().map(|(_, size)| size.get()).sum::<u64>()
         };
-        let (plain, with_rule) = (sum("[link]\nrtt = \"1ms\""), sum(&format!("[link]\nrtt = \"1ms\"\n{slow}")));
+        let (plain, with_rule) =
+            (sum("[link]\nrtt = \"1ms\""), sum(&format!("[link]\nrtt = \"1ms\"\n{slow}")));
         assert!((1..5 << 20).contains(&(with_rule - plain)), "{plain} and {with_rule}");
     }
 }

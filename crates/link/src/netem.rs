@@ -1,24 +1,30 @@
-//! A path as the kernel's own netem carries it, in place of our link: which disciplines, and running them.
+//! A path as the kernel's own netem carries it, in place of our link: which disciplines, and
+//! running them.
 //!
-//! Both hosts are joined by a [`Wire`]; before each of them stand up to two netems, one behind the other:
+//! Both hosts are joined by a [`Wire`]; before each of them stand up to two netems, one behind the
+//! other:
 //!
 //! ```text
 //! from the other host ──► root: loss, delay ──► behind: rate, queue ──► the host
 //! ```
 //!
-//! Two, because netem's `limit` counts every packet that it holds: one discipline with delay and rate would count those
-//! on their way as if they waited. In this order what waits is exactly what the rate has not carried yet. That the delay
-//! comes first shifts everything in the queue by a constant and changes no departure. Three things differ from our link:
+//! Two, because netem's `limit` counts every packet that it holds: one discipline with delay and
+//! rate would count those on their way as if they waited. In this order what waits is exactly what
+//! the rate has not carried yet. That the delay comes first shifts everything in the queue by a
+//! constant and changes no departure. Three things differ from our link:
 //!
-//! * netem's queue counts packets. A room in bytes is that of as many packets of the size that flows there.
+//! * netem's queue counts packets. A room in bytes is that of as many packets of the size that
+//!   flows there.
 //! * The random numbers are others: the same seed loses other packets than our link.
-//! * Super-packets are cut before the wire below some gigabits a second, so that netem's packet is a segment; also on a
-//!   path that treats packets one by one. Where they are not ([`gso_max_segs`]), a packet of the queue is a super-packet
-//!   that takes no longer than [`GRAIN`] of the rate, and checksums in captures are those before a device would have
+//! * Super-packets are cut before the wire below some gigabits a second, so that netem's packet is
+//!   a segment; also on a path that treats packets one by one. Where they are not
+//!   ([`gso_max_segs`]), a packet of the queue is a super-packet that takes no longer than
+//!   [`GRAIN`] of the rate, and checksums in captures are those before a device would have
 //!   completed them.
 //!
-//! Captures are taken at both edges without a system call a packet ([`fullpipe_kernel::packet_ring`]), drops are what
-//! the disciplines count. There is no lateness: nothing of ours stands in the path.
+//! Captures are taken at both edges without a system call a packet
+//! ([`fullpipe_kernel::packet_ring`]), drops are what the disciplines count. There is no lateness:
+//! nothing of ours stands in the path.
 
 mod watch;
 
@@ -27,7 +33,9 @@ use fullpipe_kernel::Refused;
 use fullpipe_kernel::netem::{self, Netem, Shaping};
 use fullpipe_kernel::netlink::{Place, QdiscCounters};
 use fullpipe_kernel::wire::{L2_LEN, Side, Wire};
-use fullpipe_model::link::{Capacity, Config, Counters, Discipline, Distribution, Overhead, Slot, Spacing};
+use fullpipe_model::link::{
+    Capacity, Config, Counters, Discipline, Distribution, Overhead, Slot, Spacing,
+};
 use fullpipe_model::scenario::Path as LinkPath;
 use fullpipe_model::units::{Bytes, Duration};
 pub use watch::EDGES;
@@ -68,8 +76,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The disciplines that make one direction: `rtt` is the whole path's, `packet` the size of those that mostly flow
-    /// there, `segments` how many of them a super-packet has.
+    /// The disciplines that make one direction: `rtt` is the whole path's, `packet` the size of
+    /// those that mostly flow there, `segments` how many of them a super-packet has.
     ///
     /// # Errors
     /// Words that netem does not have.
@@ -156,8 +164,9 @@ fn spread(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// How many MTU segments a super-packet on the wire may have on `path`: as many as the rate carries within [`GRAIN`]; one
-/// where packets are lost one by one, or where the queue would hold a few of them only.
+/// How many MTU segments a super-packet on the wire may have on `path`: as many as the rate carries
+/// within [`GRAIN`]; one where packets are lost one by one, or where the queue would hold a few of
+/// them only.
 pub fn gso_max_segs(path: &LinkPath) -> u32 {
     let mtu = path.mtu.get().max(1);
     let one_way = |config: &Config| {
@@ -201,8 +210,8 @@ pub struct NetemLink {
 const SIDES: [Side; 2] = [Side::B, Side::A];
 
 impl NetemLink {
-    /// Puts the disciplines of `path` on `wire`, whose `A` is the server and which carries super-packets of up to
-    /// `segments`, and begins to watch both edges.
+    /// Puts the disciplines of `path` on `wire`, whose `A` is the server and which carries
+    /// super-packets of up to `segments`, and begins to watch both edges.
     ///
     /// # Errors
     /// A kernel without netem or without what the wire takes, capture files that cannot be made.
@@ -212,7 +221,8 @@ impl NetemLink {
         segments: u32,
         capture: Option<CaptureOptions<'_>>,
     ) -> Result<NetemLink, NetemLinkError> {
-        // Two directions, two random streams: the same seed must not lose the ACK of every packet it loses.
+        // Two directions, two random streams: the same seed must not lose the ACK of every packet
+        // it loses.
         let seeds = [path.seed.wrapping_mul(2), path.seed.wrapping_mul(2).wrapping_add(1)];
         let plans = [
             Plan::new(&path.to_client, path.rtt(), path.mtu, segments, seeds[0])?,
@@ -223,7 +233,9 @@ impl NetemLink {
         }
         let mut notes = Vec::new();
         for (side, plan) in SIDES.iter().zip(&plans) {
-            for (place, netem) in [(Place::Root, Some(&plan.root)), (Place::Behind, plan.behind.as_ref())] {
+            for (place, netem) in
+                [(Place::Root, Some(&plan.root)), (Place::Behind, plan.behind.as_ref())]
+            {
                 let Some(netem) = netem else { continue };
                 wire.set_netem(*side, place, netem)?;
                 let (found, _) = wire.netem(*side, place)?;
@@ -258,8 +270,11 @@ impl NetemLink {
             let behind = queued.then(|| self.wire.netem(side, Place::Behind)).transpose()?;
             directions.push(counters(root, behind.map(|(_, counters)| counters)));
         }
-        let mut directions =
-            directions.into_iter().map(|link| DirectionReport { link, real_time: true, ..DirectionReport::default() });
+        let mut directions = directions.into_iter().map(|link| DirectionReport {
+            link,
+            real_time: true,
+            ..DirectionReport::default()
+        });
         Ok(LinkReport {
             to_client: directions.next().unwrap_or_default(),
             to_server: directions.next().unwrap_or_default(),
@@ -294,11 +309,18 @@ mod tests {
 
     #[test]
     fn the_queue_is_what_the_rate_has_not_carried() {
-        let path = path("[link]\nrate = \"100mbit\"\nrtt = \"40ms\"\nqueue = \"150kB\"\nloss = \"1%\"");
+        let path =
+            path("[link]\nrate = \"100mbit\"\nrtt = \"40ms\"\nqueue = \"150kB\"\nloss = \"1%\"");
         let plan = Plan::new(&path.to_client, path.rtt(), path.mtu, 1, 1).unwrap();
-        assert_eq!((plan.root.delay, plan.root.rate, plan.root.limit), (Duration::from_millis(20), None, NO_LIMIT));
+        assert_eq!(
+            (plan.root.delay, plan.root.rate, plan.root.limit),
+            (Duration::from_millis(20), None, NO_LIMIT)
+        );
         let behind = plan.behind.unwrap();
-        assert_eq!((behind.limit, behind.delay, behind.duplicate.is_never()), (100, Duration::ZERO, true));
+        assert_eq!(
+            (behind.limit, behind.delay, behind.duplicate.is_never()),
+            (100, Duration::ZERO, true)
+        );
         assert_eq!(behind.rate.unwrap().overhead.packet, -14);
         let free = self::path("[link]\nrtt = \"40ms\"");
         assert_eq!(Plan::new(&free.to_client, free.rtt(), free.mtu, 1, 1).unwrap().behind, None);
@@ -333,7 +355,10 @@ mod tests {
         let root = QdiscCounters { packets: 90, bytes: 90 * 1514, drops: 8, held: 2 };
         let behind = QdiscCounters { drops: 5, ..QdiscCounters::default() };
         let counted = counters(root, Some(behind));
-        assert_eq!((counted.arrived_packets, counted.lost_packets, counted.queue_dropped_packets), (100, 3, 5));
+        assert_eq!(
+            (counted.arrived_packets, counted.lost_packets, counted.queue_dropped_packets),
+            (100, 3, 5)
+        );
         assert_eq!(counted.departed_bytes, 90 * 1500);
     }
 }

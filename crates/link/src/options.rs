@@ -12,7 +12,8 @@ pub struct Options<'a> {
     pub log: Option<LogOptions<'a>>,
     /// Segments due within this time are written together; `None`: chosen by the rate.
     pub coalesce: Option<Duration>,
-    /// The most memory that packets may take, both directions together; `None`: half of what is available.
+    /// The most memory that packets may take, both directions together; `None`: half of what is
+    /// available.
     pub memory_max: Option<Bytes>,
     /// Time passes only while everything waits: see the module `virtual_time`.
     pub virtual_time: bool,
@@ -38,6 +39,11 @@ pub struct LogOptions<'a> {
     pub epoch: Duration,
 }
 
-/// File names of the four capture points: way of the data in and out, way of the acknowledgements in and out.
-pub const STREAMS: [&str; 4] =
-    ["to-client.ingress.pcap", "to-client.egress.pcap", "to-server.ingress.pcap", "to-server.egress.pcap"];
+/// File names of the four capture points: way of the data in and out, way of the acknowledgements
+/// in and out.
+pub const STREAMS: [&str; 4] = [
+    "to-client.ingress.pcap",
+    "to-client.egress.pcap",
+    "to-server.ingress.pcap",
+    "to-server.egress.pcap",
+];

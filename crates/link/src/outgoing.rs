@@ -1,13 +1,15 @@
 //! What leaves the link: parts of a frame, as they are or with what the link did to them (pure).
 //!
-//! Most of what leaves is untouched but for headers of its own ([`Layout::header`]). A congestion mark is set in the
-//! header that is written anyway. Corruption needs the whole packet: its checksums are made final first, then the bit is
-//! flipped, and the virtio header says nothing about checksums, so the receiving kernel verifies what it gets.
+//! Most of what leaves is untouched but for headers of its own ([`Layout::header`]). A congestion
+//! mark is set in the header that is written anyway. Corruption needs the whole packet: its
+//! checksums are made final first, then the bit is flipped, and the virtio header says nothing
+//! about checksums, so the receiving kernel verifies what it gets.
 //!
-//! **Which bit.** The model draws one of the IP packet. Two places are spared, for there a flipped bit would not be
-//! corruption of a segment that its checksum finds: the IP header (a router on the path would have dropped the packet)
-//! and TCP's data offset (Linux looks at it before the checksum, and counts another error). A bit drawn there is moved
-//! into the transport header or payload. So each corrupted segment that reaches a socket is one more `TcpInCsumErrors`.
+//! **Which bit.** The model draws one of the IP packet. Two places are spared, for there a flipped
+//! bit would not be corruption of a segment that its checksum finds: the IP header (a router on the
+//! path would have dropped the packet) and TCP's data offset (Linux looks at it before the
+//! checksum, and counts another error). A bit drawn there is moved into the transport header or
+//! payload. So each corrupted segment that reaches a socket is one more `TcpInCsumErrors`.
 
 use super::headers::Headers;
 use super::super_packet::{HEADER_MAX, Layout, VNET_LEN, mark};
@@ -74,7 +76,9 @@ impl<'a> Parts<'a> {
             let ip = packet.len();
             packet.extend_from_slice(wire.head);
             packet.extend_from_slice(wire.payload);
-            if let Some(flipped) = packet.get_mut(ip..).and_then(|packet| packet.get_mut(wire.flip?.byte as usize)) {
+            if let Some(flipped) =
+                packet.get_mut(ip..).and_then(|packet| packet.get_mut(wire.flip?.byte as usize))
+            {
                 *flipped ^= 1 << (wire.flip.map_or(0, |bit| bit.bit) & 7);
             }
             return [IoSlice::new(packet), IoSlice::new(&[])];
@@ -141,20 +145,24 @@ impl Wire<'_> {
     }
 }
 
-/// Where `bit` of a packet of `len` bytes that begins with `head` is flipped: not in what is spared.
+/// Where `bit` of a packet of `len` bytes that begins with `head` is flipped: not in what is
+/// spared.
 fn moved(bit: Bit, head: &[u8], len: usize) -> Bit {
     const DATA_OFFSET: usize = 12;
     const CHECKSUM: usize = 16;
     let headers = Headers::read(head);
     let shortest = if head.first().is_some_and(|first| first >> 4 == 6) { 40 } else { 20 };
     let above = headers.and_then(|headers| headers.transport).unwrap_or(shortest);
-    let tcp = headers.is_some_and(|headers| headers.transport.is_some() && headers.key.protocol == Protocol::TCP);
+    let tcp = headers.is_some_and(|headers| {
+        headers.transport.is_some() && headers.key.protocol == Protocol::TCP
+    });
     let drawn = bit.byte as usize;
     if len <= above {
         return Bit { byte: drawn.min(len.saturating_sub(1)) as u32, ..bit };
     }
     let byte = if drawn < above || drawn >= len { above + drawn % (len - above) } else { drawn };
-    let byte = if tcp && byte == above + DATA_OFFSET { (above + CHECKSUM).min(len - 1) } else { byte };
+    let byte =
+        if tcp && byte == above + DATA_OFFSET { (above + CHECKSUM).min(len - 1) } else { byte };
     Bit { byte: byte as u32, ..bit }
 }
 
@@ -212,8 +220,8 @@ mod tests {
             }
         }
 
-        /// One bit differs from the packet with final checksums, past the IP header and not in the data offset; the
-        /// receiver is told nothing that would keep it from looking.
+        /// One bit differs from the packet with final checksums, past the IP header and not in the
+        /// data offset; the receiver is told nothing that would keep it from looking.
         #[test]
         fn corruption_is_one_bit_that_the_transport_checksum_covers(
             v6: bool, l2 in prop_oneof![Just(0usize), Just(14)], payload in prop::collection::vec(any::<u8>(), 0..4000),
@@ -246,7 +254,8 @@ mod tests {
 
     #[test]
     fn a_packet_that_is_no_super_packet_is_marked_too() {
-        let header = Ipv6Header { payload_length: 3, traffic_class: 2, hop_limit: 9, ..Default::default() };
+        let header =
+            Ipv6Header { payload_length: 3, traffic_class: 2, hop_limit: 9, ..Default::default() };
         let frame = [&[0; VNET_LEN][..], &header.to_bytes(), b"abc"].concat();
         let layout = Layout::parse(&frame, 0).unwrap();
         let treatment = Treatment { mark: true, corrupt: None };

@@ -1,9 +1,11 @@
-//! The memory of a direction: frames one after another in a ring that was taken, and touched, before the run.
+//! The memory of a direction: frames one after another in a ring that was taken, and touched,
+//! before the run.
 //!
-//! A packet stays where it was read until the last reference to it has ended: each segment on the link is one, each
-//! duplicate of a segment another, and they end in any order. Nothing is copied. Pages are
-//! touched up front because a fresh page costs more than the packet in it. When the ring is full, reading stops and the
-//! host's own device queue holds the packets: that is counted, for it is a queue that the model does not know.
+//! A packet stays where it was read until the last reference to it has ended: each segment on the
+//! link is one, each duplicate of a segment another, and they end in any order. Nothing is copied.
+//! Pages are touched up front because a fresh page costs more than the packet in it. When the ring
+//! is full, reading stops and the host's own device queue holds the packets: that is counted, for
+//! it is a queue that the model does not know.
 
 use super::super_packet::Layout;
 use fullpipe_model::units::Instant;
@@ -67,11 +69,16 @@ impl Ring {
         Some(&mut self.memory[offset..offset + FRAME_MAX])
     }
 
-    /// Where the next frame starts: contiguous, so at the beginning of memory where the end is too near.
+    /// Where the next frame starts: contiguous, so at the beginning of memory where the end is too
+    /// near.
     fn next_start(&self) -> Option<u64> {
         let size = self.memory.len() as u64;
         let position = self.tail % size;
-        let start = if position + FRAME_MAX as u64 > size { self.tail + (size - position) } else { self.tail };
+        let start = if position + FRAME_MAX as u64 > size {
+            self.tail + (size - position)
+        } else {
+            self.tail
+        };
         (start + FRAME_MAX as u64 - self.head <= size).then_some(start)
     }
 
@@ -82,7 +89,8 @@ impl Ring {
         &self.memory[offset..offset + len]
     }
 
-    /// Keeps the frame of `len` bytes just read, to which there are `references`; returns its serial.
+    /// Keeps the frame of `len` bytes just read, to which there are `references`; returns its
+    /// serial.
     pub fn keep(&mut self, len: usize, layout: Layout, origin: Origin, references: u32) -> u64 {
         debug_assert!(references > 0 && len <= FRAME_MAX);
         let start = self.next_start().unwrap_or(self.tail);
@@ -129,9 +137,12 @@ impl Ring {
         self.first = serial;
     }
 
-    /// `references` to a frame have ended: with the last of them its room is free once the frames before it are.
+    /// `references` to a frame have ended: with the last of them its room is free once the frames
+    /// before it are.
     pub fn release(&mut self, serial: u64, references: u32) {
-        let frame = serial.checked_sub(self.first).and_then(|at| self.frames.get_mut(usize::try_from(at).ok()?));
+        let frame = serial
+            .checked_sub(self.first)
+            .and_then(|at| self.frames.get_mut(usize::try_from(at).ok()?));
         if let Some(frame) = frame {
             debug_assert!(frame.references >= references, "more references end than there were");
             frame.references = frame.references.saturating_sub(references);
@@ -154,7 +165,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the order in which references end, a frame's bytes stay its own until its last one does.
+        /// Whatever the order in which references end, a frame's bytes stay its own until its last
+        /// one does.
         #[test]
         fn frames_never_overlap(steps in prop::collection::vec((21usize..FRAME_MAX, 1u32..4, any::<prop::sample::Index>(), any::<bool>()), 1..300)) {
             let mut ring = Ring::new(10 * FRAME_MAX);

@@ -7,8 +7,9 @@ use fullpipe_model::units::{Bytes, Duration, Rate};
 pub(super) const UNSHAPED_RATE: Rate = Rate::from_bits_per_sec(10_000_000_000);
 const UNSHAPED_QUEUE: Bytes = Bytes::new(16 << 20);
 
-/// Writes are worth joining where the link is fast: a tenth of a millisecond and more from a gigabit on, nothing where
-/// a packet takes that long by itself. `rate` is the faster of both directions.
+/// Writes are worth joining where the link is fast: a tenth of a millisecond and more from a
+/// gigabit on, nothing where a packet takes that long by itself. `rate` is the faster of both
+/// directions.
 pub(super) fn coalescing_time(rate: Option<Rate>) -> Duration {
     match rate.map_or(0, Rate::bits_per_sec) {
         0..200_000_000 => Duration::ZERO,

@@ -18,9 +18,11 @@ pub struct DriverCounters {
     pub malformed: u64,
     /// Writes that the host's device refused.
     pub write_errors: u64,
-    /// Times that reading stopped because the ring was full: packets then wait in a queue the model does not know.
+    /// Times that reading stopped because the ring was full: packets then wait in a queue the model
+    /// does not know.
     pub ring_full: u64,
-    /// Packets dropped because the memory of a rule's link was full, which its model knows nothing of.
+    /// Packets dropped because the memory of a rule's link was full, which its model knows nothing
+    /// of.
     #[serde(default)]
     pub ring_dropped: u64,
 }
@@ -91,9 +93,13 @@ impl Statistics {
     /// IP rates to the client and to the server since `earlier`; `None` where no time has passed.
     pub fn rates_since(&self, earlier: &Statistics) -> Option<[Rate; 2]> {
         let rate = |now: &DirectionStatistics, then: &DirectionStatistics| {
-            Bytes::new(now.link.departed_bytes.saturating_sub(then.link.departed_bytes)).per(self.at.since(earlier.at))
+            Bytes::new(now.link.departed_bytes.saturating_sub(then.link.departed_bytes))
+                .per(self.at.since(earlier.at))
         };
-        Some([rate(&self.to_client, &earlier.to_client)?, rate(&self.to_server, &earlier.to_server)?])
+        Some([
+            rate(&self.to_client, &earlier.to_client)?,
+            rate(&self.to_server, &earlier.to_server)?,
+        ])
     }
 }
 

@@ -1,15 +1,16 @@
 //! Super-packets: what a kernel with segmentation offload hands over as one packet of up to 64 KB.
 //!
-//! A frame is `[virtio net header, 10 bytes][link header, 0 or 14 bytes][IP packet]`, in the layout of
-//! `include/uapi/linux/virtio_net.h`. With a GSO type its payload stands for segments of `gso_size` bytes that were never
-//! cut; [`Layout`] says where the cuts are, and [`Layout::header`] writes the headers of any run of segments so that the
-//! receiving kernel sees what the wire would have carried. Fields follow `net/ipv4/tcp_offload.c`: sequence number
-//! advanced, IP ID counted up, FIN and PSH on the last segment only, CWR on the first only, and in the checksum field
-//! the sum of the pseudo-header for the new length, as NEEDS_CSUM promises.
+//! A frame is `[virtio net header, 10 bytes][link header, 0 or 14 bytes][IP packet]`, in the layout
+//! of `include/uapi/linux/virtio_net.h`. With a GSO type its payload stands for segments of
+//! `gso_size` bytes that were never cut; [`Layout`] says where the cuts are, and [`Layout::header`]
+//! writes the headers of any run of segments so that the receiving kernel sees what the wire would
+//! have carried. Fields follow `net/ipv4/tcp_offload.c`: sequence number advanced, IP ID counted
+//! up, FIN and PSH on the last segment only, CWR on the first only, and in the checksum field the
+//! sum of the pseudo-header for the new length, as NEEDS_CSUM promises.
 //!
-//! Foreign bytes: what is not exactly a super-packet as a kernel makes them (lengths that contradict each other, a
-//! checksum elsewhere than where the headers end, fragments, an IPv6 routing header) is passed on whole and untouched, as
-//! one packet.
+//! Foreign bytes: what is not exactly a super-packet as a kernel makes them (lengths that
+//! contradict each other, a checksum elsewhere than where the headers end, fragments, an IPv6
+//! routing header) is passed on whole and untouched, as one packet.
 
 use super::headers::Headers;
 use etherparse::checksum::Sum16BitWords;
@@ -17,7 +18,8 @@ use fullpipe_model::link::rule::Protocol;
 
 /// Length of the virtio net header.
 pub const VNET_LEN: usize = 10;
-/// Virtio, Ethernet, IPv4 or IPv6 with extensions, TCP with options: no header is longer, or the frame is passed whole.
+/// Virtio, Ethernet, IPv4 or IPv6 with extensions, TCP with options: no header is longer, or the
+/// frame is passed whole.
 pub const HEADER_MAX: usize = 256;
 
 const NEEDS_CSUM: u8 = 1;
@@ -47,7 +49,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads the headers of `frame`, whose link header is `l2_len` long. `None` if it is too short to be a frame at all.
+    /// Reads the headers of `frame`, whose link header is `l2_len` long. `None` if it is too short
+    /// to be a frame at all.
     pub fn parse(frame: &[u8], l2_len: usize) -> Option<Layout> {
         Self::read(frame, l2_len).map(|(layout, _)| layout)
     }
@@ -68,8 +71,10 @@ impl Layout {
             return None;
         }
         let headers = Headers::read(&frame[ip..]);
-        let cut = headers.as_ref().and_then(|headers| Self::of_super_packet(frame, len, ip, headers));
-        let whole = Layout { ip, transport: ip, payload: ip, len, segment: 0, count: 1, udp: false };
+        let cut =
+            headers.as_ref().and_then(|headers| Self::of_super_packet(frame, len, ip, headers));
+        let whole =
+            Layout { ip, transport: ip, payload: ip, len, segment: 0, count: 1, udp: false };
         Some((cut.unwrap_or(whole), headers))
     }
 
@@ -81,7 +86,9 @@ impl Layout {
         let (v4, protocol) = (frame[ip] >> 4 == 4, headers.key.protocol);
         let udp = protocol == Protocol::UDP;
         match (frame[1] & !GSO_ECN, v4, protocol) {
-            (GSO_TCPV4, true, Protocol::TCP) | (GSO_TCPV6, false, Protocol::TCP) | (GSO_UDP_L4, _, Protocol::UDP) => {}
+            (GSO_TCPV4, true, Protocol::TCP)
+            | (GSO_TCPV6, false, Protocol::TCP)
+            | (GSO_UDP_L4, _, Protocol::UDP) => {}
             _ => return None,
         }
         let transport = ip + headers.transport.filter(|_| !headers.routed)?;
@@ -92,10 +99,12 @@ impl Layout {
         } else {
             usize::from(u16::from_be_bytes([frame[ip + 4], frame[ip + 5]])) + 40
         };
-        // With NEEDS_CSUM the kernel says where the transport header is: it must be where we see it.
+        // With NEEDS_CSUM the kernel says where the transport header is: it must be where we see
+        // it.
         let needs_csum = frame[0] & NEEDS_CSUM != 0;
         let sound = said == len - ip
-            && (!needs_csum || (VNET_LEN + csum_start == transport && csum_offset == checksum_at(udp)))
+            && (!needs_csum
+                || (VNET_LEN + csum_start == transport && csum_offset == checksum_at(udp)))
             && (udp || header >= 20)
             && payload <= HEADER_MAX
             && payload < len
@@ -119,7 +128,8 @@ impl Layout {
         self.payload - self.ip + (end - start)
     }
 
-    /// Where in the frame the payload of `count` segments from `index` lies; the whole IP packet where nothing is cut.
+    /// Where in the frame the payload of `count` segments from `index` lies; the whole IP packet
+    /// where nothing is cut.
     pub fn payload_range(&self, index: u16, count: u16) -> (usize, usize) {
         let start = self.payload + usize::from(index) * self.segment;
         let last = usize::from(index) + usize::from(count) >= usize::from(self.count);
@@ -152,9 +162,16 @@ impl Layout {
         usize::from(index) * self.segment
     }
 
-    /// Writes virtio, link, IP and transport headers for `count` segments from `index` into `out`; returns their length.
-    /// The payload to follow is [`Layout::payload_range`]. Only where [`Layout::is_cuttable`].
-    pub fn header(&self, frame: &[u8], index: u16, count: u16, out: &mut [u8; HEADER_MAX]) -> usize {
+    /// Writes virtio, link, IP and transport headers for `count` segments from `index` into `out`;
+    /// returns their length. The payload to follow is [`Layout::payload_range`]. Only where
+    /// [`Layout::is_cuttable`].
+    pub fn header(
+        &self,
+        frame: &[u8],
+        index: u16,
+        count: u16,
+        out: &mut [u8; HEADER_MAX],
+    ) -> usize {
         let head = self.payload;
         out[..head].copy_from_slice(&frame[..head]);
         if !self.is_cuttable() {
@@ -167,17 +184,31 @@ impl Layout {
             out[1] = GSO_NONE;
             out[2..6].fill(0);
         }
-        // A new length needs a new checksum: the receiving kernel takes our word for it, as it took the sender's.
+        // A new length needs a new checksum: the receiving kernel takes our word for it, as it took
+        // the sender's.
         out[0] = NEEDS_CSUM;
         out[6..8].copy_from_slice(&((self.transport - VNET_LEN) as u16).to_ne_bytes());
         out[8..10].copy_from_slice(&(checksum_at(self.udp) as u16).to_ne_bytes());
-        let pseudo = self.ip_header(&mut out[self.ip..self.transport], ip_len, transport_len, index);
-        self.transport_header(&mut out[self.transport..head], index, end == self.len, transport_len, pseudo);
+        let pseudo =
+            self.ip_header(&mut out[self.ip..self.transport], ip_len, transport_len, index);
+        self.transport_header(
+            &mut out[self.transport..head],
+            index,
+            end == self.len,
+            transport_len,
+            pseudo,
+        );
         head
     }
 
     /// Sets length, ID and checksum of the IP header; returns the pseudo-header's sum.
-    fn ip_header(&self, ip: &mut [u8], ip_len: usize, transport_len: usize, index: u16) -> Sum16BitWords {
+    fn ip_header(
+        &self,
+        ip: &mut [u8],
+        ip_len: usize,
+        transport_len: usize,
+        index: u16,
+    ) -> Sum16BitWords {
         let protocol = if self.udp { Protocol::UDP } else { Protocol::TCP };
         let addresses = if ip[0] >> 4 == 4 {
             let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(index);
@@ -197,7 +228,14 @@ impl Layout {
             .add_2bytes((transport_len as u16).to_be_bytes())
     }
 
-    fn transport_header(&self, header: &mut [u8], index: u16, last: bool, len: usize, pseudo: Sum16BitWords) {
+    fn transport_header(
+        &self,
+        header: &mut [u8],
+        index: u16,
+        last: bool,
+        len: usize,
+        pseudo: Sum16BitWords,
+    ) {
         let checksum = (!pseudo.ones_complement().to_be()).to_be_bytes();
         if self.udp {
             header[4..6].copy_from_slice(&(len as u16).to_be_bytes());
@@ -211,8 +249,9 @@ impl Layout {
         header[16..18].copy_from_slice(&checksum);
     }
 
-    /// Segment `index` as the wire carries it, without its payload: IP and transport headers with final checksums in
-    /// `out`. Returns where they lie in `out`, and where the payload lies in `frame`.
+    /// Segment `index` as the wire carries it, without its payload: IP and transport headers with
+    /// final checksums in `out`. Returns where they lie in `out`, and where the payload lies in
+    /// `frame`.
     pub fn on_wire(
         &self,
         frame: &[u8],
@@ -226,7 +265,8 @@ impl Layout {
             finish_checksum(&mut out[..head], &frame[start..end], self.transport, at, self.udp);
             return (self.ip..head, start..end);
         }
-        // Nothing to cut: the headers in reach are copied, so that the checksum can be completed in them.
+        // Nothing to cut: the headers in reach are copied, so that the checksum can be completed in
+        // them.
         let head = frame.len().min(HEADER_MAX);
         out[..head].copy_from_slice(&frame[..head]);
         if frame[0] & NEEDS_CSUM != 0 {
@@ -253,7 +293,8 @@ fn checksum_at(udp: bool) -> usize {
     if udp { 6 } else { 16 }
 }
 
-/// Sets "congestion experienced" in the IP packet that begins at `ip`, whose first bytes must be there (RFC 3168).
+/// Sets "congestion experienced" in the IP packet that begins at `ip`, whose first bytes must be
+/// there (RFC 3168).
 pub fn mark(ip: &mut [u8]) {
     if ip[0] >> 4 == 6 {
         ip[1] |= CE << 4;
@@ -272,7 +313,8 @@ pub fn mark(ip: &mut [u8]) {
 
 /// Replaces the pseudo-header's sum at `at` by the checksum over everything from `start`.
 fn finish_checksum(head: &mut [u8], rest: &[u8], start: usize, at: usize, udp: bool) {
-    // An odd number of bytes in `head` would shift the words of `rest`: sum the first byte of it with the head's last.
+    // An odd number of bytes in `head` would shift the words of `rest`: sum the first byte of it
+    // with the head's last.
     let odd = (head.len() - start) % 2 == 1 && !rest.is_empty();
     let mut sum = Sum16BitWords::new();
     if odd {

@@ -1,12 +1,14 @@
-//! Captures taken inside the link: every MTU segment as the wire would carry it, on its way in and on its way out.
+//! Captures taken inside the link: every MTU segment as the wire would carry it, on its way in and
+//! on its way out.
 //!
-//! The link is the only place that sees the segments one by one, with the exact time of each and with the checksums that
-//! a NIC would have filled in; a sniffer on the host's device sees super-packets without either. Two points a direction:
-//! *ingress* is the wire at the sending host, *egress* the wire at the receiving host. A capture at a host's edge is thus
-//! the ingress of the direction that leaves it merged with the egress of the other (`fullpipe_lab::edge`).
+//! The link is the only place that sees the segments one by one, with the exact time of each and
+//! with the checksums that a NIC would have filled in; a sniffer on the host's device sees
+//! super-packets without either. Two points a direction: *ingress* is the wire at the sending host,
+//! *egress* the wire at the receiving host. A capture at a host's edge is thus the ingress of the
+//! direction that leaves it merged with the egress of the other (`fullpipe_lab::edge`).
 //!
-//! The link's thread never waits for a disk: it fills chunks that a writer thread takes and gives back. When all chunks
-//! are under way, records are dropped and counted.
+//! The link's thread never waits for a disk: it fills chunks that a writer thread takes and gives
+//! back. When all chunks are under way, records are dropped and counted.
 
 use super::outgoing::Parts;
 use super::super_packet::HEADER_MAX;
@@ -83,7 +85,11 @@ impl Stream {
             self.dropped += 1;
             return false;
         }
-        self.chunk.extend_from_slice(&record_header(at + self.epoch, captured as u32, original as u32));
+        self.chunk.extend_from_slice(&record_header(
+            at + self.epoch,
+            captured as u32,
+            original as u32,
+        ));
         true
     }
 
@@ -130,7 +136,11 @@ impl Writer {
     ///
     /// # Errors
     /// A file that cannot be created.
-    pub fn start(paths: &[&Path], snaplen: Bytes, epoch: Duration) -> Result<(Writer, Vec<Stream>), CaptureError> {
+    pub fn start(
+        paths: &[&Path],
+        snaplen: Bytes,
+        epoch: Duration,
+    ) -> Result<(Writer, Vec<Stream>), CaptureError> {
         let (full, chunks) = channel();
         let mut files = Vec::new();
         let mut streams = Vec::new();
@@ -158,11 +168,14 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("capture".into())
             .spawn(move || write(&chunks, &mut files, &returns))
-            .map_err(|cause| CaptureError::new("capture", paths.first().copied().unwrap_or(Path::new("")), cause))?;
+            .map_err(|cause| {
+                CaptureError::new("capture", paths.first().copied().unwrap_or(Path::new("")), cause)
+            })?;
         Ok((Writer { thread }, streams))
     }
 
-    /// Waits until every stream is finished and written; returns how many packets could not be recorded.
+    /// Waits until every stream is finished and written; returns how many packets could not be
+    /// recorded.
     ///
     /// # Errors
     /// The first write that failed.
@@ -182,9 +195,13 @@ fn write(
             Message::Dropped(count) => dropped += count,
             Message::Chunk(number, mut chunk) => {
                 let (file, path) = &mut files[number];
-                // After a failure chunks are still taken, so that the link goes on; the run is lost anyway.
+                // After a failure chunks are still taken, so that the link goes on; the run is lost
+                // anyway.
                 if failure.is_none() {
-                    failure = file.write_all(&chunk).err().map(|cause| CaptureError::new("capture", path, cause));
+                    failure = file
+                        .write_all(&chunk)
+                        .err()
+                        .map(|cause| CaptureError::new("capture", path, cause));
                 }
                 chunk.clear();
                 let _ = returns[number].send(chunk);

@@ -1,8 +1,10 @@
-//! The truth log's way from the packets to its file: `link.log`, in the coding of [`fullpipe_model::link::log`].
+//! The truth log's way from the packets to its file: `link.log`, in the coding of
+//! [`fullpipe_model::link::log`].
 //!
-//! The threads that move packets fill batches of plain records; one thread of its own codes and writes them, for the
-//! coding has a memory that both directions share. Nobody waits for a disk: when all batches are under way, records are
-//! dropped and counted. A record is made when a packet's fate is known, so the file is in the order of fates.
+//! The threads that move packets fill batches of plain records; one thread of its own codes and
+//! writes them, for the coding has a memory that both directions share. Nobody waits for a disk:
+//! when all batches are under way, records are dropped and counted. A record is made when a
+//! packet's fate is known, so the file is in the order of fates.
 
 use super::headers::Headers;
 use super::ring::Origin;
@@ -92,7 +94,9 @@ impl Identity {
 
 fn tcp(header: &[u8], at: usize) -> Option<(Tcp, usize)> {
     let header: &[u8; 20] = header.first_chunk()?;
-    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let word = |at: usize| {
+        u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
     let tcp = Tcp { seq: word(4), ack: word(8), payload: Bytes::ZERO, flags: header[13] };
     Some((tcp, at + usize::from(header[12] >> 4) * 4))
 }
@@ -141,8 +145,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Creates the file `path` and both directions' ends, to the client and to the server. `epoch` is the time from the
-    /// run's clock to 1970.
+    /// Creates the file `path` and both directions' ends, to the client and to the server. `epoch`
+    /// is the time from the run's clock to 1970.
     ///
     /// # Errors
     /// A file that cannot be created.
@@ -159,7 +163,13 @@ impl LogWriter {
                 let _ = give_back.send(Vec::with_capacity(BATCH));
             }
             returns.push(give_back);
-            Log { direction, batch: Vec::with_capacity(BATCH), full: full.clone(), empty, dropped: 0 }
+            Log {
+                direction,
+                batch: Vec::with_capacity(BATCH),
+                full: full.clone(),
+                empty,
+                dropped: 0,
+            }
         });
         let path_of_thread = PathBuf::from(path);
         let thread = std::thread::Builder::new()
@@ -172,7 +182,8 @@ impl LogWriter {
         Ok((LogWriter { thread }, logs))
     }
 
-    /// Waits until both ends have finished and all is written; returns how many records were dropped.
+    /// Waits until both ends have finished and all is written; returns how many records were
+    /// dropped.
     ///
     /// # Errors
     /// The first write that failed.
@@ -196,7 +207,8 @@ fn write(
                 for record in batch.drain(..) {
                     encoder.encode(&record, &mut bytes);
                 }
-                // After a failure batches are still taken, so that the link goes on; the log is lost anyway.
+                // After a failure batches are still taken, so that the link goes on; the log is
+                // lost anyway.
                 if failure.is_none() {
                     failure = file.write_all(&bytes).err();
                 }
@@ -220,7 +232,8 @@ mod tests {
     fn what_is_pushed_is_in_the_file_both_ways() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("link.log");
-        let (writer, [mut to_client, mut to_server]) = LogWriter::start(&path, Duration::from_secs(1)).unwrap();
+        let (writer, [mut to_client, mut to_server]) =
+            LogWriter::start(&path, Duration::from_secs(1)).unwrap();
         let frame = super_packet(false, 0, &[7; 3000], 1448, true);
         let layout = Layout::parse(&frame, 0).unwrap();
         let identity = Identity::of(&frame, &layout);
@@ -249,7 +262,8 @@ mod tests {
         for found in &read {
             assert_eq!(found.arrival.as_nanos(), found.number * 1000);
         }
-        let first: Vec<_> = read.iter().filter(|r| r.direction == Direction::ToClient).take(3).collect();
+        let first: Vec<_> =
+            read.iter().filter(|r| r.direction == Direction::ToClient).take(3).collect();
         let tcp: Vec<_> = first.iter().map(|record| record.tcp.unwrap()).collect();
         assert_eq!(tcp.iter().map(|tcp| tcp.payload.get()).collect::<Vec<_>>(), [1448, 1448, 104]);
         assert_eq!(tcp[1].seq.wrapping_sub(tcp[0].seq), 1448);

@@ -1,8 +1,9 @@
 //! The driver's loop where time is virtual: it passes only while everything waits.
 //!
-//! Two things differ from [`super::driver`]'s own. There is nothing to be late for, so nothing is spun away and nothing
-//! read early: a wait ends exactly when it should. And between two waits the time is one moment, so the clock is asked
-//! once a wait; in a guest of user-mode Linux each question is a system call of ten microseconds of wall time.
+//! Two things differ from [`super::driver`]'s own. There is nothing to be late for, so nothing is
+//! spun away and nothing read early: a wait ends exactly when it should. And between two waits the
+//! time is one moment, so the clock is asked once a wait; in a guest of user-mode Linux each
+//! question is a system call of ten microseconds of wall time.
 
 use super::driven_direction::DrivenDirection;
 use super::error::EmulatorError;
@@ -26,7 +27,8 @@ pub(super) fn run(mut way: DrivenDirection) -> Result<DirectionReport, EmulatorE
         let room = !readable || way.drain(now).map_err(|cause| way.failed(cause))?;
         let left = way.direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
         if left > Duration::ZERO {
-            // A full ring does not look at what has arrived: that would end every wait at once, and time with it.
+            // A full ring does not look at what has arrived: that would end every wait at once, and
+            // time with it.
             readable = way.wait(room, left).map_err(|cause| way.failed(cause))? || !room;
             now = clock::now();
         }

@@ -1,8 +1,9 @@
-//! A path in words, in the order in which they were given: what options of a command line say, and what a running link
-//! is told over its control socket.
+//! A path in words, in the order in which they were given: what options of a command line say, and
+//! what a running link is told over its control socket.
 //!
-//! Words before the first match are about every packet; words after a match are about those that it names, up to the next
-//! match. One grammar: what stands here is written as the TOML that a scenario would have, and read by the same code.
+//! Words before the first match are about every packet; words after a match are about those that it
+//! names, up to the next match. One grammar: what stands here is written as the TOML that a
+//! scenario would have, and read by the same code.
 //!
 //! Nothing here has been looked at before [`Words::path`]: keys and values may be anything.
 
@@ -61,7 +62,8 @@ impl WordsError {
     }
 }
 
-/// Whoever runs a link is asked one of these, as a line of JSON: `"status"`, `{"set": WORDS}`, `"detach"`.
+/// Whoever runs a link is asked one of these, as a line of JSON: `"status"`, `{"set": WORDS}`,
+/// `"detach"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -123,10 +125,12 @@ impl Words {
 
     /// Whether nothing was said.
     pub fn is_empty(&self) -> bool {
-        self.settings.is_empty() && self.groups.iter().all(|group| group.matches.is_empty() && group.words.is_empty())
+        self.settings.is_empty()
+            && self.groups.iter().all(|group| group.matches.is_empty() && group.words.is_empty())
     }
 
-    /// These words with `over` in place of what says the same. Words about packets that no group is about yet come last.
+    /// These words with `over` in place of what says the same. Words about packets that no group is
+    /// about yet come last.
     pub fn with(&self, over: &Words) -> Words {
         let mut merged = self.clone();
         for given in &over.groups {
@@ -146,11 +150,13 @@ impl Words {
         merged
     }
 
-    /// The same with the files that words name (`file:PATH`) named from the root: for a process that works elsewhere.
+    /// The same with the files that words name (`file:PATH`) named from the root: for a process
+    /// that works elsewhere.
     pub fn absolute(mut self) -> Words {
         for (_, _, value) in self.groups.iter_mut().flat_map(|group| &mut group.words) {
             let parts = value.split(' ').map(|part| {
-                let path = part.strip_prefix("file:").and_then(|path| std::path::absolute(path).ok());
+                let path =
+                    part.strip_prefix("file:").and_then(|path| std::path::absolute(path).ok());
                 path.map_or_else(|| part.to_string(), |path| format!("file:{}", path.display()))
             });
             *value = parts.collect::<Vec<_>>().join(" ");
@@ -171,14 +177,18 @@ impl Words {
     ///
     /// # Errors
     /// Words that a scenario could not have, and what `read` says.
-    pub fn path_with(&self, read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>) -> Result<Path, WordsError> {
+    pub fn path_with(
+        &self,
+        read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Path, WordsError> {
         let (text, lines) = self.toml();
         let mut names_file = false;
         let mut read = |name: &str| {
             names_file = true;
             read(name)
         };
-        let scenarios = File::parse(&text).and_then(|file| file.scenarios_with(&text, "link", &[], &mut read));
+        let scenarios =
+            File::parse(&text).and_then(|file| file.scenarios_with(&text, "link", &[], &mut read));
         let first = scenarios.map(|scenarios| scenarios.into_iter().next());
         let message = match first {
             Ok(Some(scenario)) => return Ok(scenario.path),
@@ -206,17 +216,24 @@ impl Words {
             for (key, value) in &group.matches {
                 lines.push((format!("{key} = {}", quoted(value)), format!("--{key} {value}")));
             }
-            for (way, prefix) in [(Directions::Both, ""), (Directions::Up, "up-"), (Directions::Down, "down-")] {
+            for (way, prefix) in
+                [(Directions::Both, ""), (Directions::Up, "up-"), (Directions::Down, "down-")]
+            {
                 let words: Vec<_> = group.words.iter().filter(|(its, ..)| *its == way).collect();
                 match way {
-                    Directions::Up if !words.is_empty() => lines.push((format!("[{table}.to_server]"), String::new())),
+                    Directions::Up if !words.is_empty() => {
+                        lines.push((format!("[{table}.to_server]"), String::new()))
+                    }
                     Directions::Down if !words.is_empty() => {
                         lines.push((format!("[{table}.to_client]"), String::new()))
                     }
                     _ => {}
                 }
                 for (_, key, value) in words {
-                    lines.push((format!("{key} = {}", quoted(value)), format!("--{prefix}{key} {value}")));
+                    lines.push((
+                        format!("{key} = {}", quoted(value)),
+                        format!("--{prefix}{key} {value}"),
+                    ));
                 }
             }
         }
@@ -231,16 +248,21 @@ impl Words {
 /// As options.
 impl std::fmt::Display for Words {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let quoted = |value: &str| if value.contains(' ') { format!("'{value}'") } else { value.to_string() };
+        let quoted = |value: &str| {
+            if value.contains(' ') { format!("'{value}'") } else { value.to_string() }
+        };
         let mut options = Vec::new();
         for group in &self.groups {
-            options.extend(group.matches.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
+            options.extend(
+                group.matches.iter().map(|(key, value)| format!("--{key} {}", quoted(value))),
+            );
             options.extend(group.words.iter().map(|(way, key, value)| {
                 let way = ["", "up-", "down-"][*way as usize];
                 format!("--{way}{key} {}", quoted(value))
             }));
         }
-        options.extend(self.settings.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
+        options
+            .extend(self.settings.iter().map(|(key, value)| format!("--{key} {}", quoted(value))));
         f.pad(&if options.is_empty() { "nothing impaired".into() } else { options.join(" ") })
     }
 }

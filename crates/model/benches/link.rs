@@ -1,8 +1,13 @@
 //! What the link's model costs a packet: `cargo bench -p fullpipe-model`.
 //!
-//! A full-size packet arrives each time one has been serialised at 1 Gbit/s, and 25 ms of packets are on the wire. The
-//! best of several rounds is shown, as other work on the machine only adds to it.
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures wall time and shows it")]
+//! A full-size packet arrives each time one has been serialised at 1 Gbit/s, and 25 ms of packets
+//! are on the wire. The best of several rounds is shown, as other work on the machine only adds to
+//! it.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a bench measures wall time and shows it"
+)]
 
 use fullpipe_model::link::{Config, Event, Link, Packet};
 use fullpipe_model::units::{Bytes, Duration, Instant};

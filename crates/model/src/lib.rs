@@ -1,6 +1,8 @@
-//! Quantities and laws of a TCP transfer over a path: no sockets, no files, no clock, no randomness of its own.
+//! Quantities and laws of a TCP transfer over a path: no sockets, no files, no clock, no randomness
+//! of its own.
 //!
-//! * [`units`]: bytes, rates, times and windows as types that never confuse bit and byte, decimal and binary.
+//! * [`units`]: bytes, rates, times and windows as types that never confuse bit and byte, decimal
+//!   and binary.
 //! * [`law`]: one formula a file, each with its source.
 //! * [`limit`]: what limits a transfer, in one vocabulary for laws, verdicts, plans, rows and text.
 //! * [`link`]: the emulated path as a state machine that is told the time.

@@ -1,8 +1,8 @@
 //! What limits a transfer, in one vocabulary for laws, verdicts, plans, rows and text.
 //!
-//! A sender always waits for something. [`Limit`] names it, [`Cause`] says why a congestion window was
-//! not larger, and [`End`] says at which end something is to be set. A law predicts a [`Limit`] and a
-//! verdict finds one: because both use this type, they can be compared.
+//! A sender always waits for something. [`Limit`] names it, [`Cause`] says why a congestion window
+//! was not larger, and [`End`] says at which end something is to be set. A law predicts a [`Limit`]
+//! and a verdict finds one: because both use this type, they can be compared.
 
 /// What held the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -27,14 +27,17 @@ pub enum Limit {
 /// Why the congestion window was not larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// It is being grown towards the path for the first time since the start or since an idle period.
+    /// It is being grown towards the path for the first time since the start or since an idle
+    /// period.
     SlowStart,
     /// It was reduced by loss and has not recovered.
     Loss,
 }
 
 /// Which end of the transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
     /// Sends the data: the server of a download.
@@ -122,7 +125,8 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// As `{"limit": name, "cause": cause}`, the cause left out where there is none: flatten it into a row.
+/// As `{"limit": name, "cause": cause}`, the cause left out where there is none: flatten it into a
+/// row.
 impl serde::Serialize for Limit {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
@@ -145,14 +149,15 @@ impl<'de> serde::Deserialize<'de> for Limit {
             cause: Option<String>,
         }
         let names = Names::deserialize(d)?;
-        Limit::from_names(&names.limit, names.cause.as_deref())
-            .ok_or_else(|| serde::de::Error::custom(format!("reading a limit: '{}' is not one", names.limit)))
+        Limit::from_names(&names.limit, names.cause.as_deref()).ok_or_else(|| {
+            serde::de::Error::custom(format!("reading a limit: '{}' is not one", names.limit))
+        })
     }
 }
 
-/// The limit that a law gives for a steady transfer, as its bare name: `"send_buffer"`. A congestion
-/// window that bounds a steady transfer is one that loss keeps small ([`crate::law::mathis`]), so the
-/// cause needs no name here.
+/// The limit that a law gives for a steady transfer, as its bare name: `"send_buffer"`. A
+/// congestion window that bounds a steady transfer is one that loss keeps small
+/// ([`crate::law::mathis`]), so the cause needs no name here.
 pub mod term {
     use super::{Cause, Limit};
     use serde::{Deserialize, Deserializer, Serializer, de};
@@ -219,7 +224,10 @@ mod tests {
         }
         let text = r#"{"by":"congestion_window","law":"send_buffer"}"#;
         let row: Row = serde_json::from_str(text).unwrap();
-        assert_eq!((row.by, row.law), (Limit::CongestionWindow(Cause::Loss), Some(Limit::SendBuffer)));
+        assert_eq!(
+            (row.by, row.law),
+            (Limit::CongestionWindow(Cause::Loss), Some(Limit::SendBuffer))
+        );
         assert_eq!(serde_json::to_string(&row).unwrap(), text);
         assert!(serde_json::from_str::<Row>(r#"{"by":"much","law":null}"#).is_err());
     }

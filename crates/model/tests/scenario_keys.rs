@@ -1,9 +1,11 @@
-//! Every key of the README's table "Scenario files", as a bare value and as a text: what the table promises holds.
+//! Every key of the README's table "Scenario files", as a bare value and as a text: what the table
+//! promises holds.
 
 use fullpipe_model::scenario::{File, Scenario};
 use std::path::Path;
 
-/// A key, what stands around it, and the ways to write one value of it. All of them must mean the same.
+/// A key, what stands around it, and the ways to write one value of it. All of them must mean the
+/// same.
 struct Key {
     name: &'static str,
     around: &'static str,
@@ -20,7 +22,11 @@ const KEYS: &[Key] = &[
     key("description", "@", &["'x'"]),
     key("repeat", "@", &["10", "'10'"]),
     key("kernel", "@", &["'6.1'"]),
-    key("sysctl", "[hosts.client]\n@", &["{ 'net.ipv4.tcp_sack' = 1 }", "{ 'net.ipv4.tcp_sack' = '1' }"]),
+    key(
+        "sysctl",
+        "[hosts.client]\n@",
+        &["{ 'net.ipv4.tcp_sack' = 1 }", "{ 'net.ipv4.tcp_sack' = '1' }"],
+    ),
     key("congestion_control", "[hosts.server]\n@", &["'bbr'"]),
     key("initcwnd", "[hosts.server]\n@", &["10", "'10'"]),
     key("initrwnd", "[hosts.client]\n@", &["10", "'10'"]),
@@ -76,7 +82,8 @@ fn with(key: &Key, value: &str) -> String {
 #[test]
 fn a_bare_number_and_its_texts_mean_the_same() {
     for key in KEYS {
-        let first = rows(&with(key, key.ways[0])).unwrap_or_else(|error| panic!("{}: {error}", key.name));
+        let first =
+            rows(&with(key, key.ways[0])).unwrap_or_else(|error| panic!("{}: {error}", key.name));
         for way in &key.ways[1..] {
             assert_eq!(rows(&with(key, way)).as_ref(), Ok(&first), "{} = {way}", key.name);
         }
@@ -113,7 +120,10 @@ fn every_key_of_the_readme_is_tried() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let text = std::fs::read_to_string(readme).unwrap();
     let section = text.split("## Scenario files").nth(1).unwrap().split("\n## ").next().unwrap();
-    let cells = section.lines().filter(|line| line.starts_with("| `")).map(|line| line.split('|').nth(1).unwrap());
+    let cells = section
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.split('|').nth(1).unwrap());
     let named: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     let keys: Vec<&str> = named.into_iter().filter(|name| !name.starts_with('[')).collect();
     assert!(keys.len() > 30, "the table was not found: {keys:?}");

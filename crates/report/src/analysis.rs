@@ -1,7 +1,8 @@
-//! What was found in a capture: every connection with what held it, as JSON, as rows, as a table, and one in depth.
+//! What was found in a capture: every connection with what held it, as JSON, as rows, as a table,
+//! and one in depth.
 //!
-//! Connections are ranked by the time that they lost: the time in which neither the path nor the sending application held
-//! the transfer, so that a setting, a receiver or congestion control did.
+//! Connections are ranked by the time that they lost: the time in which neither the path nor the
+//! sending application held the transfer, so that a setting, a receiver or congestion control did.
 
 mod depth;
 mod table;
@@ -44,21 +45,24 @@ impl Report {
         }
     }
 
-    /// Adds a connection. Beyond `most` only its packets are counted, as those of connections that were not tracked.
+    /// Adds a connection. Beyond `most` only its packets are counted, as those of connections that
+    /// were not tracked.
     pub fn add(&mut self, explained: DiagnosedConnection, most: usize) {
         if self.connections.len() < most {
             self.connections.push(explained);
         } else {
             let connection = &explained.connection;
             let packets = |direction| connection.facts(direction).packets;
-            self.counts.untracked += packets(Direction::ClientToServer) + packets(Direction::ServerToClient);
+            self.counts.untracked +=
+                packets(Direction::ClientToServer) + packets(Direction::ServerToClient);
         }
     }
 
     /// Puts the connections that lost most first, and keeps `top` of them.
     pub fn worst_first(&mut self, top: Option<usize>) {
-        self.connections
-            .sort_by_cached_key(|explained| std::cmp::Reverse((explained.lost(), payload(&explained.connection))));
+        self.connections.sort_by_cached_key(|explained| {
+            std::cmp::Reverse((explained.lost(), payload(&explained.connection)))
+        });
         self.connections.truncate(top.unwrap_or(usize::MAX));
     }
 }

@@ -1,5 +1,5 @@
-//! The answers of `fullpipe calc` as text: the path, the buffers it needs by each kernel's law, what an asked buffer
-//! allows, and the plan from default settings.
+//! The answers of `fullpipe calc` as text: the path, the buffers it needs by each kernel's law,
+//! what an asked buffer allows, and the plan from default settings.
 
 use crate::table::{Column, Table};
 use crate::{Layout, Tone, figure, plan};
@@ -18,15 +18,22 @@ pub fn render(sheet: &Sheet, layout: Layout) -> String {
     for kernel in &sheet.kernels {
         if let Some(buffer) = &kernel.buffer {
             text.push('\n');
-            let title =
-                format!("A buffer of {:#} ({} bytes) on Linux {}", buffer.buffer, buffer.buffer.get(), kernel.kernel);
+            let title = format!(
+                "A buffer of {:#} ({} bytes) on Linux {}",
+                buffer.buffer,
+                buffer.buffer.get(),
+                kernel.kernel
+            );
             text += &heading(&title, layout);
             text += &asked_table(sheet, buffer).render(layout);
         }
     }
     for kernel in &sheet.kernels {
         text.push('\n');
-        text += &heading(&format!("Plan for Linux {} with its default settings", kernel.kernel), layout);
+        text += &heading(
+            &format!("Plan for Linux {} with its default settings", kernel.kernel),
+            layout,
+        );
         text += &plan::render(&kernel.plan, layout);
     }
     text
@@ -42,10 +49,22 @@ fn path_table(sheet: &Sheet) -> Table<3> {
         table.row([fact.into(), value, note]);
     };
     let (bdp, target) = (sheet.bdp, sheet.in_flight_target.bytes());
-    row("bandwidth-delay product", bdp.to_string(), format!("{bdp:#}, {} bytes in flight fill the path", bdp.get()));
-    row("for the buffers", target.to_string(), format!("{target:#}, with an eighth of a queue: a plan's aim"));
+    row(
+        "bandwidth-delay product",
+        bdp.to_string(),
+        format!("{bdp:#}, {} bytes in flight fill the path", bdp.get()),
+    );
+    row(
+        "for the buffers",
+        target.to_string(),
+        format!("{target:#}, with an eighth of a queue: a plan's aim"),
+    );
     let (mss, mtu) = (sheet.mss.get(), sheet.path.framing.mtu.get());
-    row("goodput at most", sheet.goodput.to_string(), format!("{:#}, {mss} of {mtu} bytes are data", sheet.goodput));
+    row(
+        "goodput at most",
+        sheet.goodput.to_string(),
+        format!("{:#}, {mss} of {mtu} bytes are data", sheet.goodput),
+    );
     let trips = sheet.slow_start_round_trips;
     row(
         "slow start",
@@ -72,7 +91,9 @@ fn buffers_table(sheet: &Sheet) -> Table<6> {
         Column::figure("tcp_wmem max", "B"),
         Column::count("window scale"),
     ]);
-    for KernelSheet { kernel, window_law, rcvbuf_for_bdp, default_rcvbuf, window_scale, .. } in &sheet.kernels {
+    for KernelSheet { kernel, window_law, rcvbuf_for_bdp, default_rcvbuf, window_scale, .. } in
+        &sheet.kernels
+    {
         table.row([
             kernel.to_string(),
             window_law.clone(),
@@ -108,7 +129,14 @@ fn asked_table(sheet: &Sheet, buffer: &BufferSheet) -> Table<6> {
     // What every other calculator says: the buffer taken for a window.
     let naive = bdp::largest_rtt(buffer.buffer, sheet.path.rate).unwrap_or(Duration::MAX);
     let none = String::new;
-    table.row(["without overhead".into(), figure::megabytes(buffer.buffer), none(), none(), none(), figure::ms(naive)]);
+    table.row([
+        "without overhead".into(),
+        figure::megabytes(buffer.buffer),
+        none(),
+        none(),
+        none(),
+        figure::ms(naive),
+    ]);
     table
 }
 
@@ -156,11 +184,16 @@ A buffer of 4 MiB (4194304 bytes) on Linux 6.18
     fn both_generations_side_by_side() {
         let text = asked(Some(100), None);
         assert!(text.starts_with(TOP), "{text}");
-        assert!(text.contains("\nPlan for Linux 6.18 with its default settings\nExpected: 442.9 Mbit/s"), "{text}");
+        assert!(
+            text.contains(
+                "\nPlan for Linux 6.18 with its default settings\nExpected: 442.9 Mbit/s"
+            ),
+            "{text}"
+        );
     }
 
-    /// The figures drawn, read back with their headings' units, obey the laws: goodput x RTT is the window, and the
-    /// window fills the path's rate at the RTT shown.
+    /// The figures drawn, read back with their headings' units, obey the laws: goodput x RTT is the
+    /// window, and the window fills the path's rate at the RTT shown.
     #[test]
     fn the_figures_drawn_obey_the_laws() {
         let text = asked(None, Some("6.1"));
@@ -178,7 +211,8 @@ A buffer of 4 MiB (4194304 bytes) on Linux 6.18
         }
     }
 
-    /// What `calc --json` prints: plain numbers under names with units, and a plan that reads back as itself.
+    /// What `calc --json` prints: plain numbers under names with units, and a plan that reads back
+    /// as itself.
     #[test]
     fn json_says_its_units_and_the_plan_reads_back() {
         let path = Path::new("1gbit".parse().unwrap(), "50ms".parse().unwrap());

@@ -27,7 +27,11 @@ pub(crate) fn remarks(row: &Row, layout: Layout) -> String {
 pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
     let repeated = rows.iter().filter(|other| other.name == row.name).count() > 1;
     let mark = if row.quiet { "" } else { " !" };
-    if repeated { format!("{} #{}{mark}", row.name, row.repetition) } else { format!("{}{mark}", row.name) }
+    if repeated {
+        format!("{} #{}{mark}", row.name, row.repetition)
+    } else {
+        format!("{}{mark}", row.name)
+    }
 }
 
 /// `send buffer 97 %`, or both answers where capture and sockets disagree.

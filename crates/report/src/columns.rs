@@ -1,9 +1,9 @@
 //! Rows of the lab beside what was asked for, for CSV and Parquet.
 //!
-//! The columns are those of [`RUNS`], then the scenario's quantities ([`SCENARIOS`]), then its words as texts
-//! under the names that its JSON has: `hosts.server.sysctl.net.ipv4.tcp_wmem`, `path.to_client.loss`. Of the
-//! words only those are columns that one of the sweep's scenarios has; where a scenario lacks one, it is
-//! absent.
+//! The columns are those of [`RUNS`], then the scenario's quantities ([`SCENARIOS`]), then its
+//! words as texts under the names that its JSON has: `hosts.server.sysctl.net.ipv4.tcp_wmem`,
+//! `path.to_client.loss`. Of the words only those are columns that one of the sweep's scenarios
+//! has; where a scenario lacks one, it is absent.
 
 use fullpipe_flow::row::Row;
 use fullpipe_flow::schema::{Cell, Column, RUNS, Record, SCENARIOS, csv_header};
@@ -25,7 +25,8 @@ pub struct Columns {
 impl Columns {
     /// Those of rows that come from `scenarios`.
     pub fn of<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>) -> Columns {
-        let words: BTreeSet<String> = scenarios.into_iter().flat_map(|scenario| words(scenario).into_keys()).collect();
+        let words: BTreeSet<String> =
+            scenarios.into_iter().flat_map(|scenario| words(scenario).into_keys()).collect();
         Columns { words: words.into_iter().collect() }
     }
 
@@ -83,8 +84,14 @@ fn of_run(row: &Row) -> impl Iterator<Item = Cell<'_>> {
     })
 }
 
-fn in_rows<'r, K: Record>(columns: &'static [Column<K>], row: &'r K::Row<'r>) -> impl Iterator<Item = Cell<'r>> {
-    columns.iter().filter(|column| column.place.is_in_rows()).map(move |column| (column.get)(row).joined())
+fn in_rows<'r, K: Record>(
+    columns: &'static [Column<K>],
+    row: &'r K::Row<'r>,
+) -> impl Iterator<Item = Cell<'r>> {
+    columns
+        .iter()
+        .filter(|column| column.place.is_in_rows())
+        .map(move |column| (column.get)(row).joined())
 }
 
 /// A value in words: a list is its parts.
@@ -111,7 +118,9 @@ fn words(scenario: &Scenario) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     leaves("", &Value::Object(object(scenario)), &mut found);
     let wanted = |name: &str| {
-        WORDS.iter().any(|top| name.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+        WORDS.iter().any(|top| {
+            name.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
     };
     found.retain(|name, _| wanted(name) && !NO_WORDS.contains(&name.as_str()));
     found
@@ -158,7 +167,10 @@ size = \"1MB\"
         let names: Vec<&str> = header.trim_end().split(',').collect();
         let cell = |name: &str| &cells[names.iter().position(|column| *column == name).unwrap()];
         assert_eq!((cell("name"), cell("error")), (&Cell::text("a"), &Cell::text("no room")));
-        assert_eq!((cell("goodput_bps"), cell("quiet")), (&Cell::Number(None), &Cell::Boolean(None)));
+        assert_eq!(
+            (cell("goodput_bps"), cell("quiet")),
+            (&Cell::Number(None), &Cell::Boolean(None))
+        );
         assert_eq!(cell("limited_by"), &Cell::Text(None));
     }
 }

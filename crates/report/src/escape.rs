@@ -1,16 +1,21 @@
 //! Texts from elsewhere, such as names of files and scenarios, made safe to print.
 //!
-//! A terminal obeys the control characters that it is sent: a name could clear the screen, write another
-//! figure over a figure, or turn the order of a line around. Whatever is printed for people goes through
-//! here. JSON escapes them by itself, and CSV and Parquet are data: there a name stays as it is.
+//! A terminal obeys the control characters that it is sent: a name could clear the screen, write
+//! another figure over a figure, or turn the order of a line around. Whatever is printed for people
+//! goes through here. JSON escapes them by itself, and CSV and Parquet are data: there a name stays
+//! as it is.
 
 use std::borrow::Cow;
 
-/// Marks, embeddings, overrides and isolates that change the direction of the text around them (Unicode
-/// Standard Annex 9, 2), and the separators of lines and paragraphs. They are no control characters by
-/// Unicode's categories.
-const FORMATS: [std::ops::RangeInclusive<char>; 4] =
-    ['\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}', '\u{61c}'..='\u{61c}'];
+/// Marks, embeddings, overrides and isolates that change the direction of the text around them
+/// (Unicode Standard Annex 9, 2), and the separators of lines and paragraphs. They are no control
+/// characters by Unicode's categories.
+const FORMATS: [std::ops::RangeInclusive<char>; 4] = [
+    '\u{200e}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2066}'..='\u{2069}',
+    '\u{61c}'..='\u{61c}',
+];
 
 /// `text` in one line, with control characters as Rust writes them: `\n`, `\u{1b}`.
 ///

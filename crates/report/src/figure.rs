@@ -1,5 +1,5 @@
-//! Quantities as the figures of a table: the unit is in the column's heading, the same for every row, and so is the
-//! number of decimals, so that a column can be compared by eye.
+//! Quantities as the figures of a table: the unit is in the column's heading, the same for every
+//! row, and so is the number of decimals, so that a column can be compared by eye.
 
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
@@ -47,16 +47,21 @@ pub fn percent(fraction: f64) -> String {
 mod tests {
     use super::*;
 
-    /// A figure and its heading's unit, read together, are the quantity within the last decimal shown.
+    /// A figure and its heading's unit, read together, are the quantity within the last decimal
+    /// shown.
     #[test]
     fn figure_and_unit_parse_back() {
         let rate: Rate = "442.918mbit".parse().unwrap();
-        for (figure, unit, error) in [(mbit_per_s(rate), "Mbit/s", 0.0002), (megabytes_per_s(rate), "MB/s", 0.0002)] {
+        for (figure, unit, error) in
+            [(mbit_per_s(rate), "Mbit/s", 0.0002), (megabytes_per_s(rate), "MB/s", 0.0002)]
+        {
             let read: Rate = format!("{figure} {unit}").parse().unwrap();
             assert!((read.fraction_of(rate) - 1.0).abs() < error, "{figure} {unit}");
         }
         let amount = Bytes::new(6_291_456);
-        for (figure, unit) in [(megabytes(amount), "MB"), (mebibytes(amount), "MiB"), (bytes(amount), "B")] {
+        for (figure, unit) in
+            [(megabytes(amount), "MB"), (mebibytes(amount), "MiB"), (bytes(amount), "B")]
+        {
             let read: Bytes = format!("{figure} {unit}").parse().unwrap();
             assert!((read.as_f64() / amount.as_f64() - 1.0).abs() < 0.001, "{figure} {unit}");
         }

@@ -1,8 +1,9 @@
 //! Results as tables and text.
 //!
-//! Everything here is pure: results in, a `String` out. The width of the terminal, whether it shows UTF-8 and whether
-//! it shows colour are arguments ([`Layout`]); no clock, no environment, no printing. JSON needs nothing from here:
-//! results serialise themselves, with the unit in each field's name.
+//! Everything here is pure: results in, a `String` out. The width of the terminal, whether it shows
+//! UTF-8 and whether it shows colour are arguments ([`Layout`]); no clock, no environment, no
+//! printing. JSON needs nothing from here: results serialise themselves, with the unit in each
+//! field's name.
 //!
 //! * [`Table`]: columns with their unit in the heading, figures right-aligned.
 //! * [`figure`]: quantities as the figures of such a column.

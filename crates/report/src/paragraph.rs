@@ -2,9 +2,9 @@
 
 use crate::escape;
 
-/// `text` behind `first`, broken between words so that no line is longer than `width` characters, later lines indented
-/// as far as `first` is long. A word longer than the line stands alone. Without a width it is one line. Control
-/// characters are shown and not obeyed.
+/// `text` behind `first`, broken between words so that no line is longer than `width` characters,
+/// later lines indented as far as `first` is long. A word longer than the line stands alone.
+/// Without a width it is one line. Control characters are shown and not obeyed.
 ///
 /// ```
 /// use fullpipe_report::paragraph::fill;
@@ -40,12 +40,14 @@ mod tests {
 
     #[test]
     fn every_width_keeps_the_words_and_its_bound() {
-        let text =
-            "a receive buffer of 6 MiB advertises 3.146 MB (50 % of it, tcp_adv_win_scale 1), at most 503.3 Mbit/s";
+        let text = "a receive buffer of 6 MiB advertises 3.146 MB (50 % of it, tcp_adv_win_scale 1), at most 503.3 Mbit/s";
         let longest = text.split(' ').map(str::len).max().unwrap();
         for width in 0..200u16 {
             let filled = fill("  ", text, Some(width));
-            assert_eq!(filled.split_whitespace().collect::<Vec<_>>(), text.split(' ').collect::<Vec<_>>());
+            assert_eq!(
+                filled.split_whitespace().collect::<Vec<_>>(),
+                text.split(' ').collect::<Vec<_>>()
+            );
             let bound = usize::from(width).max(2 + longest);
             assert!(filled.lines().all(|line| line.len() <= bound), "{width}: {filled}");
         }

@@ -42,7 +42,8 @@ pub fn expected(prediction: &Prediction) -> String {
 fn change_lines(change: &Change, layout: Layout) -> String {
     let Change { end, from, reason, .. } = change;
     // One line, however long: it is to be pasted.
-    let mut text = format!("{:<9} {}", format!("{end}:"), layout.paint(Tone::Heading, &change.command()));
+    let mut text =
+        format!("{:<9} {}", format!("{end}:"), layout.paint(Tone::Heading, &change.command()));
     text.push('\n');
     text += &fill("          ", &format!("was {from}"), layout.width);
     text.push('\n');
@@ -66,7 +67,8 @@ mod tests {
     #[test]
     fn a_plan_reads_and_pastes() {
         let plan = planned("50ms");
-        let text = render(&plan, Layout { width: Some(80), charset: Charset::Ascii, colour: false });
+        let text =
+            render(&plan, Layout { width: Some(80), charset: Charset::Ascii, colour: false });
         let expected = "\
 Expected: 442.9 Mbit/s (55.36 MB/s), limited by the send buffer -> 965.3 Mbit/s
 (120.7 MB/s), a full link.
@@ -88,14 +90,18 @@ To know:
         let mut host = HostSettings::defaults("6.18".parse().unwrap());
         let change = plan.changes.iter().find(|change| change.end == End::Sender).unwrap();
         assert_eq!(name, change.setting.sysctl());
-        host.set(change.setting, Value::parse(change.setting, value.trim_matches('\'')).unwrap()).unwrap();
+        host.set(change.setting, Value::parse(change.setting, value.trim_matches('\'')).unwrap())
+            .unwrap();
         assert_eq!(host.get(change.setting), change.to);
     }
 
     #[test]
     fn a_full_path_is_said_to_be_full() {
         let text = render(&planned("1ms"), Layout::default());
-        assert!(text.starts_with("Nothing to set: 965.3 Mbit/s (120.7 MB/s), a full link.\n"), "{text}");
+        assert!(
+            text.starts_with("Nothing to set: 965.3 Mbit/s (120.7 MB/s), a full link.\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -7,12 +7,15 @@ use fullpipe_model::units::Rate;
 
 /// Whether any row has somebody else's figure or word.
 pub fn is_in(rows: &[Row]) -> bool {
-    rows.iter()
-        .any(|row| row.reference_goodput.is_some() || row.reference_frames.is_some() || row.reference_note.is_some())
+    rows.iter().any(|row| {
+        row.reference_goodput.is_some()
+            || row.reference_frames.is_some()
+            || row.reference_note.is_some()
+    })
 }
 
-/// Ours against theirs in one table, the rows that show a cause after the one that they explain; below it what both
-/// sides have to say.
+/// Ours against theirs in one table, the rows that show a cause after the one that they explain;
+/// below it what both sides have to say.
 pub fn render(rows: &[Row], layout: Layout) -> String {
     let mut table = Table::new([
         Column::text("run"),
@@ -97,8 +100,13 @@ mod tests {
 
     #[test]
     fn a_transfer_cut_short_stands_with_its_steady_goodput() {
-        let cut = Row { reference_goodput: "60MB/s".parse().ok(), reference_ratio: Some(0.92), ..row("b2") };
-        let whole = Row { complete: true, reference_cause: Some("kernel".into()), ..row("b2/linux-6.1") };
+        let cut = Row {
+            reference_goodput: "60MB/s".parse().ok(),
+            reference_ratio: Some(0.92),
+            ..row("b2")
+        };
+        let whole =
+            Row { complete: true, reference_cause: Some("kernel".into()), ..row("b2/linux-6.1") };
         let counted = Row {
             frames: "12.9kB/s".parse().ok(),
             reference_frames: "12.3kB/s".parse().ok(),
@@ -107,10 +115,22 @@ mod tests {
         };
         let silent = Row { reference_note: Some("very slow".into()), ..row("b5") };
         let text = render(&[cut.clone(), whole, counted, silent], Layout::default());
-        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_string();
-        assert!(line("b2 ").contains("55.2") && line("b2 ").contains("60.0") && line("b2 ").contains("0.92"), "{text}");
-        assert!(line("a1 ").contains("0.013") && line("a1 ").contains("0.012"), "frames beside frames: {text}");
-        assert!(line("b2/linux-6.1").contains("50.0") && line("b2/linux-6.1").ends_with("kernel"), "{text}");
+        let line =
+            |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_string();
+        assert!(
+            line("b2 ").contains("55.2")
+                && line("b2 ").contains("60.0")
+                && line("b2 ").contains("0.92"),
+            "{text}"
+        );
+        assert!(
+            line("a1 ").contains("0.013") && line("a1 ").contains("0.012"),
+            "frames beside frames: {text}"
+        );
+        assert!(
+            line("b2/linux-6.1").contains("50.0") && line("b2/linux-6.1").ends_with("kernel"),
+            "{text}"
+        );
         assert!(text.contains("b5, the article: very slow\n"), "{text}");
         assert!(is_in(&[cut]) && !is_in(&[row("quick")]));
     }

@@ -1,4 +1,5 @@
-//! Rows of results as a table: what each transfer got, the law beside it, what held it, and how good the emulation was.
+//! Rows of results as a table: what each transfer got, the law beside it, what held it, and how
+//! good the emulation was.
 
 use crate::cells::{FAILED, NONE, marked_name, optional, remarks, small};
 use crate::{Column, Layout, Table, figure, reference};
@@ -8,7 +9,8 @@ pub use crate::cells::limited_by;
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
-/// The rows as a table, then what is to be known of each; beside somebody else's figures where there are any.
+/// The rows as a table, then what is to be known of each; beside somebody else's figures where
+/// there are any.
 pub fn render(rows: &[Row], layout: Layout) -> String {
     if reference::is_in(rows) {
         return reference::render(rows, layout);
@@ -129,8 +131,12 @@ mod tests {
     fn a_row_says_what_it_got_and_what_held_it() {
         let text = render(&[row()], Layout::default());
         let line = text.lines().last().unwrap();
-        let cells: Vec<_> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
-        assert!(cells.starts_with(&["b2", "50.00", "50.12", "3145.7", "441.6", "55.2", "55.4"]), "{cells:?}");
+        let cells: Vec<_> =
+            line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        assert!(
+            cells.starts_with(&["b2", "50.00", "50.12", "3145.7", "441.6", "55.2", "55.4"]),
+            "{cells:?}"
+        );
         assert!(line.contains("send buffer 97 %"), "{text}");
     }
 
@@ -138,7 +144,12 @@ mod tests {
     fn a_noisy_row_is_marked_and_says_why() {
         let noisy = Row { quiet: false, notes: vec!["not quiet: late".into()], ..row() };
         let text = render(&[noisy.clone(), Row { repetition: 2, ..row() }], Layout::default());
-        assert!(text.contains("b2 #1 !") && text.contains("b2: not quiet: late") && text.contains("b2 #2 "), "{text}");
+        assert!(
+            text.contains("b2 #1 !")
+                && text.contains("b2: not quiet: late")
+                && text.contains("b2 #2 "),
+            "{text}"
+        );
     }
 
     #[test]
@@ -146,7 +157,10 @@ mod tests {
         let failed = Row { goodput: Rate::default(), error: Some("no room".into()), ..row() };
         let text = render(&[row(), failed], Layout::default());
         let line = text.lines().find(|line| line.contains("failed")).unwrap();
-        assert!(!line.contains("441.6") && line.contains(" - ") && !line.contains("0.0 "), "{text}");
+        assert!(
+            !line.contains("441.6") && line.contains(" - ") && !line.contains("0.0 "),
+            "{text}"
+        );
         assert!(text.ends_with("b2: failed: no room\n"), "{text}");
     }
 
@@ -154,7 +168,10 @@ mod tests {
     fn before_and_after_stand_side_by_side() {
         let after = Row { goodput: "116MB/s".parse().unwrap(), limited_by: Limit::Link, ..row() };
         let text = before_and_after(&row(), &after, Layout::default());
-        assert!(text.contains("441.6 Mbit/s (55.2 MB/s)") && text.contains("928 Mbit/s (116 MB/s)"), "{text}");
+        assert!(
+            text.contains("441.6 Mbit/s (55.2 MB/s)") && text.contains("928 Mbit/s (116 MB/s)"),
+            "{text}"
+        );
         assert!(text.contains("44.2 %") && text.contains("92.8 %"), "{text}");
     }
 }

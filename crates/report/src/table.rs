@@ -1,7 +1,8 @@
 //! Tables: columns with their unit in the heading, figures right-aligned, texts left-aligned.
 //!
-//! A [`Table`] is data with a number of columns fixed by its type, so a row with a cell too many does not compile.
-//! Drawing is comfy-table's: it knows the width of characters and breaks long texts where the width is bounded.
+//! A [`Table`] is data with a number of columns fixed by its type, so a row with a cell too many
+//! does not compile. Drawing is comfy-table's: it knows the width of characters and breaks long
+//! texts where the width is bounded.
 //!
 //! ```
 //! use fullpipe_report::{Column, Layout, Table};
@@ -75,8 +76,8 @@ impl<const N: usize> Table<N> {
         self.rows.is_empty()
     }
 
-    /// The table as lines, each ended; no line has blanks at its end. Columns without any heading are drawn without a
-    /// heading line.
+    /// The table as lines, each ended; no line has blanks at its end. Columns without any heading
+    /// are drawn without a heading line.
     pub fn render(&self, layout: Layout) -> String {
         let units = self.columns.iter().any(|column| column.unit.is_some());
         let mut drawn = comfy_table::Table::new();
@@ -84,11 +85,14 @@ impl<const N: usize> Table<N> {
             Charset::Utf8 => '─',
             Charset::Ascii => '-',
         };
-        drawn.load_style(TableStyle::new().header_separator(LineStyle::none().fill(line).junction(line)));
+        drawn.load_style(
+            TableStyle::new().header_separator(LineStyle::none().fill(line).junction(line)),
+        );
         if let Some(width) = layout.width {
             drawn.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         }
-        let headed = self.columns.iter().any(|column| !column.heading.is_empty() || column.unit.is_some());
+        let headed =
+            self.columns.iter().any(|column| !column.heading.is_empty() || column.unit.is_some());
         if headed {
             drawn.set_header(self.columns.iter().map(|column| match &column.unit {
                 Some(unit) => format!("{}\n{unit}", column.heading),
@@ -122,8 +126,11 @@ mod tests {
 
     /// Article A1 by its law: a window of 1040 bytes at five RTTs.
     fn article_a1() -> Table<3> {
-        let mut table =
-            Table::new([Column::text("step"), Column::figure("RTT", "ms"), Column::figure("goodput", "Mbit/s")]);
+        let mut table = Table::new([
+            Column::text("step"),
+            Column::figure("RTT", "ms"),
+            Column::figure("goodput", "Mbit/s"),
+        ]);
         for rtt in [10, 20, 40, 80, 100].map(Duration::from_millis) {
             let windows = Windows { receive: Window::new(Bytes::new(1040)), ..Windows::UNLIMITED };
             let (goodput, _) = rate(windows, rtt, "1gbit".parse().unwrap());
@@ -173,7 +180,11 @@ a1 100 ms  100.00      0.1
 
     #[test]
     fn colour_differs_from_plain_in_escapes_alone() {
-        let coloured = article_a1().render(Layout { colour: true, charset: Charset::Ascii, ..Layout::default() });
+        let coloured = article_a1().render(Layout {
+            colour: true,
+            charset: Charset::Ascii,
+            ..Layout::default()
+        });
         assert!(coloured.starts_with("\x1b[1mstep"));
         assert_eq!(coloured.replace("\x1b[1m", "").replace("\x1b[0m", ""), DRAWN);
     }
@@ -181,8 +192,13 @@ a1 100 ms  100.00      0.1
     #[test]
     fn a_narrow_terminal_breaks_texts() {
         let mut table = Table::new([Column::text("what"), Column::text("why"), Column::count("n")]);
-        table.row(["window".into(), "the receive buffer advertises half of itself".into(), "12".into()]);
-        let narrow = table.render(Layout { width: Some(32), charset: Charset::Ascii, colour: false });
+        table.row([
+            "window".into(),
+            "the receive buffer advertises half of itself".into(),
+            "12".into(),
+        ]);
+        let narrow =
+            table.render(Layout { width: Some(32), charset: Charset::Ascii, colour: false });
         assert_eq!(
             narrow,
             "\

@@ -46,7 +46,8 @@ fn both() -> Result<(), Box<dyn Error>> {
 }
 
 fn serve(directory: Option<&String>) -> Result<(), Box<dyn Error>> {
-    let server = Server::bind(ServerOptions { directory: directory.map(Into::into), ..Default::default() })?;
+    let server =
+        Server::bind(ServerOptions { directory: directory.map(Into::into), ..Default::default() })?;
     println!("http://{}", server.local_addr());
     let stop = Stop::new();
     let before = cpu_seconds();
@@ -57,7 +58,10 @@ fn serve(directory: Option<&String>) -> Result<(), Box<dyn Error>> {
         });
         server.run(&stop)
     })?;
-    println!("{served:?}, {:.3} s CPU per GB", (cpu_seconds() - before) / (served.body.as_f64() / 1e9));
+    println!(
+        "{served:?}, {:.3} s CPU per GB",
+        (cpu_seconds() - before) / (served.body.as_f64() / 1e9)
+    );
     Ok(())
 }
 

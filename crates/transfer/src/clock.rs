@@ -1,4 +1,5 @@
-//! The clock of this shell: `CLOCK_MONOTONIC`, which the kernel's other records of the same run can be compared with.
+//! The clock of this shell: `CLOCK_MONOTONIC`, which the kernel's other records of the same run can
+//! be compared with.
 
 use fullpipe_model::units::Instant;
 use nix::time::{ClockId, clock_gettime};

@@ -1,12 +1,14 @@
 //! Generated content: bytes that are a function of their offset and nothing else.
 //!
-//! `/bytes/<size>` serves it without a file. As byte *n* is the same in every response, ranges of different requests
-//! fit together and a client can verify what it received without having the original.
+//! `/bytes/<size>` serves it without a file. As byte *n* is the same in every response, ranges of
+//! different requests fit together and a client can verify what it received without having the
+//! original.
 //!
-//! Byte *n* is the top byte of SplitMix64's output number *n mod p* ([Steele et al. 2014], the generator of Java's
-//! `SplittableRandom`), with *p* = 262147, a prime: content does not compress, and a block that lands at the wrong
-//! multiple of a power of two is seen. One period (256 KiB) is made once and shared by all responses; it fits a core's
-//! L2 cache, so the server's cost is the kernel's copy.
+//! Byte *n* is the top byte of SplitMix64's output number *n mod p* ([Steele et al. 2014], the
+//! generator of Java's `SplittableRandom`), with *p* = 262147, a prime: content does not compress,
+//! and a block that lands at the wrong multiple of a power of two is seen. One period (256 KiB) is
+//! made once and shared by all responses; it fits a core's L2 cache, so the server's cost is the
+//! kernel's copy.
 //!
 //! [Steele et al. 2014]: https://doi.org/10.1145/2660193.2660195
 
@@ -17,7 +19,8 @@ use std::sync::LazyLock;
 /// Bytes after which the content repeats; the smallest prime above 2^18.
 const PERIOD: usize = 262_147;
 
-static PATTERN: LazyLock<Buffer> = LazyLock::new(|| (0..PERIOD as u64).map(byte).collect::<Vec<u8>>().into());
+static PATTERN: LazyLock<Buffer> =
+    LazyLock::new(|| (0..PERIOD as u64).map(byte).collect::<Vec<u8>>().into());
 
 /// SplitMix64's output number `index` (from zero) for seed 0: its top byte.
 fn byte(index: u64) -> u8 {
@@ -27,16 +30,16 @@ fn byte(index: u64) -> u8 {
     ((z ^ (z >> 31)) >> 56) as u8
 }
 
-/// Content from `offset` on, at least one and at most `most` bytes of it (empty only where `most` is zero): a view of
-/// the shared period, nothing is copied.
+/// Content from `offset` on, at least one and at most `most` bytes of it (empty only where `most`
+/// is zero): a view of the shared period, nothing is copied.
 pub fn at(offset: Bytes, most: Bytes) -> Buffer {
     let start = (offset.get() % PERIOD as u64) as usize;
     let length = usize::try_from(most.get()).unwrap_or(usize::MAX).min(PERIOD - start);
     PATTERN.slice(start..start + length)
 }
 
-/// Where `data`, received for `offset`, first differs from the content: its offset, what was due there, what was
-/// found. `None` where all of it is right.
+/// Where `data`, received for `offset`, first differs from the content: its offset, what was due
+/// there, what was found. `None` where all of it is right.
 pub(crate) fn first_difference(offset: Bytes, data: &[u8]) -> Option<(Bytes, u8, u8)> {
     let mut done = 0;
     while done < data.len() {
@@ -59,8 +62,14 @@ mod tests {
 
     #[test]
     fn follows_the_published_generator() {
-        // First outputs of SplitMix64 with seed 0, as in the reference implementation (prng.di.unimi.it/splitmix64.c).
-        let outputs = [0xe220_a839_7b1d_cdaf_u64, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f, 0xf88b_b8a8_724c_81ec];
+        // First outputs of SplitMix64 with seed 0, as in the reference implementation
+        // (prng.di.unimi.it/splitmix64.c).
+        let outputs = [
+            0xe220_a839_7b1d_cdaf_u64,
+            0x6e78_9e6a_a1b9_65f4,
+            0x06c4_5d18_8009_454f,
+            0xf88b_b8a8_724c_81ec,
+        ];
         let expected: Vec<u8> = outputs.iter().map(|output| (output >> 56) as u8).collect();
         assert_eq!(at(Bytes::ZERO, Bytes::new(4)), expected);
     }

@@ -1,12 +1,14 @@
 //! Pacing: at most a given rate, in small steps, with time as an argument.
 //!
-//! Think of `due` as the instant at which everything that has passed so far is paid for. Before `due` nothing more may
-//! pass; from `due` on, one step may: what the rate carries in [`STEP`]. Passing `n` bytes moves `due` on by `n / rate`,
-//! from where it *was*, not from now, so that a timer that fires late does not lower the mean rate. A user that was held
-//! up (no data, no CPU) may catch up at most [`CATCH_UP`]: idle time is not saved into a burst.
+//! Think of `due` as the instant at which everything that has passed so far is paid for. Before
+//! `due` nothing more may pass; from `due` on, one step may: what the rate carries in [`STEP`].
+//! Passing `n` bytes moves `due` on by `n / rate`, from where it *was*, not from now, so that a
+//! timer that fires late does not lower the mean rate. A user that was held up (no data, no CPU)
+//! may catch up at most `CATCH_UP`: idle time is not saved into a burst.
 //!
-//! Hence two bounds, which the tests hold it to: in any span *t* at most `rate * (t + CATCH_UP + STEP)` passes, and
-//! whoever asks again no later than told passes at least `rate * t` minus one step.
+//! Hence two bounds, which the tests hold it to: in any span *t* at most
+//! `rate * (t + CATCH_UP + STEP)` passes, and whoever asks again no later than told passes at least
+//! `rate * t` minus one step.
 //!
 //! This is the leaky bucket as a meter (virtual scheduling algorithm, [ITU-T I.371] Annex A).
 //!
@@ -20,7 +22,8 @@ pub const STEP: Duration = Duration::from_millis(4);
 /// The most lost time that is made up for.
 pub(crate) const CATCH_UP: Duration = Duration::from_millis(20);
 
-/// Says how much may pass, and when. Ask [`Pacer::allowance`], let at most that much pass, tell [`Pacer::spend`].
+/// Says how much may pass, and when. Ask [`Pacer::allowance`], let at most that much pass, tell
+/// `Pacer::spend`.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     rate: Rate,
@@ -37,8 +40,8 @@ impl Pacer {
         Pacer { rate, due: now, step: rate.over(STEP).max(Bytes::new(1)), open: None }
     }
 
-    /// The same for a user that passes all of a `block` before it waits until that is paid for. For the bounds above,
-    /// [`STEP`] is then the time that a block takes.
+    /// The same for a user that passes all of a `block` before it waits until that is paid for. For
+    /// the bounds above, [`STEP`] is then the time that a block takes.
     pub(crate) fn in_blocks(rate: Rate, block: Bytes, now: Instant) -> Self {
         Pacer { step: block.max(Bytes::new(1)), open: Some(Bytes::ZERO), ..Pacer::new(rate, now) }
     }
@@ -72,8 +75,8 @@ mod tests {
         (1_000u64..100_000_000_000).prop_map(Rate::from_bits_per_sec)
     }
 
-    /// `(when, how much)` of a user that comes back `lateness` microseconds late after each wait and has `readiness`
-    /// per cent of what it may pass.
+    /// `(when, how much)` of a user that comes back `lateness` microseconds late after each wait
+    /// and has `readiness` per cent of what it may pass.
     fn passages(rate: Rate, lateness: &[(u64, u64)]) -> Vec<(Instant, Bytes)> {
         let mut now = Instant::from_nanos(1);
         let mut pacer = Pacer::new(rate, now);

@@ -18,7 +18,8 @@ impl Pacing {
     /// At `rate`, in small steps or in blocks.
     pub(crate) fn new(rate: Rate, block: Option<Bytes>) -> Self {
         let now = crate::clock::now();
-        let pacer = block.map_or_else(|| Pacer::new(rate, now), |block| Pacer::in_blocks(rate, block, now));
+        let pacer =
+            block.map_or_else(|| Pacer::new(rate, now), |block| Pacer::in_blocks(rate, block, now));
         Pacing { pacer, timer: None }
     }
 

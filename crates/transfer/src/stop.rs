@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A request to stop, made once, seen by every clone: keep one, give the other to [`crate::Server::run`] or
-/// [`crate::download`].
+/// A request to stop, made once, seen by every clone: keep one, give the other to
+/// [`crate::Server::run`] or [`crate::download`].
 ///
 /// It takes a lock, so a signal handler must not call it: let the handler wake a thread that does.
 #[derive(Debug, Clone)]
@@ -16,7 +16,8 @@ impl Stop {
         Stop(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Asks everyone who holds a clone to stop. May be called from any thread, before or while they run, repeatedly.
+    /// Asks everyone who holds a clone to stop. May be called from any thread, before or while they
+    /// run, repeatedly.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }

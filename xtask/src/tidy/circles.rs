@@ -1,9 +1,9 @@
 //! Circles: files of one crate that import each other, directly or in a round.
 //!
 //! Two files in a circle can only be read, tested and moved together. An import is any path that
-//! begins with `crate`, `super` or `self`, or with a child module's name in a `use`; it leads to the
-//! file that defines the item, through re-exports. A module's file and its direct children may know
-//! each other: together they are one module.
+//! begins with `crate`, `super` or `self`, or with a child module's name in a `use`; it leads to
+//! the file that defines the item, through re-exports. A module's file and its direct children may
+//! know each other: together they are one module.
 
 use super::source::{blanked, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// A module's path below its crate: empty for `lib.rs`.
 type ModulePath = Vec<String>;
 
-/// Every circle of the files of one crate's `src`, as one sentence each. `files` are paths and texts.
+/// Every circle of the files of one crate's `src`, as one sentence each. `files` are paths and
+/// texts.
 pub fn breaches(source: &Path, files: &[(PathBuf, String)]) -> Vec<String> {
     let modules = Modules::read(source, files);
     let arrows = modules.arrows();
@@ -42,7 +43,10 @@ impl Modules {
             let Ok(relative) = file.strip_prefix(source) else { continue };
             let Some(path) = module_path(relative) else { continue };
             let code = blanked(without_tests(text));
-            let imports = uses(&code).into_iter().filter_map(|import| Some((import.last()?.clone(), import))).collect();
+            let imports = uses(&code)
+                .into_iter()
+                .filter_map(|import| Some((import.last()?.clone(), import)))
+                .collect();
             modules.insert(path, Module { file: relative.to_path_buf(), code, imports });
         }
         Modules(modules)
@@ -93,7 +97,11 @@ impl Modules {
     }
 
     /// Where a path begins; `None` where that is another crate.
-    fn start<'a>(&self, from: &ModulePath, import: &'a [String]) -> Option<(ModulePath, &'a [String])> {
+    fn start<'a>(
+        &self,
+        from: &ModulePath,
+        import: &'a [String],
+    ) -> Option<(ModulePath, &'a [String])> {
         let (first, after) = import.split_first()?;
         match first.as_str() {
             "crate" => Some((Vec::new(), after)),
@@ -123,7 +131,8 @@ fn are_parent_and_child(one: &ModulePath, other: &ModulePath) -> bool {
 
 /// `link/mod.rs` and `link.rs` are both `link`; a `tests` module does not count.
 fn module_path(file: &Path) -> Option<ModulePath> {
-    let mut path: ModulePath = file.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let mut path: ModulePath =
+        file.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
     if path.iter().any(|part| part == "tests" || part == "bin") {
         return None;
     }
@@ -165,7 +174,8 @@ fn expand(prefix: &[String], tree: &str, paths: &mut Vec<Vec<String>>) {
         return;
     };
     let mut prefix = prefix.to_vec();
-    prefix.extend(head.split("::").map(str::trim).filter(|word| !word.is_empty()).map(String::from));
+    prefix
+        .extend(head.split("::").map(str::trim).filter(|word| !word.is_empty()).map(String::from));
     for part in comma_separated(group.rsplit_once('}').map_or(group, |(inner, _)| inner)) {
         if !part.trim().is_empty() {
             expand(&prefix, part, paths);
@@ -211,7 +221,8 @@ fn inline_paths(code: &str) -> Vec<Vec<String>> {
 
 /// Tarjan's algorithm; each component sorted by name.
 fn strongly_connected(arrows: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<ModulePath>> {
-    let mut search = Search { arrows, order: BTreeMap::new(), stack: Vec::new(), found: Vec::new() };
+    let mut search =
+        Search { arrows, order: BTreeMap::new(), stack: Vec::new(), found: Vec::new() };
     for node in arrows.keys() {
         if !search.order.contains_key(node) {
             search.visit(node);
@@ -264,15 +275,20 @@ mod tests {
     use super::*;
 
     fn circles(files: &[(&str, &str)]) -> Vec<String> {
-        let files: Vec<_> =
-            files.iter().map(|(name, text)| (Path::new("src").join(name), (*text).to_string())).collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(name, text)| (Path::new("src").join(name), (*text).to_string()))
+            .collect();
         breaches(Path::new("src"), &files)
     }
 
     #[test]
     fn two_files_that_import_each_other_are_a_circle() {
-        let found =
-            circles(&[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::b::B;"), ("b.rs", "fn f(x: &super::a::A) {}")]);
+        let found = circles(&[
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "use crate::b::B;"),
+            ("b.rs", "fn f(x: &super::a::A) {}"),
+        ]);
         assert_eq!(found, ["src: a circle of files: a.rs, b.rs"]);
     }
 
@@ -300,9 +316,14 @@ mod tests {
 
     #[test]
     fn a_circle_over_three_files_and_a_grandparent_is_found() {
-        let three = [("a.rs", "use crate::b;"), ("b.rs", "use crate::c::C;"), ("c.rs", "use super::a::x;")];
+        let three =
+            [("a.rs", "use crate::b;"), ("b.rs", "use crate::c::C;"), ("c.rs", "use super::a::x;")];
         assert_eq!(circles(&three).len(), 1);
-        let grandparent = [("lib.rs", "mod a; use a::b::B;"), ("a.rs", "mod b;"), ("a/b.rs", "use crate::Options;")];
+        let grandparent = [
+            ("lib.rs", "mod a; use a::b::B;"),
+            ("a.rs", "mod b;"),
+            ("a/b.rs", "use crate::Options;"),
+        ];
         assert_eq!(circles(&grandparent).len(), 1);
     }
 }

@@ -1,28 +1,34 @@
 //! Lines that do not fit beside another file: more than a hundred columns of code or comment.
 //!
-//! What stands inside a string literal is left out: a sample of output or a script is as wide as it is.
+//! What stands inside a string literal is left out: a sample of output or a script is as wide as it
+//! is.
 
-use super::source::blanked;
+use super::source::{blanked, without_tests};
 use std::path::Path;
 
 const COLUMNS_MAX: usize = 100;
 
-/// The lines of one file that are wider.
-pub fn breaches(file: &Path, text: &str) -> Vec<String> {
+/// Whether one file has a wider line.
+pub fn breach(file: &Path, text: &str) -> Option<String> {
     let code = blanked(text);
-    text.lines()
-        .zip(code.lines())
-        .enumerate()
-        .filter(|(_, (line, code))| {
-            let is_comment = line.trim_start().starts_with("//");
-            let shown = if is_comment { line } else { code.trim_end() };
-            shown.chars().count() > COLUMNS_MAX && line.chars().count() > COLUMNS_MAX
-        })
-        .map(|(number, _)| {
-            let (shown, number) = (file.display(), number + 1);
-            format!("{shown}:{number}: more than {COLUMNS_MAX} columns: break the line")
-        })
-        .collect()
+    let lines = without_tests(text).lines().zip(code.lines());
+    let mut in_fence = false;
+    let is_wide = |(line, code): (&str, &str)| {
+        // Samples and diagrams in fences are as wide as what they show.
+        let comment = line.trim_start().trim_start_matches(['/', '!']);
+        in_fence ^= comment.trim_start().starts_with("```");
+        if in_fence {
+            return false;
+        }
+        let in_literals =
+            line.bytes().zip(code.bytes()).filter(|(byte, left)| byte != left).count();
+        let is_comment = line.trim_start().starts_with("//");
+        let counted = line.chars().count()
+            - if is_comment { 0 } else { in_literals.min(line.chars().count()) };
+        counted > COLUMNS_MAX
+    };
+    let number = lines.map(is_wide).position(|is_wide| is_wide)? + 1;
+    Some(format!("{}: more than {COLUMNS_MAX} columns: break the line {number}", file.display()))
 }
 
 #[cfg(test)]
@@ -33,8 +39,8 @@ mod tests {
     fn a_wide_comment_or_expression_is_found_and_a_wide_string_is_not() {
         let file = Path::new("a.rs");
         let words = "word ".repeat(30);
-        assert_eq!(breaches(file, &format!("/// {words}\nfn f() {{}}\n")).len(), 1);
-        assert_eq!(breaches(file, &format!("f({});\n", "x, ".repeat(50))).len(), 1);
-        assert!(breaches(file, &format!("f(\"{words}\n{words}\n\");\n")).is_empty());
+        assert!(breach(file, &format!("/// {words}\nfn f() {{}}\n")).is_some());
+        assert!(breach(file, &format!("f({});\n", "x, ".repeat(50))).is_some());
+        assert!(breach(file, &format!("f(\"{words}\n{words}\n\");\n")).is_none());
     }
 }

@@ -3,7 +3,8 @@
 use super::source::{blanked, without_tests};
 use std::path::Path;
 
-/// Lines from `fn` to the closing brace. TigerBeetle's rule, and what 97 % of good Rust code keeps to.
+/// Lines from `fn` to the closing brace. TigerBeetle's rule, and what 97 % of good Rust code keeps
+/// to.
 const LINES_MAX: usize = 70;
 
 /// The functions of one file that are longer, its tests left out.
@@ -11,14 +12,19 @@ pub fn breaches(file: &Path, text: &str) -> Vec<String> {
     let code = blanked(without_tests(text));
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {
-        let starts_word = !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
-        let name: String = code[at + 3..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let starts_word =
+            !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
+        let name: String =
+            code[at + 3..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         if !starts_word || name.is_empty() {
             continue;
         }
         let lines = body_lines(&code[at..]).unwrap_or(0);
         if lines > LINES_MAX {
-            found.push(format!("{}: fn {name} has more than {LINES_MAX} lines: take a step out of it", file.display()));
+            found.push(format!(
+                "{}: fn {name} has more than {LINES_MAX} lines: take a step out of it",
+                file.display()
+            ));
         }
     }
     found
@@ -53,7 +59,8 @@ mod tests {
 
     #[test]
     fn seventy_lines_are_fine_and_one_more_is_not() {
-        let function = |lines: usize| format!("fn f(x: [u8; 3]) {{\n{}}}\n", "x; // }\n".repeat(lines - 2));
+        let function =
+            |lines: usize| format!("fn f(x: [u8; 3]) {{\n{}}}\n", "x; // }\n".repeat(lines - 2));
         let file = Path::new("a.rs");
         assert!(breaches(file, &function(LINES_MAX)).is_empty());
         assert_eq!(breaches(file, &function(LINES_MAX + 1)).len(), 1);

@@ -1,10 +1,10 @@
 //! Public functions and constants that nothing outside their crate uses.
 //!
-//! The compiler looks for dead code only among private items, so that each needless `pub` hides what
-//! nobody calls. A word search over the other crates, tests, benches and fuzz targets stands in for
-//! it: it finds too little where a name is common, never too much. Only modules that are public all
-//! the way up count: in a private one the compiler sees dead code by itself. Types are left out, as
-//! a public signature may need one that nobody names.
+//! The compiler looks for dead code only among private items, so that each needless `pub` hides
+//! what nobody calls. A word search over the other crates, tests, benches and fuzz targets stands
+//! in for it: it finds too little where a name is common, never too much. Only modules that are
+//! public all the way up count: in a private one the compiler sees dead code by itself. Types are
+//! left out, as a public signature may need one that nobody names.
 
 use super::source::{blanked, without_tests};
 use std::collections::BTreeSet;
@@ -26,7 +26,9 @@ pub fn breaches(files: &[(PathBuf, String)]) -> Vec<String> {
             continue;
         }
         for name in public_names(&code) {
-            let outside = words.iter().any(|(library, words)| library.as_ref() != Some(&own) && words.contains(name));
+            let outside = words
+                .iter()
+                .any(|(library, words)| library.as_ref() != Some(&own) && words.contains(name));
             if !outside {
                 let shown = file.display();
                 found
@@ -47,8 +49,10 @@ fn is_reachable(file: &Path, files: &[(PathBuf, String)]) -> bool {
             "lib" => return true,
             "mod" => path = folder,
             _ => {
-                let parents = [folder.join("mod.rs"), folder.join("lib.rs"), folder.with_extension("rs")];
-                let Some((parent, text)) = files.iter().find(|(file, _)| parents.contains(file)) else {
+                let parents =
+                    [folder.join("mod.rs"), folder.join("lib.rs"), folder.with_extension("rs")];
+                let Some((parent, text)) = files.iter().find(|(file, _)| parents.contains(file))
+                else {
                     return false;
                 };
                 if !text.contains(&format!("pub mod {name};")) {
@@ -64,7 +68,9 @@ fn is_reachable(file: &Path, files: &[(PathBuf, String)]) -> bool {
 fn library_of(file: &Path) -> Option<String> {
     let parts: Vec<_> = file.iter().map(|part| part.to_string_lossy()).collect();
     match parts.as_slice() {
-        [crates, room, source, ..] if crates == "crates" && source == "src" => Some(room.to_string()),
+        [crates, room, source, ..] if crates == "crates" && source == "src" => {
+            Some(room.to_string())
+        }
         _ => None,
     }
 }

@@ -1,7 +1,8 @@
-//! Rust source as tidy's rules look at it: comments and the contents of strings blanked, lines kept.
+//! Rust source as tidy's rules look at it: comments and the contents of strings blanked, lines
+//! kept.
 //!
-//! This is no parser. It knows just enough of Rust (comments, strings, characters, lifetimes) that a
-//! brace or a path which it leaves is one of the code's.
+//! This is no parser. It knows just enough of Rust (comments, strings, characters, lifetimes) that
+//! a brace or a path which it leaves is one of the code's.
 
 /// `text` with comments and the contents of string and character literals replaced by spaces.
 pub fn blanked(text: &str) -> String {
@@ -9,7 +10,8 @@ pub fn blanked(text: &str) -> String {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let length = literal_or_comment(&bytes[at..], at.checked_sub(1).map(|before| bytes[before]));
+        let length =
+            literal_or_comment(&bytes[at..], at.checked_sub(1).map(|before| bytes[before]));
         let Some(length) = length else {
             out.push(bytes[at]);
             at += 1;

@@ -93,7 +93,11 @@ pub fn answers(run: &Run, poor: bool) -> anyhow::Result<Vec<Answer>> {
         answers.extend(answer(run, merged, of_capture(&records, &as_host(host))));
         // A transfer in slow start is its start.
         if run.cause != Cause::SlowStart && records.len() >= CUT as usize + LEFT_MIN {
-            answers.extend(answer(run, cut, of_capture(&records, &[Change::Start { packets: CUT }])));
+            answers.extend(answer(
+                run,
+                cut,
+                of_capture(&records, &[Change::Start { packets: CUT }]),
+            ));
         }
         for (vantage, word) in POOR.into_iter().filter(|_| poor && host == SERVER) {
             let change = Change::parse(word, Some(host))?;
@@ -125,7 +129,8 @@ fn records(path: &Path) -> anyhow::Result<Vec<Record>> {
     let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
     let source = Unpack::new(file).with_context(|| format!("read {}", path.display()))?;
     let mut records = Vec::new();
-    read(source, |packet| records.push(Record::from(packet))).with_context(|| format!("read {}", path.display()))?;
+    read(source, |packet| records.push(Record::from(packet)))
+        .with_context(|| format!("read {}", path.display()))?;
     Ok(records)
 }
 
@@ -147,13 +152,15 @@ fn of_capture(records: &[Record], changes: &[Change]) -> Option<Verdict> {
     recapture.finish(&mut out);
     see(&mut out);
     let connections = analyzer.finish().connections;
-    let directions = connections.into_iter().flat_map(|one| [one.server_to_client, one.client_to_server]);
+    let directions =
+        connections.into_iter().flat_map(|one| [one.server_to_client, one.client_to_server]);
     directions.max_by_key(|direction| direction.payload)?.verdict
 }
 
 fn samples(run: &Run, host: &str) -> anyhow::Result<Vec<Sample>> {
     let path = run.folder.join(format!("{host}.samples.jsonl"));
-    let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
     let lines = text.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().with_context(|| format!("read {}", path.display()))
 }

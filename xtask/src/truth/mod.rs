@@ -1,8 +1,8 @@
 //! `cargo xtask truth`: how often the analysis is right on random scenarios whose limit is known.
 //!
-//! Scenarios come from `model::scenario::generate`, runs from `fullpipe lab run` in virtual time; runs
-//! are kept on disk and made again only where their scenario changed. Each run is then judged from
-//! every [`Vantage`] and scored against the cause that it was built to have.
+//! Scenarios come from `model::scenario::generate`, runs from `fullpipe lab run` in virtual time;
+//! runs are kept on disk and made again only where their scenario changed. Each run is then judged
+//! from every [`Vantage`] and scored against the cause that it was built to have.
 
 #![allow(clippy::print_stdout, reason = "a table is what it was called for")]
 
@@ -69,8 +69,8 @@ const MERGED_AND_PLAIN: usize = 5;
 const SMOKE_COUNT: u32 = 3;
 
 impl Truth {
-    /// A handful of scenarios, to see that the instrument works: each runs, and is judged from every
-    /// vantage. `target` is the folder that builds go to.
+    /// A handful of scenarios, to see that the instrument works: each runs, and is judged from
+    /// every vantage. `target` is the folder that builds go to.
     ///
     /// # Errors
     /// A run that failed, or has no answer.
@@ -93,10 +93,17 @@ impl Truth {
         anyhow::ensure!(found.failed.is_empty(), "truth: {:?}", found.failed);
         for run in &found.done {
             let answers = judge::answers(run, true)?;
-            anyhow::ensure!(answers.len() >= MERGED_AND_PLAIN, "truth: {} has no answers", run.name);
+            anyhow::ensure!(
+                answers.len() >= MERGED_AND_PLAIN,
+                "truth: {} has no answers",
+                run.name
+            );
         }
         let there = found.done.len() + found.unbound.len();
-        anyhow::ensure!(there == SMOKE_COUNT as usize, "truth: {there} of {SMOKE_COUNT} runs are there");
+        anyhow::ensure!(
+            there == SMOKE_COUNT as usize,
+            "truth: {there} of {SMOKE_COUNT} runs are there"
+        );
         Ok(())
     }
 

@@ -117,8 +117,13 @@ fn is_of(place: &Path, one: &Wanted, options: &Truth) -> bool {
 }
 
 /// Runs those that are not there, some at once; the names of those that failed, and why.
-fn run_missing(options: &Truth, set: &Path, wanted: &[Wanted]) -> anyhow::Result<Vec<(String, String)>> {
-    let missing: Vec<_> = wanted.iter().filter(|one| !is_of(&place(set, one), one, options)).collect();
+fn run_missing(
+    options: &Truth,
+    set: &Path,
+    wanted: &[Wanted],
+) -> anyhow::Result<Vec<(String, String)>> {
+    let missing: Vec<_> =
+        wanted.iter().filter(|one| !is_of(&place(set, one), one, options)).collect();
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut failed = Vec::new();
@@ -190,7 +195,8 @@ fn set_aside(place: &Path) -> PathBuf {
 
 fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
     let results = place.join("results");
-    let entries = std::fs::read_dir(&results).with_context(|| format!("read {}", results.display()))?;
+    let entries =
+        std::fs::read_dir(&results).with_context(|| format!("read {}", results.display()))?;
     let folders = entries.flatten().map(|entry| entry.path());
     let folder = folders.into_iter().find(|path| path.join("row.json").exists());
     let folder = folder.with_context(|| format!("{} has no run", results.display()))?;
@@ -202,7 +208,8 @@ fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
 /// Whether the row's plain numbers allow that the intended cause limits.
 fn binds(run: &Run) -> bool {
     let number = |key: &str| run.row[key].as_f64();
-    let (Some(goodput), Some(rate)) = (number("steady_goodput_bps"), number("rate_nominal_bps")) else {
+    let (Some(goodput), Some(rate)) = (number("steady_goodput_bps"), number("rate_nominal_bps"))
+    else {
         return true;
     };
     // Payload of what the link carries: of 1500-byte packets 0.965, of smaller ones less.

@@ -71,7 +71,8 @@ impl Score {
     /// Expected calibration error: the mean distance of a bin's confidence from how often it is
     /// right, weighted by its answers (Naeini, Cooper, Hauskrecht, AAAI 2015).
     pub fn calibration_error(&self) -> f64 {
-        let off = self.bins.iter().map(|(_, confidence, hits)| (confidence - f64::from(*hits)).abs());
+        let off =
+            self.bins.iter().map(|(_, confidence, hits)| (confidence - f64::from(*hits)).abs());
         off.sum::<f64>() / f64::from(self.asked.max(1))
     }
 

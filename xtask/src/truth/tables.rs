@@ -57,7 +57,8 @@ fn confusion(score: &Score) {
     println!("|---|{}", "---|".repeat(said.len()));
     for cause in Cause::ALL {
         let count = |said: &&str| score.confusion.get(&(cause, *said)).copied();
-        let cells = said.iter().map(|said| count(said).map_or(String::new(), |count| count.to_string()));
+        let cells =
+            said.iter().map(|said| count(said).map_or(String::new(), |count| count.to_string()));
         println!("| {} | {} |", cause.name(), cells.collect::<Vec<_>>().join(" | "));
     }
 }

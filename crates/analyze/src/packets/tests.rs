@@ -19,8 +19,8 @@ fn syn_or_reset(client: u32, flags: Flags, seq: u32) -> Segment {
     }
 }
 
-/// A connection a second, each opened and reset: those whose late packets may still come are remembered, and no others; and
-/// more pass than an analysis may hold.
+/// A connection a second, each opened and reset: those whose late packets may still come are
+/// remembered, and no others; and more pass than an analysis may hold.
 #[test]
 fn any_number_of_connections_passes_through_bounded_memory() {
     let config = Config { max_connections: 1000, ..Config::default() };
@@ -29,13 +29,15 @@ fn any_number_of_connections_passes_through_bounded_memory() {
     for client in 0..10_000_u32 {
         for (part, flags, seq) in [(0, Flags::SYN, 1000), (1, Flags::RST, 1001)] {
             let number = u64::from(client * 2 + part + 1);
-            let at = Instant::from_nanos((u64::from(client) * 1000 + u64::from(part) * 10) * 1_000_000);
+            let at =
+                Instant::from_nanos((u64::from(client) * 1000 + u64::from(part) * 10) * 1_000_000);
             let segment = syn_or_reset(client, flags, seq);
             assert!(labelling.take(Event::Tick(at)).is_none());
             labelling.take(Event::Segment(&Arrival { at, number, wire: 40, segment }));
         }
         let round = labelling.take(Event::Round).expect("a round ends");
-        let told: Vec<_> = round.packets.iter().map(|packet| (packet.facts.connection, packet.sequence)).collect();
+        let told: Vec<_> =
+            round.packets.iter().map(|packet| (packet.facts.connection, packet.sequence)).collect();
         assert_eq!(told, [(u64::from(client), 0), (u64::from(client), 1)]);
         let remembered = labelling.first.len();
         assert!(remembered <= most, "{remembered} connections are remembered after {client}");

@@ -37,7 +37,8 @@ fn files(folder: &tempfile::TempDir, contents: &[Vec<u8>]) -> Vec<PathBuf> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Each file in order of time: merging is a stable sort by time, files in the order of their names.
+    /// Each file in order of time: merging is a stable sort by time, files in the order of their
+    /// names.
     #[test]
     fn merged_files_are_in_order_of_time(mut all in prop::collection::vec(prop::collection::vec(0_u64..40, 0..40), 1..5)) {
         all.iter_mut().for_each(|times| times.sort_unstable());
@@ -100,7 +101,8 @@ fn rotated_files_are_open_one_at_a_time() {
     }
 
     let folder = tempfile::tempdir().unwrap();
-    let contents: Vec<_> = (0_u8..50).map(|n| capture(&[u64::from(n) * 10, u64::from(n) * 10 + 9], n)).collect();
+    let contents: Vec<_> =
+        (0_u8..50).map(|n| capture(&[u64::from(n) * 10, u64::from(n) * 10 + 9], n)).collect();
     let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, peak) = (Arc::clone(&open), Arc::clone(&most));
     let merged = Capture::merged(files(&folder, &contents)).opened_by(move |path| {

@@ -44,18 +44,21 @@ fn with_columns() -> String {
     )
 }
 
-/// Explain every TCP connection of a capture: what held it, for which share of its time, and what would change it.
+/// Explain every TCP connection of a capture: what held it, for which share of its time, and what
+/// would change it.
 ///
-/// Reads pcap, pcapng and snoop, packed with gzip, zstd, xz or lz4 or not, from files or standard input (`-`). Prints a table, the
-/// connections that lost most time first; one connection in depth where it is the only one or --connection names it.
-/// A capture that ends in the middle of a packet is analysed as far as it goes, said so, and the exit code is 4.
+/// Reads pcap, pcapng and snoop, packed with gzip, zstd, xz or lz4 or not, from files or standard
+/// input (`-`). Prints a table, the connections that lost most time first; one connection in depth
+/// where it is the only one or --connection names it. A capture that ends in the middle of a packet
+/// is analysed as far as it goes, said so, and the exit code is 4.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {
     /// Captures; `-` is standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Take all files for one capture, their packets in order of time: rotated files, or both directions of a link.
+    /// Take all files for one capture, their packets in order of time: rotated files, or both
+    /// directions of a link.
     #[arg(long)]
     as_one: bool,
     /// Print JSON.
@@ -70,10 +73,12 @@ pub struct Analyze {
     /// Write FILE in Parquet's format: the rows of --csv, with --packets one for each packet.
     #[arg(long, value_name = "FILE", group = "format")]
     parquet: Option<PathBuf>,
-    /// Only connections that match: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and, or, not, ( ).
+    /// Only connections that match: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and,
+    /// or, not, ( ).
     #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
-    /// Show the N connections that lost most [default: 20 in the table, otherwise all in the capture's order].
+    /// Show the N connections that lost most [default: 20 in the table, otherwise all in the
+    /// capture's order].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Show only connection N, in depth.
@@ -82,7 +87,8 @@ pub struct Analyze {
     /// Print one line a packet with its labels; with --connection or --filter only theirs.
     #[arg(long, conflicts_with_all = ["json", "csv", "top"])]
     packets: bool,
-    /// Length of the intervals that the limits are decided for: 100ms [default: a round trip, at least 10 ms].
+    /// Length of the intervals that the limits are decided for: 100ms [default: a round trip, at
+    /// least 10 ms].
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
     /// Whose definitions the labels follow.
@@ -101,7 +107,8 @@ pub struct Analyze {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Definitions {
-    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more; --packets says where and why.
+    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more; --packets
+    /// says where and why.
     Sack,
     /// Wireshark's (TShark 4.0, default preferences).
     Wireshark,
@@ -144,7 +151,8 @@ impl Analyze {
         if self.prints_rows() && self.top.is_none() && self.connection.is_none() {
             return self.stream();
         }
-        // Files end early for reasons of their own: the others are still worth their analysis, and the exit code tells.
+        // Files end early for reasons of their own: the others are still worth their analysis, and
+        // the exit code tells.
         let mut is_whole = true;
         let mut reports = Vec::new();
         for capture in input::captures(&self.files, self.as_one)? {
@@ -186,7 +194,10 @@ impl Analyze {
             }
             let (counts, errors) = connections.finish();
             if counts.untracked > 0 {
-                remark(&format!("fullpipe: {name}: {} packets of connections beyond the limit", counts.untracked));
+                remark(&format!(
+                    "fullpipe: {name}: {} packets of connections beyond the limit",
+                    counts.untracked
+                ));
             }
             if counts.forced_out > 0 {
                 let told = "connections were ended early, as too many were open at a time";
@@ -245,7 +256,8 @@ impl Analyze {
     /// Leaves in a report what was asked for.
     fn choose(&self, report: &mut Report) -> Result<(), Failure> {
         if let Some(id) = self.connection {
-            let chosen = report.connections.iter().position(|explained| explained.connection.id == id);
+            let chosen =
+                report.connections.iter().position(|explained| explained.connection.id == id);
             let Some(chosen) = chosen else {
                 let problem = format!(
                     "analyze {}: there is no connection {id} among its {}; without --connection the table names them",
@@ -286,7 +298,12 @@ impl Analyze {
                 let space = if number == 0 { "" } else { "\n" };
                 let text = match &report.connections[..] {
                     [only] if report.counts.untracked == 0 => {
-                        format!("{}: {} packets\n\n{}", report.file, report.counts.packets, depth(only, layout()))
+                        format!(
+                            "{}: {} packets\n\n{}",
+                            report.file,
+                            report.counts.packets,
+                            depth(only, layout())
+                        )
                     }
                     _ => table(report, self.top.unwrap_or(TOP), layout()),
                 };

@@ -9,8 +9,9 @@ use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// What a path needs and what a buffer allows, from the laws.
 ///
-/// Nothing is measured and nothing is changed: buffers, windows and times follow from rate and round-trip time, by the
-/// laws of the kernel that is named (both families of kernels where none is).
+/// Nothing is measured and nothing is changed: buffers, windows and times follow from rate and
+/// round-trip time, by the laws of the kernel that is named (both families of kernels where none
+/// is).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +40,8 @@ pub struct Calc {
 const RATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
 fn rate(text: &str) -> Result<Rate, String> {
-    let rate: Rate = text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
+    let rate: Rate =
+        text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
     if !(Rate::from_bits_per_sec(1_000)..=RATE_MAX).contains(&rate) {
         return Err(format!("{rate} must be between 1 kbit/s and {RATE_MAX}"));
     }
@@ -48,7 +50,11 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 impl Calc {
     pub fn run(self) -> Result<u8, Failure> {
-        let question = Question { path: Path::new(self.rate, self.rtt), buffer: self.buffer, kernel: self.kernel };
+        let question = Question {
+            path: Path::new(self.rate, self.rtt),
+            buffer: self.buffer,
+            kernel: self.kernel,
+        };
         let sheet = sheet(&question);
         if self.json {
             print_json(&sheet)?

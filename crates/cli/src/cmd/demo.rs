@@ -1,5 +1,5 @@
-//! `fullpipe demo`: the tour. A real transfer that does not fill its path, the reason, the settings that follow, the same
-//! transfer with them, and both side by side.
+//! `fullpipe demo`: the tour. A real transfer that does not fill its path, the reason, the settings
+//! that follow, the same transfer with them, and both side by side.
 
 use super::lab::{in_sandbox, run_one};
 use crate::failure::{Failure, Kind};
@@ -15,10 +15,12 @@ use fullpipe_report::{Layout, paragraph, plan, rows};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// The tour: a transfer that fills less than half of a gigabit path, the reason, the fix, and the proof.
+/// The tour: a transfer that fills less than half of a gigabit path, the reason, the fix, and the
+/// proof.
 ///
-/// Two real transfers between two real TCP stacks over an emulated path of 1 Gbit/s and 50 ms, about half a minute.
-/// Nothing of this machine is changed: both stacks live in namespaces of their own.
+/// Two real transfers between two real TCP stacks over an emulated path of 1 Gbit/s and 50 ms,
+/// about half a minute. Nothing of this machine is changed: both stacks live in namespaces of their
+/// own.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -56,15 +58,23 @@ impl Demo {
         let mut before = preset::load(PRESET)?.remove(0);
         before.name = "before".into();
         let version = Host::read().kernel_version();
-        let version = version.ok_or_else(|| Failure::new(Kind::Run, "read kernel version: not a Linux release"))?;
-        let plan = tuning::plan(&before, version)
-            .ok_or_else(|| Failure::new(Kind::Run, format!("plan for {PRESET}: its link has no rate")))?;
+        let version = version
+            .ok_or_else(|| Failure::new(Kind::Run, "read kernel version: not a Linux release"))?;
+        let plan = tuning::plan(&before, version).ok_or_else(|| {
+            Failure::new(Kind::Run, format!("plan for {PRESET}: its link has no rate"))
+        })?;
         let mut after = tuning::apply(&before, &plan);
         after.name = "after".into();
         in_sandbox(|inside| self.tour(inside, &before, &after, &plan))
     }
 
-    fn tour(&self, inside: &Inside, before: &Scenario, after: &Scenario, plan: &Plan) -> Result<u8, Failure> {
+    fn tour(
+        &self,
+        inside: &Inside,
+        before: &Scenario,
+        after: &Scenario,
+        plan: &Plan,
+    ) -> Result<u8, Failure> {
         let layout = layout();
         self.say(&introduction(before, layout))?;
         let options = |name: &str| Options {
@@ -82,7 +92,10 @@ impl Demo {
         ))?;
         for row in [&slow, &fast] {
             for note in &row.notes {
-                self.say(&format!("{}\n", paragraph::fill(&format!("{}: ", row.name), note, layout.width)))?;
+                self.say(&format!(
+                    "{}\n",
+                    paragraph::fill(&format!("{}: ", row.name), note, layout.width)
+                ))?;
             }
         }
         if let Some(folder) = &self.out {
@@ -130,7 +143,11 @@ fn reason(row: &Row, layout: Layout) -> String {
         row.goodput,
         row.goodput,
         share * 100.0,
-        sentence(&row.finding.clone().unwrap_or_else(|| format!("limited by: {}", rows::limited_by(row)))),
+        sentence(
+            &row.finding
+                .clone()
+                .unwrap_or_else(|| format!("limited by: {}", rows::limited_by(row)))
+        ),
     );
     format!("\n{}\n", paragraph::fill("", &text, layout.width))
 }

@@ -1,4 +1,5 @@
-//! `fullpipe guest`: what the virtual engine's guest kernel starts as its first process. Not for people.
+//! `fullpipe guest`: what the virtual engine's guest kernel starts as its first process. Not for
+//! people.
 
 use crate::failure::{Failure, Kind};
 use clap::Args;

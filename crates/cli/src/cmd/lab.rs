@@ -82,7 +82,8 @@ impl List {
     fn run(self) -> Result<u8, Failure> {
         let mut listed = Vec::new();
         for preset in preset::PRESETS {
-            let file = File::parse(preset.text).map_err(|error| Failure::new(Kind::Input, error))?;
+            let file =
+                File::parse(preset.text).map_err(|error| Failure::new(Kind::Input, error))?;
             let rows = preset::load(preset.name)?.len();
             listed.push(Listed { name: preset.name, description: file.description, rows });
         }
@@ -90,7 +91,11 @@ impl List {
             print_json(&listed)?;
             return Ok(0);
         }
-        let mut table = Table::new([Column::text("preset"), Column::count("rows"), Column::text("what it shows")]);
+        let mut table = Table::new([
+            Column::text("preset"),
+            Column::count("rows"),
+            Column::text("what it shows"),
+        ]);
         for preset in listed {
             table.row([preset.name.into(), preset.rows.to_string(), preset.description]);
         }
@@ -101,8 +106,8 @@ impl List {
 
 /// Clean up after runs that were killed.
 ///
-/// The next run does the same by itself. Namespaces, devices and sysctls need no cleaning: the kernel ends them with the
-/// processes that held them.
+/// The next run does the same by itself. Namespaces, devices and sysctls need no cleaning: the
+/// kernel ends them with the processes that held them.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -161,7 +166,9 @@ fn told(cleaned: &[Cleaned]) -> String {
     for one in cleaned {
         let indent = one.journal.as_ref().map_or("", |_| "  ");
         text.extend(one.journal.iter().map(|journal| format!("{}:\n", escape::in_line(journal))));
-        text.extend(one.actions.iter().map(|action| format!("{indent}{}\n", escape::in_line(action))));
+        text.extend(
+            one.actions.iter().map(|action| format!("{indent}{}\n", escape::in_line(action))),
+        );
     }
     text
 }
@@ -173,7 +180,14 @@ mod tests {
     #[test]
     fn nothing_is_said_to_be_nothing_only_where_it_is() {
         assert_eq!(told(&[]), "Nothing to clean.\n");
-        let run = Cleaned { journal: Some("/run/1".into()), complete: true, actions: vec!["removed /tmp/x".into()] };
-        assert_eq!(told(&[Cleaned::gone("Took it.".into()), run]), "Took it.\n/run/1:\n  removed /tmp/x\n");
+        let run = Cleaned {
+            journal: Some("/run/1".into()),
+            complete: true,
+            actions: vec!["removed /tmp/x".into()],
+        };
+        assert_eq!(
+            told(&[Cleaned::gone("Took it.".into()), run]),
+            "Took it.\n/run/1:\n  removed /tmp/x\n"
+        );
     }
 }

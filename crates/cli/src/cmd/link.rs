@@ -24,12 +24,14 @@ use words::PathOptions;
 /// Of each packet of a capture; every header fits.
 const SNAPLEN: Bytes = Bytes::new(128);
 
-/// Put a program behind an emulated path: rate, delay, loss and all the rest, for that program alone.
+/// Put a program behind an emulated path: rate, delay, loss and all the rest, for that program
+/// alone.
 ///
-/// The program runs in a network namespace of its own; what it sends to the outside world passes the link, and comes to
-/// a gateway that connects onwards from this machine. No privilege is needed where user namespaces exist, nothing of
-/// this machine is changed, and nothing is left, however it ends. `{server}` in the program's words is the address of
-/// the far end: of the --server, else of the gateway, where this machine's loopback is reached.
+/// The program runs in a network namespace of its own; what it sends to the outside world passes
+/// the link, and comes to a gateway that connects onwards from this machine. No privilege is needed
+/// where user namespaces exist, nothing of this machine is changed, and nothing is left, however it
+/// ends. `{server}` in the program's words is the address of the far end: of the --server, else of
+/// the gateway, where this machine's loopback is reached.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
@@ -74,16 +76,17 @@ pub struct Options {
     /// Start the other end too, by the shell: CMD starts once it listens, and reaches nothing else.
     #[arg(long, value_name = "CMD2")]
     server: Option<String>,
-    /// What emulates the path: fullpipe's own link, or the kernel's netem, which lacks rules, disciplines and changes.
+    /// What emulates the path: fullpipe's own link, or the kernel's netem, which lacks rules,
+    /// disciplines and changes.
     #[arg(long, value_name = "ENGINE", value_enum, default_value = "auto")]
     engine: EngineChoice,
-    /// Route packets on from this machine's address, not connections: servers see the program's own TCP. Needs root and
-    /// net.ipv4.ip_forward.
+    /// Route packets on from this machine's address, not connections: servers see the program's own
+    /// TCP. Needs root and net.ipv4.ip_forward.
     #[arg(long, conflicts_with = "server")]
     nat: bool,
-    /// How long the link goes on after the program for connections whose data have not arrived yet: those that are
-    /// closed until they make no progress for so long, those of processes that it has left behind so long in all
-    /// [default: 10s and 10 round trips]. Ctrl-C ends it at once.
+    /// How long the link goes on after the program for connections whose data have not arrived yet:
+    /// those that are closed until they make no progress for so long, those of processes that it
+    /// has left behind so long in all [default: 10s and 10 round trips]. Ctrl-C ends it at once.
     #[arg(long, value_name = "TIME")]
     linger: Option<Duration>,
     /// What the link is called in `fullpipe link set --link` [default: the process id].
@@ -108,20 +111,23 @@ pub enum EngineChoice {
 /// What to keep and to tell.
 #[derive(Args, Clone, Default)]
 pub struct Output {
-    /// Keep what passes the link's ends in this folder: server.edge.pcap and client.edge.pcap, both directions in each,
-    /// for `fullpipe analyze`; complete when the link has ended.
+    /// Keep what passes the link's ends in this folder: server.edge.pcap and client.edge.pcap, both
+    /// directions in each, for `fullpipe analyze`; complete when the link has ended.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
-    /// Write down of each packet when it arrived, what became of it and when it left (binary, one record a packet).
+    /// Write down of each packet when it arrived, what became of it and when it left (binary, one
+    /// record a packet).
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Print the link's report as JSON, one line on standard error at the end: standard output is the program's.
+    /// Print the link's report as JSON, one line on standard error at the end: standard output is
+    /// the program's.
     #[arg(long)]
     json: bool,
     /// Write the link's report as JSON into this file.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Draw a line of statistics on standard error [default: where that is a terminal and standard output is not].
+    /// Draw a line of statistics on standard error [default: where that is a terminal and standard
+    /// output is not].
     #[arg(long, conflicts_with = "quiet")]
     live: bool,
     /// Print nothing but errors.
@@ -156,7 +162,8 @@ impl Output {
 
 /// A path named from the root: for a process that works elsewhere.
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path).map_err(|error| Failure::new(Kind::Usage, format!("find {}: {error}", path.display())))
+    std::path::absolute(path)
+        .map_err(|error| Failure::new(Kind::Usage, format!("find {}: {error}", path.display())))
 }
 
 impl Link {

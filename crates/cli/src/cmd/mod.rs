@@ -1,4 +1,5 @@
-//! The command line: one file a subcommand. What is here is what `--help`, the man page and the completions say.
+//! The command line: one file a subcommand. What is here is what `--help`, the man page and the
+//! completions say.
 
 mod analyze;
 mod calc;
@@ -81,9 +82,18 @@ mod tests {
         walk(&command, &mut |sub| {
             assert!(sub.get_about().is_some(), "{} has no help", sub.get_name());
             for argument in sub.get_arguments() {
-                assert!(argument.get_help().is_some(), "{} {} has no help", sub.get_name(), argument.get_id());
+                assert!(
+                    argument.get_help().is_some(),
+                    "{} {} has no help",
+                    sub.get_name(),
+                    argument.get_id()
+                );
                 if argument.get_action().takes_values() && argument.get_long().is_some() {
-                    assert!(argument.get_value_names().is_some(), "{} names no value", argument.get_id());
+                    assert!(
+                        argument.get_value_names().is_some(),
+                        "{} names no value",
+                        argument.get_id()
+                    );
                 }
             }
         });
@@ -92,9 +102,20 @@ mod tests {
     #[test]
     fn what_runs_has_examples() {
         let command = Cli::command();
-        for path in [&["demo"][..], &["analyze"], &["calc"], &["lab", "run"], &["link"], &["lab", "compare"]] {
-            let sub = path.iter().fold(&command, |above, name| above.find_subcommand(name).unwrap());
-            assert!(sub.get_after_help().is_some_and(|help| help.to_string().contains("Example")), "{path:?}");
+        for path in [
+            &["demo"][..],
+            &["analyze"],
+            &["calc"],
+            &["lab", "run"],
+            &["link"],
+            &["lab", "compare"],
+        ] {
+            let sub =
+                path.iter().fold(&command, |above, name| above.find_subcommand(name).unwrap());
+            assert!(
+                sub.get_after_help().is_some_and(|help| help.to_string().contains("Example")),
+                "{path:?}"
+            );
         }
     }
 }

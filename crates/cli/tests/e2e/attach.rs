@@ -1,4 +1,5 @@
-//! `fullpipe link attach`: the traffic of a device, and only that which is meant, and nothing once it is gone.
+//! `fullpipe link attach`: the traffic of a device, and only that which is meant, and nothing once
+//! it is gone.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -20,14 +21,22 @@ const NEEDS: &[Need] = &[Need::Root, Need::Tcx];
 pub const CASES: &[Case] = &[
     ("one_port_is_impaired_and_no_other", NEEDS, one_port_is_impaired_and_no_other),
     ("all_of_a_device_both_families_and_bulk", NEEDS, all_of_a_device),
-    ("after_kill_9_traffic_flows_as_before", NEEDS, || after_kill_9_traffic_flows_as_before("links")),
-    ("after_kill_9_filters_let_everything_pass", &[Need::Root, TC], || after_kill_9_traffic_flows_as_before("filters")),
+    ("after_kill_9_traffic_flows_as_before", NEEDS, || {
+        after_kill_9_traffic_flows_as_before("links")
+    }),
+    ("after_kill_9_filters_let_everything_pass", &[Need::Root, TC], || {
+        after_kill_9_traffic_flows_as_before("filters")
+    }),
     (
         "before_linux_6_6_filters_do_the_same",
         &[Need::OldGuestKernel, TC, Need::Program("curl"), Need::Program("python3")],
         before_linux_6_6_filters_do_the_same,
     ),
-    ("nat_routes_the_programs_own_packets", &[Need::Root, Need::Program("nft"), Need::Program("python3")], nat),
+    (
+        "nat_routes_the_programs_own_packets",
+        &[Need::Root, Need::Program("nft"), Need::Program("python3")],
+        nat,
+    ),
     ("what_cannot_be_attached_is_refused", NEEDS, what_cannot_be_attached_is_refused),
 ];
 
@@ -48,23 +57,36 @@ pub struct World {
 
 impl World {
     pub fn new() -> World {
-        let (here, there) = (NetNs::create("machine").unwrap(), NetNs::create("neighbour").unwrap());
+        let (here, there) =
+            (NetNs::create("machine").unwrap(), NetNs::create("neighbour").unwrap());
         let mut netlink = Netlink::open(&here).unwrap();
-        netlink.add_veth((DEVICE, [2, 0, 0, 0, 0, 1]), ("e2e1", [2, 0, 0, 0, 0, 2]), &there).unwrap();
+        netlink
+            .add_veth((DEVICE, [2, 0, 0, 0, 0, 1]), ("e2e1", [2, 0, 0, 0, 0, 2]), &there)
+            .unwrap();
         let up = LinkChange { up: Some(true), ..LinkChange::default() };
-        for (ns, device, addresses) in [(&here, DEVICE, [HERE, HERE6]), (&there, "e2e1", [THERE, THERE6])] {
+        for (ns, device, addresses) in
+            [(&here, DEVICE, [HERE, HERE6]), (&there, "e2e1", [THERE, THERE6])]
+        {
             let mut netlink = Netlink::open(ns).unwrap();
             netlink.change_link(device, &up).unwrap();
             for address in addresses {
-                netlink.add_address(device, Network::new(address, if address.is_ipv4() { 24 } else { 64 })).unwrap();
+                netlink
+                    .add_address(
+                        device,
+                        Network::new(address, if address.is_ipv4() { 24 } else { 64 }),
+                    )
+                    .unwrap();
             }
         }
         let ports = [(); 2].map(|()| there.run(service).unwrap());
         let world = World { here, _there: there, ports };
-        // The kernel looks for a carrier, and gives the address that comes with it, in its own time.
+        // The kernel looks for a carrier, and gives the address that comes with it, in its own
+        // time.
         until("the device is up", Duration::from_secs(5), || {
             let device = world.device();
-            device.contains("fe80::") && !device.contains("NO-CARRIER") && !device.contains("linkdown")
+            device.contains("fe80::")
+                && !device.contains("NO-CARRIER")
+                && !device.contains("linkdown")
         });
         world
     }
@@ -126,14 +148,20 @@ fn one_port_is_impaired_and_no_other() {
     let before = world.device();
     let [one, other] = world.ports;
     let to = format!("{THERE}:{one}");
-    let attached = world.run(&program, &["attach", "--dev", DEVICE, "--name", &name, "--to", &to, "--rtt", "170ms"]);
+    let attached = world.run(
+        &program,
+        &["attach", "--dev", DEVICE, "--name", &name, "--to", &to, "--rtt", "170ms"],
+    );
     assert_eq!((attached.code, attached.err.as_str()), (Some(0), ""), "{attached:?}");
     let [slow, fast] = [one, other].map(|port| world.round_trip(THERE, port));
     let slow6 = world.round_trip(THERE6, one);
     eprintln!("port {one}: {slow}; port {other}: {fast}; port {one} of the IPv6 address: {slow6}");
     let asked = Duration::from_millis(170);
     assert!(slow >= asked && slow < asked + Duration::from_millis(60), "{slow}");
-    assert!(fast < Duration::from_millis(60) && slow6 < Duration::from_millis(60), "{fast}, {slow6}");
+    assert!(
+        fast < Duration::from_millis(60) && slow6 < Duration::from_millis(60),
+        "{fast}, {slow6}"
+    );
     // Untouched is more than fast: the link has seen the packets of the one port only.
     let status = world.run(&program, &["status", "--link", &name, "--json"]).json();
     let arrived = status["statistics"]["to_server"]["arrived_packets"].as_u64().unwrap();
@@ -142,8 +170,11 @@ fn one_port_is_impaired_and_no_other() {
     let again = world.run(&program, &["status", "--link", &name, "--json"]).json();
     let _ = world.round_trip(THERE, other);
     let then = world.run(&program, &["status", "--link", &name, "--json"]).json();
-    // What the one port's connections still had to say is over after a round trip; the other port adds nothing.
-    let count = |status: &serde_json::Value| status["statistics"]["to_server"]["arrived_packets"].as_u64().unwrap();
+    // What the one port's connections still had to say is over after a round trip; the other port
+    // adds nothing.
+    let count = |status: &serde_json::Value| {
+        status["statistics"]["to_server"]["arrived_packets"].as_u64().unwrap()
+    };
     assert!(count(&then) <= count(&again) + connections * 2, "{again:#} {then:#}");
     let detached = world.run(&program, &["detach", "--dev", &name]);
     assert_eq!((detached.code, detached.err.as_str()), (Some(0), ""), "{detached:?}");
@@ -158,7 +189,8 @@ fn one_port_is_impaired_and_no_other() {
 
 fn all_of_a_device() {
     let (world, program, name) = (World::new(), Program::new(), name("all"));
-    let words = ["attach", "--dev", DEVICE, "--name", &name, "--rtt", "100ms", "--down-rate", "50mbit"];
+    let words =
+        ["attach", "--dev", DEVICE, "--name", &name, "--rtt", "100ms", "--down-rate", "50mbit"];
     let attached = world.run(&program, &words);
     assert_eq!(attached.code, Some(0), "{attached:?}");
     for to in [THERE, THERE6] {
@@ -204,13 +236,20 @@ fn after_kill_9_traffic_flows_as_before(hooks: &str) {
     // Not repeated by TCP after a second, but let through at once: a new connection each time.
     let connects = || {
         let timeout = Duration::from_millis(50);
-        let connect = || TcpStream::connect_timeout(&SocketAddr::new(THERE, world.ports[0]), timeout.into()).is_ok();
+        let connect = || {
+            TcpStream::connect_timeout(&SocketAddr::new(THERE, world.ports[0]), timeout.into())
+                .is_ok()
+        };
         world.here.run(connect).unwrap()
     };
     until("traffic flows", Duration::from_secs(1), connects);
     eprintln!("traffic flows {} after kill -9", clock::now().since(killed));
     let filters = hooks == "filters";
-    assert_eq!(world.device().contains("clsact"), filters, "what is left by the way before Linux 6.6, without effect");
+    assert_eq!(
+        world.device().contains("clsact"),
+        filters,
+        "what is left by the way before Linux 6.6, without effect"
+    );
     let cleaned = world.run(&program, &["clean"]);
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
     assert_eq!(cleaned.out.contains("off 1 device"), filters, "{cleaned:?}");
@@ -222,8 +261,9 @@ fn after_kill_9_traffic_flows_as_before(hooks: &str) {
     assert_eq!(world.device(), before);
 }
 
-/// Answers each connection and closes it, and says by descriptor 3 when it listens. It sleeps in `accept`: Python's own
-/// `http.server` polls, and in a guest whose time is real that can be without a pause.
+/// Answers each connection and closes it, and says by descriptor 3 when it listens. It sleeps in
+/// `accept`: Python's own `http.server` polls, and in a guest whose time is real that can be
+/// without a pause.
 const SERVER: &str = "\
 import os, socket
 listener = socket.create_server(('', 8000))
@@ -235,8 +275,8 @@ while True:
     connection.close()
 ";
 
-/// In a guest of a kernel without `tcx`: a link, its death, what it leaves and how that is taken away; a filter of
-/// somebody else stays, and so does what it needs.
+/// In a guest of a kernel without `tcx`: a link, its death, what it leaves and how that is taken
+/// away; a filter of somebody else stays, and so does what it needs.
 fn before_linux_6_6_filters_do_the_same() {
     let script = "\
         ip link add e2e0 type veth peer name e2e1; ip netns add there; ip link set e2e1 netns there\n\
@@ -256,17 +296,26 @@ fn before_linux_6_6_filters_do_the_same() {
     program.file("server.py", SERVER);
     let out = guest::run(&program, Some("6.1"), Time::Real, script);
     eprintln!("{out}");
-    let lines: Vec<_> = out.lines().filter(|line| !line.starts_with("early") && !line.starts_with("curl")).collect();
-    let ["attach 0", slow, _killed, fast, "1", cleaned @ .., "0", again, "detach 0", "0", "1"] = &lines[..] else {
+    let lines: Vec<_> = out
+        .lines()
+        .filter(|line| !line.starts_with("early") && !line.starts_with("curl"))
+        .collect();
+    let ["attach 0", slow, _killed, fast, "1", cleaned @ .., "0", again, "detach 0", "0", "1"] =
+        &lines[..]
+    else {
         panic!("{out}")
     };
     let seconds = |line: &str| -> f64 { line.split_once(' ').unwrap().1.parse().unwrap() };
     assert!(cleaned.iter().any(|line| line.contains("off 1 device")), "{out}");
     assert!(!cleaned.iter().any(|line| line.contains("Nothing to clean")), "{out}");
-    assert!(seconds(slow) >= 0.2 && seconds(again) >= 0.2 && (0.0001..0.15).contains(&seconds(fast)), "{out}");
+    assert!(
+        seconds(slow) >= 0.2 && seconds(again) >= 0.2 && (0.0001..0.15).contains(&seconds(fast)),
+        "{out}"
+    );
 }
 
-/// The neighbour sees the machine's address, the program's port and a handshake as long as the path.
+/// The neighbour sees the machine's address, the program's port and a handshake as long as the
+/// path.
 fn nat() {
     let (world, program) = (World::new(), Program::new());
     let forwards = "net.ipv4.ip_forward".parse().unwrap();
@@ -282,7 +331,8 @@ fn nat() {
     assert!(refused.err.contains("net.ipv4.ip_forward"), "{refused:?}");
     fullpipe_kernel::sysctl::write(&world.here, &forwards, "1").unwrap();
     let passes = |line: &str, here: IpAddr| {
-        let done = world.run(&program, &["--nat", "-q", "--rtt", "120ms", "--", "python3", "-c", line]);
+        let done =
+            world.run(&program, &["--nat", "-q", "--rtt", "120ms", "--", "python3", "-c", line]);
         let (seconds, own) = done.out.trim().split_once(' ').unwrap_or_else(|| panic!("{done:?}"));
         eprintln!("handshake through the router: {seconds} s, the program's own address {own}");
         assert!((0.120..0.200).contains(&seconds.parse::<f64>().unwrap()), "{done:?}");
@@ -291,15 +341,23 @@ fn nat() {
     passes(&line, HERE);
     // IPv6 has a setting of its own; without it there is no way, and no wait for one.
     let line6 = line.replace(&THERE.to_string(), &THERE6.to_string());
-    let no_way = world.run(&program, &["--nat", "-q", "--rtt", "120ms", "--", "python3", "-c", &line6]);
+    let no_way =
+        world.run(&program, &["--nat", "-q", "--rtt", "120ms", "--", "python3", "-c", &line6]);
     assert!(no_way.code == Some(1) && no_way.err.contains("unreachable"), "{no_way:?}");
-    fullpipe_kernel::sysctl::write(&world.here, &"net.ipv6.conf.all.forwarding".parse().unwrap(), "1").unwrap();
+    fullpipe_kernel::sysctl::write(
+        &world.here,
+        &"net.ipv6.conf.all.forwarding".parse().unwrap(),
+        "1",
+    )
+    .unwrap();
     passes(&line6, HERE6);
     assert_eq!(world.device(), before, "nothing is left on the machine");
     let mut rules = Command::new("nft");
     rules.args(["list", "ruleset"]).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
     world.here.start_in(&mut rules).unwrap();
-    until("the rules are gone", Duration::from_secs(2), || rules.output().unwrap().stdout.is_empty());
+    until("the rules are gone", Duration::from_secs(2), || {
+        rules.output().unwrap().stdout.is_empty()
+    });
 }
 
 fn what_cannot_be_attached_is_refused() {
@@ -316,6 +374,9 @@ fn what_cannot_be_attached_is_refused() {
     assert_eq!(attach(DEVICE, &name), Some(2));
     assert_eq!(attach(DEVICE, &format!("{name}-2")), Some(1));
     assert_eq!(world.run(&program, &["attach", "--dev", DEVICE]).code, Some(2));
-    assert_eq!(world.run(&program, &["set", "--link", &name, "--to", ":80", "--delay", "5ms"]).code, Some(4));
+    assert_eq!(
+        world.run(&program, &["set", "--link", &name, "--to", ":80", "--delay", "5ms"]).code,
+        Some(4)
+    );
     assert_eq!(world.run(&program, &["detach", "--dev", &name]).code, Some(0));
 }

@@ -1,6 +1,8 @@
-//! What cannot be run is said in one line, with the exit code that tells whose fault it is, and leaves nothing.
+//! What cannot be run is said in one line, with the exit code that tells whose fault it is, and
+//! leaves nothing.
 //!
-//! A port in use cannot happen: each server listens in a network namespace that was made for it a moment before.
+//! A port in use cannot happen: each server listens in a network namespace that was made for it a
+//! moment before.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,10 +19,18 @@ pub const CASES: &[Case] = &[
     ("names_cannot_steer_the_terminal", &[], names_cannot_steer_the_terminal),
     ("results_are_never_written_over", &[], results_are_never_written_over),
     ("missing_programs", &[], missing_programs),
-    ("nginx_is_missed_where_it_is_hidden", &[Need::Root, Need::Program("unshare")], nginx_is_missed_where_it_is_hidden),
+    (
+        "nginx_is_missed_where_it_is_hidden",
+        &[Need::Root, Need::Program("unshare")],
+        nginx_is_missed_where_it_is_hidden,
+    ),
     ("full_disks", &[Need::Root, Need::Program("unshare")], full_disks),
     ("a_file_that_may_not_be_read", &[Need::OrdinaryUser], a_file_that_may_not_be_read),
-    ("neither_privilege_nor_user_namespaces", &[Need::OrdinaryUser], neither_privilege_nor_user_namespaces),
+    (
+        "neither_privilege_nor_user_namespaces",
+        &[Need::OrdinaryUser],
+        neither_privilege_nor_user_namespaces,
+    ),
 ];
 
 const USAGE: i32 = 2;
@@ -46,18 +56,30 @@ fn command_lines() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["nothing"], &["unrecognized subcommand 'nothing'", "--help"]),
         (&["lab", "run"], &["required", "<FILE|PRESET>"]),
-        (&["lab", "run", "nothing"], &["run scenario 'nothing'", "neither a file nor a preset", "fullpipe lab list"]),
+        (
+            &["lab", "run", "nothing"],
+            &["run scenario 'nothing'", "neither a file nor a preset", "fullpipe lab list"],
+        ),
         (&["lab", "run", "./folder"], &["./folder", "neither a file nor a preset"]),
         (&["lab", "run", "quick", "--repeat", "0"], &["--repeat", "0 is not in 1..=1000"]),
         (&["lab", "run", "quick", "--repeat", "-3"], &["'-3'"]),
         (&["lab", "run", "quick", "--nothing"], &["unexpected argument '--nothing'"]),
-        (&["calc", "--rate", "1gb", "--rtt", "50ms"], &["'1gb'", "does not say bit or byte", "1gbit"]),
+        (
+            &["calc", "--rate", "1gb", "--rtt", "50ms"],
+            &["'1gb'", "does not say bit or byte", "1gbit"],
+        ),
         (&["calc", "--rate=-1gbit", "--rtt", "50ms"], &["'-1gbit'", "1gbit"]),
         (&["calc", "--rate", "0gbit", "--rtt", "50ms"], &["must be between 1 kbit/s and 1 Tbit/s"]),
         (&["calc", "--rate", "99tbit", "--rtt", "50ms"], &["99 Tbit/s must be between"]),
         (&["calc", "--rate", "1gbit", "--rtt", "50"], &["no unit", "146ms"]),
-        (&["calc", "--rate", "1gbit", "--rtt", "50ms", "--buffer", "6xb"], &["unknown unit 'xb'", "6.25MB"]),
-        (&["calc", "--rate", "1gbit", "--rtt", "50ms", "--kernel", "new"], &["kernel version 'new'", "6.1"]),
+        (
+            &["calc", "--rate", "1gbit", "--rtt", "50ms", "--buffer", "6xb"],
+            &["unknown unit 'xb'", "6.25MB"],
+        ),
+        (
+            &["calc", "--rate", "1gbit", "--rtt", "50ms", "--kernel", "new"],
+            &["kernel version 'new'", "6.1"],
+        ),
         (&["calc", "--rate", "1gbit"], &["--rtt"]),
         (&["demo", "--keep-captures"], &["--out"]),
         (&["completions", "tcsh"], &["'tcsh'", "bash"]),
@@ -98,15 +120,25 @@ fn scenarios() {
         ("include = [\"./s.toml\"]", &["includes itself"]),
         ("include = [\"nothing\"]", &["'nothing'"]),
         ("[hosts.server.sysctl]\n\"kernel.panic\" = 1", &["kernel.panic", "only names below net."]),
-        ("[hosts.server.sysctl]\n\"net.ipv4.tcp_nothing\" = 1", &["net.ipv4.tcp_nothing", "no such setting"]),
-        ("[hosts.server.sysctl]\n\"net.ipv4.tcp_rmem\" = \"many\"", &["tcp_rmem", "does not take this value"]),
+        (
+            "[hosts.server.sysctl]\n\"net.ipv4.tcp_nothing\" = 1",
+            &["net.ipv4.tcp_nothing", "no such setting"],
+        ),
+        (
+            "[hosts.server.sysctl]\n\"net.ipv4.tcp_rmem\" = \"many\"",
+            &["tcp_rmem", "does not take this value"],
+        ),
         ("[hosts.server.sysctl]\n\"net.../../kernel/panic\" = 1", &["only names below net."]),
-        ("[hosts.server]\ncongestion_control = \"nothing\"", &["server's congestion control nothing", "available"]),
+        (
+            "[hosts.server]\ncongestion_control = \"nothing\"",
+            &["server's congestion control nothing", "available"],
+        ),
         ("[hosts.client]\ncpu = 999", &["client's application to CPU 999", "choose one"]),
     ];
     for (text, words) in cases {
         program.file("s.toml", text);
-        let running = program.start(&mut program.command(&["lab", "run", "./s.toml", "--json", "--out", "results"]));
+        let running = program
+            .start(&mut program.command(&["lab", "run", "./s.toml", "--json", "--out", "results"]));
         let id = running.id();
         let finished = running.end();
         // A name that leads nowhere is a matter of the command line, wherever it stands.
@@ -179,8 +211,8 @@ fn missing_programs() {
     }
 }
 
-/// nginx is found where Debian puts it even if the path does not say so: an empty folder is mounted over that place, in
-/// a mount namespace of our own.
+/// nginx is found where Debian puts it even if the path does not say so: an empty folder is mounted
+/// over that place, in a mount namespace of our own.
 fn nginx_is_missed_where_it_is_hidden() {
     let program = Program::new();
     program.file("s.toml", with("server", "nginx"));
@@ -196,7 +228,11 @@ fn full_disks() {
     let machine = Machine::look();
     let scenario = "[link]\nrate = \"100mbit\"\nrtt = \"10ms\"\n[transfer]\nduration = \"1s\"\n";
     let cases = [
-        ("results", "\"$0\" lab run ./s.toml --keep-captures --json --out tiny/results", "tiny/results"),
+        (
+            "results",
+            "\"$0\" lab run ./s.toml --keep-captures --json --out tiny/results",
+            "tiny/results",
+        ),
         ("scratch", "TMPDIR=$PWD/tiny \"$0\" lab run ./s.toml --json --out results", "write "),
         (
             "journal",
@@ -217,7 +253,8 @@ fn full_disks() {
         // Journals of other runs on this machine must not be in the list.
         let script = format!("mount -t tmpfs -o size=64k none /run && {script}");
         let binary = program.binary().to_str().unwrap();
-        let running = program.start(&mut program.command_by(&["unshare", "-m", "sh", "-c", &script, binary]));
+        let running =
+            program.start(&mut program.command_by(&["unshare", "-m", "sh", "-c", &script, binary]));
         let finished = running.end();
         assert_told(
             &finished,
@@ -227,7 +264,11 @@ fn full_disks() {
                 if word == "room" && message != "write journal" { "free some space" } else { word }
             }),
         );
-        assert_eq!(fs::read_to_string(program.work().join("left")).unwrap(), "", "{place}: left behind");
+        assert_eq!(
+            fs::read_to_string(program.work().join("left")).unwrap(),
+            "",
+            "{place}: left behind"
+        );
         assert_nothing_left(&program, &BTreeSet::new(), &[], &machine);
     }
 }
@@ -236,13 +277,18 @@ fn a_file_that_may_not_be_read() {
     let program = Program::of(User::Ordinary);
     program.file("s.toml", "[link]\n");
     fs::set_permissions(program.work().join("s.toml"), fs::Permissions::from_mode(0o000)).unwrap();
-    assert_told(&program.run(&["lab", "run", "./s.toml"]), INPUT, &["read scenario ./s.toml", "Permission denied"]);
+    assert_told(
+        &program.run(&["lab", "run", "./s.toml"]),
+        INPUT,
+        &["read scenario ./s.toml", "Permission denied"],
+    );
     // A place where that user may not write.
     let finished = program.run(&["lab", "run", "quick", "--out", "/proc/results"]);
     assert_told(&finished, FAILED, &["make results directory /proc/results", "--out"]);
 }
 
-/// A user namespace whose own limit on further ones is 0, and whose root has no capabilities: nothing of the machine's.
+/// A user namespace whose own limit on further ones is 0, and whose root has no capabilities:
+/// nothing of the machine's.
 fn neither_privilege_nor_user_namespaces() {
     let program = Program::of(User::Ordinary);
     let script = "echo 0 > /proc/sys/user/max_user_namespaces && \

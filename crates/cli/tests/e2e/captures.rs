@@ -1,4 +1,5 @@
-//! The captures, read by TShark: what is in them is what was on the wire, and our counts of it are Wireshark's.
+//! The captures, read by TShark: what is in them is what was on the wire, and our counts of it are
+//! Wireshark's.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +15,11 @@ pub const CASES: &[Case] = &[
     }),
     ("tshark_sees_the_full_windows_that_we_see", &[Need::Program("tshark")], || {
         // An application that reads slower than the path carries, until its buffer is full.
-        agrees("[link]\n", "read_rate = \"2mbit\"\nreceive_buffer = \"100kB\"\n", &["window_full", "zero_window"]);
+        agrees(
+            "[link]\n",
+            "read_rate = \"2mbit\"\nreceive_buffer = \"100kB\"\n",
+            &["window_full", "zero_window"],
+        );
     }),
 ];
 
@@ -39,8 +44,15 @@ struct Seen(Vec<Vec<String>>);
 impl Seen {
     fn read(capture: &Path) -> Seen {
         let mut command = Command::new("tshark");
-        command.arg("-r").arg(capture).args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]);
-        command.args(["-Y", "tcp", "-T", "fields"]).args(FIELDS.iter().flat_map(|field| ["-e", field]));
+        command.arg("-r").arg(capture).args([
+            "-o",
+            "tcp.check_checksum:TRUE",
+            "-o",
+            "ip.check_checksum:TRUE",
+        ]);
+        command
+            .args(["-Y", "tcp", "-T", "fields"])
+            .args(FIELDS.iter().flat_map(|field| ["-e", field]));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
@@ -48,7 +60,10 @@ impl Seen {
     }
 
     fn column(&self, name: &str) -> impl Iterator<Item = &str> {
-        let index = FIELDS.iter().position(|field| field.ends_with(name)).expect("a field that was asked for");
+        let index = FIELDS
+            .iter()
+            .position(|field| field.ends_with(name))
+            .expect("a field that was asked for");
         self.0.iter().map(move |values| values[index].as_str())
     }
 
@@ -73,8 +88,8 @@ impl Seen {
     }
 }
 
-/// Runs three seconds over 50 Mbit/s and 20 ms with whole packets captured at both ends, and compares. The columns in
-/// `there` must not be zero, or the comparison would show nothing.
+/// Runs three seconds over 50 Mbit/s and 20 ms with whole packets captured at both ends, and
+/// compares. The columns in `there` must not be zero, or the comparison would show nothing.
 fn agrees(link: &str, transfer: &str, there: &[&str]) {
     let program = Program::new();
     program.file(
@@ -87,15 +102,20 @@ fn agrees(link: &str, transfer: &str, there: &[&str]) {
     let row = program.rows(&["./captured.toml", "--keep-captures", "--out", "results"]).remove(0);
     assert_row(&row);
     let folder = program.work().join("results/001-captured");
-    let [server, client] = ["server.pcap", "client.pcap"].map(|name| Seen::read(&folder.join(name)));
+    let [server, client] =
+        ["server.pcap", "client.pcap"].map(|name| Seen::read(&folder.join(name)));
     server.assert_sound();
     client.assert_sound();
-    assert_eq!(client.0.len() as f64, row.number("packets"), "packets, both ways, at the receiver's edge");
+    assert_eq!(
+        client.0.len() as f64,
+        row.number("packets"),
+        "packets, both ways, at the receiver's edge"
+    );
     assert_counts(&row, &server, &client, there);
 }
 
-/// Our columns against TShark's at the same edge: what the sender did at the server's, what reached and left the
-/// receiver at the client's.
+/// Our columns against TShark's at the same edge: what the sender did at the server's, what reached
+/// and left the receiver at the client's.
 fn assert_counts(row: &Row, server: &Seen, client: &Seen, there: &[&str]) {
     let columns = [
         ("retransmission", server),
@@ -105,17 +125,25 @@ fn assert_counts(row: &Row, server: &Seen, client: &Seen, there: &[&str]) {
         ("zero_window", client),
     ];
     for (column, seen) in columns {
-        // At the sender's own edge nothing comes out of order: what TShark calls so there was sent again, quickly.
+        // At the sender's own edge nothing comes out of order: what TShark calls so there was sent
+        // again, quickly.
         let quick = if column == "retransmission" { seen.count("out_of_order") } else { 0.0 };
         let (ours, theirs) = (row.number(column), seen.count(column) + quick);
         eprintln!("{column}: ours {ours}, TShark's {theirs}");
         assert_eq!(ours, theirs, "{column}");
-        assert!(ours > 0.0 || !there.contains(&column), "{column}: none in a run that is made to have them");
+        assert!(
+            ours > 0.0 || !there.contains(&column),
+            "{column}: none in a run that is made to have them"
+        );
     }
     let initial = client.column("initial_rtt").find(|rtt| !rtt.is_empty()).expect("a handshake");
     let (ours, theirs) = (row.number("handshake_rtt_us"), initial.parse::<f64>().unwrap() * 1e6);
-    // Theirs is from SYN to the ACK that ends the handshake: the client's own answer comes some microseconds later.
-    assert!((-1.0..1000.0).contains(&(theirs - ours)), "handshake: ours {ours} us, TShark's {theirs} us");
+    // Theirs is from SYN to the ACK that ends the handshake: the client's own answer comes some
+    // microseconds later.
+    assert!(
+        (-1.0..1000.0).contains(&(theirs - ours)),
+        "handshake: ours {ours} us, TShark's {theirs} us"
+    );
     let nominal = row.number("rtt_nominal_us");
     assert!(ours >= nominal, "handshake: {ours} us over a path of {nominal} us");
 }

@@ -23,7 +23,8 @@ pub const CASES: &[Case] = &[
     ("the_next_run_cleans_up_by_itself", &[Need::Root], the_next_run_cleans_up_by_itself),
 ];
 
-/// Light for the machine, and long enough to be killed at any step. Two rows, so that one can be complete.
+/// Light for the machine, and long enough to be killed at any step. Two rows, so that one can be
+/// complete.
 const SCENARIO: &str = "\
 name = \"short\"
 [link]
@@ -44,7 +45,10 @@ const LONG: &str = "[link]\nrate = \"50mbit\"\nrtt = \"10ms\"\n[transfer]\ndurat
 
 /// Seed of the points at which runs are killed; printed, and another may be given.
 fn seed() -> u64 {
-    let seed = std::env::var("FULLPIPE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_121);
+    let seed = std::env::var("FULLPIPE_TEST_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(20_261_121);
     eprintln!("FULLPIPE_TEST_SEED={seed}");
     seed
 }
@@ -58,7 +62,8 @@ fn draw(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Kills the supervisor `rounds` times, each at another point, and cleans up with the program's own command.
+/// Kills the supervisor `rounds` times, each at another point, and cleans up with the program's own
+/// command.
 pub fn kill_9(user: User, rounds: u32) {
     let machine = Machine::look();
     let mut random = seed();
@@ -69,15 +74,27 @@ pub fn kill_9(user: User, rounds: u32) {
         // The point in time is the thing under test.
         let point = Duration::from_nanos(draw(&mut random) % LENGTH.as_nanos());
         let started = clock::now();
-        let mut running = program.start(&mut program.command(&["lab", "run", "./short.toml", "--out", "results"]));
-        until("its point", LENGTH.saturating_mul(2), || clock::now().since(started) >= point || running.has_ended());
+        let mut running = program.start(&mut program.command(&[
+            "lab",
+            "run",
+            "./short.toml",
+            "--out",
+            "results",
+        ]));
+        until("its point", LENGTH.saturating_mul(2), || {
+            clock::now().since(started) >= point || running.has_ended()
+        });
         let seen = namespaces(processes(&program));
         with_namespaces += u32::from(!seen.is_empty());
         running.kill_9();
         let id = running.id();
         let killed = running.end();
         alive += u32::from(killed.code.is_none());
-        eprintln!("round {round}: killed after {point}: exit {:?}, {} namespaces", killed.code, seen.len());
+        eprintln!(
+            "round {round}: killed after {point}: exit {:?}, {} namespaces",
+            killed.code,
+            seen.len()
+        );
         let cleaned = program.run(&["lab", "clean"]);
         assert_eq!(cleaned.code, Some(0), "round {round}: {cleaned:?}");
         assert_nothing_left(&program, &seen, &[id], &machine);
@@ -91,7 +108,8 @@ pub fn kill_9(user: User, rounds: u32) {
     );
 }
 
-/// Every folder under its final name is complete and has its row; `part-` says of itself that it is not.
+/// Every folder under its final name is complete and has its row; `part-` says of itself that it is
+/// not.
 fn assert_results_true(results: &Path) {
     let rows = fs::read_to_string(results.join("rows.jsonl")).unwrap_or_default();
     let mut complete = 0;
@@ -103,8 +121,8 @@ fn assert_results_true(results: &Path) {
         }
         complete += 1;
         for name in ["scenario.json", "transfer.json", "link.json", "verdict.json"] {
-            let text =
-                fs::read(path.join(name)).unwrap_or_else(|error| panic!("{name} of {}: {error}", path.display()));
+            let text = fs::read(path.join(name))
+                .unwrap_or_else(|error| panic!("{name} of {}: {error}", path.display()));
             serde_json::from_slice::<serde_json::Value>(&text).unwrap();
         }
     }
@@ -123,10 +141,12 @@ fn entry_name(path: &Path) -> &str {
 /// A run in the middle of its transfer, and the namespaces that it has.
 fn in_the_middle(program: &Program) -> (Running, BTreeSet<String>) {
     program.file("long.toml", LONG);
-    let running = program.start(&mut program.command(&["lab", "run", "./long.toml", "--out", "results"]));
+    let running =
+        program.start(&mut program.command(&["lab", "run", "./long.toml", "--out", "results"]));
     // The capture grows once data flows.
     until("data flows", Duration::from_secs(10), || {
-        let captures = program.scratch().into_iter().map(|folder| folder.join("to-client.egress.pcap"));
+        let captures =
+            program.scratch().into_iter().map(|folder| folder.join("to-client.egress.pcap"));
         captures.filter_map(|path| fs::metadata(path).ok()).any(|file| file.len() > 100_000)
     });
     let seen = namespaces(processes(program));
@@ -148,7 +168,8 @@ fn interrupt(signal: Signal) {
     assert!(took < Duration::from_secs(3), "it took {took} to end");
     assert_eq!(finished.out, "");
     assert_nothing_left(&program, &seen, &[id], &machine);
-    let folders = fs::read_dir(program.work().join("results")).unwrap().map(|entry| entry.unwrap().path());
+    let folders =
+        fs::read_dir(program.work().join("results")).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(folders.filter(|path| path.is_dir()).count(), 0, "half of a result is left");
 }
 
@@ -156,7 +177,10 @@ fn two_runs_at_once_do_not_see_each_other() {
     let machine = Machine::look();
     let programs = [("20mbit", 20e6), ("50mbit", 50e6)].map(|(rate, nominal)| {
         let program = Program::new();
-        program.file("own.toml", format!("[link]\nrate = \"{rate}\"\nrtt = \"10ms\"\n[transfer]\nduration = \"2s\"\n"));
+        program.file(
+            "own.toml",
+            format!("[link]\nrate = \"{rate}\"\nrtt = \"10ms\"\n[transfer]\nduration = \"2s\"\n"),
+        );
         (program, nominal)
     });
     let runs = programs.each_ref().map(|(program, _)| {
@@ -175,7 +199,10 @@ fn two_runs_at_once_do_not_see_each_other() {
         let finished = run.end();
         assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""), "{finished:?}");
         let goodput = finished.json()["rows"][0]["goodput_bps"].as_f64().unwrap();
-        assert!((0.8 * nominal..=nominal * 1.02).contains(&goodput), "{goodput} bit/s over a link of {nominal}");
+        assert!(
+            (0.8 * nominal..=nominal * 1.02).contains(&goodput),
+            "{goodput} bit/s over a link of {nominal}"
+        );
     }
     for ((program, _), seen) in programs.iter().zip(&seen) {
         assert_nothing_left(program, seen, &ids, &machine);

@@ -1,8 +1,9 @@
-//! The program on the machine's own clock: smoke, as a clock that other programs share can assert no figure.
+//! The program on the machine's own clock: smoke, as a clock that other programs share can assert
+//! no figure.
 //!
-//! Figures are asserted in virtual time ([`crate::virtual_laws`], [`crate::virtual_figures`]). Here stands what must hold
-//! on any machine, however busy: the columns, the laws as upper bounds, which limit is named where one outweighs all
-//! others, and that the demo's plan helps.
+//! Figures are asserted in virtual time ([`crate::virtual_laws`], [`crate::virtual_figures`]). Here
+//! stands what must hold on any machine, however busy: the columns, the laws as upper bounds, which
+//! limit is named where one outweighs all others, and that the demo's plan helps.
 
 use fullpipe_model::units::Duration;
 use serde_json::Value;
@@ -37,7 +38,8 @@ const KEYS: [(&str, IsKind); 14] = [
     ("link_late_p99_us", Value::is_u64),
 ];
 
-/// The keys and their types, and the two things that hold for any row: no more than the law, and a note if not quiet.
+/// The keys and their types, and the two things that hold for any row: no more than the law, and a
+/// note if not quiet.
 pub fn assert_row(row: &Row) {
     for (key, fits) in KEYS {
         assert!(fits(&row.0[key]), "{key} of {:#}", row.0);
@@ -60,19 +62,37 @@ fn assert_within_law(row: &Row) {
 pub fn assert_limited_by(row: &Row, limit: &str) {
     let verdicts = (row.text("limited_by"), row.text("limited_by_sockets"));
     let shares = (&row.0["limits"], &row.0["limit_share_sockets"]);
-    assert_eq!(verdicts, (limit, limit), "{}: by capture and by sockets; {shares:?}; {:?}", row.name(), row.notes());
+    assert_eq!(
+        verdicts,
+        (limit, limit),
+        "{}: by capture and by sockets; {shares:?}; {:?}",
+        row.name(),
+        row.notes()
+    );
 }
 
-/// The three cases of `quick`, on a clock that others share: who holds a transfer, and half of what the law allows.
+/// The three cases of `quick`, on a clock that others share: who holds a transfer, and half of what
+/// the law allows.
 pub fn assert_quick(rows: &[Row]) {
     assert_eq!(rows.len(), 3);
     rows.iter().for_each(assert_row);
-    for (case, limit) in [("small-receive-buffer", "receive_window"), ("small-send-buffer", "send_buffer")] {
-        assert_eq!(row(rows, case).text("limited_by"), limit, "{case}: {:?}", row(rows, case).notes());
+    for (case, limit) in
+        [("small-receive-buffer", "receive_window"), ("small-send-buffer", "send_buffer")]
+    {
+        assert_eq!(
+            row(rows, case).text("limited_by"),
+            limit,
+            "{case}: {:?}",
+            row(rows, case).notes()
+        );
     }
     let held = row(rows, "small-receive-buffer");
     let ratio = held.number("goodput_bps") / held.number("law_bps");
-    assert!(ratio > 0.5, "held by its window, it carries {ratio} of window / RTT; {:?}", held.notes());
+    assert!(
+        ratio > 0.5,
+        "held by its window, it carries {ratio} of window / RTT; {:?}",
+        held.notes()
+    );
 }
 
 /// Needs root: only then may the hog be less nice than the client whatever the limits are.
@@ -80,7 +100,12 @@ fn a_starved_client_is_the_limit() {
     let rows = Program::new().rows(&["articles/b6-starved-client"]);
     for row in &rows {
         assert_row(row);
-        eprintln!("{}: {} ({})", row.name(), row.text("limited_by"), row.text("limited_by_sockets"));
+        eprintln!(
+            "{}: {} ({})",
+            row.name(),
+            row.text("limited_by"),
+            row.text("limited_by_sockets")
+        );
         assert_limited_by(row, "receiver_application");
     }
 }
@@ -89,7 +114,11 @@ fn a_starved_client_is_the_limit() {
 fn the_demo_helps() {
     let finished = Program::new().run(&["demo", "--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.took < Duration::from_secs(90), "the tour of half a minute took {}", finished.took);
+    assert!(
+        finished.took < Duration::from_secs(90),
+        "the tour of half a minute took {}",
+        finished.took
+    );
     let document = finished.json();
     assert!(!document["plan"].as_array().unwrap().is_empty(), "no plan");
     let (before, after) = (Row(document["before"].clone()), Row(document["after"].clone()));
@@ -97,7 +126,12 @@ fn the_demo_helps() {
         assert_row(row);
     }
     let share = |row: &Row| row.number("goodput_bps") / 1e9;
-    eprintln!("demo: {:.3} before, {:.3} after, in {}", share(&before), share(&after), finished.took);
+    eprintln!(
+        "demo: {:.3} before, {:.3} after, in {}",
+        share(&before),
+        share(&after),
+        finished.took
+    );
     // A send buffer of 4 MiB over 50 ms is a bound whatever the machine does.
     assert!(share(&before) <= 0.6, "before: {}", share(&before));
     assert!(share(&after) > 1.25 * share(&before), "after: {}; {:?}", share(&after), after.notes());

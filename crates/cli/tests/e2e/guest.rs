@@ -1,7 +1,7 @@
 //! A script of a trial inside a guest kernel: for what this machine's own kernel has not.
 //!
-//! The same user-mode kernels that the virtual engine boots, with a shell script as their first process. The guest has
-//! the machine's files read-only and the trial's folder to write to.
+//! The same user-mode kernels that the virtual engine boots, with a shell script as their first
+//! process. The guest has the machine's files read-only and the trial's folder to write to.
 
 use std::process::Command;
 
@@ -27,17 +27,29 @@ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/run HO
 ip link set lo up
 ";
 
-/// Runs `script` as the first process of a guest of the newest kernel, or of the newest one of release `asked`, and
-/// returns what it printed. `$fullpipe` is the program; the script works in the trial's folder.
+/// Runs `script` as the first process of a guest of the newest kernel, or of the newest one of
+/// release `asked`, and returns what it printed. `$fullpipe` is the program; the script works in
+/// the trial's folder.
 pub fn run(program: &Program, asked: Option<&str>, time: Time, script: &str) -> String {
     let kernels = kernel::cached().unwrap();
     let kernel = kernel::find(&kernels, asked).expect("the trial needs a guest kernel");
     let (folder, binary) = (program.work(), program.binary().display().to_string());
-    let init = format!("#!/bin/sh\nFOLDER={}\nfullpipe={binary}\n{SYSTEM}{script}\nsync\n", folder.display());
+    let init = format!(
+        "#!/bin/sh\nFOLDER={}\nfullpipe={binary}\n{SYSTEM}{script}\nsync\n",
+        folder.display()
+    );
     program.file("init.sh", init);
     let mut command = Command::new(&kernel.path);
-    let words =
-        ["mem=1024M", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "root=98:0", "console=tty0", "ssl=null"];
+    let words = [
+        "mem=1024M",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "ro",
+        "quiet",
+        "root=98:0",
+        "console=tty0",
+        "ssl=null",
+    ];
     command.env_clear().args(words).arg("init=/bin/sh").current_dir(&folder);
     command.args(["con=null", "con0=null,fd:1", "uml_dir=./", "umid=guest", "norandmaps"]);
     command.args((time == Time::Virtual).then_some("time-travel=inf-cpu"));
@@ -45,5 +57,6 @@ pub fn run(program: &Program, asked: Option<&str>, time: Time, script: &str) -> 
     command.args(["panic=-1", "--"]).arg(folder.join("init.sh")).stdin(std::process::Stdio::null());
     let ended = program.start(&mut command).end_beside(Some(&folder.join("out")));
     assert!(ended.took < Duration::from_secs(120), "{ended:?}");
-    std::fs::read_to_string(folder.join("out")).unwrap_or_else(|error| panic!("no output: {error}; {ended:?}"))
+    std::fs::read_to_string(folder.join("out"))
+        .unwrap_or_else(|error| panic!("no output: {error}; {ended:?}"))
 }

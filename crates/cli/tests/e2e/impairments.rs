@@ -1,9 +1,10 @@
-//! Article B's impairments: what was asked for is in the link's log as often as chance allows, and the captures at the
-//! edges, which know nothing of the log, show the same.
+//! Article B's impairments: what was asked for is in the link's log as often as chance allows, and
+//! the captures at the edges, which know nothing of the log, show the same.
 //!
-//! "As chance allows" is the interval that holds 99.9 % of all runs. The draws are those of the scenario's seed, a packet
-//! each; how many packets there are depends on the machine. Times in the log are the model's: they are exact on a busy
-//! machine too, so a delay is asserted to the nanosecond, while what the hosts saw has an upper bound with room.
+//! "As chance allows" is the interval that holds 99.9 % of all runs. The draws are those of the
+//! scenario's seed, a packet each; how many packets there are depends on the machine. Times in the
+//! log are the model's: they are exact on a busy machine too, so a delay is asserted to the
+//! nanosecond, while what the hosts saw has an upper bound with room.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -19,7 +20,11 @@ use crate::program::{Program, Row, result_file, result_folder};
 pub const CASES: &[Case] = &[
     ("loss_is_what_was_asked", &[], loss),
     ("duplicates_are_what_was_asked", &[], duplicates),
-    ("corruption_is_what_was_asked_and_no_checksum_hides_it", &[Need::Program("tshark")], corruption),
+    (
+        "corruption_is_what_was_asked_and_no_checksum_hides_it",
+        &[Need::Program("tshark")],
+        corruption,
+    ),
     ("every_fifth_packet_overtakes", &[], every_fifth_packet_overtakes),
     ("a_correlated_quarter_overtakes_as_netem_has_it", &[], a_correlated_quarter_overtakes),
     ("jitter_is_what_was_asked", &[], jitter),
@@ -39,8 +44,8 @@ struct Run {
 }
 
 impl Run {
-    /// Runs the scenario and checks what holds for each of its rows: the log, the link's counters and the capture at the
-    /// receiver's edge have the same packets.
+    /// Runs the scenario and checks what holds for each of its rows: the log, the link's counters
+    /// and the capture at the receiver's edge have the same packets.
     fn all(program: &Program, scenario: &str) -> Vec<Run> {
         let rows = program.rows(&[scenario, "--keep-captures", "--out", "results"]);
         let results = program.work().join("results");
@@ -48,18 +53,33 @@ impl Run {
             let folder = result_folder(&results, &row);
             let log = LogFile::read(&folder.join("link.log")).unwrap();
             let link = result_file(&results, &row, "link.json");
-            assert_eq!((&link["log_dropped"], &link["capture_dropped"]), (&0.into(), &0.into()), "{link:#}");
+            assert_eq!(
+                (&link["log_dropped"], &link["capture_dropped"]),
+                (&0.into(), &0.into()),
+                "{link:#}"
+            );
             let counted = |key: &str| link["to_client"][key].as_u64().unwrap();
-            let (to_client, to_server) = (log.count(Direction::ToClient), log.count(Direction::ToServer));
+            let (to_client, to_server) =
+                (log.count(Direction::ToClient), log.count(Direction::ToServer));
             assert_eq!(
                 to_client.departed_packets,
                 counted("departed_packets"),
                 "{}: the log's and the link's",
                 row.name()
             );
-            assert_eq!(to_client.lost_packets, counted("lost_packets"), "{}: the log's and the link's", row.name());
+            assert_eq!(
+                to_client.lost_packets,
+                counted("lost_packets"),
+                "{}: the log's and the link's",
+                row.name()
+            );
             let captured = to_client.departed_packets + to_server.arrived_packets;
-            assert_eq!(row.number("packets"), captured as f64, "{}: the capture's and the log's", row.name());
+            assert_eq!(
+                row.number("packets"),
+                captured as f64,
+                "{}: the capture's and the log's",
+                row.name()
+            );
             Run { row, log, folder }
         });
         runs.collect()
@@ -77,11 +97,12 @@ impl Run {
         self.log.count(Direction::ToClient)
     }
 
-    /// Packets of one direction that left, in the order in which they came. Not those that came last: of them, only such
-    /// with a short delay had left when the run ended.
+    /// Packets of one direction that left, in the order in which they came. Not those that came
+    /// last: of them, only such with a short delay had left when the run ended.
     fn departed(&self, direction: Direction) -> Vec<(&Record, Passage)> {
         let all = self.log.records.iter().filter(|record| record.direction == direction);
-        let mut departed: Vec<_> = all.filter_map(|record| Some((record, Passage::of(record)?))).collect();
+        let mut departed: Vec<_> =
+            all.filter_map(|record| Some((record, Passage::of(record)?))).collect();
         departed.sort_by_key(|(record, _)| (record.number, record.copy));
         let end = departed.iter().map(|(_, passage)| passage.left_ns).max().unwrap_or_default();
         let last = departed.iter().position(|(_, passage)| passage.left_ns + 400_000_000 > end);
@@ -107,13 +128,15 @@ impl Passage {
     fn of(record: &Record) -> Option<Passage> {
         let Fate::Departed { at, .. } = record.fate else { return None };
         let serialised = (record.size.get() as f64 * 8.0 / RATE * 1e9).round() as i64;
-        let delay_ns = at.since(record.arrival).as_nanos() as i64 - record.queued.as_nanos() as i64 - serialised;
+        let delay_ns = at.since(record.arrival).as_nanos() as i64
+            - record.queued.as_nanos() as i64
+            - serialised;
         Some(Passage { left_ns: at.as_nanos(), delay_ns })
     }
 }
 
-/// `count` of `of` packets, where each was drawn with `probability`; `spread` is by how much more than independent draws
-/// they deviate.
+/// `count` of `of` packets, where each was drawn with `probability`; `spread` is by how much more
+/// than independent draws they deviate.
 fn assert_share(what: &str, count: u64, of: u64, probability: f64, spread: f64) {
     let (count, of) = (count as f64, of as f64);
     let expected = of * probability;
@@ -121,7 +144,10 @@ fn assert_share(what: &str, count: u64, of: u64, probability: f64, spread: f64) 
     let reach = QUANTILE * spread * (expected * (1.0 - probability)).sqrt() + 0.5;
     eprintln!("{what}: {count} of {of}, expected {expected:.1} +- {reach:.1}");
     assert!(of > 1000.0, "{what}: only {of} packets: nothing could be seen");
-    assert!((count - expected).abs() <= reach, "{what}: {count} of {of}, expected {expected:.1} +- {reach:.1}");
+    assert!(
+        (count - expected).abs() <= reach,
+        "{what}: {count} of {of}, expected {expected:.1} +- {reach:.1}"
+    );
 }
 
 fn loss() {
@@ -136,7 +162,8 @@ fn loss() {
 
 fn duplicates() {
     let run = Run::of(&Program::new(), "b-duplicate");
-    let Fates { duplicated_packets, arrived_packets, departed_packets, lost_packets, .. } = run.data();
+    let Fates { duplicated_packets, arrived_packets, departed_packets, lost_packets, .. } =
+        run.data();
     assert_share("duplicated", duplicated_packets, arrived_packets, 0.01, 1.0);
     assert_eq!((lost_packets, run.row.number("lost")), (0, 0.0));
     assert!(departed_packets > arrived_packets, "{departed_packets} left of {arrived_packets}");
@@ -146,8 +173,8 @@ fn duplicates() {
     assert!(run.row.number("retransmission") <= dropped as f64);
 }
 
-/// With whole packets in the captures, TShark sums the checksums: all are right where the packets came in, and where they
-/// went out as many are wrong as the log has flipped bits.
+/// With whole packets in the captures, TShark sums the checksums: all are right where the packets
+/// came in, and where they went out as many are wrong as the log has flipped bits.
 fn corruption() {
     let program = Program::new();
     let scenario = include_str!("../../../../scenarios/articles/b-corrupt.toml");
@@ -157,7 +184,12 @@ fn corruption() {
     assert_share("corrupted", corrupted_packets, arrived_packets, 0.001, 1.0);
     let unsound = |capture: &str| {
         let mut command = Command::new("tshark");
-        command.arg("-r").arg(run.folder.join(capture)).args(["-T", "fields", "-e", "frame.number"]);
+        command.arg("-r").arg(run.folder.join(capture)).args([
+            "-T",
+            "fields",
+            "-e",
+            "frame.number",
+        ]);
         command.args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]);
         // Putting the body together again would take it minutes.
         command.args(["--disable-protocol", "http", "-o", "tcp.desegment_tcp_streams:FALSE"]);
@@ -167,9 +199,13 @@ fn corruption() {
         output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count() as u64
     };
     assert_eq!((unsound("server.pcap"), unsound("client.pcap")), (0, corrupted_packets));
-    // The receiver's kernel throws them away, so they are sent again, but for those of the last moment.
+    // The receiver's kernel throws them away, so they are sent again, but for those of the last
+    // moment.
     let (again, flipped) = (run.row.number("retransmission"), corrupted_packets as f64);
-    assert!(again >= flipped * 0.8 - 2.0, "{again} retransmissions in the capture of {flipped} corrupted");
+    assert!(
+        again >= flipped * 0.8 - 2.0,
+        "{again} retransmissions in the capture of {flipped} corrupted"
+    );
 }
 
 const FAR: i64 = 10_000_000;
@@ -177,13 +213,18 @@ const FAR: i64 = 10_000_000;
 /// Which packets went at once: the others took 10 ms, and nothing lies between.
 fn at_once(run: &Run) -> Vec<bool> {
     let delays = run.delays(Direction::ToClient);
-    assert!(delays.iter().all(|delay| delay.abs() <= 1 || (delay - FAR).abs() <= 1), "0 or 10 ms each");
+    assert!(
+        delays.iter().all(|delay| delay.abs() <= 1 || (delay - FAR).abs() <= 1),
+        "0 or 10 ms each"
+    );
     delays.iter().map(|delay| *delay <= 1).collect()
 }
 
-/// Sequence number and departure of each segment with data that left, in the order in which they came.
+/// Sequence number and departure of each segment with data that left, in the order in which they
+/// came.
 fn data_segments(run: &Run) -> Vec<(u32, u64)> {
-    let mut records: Vec<_> = run.log.records.iter().filter(|record| record.direction == Direction::ToClient).collect();
+    let mut records: Vec<_> =
+        run.log.records.iter().filter(|record| record.direction == Direction::ToClient).collect();
     records.sort_by_key(|record| (record.number, record.copy));
     let segment = |record: &Record| {
         let tcp = record.tcp.filter(|tcp| tcp.payload.get() > 0)?;
@@ -192,7 +233,8 @@ fn data_segments(run: &Run) -> Vec<(u32, u64)> {
     records.into_iter().filter_map(segment).collect()
 }
 
-/// What is out of order in the log by sequence numbers is so in the capture: segments that came after a later one.
+/// What is out of order in the log by sequence numbers is so in the capture: segments that came
+/// after a later one.
 fn assert_out_of_order(run: &Run) {
     let data = data_segments(run);
     let mut sent = HashSet::new();
@@ -208,11 +250,15 @@ fn assert_out_of_order(run: &Run) {
         // What was sent again is a retransmission, wherever it is.
         late += f64::from(u8::from(seen.insert(seq) && is_late));
     }
-    let [out_of_order, retransmission] = ["out_of_order", "retransmission"].map(|key| run.row.number(key));
-    eprintln!("log: {late} out of order, {again} again; capture: {out_of_order} and {retransmission}");
+    let [out_of_order, retransmission] =
+        ["out_of_order", "retransmission"].map(|key| run.row.number(key));
+    eprintln!(
+        "log: {late} out of order, {again} again; capture: {out_of_order} and {retransmission}"
+    );
     assert!(late > 50.0, "only {late} out of order: nothing could be seen");
-    // Some of the late look like retransmissions to whoever has only the receiver's capture, up to a quarter of them when
-    // the round trips are short; and an original that its retransmission overtook is late too.
+    // Some of the late look like retransmissions to whoever has only the receiver's capture, up to
+    // a quarter of them when the round trips are short; and an original that its retransmission
+    // overtook is late too.
     assert!(
         (0.6 * late..=late + again + 2.0).contains(&out_of_order),
         "{out_of_order} in the capture, {late} in the log"
@@ -232,18 +278,21 @@ fn every_fifth_packet_overtakes() {
     assert_out_of_order(&run);
 }
 
-/// netem's correlation is a mean of the draw before and a fresh one, so a rare event with it is rarer than asked.
+/// netem's correlation is a mean of the draw before and a fresh one, so a rare event with it is
+/// rarer than asked.
 fn a_correlated_quarter_overtakes() {
     let run = Run::of(&Program::new(), "b-reorder");
     let at_once = at_once(&run);
     let count = at_once.iter().filter(|at_once| **at_once).count() as u64;
-    // By an autocorrelation of 1/2 the count's variance is (1 + 1/2) / (1 - 1/2) times that of independent draws.
+    // By an autocorrelation of 1/2 the count's variance is (1 + 1/2) / (1 - 1/2) times that of
+    // independent draws.
     assert_share("sent at once", count, at_once.len() as u64, below(0.25, 0.5), 3f64.sqrt());
     assert_out_of_order(&run);
 }
 
-/// The probability that x is below `limit`, where each x is `correlation` times the x before and the rest a fresh uniform
-/// draw: the fixed point of F(x) = mean over u of F((x - (1 - c) u) / c), on a grid.
+/// The probability that x is below `limit`, where each x is `correlation` times the x before and
+/// the rest a fresh uniform draw: the fixed point of F(x) = mean over u of F((x - (1 - c) u) / c),
+/// on a grid.
 fn below(limit: f64, correlation: f64) -> f64 {
     const GRID: usize = 1000;
     let at = |cdf: &[f64], x: f64| {
@@ -256,35 +305,49 @@ fn below(limit: f64, correlation: f64) -> f64 {
         let next = |index: usize| {
             let x = index as f64 / GRID as f64;
             let draws = (0..GRID).map(|draw| (draw as f64 + 0.5) / GRID as f64);
-            draws.map(|draw| at(&cdf, (x - (1.0 - correlation) * draw) / correlation)).sum::<f64>() / GRID as f64
+            draws.map(|draw| at(&cdf, (x - (1.0 - correlation) * draw) / correlation)).sum::<f64>()
+                / GRID as f64
         };
         cdf = (0..=GRID).map(next).collect();
     }
     at(&cdf, limit)
 }
 
-/// Mean, deviation and correlation of the delays. Of correlated ones the deviation is sqrt((1 - c) / (1 + c)) of that of
-/// independent ones, and the mean's error is sqrt((1 + c) / (1 - c)) of theirs.
+/// Mean, deviation and correlation of the delays. Of correlated ones the deviation is sqrt((1 - c)
+/// / (1 + c)) of that of independent ones, and the mean's error is sqrt((1 + c) / (1 - c)) of
+/// theirs.
 fn jitter() {
     let uniform = 10e6 / 3f64.sqrt();
-    let cases: [(&str, f64, f64); 3] =
-        [("b-jitter", uniform, 0.0), ("b-jitter-normal", 20e6, 0.0), ("b-jitter-correlated", uniform, 0.3)];
+    let cases: [(&str, f64, f64); 3] = [
+        ("b-jitter", uniform, 0.0),
+        ("b-jitter-normal", 20e6, 0.0),
+        ("b-jitter-correlated", uniform, 0.3),
+    ];
     for (name, spread, correlation) in cases {
         let run = Run::of(&Program::new(), name);
-        let delays: Vec<f64> = run.delays(Direction::ToClient).iter().map(|delay| *delay as f64).collect();
+        let delays: Vec<f64> =
+            run.delays(Direction::ToClient).iter().map(|delay| *delay as f64).collect();
         let count = delays.len() as f64;
         let mean = delays.iter().sum::<f64>() / count;
-        let deviation = (delays.iter().map(|delay| (delay - mean).powi(2)).sum::<f64>() / count).sqrt();
-        let neighbours = delays.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
+        let deviation =
+            (delays.iter().map(|delay| (delay - mean).powi(2)).sum::<f64>() / count).sqrt();
+        let neighbours =
+            delays.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
         let found = neighbours / count / deviation.powi(2);
-        eprintln!("{name}: {count} packets, mean {mean:.0} ns, deviation {deviation:.0} ns, correlation {found:.3}");
+        eprintln!(
+            "{name}: {count} packets, mean {mean:.0} ns, deviation {deviation:.0} ns, correlation {found:.3}"
+        );
         assert!(count > 500.0, "{name}: only {count} packets");
         let memory = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
         let (asked, root) = (spread / memory, count.sqrt());
         assert!((mean - 100e6).abs() <= QUANTILE * asked * memory / root, "{name}: mean {mean} ns");
-        // A normal sample's deviation errs by 1/sqrt(2n), a flatter one's by less; the table of the normal has steps.
+        // A normal sample's deviation errs by 1/sqrt(2n), a flatter one's by less; the table of the
+        // normal has steps.
         let error = QUANTILE * memory / (2.0 * count).sqrt() + 0.01;
-        assert!((deviation / asked - 1.0).abs() <= error, "{name}: deviation {deviation} ns, not {asked} ns");
+        assert!(
+            (deviation / asked - 1.0).abs() <= error,
+            "{name}: deviation {deviation} ns, not {asked} ns"
+        );
         assert!((found - correlation).abs() <= QUANTILE / root, "{name}: correlation {found}");
         assert_out_of_order(&run);
         // What the hosts saw: the handshake has one such delay.
@@ -300,7 +363,10 @@ fn assert_delay(run: &Run, direction: Direction, asked_ns: i64) {
     let (shortest, longest) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
     let name = run.row.name();
     eprintln!("{name}: {} packets, {direction:?}, {shortest} to {longest} ns", delays.len());
-    assert!(shortest - asked_ns >= -1 && longest - asked_ns <= 1, "{name}: {shortest} to {longest} ns, not {asked_ns}");
+    assert!(
+        shortest - asked_ns >= -1 && longest - asked_ns <= 1,
+        "{name}: {shortest} to {longest} ns, not {asked_ns}"
+    );
 }
 
 fn one_address_is_far_one_way_only() {
@@ -319,7 +385,9 @@ fn one_port_is_far_and_another_is_near() {
         of_port.next().unwrap_or_else(|| panic!("no row for port {port}"))
     });
     assert_delay(far, Direction::ToClient, 17_000_000);
-    for (run, direction) in [(far, Direction::ToServer), (near, Direction::ToClient), (near, Direction::ToServer)] {
+    for (run, direction) in
+        [(far, Direction::ToServer), (near, Direction::ToClient), (near, Direction::ToServer)]
+    {
         assert_delay(run, direction, 0);
     }
     // The hosts saw it: a busy machine adds to either, and takes from none.

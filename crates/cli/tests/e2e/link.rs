@@ -21,19 +21,36 @@ pub const CASES: &[Case] = &[
         curl_meets_the_round_trip_time(User::Ordinary);
     }),
     ("the_programs_exit_code_is_ours", &[], the_programs_exit_code_is_ours),
-    ("the_program_keeps_standard_input_and_its_user", &[Need::OrdinaryUser], the_program_keeps_its_input_and_its_user),
-    ("signals_go_through_and_nothing_is_left", &[Need::Root], signals_go_through_and_nothing_is_left),
+    (
+        "the_program_keeps_standard_input_and_its_user",
+        &[Need::OrdinaryUser],
+        the_program_keeps_its_input_and_its_user,
+    ),
+    (
+        "signals_go_through_and_nothing_is_left",
+        &[Need::Root],
+        signals_go_through_and_nothing_is_left,
+    ),
     ("kill_9_leaves_nothing", &[Need::Root], kill_9_leaves_nothing),
     ("the_path_changes_in_mid_transfer", &[CURL], the_path_changes_in_mid_transfer),
     ("the_log_has_every_packet", &[CURL, Need::Program("python3")], the_log_has_every_packet),
-    ("netem_carries_it_where_tc_gets_it_and_is_refused_elsewhere", &[CURL, Need::Program("python3"), TC], netem),
-    ("each_end_has_a_capture_that_analyze_reads", &[CURL, Need::Program("python3")], captures_of_both_ends),
+    (
+        "netem_carries_it_where_tc_gets_it_and_is_refused_elsewhere",
+        &[CURL, Need::Program("python3"), TC],
+        netem,
+    ),
+    (
+        "each_end_has_a_capture_that_analyze_reads",
+        &[CURL, Need::Program("python3")],
+        captures_of_both_ends,
+    ),
     ("a_full_disk_is_told_and_the_commands_code_stays", &[CURL, Need::Root], a_full_disk_is_told),
     ("show_prints_tc_commands_with_the_words_asked", &[], show_prints_tc_commands),
     ("what_cannot_be_is_refused_with_its_reason", &[], what_cannot_be_is_refused),
 ];
 
-/// A service on this machine's loopback that answers each request with a line, on a thread that ends with the trial.
+/// A service on this machine's loopback that answers each request with a line, on a thread that
+/// ends with the trial.
 fn service() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -70,16 +87,22 @@ fn curl_meets_the_round_trip_time(user: User) {
     }
     eprintln!("handshakes over 120 ms, {user:?}: {times:?}");
     assert!(times.iter().all(|&time| time >= 0.120), "faster than the path: {times:?}");
-    assert!(times.iter().any(|&time| time <= 0.120 + 0.080), "all far above the path's 120 ms: {times:?}");
+    assert!(
+        times.iter().any(|&time| time <= 0.120 + 0.080),
+        "all far above the path's 120 ms: {times:?}"
+    );
 }
 
 fn the_programs_exit_code_is_ours() {
     let program = Program::new();
-    let code = |line: &str| program.run(&["link", "-q", "--server", "exec sleep 30", "--", "sh", "-c", line]).code;
+    let code = |line: &str| {
+        program.run(&["link", "-q", "--server", "exec sleep 30", "--", "sh", "-c", line]).code
+    };
     // A server that never listens is told by name, long before the program is started.
     assert_eq!(code("true"), Some(1));
     let server = "exec python3 -m http.server 8000";
-    let code = |line: &str| program.run(&["link", "-q", "--server", server, "--", "sh", "-c", line]).code;
+    let code =
+        |line: &str| program.run(&["link", "-q", "--server", server, "--", "sh", "-c", line]).code;
     assert_eq!(code("exit 7"), Some(7));
     assert_eq!(code("kill -TERM $$"), Some(143));
     let missing = program.run(&["link", "--server", server, "--", "no-such-program"]);
@@ -104,7 +127,9 @@ const LISTENS: &str = "trap 'echo got TERM; exit 9' TERM; echo ready; while :; d
 
 fn ready(program: &Program) -> crate::program::Running {
     let server = "exec python3 -m http.server 8000";
-    let running = program.start(&mut program.command(&["link", "-q", "--server", server, "--", "sh", "-c", LISTENS]));
+    let running = program.start(
+        &mut program.command(&["link", "-q", "--server", server, "--", "sh", "-c", LISTENS]),
+    );
     until("the program runs", Duration::from_secs(20), || running.out().contains("ready"));
     running
 }
@@ -118,9 +143,17 @@ fn signals_go_through_and_nothing_is_left() {
     running.signal(Signal::SIGTERM);
     let id = running.id();
     let finished = running.end();
-    assert_eq!((finished.code, finished.out.as_str()), (Some(9), "ready\ngot TERM\n"), "{finished:?}");
+    assert_eq!(
+        (finished.code, finished.out.as_str()),
+        (Some(9), "ready\ngot TERM\n"),
+        "{finished:?}"
+    );
     assert_nothing_left(&program, &seen, &[id], &machine);
-    assert!(!link_sockets().iter().any(|name| name.contains(&format!("-{id}."))), "{:?}", link_sockets());
+    assert!(
+        !link_sockets().iter().any(|name| name.contains(&format!("-{id}."))),
+        "{:?}",
+        link_sockets()
+    );
 }
 
 fn kill_9_leaves_nothing() {
@@ -133,13 +166,15 @@ fn kill_9_leaves_nothing() {
             None => running.kill_9(),
             Some(number) => {
                 let process = process_inside(&program, number).expect("the run has processes");
-                nix::sys::signal::kill(nix::unistd::Pid::from_raw(process as i32), Signal::SIGKILL).unwrap();
+                nix::sys::signal::kill(nix::unistd::Pid::from_raw(process as i32), Signal::SIGKILL)
+                    .unwrap();
             }
         }
         let id = running.id();
         let _ = running.end();
         let left = || link_sockets().iter().any(|name| name.contains(&format!("-{id}.")));
-        // It takes away the sockets that nobody answers; the kernel closes those of a killed process in its own time.
+        // It takes away the sockets that nobody answers; the kernel closes those of a killed
+        // process in its own time.
         until("its socket is gone", Duration::from_secs(5), || {
             assert_eq!(program.run(&["link", "list"]).code, Some(0));
             !left()
@@ -149,34 +184,58 @@ fn kill_9_leaves_nothing() {
     }
 }
 
-/// A download of 300 kB over 20 ms: at its receiver's end data comes, at its sender's it leaves, half a round trip earlier.
+/// A download of 300 kB over 20 ms: at its receiver's end data comes, at its sender's it leaves,
+/// half a round trip earlier.
 fn captures_of_both_ends() {
     const SIZE: u64 = 300_000;
     let program = Program::new();
     program.file("body", vec![7; SIZE as usize]);
     let get = "curl -q -sS -o /dev/null http://$FULLPIPE_SERVER:8000/body";
     let server = "exec python3 -m http.server 8000";
-    let link = ["link", "-q", "--rtt", "20ms", "--capture", "kept", "--server", server, "--", "sh", "-c", get];
+    let link = [
+        "link",
+        "-q",
+        "--rtt",
+        "20ms",
+        "--capture",
+        "kept",
+        "--server",
+        server,
+        "--",
+        "sh",
+        "-c",
+        get,
+    ];
     let finished = program.run(&link);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let mut names: Vec<_> =
-        std::fs::read_dir(program.work().join("kept")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(program.work().join("kept"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
     assert_eq!(names, ["client.edge.pcap", "server.edge.pcap"]);
     let first_data = ["client", "server"].map(|end| {
         let file = format!("kept/{end}.edge.pcap");
         let report = program.run(&["analyze", &file, "--json"]).json();
         let connections = report["connections"].as_array().unwrap();
-        let sent =
-            |connection: &&serde_json::Value| connection["server_to_client"]["payload_bytes"].as_u64() > Some(SIZE);
-        let download = connections.iter().find(sent).unwrap_or_else(|| panic!("no download: {report:#}"));
+        let sent = |connection: &&serde_json::Value| {
+            connection["server_to_client"]["payload_bytes"].as_u64() > Some(SIZE)
+        };
+        let download =
+            connections.iter().find(sent).unwrap_or_else(|| panic!("no download: {report:#}"));
         assert!(download["client_to_server"]["packets"].as_u64() > Some(10), "{download:#}");
         assert_eq!(download["close"], "finished", "{download:#}");
         // The SYN leaves the client before it comes to the server.
         download["start_ns"].as_u64().unwrap()
     });
     assert!(first_data[1] - first_data[0] >= 10_000_000, "{first_data:?}");
-    let both = program.run(&["analyze", "--as-one", "kept/client.edge.pcap", "kept/server.edge.pcap", "--json"]);
+    let both = program.run(&[
+        "analyze",
+        "--as-one",
+        "kept/client.edge.pcap",
+        "kept/server.edge.pcap",
+        "--json",
+    ]);
     assert_eq!(both.code, Some(0), "{both:?}");
 }
 
@@ -185,8 +244,9 @@ fn a_full_disk_is_told() {
     for (command, expected) in [("true", 1), ("exit 7", 7)] {
         let program = Program::new();
         std::fs::create_dir(program.work().join("tiny")).unwrap();
-        let loads =
-            format!("for i in $(seq 40); do curl -q -sS -o /dev/null http://{{server}}:{port}/; done; {command}");
+        let loads = format!(
+            "for i in $(seq 40); do curl -q -sS -o /dev/null http://{{server}}:{port}/; done; {command}"
+        );
         let script = "mount -t tmpfs -o size=16k none tiny && exec \"$0\" link -q --capture tiny -- sh -c \"$1\"";
         let binary = program.binary().to_str().unwrap();
         let words = ["unshare", "-m", "sh", "-c", script, binary, &loads];
@@ -200,8 +260,12 @@ fn a_full_disk_is_told() {
 fn link_sockets() -> Vec<String> {
     let own = format!("/tmp/fullpipe-{}", nix::unistd::geteuid());
     let folders = ["/run/fullpipe", own.as_str()];
-    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
-    files.map(|file| file.file_name().to_string_lossy().into_owned()).filter(|name| name.ends_with(".sock")).collect()
+    let files =
+        folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    files
+        .map(|file| file.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".sock"))
+        .collect()
 }
 
 /// The same program makes two handshakes; between them the path changes under it.
@@ -209,9 +273,24 @@ fn the_path_changes_in_mid_transfer() {
     let program = Program::new();
     let server = "exec python3 -m http.server 8000";
     let curl = TIME_CONNECT.join(" ").replace("%{", "'%{").replace('}', "}\\n'");
-    let line = format!("{curl} http://$FULLPIPE_SERVER:8000/; read go; {curl} http://$FULLPIPE_SERVER:8000/");
+    let line = format!(
+        "{curl} http://$FULLPIPE_SERVER:8000/; read go; {curl} http://$FULLPIPE_SERVER:8000/"
+    );
     let name = format!("e2e-{}", std::process::id());
-    let words = ["link", "-q", "--name", &name, "--rtt", "20ms", "--server", server, "--", "sh", "-c", line.as_str()];
+    let words = [
+        "link",
+        "-q",
+        "--name",
+        &name,
+        "--rtt",
+        "20ms",
+        "--server",
+        server,
+        "--",
+        "sh",
+        "-c",
+        line.as_str(),
+    ];
     let mut command = program.command(&words);
     let (input, mut typed) = std::io::pipe().unwrap();
     command.stdin(input);
@@ -237,16 +316,29 @@ fn the_path_changes_in_mid_transfer() {
     assert_eq!(gone.code, Some(2), "{gone:?}");
 }
 
-/// What the log counts is what the link counted, and Wireshark's format of it is one that our own reader takes.
+/// What the log counts is what the link counted, and Wireshark's format of it is one that our own
+/// reader takes.
 fn the_log_has_every_packet() {
     let program = Program::new();
     let server = "exec python3 -m http.server 8000";
-    let words = ["link", "--loss", "20%", "--log", "link.log", "--report", "report.json", "--server", server, "--"];
+    let words = [
+        "link",
+        "--loss",
+        "20%",
+        "--log",
+        "link.log",
+        "--report",
+        "report.json",
+        "--server",
+        server,
+        "--",
+    ];
     let command = [&words[..], &TIME_CONNECT, &["http://{server}:8000/"]].concat();
     assert_eq!(program.run(&command).code, Some(0));
     let report = std::fs::read_to_string(program.work().join("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    let told = program.run(&["link", "log", "link.log", "--json", "--pcapng", "link.pcapng"]).json();
+    let told =
+        program.run(&["link", "log", "link.log", "--json", "--pcapng", "link.pcapng"]).json();
     for way in ["to_client", "to_server"] {
         let arrived = told[way]["arrived_packets"].as_u64().unwrap();
         // The report is a moment older than the end.
@@ -264,11 +356,15 @@ fn the_log_has_every_packet() {
 fn tc_gets_netem() -> bool {
     let command = "PATH=$PATH:/usr/sbin:/sbin; exec tc qdisc add dev lo root netem delay 1ms";
     let namespaces = if nix::unistd::geteuid().is_root() { "-n" } else { "-Urn" };
-    let output = std::process::Command::new("unshare").args([namespaces, "sh", "-c", command]).output().unwrap();
+    let output = std::process::Command::new("unshare")
+        .args([namespaces, "sh", "-c", command])
+        .output()
+        .unwrap();
     output.status.success()
 }
 
-/// The same flags with the kernel's engine: the path's time where the kernel has netem, else exit code 3 and what to do.
+/// The same flags with the kernel's engine: the path's time where the kernel has netem, else exit
+/// code 3 and what to do.
 fn netem() {
     let program = Program::new();
     let server = "exec python3 -m http.server 8000";
@@ -280,11 +376,25 @@ fn netem() {
         assert!((0.120..0.180).contains(&time), "{time}");
     } else {
         assert_eq!((finished.code, finished.out.as_str()), (Some(3), ""), "{finished:?}");
-        assert!(finished.err.contains("this kernel has no netem: load it (modprobe sch_netem"), "{finished:?}");
+        assert!(
+            finished.err.contains("this kernel has no netem: load it (modprobe sch_netem"),
+            "{finished:?}"
+        );
         assert_eq!(finished.err.lines().count(), 1, "{finished:?}");
     }
-    let foreign =
-        ["link", "--engine", "netem", "--discipline", "codel", "--rate", "1mbit", "--server", server, "--", "true"];
+    let foreign = [
+        "link",
+        "--engine",
+        "netem",
+        "--discipline",
+        "codel",
+        "--rate",
+        "1mbit",
+        "--server",
+        server,
+        "--",
+        "true",
+    ];
     let refused = program.run(&foreign);
     assert!(matches!(refused.code, Some(3 | 4)) && refused.err.contains("netem"), "{refused:?}");
 }
@@ -293,20 +403,36 @@ fn netem() {
 fn show_prints_tc_commands() {
     let program = Program::new();
     let cases: [(&[&str], &[&str]); 4] = [
-        (&["--rate", "1gbit", "--delay", "25ms", "--loss", "0.1%"], &[" delay 25ms", " loss 0.1%", " rate 1gbit"]),
         (
-            &["--delay", "100ms 10ms 30% distribution normal", "--duplicate", "1%", "--corrupt", "0.1%"],
+            &["--rate", "1gbit", "--delay", "25ms", "--loss", "0.1%"],
+            &[" delay 25ms", " loss 0.1%", " rate 1gbit"],
+        ),
+        (
+            &[
+                "--delay",
+                "100ms 10ms 30% distribution normal",
+                "--duplicate",
+                "1%",
+                "--corrupt",
+                "0.1%",
+            ],
             &[" delay 100ms 10ms 30% distribution normal", " duplicate 1%", " corrupt 0.1%"],
         ),
-        (&["--delay", "10ms", "--reorder", "25% 50% gap 5"], &[" delay 10ms", " reorder 25% 50% gap 5"]),
+        (
+            &["--delay", "10ms", "--reorder", "25% 50% gap 5"],
+            &[" delay 10ms", " reorder 25% 50% gap 5"],
+        ),
         (&["--delay", "1ms", "--loss", "gemodel 1% 20%"], &[" loss gemodel 1% 20%"]),
     ];
     for (words, expected) in cases {
         let shown = program.run(&[&["link"], words, &["--show"]].concat());
         assert_eq!((shown.code, shown.err.as_str()), (Some(0), ""), "{words:?}: {shown:?}");
-        let netem: Vec<_> = shown.out.lines().filter(|line| line.contains(" netem limit ")).collect();
+        let netem: Vec<_> =
+            shown.out.lines().filter(|line| line.contains(" netem limit ")).collect();
         assert_eq!(netem.len(), 2, "a line each way: {shown:?}");
-        let has = |line: &str| line.starts_with("tc qdisc replace ") && expected.iter().all(|word| line.contains(word));
+        let has = |line: &str| {
+            line.starts_with("tc qdisc replace ") && expected.iter().all(|word| line.contains(word))
+        };
         assert!(netem.iter().all(|line| has(line)), "{expected:?} in {netem:#?}");
     }
     let shown = program.run(&["link", "--to", "10.0.0.5:443", "--up-delay", "17ms", "--show"]);
@@ -330,7 +456,10 @@ fn what_cannot_be_is_refused() {
     for (arguments, code, said) in cases {
         let finished = program.run(arguments);
         assert_eq!(finished.code, Some(code), "{arguments:?}: {finished:?}");
-        assert!(finished.err.starts_with("fullpipe: ") && finished.err.contains(said), "{arguments:?}: {finished:?}");
+        assert!(
+            finished.err.starts_with("fullpipe: ") && finished.err.contains(said),
+            "{arguments:?}: {finished:?}"
+        );
         assert_eq!(finished.err.lines().count(), 1, "{arguments:?}: {finished:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! `fullpipe link -- CMD`: how much the gateway carries at once. What is over is given back; what is too much is refused
-//! and told; nothing waits for ever.
+//! `fullpipe link -- CMD`: how much the gateway carries at once. What is over is given back; what
+//! is too much is refused and told; nothing waits for ever.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,7 +16,11 @@ const PYTHON: Need = Need::Program("python3");
 
 pub const CASES: &[Case] = &[
     ("a_black_hole_gives_its_places_back", &[NFT, PYTHON], a_black_hole_gives_its_places_back),
-    ("few_descriptors_refuse_and_hang_nothing", &[NFT, PYTHON], few_descriptors_refuse_and_hang_nothing),
+    (
+        "few_descriptors_refuse_and_hang_nothing",
+        &[NFT, PYTHON],
+        few_descriptors_refuse_and_hang_nothing,
+    ),
     ("the_command_has_its_own_limit_of_descriptors", &[NFT], the_command_has_its_own_limit),
 ];
 
@@ -45,7 +49,9 @@ fn black_hole() -> (u16, TcpListener, Vec<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listen(&listener, Backlog::new(0).unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
-    let connect = |address: &SocketAddr| TcpStream::connect_timeout(address, std::time::Duration::from_millis(500));
+    let connect = |address: &SocketAddr| {
+        TcpStream::connect_timeout(address, std::time::Duration::from_millis(500))
+    };
     let mut filling = Vec::new();
     while let Ok(stream) = connect(&address) {
         filling.push(stream);
@@ -53,7 +59,8 @@ fn black_hole() -> (u16, TcpListener, Vec<TcpStream>) {
     (address.port(), listener, filling)
 }
 
-/// More connections than there are places, each given up at once: a good server is reached in seconds nevertheless.
+/// More connections than there are places, each given up at once: a good server is reached in
+/// seconds nevertheless.
 fn a_black_hole_gives_its_places_back() {
     let (hole, _listener, _filling) = black_hole();
     let line = format!(
@@ -90,8 +97,8 @@ print('reached')
     assert!(done.took < Duration::from_secs(90), "{done:?}");
 }
 
-/// With 1024 descriptors and no more to be had, each of 700 connections works or is refused, and the link tells so; when
-/// they have ended there is room again.
+/// With 1024 descriptors and no more to be had, each of 700 connections works or is refused, and
+/// the link tells so; when they have ended there is room again.
 fn few_descriptors_refuse_and_hang_nothing() {
     let line = format!(
         "import os, socket, time
@@ -120,15 +127,31 @@ while True:
     let program = Program::new();
     let binary = program.binary().to_str().unwrap();
     let limited = ["sh", "-c", "ulimit -n 1024 && exec \"$@\"", "sh", binary];
-    let words = ["link", "--report", "report.json", "--linger", "1s", "--rtt", "1ms", "--", "python3", "-c", &line];
+    let words = [
+        "link",
+        "--report",
+        "report.json",
+        "--linger",
+        "1s",
+        "--rtt",
+        "1ms",
+        "--",
+        "python3",
+        "-c",
+        &line,
+    ];
     let done = program.start(&mut program.command_by(&[&limited[..], &words].concat())).end();
     assert_eq!(done.code, Some(0), "{done:?}");
-    let counts: Vec<u64> = done.out.split_whitespace().map(|count| count.parse().unwrap()).collect();
+    let counts: Vec<u64> =
+        done.out.split_whitespace().map(|count| count.parse().unwrap()).collect();
     let &[works, refused] = &counts[..] else { panic!("{done:?}") };
     assert_eq!(works + refused, 700, "{done:?}");
     assert!(works >= 300 && refused > 0, "{done:?}");
     assert!(done.took < Duration::from_secs(60), "{done:?}");
-    assert!(done.err.contains("the gateway has as many connections as it takes at once"), "{done:?}");
+    assert!(
+        done.err.contains("the gateway has as many connections as it takes at once"),
+        "{done:?}"
+    );
     let report = std::fs::read_to_string(program.work().join("report.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert!(report["gateway"]["refused_connections"].as_u64().unwrap() >= refused, "{report:#}");
@@ -139,6 +162,8 @@ fn the_command_has_its_own_limit() {
     let program = Program::new();
     let binary = program.binary().to_str().unwrap();
     let limited = ["sh", "-c", "ulimit -Sn 512 && exec \"$@\"", "sh", binary, "link", "-q", "--"];
-    let done = program.start(&mut program.command_by(&[&limited[..], &["sh", "-c", "ulimit -Sn"]].concat())).end();
+    let done = program
+        .start(&mut program.command_by(&[&limited[..], &["sh", "-c", "ulimit -Sn"]].concat()))
+        .end();
     assert_eq!((done.code, done.out.as_str()), (Some(0), "512\n"), "{done:?}");
 }

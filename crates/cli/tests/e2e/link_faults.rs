@@ -1,5 +1,5 @@
-//! What befalls a link, and must not befall whoever uses it: a helper that is killed, a client that says nothing, a name
-//! taken twice, packets too small for IPv6, one CPU for everything.
+//! What befalls a link, and must not befall whoever uses it: a helper that is killed, a client that
+//! says nothing, a name taken twice, packets too small for IPv6, one CPU for everything.
 
 use std::io::Write;
 use std::net::UdpSocket;
@@ -27,16 +27,34 @@ pub const CASES: &[Case] = &[
     ("one_name_is_one_links_also_when_many_want_it_at_once", &[NFT], one_name_is_one_links),
     ("silent_clients_hold_nobody_up", &[NFT], silent_clients_hold_nobody_up),
     ("packets_too_small_for_ipv6_pass", &[CURL, NFT, PYTHON], packets_too_small_for_ipv6_pass),
-    ("where_ipv6_is_off_it_is_left_out", &[Need::Root, Need::Tcx, NFT, PYTHON], where_ipv6_is_off_it_is_left_out),
+    (
+        "where_ipv6_is_off_it_is_left_out",
+        &[Need::Root, Need::Tcx, NFT, PYTHON],
+        where_ipv6_is_off_it_is_left_out,
+    ),
     ("on_one_cpu_nobody_is_starved", &[PYTHON], on_one_cpu_nobody_is_starved),
     ("udp_to_a_closed_port_is_refused", &[NFT, PYTHON], udp_to_a_closed_port_is_refused),
-    ("more_udp_flows_than_there_is_room_for", &[NFT, PYTHON], more_udp_flows_than_there_is_room_for),
+    (
+        "more_udp_flows_than_there_is_room_for",
+        &[NFT, PYTHON],
+        more_udp_flows_than_there_is_room_for,
+    ),
     ("messages_are_for_people", &[Need::Root, Need::OrdinaryUser], messages_are_for_people),
 ];
 
 /// A link whose command reads its standard input to the end, and the end of that.
 fn waiting(program: &Program, name: &str) -> (Running, std::io::PipeWriter) {
-    let mut command = program.command(&["link", "--name", name, "--rtt", "5ms", "--", "sh", "-c", "echo runs; cat"]);
+    let mut command = program.command(&[
+        "link",
+        "--name",
+        name,
+        "--rtt",
+        "5ms",
+        "--",
+        "sh",
+        "-c",
+        "echo runs; cat",
+    ]);
     let (input, typed) = std::io::pipe().unwrap();
     command.stdin(input);
     (program.start(&mut command), typed)
@@ -50,20 +68,27 @@ fn a_killed_way_out_ends_the_link() {
     let program = Program::new();
     let (running, _typed) = waiting(&program, &name("out"));
     until("the command runs", Duration::from_secs(30), || runs(&running));
-    let is_outside =
-        |id: &u32| std::fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|comm| comm.trim() == "fullpipe-out");
-    let outside = processes(&program).into_iter().find(is_outside).expect("a process stayed outside");
+    let is_outside = |id: &u32| {
+        std::fs::read_to_string(format!("/proc/{id}/comm"))
+            .is_ok_and(|comm| comm.trim() == "fullpipe-out")
+    };
+    let outside =
+        processes(&program).into_iter().find(is_outside).expect("a process stayed outside");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(outside as i32), Signal::SIGKILL).unwrap();
     let finished = running.end();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.err.contains("fullpipe-out: it was killed; start the link again"), "{finished:?}");
+    assert!(
+        finished.err.contains("fullpipe-out: it was killed; start the link again"),
+        "{finished:?}"
+    );
 }
 
 fn one_name_is_one_links() {
     let (program, name) = (Program::new(), name("one"));
     let mut links: Vec<_> = (0..6).map(|_| waiting(&program, &name)).collect();
     until("one link runs and the others have ended", Duration::from_secs(60), || {
-        let ended = links.iter_mut().map(|(running, _)| usize::from(running.has_ended())).sum::<usize>();
+        let ended =
+            links.iter_mut().map(|(running, _)| usize::from(running.has_ended())).sum::<usize>();
         ended == links.len() - 1 && links.iter().any(|(running, _)| runs(running))
     });
     let status = program.run(&["link", "status", "--link", &name]);
@@ -82,7 +107,8 @@ fn one_name_is_one_links() {
 /// The control socket of link `name`, in whichever folder of this user it is.
 fn control_socket(name: &str) -> PathBuf {
     let own = format!("/tmp/fullpipe-{}", nix::unistd::geteuid());
-    let paths = ["/run/fullpipe", own.as_str()].map(|folder| PathBuf::from(folder).join(format!("link-{name}.sock")));
+    let paths = ["/run/fullpipe", own.as_str()]
+        .map(|folder| PathBuf::from(folder).join(format!("link-{name}.sock")));
     paths.into_iter().find(|path| path.exists()).expect("the link has a socket")
 }
 
@@ -112,7 +138,8 @@ fn packets_too_small_for_ipv6_pass() {
     for mtu in ["576", "1279"] {
         // `ip` may not be there: what the command says of its device is the kernel's own file.
         let line = "cat /sys/class/net/wan0/mtu 2>/dev/null; cat /proc/net/if_inet6";
-        let alone = program.run(&["link", "-q", "--mtu", mtu, "--rtt", "5ms", "--", "sh", "-c", line]);
+        let alone =
+            program.run(&["link", "-q", "--mtu", mtu, "--rtt", "5ms", "--", "sh", "-c", line]);
         assert_eq!(alone.code, Some(0), "{alone:?}");
         assert!(!alone.out.contains("wan0"), "no IPv6 there: {alone:?}");
         let server = "exec python3 -m http.server 8000";
@@ -127,25 +154,44 @@ fn packets_too_small_for_ipv6_pass() {
     assert!(rows[0].number("goodput_bps") > 0.0, "{rows:?}");
 }
 
-/// Switched off in the machine's own network: on a device that is attached, and on the one that `--nat` makes there.
+/// Switched off in the machine's own network: on a device that is attached, and on the one that
+/// `--nat` makes there.
 fn where_ipv6_is_off_it_is_left_out() {
     let (world, program, name) = (World::new(), Program::new(), name("no6"));
-    fullpipe_kernel::sysctl::write(&world.here, &"net.ipv6.conf.all.disable_ipv6".parse().unwrap(), "1").unwrap();
-    fullpipe_kernel::sysctl::write(&world.here, &"net.ipv6.conf.default.disable_ipv6".parse().unwrap(), "1").unwrap();
-    fullpipe_kernel::sysctl::write(&world.here, &"net.ipv4.ip_forward".parse().unwrap(), "1").unwrap();
+    fullpipe_kernel::sysctl::write(
+        &world.here,
+        &"net.ipv6.conf.all.disable_ipv6".parse().unwrap(),
+        "1",
+    )
+    .unwrap();
+    fullpipe_kernel::sysctl::write(
+        &world.here,
+        &"net.ipv6.conf.default.disable_ipv6".parse().unwrap(),
+        "1",
+    )
+    .unwrap();
+    fullpipe_kernel::sysctl::write(&world.here, &"net.ipv4.ip_forward".parse().unwrap(), "1")
+        .unwrap();
     // The next attachment is to a device too small for IPv6 besides.
     for mtu in [1500, 576] {
         let change = LinkChange { mtu: Some(Bytes::new(mtu)), ..LinkChange::default() };
         Netlink::open(&world.here).unwrap().change_link(DEVICE, &change).unwrap();
-        let attached = world.run(&program, &["attach", "--dev", DEVICE, "--name", &name, "--rtt", "50ms"]);
+        let attached =
+            world.run(&program, &["attach", "--dev", DEVICE, "--name", &name, "--rtt", "50ms"]);
         assert_eq!((attached.code, attached.err.as_str()), (Some(0), ""), "{attached:?}");
         let round_trip = world.round_trip(THERE, world.ports[0]);
         assert!(round_trip >= Duration::from_millis(50), "{round_trip}");
         assert_eq!(world.run(&program, &["detach", "--dev", &name]).code, Some(0));
     }
-    let line = format!("import socket; socket.create_connection(('{THERE}',{})); print('connected')", world.ports[0]);
+    let line = format!(
+        "import socket; socket.create_connection(('{THERE}',{})); print('connected')",
+        world.ports[0]
+    );
     for words in [&["--nat"][..], &["--nat", "--mtu", "576"], &["--mtu", "576"]] {
-        let done = world.run(&program, &[words, &["-q", "--rtt", "5ms", "--", "python3", "-c", &line]].concat());
+        let done = world.run(
+            &program,
+            &[words, &["-q", "--rtt", "5ms", "--", "python3", "-c", &line]].concat(),
+        );
         assert_eq!((done.code, done.out.trim()), (Some(0), "connected"), "{done:?}");
     }
 }
@@ -171,8 +217,8 @@ else:
         connection.recv(1 << 20)
 ";
 
-/// Link, server, command and a third program that computes all have one CPU. The third program is owed what the kernel
-/// gives to any: as much as each of the link's threads takes.
+/// Link, server, command and a third program that computes all have one CPU. The third program is
+/// owed what the kernel gives to any: as much as each of the link's threads takes.
 fn on_one_cpu_nobody_is_starved() {
     let program = Program::new();
     let flood = program.file("flood.py", FLOOD);
@@ -200,11 +246,13 @@ fn on_one_cpu_nobody_is_starved() {
     placement.apply_to(&mut third).unwrap();
     let mut third = third.spawn().unwrap();
     let mut running = program.start(&mut command);
-    // The worker's threads are the link; it is gone with its accounts at the end, so they are read until then.
+    // The worker's threads are the link; it is gone with its accounts at the end, so they are read
+    // until then.
     let (mut link, mut of_third, mut before) = (0, 0, None);
     until("the command ends", Duration::from_secs(60), || {
         if let Some(now) = process_inside(&program, 2).and_then(busiest_thread) {
-            let third_now = cpu_time(&format!("/proc/{}/schedstat", third.id())).unwrap_or_default();
+            let third_now =
+                cpu_time(&format!("/proc/{}/schedstat", third.id())).unwrap_or_default();
             let (link_before, third_before) = *before.get_or_insert((now, third_now));
             // When its thread has ended, another one is the busiest, with less.
             if now > link_before + link {
@@ -224,7 +272,10 @@ fn on_one_cpu_nobody_is_starved() {
         of_third / 1000000
     );
     assert_eq!(report["real_time"], false, "{report:#}");
-    assert!(of_third * 10 >= link * 7, "the third program had {of_third} ns, the link's thread {link} ns");
+    assert!(
+        of_third * 10 >= link * 7,
+        "the third program had {of_third} ns, the link's thread {link} ns"
+    );
     assert!(link > 50_000_000, "the link was busy");
     assert!(of_third > 100_000_000, "the third program had {of_third} ns of two seconds");
 }
@@ -237,10 +288,13 @@ fn cpu_time(file: &str) -> Option<u64> {
 /// The CPU time of the thread of process `id` that has had the most.
 fn busiest_thread(id: u32) -> Option<u64> {
     let threads = std::fs::read_dir(format!("/proc/{id}/task")).ok()?.flatten();
-    threads.filter_map(|thread| cpu_time(&thread.path().join("schedstat").display().to_string())).max()
+    threads
+        .filter_map(|thread| cpu_time(&thread.path().join("schedstat").display().to_string()))
+        .max()
 }
 
-/// As without a link: the command's connected sockets learn that nobody listens, by either protocol.
+/// As without a link: the command's connected sockets learn that nobody listens, by either
+/// protocol.
 fn udp_to_a_closed_port_is_refused() {
     let program = Program::new();
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -260,7 +314,8 @@ for address in ['{{server}}', 'fd46:7069:7065::1']:
     assert_eq!(done.out, "ConnectionRefusedError\nConnectionRefusedError\n", "{done:?}");
 }
 
-/// The longest silent flows make room for new ones, every one of which is answered; it is counted and told.
+/// The longest silent flows make room for new ones, every one of which is answered; it is counted
+/// and told.
 fn more_udp_flows_than_there_is_room_for() {
     let program = Program::new();
     let echo = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -295,10 +350,14 @@ print('all answered')
     assert_eq!(report["gateway"]["dropped_datagrams"], 0, "{report:#}");
 }
 
-/// What lacks a privilege says in one line what to do, and shows nobody how a value looks inside of the program.
+/// What lacks a privilege says in one line what to do, and shows nobody how a value looks inside of
+/// the program.
 fn messages_are_for_people() {
     let program = Program::of(User::Ordinary);
-    let scenario = program.file("quick.toml", "name = \"quick\"\n[link]\nrtt = \"5ms\"\n[transfer]\nsize = \"1kB\"\n");
+    let scenario = program.file(
+        "quick.toml",
+        "name = \"quick\"\n[link]\nrtt = \"5ms\"\n[transfer]\nsize = \"1kB\"\n",
+    );
     let cases: [(&[&str], &str); 4] = [
         (&["link", "attach", "--dev", "lo", "--rtt", "5ms"], "root"),
         (&["link", "--nat", "--rtt", "5ms", "--", "true"], "root"),
@@ -312,15 +371,21 @@ fn messages_are_for_people() {
     let binary = program.binary().to_str().unwrap();
     let drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"];
     let root = Program::new();
-    for words in [&["link", "--rtt", "5ms", "--", "true"][..], &["lab", "run", "quick", "--no-cache"]] {
-        let finished = root.start(&mut root.command_by(&[&drop[..], &[binary], words].concat())).end();
+    for words in
+        [&["link", "--rtt", "5ms", "--", "true"][..], &["lab", "run", "quick", "--no-cache"]]
+    {
+        let finished =
+            root.start(&mut root.command_by(&[&drop[..], &[binary], words].concat())).end();
         assert_for_people(&finished, words, "run it as an ordinary user");
         assert_eq!(finished.code, Some(3), "{finished:?}");
     }
 }
 
 fn assert_for_people(finished: &Finished, words: &[&str], advice: &str) {
-    assert!(finished.code != Some(0) && finished.err.starts_with("fullpipe: "), "{words:?}: {finished:?}");
+    assert!(
+        finished.code != Some(0) && finished.err.starts_with("fullpipe: "),
+        "{words:?}: {finished:?}"
+    );
     assert_eq!(finished.err.lines().count(), 1, "{words:?}: {finished:?}");
     assert!(finished.err.contains(advice), "{words:?}: {advice} is not in {finished:?}");
     for inside in ["{", "Some(", "None", "panicked"] {

@@ -1,5 +1,5 @@
-//! `fullpipe link -- CMD`: a connection that is refused, reset, unreachable or without an answer ends for the command as
-//! it does without the link.
+//! `fullpipe link -- CMD`: a connection that is refused, reset, unreachable or without an answer
+//! ends for the command as it does without the link.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -23,7 +23,11 @@ pub const CASES: &[Case] = &[
     ("a_reset_server_is_no_good_end", &[CURL, NFT], a_reset_server_is_no_good_end),
     ("a_reset_client_is_no_good_end", &[NFT, PYTHON], a_reset_client_is_no_good_end),
     ("a_refusal_is_a_refusal", &[CURL, NFT, PYTHON], a_refusal_is_a_refusal),
-    ("what_is_unreachable_is_unreachable", &[Need::Root, NFT, PYTHON], what_is_unreachable_is_unreachable),
+    (
+        "what_is_unreachable_is_unreachable",
+        &[Need::Root, NFT, PYTHON],
+        what_is_unreachable_is_unreachable,
+    ),
 ];
 
 /// curl's codes (`curl.1`, exit codes).
@@ -138,15 +142,21 @@ fn a_refusal_is_a_refusal() {
     for user in [User::Own, User::Ordinary] {
         let program = Program::of(user);
         let done = program.run(&["link", "-q", "--rtt", "10ms", "--", "python3", "-c", &line]);
-        assert_eq!((done.code, done.out.as_str()), (Some(0), "ECONNREFUSED\nECONNREFUSED\n"), "{done:?}");
+        assert_eq!(
+            (done.code, done.out.as_str()),
+            (Some(0), "ECONNREFUSED\nECONNREFUSED\n"),
+            "{done:?}"
+        );
         let there = format!("http://{{server}}:{free}/");
-        let words = ["link", "-q", "--rtt", "10ms", "--", "curl", "-q", "-sS", "--max-time", "30", &there];
+        let words =
+            ["link", "-q", "--rtt", "10ms", "--", "curl", "-q", "-sS", "--max-time", "30", &there];
         let done = program.run(&words);
         assert_eq!(done.code, Some(COULD_NOT_CONNECT), "{done:?}");
     }
 }
 
-/// From a machine with a neighbour and no other way: no network, a neighbour that does not answer, and one that does.
+/// From a machine with a neighbour and no other way: no network, a neighbour that does not answer,
+/// and one that does.
 fn what_is_unreachable_is_unreachable() {
     let (world, program) = (World::new(), Program::new());
     let line = attempts(&["192.0.2.1", "10.99.0.77", "10.99.0.2"], world.ports[0]);

@@ -1,10 +1,14 @@
-//! The program from outside: the real binary, real kernels, a real clock, and a law beside each figure.
+//! The program from outside: the real binary, real kernels, a real clock, and a law beside each
+//! figure.
 //!
-//! One file a subject. Trials run one at a time: two links at once on a small machine would measure each other. A trial
-//! that lacks a tool or a privilege is shown as ignored, with `SKIPPED: name: why` on standard error; with
-//! `FULLPIPE_NO_SKIP=1`, as in CI, it fails instead.
+//! One file a subject. Trials run one at a time: two links at once on a small machine would measure
+//! each other. A trial that lacks a tool or a privilege is shown as ignored, with
+//! `SKIPPED: name: why` on standard error; with `FULLPIPE_NO_SKIP=1`, as in CI, it fails instead.
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stderr, reason = "skips, seeds and figures are told to whoever reads the test's output")]
+#![allow(
+    clippy::print_stderr,
+    reason = "skips, seeds and figures are told to whoever reads the test's output"
+)]
 
 mod attach;
 mod bad_input;
@@ -69,10 +73,13 @@ fn main() -> ExitCode {
         for &(name, needs, run) in cases {
             let name = format!("{subject}::{name}");
             // A guest's kernel is ten minutes' work: it must be there only where it is said to be.
-            let kernel_said = std::env::var_os("FULLPIPE_KERNEL_BUILT").is_some_and(|value| value == "1");
-            let strict =
-                strict && (kernel_said || !needs.iter().any(|need| need.is_guest_kernel() && need.absent().is_some()));
-            let absent = Need::Sandbox.absent().or_else(|| needs.iter().find_map(|need| need.absent()));
+            let kernel_said =
+                std::env::var_os("FULLPIPE_KERNEL_BUILT").is_some_and(|value| value == "1");
+            let strict = strict
+                && (kernel_said
+                    || !needs.iter().any(|need| need.is_guest_kernel() && need.absent().is_some()));
+            let absent =
+                Need::Sandbox.absent().or_else(|| needs.iter().find_map(|need| need.absent()));
             trials.push(match absent {
                 None => Trial::test(name, move || {
                     run();

@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 pub enum Need {
     /// Namespaces, as whoever runs the tests.
     Sandbox,
-    /// To be root: mounts of its own, a look at the processes in other user namespaces. CI runs as root, who can be both.
+    /// To be root: mounts of its own, a look at the processes in other user namespaces. CI runs as
+    /// root, who can be both.
     Root,
     /// To be an ordinary user who may make user namespaces, or to be able to become user 1000.
     OrdinaryUser,
@@ -30,10 +31,14 @@ impl Need {
 
     /// Why it cannot be had; `None` where it can.
     pub fn absent(self) -> Option<String> {
-        static NAMESPACES: LazyLock<bool> =
-            LazyLock::new(|| succeeds("unshare", &["-n", "true"]) || succeeds("unshare", &["-Urn", "true"]));
+        static NAMESPACES: LazyLock<bool> = LazyLock::new(|| {
+            succeeds("unshare", &["-n", "true"]) || succeeds("unshare", &["-Urn", "true"])
+        });
         static ORDINARY: LazyLock<bool> = LazyLock::new(|| {
-            succeeds("setpriv", &["--reuid=1000", "--regid=1000", "--clear-groups", "unshare", "-Urn", "true"])
+            succeeds(
+                "setpriv",
+                &["--reuid=1000", "--regid=1000", "--clear-groups", "unshare", "-Urn", "true"],
+            )
         });
         let root = nix::unistd::geteuid().is_root();
         let missing = match self {
@@ -64,10 +69,13 @@ impl Need {
 /// Whether `program` is on the path, or where Debian puts what only root is thought to use.
 pub fn installed(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
-    format!("{path}:/usr/sbin:/sbin").split(':').any(|folder| std::path::Path::new(folder).join(program).is_file())
+    format!("{path}:/usr/sbin:/sbin")
+        .split(':')
+        .any(|folder| std::path::Path::new(folder).join(program).is_file())
 }
 
 fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status =
+        Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
     status.is_ok_and(|status| status.success())
 }

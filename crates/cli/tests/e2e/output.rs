@@ -1,4 +1,5 @@
-//! What is printed: one document for programs, plain text in a pipe, help with examples, a manual, completions.
+//! What is printed: one document for programs, plain text in a pipe, help with examples, a manual,
+//! completions.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -36,8 +37,15 @@ fn calc_agrees_with_its_laws() {
 
 fn presets_are_listed() {
     let listed = good(&["lab", "list", "--json"]).json();
-    let names: Vec<_> = listed.as_array().unwrap().iter().map(|preset| preset["name"].as_str().unwrap()).collect();
-    for name in ["quick", "articles/a1-rtt", "articles/a2-loss", "articles/a3-rmem-or-wmem", "articles/b-buffers"] {
+    let names: Vec<_> =
+        listed.as_array().unwrap().iter().map(|preset| preset["name"].as_str().unwrap()).collect();
+    for name in [
+        "quick",
+        "articles/a1-rtt",
+        "articles/a2-loss",
+        "articles/a3-rmem-or-wmem",
+        "articles/b-buffers",
+    ] {
         assert!(names.contains(&name), "{name} is not in {names:?}");
     }
     for name in ["b0", "b1", "b2", "b3", "b4", "b5", "b5a", "b5b", "b6-starved-client"] {
@@ -50,7 +58,10 @@ fn presets_are_listed() {
 /// A table of rows too: the columns that the issue names, with units, and no escape code.
 fn text_in_a_pipe_is_plain() {
     let program = Program::new();
-    program.file("s.toml", "[link]\nrate = \"20mbit\"\nrtt = \"5ms\"\n[transfer]\nduration = \"500ms\"\n");
+    program.file(
+        "s.toml",
+        "[link]\nrate = \"20mbit\"\nrtt = \"5ms\"\n[transfer]\nduration = \"500ms\"\n",
+    );
     let row = program.run(&["lab", "run", "./s.toml", "--out", "results"]);
     assert_eq!(row.code, Some(0), "{row:?}");
     assert!(row.out.contains("Mbit/s") && row.out.contains("ms"), "units: {row:?}");
@@ -59,7 +70,10 @@ fn text_in_a_pipe_is_plain() {
     for finished in [row, calc, list, program.run(&["--help"])] {
         for text in [&finished.out, &finished.err] {
             assert!(!text.contains('\u{1b}'), "an escape code: {text}");
-            assert!(text.lines().all(|line| line == line.trim_end()), "blanks at the end of a line: {text}");
+            assert!(
+                text.lines().all(|line| line == line.trim_end()),
+                "blanks at the end of a line: {text}"
+            );
         }
     }
 }
@@ -67,14 +81,24 @@ fn text_in_a_pipe_is_plain() {
 /// As `fullpipe ... | head -1` does: reads a line and closes.
 fn a_reader_that_has_seen_enough_is_no_error() {
     let program = Program::new();
-    for arguments in [&["lab", "list"][..], &["completions", "zsh"], &["man"], &["--help"], &["lab", "run", "--help"]] {
+    for arguments in [
+        &["lab", "list"][..],
+        &["completions", "zsh"],
+        &["man"],
+        &["--help"],
+        &["lab", "run", "--help"],
+    ] {
         let mut command = program.command(arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::with_capacity(1, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(!line.is_empty());
         let output = child.wait_with_output().unwrap();
-        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), output.stderr.as_slice()),
+            (Some(0), &b""[..]),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -99,13 +123,26 @@ fn help_has_examples() {
 fn the_manual_renders() {
     let program = Program::new();
     assert_eq!(program.run(&["man", "--out", "pages"]).code, Some(0));
-    let pages: Vec<_> = std::fs::read_dir(program.work().join("pages")).unwrap().map(|e| e.unwrap().path()).collect();
+    let pages: Vec<_> = std::fs::read_dir(program.work().join("pages"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
     assert!(pages.len() >= 6, "{pages:?}");
     for page in pages {
         let mut man = Command::new("man");
-        let output = man.args(["--warnings", "-P", "cat", "-l"]).arg(&page).env("MANWIDTH", "100").output().unwrap();
-        let (text, complaints) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success() && complaints.is_empty(), "{}: {complaints}", page.display());
+        let output = man
+            .args(["--warnings", "-P", "cat", "-l"])
+            .arg(&page)
+            .env("MANWIDTH", "100")
+            .output()
+            .unwrap();
+        let (text, complaints) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success() && complaints.is_empty(),
+            "{}: {complaints}",
+            page.display()
+        );
         assert!(text.contains("SYNOPSIS"), "{}: {text}", page.display());
     }
 }
@@ -123,12 +160,15 @@ fn bash_takes_its_completions() {
     assert_eq!(offered.out.trim(), "run", "{offered:?}");
 }
 
-/// Checked by the shells' own parsers where they are; what must stand in them is checked everywhere. Neither shell is
-/// needed to run anything of ours, so that their absence is no skip.
+/// Checked by the shells' own parsers where they are; what must stand in them is checked
+/// everywhere. Neither shell is needed to run anything of ours, so that their absence is no skip.
 fn zsh_and_fish_have_completions() {
     for shell in ["zsh", "fish"] {
         let script = good(&["completions", shell]).out;
-        assert!(script.contains("fullpipe") && script.contains("keep-captures"), "{shell}: {script}");
+        assert!(
+            script.contains("fullpipe") && script.contains("keep-captures"),
+            "{shell}: {script}"
+        );
         if !installed(shell) {
             eprintln!("{shell} is not installed: its completions are not parsed");
             continue;

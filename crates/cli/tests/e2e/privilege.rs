@@ -13,7 +13,11 @@ const OTHER: Option<u32> = Some(1000);
 pub const CASES: &[Case] = &[
     ("results_of_another_user_are_refused", &[Need::Root], results_of_another_user_are_refused),
     ("another_users_kernel_is_not_booted", &[Need::Root], another_users_kernel_is_not_booted),
-    ("results_where_others_write_are_private", &[Need::Root], results_where_others_write_are_private),
+    (
+        "results_where_others_write_are_private",
+        &[Need::Root],
+        results_where_others_write_are_private,
+    ),
 ];
 
 /// A kernel in a cache that the other user owns, as `sudo -E` leaves it to root, says that it ran.
@@ -24,7 +28,8 @@ fn another_users_kernel_is_not_booted() {
     let kernel = home.join(".cache/fullpipe/kernels/6.12.0-planted/linux");
     fs::create_dir_all(kernel.parent().unwrap()).unwrap();
     fs::write(kernel.with_file_name("release"), "6.12.0\n").unwrap();
-    fs::write(&kernel, format!("#!/bin/sh\nid -u > {}\n", program.tmp().join("booted").display())).unwrap();
+    fs::write(&kernel, format!("#!/bin/sh\nid -u > {}\n", program.tmp().join("booted").display()))
+        .unwrap();
     fs::set_permissions(&kernel, fs::Permissions::from_mode(0o755)).unwrap();
     let boot = || {
         let mut command = program.command(&["lab", "run", scenario, "--engine", "virtual"]);
@@ -35,7 +40,10 @@ fn another_users_kernel_is_not_booted() {
         chown(place, OTHER, OTHER).unwrap();
         let refused = boot();
         assert_eq!(refused.code, Some(3), "{}: {refused:?}", place.display());
-        assert!(refused.err.contains("another user") && refused.err.contains("XDG_CACHE_HOME"), "{refused:?}");
+        assert!(
+            refused.err.contains("another user") && refused.err.contains("XDG_CACHE_HOME"),
+            "{refused:?}"
+        );
         chown(place, Some(0), Some(0)).unwrap();
     }
     assert!(!program.tmp().join("booted").exists());
@@ -62,7 +70,9 @@ fn results_of_another_user_are_refused() {
     assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
     // The directory was root's when the sweep began; what it is gone on with are links.
     fs::remove_dir(&out).unwrap();
-    let run = |more: &[&str]| program.run(&[&["lab", "run", scenario, "--json", "--out", "out"], more].concat());
+    let run = |more: &[&str]| {
+        program.run(&[&["lab", "run", scenario, "--json", "--out", "out"], more].concat())
+    };
     assert_eq!(run(&[]).code, Some(0));
     for name in ["rows.jsonl", "environment.json"] {
         fs::remove_file(out.join(name)).unwrap();
@@ -79,7 +89,10 @@ fn results_where_others_write_are_private() {
     fs::set_permissions(program.work(), fs::Permissions::from_mode(0o1777)).unwrap();
     let finished = program.run(&["lab", "run", scenario, "--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(fs::metadata(program.work().join("fullpipe-results")).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(
+        fs::metadata(program.work().join("fullpipe-results")).unwrap().mode() & 0o777,
+        0o700
+    );
     fs::remove_dir_all(program.work().join("fullpipe-results")).unwrap();
     symlink("/root", program.work().join("fullpipe-results")).unwrap();
     let refused = program.run(&["lab", "run", scenario, "--json"]);

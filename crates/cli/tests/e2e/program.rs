@@ -27,11 +27,13 @@ const LAST_LINES: usize = 5;
 pub enum User {
     /// Whoever runs the tests.
     Own,
-    /// User 1000, by way of root's setpriv; the same as the other where the tests are not run by root.
+    /// User 1000, by way of root's setpriv; the same as the other where the tests are not run by
+    /// root.
     Ordinary,
 }
 
-/// The program with a folder to work in, a folder for its temporary files, and a mark on its processes.
+/// The program with a folder to work in, a folder for its temporary files, and a mark on its
+/// processes.
 pub struct Program {
     user: User,
     place: TempDir,
@@ -53,7 +55,11 @@ pub struct Finished {
 
 impl fmt::Debug for Finished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exit {:?} after {}\nstdout: {}\nstderr: {}", self.code, self.took, self.out, self.err)
+        write!(
+            f,
+            "exit {:?} after {}\nstdout: {}\nstderr: {}",
+            self.code, self.took, self.out, self.err
+        )
     }
 }
 
@@ -79,7 +85,8 @@ impl Program {
             fs::copy(&binary, &copy).unwrap();
             binary = copy;
             for folder in ["", "work", "tmp"] {
-                std::os::unix::fs::chown(place.path().join(folder), Some(1000), Some(1000)).unwrap();
+                std::os::unix::fs::chown(place.path().join(folder), Some(1000), Some(1000))
+                    .unwrap();
             }
         }
         Program { user, place, mark, binary }
@@ -117,12 +124,17 @@ impl Program {
             User::Own => &[],
             User::Ordinary => &["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--"],
         };
-        // Whoever runs the tests in the background of a script, or by nohup, has them ignore signals, and the program
-        // would honour that.
-        let words = [&["/usr/bin/env", "--default-signal=HUP,INT,QUIT,TERM"], setpriv, words].concat();
+        // Whoever runs the tests in the background of a script, or by nohup, has them ignore
+        // signals, and the program would honour that.
+        let words =
+            [&["/usr/bin/env", "--default-signal=HUP,INT,QUIT,TERM"], setpriv, words].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(self.work()).stdin(Stdio::null());
-        command.env("TMPDIR", self.tmp()).env(MARK, &self.mark).env("LC_ALL", "C").env_remove("XDG_RUNTIME_DIR");
+        command
+            .env("TMPDIR", self.tmp())
+            .env(MARK, &self.mark)
+            .env("LC_ALL", "C")
+            .env_remove("XDG_RUNTIME_DIR");
         command
     }
 
@@ -142,13 +154,22 @@ impl Program {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         // Files, not pipes: nobody has to read them while the run goes on.
-        let [out, err] = ["out", "err"].map(|name| self.place.path().join(format!("{number}.{name}")));
+        let [out, err] =
+            ["out", "err"].map(|name| self.place.path().join(format!("{number}.{name}")));
         command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
-        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-        Running { started: clock::now(), child: command.spawn().unwrap(), words: words.join(" "), out, err }
+        let words: Vec<_> =
+            command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        Running {
+            started: clock::now(),
+            child: command.spawn().unwrap(),
+            words: words.join(" "),
+            out,
+            err,
+        }
     }
 
-    /// Runs scenarios with `--json` and gives their rows, none of them from the cache; anything but success is a failure.
+    /// Runs scenarios with `--json` and gives their rows, none of them from the cache; anything but
+    /// success is a failure.
     pub fn rows(&self, arguments: &[&str]) -> Vec<Row> {
         let finished = self.run(&[&["lab", "run", "--json", "--no-cache"], arguments].concat());
         assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -167,7 +188,8 @@ impl Program {
 impl Finished {
     /// Standard output as one JSON document; nothing may stand beside it.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("not one JSON document: {error}: {self:?}"))
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|error| panic!("not one JSON document: {error}: {self:?}"))
     }
 }
 
@@ -212,7 +234,8 @@ impl Running {
         self.end_beside(None)
     }
 
-    /// The same for a program that also prints into the file `beside`, of which whoever waits wants to know.
+    /// The same for a program that also prints into the file `beside`, of which whoever waits wants
+    /// to know.
     pub fn end_beside(mut self, beside: Option<&Path>) -> Finished {
         let mut status: Option<ExitStatus> = None;
         let what = format!("the program ends: {}", self.words);
@@ -243,14 +266,20 @@ impl Drop for Running {
     }
 }
 
-/// Looks at `condition` again and again until it holds, at most for `limit`. The pause between two looks keeps the CPU
-/// free for the run; no result depends on its length.
+/// Looks at `condition` again and again until it holds, at most for `limit`. The pause between two
+/// looks keeps the CPU free for the run; no result depends on its length.
 pub fn until(what: &str, limit: Duration, condition: impl FnMut() -> bool) {
     until_told(what, limit, String::new, condition);
 }
 
-/// The same with more to say than for what is waited: `state` is asked when a minute has passed, and at the limit.
-pub fn until_told(what: &str, limit: Duration, state: impl Fn() -> String, mut condition: impl FnMut() -> bool) {
+/// The same with more to say than for what is waited: `state` is asked when a minute has passed,
+/// and at the limit.
+pub fn until_told(
+    what: &str,
+    limit: Duration,
+    state: impl Fn() -> String,
+    mut condition: impl FnMut() -> bool,
+) {
     let start = clock::now();
     let mut told = start;
     while !condition() {
@@ -266,7 +295,9 @@ pub fn until_told(what: &str, limit: Duration, state: impl Fn() -> String, mut c
 
 /// The end of a file that is being written, each line by its file's name.
 fn last_lines(file: &Path) -> String {
-    let text = fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let text = fs::read(file)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let lines: Vec<&str> = text.lines().collect();
     let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
@@ -275,7 +306,9 @@ fn last_lines(file: &Path) -> String {
 
 /// A scenario over a path of this rate and RTT: its transfer, then the cases or the matrix of it.
 pub fn scenario(name: &str, [rate, rtt]: [&str; 2], transfer: &str, rest: &str) -> String {
-    format!("name = \"{name}\"\n[link]\nrate = \"{rate}\"\nrtt = \"{rtt}\"\n[transfer]\n{transfer}\n{rest}")
+    format!(
+        "name = \"{name}\"\n[link]\nrate = \"{rate}\"\nrtt = \"{rtt}\"\n[transfer]\n{transfer}\n{rest}"
+    )
 }
 
 /// One row of `lab run --json`.
@@ -335,7 +368,11 @@ pub fn same_files(results: [&Path; 2]) -> BTreeMap<PathBuf, Vec<u8>> {
     assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
     for (path, bytes) in &first {
         let differs = bytes.iter().zip(&second[path]).position(|(a, b)| a != b);
-        assert!(*bytes == second[path], "{}: differs at byte {differs:?} or in length", path.display());
+        assert!(
+            *bytes == second[path],
+            "{}: differs at byte {differs:?} or in length",
+            path.display()
+        );
     }
     first
 }
@@ -343,7 +380,11 @@ pub fn same_files(results: [&Path; 2]) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Every file of every run by its name within the results; not what describes the machine.
 pub fn files(results: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
-    for folder in fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+    for folder in fs::read_dir(results)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+    {
         for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             files.insert(file.strip_prefix(results).unwrap().into(), fs::read(&file).unwrap());
         }

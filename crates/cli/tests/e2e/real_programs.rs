@@ -6,14 +6,19 @@ use crate::need::Need;
 use crate::program::{Program, Row};
 
 pub const CASES: &[Case] = &[
-    ("nginx_sends_as_fast", &[Need::GuestKernel, Need::Program("nginx")], || agrees_with_builtin("server", "nginx")),
+    ("nginx_sends_as_fast", &[Need::GuestKernel, Need::Program("nginx")], || {
+        agrees_with_builtin("server", "nginx")
+    }),
     ("python_sends_as_fast", &[Need::GuestKernel, Need::Program("python3")], || {
         agrees_with_builtin("server", "python")
     }),
-    ("curl_receives_as_fast", &[Need::GuestKernel, Need::Program("curl")], || agrees_with_builtin("client", "curl")),
+    ("curl_receives_as_fast", &[Need::GuestKernel, Need::Program("curl")], || {
+        agrees_with_builtin("client", "curl")
+    }),
 ];
 
-/// One run over 100 Mbit/s and 10 ms of 20 MB, 1.7 s at full rate, in virtual time: a busy machine has no part in it.
+/// One run over 100 Mbit/s and 10 ms of 20 MB, 1.7 s at full rate, in virtual time: a busy machine
+/// has no part in it.
 fn run(ends: &str) -> Row {
     let program = Program::new();
     program.file(
@@ -36,6 +41,11 @@ fn agrees_with_builtin(end: &str, program: &str) {
     }
     let ratio = real.number("goodput_bps") / builtin.number("goodput_bps");
     eprintln!("{program}: {:.1} % of the built-in {end}'s goodput", ratio * 100.0);
-    assert!((0.95..=1.05).contains(&ratio), "{program}: {ratio}; {:?} {:?}", real.notes(), builtin.notes());
+    assert!(
+        (0.95..=1.05).contains(&ratio),
+        "{program}: {ratio}; {:?} {:?}",
+        real.notes(),
+        builtin.notes()
+    );
     assert_eq!(real.text("limited_by"), "link", "{program}: {:#}", real.0["limits"]);
 }

@@ -1,4 +1,5 @@
-//! Looks for what a run may have left: processes, namespaces, devices, journals, scratch directories, sysctls, mounts.
+//! Looks for what a run may have left: processes, namespaces, devices, journals, scratch
+//! directories, sysctls, mounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,7 +24,9 @@ pub struct Machine {
 impl Machine {
     /// As it is now.
     pub fn look() -> Machine {
-        let names = |path: &str| fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let names = |path: &str| {
+            fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap())
+        };
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         let mut sysctls = BTreeMap::new();
         settings(Path::new("/proc/sys/net"), &mut sysctls);
@@ -33,7 +36,11 @@ impl Machine {
         Machine {
             devices: names("/sys/class/net").collect(),
             sysctls,
-            namespace_mounts: mounts.lines().filter(|line| line.contains("nsfs")).map(Into::into).collect(),
+            namespace_mounts: mounts
+                .lines()
+                .filter(|line| line.contains("nsfs"))
+                .map(Into::into)
+                .collect(),
         }
     }
 
@@ -81,19 +88,27 @@ pub fn processes(program: &Program) -> Vec<u32> {
 }
 
 fn all_processes() -> impl Iterator<Item = u32> {
-    fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// `net:[inode]` of every network namespace that these processes are in, with any thread, or hold open, but for our own.
+/// `net:[inode]` of every network namespace that these processes are in, with any thread, or hold
+/// open, but for our own.
 pub fn namespaces(processes: impl IntoIterator<Item = u32>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for id in processes {
         let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
         let threads = threads.map(|thread| thread.path().join("ns/net"));
-        let files = fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten().map(|file| file.path());
+        let files = fs::read_dir(format!("/proc/{id}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|file| file.path());
         let links = threads.chain(files).filter_map(|path| fs::read_link(path).ok());
-        found
-            .extend(links.filter_map(|link| Some(link.to_str().filter(|name| name.starts_with("net:["))?.to_string())));
+        found.extend(links.filter_map(|link| {
+            Some(link.to_str().filter(|name| name.starts_with("net:["))?.to_string())
+        }));
     }
     found.remove(fs::read_link("/proc/self/ns/net").unwrap().to_str().unwrap());
     found
@@ -111,8 +126,8 @@ pub fn process_inside(program: &Program, inner: u32) -> Option<u32> {
     })
 }
 
-/// Fails unless nothing of the program is left: its processes, the `namespaces` that it was seen with, scratch
-/// directories, the journals of its `supervisors`, and changes to the machine.
+/// Fails unless nothing of the program is left: its processes, the `namespaces` that it was seen
+/// with, scratch directories, the journals of its `supervisors`, and changes to the machine.
 pub fn assert_nothing_left(
     program: &Program,
     namespaces_seen: &BTreeSet<String>,
@@ -120,17 +135,21 @@ pub fn assert_nothing_left(
     machine: &Machine,
 ) {
     until("its processes are gone", PATIENCE, || processes(program).is_empty());
-    until("its namespaces are gone", PATIENCE, || namespaces(all_processes()).is_disjoint(namespaces_seen));
+    until("its namespaces are gone", PATIENCE, || {
+        namespaces(all_processes()).is_disjoint(namespaces_seen)
+    });
     assert_eq!(program.scratch(), Vec::<PathBuf>::new(), "scratch directories");
     assert_eq!(journals(supervisors), Vec::<PathBuf>::new(), "journals");
     machine.assert_unchanged();
 }
 
-/// Journals of runs with these supervisors. Others may be there: the folder belongs to all runs of a user.
+/// Journals of runs with these supervisors. Others may be there: the folder belongs to all runs of
+/// a user.
 fn journals(supervisors: &[u32]) -> Vec<PathBuf> {
     let own = format!("/tmp/fullpipe-{}", nix::unistd::geteuid());
     let folders = ["/run/fullpipe", "/tmp/fullpipe-1000", own.as_str()];
-    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let files =
+        folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let ours = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         supervisors.iter().any(|id| name.starts_with(&format!("run-{id}-")))

@@ -1,4 +1,5 @@
-//! The same as an ordinary user: in a user namespace, and never with a right that the user does not have.
+//! The same as an ordinary user: in a user namespace, and never with a right that the user does not
+//! have.
 
 use crate::Case;
 use crate::cleanup;
@@ -16,7 +17,12 @@ fn quick_has_the_same_verdicts() {
     let rows = program.rows(&["quick"]);
     figures::assert_quick(&rows);
     for row in &rows {
-        eprintln!("{}: late by {} us (p99); {:?}", row.name(), row.number("link_late_p99_us"), row.notes());
+        eprintln!(
+            "{}: late by {} us (p99); {:?}",
+            row.name(),
+            row.number("link_late_p99_us"),
+            row.notes()
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! The laws in virtual time: no other program shares the clock, so a bound is the law's, not the machine's.
+//! The laws in virtual time: no other program shares the clock, so a bound is the law's, not the
+//! machine's.
 
 use std::fs;
 use std::path::Path;
@@ -13,11 +14,23 @@ use crate::program::{Program, Row, result_file, row};
 
 pub const CASES: &[Case] = &[
     ("quick_names_what_held_each_case", &[Need::GuestKernel], quick_names_what_held_each_case),
-    ("a2_loses_what_was_asked_and_slows_down", &[Need::GuestKernel], a2_loses_what_was_asked_and_slows_down),
-    ("a_slow_reader_is_named", &[Need::GuestKernel], || slow_application("read_rate", "receiver_application")),
-    ("a_slow_writer_is_named", &[Need::GuestKernel], || slow_application("write_rate", "sender_application")),
+    (
+        "a2_loses_what_was_asked_and_slows_down",
+        &[Need::GuestKernel],
+        a2_loses_what_was_asked_and_slows_down,
+    ),
+    ("a_slow_reader_is_named", &[Need::GuestKernel], || {
+        slow_application("read_rate", "receiver_application")
+    }),
+    ("a_slow_writer_is_named", &[Need::GuestKernel], || {
+        slow_application("write_rate", "sender_application")
+    }),
     ("loss_holds_reno_at_mathis", &[Need::GuestKernel], loss_holds_reno_at_mathis),
-    ("the_link_has_the_rate_it_was_given", &[Need::GuestKernel], the_link_has_the_rate_it_was_given),
+    (
+        "the_link_has_the_rate_it_was_given",
+        &[Need::GuestKernel],
+        the_link_has_the_rate_it_was_given,
+    ),
     ("the_demos_plan_fills_the_path", &[Need::OldGuestKernel], the_demos_plan_fills_the_path),
 ];
 
@@ -30,16 +43,23 @@ fn rows(program: &Program, arguments: &[&str]) -> Vec<Row> {
     let rows = program.rows(&[arguments, &["--engine", "virtual"]].concat());
     for row in &rows {
         assert_row(row);
-        assert!(row.quiet() && row.text("engine") == "virtual", "{}: {:?}", row.name(), row.notes());
+        assert!(
+            row.quiet() && row.text("engine") == "virtual",
+            "{}: {:?}",
+            row.name(),
+            row.notes()
+        );
     }
     rows
 }
 
 fn quick_names_what_held_each_case() {
     let rows = rows(&Program::new(), &["quick"]);
-    for (case, limit) in
-        [("filled", "link"), ("small-receive-buffer", "receive_window"), ("small-send-buffer", "send_buffer")]
-    {
+    for (case, limit) in [
+        ("filled", "link"),
+        ("small-receive-buffer", "receive_window"),
+        ("small-send-buffer", "send_buffer"),
+    ] {
         assert_limited_by(row(&rows, case), limit);
     }
     for case in ["filled", "small-receive-buffer"] {
@@ -61,8 +81,13 @@ fn a2_loses_what_was_asked_and_slows_down() {
         let lost = link["lost_packets"].as_u64().unwrap();
         assert_eq!(lost as f64, row.number("lost"), "only data is lost here");
         let (least, most) = binomial_interval(arrived, p);
-        eprintln!("{case}: {lost} of {arrived} packets lost; 99.9 % of all draws lose {least} to {most}");
-        assert!((least..=most).contains(&lost), "{case}: {lost} of {arrived} lost, expected {least} to {most}");
+        eprintln!(
+            "{case}: {lost} of {arrived} packets lost; 99.9 % of all draws lose {least} to {most}"
+        );
+        assert!(
+            (least..=most).contains(&lost),
+            "{case}: {lost} of {arrived} lost, expected {least} to {most}"
+        );
         let goodput = row.number("goodput_bps");
         assert!(goodput < slower, "{case}: {goodput} bit/s, not slower than with less loss");
         slower = goodput;
@@ -76,7 +101,8 @@ fn a2_loses_what_was_asked_and_slows_down() {
     }
 }
 
-/// The central interval that holds a binomial count with 99.9 %, by summing the probabilities themselves.
+/// The central interval that holds a binomial count with 99.9 %, by summing the probabilities
+/// themselves.
 fn binomial_interval(n: u64, p: f64) -> (u64, u64) {
     if p == 0.0 {
         return (0, 0);
@@ -113,7 +139,10 @@ fn slow_application(key: &str, limit: &str) {
     let row = hindered(&format!("transfer.{key} = \"20mbit\""));
     let goodput = row.number("goodput_bps");
     eprintln!("{limit}: {goodput} bit/s through an application of 20 Mbit/s");
-    assert!((19.5e6..=20.3e6).contains(&goodput), "{limit}: {goodput} bit/s through an application of 20 Mbit/s");
+    assert!(
+        (19.5e6..=20.3e6).contains(&goodput),
+        "{limit}: {goodput} bit/s through an application of 20 Mbit/s"
+    );
     assert_limited_by(&row, limit);
 }
 
@@ -139,16 +168,21 @@ fn loss_holds_reno_at_mathis() {
 }
 
 fn the_link_has_the_rate_it_was_given() {
-    for (engine, rates) in [("netem", &["10mbit", "100mbit", "1gbit"][..]), ("own", &["10mbit", "100mbit"])] {
+    for (engine, rates) in
+        [("netem", &["10mbit", "100mbit", "1gbit"][..]), ("own", &["10mbit", "100mbit"])]
+    {
         for rate in rates {
             let program = Program::new();
-            // A send buffer that keeps more than a gigabit's BDP in flight and less than BDP and queue: it is the link
-            // that is measured here, not how near a default buffer comes.
+            // A send buffer that keeps more than a gigabit's BDP in flight and less than BDP and
+            // queue: it is the link that is measured here, not how near a default buffer comes.
             let text = format!(
                 "[link]\nrate = \"{rate}\"\nrtt = \"20ms\"\n[transfer]\nduration = \"4s\"\n[hosts.server]\n\
                  congestion_control = \"reno\"\nsysctl = {{ \"net.ipv4.tcp_wmem\" = \"4096 16384 4718592\" }}\n"
             );
-            let rows = rows(&program, &[program.file("rate.toml", text), "--out", "results", "--link-engine", engine]);
+            let rows = rows(
+                &program,
+                &[program.file("rate.toml", text), "--out", "results", "--link-engine", engine],
+            );
             let folder = fs::read_dir(program.work().join("results")).unwrap();
             let folder = folder.map(|e| e.unwrap().path()).find(|path| path.is_dir()).unwrap();
             let nominal = rows[0].number("rate_nominal_bps");
@@ -161,10 +195,12 @@ fn the_link_has_the_rate_it_was_given() {
     }
 }
 
-/// Median rate of the client's 100 ms intervals after the first second, when slow start is over: what the link carries
-/// while it is full. A mean would hold against the link that its sender now and then repairs a loss for some of them.
+/// Median rate of the client's 100 ms intervals after the first second, when slow start is over:
+/// what the link carries while it is full. A mean would hold against the link that its sender now
+/// and then repairs a loss for some of them.
 fn steady_goodput(folder: &Path) -> f64 {
-    let transfer: Value = serde_json::from_slice(&fs::read(folder.join("transfer.json")).unwrap()).unwrap();
+    let transfer: Value =
+        serde_json::from_slice(&fs::read(folder.join("transfer.json")).unwrap()).unwrap();
     let mut rates = Vec::new();
     for interval in transfer["download"]["intervals"].as_array().unwrap() {
         let number = |key: &str| interval[key].as_f64().unwrap();
@@ -178,7 +214,8 @@ fn steady_goodput(folder: &Path) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// What `calc` says of a gigabit and 50 ms, tried: the buffers that it finds too small, and those that it asks for.
+/// What `calc` says of a gigabit and 50 ms, tried: the buffers that it finds too small, and those
+/// that it asks for.
 fn the_demos_plan_fills_the_path() {
     const KERNEL: &str = "6.1";
     let program = Program::new();
@@ -190,7 +227,8 @@ fn the_demos_plan_fills_the_path() {
     let case = |name: &str, value: &str| {
         let setting = |change: &Value| {
             let host = if change["host"] == "sender" { "server" } else { "client" };
-            let (key, value) = (change["setting"].as_str().unwrap(), change[value].as_str().unwrap());
+            let (key, value) =
+                (change["setting"].as_str().unwrap(), change[value].as_str().unwrap());
             format!("hosts.{host}.sysctl.\"{key}\" = \"{value}\"\n")
         };
         format!("[[cases]]\nname = \"{name}\"\n{}", changes.iter().map(setting).collect::<String>())

@@ -1,5 +1,5 @@
-//! The virtual engine from outside: the same run twice is the same bytes, its times are the path's alone, and a guest
-//! that goes wrong is told and gone.
+//! The virtual engine from outside: the same run twice is the same bytes, its times are the path's
+//! alone, and a guest that goes wrong is told and gone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,9 +15,17 @@ use crate::remains;
 use fullpipe_model::units::Duration;
 
 pub const CASES: &[Case] = &[
-    ("ten_scenarios_run_twice_are_the_same_bytes", &[Need::GuestKernel], ten_scenarios_run_twice_are_the_same_bytes),
+    (
+        "ten_scenarios_run_twice_are_the_same_bytes",
+        &[Need::GuestKernel],
+        ten_scenarios_run_twice_are_the_same_bytes,
+    ),
     ("times_are_the_paths_alone", &[Need::GuestKernel], times_are_the_paths_alone),
-    ("an_ordinary_user_has_it_too", &[Need::GuestKernel, Need::OrdinaryUser], an_ordinary_user_has_it_too),
+    (
+        "an_ordinary_user_has_it_too",
+        &[Need::GuestKernel, Need::OrdinaryUser],
+        an_ordinary_user_has_it_too,
+    ),
     ("a_guest_that_dies_is_quoted", &[], a_guest_that_dies_is_quoted),
     ("an_interrupt_ends_the_guest", &[], an_interrupt_ends_the_guest),
     ("a_guest_that_hangs_is_ended", &[], a_guest_that_hangs_is_ended),
@@ -67,26 +75,34 @@ fn rows(program: &Program, scenario: &str, out: &str) -> Vec<Row> {
 
 fn ten_scenarios_run_twice_are_the_same_bytes() {
     let program = Program::new();
-    let scenario = program.file("ten.toml", scenario("ten", ["100mbit", "10ms"], "size = \"1MB\"", TEN));
+    let scenario =
+        program.file("ten.toml", scenario("ten", ["100mbit", "10ms"], "size = \"1MB\"", TEN));
     let rows = [rows(&program, scenario, "first"), rows(&program, scenario, "second")];
     let [first, second] = ["first", "second"].map(|out| program.work().join(out));
     let first = same_files([&first, &second]);
-    let captures = first.keys().filter(|path| path.extension().is_some_and(|extension| extension == "pcap")).count();
+    let captures = first
+        .keys()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pcap"))
+        .count();
     assert_eq!((rows[0].len(), captures), (10, 20));
     for (a, b) in rows[0].iter().zip(&rows[1]) {
         assert_eq!(a.0, b.0);
         assert_eq!(a.text("engine"), "virtual");
     }
     // The comparison can see a difference: another seed loses other packets.
-    let capture = |case: &str| first.iter().find(|(path, _)| path.to_str().unwrap().contains(case)).unwrap().1;
+    let capture = |case: &str| {
+        first.iter().find(|(path, _)| path.to_str().unwrap().contains(case)).unwrap().1
+    };
     assert_ne!(capture("-loss/client.pcap"), capture("-other-seed/client.pcap"));
 }
 
 fn times_are_the_paths_alone() {
     let program = Program::new();
-    let text = "name = \"exact\"\n[link]\nrtt = \"50ms\"\nrate = \"1gbit\"\n[transfer]\nsize = \"20kB\"\n";
+    let text =
+        "name = \"exact\"\n[link]\nrtt = \"50ms\"\nrate = \"1gbit\"\n[transfer]\nsize = \"20kB\"\n";
     let row = rows(&program, program.file("exact.toml", text), "out").remove(0);
-    // SYN and SYN-ACK, 60 bytes each at 1 Gbit/s, are 0.96 us; the rest is what the guest's timers add.
+    // SYN and SYN-ACK, 60 bytes each at 1 Gbit/s, are 0.96 us; the rest is what the guest's timers
+    // add.
     let over = row.number("handshake_rtt_us") - 50_000.0;
     eprintln!("handshake {over} us above the path's delay, kernel {}", row.text("kernel"));
     assert!((0.0..=8.0).contains(&over), "{over} us");
@@ -106,9 +122,12 @@ fn an_ordinary_user_has_it_too() {
     if nix::unistd::geteuid().is_root() {
         // What another user owns is not executed.
         let place = program.work().join("cache");
-        assert!(Command::new("chown").args(["-R", "1000:1000"]).arg(place).status().unwrap().success());
+        assert!(
+            Command::new("chown").args(["-R", "1000:1000"]).arg(place).status().unwrap().success()
+        );
     }
-    let scenario = program.file("small.toml", "[link]\nrtt = \"10ms\"\n[transfer]\nsize = \"100kB\"\n");
+    let scenario =
+        program.file("small.toml", "[link]\nrtt = \"10ms\"\n[transfer]\nsize = \"100kB\"\n");
     let mut command = program.command(&["lab", "run", scenario, "--engine", "virtual", "--json"]);
     let finished = program.start(command.env("XDG_CACHE_HOME", program.work().join("cache"))).end();
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -130,10 +149,14 @@ fn false_kernel(program: &Program, script: &str) -> Command {
 
 fn a_guest_that_dies_is_quoted() {
     let program = Program::new();
-    let mut command = false_kernel(&program, "echo booting; echo 'Kernel panic - not syncing: of a trial'");
+    let mut command =
+        false_kernel(&program, "echo booting; echo 'Kernel panic - not syncing: of a trial'");
     let finished = program.start(&mut command).end();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.err.contains("quick/") && finished.err.contains("Kernel panic"), "{finished:?}");
+    assert!(
+        finished.err.contains("quick/") && finished.err.contains("Kernel panic"),
+        "{finished:?}"
+    );
     assert_eq!(program.scratch(), Vec::<PathBuf>::new());
 }
 
@@ -141,7 +164,8 @@ fn an_interrupt_ends_the_guest() {
     let program = Program::new();
     let ready = program.work().join("ready");
     // It ignores what can be ignored, as a guest that hangs does.
-    let script = format!("trap '' INT TERM HUP; : > {}; while :; do /bin/sleep 1; done", ready.display());
+    let script =
+        format!("trap '' INT TERM HUP; : > {}; while :; do /bin/sleep 1; done", ready.display());
     let running = program.start(&mut false_kernel(&program, &script));
     until("the guest runs", Duration::from_secs(20), || ready.exists());
     running.signal(Signal::SIGINT);
@@ -152,19 +176,27 @@ fn an_interrupt_ends_the_guest() {
 
 fn a_guest_that_hangs_is_ended() {
     let program = Program::new();
-    let mut command = false_kernel(&program, "echo booted; trap '' TERM; while :; do /bin/sleep 1; done");
+    let mut command =
+        false_kernel(&program, "echo booted; trap '' TERM; while :; do /bin/sleep 1; done");
     let finished = program.start(command.args(["--guest-stall", "1s"])).end();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.err.contains("has not moved for 1 s") && finished.err.contains("booted"), "{finished:?}");
+    assert!(
+        finished.err.contains("has not moved for 1 s") && finished.err.contains("booted"),
+        "{finished:?}"
+    );
     assert_eq!((remains::processes(&program), program.scratch()), (Vec::new(), Vec::new()));
 }
 
 /// 16 MiB are not enough for the kernel itself.
 fn a_guest_that_panics_is_quoted() {
     let program = Program::new();
-    let finished = program.run(&["lab", "run", "quick", "--engine", "virtual", "--guest-memory", "16MiB"]);
+    let finished =
+        program.run(&["lab", "run", "quick", "--engine", "virtual", "--guest-memory", "16MiB"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.err.contains("ended without a result; its console's last lines"), "{finished:?}");
+    assert!(
+        finished.err.contains("ended without a result; its console's last lines"),
+        "{finished:?}"
+    );
     assert!(finished.took < Duration::from_secs(30), "{finished:?}");
     assert_eq!((remains::processes(&program), program.scratch()), (Vec::new(), Vec::new()));
 }
@@ -179,7 +211,17 @@ fn a_guest_without_memory_says_so() {
          duration = \"5s\"\nread_rate = \"1mbit\"\n"
     );
     let scenario = program.file("piling.toml", text);
-    let arguments = ["lab", "run", scenario, "--engine", "virtual", "--guest-memory", "96MiB", "--guest-stall", "20s"];
+    let arguments = [
+        "lab",
+        "run",
+        scenario,
+        "--engine",
+        "virtual",
+        "--guest-memory",
+        "96MiB",
+        "--guest-stall",
+        "20s",
+    ];
     let finished = program.run(&arguments);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.err.contains("ran out; give it more with --guest-memory"), "{finished:?}");

@@ -1,12 +1,14 @@
 //! IP fragments put together, in bounded memory.
 //!
-//! What matters is the length of the packet and its first bytes: a fragment that the capture cut is filled up with zeroes,
-//! so that a snap length does not hide a packet. Of overlapping fragments the first to come counts.
+//! What matters is the length of the packet and its first bytes: a fragment that the capture cut is
+//! filled up with zeroes, so that a snap length does not hide a packet. Of overlapping fragments
+//! the first to come counts.
 
 use super::tunnel::Fragment;
 use std::collections::VecDeque;
 
-/// Packets that may be incomplete at a time; beyond it the oldest is given up. With [`MAX_PACKET`] this bounds the memory.
+/// Packets that may be incomplete at a time; beyond it the oldest is given up. With [`MAX_PACKET`]
+/// this bounds the memory.
 const MAX_INCOMPLETE: usize = 256;
 /// The lengths in IP headers have 16 bits.
 const MAX_PACKET: usize = 65_535;
@@ -37,13 +39,14 @@ impl Fragments {
         if end + fragment.headers.len() > MAX_PACKET || fragment.length == 0 {
             return None;
         }
-        let index = self.incomplete.iter().position(|one| one.is_of(fragment)).unwrap_or_else(|| {
-            if self.incomplete.len() >= MAX_INCOMPLETE {
-                self.incomplete.pop_front();
-            }
-            self.incomplete.push_back(Incomplete::new(fragment));
-            self.incomplete.len() - 1
-        });
+        let index =
+            self.incomplete.iter().position(|one| one.is_of(fragment)).unwrap_or_else(|| {
+                if self.incomplete.len() >= MAX_INCOMPLETE {
+                    self.incomplete.pop_front();
+                }
+                self.incomplete.push_back(Incomplete::new(fragment));
+                self.incomplete.len() - 1
+            });
         let packet = &mut self.incomplete[index];
         packet.add(fragment, end);
         if !packet.is_complete() {

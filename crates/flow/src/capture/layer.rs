@@ -1,7 +1,8 @@
-//! The headers between a captured packet's first byte and an IP packet: one `Inside` after another until it is IP.
+//! The headers between a captured packet's first byte and an IP packet: one `Inside` after another
+//! until it is IP.
 //!
-//! Only what says where the next header starts is read; checksums and the like are not. Whatever is too short, or not
-//! known, is no IP packet.
+//! Only what says where the next header starts is read; checksums and the like are not. Whatever is
+//! too short, or not known, is no IP packet.
 
 /// What stands at the start of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +56,8 @@ fn ethernet(frame: &[u8]) -> Option<Inside<'_>> {
 fn behind_ethertype(ethertype: u16, rest: &[u8]) -> Option<Inside<'_>> {
     Some(match ethertype {
         0x0800 | 0x86dd => Inside::Ip(rest),
-        // 802.1Q, 802.1ad and what came before it: two bytes of control information, then the next Ethertype. Below 1536
-        // it is a length here too.
+        // 802.1Q, 802.1ad and what came before it: two bytes of control information, then the next
+        // Ethertype. Below 1536 it is a length here too.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 => match half(rest, 2)? {
             length if length < 1536 => Inside::Llc(rest.get(4..)?),
             ethertype => Inside::EtherType(ethertype, rest.get(4..)?),
@@ -78,7 +79,8 @@ fn behind_ethertype(ethertype: u16, rest: &[u8]) -> Option<Inside<'_>> {
 
 fn llc(frame: &[u8]) -> Option<Inside<'_>> {
     match frame.get(..3)? {
-        // SNAP with an organisation of zeroes, or that of 802.1H's bridge tunnel: an Ethertype follows.
+        // SNAP with an organisation of zeroes, or that of 802.1H's bridge tunnel: an Ethertype
+        // follows.
         [0xaa, 0xaa, 3] => match frame.get(3..6)? {
             [0, 0, 0 | 0xf8] => Some(Inside::EtherType(half(frame, 6)?, frame.get(8..)?)),
             _ => None,
@@ -106,7 +108,8 @@ fn mpls(mut frame: &[u8]) -> Option<Inside<'_>> {
     loop {
         let (label, rest) = frame.split_first_chunk::<4>()?;
         frame = rest;
-        // The bottom of the stack; what follows is not said, but guessed from its first half byte (RFC 4928 section 3).
+        // The bottom of the stack; what follows is not said, but guessed from its first half byte
+        // (RFC 4928 section 3).
         if label[2] & 1 == 1 {
             return Some(match frame.first()? >> 4 {
                 4 | 6 => Inside::Ip(frame),
@@ -122,7 +125,8 @@ fn wlan(frame: &[u8]) -> Option<Inside<'_>> {
     const DATA: u8 = 2;
     let control = frame.get(..2)?;
     let (kind, subtype) = (control[0] >> 2 & 3, control[0] >> 4);
-    let (to_ds, from_ds, protected) = (control[1] & 1 != 0, control[1] & 2 != 0, control[1] & 0x40 != 0);
+    let (to_ds, from_ds, protected) =
+        (control[1] & 1 != 0, control[1] & 2 != 0, control[1] & 0x40 != 0);
     // Subtypes with 4 carry no data; protected frames are encrypted.
     if kind != DATA || subtype & 4 != 0 || protected {
         return None;

@@ -3,7 +3,9 @@
 use super::layer::{Inside, half, ip_in};
 
 /// A link type by its registered number (<https://www.tcpdump.org/linktypes.html>).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct LinkType(pub u16);
 
@@ -67,11 +69,13 @@ pub(super) fn inside_link(link_type: LinkType, data: &[u8]) -> Option<Inside<'_>
     })
 }
 
-/// What follows the four bytes that name the address family, in the byte order of the machine that captured.
+/// What follows the four bytes that name the address family, in the byte order of the machine that
+/// captured.
 fn behind_address_family(data: &[u8]) -> Option<&[u8]> {
     let (family, ip) = data.split_first_chunk::<4>()?;
     let family = u32::from_be_bytes(*family).min(u32::from_le_bytes(*family));
-    // 2 is AF_INET everywhere; AF_INET6 differs: Linux 10, NetBSD and OpenBSD 24, FreeBSD 28, macOS 30.
+    // 2 is AF_INET everywhere; AF_INET6 differs: Linux 10, NetBSD and OpenBSD 24, FreeBSD 28, macOS
+    // 30.
     matches!(family, 2 | 10 | 24 | 28 | 30).then_some(ip)
 }
 
@@ -87,7 +91,8 @@ fn behind_juniper(data: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The packet among the attributes of a netfilter log message: each has a length, a type, and is padded to four bytes.
+/// The packet among the attributes of a netfilter log message: each has a length, a type, and is
+/// padded to four bytes.
 fn behind_nflog(data: &[u8]) -> Option<&[u8]> {
     const PAYLOAD: u16 = 9;
     let mut rest = data.get(4..)?;
@@ -130,15 +135,30 @@ mod tests {
             (LinkType::LINUX_SLL, [&[0; 14][..], &[8, 0], &IP].concat()),
             (LinkType::LINUX_SLL2, [&[8, 0][..], &[0; 18], &IP].concat()),
             (LinkType::ETHERNET, ethernet(&[0x89, 0x26, 0, 1, 0, 2])),
-            (LinkType::ETHERNET, [&[0; 12][..], &[0, 12, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &IP].concat()),
-            (LinkType::ETHERNET, [&[0; 12][..], &[0x88, 0x47, 0, 0, 0, 64, 0, 0, 1, 64], &IP].concat()),
-            (LinkType::ETHERNET, [&[0; 12][..], &[0x88, 0x64, 0x11, 0, 0, 1, 0, 6, 0, 0x21], &IP].concat()),
+            (
+                LinkType::ETHERNET,
+                [&[0; 12][..], &[0, 12, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &IP].concat(),
+            ),
+            (
+                LinkType::ETHERNET,
+                [&[0; 12][..], &[0x88, 0x47, 0, 0, 0, 64, 0, 0, 1, 64], &IP].concat(),
+            ),
+            (
+                LinkType::ETHERNET,
+                [&[0; 12][..], &[0x88, 0x64, 0x11, 0, 0, 1, 0, 6, 0, 0x21], &IP].concat(),
+            ),
             (LinkType::PPP, [&[0xff, 3, 0, 0x21][..], &IP].concat()),
             (LinkType::PPP, [&[0x21][..], &IP].concat()),
             (LinkType::C_HDLC, [&[0x0f, 0, 8, 0][..], &IP].concat()),
             (LinkType::FDDI, [&[0; 13][..], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &IP].concat()),
-            (LinkType::IEEE802_11, [&[0x88, 1][..], &[0; 24], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &IP].concat()),
-            (LinkType::NFLOG, [&[2, 0, 0, 0][..], &[5, 0, 1, 0, 7, 0, 0, 0], &[8, 0, 9, 0], &IP].concat()),
+            (
+                LinkType::IEEE802_11,
+                [&[0x88, 1][..], &[0; 24], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &IP].concat(),
+            ),
+            (
+                LinkType::NFLOG,
+                [&[2, 0, 0, 0][..], &[5, 0, 1, 0, 7, 0, 0, 0], &[8, 0, 9, 0], &IP].concat(),
+            ),
             (LinkType::PKTAP, [&[12, 0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0][..], &IP].concat()),
             (LinkType::NULL, [&[2, 0, 0, 0][..], &IP].concat()),
             (LinkType::LOOP, [&[0, 0, 0, 2][..], &IP].concat()),

@@ -1,15 +1,16 @@
 //! Capture files as bytes: pcap, pcapng and snoop in, pcap out. No file is opened here.
 //!
-//! [`Reader`] takes bytes in whatever pieces they arrive ([`Reader::fill`]) and gives packets ([`Reader::next_packet`])
-//! until it needs more; [`Unpack`] stands before it where a file may be compressed, and [`Opener`] behind it takes link
-//! headers and tunnels off. A file that ends inside a record is not an error: what stood before the cut was given, and
-//! [`Reader::finish`] says what is missing. [`read`] drives a reader from any [`std::io::Read`].
+//! [`Reader`] takes bytes in whatever pieces they arrive ([`Reader::fill`]) and gives packets
+//! ([`Reader::next_packet`]) until it needs more; [`Unpack`] stands before it where a file may be
+//! compressed, and [`Opener`] behind it takes link headers and tunnels off. A file that ends inside
+//! a record is not an error: what stood before the cut was given, and [`Reader::finish`] says what
+//! is missing. [`read`] drives a reader from any [`std::io::Read`].
 //!
-//! Formats: pcap in both byte orders with micro- and nanoseconds
-//! (`draft-ietf-opsawg-pcap`), and pcapng (`draft-ietf-opsawg-pcapng`) with several sections and interfaces, enhanced,
-//! simple and obsolete packet blocks, and the timestamps' resolution and offset; snoop (RFC 1761). Section headers and interface
-//! descriptions, which carry options, are parsed by `pcap-parser`; the framing of records is done here, since it must be
-//! resumable at any byte and bounded in memory.
+//! Formats: pcap in both byte orders with micro- and nanoseconds (`draft-ietf-opsawg-pcap`), and
+//! pcapng (`draft-ietf-opsawg-pcapng`) with several sections and interfaces, enhanced, simple and
+//! obsolete packet blocks, and the timestamps' resolution and offset; snoop (RFC 1761). Section
+//! headers and interface descriptions, which carry options, are parsed by `pcap-parser`; the
+//! framing of records is done here, since it must be resumable at any byte and bounded in memory.
 
 mod fragments;
 mod layer;
@@ -35,8 +36,8 @@ use fullpipe_model::units::Instant;
 /// A packet as it was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// When, since 1970 (or whatever epoch the file's writer chose). The epoch itself where the file does not say
-    /// (simple packet blocks).
+    /// When, since 1970 (or whatever epoch the file's writer chose). The epoch itself where the
+    /// file does not say (simple packet blocks).
     pub at: Instant,
     /// What the bytes begin with.
     pub link_type: LinkType,
@@ -46,7 +47,8 @@ pub struct Packet<'a> {
     pub original_length: usize,
 }
 
-/// The largest record that is believed; tshark's limit for its largest link type is the same 256 MiB.
+/// The largest record that is believed; tshark's limit for its largest link type is the same 256
+/// MiB.
 const MAX_RECORD: usize = 256 << 20;
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! From a captured packet to the IP packet that carries the transport: link headers and tunnels off, fragments together.
+//! From a captured packet to the IP packet that carries the transport: link headers and tunnels
+//! off, fragments together.
 //!
-//! Tunnels are entered by default, as tshark does: 6in4 and IP in IP, GRE with Ethernet or ERSPAN inside, VXLAN, Geneve,
-//! GTP-U, MPLS over UDP or IP. An IP header that an ICMP error quotes is not entered: it is a packet that was sent before,
-//! not one that passed here.
+//! Tunnels are entered by default, as tshark does: 6in4 and IP in IP, GRE with Ethernet or ERSPAN
+//! inside, VXLAN, Geneve, GTP-U, MPLS over UDP or IP. An IP header that an ICMP error quotes is not
+//! entered: it is a packet that was sent before, not one that passed here.
 
 use super::LinkType;
 use super::fragments::Fragments;
@@ -36,7 +37,8 @@ const MAX_TUNNELS: usize = 8;
 
 /// Opens packets, one after another in the capture's order.
 ///
-/// Memory is bounded, whatever the packets: at most 256 incomplete packets of 64 KiB wait for their fragments.
+/// Memory is bounded, whatever the packets: at most 256 incomplete packets of 64 KiB wait for their
+/// fragments.
 #[derive(Debug, Default)]
 pub struct Opener {
     layer: Layer,
@@ -57,7 +59,8 @@ impl Opener {
         Opener { layer, ..Opener::default() }
     }
 
-    /// The IP packet in the bytes of a captured packet; for the fragment that was missing, the packet put together.
+    /// The IP packet in the bytes of a captured packet; for the fragment that was missing, the
+    /// packet put together.
     pub fn open<'a>(&'a mut self, link: LinkType, data: &'a [u8]) -> Opened<'a> {
         match inside_link(link, data).map_or(Found::Other, |inside| walk(inside, self.layer)) {
             Found::Ip(ip) => Opened::Ip(ip),
@@ -93,7 +96,8 @@ impl Opener {
 fn walk(mut inside: Inside<'_>, layer: Layer) -> Found<'_> {
     for _ in 0..MAX_TUNNELS {
         let Some(ip) = ip_in(inside) else { return Found::Other };
-        // What cannot be read here cannot be entered; whether it is TCP is decided where segments are read.
+        // What cannot be read here cannot be entered; whether it is TCP is decided where segments
+        // are read.
         let Some(headers) = Ip::parse(ip) else { return Found::Ip(ip) };
         if let Some(fragment) = headers.fragment {
             return Found::Fragment(fragment);

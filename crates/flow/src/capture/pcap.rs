@@ -34,7 +34,9 @@ impl Header {
     }
 
     pub fn step(&self, bytes: &[u8]) -> Step {
-        let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else { return Step::Need(RECORD_HEADER) };
+        let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else {
+            return Step::Need(RECORD_HEADER);
+        };
         let word = |at: usize| {
             let word = [header[at], header[at + 1], header[at + 2], header[at + 3]];
             if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }

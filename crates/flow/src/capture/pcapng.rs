@@ -13,7 +13,8 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// Interfaces of one section that are remembered; a hostile file must not fill the memory with descriptions.
+/// Interfaces of one section that are remembered; a hostile file must not fill the memory with
+/// descriptions.
 const MAX_INTERFACES: usize = 1 << 16;
 
 /// What has been said so far in the current section.
@@ -49,8 +50,14 @@ impl State {
         if length < 12 || !length.is_multiple_of(4) || length > MAX_RECORD {
             return Step::Bad("has a length that cannot be");
         }
-        let interesting =
-            matches!(kind, SECTION_HEADER | INTERFACE_DESCRIPTION | OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET);
+        let interesting = matches!(
+            kind,
+            SECTION_HEADER
+                | INTERFACE_DESCRIPTION
+                | OBSOLETE_PACKET
+                | SIMPLE_PACKET
+                | ENHANCED_PACKET
+        );
         if !interesting {
             return Step::Other { record: length };
         }
@@ -97,10 +104,13 @@ impl State {
         let fields = || -> Option<(usize, u64, usize, usize, usize)> {
             let timestamp = || Some(u64::from(word(12)?) << 32 | u64::from(word(16)?));
             Some(match kind {
-                ENHANCED_PACKET => (word(8)? as usize, timestamp()?, word(20)? as usize, word(24)? as usize, 28),
+                ENHANCED_PACKET => {
+                    (word(8)? as usize, timestamp()?, word(20)? as usize, word(24)? as usize, 28)
+                }
                 OBSOLETE_PACKET => {
                     // Two bytes of interface, two of a count of drops.
-                    let interface = if self.big_endian { word(8)? >> 16 } else { word(8)? & 0xffff };
+                    let interface =
+                        if self.big_endian { word(8)? >> 16 } else { word(8)? & 0xffff };
                     (interface as usize, timestamp()?, word(20)? as usize, word(24)? as usize, 28)
                 }
                 _ => (0, 0, usize::MAX, word(8)? as usize, 12),
@@ -112,15 +122,23 @@ impl State {
         let Some(interface) = self.interfaces.get(interface) else {
             return Step::Bad("belongs to an interface that was not described");
         };
-        // A simple packet block does not say how much of the packet was kept: as much as the snap length allows.
+        // A simple packet block does not say how much of the packet was kept: as much as the snap
+        // length allows.
         let snaplen = if interface.snaplen == 0 { usize::MAX } else { interface.snaplen };
-        let captured = if kind == SIMPLE_PACKET { original.min(snaplen).min(record - 16) } else { captured };
+        let captured =
+            if kind == SIMPLE_PACKET { original.min(snaplen).min(record - 16) } else { captured };
         if captured > record - start - 4 {
             return Step::Bad("holds less than the packet that it claims");
         }
         let at = interface.nanos(timestamp);
         let original = original.max(captured);
-        Step::Packet { record, data: start..start + captured, at, link_type: interface.link_type, original }
+        Step::Packet {
+            record,
+            data: start..start + captured,
+            at,
+            link_type: interface.link_type,
+            original,
+        }
     }
 }
 

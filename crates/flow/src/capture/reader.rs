@@ -4,11 +4,11 @@ use super::step::Step;
 use super::{MAX_RECORD, Packet, pcap, pcapng, snoop};
 use std::io::Read;
 
-/// Reads one capture file. [`fill`](Reader::fill) from a source (or [`feed`](Reader::feed) bytes), take packets until
-/// `None`, fill again; [`finish`](Reader::finish) when the bytes end.
+/// Reads one capture file. [`fill`](Reader::fill) from a source (or [`feed`](Reader::feed) bytes),
+/// take packets until `None`, fill again; [`finish`](Reader::finish) when the bytes end.
 ///
-/// Bytes go from the source into one buffer and packets are slices of it: what is copied is the part of a record at the
-/// buffer's end, once a fill.
+/// Bytes go from the source into one buffer and packets are slices of it: what is copied is the
+/// part of a record at the buffer's end, once a fill.
 #[derive(Debug, Default)]
 pub struct Reader {
     buffer: Vec<u8>,
@@ -23,7 +23,8 @@ pub struct Reader {
     format: Format,
 }
 
-/// Bytes that are read at once: few system calls, and what was read is still in the cache when it is parsed.
+/// Bytes that are read at once: few system calls, and what was read is still in the cache when it
+/// is parsed.
 const CHUNK: usize = 1 << 18;
 
 #[derive(Debug, Default)]
@@ -62,7 +63,9 @@ pub enum ReadError {
         magic: [u8; 4],
     },
     /// A record's header contradicts itself.
-    #[error("reading a capture: the record at byte {offset} {problem}; packets before it were read, {packets} in all")]
+    #[error(
+        "reading a capture: the record at byte {offset} {problem}; packets before it were read, {packets} in all"
+    )]
     Record {
         /// Where the record starts in the file.
         offset: u64,
@@ -82,8 +85,8 @@ impl Reader {
         Self::default()
     }
 
-    /// Reads the next bytes of the file from `source`, and says how many; 0 at its end. Memory stays bounded if packets are
-    /// taken between calls.
+    /// Reads the next bytes of the file from `source`, and says how many; 0 at its end. Memory
+    /// stays bounded if packets are taken between calls.
     ///
     /// # Errors
     /// Those of `source`.
@@ -157,7 +160,12 @@ impl Reader {
                     self.start += record;
                     self.packets += 1;
                     let at = fullpipe_model::units::Instant::from_nanos(at);
-                    return Ok(Some(Packet { at, link_type, data: &self.buffer[data], original_length: original }));
+                    return Ok(Some(Packet {
+                        at,
+                        link_type,
+                        data: &self.buffer[data],
+                        original_length: original,
+                    }));
                 }
                 Step::Other { record } => self.pass(record),
                 Step::Need(length) if length <= MAX_RECORD => return Ok(None),
@@ -169,7 +177,8 @@ impl Reader {
 
     /// Ends the file and says what was read.
     pub fn finish(self) -> Summary {
-        let recognised = matches!(self.format, Format::Pcap(_) | Format::Pcapng(_) | Format::Snoop(_));
+        let recognised =
+            matches!(self.format, Format::Pcap(_) | Format::Pcapng(_) | Format::Snoop(_));
         let cut = match self.format {
             Format::Broken => 0,
             _ => (self.end - self.start).max(usize::from(self.skip > 0)),
@@ -186,7 +195,11 @@ impl Reader {
 
     fn broken(&mut self, problem: &'static str) -> ReadError {
         self.format = Format::Broken;
-        ReadError::Record { offset: self.offset + self.start as u64, problem, packets: self.packets }
+        ReadError::Record {
+            offset: self.offset + self.start as u64,
+            problem,
+            packets: self.packets,
+        }
     }
 }
 
@@ -194,7 +207,10 @@ impl Reader {
 ///
 /// # Errors
 /// [`ReadError`]; packets before it were given.
-pub fn read(mut source: impl Read, mut packet: impl FnMut(Packet<'_>)) -> Result<Summary, ReadError> {
+pub fn read(
+    mut source: impl Read,
+    mut packet: impl FnMut(Packet<'_>),
+) -> Result<Summary, ReadError> {
     let mut reader = Reader::new();
     while reader.fill(&mut source)? > 0 {
         while let Some(found) = reader.next_packet()? {

@@ -1,4 +1,5 @@
-//! Solaris' format (RFC 1761): a file header, then records of a header, a packet and padding, big-endian.
+//! Solaris' format (RFC 1761): a file header, then records of a header, a packet and padding,
+//! big-endian.
 
 use super::step::Step;
 use super::{LinkType, MAX_RECORD};
@@ -18,7 +19,9 @@ impl Header {
     /// Reads the file's header; `None` where it is not whole, or of another version than 2.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let header = bytes.first_chunk::<FILE_HEADER>()?;
-        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let word = |at: usize| {
+            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         let link_type = match word(12) {
             0 | 4 => LinkType::ETHERNET,
             8 => LinkType::FDDI,
@@ -29,8 +32,12 @@ impl Header {
     }
 
     pub fn step(&self, bytes: &[u8]) -> Step {
-        let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else { return Step::Need(RECORD_HEADER) };
-        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let Some(header) = bytes.first_chunk::<RECORD_HEADER>() else {
+            return Step::Need(RECORD_HEADER);
+        };
+        let word = |at: usize| {
+            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         let (original, captured, record) = (word(0) as usize, word(4) as usize, word(8) as usize);
         if record > MAX_RECORD {
             return Step::Bad("claims to be longer than 256 MiB");
@@ -44,6 +51,12 @@ impl Header {
         }
         let at = u64::from(word(16)) * 1_000_000_000 + u64::from(word(20)) * 1_000;
         let data = RECORD_HEADER..RECORD_HEADER + captured;
-        Step::Packet { record, data, at, link_type: self.link_type, original: original.max(captured) }
+        Step::Packet {
+            record,
+            data,
+            at,
+            link_type: self.link_type,
+            original: original.max(captured),
+        }
     }
 }

@@ -11,7 +11,9 @@ fn packets(bytes: &[u8], chunk: usize) -> (Vec<Found>, Result<Summary, String>) 
         reader.feed(piece);
         loop {
             match reader.next_packet() {
-                Ok(Some(packet)) => found.push((packet.at.as_nanos(), packet.data.to_vec(), packet.original_length)),
+                Ok(Some(packet)) => {
+                    found.push((packet.at.as_nanos(), packet.data.to_vec(), packet.original_length))
+                }
                 Ok(None) => break,
                 Err(error) => return (found, Err(error.to_string())),
             }
@@ -22,7 +24,9 @@ fn packets(bytes: &[u8], chunk: usize) -> (Vec<Found>, Result<Summary, String>) 
 
 fn pcap_file() -> Vec<u8> {
     let mut file = write::file_header(96).to_vec();
-    for (at, data, original) in [(1_000_000_007, &[1, 2, 3][..], 3), (4_000_000_000, &[4; 96], 1500)] {
+    for (at, data, original) in
+        [(1_000_000_007, &[1, 2, 3][..], 3), (4_000_000_000, &[4; 96], 1500)]
+    {
         file.extend(write::record_header(Instant::from_nanos(at), data.len() as u32, original));
         file.extend(data);
     }
@@ -47,7 +51,13 @@ fn pcapng_file() -> Vec<u8> {
         &[7, 8, 9, 0],
     ]
     .concat();
-    [block(0x0a0d_0d0a, &section), block(1, &interface), block(0x0bad, &[1; 4000]), block(6, &packet)].concat()
+    [
+        block(0x0a0d_0d0a, &section),
+        block(1, &interface),
+        block(0x0bad, &[1; 4000]),
+        block(6, &packet),
+    ]
+    .concat()
 }
 
 #[test]
@@ -83,7 +93,8 @@ fn every_byte_order_and_precision_is_told_by_the_magic() {
 
 #[test]
 fn snoop_is_read_and_its_padding_passed() {
-    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let words =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
     let header = [&b"snoop\0\0\0"[..], &words(&[2, 4])].concat();
     let record = [&words(&[60, 3, 28, 0, 5, 7])[..], &[1, 2, 3, 0]].concat();
     let (found, summary) = packets(&[&header[..], &record, &record[..20]].concat(), 3);

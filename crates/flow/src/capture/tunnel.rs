@@ -81,7 +81,8 @@ impl<'a> Ip<'a> {
         while at <= end {
             let rest = &ip[at..end];
             let length = match protocol {
-                // Hop-by-hop, routing, destination and mobility options: length in units of 8 bytes, the first left out.
+                // Hop-by-hop, routing, destination and mobility options: length in units of 8
+                // bytes, the first left out.
                 0 | 43 | 60 | 135 => (usize::from(*rest.get(1)?) + 1) * 8,
                 // Authentication (RFC 4302): in units of 4, two left out.
                 51 => (usize::from(*rest.get(1)?) + 2) * 4,
@@ -90,7 +91,12 @@ impl<'a> Ip<'a> {
                     let place = u16::from_be_bytes([fragment[2], fragment[3]]);
                     let (more, offset) = (place & 1 != 0, usize::from(place & !7));
                     if more || offset > 0 {
-                        let identification = u32::from_be_bytes([fragment[4], fragment[5], fragment[6], fragment[7]]);
+                        let identification = u32::from_be_bytes([
+                            fragment[4],
+                            fragment[5],
+                            fragment[6],
+                            fragment[7],
+                        ]);
                         let fragment = Fragment {
                             addresses: &ip[8..HEADER],
                             identification,
@@ -102,7 +108,11 @@ impl<'a> Ip<'a> {
                             data: &rest[8..],
                             length: total.saturating_sub(at + 8),
                         };
-                        return Some(Ip { protocol: fragment.protocol, payload: &rest[8..], fragment: Some(fragment) });
+                        return Some(Ip {
+                            protocol: fragment.protocol,
+                            payload: &rest[8..],
+                            fragment: Some(fragment),
+                        });
                     }
                     8
                 }
@@ -139,7 +149,8 @@ fn gre(packet: &[u8]) -> Option<Inside<'_>> {
         let header = 8 + field(0x1000) + field(0x0080);
         return (protocol == 0x880b).then(|| packet.get(header..).map(Inside::Ppp))?;
     }
-    // Checksum and offset are there where either bit is set; source routes (RFC 1701) are not followed.
+    // Checksum and offset are there where either bit is set; source routes (RFC 1701) are not
+    // followed.
     let sum = if has(0x8000) || has(0x4000) { 4 } else { 0 };
     let rest = packet.get(4 + sum + field(0x2000) + field(0x1000)..)?;
     Some(match protocol {
@@ -160,7 +171,8 @@ fn udp(packet: &[u8]) -> Option<Inside<'_>> {
     match half(packet, 2)? {
         // VXLAN (RFC 7348); 8472 is what Linux used before the registration.
         4789 | 8472 => (rest.first()? & 0x08 != 0).then(|| rest.get(8..).map(Inside::Ethernet))?,
-        // VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe): the last byte of the flags' word says what follows.
+        // VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe): the last byte of the flags' word says what
+        // follows.
         4790 => match (*rest.get(3)?, rest.get(8..)?) {
             (1 | 2, packet) => Some(Inside::Ip(packet)),
             (3, frame) => Some(Inside::Ethernet(frame)),

@@ -2,10 +2,11 @@
 //! (<https://tukaani.org/xz/xz-file-format.txt>) and LZ4's frames
 //! (<https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>).
 //!
-//! Which it is, the first bytes say, not a file's name. Files of several members, streams or frames, as
-//! rotating and appending programs write them, are one. Memory is bounded however much a file unpacks to:
-//! gzip needs 32 KiB, LZ4 some blocks of 4 MiB at most, Zstandard its window and xz its dictionary, of which
-//! more than 128 MiB (`zstd --long=27`, what `zstd -d` accepts too, and twice that of `xz -9`) is refused.
+//! Which it is, the first bytes say, not a file's name. Files of several members, streams or
+//! frames, as rotating and appending programs write them, are one. Memory is bounded however much a
+//! file unpacks to: gzip needs 32 KiB, LZ4 some blocks of 4 MiB at most, Zstandard its window and
+//! xz its dictionary, of which more than 128 MiB (`zstd --long=27`, what `zstd -d` accepts too, and
+//! twice that of `xz -9`) is refused.
 
 mod lz4;
 
@@ -85,14 +86,20 @@ impl<R: Read> Unpack<R> {
         let begun = Cursor::new(magic).chain(source);
         Ok(Unpack(match packing {
             Packing::Plain => Source::Plain(begun),
-            Packing::Gzip => Source::Gzip(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, begun))),
-            Packing::Zstd => Source::Zstd(Box::new(Frames::new(BufReader::with_capacity(CHUNK, begun)))),
+            Packing::Gzip => {
+                Source::Gzip(MultiGzDecoder::new(BufReader::with_capacity(CHUNK, begun)))
+            }
+            Packing::Zstd => {
+                Source::Zstd(Box::new(Frames::new(BufReader::with_capacity(CHUNK, begun))))
+            }
             Packing::Xz => {
                 let most = (MAX_WINDOW >> 10) as u32 + XZ_BESIDE;
                 let source = BufReader::with_capacity(CHUNK, begun);
                 Source::Xz(Box::new(XzReader::new_mem_limit(source, true, most)))
             }
-            Packing::Lz4 => Source::Lz4(Box::new(Lz4Frames::new(BufReader::with_capacity(CHUNK, begun)))),
+            Packing::Lz4 => {
+                Source::Lz4(Box::new(Lz4Frames::new(BufReader::with_capacity(CHUNK, begun))))
+            }
         }))
     }
 
@@ -146,7 +153,9 @@ impl<R: BufRead> Frames<R> {
                 skip(&mut self.source)?;
                 continue;
             }
-            self.decoder.reset(Cursor::new(magic).chain(&mut self.source)).map_err(unreadable_zstd)?;
+            self.decoder
+                .reset(Cursor::new(magic).chain(&mut self.source))
+                .map_err(unreadable_zstd)?;
             self.in_frame = true;
             return Ok(true);
         }
@@ -254,13 +263,15 @@ mod tests {
             let (one, two) = bytes.split_at(1000);
             assert_eq!(unpacked(&[pack(one), pack(two)].concat()).0, bytes);
         }
-        let skipped = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3][..], &zstd(b"behind")].concat();
+        let skipped =
+            [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3][..], &zstd(b"behind")].concat();
         assert_eq!(unpacked(&skipped).0, b"behind");
     }
 
     #[test]
     fn a_bomb_is_read_in_pieces() {
-        // A thousand times larger than the file; the buffer is ours, so nothing else can have grown with it.
+        // A thousand times larger than the file; the buffer is ours, so nothing else can have grown
+        // with it.
         for pack in PACKERS {
             let bomb = pack(&vec![0; 64 << 20]);
             assert!(bomb.len() < 1 << 20, "{}", bomb.len());

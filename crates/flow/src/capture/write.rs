@@ -19,7 +19,8 @@ pub const FILE_HEADER: usize = 24;
 /// Bytes of the header before each packet.
 pub const RECORD_HEADER: usize = 16;
 
-/// The start of a little-endian file with nanoseconds whose packets begin with their IP header (`LINKTYPE_RAW`).
+/// The start of a little-endian file with nanoseconds whose packets begin with their IP header
+/// (`LINKTYPE_RAW`).
 ///
 /// `snaplen` is the most that is kept of a packet.
 pub fn file_header(snaplen: u32) -> [u8; FILE_HEADER] {

@@ -1,7 +1,9 @@
-//! Formats a pcapng file, for packets that carry a comment: the caller owns the file and its buffer.
+//! Formats a pcapng file, for packets that carry a comment: the caller owns the file and its
+//! buffer.
 //!
-//! One section, little endian, nanoseconds since 1970, packets that begin with their IP header. Blocks are those of
-//! draft-ietf-opsawg-pcapng: section header, interface description, enhanced packet.
+//! One section, little endian, nanoseconds since 1970, packets that begin with their IP header.
+//! Blocks are those of draft-ietf-opsawg-pcapng: section header, interface description, enhanced
+//! packet.
 
 use super::LinkType;
 use fullpipe_model::units::Instant;
@@ -36,8 +38,16 @@ pub fn file_header(interfaces: &[&str], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a packet on `interface`, of which `captured` is there and `original` bytes were on the wire.
-pub fn packet(interface: u32, at: Instant, captured: &[u8], original: u32, comment: &str, out: &mut Vec<u8>) {
+/// Appends a packet on `interface`, of which `captured` is there and `original` bytes were on the
+/// wire.
+pub fn packet(
+    interface: u32,
+    at: Instant,
+    captured: &[u8],
+    original: u32,
+    comment: &str,
+    out: &mut Vec<u8>,
+) {
     let mut end = comment.len().min(COMMENT_MAX);
     while !comment.is_char_boundary(end) {
         end -= 1;

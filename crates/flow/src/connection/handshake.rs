@@ -1,7 +1,7 @@
 //! SYN, SYN-ACK, ACK: the round trip that no vantage point distorts.
 //!
-//! From SYN to the final ACK every segment passes the capture point, so the sum is the whole round trip wherever it stood;
-//! its two parts say how far the two ends are.
+//! From SYN to the final ACK every segment passes the capture point, so the sum is the whole round
+//! trip wherever it stood; its two parts say how far the two ends are.
 
 use crate::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
@@ -9,7 +9,8 @@ use fullpipe_model::units::{Duration, Instant};
 /// Times of the three-way handshake.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Handshake {
-    /// Meaningful where they were seen: many connections are open at once, and options of times would be twice as large.
+    /// Meaningful where they were seen: many connections are open at once, and options of times
+    /// would be twice as large.
     syn: Instant,
     syn_ack: Instant,
     ack: Instant,
@@ -18,7 +19,8 @@ pub(super) struct Handshake {
     saw_syn: bool,
     saw_syn_ack: bool,
     saw_ack: bool,
-    /// From the last SYN to the first ACK of either end, whatever it acknowledges: Wireshark's iRTT. Zero before.
+    /// From the last SYN to the first ACK of either end, whatever it acknowledges: Wireshark's
+    /// iRTT. Zero before.
     irtt: Duration,
     /// Karn: after a second SYN or SYN-ACK it is not known which one was answered.
     repeated: bool,

@@ -1,11 +1,14 @@
 //! Quantities (nanoseconds, bytes) counted in log-linear buckets: bounded memory, known error.
 
-/// Buckets per doubling: a bucket is 1/512 of its value wide, so its middle is within 0.1 % (0.05 ms at 50 ms).
+/// Buckets per doubling: a bucket is 1/512 of its value wide, so its middle is within 0.1 % (0.05
+/// ms at 50 ms).
 const PER_OCTAVE_BITS: u32 = 9;
 
-/// Counts values. Least, greatest and count are exact; quantiles are within 0.1 % of a value that was seen.
+/// Counts values. Least, greatest and count are exact; quantiles are within 0.1 % of a value that
+/// was seen.
 ///
-/// Memory grows with the number of different values up to some 28,000 buckets of 8 bytes for all numbers there are.
+/// Memory grows with the number of different values up to some 28,000 buckets of 8 bytes for all
+/// numbers there are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Histogram {
     /// Bucket and count, by bucket.
@@ -62,7 +65,8 @@ impl Histogram {
 }
 
 fn bucket_of(value: u64) -> u16 {
-    let Some(octave) = value.checked_ilog2().and_then(|log| log.checked_sub(PER_OCTAVE_BITS)) else {
+    let Some(octave) = value.checked_ilog2().and_then(|log| log.checked_sub(PER_OCTAVE_BITS))
+    else {
         return value as u16;
     };
     let mantissa = (value >> octave) as u32 - (1 << PER_OCTAVE_BITS);
@@ -70,7 +74,8 @@ fn bucket_of(value: u64) -> u16 {
 }
 
 fn middle_of(bucket: u16) -> u64 {
-    let (octave, mantissa) = (u32::from(bucket) >> PER_OCTAVE_BITS, u64::from(bucket) & ((1 << PER_OCTAVE_BITS) - 1));
+    let (octave, mantissa) =
+        (u32::from(bucket) >> PER_OCTAVE_BITS, u64::from(bucket) & ((1 << PER_OCTAVE_BITS) - 1));
     match octave.checked_sub(1) {
         None => mantissa,
         Some(shift) => {

@@ -1,8 +1,10 @@
-//! Labels by Wireshark's definitions: TShark 4.0 with default preferences (User's Guide, chapter "TCP Analysis").
+//! Labels by Wireshark's definitions: TShark 4.0 with default preferences (User's Guide, chapter
+//! "TCP Analysis").
 //!
-//! They are hints from sequence numbers and time alone, without SACK; the names are the field's common language. Order of
-//! precedence for a segment that does not advance: keep-alive, spurious, fast retransmission, out of order,
-//! retransmission. Fast and spurious retransmissions are counted as retransmissions too.
+//! They are hints from sequence numbers and time alone, without SACK; the names are the field's
+//! common language. Order of precedence for a segment that does not advance: keep-alive, spurious,
+//! fast retransmission, out of order, retransmission. Fast and spurious retransmissions are counted
+//! as retransmissions too.
 
 use crate::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
@@ -17,7 +19,8 @@ pub enum Label {
     FastRetransmission,
     /// Of them, of data that was acknowledged already.
     SpuriousRetransmission,
-    /// Of them, neither of both: after the retransmission timer, by what sequence numbers and times tell.
+    /// Of them, neither of both: after the retransmission timer, by what sequence numbers and times
+    /// tell.
     Rto,
     /// Not in order, and too soon after the highest segment to be a retransmission.
     OutOfOrder,
@@ -49,15 +52,19 @@ pub enum Label {
     TfoAck,
     /// The answer that acknowledges the SYN alone.
     TfoIgnored,
-    /// The same IP packet as one just before: the network or the capture repeated it. Only with [`Labels::Sack`].
+    /// The same IP packet as one just before: the network or the capture repeated it. Only with
+    /// [`Labels::Sack`].
     DuplicatePacket,
 }
 
 /// Whose definitions the labels follow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Labels {
-    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more; [`Difference`] says where and why.
+    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more;
+    /// [`Difference`] says where and why.
     #[default]
     Sack,
     /// Wireshark's (TShark 4.0, default preferences).
@@ -77,7 +84,8 @@ pub enum Difference {
     SentBefore,
     /// SACK said that the receiver had it: the retransmission was spurious.
     SackedBefore,
-    /// The receiver had reported data above by SACK: the retransmission was fast. Or it had not, and a timer sent it.
+    /// The receiver had reported data above by SACK: the retransmission was fast. Or it had not,
+    /// and a timer sent it.
     Cause,
     /// It has new SACK blocks: a duplicate ACK, although the window changed (RFC 6675 section 2).
     NewSack,
@@ -92,7 +100,9 @@ impl Difference {
             Difference::SentAfter => "it fills a gap and was sent after what is above: sent again",
             Difference::SentBefore => "it fills a gap and was sent before what is above: reordered",
             Difference::SackedBefore => "SACK had reported it: sent again needlessly",
-            Difference::Cause => "SACK blocks, or their absence, say what made the sender repeat it",
+            Difference::Cause => {
+                "SACK blocks, or their absence, say what made the sender repeat it"
+            }
             Difference::NewSack => "it has new SACK blocks: a duplicate ACK whatever its window",
         }
     }
@@ -185,7 +195,9 @@ impl LabelCounts {
     }
 
     pub(crate) fn add(&mut self, labels: LabelSet) {
-        labels.iter().for_each(|label| self.0[label as usize] = self.0[label as usize].saturating_add(1));
+        labels
+            .iter()
+            .for_each(|label| self.0[label as usize] = self.0[label as usize].saturating_add(1));
     }
 }
 
@@ -217,14 +229,15 @@ impl Scale {
     }
 }
 
-/// What is remembered of one direction's segments. A number that is zero is not known: so it is in Wireshark, where the
-/// sequence number zero itself is therefore never remembered.
+/// What is remembered of one direction's segments. A number that is zero is not known: so it is in
+/// Wireshark, where the sequence number zero itself is therefore never remembered.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     /// The number after the highest seen, and when it was reached.
     next: SequenceNumber,
     next_at: Instant,
-    /// The number up to which everything was seen; beyond it an acknowledgement is of data that was not.
+    /// The number up to which everything was seen; beyond it an acknowledgement is of data that was
+    /// not.
     contiguous: SequenceNumber,
     ack: SequenceNumber,
     ack_at: Instant,
@@ -240,7 +253,8 @@ pub(super) struct Memory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Duplicates {
     Count(u32),
-    /// The other end acknowledged what was not captured: it is not told again until this end acknowledges something new.
+    /// The other end acknowledged what was not captured: it is not told again until this end
+    /// acknowledges something new.
     Muted,
 }
 
@@ -279,7 +293,13 @@ const OUT_OF_ORDER_WITHOUT_RTT: Duration = Duration::from_millis(3);
 const FAST_RETRANSMISSION: Duration = Duration::from_millis(20);
 
 /// Labels `segment`, which `from` sent; `to` is the other direction.
-pub(super) fn label(from: &mut Memory, to: &mut Memory, at: Instant, segment: &Segment, known: Known) -> LabelSet {
+pub(super) fn label(
+    from: &mut Memory,
+    to: &mut Memory,
+    at: Instant,
+    segment: &Segment,
+    known: Known,
+) -> LabelSet {
     let mut labels = LabelSet::default();
     let length = segment.payload_len();
     let probe = length == 1 && from.next == segment.seq && to.window == Some(0);
@@ -292,10 +312,15 @@ pub(super) fn label(from: &mut Memory, to: &mut Memory, at: Instant, segment: &S
     if segment.ack != from.ack {
         from.duplicates = Duplicates::Count(0);
     }
-    if segment.flags.any(Flags::ACK) && to.contiguous != UNKNOWN && to.contiguous.is_before(segment.ack) {
+    if segment.flags.any(Flags::ACK)
+        && to.contiguous != UNKNOWN
+        && to.contiguous.is_before(segment.ack)
+    {
         to.was_acked_unseen(&mut labels);
     }
-    if (length > 0 || segment.flags.any(Flags::SYN | Flags::FIN)) && !labels.contains(Label::KeepAlive) {
+    if (length > 0 || segment.flags.any(Flags::SYN | Flags::FIN))
+        && !labels.contains(Label::KeepAlive)
+    {
         label_repeated(&mut labels, from, to, at, segment, known);
     }
     from.remember(at, segment, labels);
@@ -326,14 +351,19 @@ fn label_window(labels: &mut LabelSet, from: &Memory, to: &Memory, segment: &Seg
 /// Labels of an ACK without data that repeats the number before it.
 fn label_ack(labels: &mut LabelSet, from: &mut Memory, to: &Memory, segment: &Segment) {
     let control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
-    let repeats = segment.payload_len() == 0 && from.next == segment.seq && segment.ack == from.ack && !control;
+    let repeats = segment.payload_len() == 0
+        && from.next == segment.seq
+        && segment.ack == from.ack
+        && !control;
     if !repeats {
         return;
     }
     match (Some(segment.window) == from.window, segment.window) {
         (false, 0) => {}
         (false, _) => labels.add(Label::WindowUpdate),
-        (true, 0) if to.last.contains(Label::ZeroWindowProbe) => labels.add(Label::ZeroWindowProbeAck),
+        (true, 0) if to.last.contains(Label::ZeroWindowProbe) => {
+            labels.add(Label::ZeroWindowProbeAck)
+        }
         (true, 0) => {}
         (true, _) if to.last.contains(Label::KeepAlive) => labels.add(Label::KeepAliveAck),
         (true, _) => {
@@ -344,7 +374,14 @@ fn label_ack(labels: &mut LabelSet, from: &mut Memory, to: &Memory, segment: &Se
 }
 
 /// Decides between the kinds of segments that do not advance the sequence.
-fn label_repeated(labels: &mut LabelSet, from: &Memory, to: &Memory, at: Instant, segment: &Segment, known: Known) {
+fn label_repeated(
+    labels: &mut LabelSet,
+    from: &Memory,
+    to: &Memory,
+    at: Instant,
+    segment: &Segment,
+    known: Known,
+) {
     let length = segment.payload_len();
     let end = segment.seq + length;
     // More than a byte, from one before the next: new data after a window probe.
@@ -358,7 +395,10 @@ fn label_repeated(labels: &mut LabelSet, from: &Memory, to: &Memory, at: Instant
     if !behind {
         return;
     }
-    if to.duplicates.allow_fast_retransmission() && to.ack == segment.seq && at.since(to.ack_at) < FAST_RETRANSMISSION {
+    if to.duplicates.allow_fast_retransmission()
+        && to.ack == segment.seq
+        && at.since(to.ack_at) < FAST_RETRANSMISSION
+    {
         labels.add(Label::FastRetransmission);
         labels.add(Label::Retransmission);
         return;
@@ -395,8 +435,9 @@ impl Memory {
         self.last = labels;
     }
 
-    /// Something of this direction was acknowledged that was not captured. It is told once where a gap was seen, and else
-    /// once for each number that this end acknowledges: an end that only acknowledges would be told of with every packet.
+    /// Something of this direction was acknowledged that was not captured. It is told once where a
+    /// gap was seen, and else once for each number that this end acknowledges: an end that only
+    /// acknowledges would be told of with every packet.
     fn was_acked_unseen(&mut self, labels: &mut LabelSet) {
         if self.contiguous.is_before(self.next) {
             self.contiguous = self.next;

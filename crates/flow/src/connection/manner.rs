@@ -1,4 +1,5 @@
-//! How an end sends and acknowledges: SYN options, ACKs for many segments, bursts, silences, resets.
+//! How an end sends and acknowledges: SYN options, ACKs for many segments, bursts, silences,
+//! resets.
 
 use crate::segment::{Flags, Segment};
 use fullpipe_model::units::{Bytes, Duration, Instant, column};
@@ -50,7 +51,8 @@ pub struct MannerFacts {
     pub multipath: bool,
     /// Its SYN offers a shift of its windows, whether or not the other end answered so.
     pub window_scale_offered: bool,
-    /// Packets with ECN-Echo: it was told of congestion. The SYN's, which only offers, is not counted.
+    /// Packets with ECN-Echo: it was told of congestion. The SYN's, which only offers, is not
+    /// counted.
     pub ecn_echo: u32,
     /// Packets with CWR: it reduced its window for that.
     pub congestion_window_reduced: u32,
@@ -58,8 +60,8 @@ pub struct MannerFacts {
     pub advancing_acks: u32,
     /// Of them, for more than two full-sized segments ("stretch ACK", RFC 2525 section 2.13).
     pub stretch_acks: u32,
-    /// Of them, for two full-sized segments at most and 10 ms or more later than the quickest (RFC 9293 section 3.8.6.3
-    /// allows 500 ms).
+    /// Of them, for two full-sized segments at most and 10 ms or more later than the quickest (RFC
+    /// 9293 section 3.8.6.3 allows 500 ms).
     pub delayed_acks: u32,
     /// How much later, in the mean.
     #[serde(rename = "delayed_ack_mean_us", serialize_with = "column::micros::serialize")]
@@ -102,7 +104,8 @@ impl Manner {
         let gap = (self.burst > 0).then(|| at.since(self.sent_at));
         self.sent_at = at;
         self.silence_max = self.silence_max.max(gap.unwrap_or(Duration::ZERO));
-        self.burst = if gap.is_some_and(|gap| gap <= BURST_GAP) { self.burst.saturating_add(1) } else { 1 };
+        self.burst =
+            if gap.is_some_and(|gap| gap <= BURST_GAP) { self.burst.saturating_add(1) } else { 1 };
         self.burst_max = self.burst_max.max(self.burst);
     }
 
@@ -111,7 +114,8 @@ impl Manner {
         if self.burst > 0 { at.since(self.sent_at) } else { Duration::ZERO }
     }
 
-    /// An ACK of `fresh` bytes that were sent in segments of at most `size`, `late` after the quickest that was seen.
+    /// An ACK of `fresh` bytes that were sent in segments of at most `size`, `late` after the
+    /// quickest that was seen.
     pub fn acknowledges(&mut self, fresh: u32, size: Bytes, late: Duration) {
         self.advancing = self.advancing.saturating_add(1);
         let stretches = u64::from(fresh) > 2 * size.get().max(1);
@@ -140,7 +144,9 @@ impl Manner {
             ecn_echo: self.ece,
             congestion_window_reduced: self.cwr,
             delayed_acks: self.delayed,
-            delayed_ack_mean: Duration::from_nanos(self.delay_sum.as_nanos() / u64::from(self.delayed.max(1))),
+            delayed_ack_mean: Duration::from_nanos(
+                self.delay_sum.as_nanos() / u64::from(self.delayed.max(1)),
+            ),
             delayed_ack_max: self.delay_max,
             advancing_acks: self.advancing,
             stretch_acks: self.stretch,

@@ -1,7 +1,7 @@
 //! One connection's facts, gathered packet by packet in bounded memory; one mechanism a file.
 //!
-//! [`crate::Analyzer`] drives this: each segment of the connection goes through `Tracker::push` in the capture's order,
-//! and `Tracker::finish` turns what was gathered into a [`Connection`].
+//! [`crate::Analyzer`] drives this: each segment of the connection goes through `Tracker::push` in
+//! the capture's order, and `Tracker::finish` turns what was gathered into a [`Connection`].
 
 mod advertised_window;
 mod handshake;
@@ -69,7 +69,8 @@ pub struct Connection {
     pub server: SocketAddr,
     /// How it ended.
     pub close: Close,
-    /// What of it was seen, as the bits of Wireshark's `tcp.completeness`: 1 SYN, 2 SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST.
+    /// What of it was seen, as the bits of Wireshark's `tcp.completeness`: 1 SYN, 2 SYN-ACK, 4 ACK,
+    /// 8 data, 16 FIN, 32 RST.
     pub completeness: u8,
     /// Time of the first packet.
     #[serde(rename = "start_ns", with = "column::instant")]
@@ -142,7 +143,11 @@ impl Connection {
     /// What of it was seen, by name: [`Connection::completeness`] in words.
     pub fn parts_seen(&self) -> impl Iterator<Item = &'static str> {
         let seen = self.completeness;
-        PARTS.into_iter().enumerate().filter(move |(bit, _)| seen & 1 << bit != 0).map(|(_, name)| name)
+        PARTS
+            .into_iter()
+            .enumerate()
+            .filter(move |(bit, _)| seen & 1 << bit != 0)
+            .map(|(_, name)| name)
     }
 
     /// The direction that carried more new payload.
@@ -172,29 +177,33 @@ pub struct DirectionFacts {
     /// Largest payload of a packet.
     #[serde(rename = "payload_max_bytes", with = "column::bytes")]
     pub payload_max: Bytes,
-    /// Unique payload by the time from the first data to the acknowledgement of the last (or the last data).
+    /// Unique payload by the time from the first data to the acknowledgement of the last (or the
+    /// last data).
     #[serde(rename = "goodput_bps", with = "column::rate_optional")]
     pub goodput: Option<Rate>,
     /// The most that an interval carried: see [`Verdict::peak_goodput`].
     #[serde(rename = "goodput_peak_bps", with = "column::rate_optional")]
     pub goodput_peak: Option<Rate>,
-    /// Round-trip times of this direction's data: from the data to its acknowledgement, both at the capture point.
+    /// Round-trip times of this direction's data: from the data to its acknowledgement, both at the
+    /// capture point.
     pub rtt: RttFacts,
-    /// The receive window that this direction's packets advertise. Serialised as an object, and its least and greatest
-    /// beside it as `window_min_bytes` and `window_max_bytes`.
+    /// The receive window that this direction's packets advertise. Serialised as an object, and its
+    /// least and greatest beside it as `window_min_bytes` and `window_max_bytes`.
     #[serde(flatten, serialize_with = "window_columns")]
     pub window: WindowFacts,
-    /// Most payload sent and neither acknowledged nor (with [`Labels::Sack`]) reported by SACK, at the capture point.
+    /// Most payload sent and neither acknowledged nor (with [`Labels::Sack`]) reported by SACK, at
+    /// the capture point.
     #[serde(rename = "in_flight_max_bytes", with = "column::bytes")]
     pub in_flight_max: Bytes,
     /// Packets by label.
     pub labels: LabelCounts,
-    /// What was lost, reordered and repeated, by SACK, timestamps and IP identifications; whatever the labels are.
+    /// What was lost, reordered and repeated, by SACK, timestamps and IP identifications; whatever
+    /// the labels are.
     pub loss: LossFacts,
     /// How this end sends and acknowledges.
     pub manner: MannerFacts,
-    /// What held this direction's data; absent where there was none. Not a column: a report serialises its shares, and its
-    /// intervals where they are asked for.
+    /// What held this direction's data; absent where there was none. Not a column: a report
+    /// serialises its shares, and its intervals where they are asked for.
     #[serde(skip)]
     pub verdict: Option<Verdict>,
 }
@@ -231,13 +240,15 @@ pub struct RttFacts {
     pub max: Option<Duration>,
 }
 
-/// The advertised receive window, of packets without SYN and RST, scaled where the handshake was seen.
+/// The advertised receive window, of packets without SYN and RST, scaled where the handshake was
+/// seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct WindowFacts {
-    /// Shift count in use; absent where the handshake was not seen, so that windows may be too small by it.
+    /// Shift count in use; absent where the handshake was not seen, so that windows may be too
+    /// small by it.
     pub scale: Option<u8>,
-    /// Shift count that data and ACKs tell where the handshake was not seen. The windows here are not scaled by it; the
-    /// verdict's are.
+    /// Shift count that data and ACKs tell where the handshake was not seen. The windows here are
+    /// not scaled by it; the verdict's are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_inferred: Option<u8>,
     /// Least.

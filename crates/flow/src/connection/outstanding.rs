@@ -4,8 +4,8 @@ use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// More than this many segments in flight are not remembered one by one: 16,384 of 1448 bytes are 23 MB in flight.
-/// Beyond it every segment is still counted, but not timed.
+/// More than this many segments in flight are not remembered one by one: 16,384 of 1448 bytes are
+/// 23 MB in flight. Beyond it every segment is still counted, but not timed.
 const MAX_OUTSTANDING: usize = 1 << 14;
 
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,8 @@ struct Sent {
     seq: SequenceNumber,
     end: SequenceNumber,
     at: Instant,
-    /// Sent more than once, or not in order: an ACK cannot be told to be for this sending (Karn and Partridge 1987).
+    /// Sent more than once, or not in order: an ACK cannot be told to be for this sending (Karn and
+    /// Partridge 1987).
     ambiguous: bool,
 }
 
@@ -27,7 +28,8 @@ impl Outstanding {
     /// Adds a segment. `advances` says whether it begins at or after everything seen before.
     pub fn send(&mut self, at: Instant, seq: SequenceNumber, end: SequenceNumber, advances: bool) {
         if self.segments.capacity() == 0 {
-            // Most connections never have more than one: the usual four would be a tenth of what they cost.
+            // Most connections never have more than one: the usual four would be a tenth of what
+            // they cost.
             self.segments.reserve_exact(1);
         }
         if advances {
@@ -62,15 +64,17 @@ impl Outstanding {
         Some(at.since(sent.at))
     }
 
-    /// Removes what `ack` covers. Gives the age of the newest segment covered, if none of those covered is ambiguous:
-    /// that is the one whose arrival the ACK tells; above a hole that was repaired it would tell the repair's.
+    /// Removes what `ack` covers. Gives the age of the newest segment covered, if none of those
+    /// covered is ambiguous: that is the one whose arrival the ACK tells; above a hole that was
+    /// repaired it would tell the repair's.
     pub fn acknowledge(&mut self, at: Instant, ack: SequenceNumber) -> Option<Duration> {
         let mut newest = None;
         let mut ambiguous = false;
         while let Some(first) = self.segments.front_mut() {
             if first.end.after(ack) > 0 {
                 if first.seq.is_before(ack) {
-                    // A packet that was segments on the wire: the ones before it tell how long a segment takes.
+                    // A packet that was segments on the wire: the ones before it tell how long a
+                    // segment takes.
                     first.seq = ack;
                     ambiguous |= first.ambiguous;
                     newest = Some(at.since(first.at));

@@ -16,7 +16,8 @@ pub(super) struct Unique {
 }
 
 impl Unique {
-    /// The first number that there is, where that is known from the handshake: what comes above it first leaves a hole.
+    /// The first number that there is, where that is known from the handshake: what comes above it
+    /// first leaves a hole.
     pub fn starts_at(&mut self, seq: SequenceNumber) {
         self.next.get_or_insert(seq);
     }
@@ -56,7 +57,9 @@ impl Unique {
                 continue;
             }
             filled += u64::from(part);
-            left.extend([(from, start), (stop, to)].into_iter().filter(|(from, to)| from.is_before(*to)));
+            left.extend(
+                [(from, start), (stop, to)].into_iter().filter(|(from, to)| from.is_before(*to)),
+            );
         }
         left.truncate(MAX_HOLES);
         self.holes = left;

@@ -38,7 +38,11 @@ impl Ranges {
     pub fn within(&self, from: SequenceNumber, to: SequenceNumber) -> u32 {
         let first = self.ranges.partition_point(|(_, end)| !from.is_before(*end));
         let overlaps = self.ranges[first..].iter().take_while(|(start, _)| start.is_before(to));
-        overlaps.map(|(start, end)| (if end.is_before(to) { *end } else { to }).distance(from.max(*start))).sum()
+        overlaps
+            .map(|(start, end)| {
+                (if end.is_before(to) { *end } else { to }).distance(from.max(*start))
+            })
+            .sum()
     }
 
     /// Bytes within this range that are in neither this set nor `other`.
@@ -55,7 +59,8 @@ impl Ranges {
     /// Forgets everything before `una`.
     pub fn forget_before(&mut self, una: SequenceNumber) {
         let gone = self.ranges.partition_point(|(_, end)| !una.is_before(*end));
-        let bytes: u64 = self.ranges.drain(..gone).map(|(start, end)| u64::from(end.distance(start))).sum();
+        let bytes: u64 =
+            self.ranges.drain(..gone).map(|(start, end)| u64::from(end.distance(start))).sum();
         self.bytes -= bytes;
         if let Some(first) = self.ranges.first_mut().filter(|(start, _)| start.is_before(una)) {
             self.bytes -= u64::from(una.distance(first.0));

@@ -2,8 +2,8 @@
 
 use crate::segment::Segment;
 
-/// A packet that is repeated by the capture comes right behind the first, one that the network repeated after what jitter
-/// let pass.
+/// A packet that is repeated by the capture comes right behind the first, one that the network
+/// repeated after what jitter let pass.
 const REMEMBERED: usize = 8;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,11 +18,13 @@ pub(super) struct Recent {
     segments: u16,
 }
 
-/// A step of identifications up to this one is of packets that were lost; more is another way of counting.
+/// A step of identifications up to this one is of packets that were lost; more is another way of
+/// counting.
 const MISSED: u16 = 64;
 
 impl Recent {
-    /// Notes a packet; gives whether it is one of the last again. Without an IP identification nothing is.
+    /// Notes a packet; gives whether it is one of the last again. Without an IP identification
+    /// nothing is.
     pub fn is_repeated(&mut self, segment: &Segment) -> bool {
         let Some(ip_id) = segment.ip_id.filter(|id| *id != 0) else { return false };
         self.expected = self.id.map(|id| id.wrapping_add(self.segments.max(1)));
@@ -30,7 +32,9 @@ impl Recent {
         self.segments = 1;
         let stamp = segment.options.timestamps.map_or(0, |(value, _)| value);
         let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-        let mixed = word(segment.seq.0, segment.end().0).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        let mixed = word(segment.seq.0, segment.end().0)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
             ^ word(segment.ack.0, stamp).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(17);
         let seen = (mixed ^ u64::from(ip_id)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         let repeated = self.packets.contains(&seen);
@@ -39,16 +43,18 @@ impl Recent {
         repeated
     }
 
-    /// The packet noted last was so many on the wire: each has an identification of its own (`inet_gso_segment`,
-    /// net/ipv4/af_inet.c).
+    /// The packet noted last was so many on the wire: each has an identification of its own
+    /// (`inet_gso_segment`, net/ipv4/af_inet.c).
     pub fn counts(&mut self, segments: u32) {
         self.segments = segments.clamp(1, u16::MAX.into()) as u16;
     }
 
-    /// Whether packets between this one, which was noted last, and the one before it were not captured: a sender that
-    /// counts its packets one by one counted others in between.
+    /// Whether packets between this one, which was noted last, and the one before it were not
+    /// captured: a sender that counts its packets one by one counted others in between.
     pub fn misses(&self, segment: &Segment) -> bool {
-        let (Some(id), Some(last), Some(expected)) = (segment.ip_id, self.id, self.expected) else { return false };
+        let (Some(id), Some(last), Some(expected)) = (segment.ip_id, self.id, self.expected) else {
+            return false;
+        };
         id == last && (1..MISSED).contains(&id.wrapping_sub(expected))
     }
 }

@@ -19,15 +19,24 @@ pub(super) struct Told {
 }
 
 /// Of all kinds of segments that do not advance, the one that the evidence says.
-const KINDS: [Label; 5] =
-    [Label::Retransmission, Label::FastRetransmission, Label::SpuriousRetransmission, Label::Rto, Label::OutOfOrder];
-/// The least retransmission timeout of Linux; whatever is sent again within it after an ACK was prompted by that ACK.
+const KINDS: [Label; 5] = [
+    Label::Retransmission,
+    Label::FastRetransmission,
+    Label::SpuriousRetransmission,
+    Label::Rto,
+    Label::OutOfOrder,
+];
+/// The least retransmission timeout of Linux; whatever is sent again within it after an ACK was
+/// prompted by that ACK.
 const RTO_LEAST: Duration = Duration::from_millis(200);
 
 /// The labels of a packet that is the one just before again.
 pub(super) fn duplicate(wireshark: LabelSet) -> (LabelSet, Option<Difference>) {
     let mut labels = wireshark;
-    KINDS.into_iter().chain([Label::DuplicateAck, Label::WindowUpdate]).for_each(|kind| labels.remove(kind));
+    KINDS
+        .into_iter()
+        .chain([Label::DuplicateAck, Label::WindowUpdate])
+        .for_each(|kind| labels.remove(kind));
     labels.add(Label::DuplicatePacket);
     (labels, Some(Difference::SamePacket))
 }

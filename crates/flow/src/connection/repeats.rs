@@ -2,19 +2,21 @@
 //!
 //! Whether it was needless, and whether the first sending was overtaken, three things tell:
 //!
-//! * *The echo* (Eifel, RFC 3522): the ACK that moves the left edge echoes the timestamp of the segment that filled it. One
-//!   older than the retransmission's is that of an earlier sending.
+//! * *The echo* (Eifel, RFC 3522): the ACK that moves the left edge echoes the timestamp of the
+//!   segment that filled it. One older than the retransmission's is that of an earlier sending.
 //! * *Time*: an answer sooner than any round trip is not one to the retransmission.
-//! * *DSACK* (RFC 2883; RFC 3708 reasons from it): the data arrived twice, and one of its retransmissions was needless. Where
-//!   the echo said that the retransmission filled the hole, or DSACK follows upon the report of the data much sooner than
-//!   sendings follow upon each other, what came twice is a copy that the network made, and nothing is revised. Linux holds
-//!   ACKs back above a hole ("SACK compression"), and one that was held back tells of the last repetition only: those sent
-//!   before it whose first sending had arrived are taken to have come with it.
+//! * *DSACK* (RFC 2883; RFC 3708 reasons from it): the data arrived twice, and one of its
+//!   retransmissions was needless. Where the echo said that the retransmission filled the hole, or
+//!   DSACK follows upon the report of the data much sooner than sendings follow upon each other,
+//!   what came twice is a copy that the network made, and nothing is revised. Linux holds ACKs back
+//!   above a hole ("SACK compression"), and one that was held back tells of the last repetition
+//!   only: those sent before it whose first sending had arrived are taken to have come with it.
 //!
-//! A packet was lost for each retransmission until DSACK says otherwise, even where the first sending arrived: then it was
-//! the retransmission that did not.
+//! A packet was lost for each retransmission until DSACK says otherwise, even where the first
+//! sending arrived: then it was the retransmission that did not.
 //!
-//! Where data above it had arrived when it was sent again, an earlier sending that arrives after all was overtaken.
+//! Where data above it had arrived when it was sent again, an earlier sending that arrives after
+//! all was overtaken.
 
 use crate::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
@@ -22,9 +24,11 @@ use std::collections::VecDeque;
 
 /// Retransmissions that are remembered.
 const MOST: usize = 256;
-/// Linux holds an ACK back for a twentieth of the round trip, and not for longer than this (`tcp_comp_sack_delay_ns`).
+/// Linux holds an ACK back for a twentieth of the round trip, and not for longer than this
+/// (`tcp_comp_sack_delay_ns`).
 const HELD_BACK: Duration = Duration::from_millis(1);
-/// DSACK comes up to a round trip after the ACK: for so many bytes what was sent twice is remembered.
+/// DSACK comes up to a round trip after the ACK: for so many bytes what was sent twice is
+/// remembered.
 const BEHIND: u32 = 1 << 20;
 
 /// What is known of a retransmission.
@@ -38,7 +42,8 @@ enum State {
     Filled,
     /// An earlier sending filled the hole.
     Needless,
-    /// The same, and what was sent after it came twice before it did: it was lost itself, as far as was told.
+    /// The same, and what was sent after it came twice before it did: it was lost itself, as far as
+    /// was told.
     Missing,
 }
 
@@ -55,8 +60,8 @@ struct Repeat {
     told: Instant,
 }
 
-/// What was sent again, in the order of sending. Most connections never send again, and many are open at once: until then
-/// it is a null pointer.
+/// What was sent again, in the order of sending. Most connections never send again, and many are
+/// open at once: until then it is a null pointer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Repeats(Option<Box<Remembered>>);
 
@@ -65,7 +70,8 @@ struct Remembered {
     in_order: VecDeque<Repeat>,
     /// How many of them are awaited: mostly none, or the last of many.
     awaited: usize,
-    /// When the last ACK came, and whether it came so long after the one before that it may have been held back.
+    /// When the last ACK came, and whether it came so long after the one before that it may have
+    /// been held back.
     answered: Instant,
     held_back: bool,
     /// When the left edge moved last, and the timestamp that was echoed then.
@@ -84,11 +90,13 @@ pub(super) struct Answer {
     /// The least time from data to its acknowledgement, and to any report of it.
     pub rtt: Option<Duration>,
     pub quickest: Option<Duration>,
-    /// Whether the receiver had data above a hole when it was last heard of: only then does it hold ACKs back.
+    /// Whether the receiver had data above a hole when it was last heard of: only then does it hold
+    /// ACKs back.
     pub above_hole: bool,
 }
 
-/// What is to be revised: retransmissions that were not necessary, and how many sendings before them were overtaken.
+/// What is to be revised: retransmissions that were not necessary, and how many sendings before
+/// them were overtaken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub spurious: u64,
@@ -96,7 +104,8 @@ pub(super) struct Outcome {
 }
 
 impl Repeats {
-    /// A retransmission of what had not arrived; `overtaken`: it is the first, and data above it had.
+    /// A retransmission of what had not arrived; `overtaken`: it is the first, and data above it
+    /// had.
     pub fn sent_again(&mut self, at: Instant, segment: &Segment, overtaken: bool) {
         let (from, to) = (segment.seq, segment.end());
         let Remembered { in_order: repeats, awaited, .. } = &mut **self.0.get_or_insert_default();
@@ -105,22 +114,37 @@ impl Repeats {
             *awaited -= usize::from(forgotten.is_some_and(|repeat| repeat.is_awaited()));
         }
         let stamp = segment.options.timestamps.map(|(value, _)| value);
-        repeats.push_back(Repeat { from, to, at, stamp, overtaken, state: State::Awaited, told: at });
+        repeats.push_back(Repeat {
+            from,
+            to,
+            at,
+            stamp,
+            overtaken,
+            state: State::Awaited,
+            told: at,
+        });
         *awaited += 1;
     }
 
     /// An ACK; `has` tells what SACK blocks, its own with them, reported.
-    pub fn answered(&mut self, answer: &Answer, has: impl Fn(SequenceNumber, SequenceNumber) -> bool) -> Outcome {
+    pub fn answered(
+        &mut self,
+        answer: &Answer,
+        has: impl Fn(SequenceNumber, SequenceNumber) -> bool,
+    ) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(remembered) = self.0.as_deref_mut() else { return outcome };
-        let held = answer.rtt.map_or(HELD_BACK, |rtt| HELD_BACK.min(Duration::from_nanos(rtt.as_nanos() / 20)));
+        let held = answer
+            .rtt
+            .map_or(HELD_BACK, |rtt| HELD_BACK.min(Duration::from_nanos(rtt.as_nanos() / 20)));
         remembered.held_back = answer.above_hole && answer.at.since(remembered.answered) >= held;
         remembered.answered = answer.at;
         if answer.una.is_before(answer.ack) {
             remembered.moved = answer.echo.map(|echo| (answer.at, echo));
         }
-        // What else one ACK tells to have arrived came the way of what filled the hole at its edge: by which of the sendings
-        // the first retransmission tells, those after it may be needless without the first sending having arrived.
+        // What else one ACK tells to have arrived came the way of what filled the hole at its edge:
+        // by which of the sendings the first retransmission tells, those after it may be needless
+        // without the first sending having arrived.
         let mut at_edge = None;
         let first = remembered.first_awaited();
         let Remembered { in_order: repeats, awaited, .. } = remembered;
@@ -145,20 +169,29 @@ impl Repeats {
     }
 
     /// DSACK: this arrived more than once.
-    pub fn arrived_twice(&mut self, from: SequenceNumber, to: SequenceNumber, answer: &Answer) -> Outcome {
+    pub fn arrived_twice(
+        &mut self,
+        from: SequenceNumber,
+        to: SequenceNumber,
+        answer: &Answer,
+    ) -> Outcome {
         let mut outcome = Outcome::default();
-        let Some(Remembered { in_order: repeats, held_back, awaited, .. }) = self.0.as_deref_mut() else {
+        let Some(Remembered { in_order: repeats, held_back, awaited, .. }) = self.0.as_deref_mut()
+        else {
             return outcome;
         };
         let oldest = answer.ack + BEHIND.wrapping_neg();
-        // A block may be of several that came together. Told sooner than anything was after a retransmission, it is of a copy
-        // that the network made of an earlier sending.
+        // A block may be of several that came together. Told sooner than anything was after a
+        // retransmission, it is of a copy that the network made of an earlier sending.
         let is_meant = |repeat: &Repeat| {
-            let is_of_it = !repeat.to.is_before(oldest) && repeat.from.is_before(to) && from.is_before(repeat.to);
+            let is_of_it = !repeat.to.is_before(oldest)
+                && repeat.from.is_before(to)
+                && from.is_before(repeat.to);
             is_of_it && !repeat.is_sooner(answer, answer.quickest)
         };
         let latest = repeats.iter().rposition(is_meant).unwrap_or(0);
-        // Of several sendings of the same bytes one came twice: the last, since the ones before it have been answered.
+        // Of several sendings of the same bytes one came twice: the last, since the ones before it
+        // have been answered.
         let chosen = chosen(repeats.make_contiguous(), is_meant);
         let mut places = 0..;
         repeats.retain_mut(|repeat| {
@@ -184,25 +217,30 @@ impl Repeats {
         outcome
     }
 
-    /// The capture ended: what was sent again needlessly and could not be answered before, since only what was sent earlier
-    /// was (by a round trip of at least `rtt`, or by the last echo), was not lost as far as anything says.
+    /// The capture ended: what was sent again needlessly and could not be answered before, since
+    /// only what was sent earlier was (by a round trip of at least `rtt`, or by the last echo), was
+    /// not lost as far as anything says.
     pub fn ended(&self, rtt: Option<Duration>) -> Outcome {
-        let (Some(Remembered { in_order, answered, moved, .. }), Some(rtt)) = (self.0.as_deref(), rtt) else {
+        let (Some(Remembered { in_order, answered, moved, .. }), Some(rtt)) =
+            (self.0.as_deref(), rtt)
+        else {
             return Outcome::default();
         };
         let echo = moved.filter(|(at, _)| answered.since(*at) < rtt).map(|(_, echo)| echo);
         let is_unanswered = |repeat: &&Repeat| {
-            let is_newer = echo.zip(repeat.stamp).is_some_and(|(echo, stamp)| is_older(echo, stamp));
+            let is_newer =
+                echo.zip(repeat.stamp).is_some_and(|(echo, stamp)| is_older(echo, stamp));
             repeat.state == State::Needless && (is_newer || answered.since(repeat.at) < rtt)
         };
         Outcome { spurious: in_order.iter().filter(is_unanswered).count() as u64, overtaken: 0 }
     }
 }
 
-/// For each repeat whether it is the one that came twice: of those meant that overlap the last one, unless it filled the hole
-/// itself and another did not.
+/// For each repeat whether it is the one that came twice: of those meant that overlap the last one,
+/// unless it filled the hole itself and another did not.
 fn chosen(repeats: &[Repeat], is_meant: impl Fn(&Repeat) -> bool) -> Vec<bool> {
-    // Each is compared with those chosen only, which are forgotten then: however many overlap, one ACK costs little.
+    // Each is compared with those chosen only, which are forgotten then: however many overlap, one
+    // ACK costs little.
     let mut found = Vec::<usize>::new();
     for wants_filled in [false, true] {
         for (place, repeat) in repeats.iter().enumerate().rev() {
@@ -229,7 +267,8 @@ const fn is_older(echo: u32, stamp: u32) -> bool {
 }
 
 impl Remembered {
-    /// Where the first that is awaited stands: from the end, as what was sent last is answered last.
+    /// Where the first that is awaited stands: from the end, as what was sent last is answered
+    /// last.
     fn first_awaited(&self) -> usize {
         let (mut first, mut left) = (self.in_order.len(), self.awaited);
         while left > 0 && first > 0 {
@@ -245,17 +284,19 @@ impl Repeat {
         self.state == State::Awaited
     }
 
-    /// Whether the echo of an ACK that fills the hole at the left edge is older than this; `None`: it is not there.
+    /// Whether the echo of an ACK that fills the hole at the left edge is older than this; `None`:
+    /// it is not there.
     fn is_echoed(&self, answer: &Answer) -> Option<bool> {
         let moves_edge = !answer.una.is_before(self.from) && answer.una.is_before(answer.ack);
         let stamps = answer.echo.zip(self.stamp).filter(|_| moves_edge);
         stamps.map(|(echo, stamp)| is_older(echo, stamp))
     }
 
-    /// Whether DSACK follows so soon on the report of the data that two sendings can hardly have come so close together, which
-    /// left a round trip or so apart: a copy can.
+    /// Whether DSACK follows so soon on the report of the data that two sendings can hardly have
+    /// come so close together, which left a round trip or so apart: a copy can.
     fn is_of_copy(&self, answer: &Answer) -> bool {
-        let close = answer.rtt.map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 4));
+        let close =
+            answer.rtt.map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 4));
         self.state == State::Arrived && answer.at.since(self.told) < close
     }
 
@@ -266,7 +307,9 @@ impl Repeat {
 
     /// Whether the answer came clearly sooner than `least` after this.
     fn is_sooner(&self, answer: &Answer, least: Option<Duration>) -> bool {
-        least.is_some_and(|least| answer.at.since(self.at) < Duration::from_nanos(least.as_nanos() / 10 * 9))
+        least.is_some_and(|least| {
+            answer.at.since(self.at) < Duration::from_nanos(least.as_nanos() / 10 * 9)
+        })
     }
 }
 

@@ -2,12 +2,15 @@
 //!
 //! The shift stands in the SYNs only (RFC 7323, section 2.2). Without them two things tell it:
 //!
-//! * *The window closes as data arrives.* While the receiving application does not read, each ACK moves the left edge
-//!   by some bytes and takes as many from the window: the quotient of the two is the scale.
-//! * *Data comes up to an edge and never passes it.* No sender passes the window, so that shifts by which data passed it
-//!   are too small; of those left, one whose edge data touches again and again is the one that holds the sender.
+//! * *The window closes as data arrives.* While the receiving application does not read, each ACK
+//!   moves the left edge by some bytes and takes as many from the window: the quotient of the two
+//!   is the scale.
+//! * *Data comes up to an edge and never passes it.* No sender passes the window, so that shifts by
+//!   which data passed it are too small; of those left, one whose edge data touches again and again
+//!   is the one that holds the sender.
 //!
-//! Where neither is seen often, the scale stays unknown and the window is no evidence of anything but being closed.
+//! Where neither is seen often, the scale stays unknown and the window is no evidence of anything
+//! but being closed.
 
 use crate::segment::SequenceNumber;
 
@@ -27,7 +30,8 @@ pub(super) struct ScaleGuess {
     edges: [SequenceNumber; SHIFTS],
     /// The smallest shift by which data never passed the window.
     least: u8,
-    /// How often data came up to the edge of `least`, and how many segments were sent since it is that.
+    /// How often data came up to the edge of `least`, and how many segments were sent since it is
+    /// that.
     touched: u32,
     sent: u32,
     /// How often the window closed as data arrived, and for each shift how often it explains that.
@@ -61,8 +65,9 @@ impl ScaleGuess {
         }
     }
 
-    /// Data was sent that ends at `end`, in segments of up to `segment` bytes. `is_exact`: the capture was taken at the
-    /// sender, so that the ACKs so far are those that it knew; elsewhere the edge is known as well as the lag.
+    /// Data was sent that ends at `end`, in segments of up to `segment` bytes. `is_exact`: the
+    /// capture was taken at the sender, so that the ACKs so far are those that it knew; elsewhere
+    /// the edge is known as well as the lag.
     pub fn sent(&mut self, end: SequenceNumber, segment: u32, is_exact: bool) {
         let Some((_, window)) = self.last else { return };
         let doubt = |shift: u8| if is_exact { 0 } else { (window << shift) / DOUBT };
@@ -81,13 +86,15 @@ impl ScaleGuess {
 
     /// The shift, once it is told.
     pub fn shift(&self) -> Option<u8> {
-        let by_votes = (0..).zip(&self.votes).max_by_key(|(shift, votes)| (**votes, u8::MAX - *shift));
-        let agreed = by_votes.filter(|(_, votes)| **votes >= SEEN_LEAST && **votes * 5 >= self.closing * 4);
+        let by_votes =
+            (0..).zip(&self.votes).max_by_key(|(shift, votes)| (**votes, u8::MAX - *shift));
+        let agreed =
+            by_votes.filter(|(_, votes)| **votes >= SEEN_LEAST && **votes * 5 >= self.closing * 4);
         if let Some((shift, _)) = agreed {
             return Some(shift).filter(|shift| *shift >= self.least);
         }
-        // A window that one of ten segments comes up to holds the sender for most of the time: of those that one
-        // ACK lets go only the last touches it.
+        // A window that one of ten segments comes up to holds the sender for most of the time: of
+        // those that one ACK lets go only the last touches it.
         (self.touched >= SEEN_LEAST && self.touched * 10 >= self.sent).then_some(self.least)
     }
 }
@@ -143,7 +150,10 @@ mod tests {
     fn near_miss_windows_that_change_without_data_tell_nothing() {
         let mut guess = ScaleGuess::default();
         for ack in 0..40 {
-            guess.acknowledged(seq(ack * SEGMENT), if ack % 2 == 0 { 700 } else { 500 + (ack * 7 % 90) as u16 });
+            guess.acknowledged(
+                seq(ack * SEGMENT),
+                if ack % 2 == 0 { 700 } else { 500 + (ack * 7 % 90) as u16 },
+            );
         }
         assert_eq!(guess.shift(), None);
     }

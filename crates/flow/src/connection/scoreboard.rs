@@ -1,16 +1,17 @@
-//! What SACK, timestamps and IP identifications tell of a direction's loss and reordering, where sequence numbers alone
-//! only hint.
+//! What SACK, timestamps and IP identifications tell of a direction's loss and reordering, where
+//! sequence numbers alone only hint.
 //!
 //! Three questions, each answered by the strongest evidence there is:
 //!
-//! * *Was this sent before?* If its bytes passed the capture point before, yes, however soon it comes: it is a
-//!   retransmission, or, where it is the same IP packet again, a duplicate that the network or the capture made.
-//! * *It fills a gap: late or sent again?* The gap was opened by a segment above it. What was sent before that one has an
-//!   older timestamp (RFC 7323) or an IP identification before it, and was reordered; what was sent after is a
-//!   retransmission of something lost before the capture point. Without either, a round trip decides: no retransmission
-//!   comes sooner.
-//! * *Was it lost, or only thought lost?* See [`super::repeats`]. A gap in the SACK blocks that closes without a
-//!   retransmission was reordering behind the capture point.
+//! * *Was this sent before?* If its bytes passed the capture point before, yes, however soon it
+//!   comes: it is a retransmission, or, where it is the same IP packet again, a duplicate that the
+//!   network or the capture made.
+//! * *It fills a gap: late or sent again?* The gap was opened by a segment above it. What was sent
+//!   before that one has an older timestamp (RFC 7323) or an IP identification before it, and was
+//!   reordered; what was sent after is a retransmission of something lost before the capture point.
+//!   Without either, a round trip decides: no retransmission comes sooner.
+//! * *Was it lost, or only thought lost?* See [`super::repeats`]. A gap in the SACK blocks that
+//!   closes without a retransmission was reordering behind the capture point.
 
 use super::ranges::Ranges;
 use super::repeats::{Answer, Outcome, Repeats};
@@ -19,7 +20,8 @@ use fullpipe_model::units::{Duration, Instant};
 
 /// Gaps in what was captured whose cause is still to be told.
 const MAX_GAPS: usize = 256;
-/// A clock tick of timestamps, and the least that a round trip must be for a tick to tell sendings apart.
+/// A clock tick of timestamps, and the least that a round trip must be for a tick to tell sendings
+/// apart.
 const TICKS: Duration = Duration::from_millis(3);
 
 /// How a segment that did not advance the sequence came to be.
@@ -53,7 +55,8 @@ pub(super) struct Scoreboard {
     /// What was sent more than once or was seen to be late: it is not counted as late once more.
     accounted: Ranges,
     gaps: Vec<Gap>,
-    /// The least time from data to a SACK block that ends with it: of what overtook others, less than any round trip.
+    /// The least time from data to a SACK block that ends with it: of what overtook others, less
+    /// than any round trip.
     quickest: Option<Duration>,
     counts: LossFacts,
 }
@@ -61,7 +64,8 @@ pub(super) struct Scoreboard {
 /// What became of a direction's data, as far as a capture can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct LossFacts {
-    /// Segments that had to be sent again because they were lost: retransmissions that were not spurious.
+    /// Segments that had to be sent again because they were lost: retransmissions that were not
+    /// spurious.
     pub lost_segments: u64,
     /// Of all retransmissions, those whose data had arrived already: by ACK, SACK or DSACK.
     pub spurious_retransmissions: u64,
@@ -86,7 +90,13 @@ impl Scoreboard {
     }
 
     /// Judges a segment that does not advance; `new` bytes of it were not captured before.
-    pub fn judge(&mut self, at: Instant, segment: &Segment, new: u64, rtt: Option<Duration>) -> Origin {
+    pub fn judge(
+        &mut self,
+        at: Instant,
+        segment: &Segment,
+        new: u64,
+        rtt: Option<Duration>,
+    ) -> Origin {
         let (seq, end) = (segment.seq, segment.end());
         let gap = self.gaps.iter().position(|gap| seq.is_before(gap.to) && gap.from.is_before(end));
         let origin = match gap.filter(|_| new > 0) {
@@ -114,7 +124,8 @@ impl Scoreboard {
         origin
     }
 
-    /// Counts a retransmission; `acked` is what was acknowledged before. Gives whether its data had arrived already.
+    /// Counts a retransmission; `acked` is what was acknowledged before. Gives whether its data had
+    /// arrived already.
     pub fn count_repeated(&mut self, at: Instant, segment: &Segment, acked: bool) -> bool {
         let (seq, end) = (segment.seq, segment.end());
         let spurious = acked || self.has(seq, end);
@@ -148,9 +159,9 @@ impl Scoreboard {
         self.quickest = age.into_iter().chain(self.quickest).min();
     }
 
-    /// An ACK of this data, seen at `at`; `una` is what was acknowledged before, `next` what was captured, in segments of
-    /// at most `size`; nothing was acknowledged sooner than `rtt` after it was seen. Gives whether it has blocks that say
-    /// something new.
+    /// An ACK of this data, seen at `at`; `una` is what was acknowledged before, `next` what was
+    /// captured, in segments of at most `size`; nothing was acknowledged sooner than `rtt` after it
+    /// was seen. Gives whether it has blocks that say something new.
     pub fn acknowledge(
         &mut self,
         (at, segment): (Instant, &Segment),
@@ -169,7 +180,9 @@ impl Scoreboard {
         let mut twice = None;
         if let [(left, right), rest @ ..] = blocks {
             let below = !ack.is_before(*right);
-            let inside = rest.first().is_some_and(|(from, to)| !left.is_before(*from) && !to.is_before(*right));
+            let inside = rest
+                .first()
+                .is_some_and(|(from, to)| !left.is_before(*from) && !to.is_before(*right));
             if (below || inside) && left.is_before(*right) {
                 twice = Some((*left, *right));
                 blocks = rest;
@@ -177,8 +190,8 @@ impl Scoreboard {
         }
         // From the least to the most that is new.
         let mut fresh: Option<(SequenceNumber, SequenceNumber)> = None;
-        // What this ACK reports below what an earlier one did was late. Its own blocks are not compared with each other: which
-        // of them came first is not told.
+        // What this ACK reports below what an earlier one did was late. Its own blocks are not
+        // compared with each other: which of them came first is not told.
         let top = self.sacked.end();
         for (left, right) in blocks {
             // Beyond what was captured it may be anything.
@@ -189,7 +202,8 @@ impl Scoreboard {
                 }
                 if self.sacked.add(*left, *right) > 0 {
                     let (least, most) = fresh.unwrap_or((*left, *right));
-                    fresh = Some((if left.is_before(least) { *left } else { least }, most.max(*right)));
+                    fresh =
+                        Some((if left.is_before(least) { *left } else { least }, most.max(*right)));
                 }
             }
         }
@@ -198,11 +212,14 @@ impl Scoreboard {
         let above_hole = top.is_some_and(|top| una.is_before(top));
         let answer = Answer { at, una, ack, echo, rtt, quickest, above_hole };
         let sacked = &self.sacked;
-        // What was not there before is there now only if this ACK brought a part of it: most bring what is above.
+        // What was not there before is there now only if this ACK brought a part of it: most bring
+        // what is above.
         let is_touched = |from: SequenceNumber, to: SequenceNumber| {
             fresh.is_some_and(|(left, right)| left.is_before(to) && from.is_before(right))
         };
-        let has = |from, to: SequenceNumber| is_touched(from, to) && sacked.within(from, to) == to.distance(from);
+        let has = |from, to: SequenceNumber| {
+            is_touched(from, to) && sacked.within(from, to) == to.distance(from)
+        };
         let outcome = self.repeats.answered(&answer, has);
         self.revise(outcome);
         if let Some((left, right)) = twice {
@@ -217,7 +234,8 @@ impl Scoreboard {
         fresh.is_some()
     }
 
-    /// What became of the data, when the capture has ended; `rtt` is the least that data took to be acknowledged.
+    /// What became of the data, when the capture has ended; `rtt` is the least that data took to be
+    /// acknowledged.
     pub fn finish(mut self, rtt: Option<Duration>) -> LossFacts {
         let outcome = self.repeats.ended(rtt);
         self.revise(outcome);

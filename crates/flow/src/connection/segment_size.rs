@@ -1,8 +1,10 @@
-//! How long a full segment is on the wire, where a capture shows larger packets than the wire carried.
+//! How long a full segment is on the wire, where a capture shows larger packets than the wire
+//! carried.
 //!
-//! Segmentation offload (TSO, GSO) hands many segments to the card as one packet, and receive offload (GRO) hands
-//! many up as one: the capture sees up to 64 KB at once. Everything that counts segments, asks whether one more fits
-//! into a window, or whether a write was smaller than a segment, must count in what was on the wire.
+//! Segmentation offload (TSO, GSO) hands many segments to the card as one packet, and receive
+//! offload (GRO) hands many up as one: the capture sees up to 64 KB at once. Everything that counts
+//! segments, asks whether one more fits into a window, or whether a write was smaller than a
+//! segment, must count in what was on the wire.
 
 /// The option of timestamps with its padding takes this from each segment (RFC 7323, appendix A).
 const STAMPS_OPTION: u32 = 12;
@@ -20,11 +22,15 @@ pub(super) struct SegmentSize {
 }
 
 impl SegmentSize {
-    /// Notes a packet with `payload` bytes; `mss` is what the ends' SYNs allow in a segment, options included (RFC 9293,
-    /// section 3.7.1), where a SYN was seen. Gives how many segments it was on the wire.
+    /// Notes a packet with `payload` bytes; `mss` is what the ends' SYNs allow in a segment,
+    /// options included (RFC 9293, section 3.7.1), where a SYN was seen. Gives how many segments it
+    /// was on the wire.
     pub fn sees(&mut self, payload: u32, mss: Option<u16>, has_timestamps: bool) -> u32 {
         let options = if has_timestamps { STAMPS_OPTION } else { 0 };
-        let bound = mss.map_or_else(|| self.guess(payload), |mss| u32::from(mss).saturating_sub(options).max(1));
+        let bound = mss.map_or_else(
+            || self.guess(payload),
+            |mss| u32::from(mss).saturating_sub(options).max(1),
+        );
         self.largest = self.largest.max(payload.min(bound));
         payload.div_ceil(self.largest.max(1))
     }
@@ -72,7 +78,11 @@ mod tests {
     #[test]
     fn near_miss_packets_that_were_on_the_wire_as_they_are() {
         assert_eq!(size_of(&[8948, 8948, 8948], Some(8960), true), (8948, 3), "jumbo frames");
-        assert_eq!(size_of(&[8948, 8948, 500], None, true), (8948, 3), "jumbo frames without a handshake");
+        assert_eq!(
+            size_of(&[8948, 8948, 500], None, true),
+            (8948, 3),
+            "jumbo frames without a handshake"
+        );
         assert_eq!(size_of(&[65_483, 65_483], Some(65_495), true), (65_483, 2), "loopback");
         assert_eq!(size_of(&[524, 524], Some(1460), true), (524, 2), "a path with a smaller MTU");
         assert_eq!(size_of(&[0], None, false), (1, 0));

@@ -1,13 +1,15 @@
-//! The sender's state over time, as the limits need it: what was in flight, against which window, at what delivery.
+//! The sender's state over time, as the limits need it: what was in flight, against which window,
+//! at what delivery.
 //!
-//! Time is cut into intervals of a round trip or so; within one, amounts are weighted by the time for which they held.
-//! Memory is bounded: when a connection outlives [`MAX_INTERVALS`], neighbours are merged and the interval doubles. A
-//! long silence is one interval, however long.
+//! Time is cut into intervals of a round trip or so; within one, amounts are weighted by the time
+//! for which they held. Memory is bounded: when a connection outlives [`MAX_INTERVALS`], neighbours
+//! are merged and the interval doubles. A long silence is one interval, however long.
 //!
-//! What is in flight is a matter of where one stands. The sender's view at the time data passes the capture point lags
-//! behind the ACKs that pass there by the round trip between capture point and sender; ACKs are therefore held back by
-//! that time (`lag`): zero at the sender, the whole round trip at the receiver. Where there are timestamps (RFC 7323) the
-//! lag follows the queue: data that echoes an ACK's TSval left the sender after that ACK.
+//! What is in flight is a matter of where one stands. The sender's view at the time data passes the
+//! capture point lags behind the ACKs that pass there by the round trip between capture point and
+//! sender; ACKs are therefore held back by that time (`lag`): zero at the sender, the whole round
+//! trip at the receiver. Where there are timestamps (RFC 7323) the lag follows the queue: data that
+//! echoes an ACK's TSval left the sender after that ACK.
 
 use super::scale_guess::ScaleGuess;
 use super::trains::Trains;
@@ -29,11 +31,13 @@ const MAX_HELD: usize = 1 << 14;
 const MAX_STAMPS_OF_GUESS: usize = 1 << 10;
 /// What waits for longer than this until it is acknowledged waits for something else than the way.
 const INTERVAL_MOST_OF_GUESS: Duration = Duration::from_secs(1);
-/// Echoes from which the lag is told where no handshake was seen: an application that pauses makes single ones late. Fewer
-/// are needed where data is answered here much sooner than an ACK, which only the receiver does.
+/// Echoes from which the lag is told where no handshake was seen: an application that pauses makes
+/// single ones late. Fewer are needed where data is answered here much sooner than an ACK, which
+/// only the receiver does.
 const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
-/// A lag below this part of the round trip, and below this time, is that of a host that was captured at itself.
+/// A lag below this part of the round trip, and below this time, is that of a host that was
+/// captured at itself.
 const NEAR: u64 = 20;
 const LAG_LEAST: Duration = Duration::from_micros(500);
 
@@ -57,7 +61,8 @@ pub(super) struct Start {
     pub edge: Option<SequenceNumber>,
     /// Length of intervals, where a round trip is known.
     pub interval: Option<Duration>,
-    /// The round trip between the capture point and the sender, where a handshake or the capture's place tells it.
+    /// The round trip between the capture point and the sender, where a handshake or the capture's
+    /// place tells it.
     pub lag: Option<Duration>,
 }
 
@@ -105,7 +110,8 @@ pub(super) struct Series {
     held: VecDeque<Held>,
     /// Bytes above `una` that the receiver said that it has: not in flight any more.
     sacked: u32,
-    /// Not there where there is no lag to measure: most connections are short, and many are open at once.
+    /// Not there where there is no lag to measure: most connections are short, and many are open at
+    /// once.
     stamps: Option<Box<Stamps>>,
     /// The lag without a queue: by the handshake.
     lag_least: Duration,
@@ -250,8 +256,8 @@ impl Series {
         }
     }
 
-    /// Data echoes an ACK that passed here `round_trip` ago: no sender answers sooner than the way there and back. After
-    /// some of them the quickest is the lag.
+    /// Data echoes an ACK that passed here `round_trip` ago: no sender answers sooner than the way
+    /// there and back. After some of them the quickest is the lag.
     fn guess_lag(&mut self, round_trip: Duration) {
         let Some(stamps) = self.stamps.as_deref_mut() else { return };
         stamps.echoes += 1;
@@ -259,7 +265,8 @@ impl Series {
         stamps.quickest = Some(quickest);
         let whole = quickest.saturating_add(self.least.unwrap_or(Duration::ZERO));
         let is_near = quickest < LAG_LEAST || quickest.as_nanos() < whole.as_nanos() / NEAR;
-        let is_at_receiver = self.least.is_some_and(|least| least.as_nanos() < quickest.as_nanos() / NEAR);
+        let is_at_receiver =
+            self.least.is_some_and(|least| least.as_nanos() < quickest.as_nanos() / NEAR);
         if is_near {
             // At the sender.
             self.is_lag_open = false;
@@ -270,7 +277,8 @@ impl Series {
         }
     }
 
-    /// The capture stands so far from the sender: what was measured before was without the way there.
+    /// The capture stands so far from the sender: what was measured before was without the way
+    /// there.
     fn adopt_lag(&mut self, lag: Duration) {
         (self.lag, self.lag_least) = (lag, lag);
         let later = |rtt: &mut Option<Duration>| *rtt = rtt.map(|rtt| rtt.saturating_add(lag));
@@ -290,12 +298,14 @@ impl Series {
         }
     }
 
-    /// Data came `round_trip` after the ACK that it echoes and `gap` after the data before it. What is over the least
-    /// round trip is either a queue, and then data comes without gaps, or the sender had nothing to send.
+    /// Data came `round_trip` after the ACK that it echoes and `gap` after the data before it. What
+    /// is over the least round trip is either a queue, and then data comes without gaps, or the
+    /// sender had nothing to send.
     fn measure_lag(&mut self, round_trip: Duration, gap: Duration) {
         let excess = round_trip.saturating_sub(self.lag_least);
         let queued = gap.saturating_mul(2) < excess;
-        self.lag = if queued { round_trip.min(self.lag_least.saturating_mul(8)) } else { self.lag_least };
+        self.lag =
+            if queued { round_trip.min(self.lag_least.saturating_mul(8)) } else { self.lag_least };
     }
 
     /// A round trip was measured at the capture point, from data to its ACK.
@@ -367,7 +377,8 @@ impl Series {
         self.note();
     }
 
-    /// The window that an ACK gives; none where its scale is not known, unless it is closed, which it is by every scale.
+    /// The window that an ACK gives; none where its scale is not known, unless it is closed, which
+    /// it is by every scale.
     fn bytes_of(&mut self, ack: SequenceNumber, window: Given) -> Option<u32> {
         let window = match window {
             Given::Bytes(bytes) => return Some(bytes),
@@ -384,7 +395,8 @@ impl Series {
         self.scale.as_ref().and_then(|scale| scale.shift())
     }
 
-    /// How soon after an ACK data is prompted by it: two ACKs' spacing, since pacing holds segments back by about that.
+    /// How soon after an ACK data is prompted by it: two ACKs' spacing, since pacing holds segments
+    /// back by about that.
     fn prompt(&self) -> Duration {
         // A blocked writer has to be woken, on a machine that does other things too.
         const LEAST: Duration = Duration::from_millis(1);

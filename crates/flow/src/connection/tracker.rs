@@ -13,7 +13,9 @@ use super::scoreboard::{LossFacts, Scoreboard};
 use super::segment_size::SegmentSize;
 use super::series::{Data, Given, MIN_INTERVAL, Series, Start};
 use super::vantage::{self, Warning};
-use super::{Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts};
+use super::{
+    Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts,
+};
 use crate::analyzer::Config;
 use crate::limit::{CapturePoint, Coverage, Path, Verdict, decide};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
@@ -95,8 +97,9 @@ struct Half {
 }
 
 impl Tracker {
-    /// Starts with the connection's first segment: its number and that of its first packet; `from_first` where the
-    /// sender is the first end of the connection's key, which its owner keeps.
+    /// Starts with the connection's first segment: its number and that of its first packet;
+    /// `from_first` where the sender is the first end of the connection's key, which its owner
+    /// keeps.
     pub fn new((id, first_packet): (u64, u64), at: Instant, from_first: bool) -> Self {
         Tracker {
             id,
@@ -142,9 +145,9 @@ impl Tracker {
         self.closed == [Closing::Closed; 2]
     }
 
-    /// The next segment: whether its sender is the first end of the connection's key, its bytes with all headers, and
-    /// whether
-    /// it took over an older connection's ports. Gives its labels and whether the client sent it.
+    /// The next segment: whether its sender is the first end of the connection's key, its bytes
+    /// with all headers, and whether it took over an older connection's ports. Gives its labels and
+    /// whether the client sent it.
     pub fn push(
         &mut self,
         config: &Config,
@@ -169,7 +172,8 @@ impl Tracker {
         let rtt = self.handshake.irtt();
         let (sender, receiver) = self.pair(from);
         let known = Known { rtt, oldest: sender.outstanding.oldest() };
-        let mut labels = labels::label(&mut sender.memory, &mut receiver.memory, at, segment, known);
+        let mut labels =
+            labels::label(&mut sender.memory, &mut receiver.memory, at, segment, known);
         if reuses || other_answer {
             labels.add(Label::ReusedPorts);
         }
@@ -189,7 +193,8 @@ impl Tracker {
             better = relabel::sack(labels);
         }
         let wireshark = labels;
-        let (labels, difference) = if config.labels == Labels::Sack { better } else { (labels, None) };
+        let (labels, difference) =
+            if config.labels == Labels::Sack { better } else { (labels, None) };
         if labels != LabelSet::default() {
             self.halves[from].counts.get_or_insert_default().add(labels);
         }
@@ -207,9 +212,11 @@ impl Tracker {
         let warnings = self.warnings(client);
         let close = self.close(client);
         let [first, second] = self.halves;
-        let (from_client, from_server) = if client == 0 { (first, second) } else { (second, first) };
+        let (from_client, from_server) =
+            if client == 0 { (first, second) } else { (second, first) };
         // Each end's data tells the scale of the other's windows.
-        let (windows_of_client, windows_of_server) = (from_server.scale_told(), from_client.scale_told());
+        let (windows_of_client, windows_of_server) =
+            (from_server.scale_told(), from_client.scale_told());
         // Data of the server is answered by the client: its times are those of the client's side.
         let data = from_server.least_rtt().zip(from_client.least_rtt());
         let handshake = self.handshake.client_side().zip(self.handshake.server_side());
@@ -257,14 +264,21 @@ impl Tracker {
     fn warnings(&self, client: usize) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let pairs = [(&self.halves[0], &self.halves[1]), (&self.halves[1], &self.halves[0])];
-        let is_larger = |(from, to): &(&Half, &Half)| from.payload_max > to.manner.mss().map_or(9000, u32::from);
+        let is_larger = |(from, to): &(&Half, &Half)| {
+            from.payload_max > to.manner.mss().map_or(9000, u32::from)
+        };
         if pairs.iter().any(is_larger) {
             warnings.push(Warning::OffloadSuperPackets);
         }
-        let one_sided = |(from, to): &(&Half, &Half)| from.packets == 0 && from.una.is_some() && to.packets > 1;
+        let one_sided =
+            |(from, to): &(&Half, &Half)| from.packets == 0 && from.una.is_some() && to.packets > 1;
         if pairs.iter().any(one_sided) {
             warnings.push(Warning::OneSided);
-        } else if self.halves.iter().any(|half| half.counts.as_ref().is_some_and(|c| c.of(Label::AckLostSegment) > 0)) {
+        } else if self
+            .halves
+            .iter()
+            .any(|half| half.counts.as_ref().is_some_and(|c| c.of(Label::AckLostSegment) > 0))
+        {
             warnings.push(Warning::CaptureDropped);
         }
         if self.has_cut_headers {
@@ -276,7 +290,9 @@ impl Tracker {
         }
         match (opened.memory.scale, answered.memory.scale) {
             (Scale::Unknown, _) | (_, Scale::Unknown) => warnings.push(Warning::HandshakeMissing),
-            (_, Scale::Unused) if opened.manner.offers_scale => warnings.push(Warning::WindowScaleRefused),
+            (_, Scale::Unused) if opened.manner.offers_scale => {
+                warnings.push(Warning::WindowScaleRefused)
+            }
             _ => {}
         }
         warnings
@@ -307,7 +323,8 @@ impl Tracker {
     fn note_close(&mut self, segment: &Segment, from: usize) {
         let resets = segment.flags.any(Flags::RST);
         let is_open = self.closed.contains(&Closing::Open);
-        if is_open && segment.flags.any(Flags::RST | Flags::FIN) && (resets || self.ended.is_none()) {
+        if is_open && segment.flags.any(Flags::RST | Flags::FIN) && (resets || self.ended.is_none())
+        {
             self.ended = Some((from as u8, resets));
         }
         if resets {
@@ -341,8 +358,12 @@ impl Tracker {
             let (sender, receiver) = self.pair(from);
             match segment.options.window_scale {
                 // RFC 7323, 2.2: it must be in both SYNs to be used in either direction.
-                None => (sender.memory.scale, receiver.memory.scale) = (Scale::Unused, Scale::Unused),
-                Some(_) if answers && receiver.memory.scale == Scale::Unused => sender.memory.scale = Scale::Unused,
+                None => {
+                    (sender.memory.scale, receiver.memory.scale) = (Scale::Unused, Scale::Unused)
+                }
+                Some(_) if answers && receiver.memory.scale == Scale::Unused => {
+                    sender.memory.scale = Scale::Unused
+                }
                 Some(shift) => sender.memory.scale = Scale::Shift(shift),
             }
         }
@@ -365,7 +386,10 @@ impl Tracker {
         let half = &mut self.halves[from];
         half.payload += u64::from(length);
         half.payload_max = half.payload_max.max(length);
-        if end == seq || labels.contains(Label::KeepAlive) || labels.contains(Label::ZeroWindowProbe) {
+        if end == seq
+            || labels.contains(Label::KeepAlive)
+            || labels.contains(Label::ZeroWindowProbe)
+        {
             return (labels, None);
         }
         let lag = self.lag(config, from);
@@ -421,7 +445,8 @@ impl Tracker {
         better
     }
 
-    /// What the segment acknowledges and which window it gives; whether it is a duplicate ACK by its SACK blocks.
+    /// What the segment acknowledges and which window it gives; whether it is a duplicate ACK by
+    /// its SACK blocks.
     fn note_ack(&mut self, at: Instant, segment: &Segment, from: usize) -> bool {
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
             return false;
@@ -438,8 +463,14 @@ impl Tracker {
         if receiver.una.is_none_or(|una| una.is_before(ack)) {
             if let Some(una) = receiver.una.filter(|_| receiver.payload > 0) {
                 let quickest = receiver.least_rtt();
-                let late = sample.zip(quickest).map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least));
-                sender.manner.acknowledges(ack.distance(una), Bytes::new(receiver.segment.get().into()), late);
+                let late = sample
+                    .zip(quickest)
+                    .map_or(Duration::ZERO, |(rtt, least)| rtt.saturating_sub(least));
+                sender.manner.acknowledges(
+                    ack.distance(una),
+                    Bytes::new(receiver.segment.get().into()),
+                    late,
+                );
             }
             receiver.una = Some(ack);
             receiver.last_data = if receiver.series.is_some() { at } else { receiver.last_data };
@@ -461,8 +492,8 @@ impl Tracker {
         is_duplicate
     }
 
-    /// The round trip between the capture point and the end that sends; none where neither the handshake nor the capture's
-    /// place tells it.
+    /// The round trip between the capture point and the end that sends; none where neither the
+    /// handshake nor the capture's place tells it.
     fn lag(&self, config: &Config, from: usize) -> Option<Duration> {
         let client = self.client.unwrap_or(0);
         let measured = match config.capture_point {
@@ -472,7 +503,10 @@ impl Tracker {
             CapturePoint::Unknown => self.handshake.server_side(),
         };
         // So near to the sender there is nothing to correct.
-        let near = self.handshake.rtt().map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 20));
+        let near = self
+            .handshake
+            .rtt()
+            .map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 20));
         measured.map(|lag| if lag > near { lag } else { Duration::ZERO })
     }
 }
@@ -515,9 +549,15 @@ impl Half {
         self.series.as_ref().and_then(|series| series.scale_told())
     }
 
-    fn facts(self, config: &Config, handshake_rtt: Option<Duration>, scale_inferred: Option<u8>) -> DirectionFacts {
+    fn facts(
+        self,
+        config: &Config,
+        handshake_rtt: Option<Duration>,
+        scale_inferred: Option<u8>,
+    ) -> DirectionFacts {
         let least = self.series.as_ref().and_then(|series| series.least_rtt());
-        // Data takes longer than a SYN on a slow link, with no queue before it: what data took is the measure.
+        // Data takes longer than a SYN on a slow link, with no queue before it: what data took is
+        // the measure.
         let base = least.or(handshake_rtt);
         let time = self.series.as_ref().map(|_| self.last_data.since(self.first_data));
         let is_at_sender = self.series.as_ref().is_some_and(|series| series.is_at_sender());
@@ -557,7 +597,10 @@ impl Half {
             loss: LossFacts {
                 duplicate_packets: self.duplicate_packets.into(),
                 congestion_experienced: self.congestion_experienced.into(),
-                ..self.board.map(|board| board.finish(self.rtt.min().map(Duration::from_nanos))).unwrap_or_default()
+                ..self
+                    .board
+                    .map(|board| board.finish(self.rtt.min().map(Duration::from_nanos)))
+                    .unwrap_or_default()
             },
             verdict,
         }
@@ -568,8 +611,8 @@ impl Half {
 mod tests {
     use super::*;
 
-    /// An open connection may take 2 KB; what grows beyond this (series, round-trip times, outstanding
-    /// segments) is bounded where it is kept.
+    /// An open connection may take 2 KB; what grows beyond this (series, round-trip times,
+    /// outstanding segments) is bounded where it is kept.
     #[test]
     fn an_idle_connection_is_small() {
         assert!(size_of::<Tracker>() <= 1024, "{} bytes", size_of::<Tracker>());

@@ -1,8 +1,10 @@
-//! How fast bytes pass when they pass at a stretch: the rate of the narrowest place before the capture point.
+//! How fast bytes pass when they pass at a stretch: the rate of the narrowest place before the
+//! capture point.
 //!
-//! A link that is busy all of the time hands on one segment after the other, so that the rate over a few of them is the
-//! rate over a round trip. A sender that is held by a window, a buffer or its application leaves gaps: what it sends at
-//! once passes at the link's rate, and then nothing does (packet trains: Jain and Routhier, IEEE JSAC 1986).
+//! A link that is busy all of the time hands on one segment after the other, so that the rate over
+//! a few of them is the rate over a round trip. A sender that is held by a window, a buffer or its
+//! application leaves gaps: what it sends at once passes at the link's rate, and then nothing does
+//! (packet trains: Jain and Routhier, IEEE JSAC 1986).
 
 use fullpipe_model::units::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Where the sniffer stood, and what its place and manner put into doubt.
 //!
-//! The handshake divides the round trip at the capture point: SYN to SYN-ACK is the way to the server and back, SYN-ACK to
-//! ACK the way to the client and back. An end that answers within a small part of the whole is the one where the capture
-//! was taken. Without a handshake the least times from data to its ACK say the same, with less confidence, since an ACK
-//! may be delayed.
+//! The handshake divides the round trip at the capture point: SYN to SYN-ACK is the way to the
+//! server and back, SYN-ACK to ACK the way to the client and back. An end that answers within a
+//! small part of the whole is the one where the capture was taken. Without a handshake the least
+//! times from data to its ACK say the same, with less confidence, since an ACK may be delayed.
 
 use fullpipe_model::units::Duration;
 
@@ -35,7 +35,9 @@ impl std::fmt::Display for Vantage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.place {
             Place::Unknown => f.write_str("captured in a place that its times do not tell"),
-            place => write!(f, "captured {} ({:.0} % sure)", place.words(), self.confidence * 100.0),
+            place => {
+                write!(f, "captured {} ({:.0} % sure)", place.words(), self.confidence * 100.0)
+            }
         }
     }
 }
@@ -70,9 +72,12 @@ const NEAR: f64 = 0.10;
 const BY_HANDSHAKE: f64 = 0.99;
 const BY_DATA: f64 = 0.80;
 
-/// Guesses from the round trips between the capture point and the client, and the capture point and the server: by the
-/// handshake, and by data.
-pub(super) fn guess(handshake: Option<(Duration, Duration)>, data: Option<(Duration, Duration)>) -> Vantage {
+/// Guesses from the round trips between the capture point and the client, and the capture point and
+/// the server: by the handshake, and by data.
+pub(super) fn guess(
+    handshake: Option<(Duration, Duration)>,
+    data: Option<(Duration, Duration)>,
+) -> Vantage {
     let from = |(client, server): (Duration, Duration), most: f64| {
         let whole = client.saturating_add(server);
         if whole < TOO_SHORT {
@@ -83,8 +88,13 @@ pub(super) fn guess(handshake: Option<(Duration, Duration)>, data: Option<(Durat
         let near = |part: f64| most * (1.0 - 0.5 * part / NEAR);
         Some(match part {
             part if part <= NEAR => Vantage { place: Place::Client, confidence: near(part) },
-            part if part >= 1.0 - NEAR => Vantage { place: Place::Server, confidence: near(1.0 - part) },
-            part => Vantage { place: Place::Between, confidence: most * (0.5 + (0.5 - (part - 0.5).abs())).min(1.0) },
+            part if part >= 1.0 - NEAR => {
+                Vantage { place: Place::Server, confidence: near(1.0 - part) }
+            }
+            part => Vantage {
+                place: Place::Between,
+                confidence: most * (0.5 + (0.5 - (part - 0.5).abs())).min(1.0),
+            },
         })
     };
     let by_handshake = handshake.and_then(|parts| from(parts, BY_HANDSHAKE));
@@ -96,20 +106,22 @@ pub(super) fn guess(handshake: Option<(Duration, Duration)>, data: Option<(Durat
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Warning {
-    /// Packets are larger than the segments that were on the wire: segmentation or receive offload (TSO, GSO, GRO) stood
-    /// between them and the capture. Packet counts, losses of single segments and times within a packet are hidden.
+    /// Packets are larger than the segments that were on the wire: segmentation or receive offload
+    /// (TSO, GSO, GRO) stood between them and the capture. Packet counts, losses of single segments
+    /// and times within a packet are hidden.
     OffloadSuperPackets,
-    /// Data is acknowledged that the capture does not have: the sniffer dropped packets, or they took another way.
+    /// Data is acknowledged that the capture does not have: the sniffer dropped packets, or they
+    /// took another way.
     CaptureDropped,
     /// Only one direction was captured.
     OneSided,
     /// The handshake was not captured: windows may be too small by their scale.
     HandshakeMissing,
-    /// The client offered window scaling and the answer did not: no window above 64 KiB. Where the server could, a
-    /// middlebox took the option out.
+    /// The client offered window scaling and the answer did not: no window above 64 KiB. Where the
+    /// server could, a middlebox took the option out.
     WindowScaleRefused,
-    /// Packets were cut within their TCP headers by the capture's snap length: SACK blocks and timestamps are missing,
-    /// so losses are counted by less evidence.
+    /// Packets were cut within their TCP headers by the capture's snap length: SACK blocks and
+    /// timestamps are missing, so losses are counted by less evidence.
     HeadersCut,
 }
 
@@ -146,8 +158,12 @@ impl Warning {
             Warning::CaptureDropped => {
                 "data is acknowledged that was not captured: raise the sniffer's buffer (tcpdump -B) or cut packets (-s 128)"
             }
-            Warning::OneSided => "only one direction was captured: round trips, windows and limits cannot be told",
-            Warning::HandshakeMissing => "the handshake was not captured: windows may be too small by their scale",
+            Warning::OneSided => {
+                "only one direction was captured: round trips, windows and limits cannot be told"
+            }
+            Warning::HandshakeMissing => {
+                "the handshake was not captured: windows may be too small by their scale"
+            }
             Warning::WindowScaleRefused => {
                 "window scaling was offered and not answered: no window above 64 KiB; a middlebox may have taken it out"
             }
@@ -191,7 +207,8 @@ mod tests {
     #[test]
     fn both_ends_are_treated_alike() {
         for (client, server) in [(1, 99), (8, 92), (30, 70), (50, 50)] {
-            let (one, other) = (Some((millis(client), millis(server))), Some((millis(server), millis(client))));
+            let (one, other) =
+                (Some((millis(client), millis(server))), Some((millis(server), millis(client))));
             let (one, other) = (guess(one, None), guess(other, None));
             assert!((one.confidence - other.confidence).abs() < 1e-9);
             assert_eq!(one.place == Place::Client, other.place == Place::Server);

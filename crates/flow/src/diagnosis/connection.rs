@@ -8,9 +8,9 @@ use fullpipe_model::units::Duration;
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// A captured connection: its facts, and a diagnosis for each direction that carried data. It serialises
-/// as the JSON of `fullpipe analyze`: the facts, then `limits`, `findings` and, where they are asked for,
-/// `intervals`.
+/// A captured connection: its facts, and a diagnosis for each direction that carried data. It
+/// serialises as the JSON of `fullpipe analyze`: the facts, then `limits`, `findings` and, where
+/// they are asked for, `intervals`.
 #[derive(Debug, Clone)]
 pub struct DiagnosedConnection {
     /// The facts, without the verdicts.
@@ -89,7 +89,8 @@ impl DiagnosedConnection {
         }
     }
 
-    /// The time that the direction with more data lost to anything but the path and its own application.
+    /// The time that the direction with more data lost to anything but the path and its own
+    /// application.
     pub fn lost(&self) -> Duration {
         self.bulk().map_or(Duration::ZERO, Diagnosis::lost)
     }
@@ -98,7 +99,8 @@ impl DiagnosedConnection {
     fn intervals(&self) -> Vec<OfDirection<&Interval>> {
         let mut all = Vec::new();
         for direction in [Direction::ClientToServer, Direction::ServerToClient] {
-            let intervals = self.diagnosis(direction).into_iter().flat_map(|one| &one.verdict.intervals);
+            let intervals =
+                self.diagnosis(direction).into_iter().flat_map(|one| &one.verdict.intervals);
             all.extend(intervals.map(|what| OfDirection { direction, what }));
         }
         all
@@ -130,7 +132,11 @@ fn diagnosis(connection: &Connection, direction: Direction, verdict: Verdict) ->
         receiver,
         seen_at: SeenAt::Capture(connection.vantage.place),
     };
-    Diagnosis { subject, verdict, path: KnownPath { rtt: connection.handshake_rtt, goodput_max: None } }
+    Diagnosis {
+        subject,
+        verdict,
+        path: KnownPath { rtt: connection.handshake_rtt, goodput_max: None },
+    }
 }
 
 /// What is written of a diagnosed connection, in this order.

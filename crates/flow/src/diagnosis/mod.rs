@@ -1,14 +1,14 @@
 //! What held a transfer, with its subject and its evidence: the one answer that reports, tables and
 //! tuning start from.
 //!
-//! A [`Diagnosis`] is about one [`Subject`]: the data of one direction of one connection, as a capture or
-//! a socket saw it. It holds the verdict and what is known of the path; [`Diagnosis::findings`] says what
-//! that means and what would change it. Findings are made when they are asked for: they are most of the
-//! work, and a row does not need them.
+//! A [`Diagnosis`] is about one [`Subject`]: the data of one direction of one connection, as a
+//! capture or a socket saw it. It holds the verdict and what is known of the path;
+//! [`Diagnosis::findings`] says what that means and what would change it. Findings are made when
+//! they are asked for: they are most of the work, and a row does not need them.
 //!
-//! [`DiagnosedConnection::from_capture`] takes the facts of a connection and has a diagnosis for each
-//! direction that carried data. [`Diagnosis::from_samples`] makes the same of the kernel's own counters.
-//! Both kinds of evidence give the same type, so that they can contradict each other.
+//! [`DiagnosedConnection::from_capture`] takes the facts of a connection and has a diagnosis for
+//! each direction that carried data. [`Diagnosis::from_samples`] makes the same of the kernel's own
+//! counters. Both kinds of evidence give the same type, so that they can contradict each other.
 
 mod connection;
 
@@ -97,8 +97,8 @@ impl Diagnosis {
         self.verdict.limited_by()
     }
 
-    /// The time in which neither the path nor the sending application held the data, so that a setting,
-    /// a receiver or congestion control did.
+    /// The time in which neither the path nor the sending application held the data, so that a
+    /// setting, a receiver or congestion control did.
     pub fn lost(&self) -> Duration {
         let losing = self.verdict.shares.iter().filter(|candidate| loses(candidate.limit));
         let share: f64 = losing.map(|candidate| candidate.share).sum();

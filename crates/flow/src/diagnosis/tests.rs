@@ -8,10 +8,20 @@ fn packet(to_server: bool, flags: u8, seq: u32, ack: u32, payload: u16) -> Vec<u
     let ends = [([192, 0, 2, 1], 40_000_u16), ([198, 51, 100, 2], 80)];
     let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
     let total = (40 + payload).to_be_bytes();
-    let ip = [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
+    let ip =
+        [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
     let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
     let window = 10_000_u16.to_be_bytes();
-    [&ip[..], &from.1.to_be_bytes(), &to.1.to_be_bytes(), &numbers, &[0x50, flags], &window, &[0; 4]].concat()
+    [
+        &ip[..],
+        &from.1.to_be_bytes(),
+        &to.1.to_be_bytes(),
+        &numbers,
+        &[0x50, flags],
+        &window,
+        &[0; 4],
+    ]
+    .concat()
 }
 
 /// 40 windows of 10 kB, each a round trip of 50 ms, from the server.
@@ -20,7 +30,9 @@ fn window_limited() -> DiagnosedConnection {
     let mut analyzer = Analyzer::new(Config::default());
     let mut push = |nanos: u64, packet: &[u8]| {
         let wire = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
-        analyzer.push(Instant::from_nanos(1_000_000_000_000 + nanos), LinkType::RAW, packet, wire).unwrap();
+        analyzer
+            .push(Instant::from_nanos(1_000_000_000_000 + nanos), LinkType::RAW, packet, wire)
+            .unwrap();
     };
     push(0, &packet(true, 2, 99, 0, 0));
     push(10_000, &packet(false, 0x12, 499, 100, 0));
@@ -49,7 +61,10 @@ fn a_captured_connection_is_parted_into_facts_and_a_diagnosis_of_the_data() {
     // 10 kB at 50 ms are 1.6 Mbit/s.
     let finding = data.worst_finding().unwrap();
     assert_eq!(finding.evidence.window.unwrap().bytes(), Bytes::new(10_000));
-    assert!(finding.evidence.allowed.unwrap().bits_per_sec().abs_diff(1_600_000) < 50_000, "{finding:?}");
+    assert!(
+        finding.evidence.allowed.unwrap().bits_per_sec().abs_diff(1_600_000) < 50_000,
+        "{finding:?}"
+    );
     connection.renumber(7);
     assert_eq!(connection.bulk().unwrap().subject.connection, Some(7));
 }

@@ -1,9 +1,10 @@
 //! What would change a limit: in words, and as entries of a tuning plan.
 //!
-//! A capture shows the path (round trip, what it carried) and what bounded the transfer, not the settings of the hosts. So
-//! the plan is made for hosts whose buffers are just what was seen, on a path as fast as it was seen to be in other
-//! intervals. Where the limit held throughout, nothing is known of the path beyond it: then the plan is for twice what was
-//! allowed, and the next capture tells more.
+//! A capture shows the path (round trip, what it carried) and what bounded the transfer, not the
+//! settings of the hosts. So the plan is made for hosts whose buffers are just what was seen, on a
+//! path as fast as it was seen to be in other intervals. Where the limit held throughout, nothing
+//! is known of the path beyond it: then the plan is for twice what was allowed, and the next
+//! capture tells more.
 
 use super::Typical;
 use crate::limit::{Cause, Limit};
@@ -12,9 +13,11 @@ use fullpipe_model::limit::End;
 use fullpipe_model::tune::{Change, HostSettings, Path, plan};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
-/// What is planned for where nothing is known of the path beyond the limit, as a multiple of what was allowed.
+/// What is planned for where nothing is known of the path beyond the limit, as a multiple of what
+/// was allowed.
 const BEYOND: f64 = 2.0;
-/// Whose laws turn buffers into windows: those of the current kernel; the plan reckons with their cautious form.
+/// Whose laws turn buffers into windows: those of the current kernel; the plan reckons with their
+/// cautious form.
 const KERNEL: KernelVersion = KernelVersion::new(6, 18);
 
 /// The sysctls to set against `limit`; none where it is not a buffer, or its numbers are not known.
@@ -36,8 +39,11 @@ pub(super) fn changes(limit: Limit, typical: &Typical, rtt: Option<Duration>) ->
         }
         _ => return Vec::new(),
     };
-    // Smaller than where every socket starts: the application asked for it (SO_RCVBUF, SO_SNDBUF), and no sysctl helps.
-    if receiver.tcp_rmem.max < receiver.tcp_rmem.default || sender.tcp_wmem.max < sender.tcp_wmem.default {
+    // Smaller than where every socket starts: the application asked for it (SO_RCVBUF, SO_SNDBUF),
+    // and no sysctl helps.
+    if receiver.tcp_rmem.max < receiver.tcp_rmem.default
+        || sender.tcp_wmem.max < sender.tcp_wmem.default
+    {
         return Vec::new();
     }
     let allowed = bound.per(rtt).unwrap_or(Rate::ZERO).as_f64();
@@ -66,7 +72,9 @@ pub(super) fn words(limit: Limit) -> &'static str {
             "let the sender's buffer grow: raise the third value of net.ipv4.tcp_wmem on the sender, and remove or raise \
              SO_SNDBUF in its application"
         }
-        Limit::SenderApplication => "make the sending application produce data faster, or in larger writes",
+        Limit::SenderApplication => {
+            "make the sending application produce data faster, or in larger writes"
+        }
         Limit::CongestionWindow(Cause::SlowStart) => {
             "keep connections open between transfers, or raise the route's initcwnd; longer transfers suffer less"
         }
@@ -74,6 +82,8 @@ pub(super) fn words(limit: Limit) -> &'static str {
             "remove the loss, or use a congestion control that does not take each loss for congestion (bbr)"
         }
         Limit::Link => "nothing at the hosts: this is what the path carries",
-        Limit::Unknown => "capture at the sender, from the connection's start, and sample its socket",
+        Limit::Unknown => {
+            "capture at the sender, from the connection's start, and sample its socket"
+        }
     }
 }

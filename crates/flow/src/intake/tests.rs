@@ -2,10 +2,18 @@ use super::*;
 use crate::capture::LinkType;
 use proptest::prelude::*;
 
-/// Bytes of Ethernet or raw IP that are TCP over IPv4, or miss it by little: each field that decides is drawn.
+/// Bytes of Ethernet or raw IP that are TCP over IPv4, or miss it by little: each field that
+/// decides is drawn.
 fn packets() -> impl Strategy<Value = (bool, Vec<u8>, usize)> {
-    let lengths = (prop_oneof![Just(0_u16), 18..90_u16, Just(1500), any::<u16>()], 0..100_usize, 0..1600_usize);
-    let fields = (prop_oneof![9 => Just(0x45_u8), 1 => any::<u8>()], prop_oneof![9 => Just(6_u8), 1 => any::<u8>()]);
+    let lengths = (
+        prop_oneof![Just(0_u16), 18..90_u16, Just(1500), any::<u16>()],
+        0..100_usize,
+        0..1600_usize,
+    );
+    let fields = (
+        prop_oneof![9 => Just(0x45_u8), 1 => any::<u8>()],
+        prop_oneof![9 => Just(6_u8), 1 => any::<u8>()],
+    );
     let fragment = prop_oneof![9 => Just(0x4000_u16), 1 => any::<u16>()];
     let ether_type = prop_oneof![9 => Just([8_u8, 0]), 1 => any::<[u8; 2]>()];
     let rest = prop::collection::vec(any::<u8>(), 80);

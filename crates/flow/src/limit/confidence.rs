@@ -1,11 +1,12 @@
 //! How often a verdict is right, by how often such verdicts were right where the limit was known.
 //!
-//! Verdicts are put into classes by what they say, by what was seen of the transfer, and by whether the limit that they
-//! name held for most of the time. The figure of a class is the part that was right of the verdicts of that class on
-//! scenarios whose limit is built in: those of `fullpipe lab generate --seed 1` and `--seed 2`, captured at both ends,
-//! as they passed the wire and as offloads show them, whole and without the first 400 packets; for sockets their samples.
-//! Four verdicts of the table's mean are added to each class, so that a class of few is not sure of itself.
-//! Seeds from 9000 on are held out, and were not used.
+//! Verdicts are put into classes by what they say, by what was seen of the transfer, and by whether
+//! the limit that they name held for most of the time. The figure of a class is the part that was
+//! right of the verdicts of that class on scenarios whose limit is built in: those of
+//! `fullpipe lab generate --seed 1` and `--seed 2`, captured at both ends, as they passed the wire
+//! and as offloads show them, whole and without the first 400 packets; for sockets their samples.
+//! Four verdicts of the table's mean are added to each class, so that a class of few is not sure of
+//! itself. Seeds from 9000 on are held out, and were not used.
 
 use fullpipe_model::limit::{Cause, Limit};
 
@@ -20,7 +21,9 @@ pub enum Source {
 }
 
 /// What was seen of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
     /// It was seen from its start.
@@ -41,7 +44,9 @@ impl Coverage {
     pub const fn what_would_help(self) -> Option<&'static str> {
         match self {
             Coverage::FromStart => None,
-            Coverage::MiddleAtSender => Some("a capture that begins before the connection would say more"),
+            Coverage::MiddleAtSender => {
+                Some("a capture that begins before the connection would say more")
+            }
             Coverage::MiddleElsewhere => {
                 Some("a capture at the sender that begins before the connection would say more")
             }
@@ -70,7 +75,8 @@ pub(super) fn of(source: Source, coverage: Coverage, limit: Limit, share: f64) -
     table[row][usize::from(share >= MOST_OF_TIME)]
 }
 
-/// By limit, in the order of [`of`]: where it held for less than most of the time, and for most of it.
+/// By limit, in the order of [`of`]: where it held for less than most of the time, and for most of
+/// it.
 type Table = [[f64; 2]; 7];
 
 const FROM_START: Table = [

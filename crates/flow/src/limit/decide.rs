@@ -22,7 +22,8 @@ pub(crate) struct Features {
     pub short: u32,
     /// Data came after a silence as long as a timeout, and repaired something.
     pub recovered: bool,
-    /// Data came after a silence as long as a timeout, and by its IP identification packets before it did not pass.
+    /// Data came after a silence as long as a timeout, and by its IP identification packets before
+    /// it did not pass.
     pub follows_gap: bool,
     /// ACKs that moved the left edge.
     pub acks: u32,
@@ -78,11 +79,19 @@ impl Features {
 
     /// Mean bytes in flight over the interval.
     fn in_flight_mean(&self) -> f64 {
-        if self.length == Duration::ZERO { 0.0 } else { self.in_flight_time / self.length.as_nanos() as f64 }
+        if self.length == Duration::ZERO {
+            0.0
+        } else {
+            self.in_flight_time / self.length.as_nanos() as f64
+        }
     }
 
     fn part(&self, nanos: u64) -> f64 {
-        if self.length == Duration::ZERO { 0.0 } else { (nanos as f64 / self.length.as_nanos() as f64).min(1.0) }
+        if self.length == Duration::ZERO {
+            0.0
+        } else {
+            (nanos as f64 / self.length.as_nanos() as f64).min(1.0)
+        }
     }
 
     fn evidence(&self) -> Evidence {
@@ -159,16 +168,19 @@ enum Phase {
     AfterLoss,
 }
 
-/// A queue is seen where the round trip stands above the path's by this part of it, and by this time at least.
+/// A queue is seen where the round trip stands above the path's by this part of it, and by this
+/// time at least.
 const QUEUE_PART: f64 = 0.03;
 const QUEUE_LEAST: Duration = Duration::from_micros(300);
-/// An interval carries what the path can if it carries this part of the most that the path was seen to carry. Where the
-/// path's rate is given, headers are a part of it (52 of 1500 bytes), and ramps at both ends of an interval.
+/// An interval carries what the path can if it carries this part of the most that the path was seen
+/// to carry. Where the path's rate is given, headers are a part of it (52 of 1500 bytes), and ramps
+/// at both ends of an interval.
 const AT_CAPACITY: f64 = 0.92;
 const AT_CAPACITY_QUEUED: f64 = 0.80;
 const OF_HINT: f64 = 0.90;
 const OF_LINK: f64 = 0.70;
-/// A window that was full, but of data that waited for its repair, gives less than this part of a window a round trip.
+/// A window that was full, but of data that waited for its repair, gives less than this part of a
+/// window a round trip.
 const UNREPAIRED: f64 = 0.70;
 /// In flight grows where it gains this factor within a few round trips.
 const GROWTH: f64 = 1.15;
@@ -177,13 +189,13 @@ const PLATEAU: f64 = 0.90;
 const WOKEN: f64 = 0.6;
 /// A sender that had nothing in flight for this part of an interval paused.
 const PAUSED: f64 = 0.25;
-/// An application writes at its own pace where more than this part of what it wrote in [`NEAR`] intervals before and
-/// after came without an ACK that made room.
+/// An application writes at its own pace where more than this part of what it wrote in [`NEAR`]
+/// intervals before and after came without an ACK that made room.
 const OWN_PACE: f64 = 0.3;
 const NEAR: usize = 25;
-/// Segments that are not full end a write. A sender that has more to send fills them: fewer than this part says nothing,
-/// more than [`PIECES`] says that the application has no more. In between it needs an own pace as well, which alone may be
-/// the pacing of congestion control.
+/// Segments that are not full end a write. A sender that has more to send fills them: fewer than
+/// this part says nothing, more than [`PIECES`] says that the application has no more. In between
+/// it needs an own pace as well, which alone may be the pacing of congestion control.
 const FEW_PIECES: f64 = 0.01;
 const PIECES: f64 = 0.05;
 /// More than half of the time decides.
@@ -191,11 +203,13 @@ const MOST: f64 = 0.5;
 /// A window is full as well where the mean in flight is this part of it.
 const TOUCHED: f64 = 0.97;
 const NEARLY: f64 = 0.88;
-/// A window that is full for at least this part of an interval, and for that part of those around it, holds the sender.
+/// A window that is full for at least this part of an interval, and for that part of those around
+/// it, holds the sender.
 const FILLED_LEAST: f64 = 0.2;
 const FILLED_MEAN: f64 = 0.25;
-/// Intervals before and after that are taken together to see a rate through the noise of repairs, and what part of a
-/// transfer's intervals must come back to one rate, and within which part of it, for a plateau.
+/// Intervals before and after that are taken together to see a rate through the noise of repairs,
+/// and what part of a transfer's intervals must come back to one rate, and within which part of it,
+/// for a plateau.
 const WIDE: usize = 4;
 const PLATEAU_SHARE: f64 = 0.5;
 const PLATEAU_WIDTH: f64 = 0.10;
@@ -203,17 +217,20 @@ const PLATEAU_WIDTH: f64 = 0.10;
 const AROUND: usize = 12;
 /// A handful of segments makes no queue that stands, and no train.
 const FEW_SEGMENTS: u64 = 8;
-/// A link is busy where a round trip's rate is this part of the rate at a stretch; a smaller part will do where what is in
-/// flight does not move. More than [`BUSY_MOST`] says that no train was long enough to be timed. Of 79 scenarios of
-/// `lab generate --seed 1`, those held by the link have 0.84 to 1.03, by loss 0.08 to 0.84, by a send buffer to 0.40.
+/// A link is busy where a round trip's rate is this part of the rate at a stretch; a smaller part
+/// will do where what is in flight does not move. More than [`BUSY_MOST`] says that no train was
+/// long enough to be timed. Of 79 scenarios of `lab generate --seed 1`, those held by the link have
+/// 0.84 to 1.03, by loss 0.08 to 0.84, by a send buffer to 0.40.
 const BUSY: f64 = 0.92;
 const BUSY_AND_FLAT: f64 = 0.85;
 const BUSY_MOST: f64 = 1.2;
-/// Two trains a round trip at least: a longer one than what comes at a stretch would have the gaps in it.
+/// Two trains a round trip at least: a longer one than what comes at a stretch would have the gaps
+/// in it.
 const TRAIN_EVENTS_LEAST: usize = 16;
 const FLAT: f64 = 0.85;
-/// What is in flight swings by more where congestion control reacts to loss: a window halved and regrown (reno) gives 0.67,
-/// one cut to 0.7 (cubic, RFC 9438 section 4.6) 0.83. Same scenarios: send buffers from 0.95.
+/// What is in flight swings by more where congestion control reacts to loss: a window halved and
+/// regrown (reno) gives 0.67, one cut to 0.7 (cubic, RFC 9438 section 4.6) 0.83. Same scenarios:
+/// send buffers from 0.95.
 const UNMOVED: f64 = 0.92;
 /// The part of what is acknowledged by which the window closes where the application reads late.
 const UNREAD: f64 = 0.3;
@@ -228,13 +245,14 @@ struct Transfer<'a> {
     rtt: Option<Duration>,
     /// Bits per second that the path carried while a queue stood before it.
     capacity: Option<f64>,
-    /// Bits per second at which a transfer with loss in most intervals comes back again and again: its congestion control
-    /// does not slow down for loss, the path is its limit.
+    /// Bits per second at which a transfer with loss in most intervals comes back again and again:
+    /// its congestion control does not slow down for loss, the path is its limit.
     rate_plateau: Option<f64>,
     /// What is in flight when nothing but a fixed bound holds it: 90 % of the time it was less.
     plateau: f64,
     hint: Option<f64>,
-    /// Whether a good part of the intervals reached the same most in flight: chance does not do that after loss.
+    /// Whether a good part of the intervals reached the same most in flight: chance does not do
+    /// that after loss.
     is_bounded: bool,
     /// How many intervals came to within [`PLATEAU`] of it.
     at_plateau: usize,
@@ -256,7 +274,8 @@ impl<'a> Transfer<'a> {
         flights.sort_by(f64::total_cmp);
         let plateau = flights.get(flights.len() * 9 / 10).copied().unwrap_or(0.0);
         let top = flights.last().copied().unwrap_or(0.0);
-        let is_bounded = flights.iter().filter(|flight| **flight >= 0.95 * top).count() * 4 >= flights.len();
+        let is_bounded =
+            flights.iter().filter(|flight| **flight >= 0.95 * top).count() * 4 >= flights.len();
         let at_plateau = flights.iter().filter(|flight| **flight >= PLATEAU * plateau).count();
         let hint = hint.rate.map(Rate::as_f64);
         let peak = |peak: &mut f64, f: &Features| {
@@ -284,8 +303,9 @@ impl<'a> Transfer<'a> {
         transfer
     }
 
-    /// The most that was carried while a queue stood: of at least three intervals, and unless more was carried without a
-    /// queue, since then the round trip was long for another reason (a busy machine, delayed ACKs).
+    /// The most that was carried while a queue stood: of at least three intervals, and unless more
+    /// was carried without a queue, since then the round trip was long for another reason (a busy
+    /// machine, delayed ACKs).
     fn capacity_behind_queues(&self) -> Option<f64> {
         let mut queued = Vec::new();
         let mut free = Vec::new();
@@ -295,7 +315,11 @@ impl<'a> Transfer<'a> {
             if near.iter().any(|f| f.retransmissions > 0) {
                 continue;
             }
-            if self.has_standing_queue(at) { queued.push(self.rates[at]) } else { free.push(self.rates[at]) }
+            if self.has_standing_queue(at) {
+                queued.push(self.rates[at])
+            } else {
+                free.push(self.rates[at])
+            }
         }
         if queued.len() < 3 {
             return None;
@@ -303,7 +327,8 @@ impl<'a> Transfer<'a> {
         queued.sort_by(f64::total_cmp);
         free.sort_by(f64::total_cmp);
         let queued = queued[queued.len() * 95 / 100];
-        // A few intervals in which a repaired hole was acknowledged at once carried more than any path.
+        // A few intervals in which a repaired hole was acknowledged at once carried more than any
+        // path.
         let few = 2 + self.features.len() / 50;
         let free = free.len().checked_sub(1 + few).map_or(0.0, |at| free[at]);
         // Where the rate is known, a queue at much less is not the link's.
@@ -311,7 +336,8 @@ impl<'a> Transfer<'a> {
         (plausible && queued >= 0.95 * free).then_some(queued)
     }
 
-    /// A queue that stands for three round trips; a burst of writes makes one that is gone after one.
+    /// A queue that stands for three round trips; a burst of writes makes one that is gone after
+    /// one.
     fn has_standing_queue(&self, at: usize) -> bool {
         let around = at.saturating_sub(1)..(at + 2).min(self.features.len());
         around.len() == 3 && around.into_iter().all(|at| self.has_queue(at))
@@ -338,14 +364,18 @@ impl<'a> Transfer<'a> {
             *phase = Phase::AfterLoss;
         }
         let receiver = self.receiver(at);
-        if self.is_at_capacity(at) && receiver != Some(Limit::ReceiverApplication) && !self.is_written_short(at) {
+        if self.is_at_capacity(at)
+            && receiver != Some(Limit::ReceiverApplication)
+            && !self.is_written_short(at)
+        {
             // Loss at a full queue is how the path tells its limit.
             *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
             return Limit::Link;
         }
         let waited = lost && self.carries_less_than_the_window(at);
         if let Some(limit) = receiver.filter(|limit| !(waited && *limit == Limit::ReceiveWindow)) {
-            // A window that is full leaves congestion control as it is: it grows on when the window opens.
+            // A window that is full leaves congestion control as it is: it grows on when the window
+            // opens.
             if lost {
                 *phase = Phase::AfterLoss;
             }
@@ -358,7 +388,8 @@ impl<'a> Transfer<'a> {
         if lost {
             return Limit::CongestionWindow(CongestionCause::Loss);
         }
-        // The last data leaves and drains: whatever held the sender before did until there was nothing left to send.
+        // The last data leaves and drains: whatever held the sender before did until there was
+        // nothing left to send.
         let is_last = self.features[at + 1..].iter().all(|later| later.sent == 0);
         if let Some(before) = before.filter(|_| is_last) {
             return before;
@@ -368,13 +399,18 @@ impl<'a> Transfer<'a> {
 
     /// Nothing is sent although something is in flight, and the next thing sent is a repair.
     fn waits_for_repair(&self, at: usize) -> bool {
-        let waits = |f: &Features| f.segments == 0 && f.delivered == 0 && f.in_flight_max > Bytes::ZERO;
+        let waits =
+            |f: &Features| f.segments == 0 && f.delivered == 0 && f.in_flight_max > Bytes::ZERO;
         waits(&self.features[at])
-            && self.features[at..].iter().take(16).find(|f| !waits(f)).is_some_and(|next| next.retransmissions > 0)
+            && self.features[at..]
+                .iter()
+                .take(16)
+                .find(|f| !waits(f))
+                .is_some_and(|next| next.retransmissions > 0)
     }
 
-    /// Nothing is in flight as far as can be seen, because what was sent last was lost before the capture point: the silence
-    /// ends with its repair, after the sender's timer.
+    /// Nothing is in flight as far as can be seen, because what was sent last was lost before the
+    /// capture point: the silence ends with its repair, after the sender's timer.
     fn awaits_timer(&self, at: usize) -> bool {
         let next = self.features[at..].iter().take(16).find(|f| f.segments > 0);
         // Identifications count what goes to other hosts too: alone they are no loss.
@@ -386,7 +422,8 @@ impl<'a> Transfer<'a> {
         if self.hint.is_some_and(|hint| rate >= OF_HINT * hint) {
             return true;
         }
-        // A handful of segments makes no standing queue; what delays them is their own acknowledgement.
+        // A handful of segments makes no standing queue; what delays them is their own
+        // acknowledgement.
         let f = &self.features[at];
         let few = f.in_flight_max.get() <= FEW_SEGMENTS * f.segment.get();
         // Beside a queue a smaller rate is the noise of an interval's borders.
@@ -395,7 +432,9 @@ impl<'a> Transfer<'a> {
     }
 
     fn is_on_plateau(&self, at: usize) -> bool {
-        self.rate_plateau.is_some_and(|plateau| mean_rate(self.features, at, WIDE) >= AT_CAPACITY_QUEUED * plateau)
+        self.rate_plateau.is_some_and(|plateau| {
+            mean_rate(self.features, at, WIDE) >= AT_CAPACITY_QUEUED * plateau
+        })
     }
 
     /// The receive window, if it was in the way most of the time.
@@ -405,13 +444,19 @@ impl<'a> Transfer<'a> {
             return None;
         }
         let collapsed = window_of(f) < COLLAPSED * self.window_peak[at];
-        Some(if collapsed || self.is_unread(at) { Limit::ReceiverApplication } else { Limit::ReceiveWindow })
+        Some(if collapsed || self.is_unread(at) {
+            Limit::ReceiverApplication
+        } else {
+            Limit::ReceiveWindow
+        })
     }
 
-    /// Data is acknowledged before the receiving application reads it, again and again, and the window closes by as much.
+    /// Data is acknowledged before the receiving application reads it, again and again, and the
+    /// window closes by as much.
     fn is_unread(&self, at: usize) -> bool {
         if self.saw_start {
-            // The largest window says it better: a reader that is fast, but not at once, closes a window for a moment too.
+            // The largest window says it better: a reader that is fast, but not at once, closes a
+            // window for a moment too.
             return false;
         }
         let near = self.near(at);
@@ -419,8 +464,9 @@ impl<'a> Transfer<'a> {
         sum(|f| f.unread) >= UNREAD * sum(|f| f.delivered)
     }
 
-    /// What passes at a stretch is no faster than what passes over several round trips: the narrowest place before the
-    /// capture point is busy all of the time. A sender that something else holds leaves gaps.
+    /// What passes at a stretch is no faster than what passes over several round trips: the
+    /// narrowest place before the capture point is busy all of the time. A sender that something
+    /// else holds leaves gaps.
     fn is_busy(&self, at: usize) -> bool {
         let near = self.near(at);
         let mut trains: Vec<f64> = near.iter().map(|f| f.train_max).collect();
@@ -439,7 +485,8 @@ impl<'a> Transfer<'a> {
         (least..=BUSY_MOST).contains(&part)
     }
 
-    /// How little of what is in flight changes in the time around: the fifth least mean by the fifth greatest.
+    /// How little of what is in flight changes in the time around: the fifth least mean by the
+    /// fifth greatest.
     fn flatness(&self, at: usize) -> f64 {
         let mut means: Vec<f64> = self.near(at).iter().map(Features::in_flight_mean).collect();
         means.sort_by(f64::total_cmp);
@@ -452,8 +499,8 @@ impl<'a> Transfer<'a> {
         &self.features[at.saturating_sub(AROUND)..(at + AROUND + 1).min(self.features.len())]
     }
 
-    /// Paced data never quite fills the window, and comes as near to it as it can: nearly all of the time, or again and
-    /// again, with little room in the mean.
+    /// Paced data never quite fills the window, and comes as near to it as it can: nearly all of
+    /// the time, or again and again, with little room in the mean.
     fn touches_window(&self, at: usize) -> bool {
         let f = &self.features[at];
         let (mean, segment, window) = (f.in_flight_mean(), f.segment.as_f64(), window_of(f));
@@ -461,8 +508,8 @@ impl<'a> Transfer<'a> {
         f.window_max.is_some() && (mean + segment >= TOUCHED * window || reaches)
     }
 
-    /// A window that an application opens bit by bit, at a sender that paces: full for a part of each round trip, again and
-    /// again, and never out of the way.
+    /// A window that an application opens bit by bit, at a sender that paces: full for a part of
+    /// each round trip, again and again, and never out of the way.
     fn keeps_filling(&self, at: usize) -> bool {
         let part = |f: &Features| f.part(f.full);
         let around = self.around(at);
@@ -472,7 +519,8 @@ impl<'a> Transfer<'a> {
 
     fn carries_less_than_the_window(&self, at: usize) -> bool {
         let f = &self.features[at];
-        let window_per_rtt = f.window_max.zip(self.rtt).and_then(|(window, rtt)| window.per_rtt(rtt));
+        let window_per_rtt =
+            f.window_max.zip(self.rtt).and_then(|(window, rtt)| window.per_rtt(rtt));
         let carried = f.evidence().goodput;
         window_per_rtt.is_some_and(|allowed| carried.as_f64() < UNREPAIRED * allowed.as_f64())
     }
@@ -486,22 +534,26 @@ impl<'a> Transfer<'a> {
     fn grows(&self, at: usize) -> bool {
         let now = self.features[at].in_flight_max.as_f64();
         // What swings is not what grows: the most of the two intervals before counts.
-        let before =
-            self.features[at.saturating_sub(2)..at].iter().map(|f| f.in_flight_max.as_f64()).fold(0.0, f64::max);
+        let before = self.features[at.saturating_sub(2)..at]
+            .iter()
+            .map(|f| f.in_flight_max.as_f64())
+            .fold(0.0, f64::max);
         now >= GROWTH * before || self.later(at, 4) >= GROWTH * now.max(before)
     }
 
     /// Less is in flight than there could be, or it still comes to be more.
     fn is_reduced(&self, at: usize) -> bool {
         if self.near(at).len() > AROUND && self.flatness(at) >= UNMOVED {
-            // Congestion control that loss does not slow down, or a bound to which it has come back.
+            // Congestion control that loss does not slow down, or a bound to which it has come
+            // back.
             return false;
         }
         let now = self.features[at].in_flight_max.as_f64();
         now < PLATEAU * self.plateau || self.later(at, 8) >= 1.05 * now || !self.is_bounded
     }
 
-    /// A blocked writer is woken when a third of the buffer is free, so the most in flight swings by that much.
+    /// A blocked writer is woken when a third of the buffer is free, so the most in flight swings
+    /// by that much.
     fn is_steady(&self, at: usize) -> bool {
         let now = self.features[at].in_flight_max.as_f64();
         now >= WOKEN * self.plateau && self.later(at, 2) <= self.plateau / PLATEAU
@@ -518,16 +570,20 @@ impl<'a> Transfer<'a> {
             return Limit::SenderApplication;
         }
         match *phase {
-            Phase::Start if self.grows(at) => return Limit::CongestionWindow(CongestionCause::SlowStart),
+            Phase::Start if self.grows(at) => {
+                return Limit::CongestionWindow(CongestionCause::SlowStart);
+            }
             Phase::Start => *phase = Phase::Grown,
-            Phase::AfterLoss if self.is_reduced(at) => return Limit::CongestionWindow(CongestionCause::Loss),
+            Phase::AfterLoss if self.is_reduced(at) => {
+                return Limit::CongestionWindow(CongestionCause::Loss);
+            }
             Phase::AfterLoss | Phase::Grown => {}
         }
         if self.is_steady(at) { Limit::SendBuffer } else { Limit::Unknown }
     }
 
-    /// Writes that do not fill segments: a sender that has more to send, as it has before a full link, fills them. Where the
-    /// link's rate is given and reached, there is nothing to weigh.
+    /// Writes that do not fill segments: a sender that has more to send, as it has before a full
+    /// link, fills them. Where the link's rate is given and reached, there is nothing to weigh.
     fn is_written_short(&self, at: usize) -> bool {
         self.pieces(at) >= PIECES && self.hint.is_none_or(|hint| self.rates[at] < OF_HINT * hint)
     }
@@ -535,10 +591,12 @@ impl<'a> Transfer<'a> {
     /// The part of the new segments around that were not full.
     fn pieces(&self, at: usize) -> f64 {
         let sum = |of: fn(&Features) -> u64| self.around(at).iter().map(of).sum::<u64>() as f64;
-        sum(|f| f.short.into()) / sum(|f| f.segments.saturating_sub(f.retransmissions).into()).max(1.0)
+        sum(|f| f.short.into())
+            / sum(|f| f.segments.saturating_sub(f.retransmissions).into()).max(1.0)
     }
 
-    /// New data leaves when the application writes it, not when an ACK makes room; or in writes that do not fill segments.
+    /// New data leaves when the application writes it, not when an ACK makes room; or in writes
+    /// that do not fill segments.
     fn is_written_in_pieces(&self, at: usize) -> bool {
         let f = &self.features[at];
         let around = self.around(at);
@@ -550,13 +608,18 @@ impl<'a> Transfer<'a> {
         let own_pace = sum(|f| f.unprompted) > OWN_PACE * sum(|f| f.sent);
         let unprompted = f.sent > 0 && f.unprompted as f64 > MOST * f.sent as f64;
         let first = at == 0 || self.features[at - 1].part(self.features[at - 1].idle) > MOST;
-        // The first flight after silence has no ACK to follow: it is the application's only if it was all there was.
+        // The first flight after silence has no ACK to follow: it is the application's only if it
+        // was all there was.
         let followed = self.features.get(at + 1).is_some_and(|next| next.sent > 0);
-        if first { f.sent > 0 && !followed } else { pieces >= FEW_PIECES && (unprompted || own_pace) }
+        if first {
+            f.sent > 0 && !followed
+        } else {
+            pieces >= FEW_PIECES && (unprompted || own_pace)
+        }
     }
 
-    /// The intervals around. Writes at an own pace drift past the ACKs of the writes before: now and then one follows an ACK
-    /// for a while, and looks as if the ACK had made room for it.
+    /// The intervals around. Writes at an own pace drift past the ACKs of the writes before: now
+    /// and then one follows an ACK for a while, and looks as if the ACK had made room for it.
     fn around(&self, at: usize) -> &[Features] {
         &self.features[at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.features.len())]
     }
@@ -566,7 +629,8 @@ fn window_of(f: &Features) -> f64 {
     f.window_max.map_or(0.0, |window| window.bytes().as_f64())
 }
 
-/// Bits per second delivered in an interval and the ones beside it, so that an ACK that falls on a border does not matter.
+/// Bits per second delivered in an interval and the ones beside it, so that an ACK that falls on a
+/// border does not matter.
 fn smooth_rate(features: &[Features], at: usize) -> f64 {
     mean_rate(features, at, 1)
 }
@@ -590,6 +654,7 @@ fn rate_plateau(features: &[Features]) -> Option<f64> {
     let mut rates: Vec<f64> = (0..features.len()).map(|at| mean_rate(features, at, WIDE)).collect();
     rates.sort_by(f64::total_cmp);
     let middle = rates[rates.len() * 6 / 10];
-    let within = rates.iter().filter(|rate| (**rate - middle).abs() <= PLATEAU_WIDTH * middle).count();
+    let within =
+        rates.iter().filter(|rate| (**rate - middle).abs() <= PLATEAU_WIDTH * middle).count();
     (within as f64 >= PLATEAU_SHARE * rates.len() as f64).then_some(middle)
 }

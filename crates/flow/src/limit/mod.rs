@@ -1,20 +1,27 @@
 //! What held a transfer, interval by interval.
 //!
-//! A sender is always waiting for something. Which of six things it is decides what would make the transfer faster:
+//! A sender is always waiting for something. Which of six things it is decides what would make the
+//! transfer faster:
 //!
-//! * [`Limit::ReceiveWindow`]: the peer allows no more in flight (RFC 9293 SND.WND), and reads as fast as data comes;
-//! * [`Limit::ReceiverApplication`]: the window closed because the receiving application does not read;
-//! * [`Limit::SendBuffer`]: the kernel may hold no more unacknowledged data (`SO_SNDBUF`), the application waits;
+//! * [`Limit::ReceiveWindow`]: the peer allows no more in flight (RFC 9293 SND.WND), and reads as
+//!   fast as data comes;
+//! * [`Limit::ReceiverApplication`]: the window closed because the receiving application does not
+//!   read;
+//! * [`Limit::SendBuffer`]: the kernel may hold no more unacknowledged data (`SO_SNDBUF`), the
+//!   application waits;
 //! * [`Limit::SenderApplication`]: the application gives nothing to send;
-//! * [`Limit::CongestionWindow`]: congestion control allows no more, because it has not grown yet or because of loss;
+//! * [`Limit::CongestionWindow`]: congestion control allows no more, because it has not grown yet
+//!   or because of loss;
 //! * [`Limit::Link`]: the path carries no more: more in flight would only stand in a queue.
 //!
-//! The answer, a [`Verdict`], is the same type whether it comes from a capture ([`crate::Analyzer`]) or from samples of
-//! sockets ([`from_samples`]); when the two disagree about one transfer, one of them is wrong. Each [`Interval`] keeps the
-//! numbers it was decided by and what else it could have been.
+//! The answer, a [`Verdict`], is the same type whether it comes from a capture
+//! ([`crate::Analyzer`]) or from samples of sockets ([`from_samples`]); when the two disagree about
+//! one transfer, one of them is wrong. Each [`Interval`] keeps the numbers it was decided by and
+//! what else it could have been.
 //!
-//! Ideas are from T-RAT (Zhang, Breslau, Paxson, Shenker, SIGCOMM 2002), Siekkinen, Urvoy-Keller, Biersack and En-Najjary
-//! (Computer Networks 52, 2008) and the chronographs of the Linux kernel (commit efd901741675).
+//! Ideas are from T-RAT (Zhang, Breslau, Paxson, Shenker, SIGCOMM 2002), Siekkinen, Urvoy-Keller,
+//! Biersack and En-Najjary (Computer Networks 52, 2008) and the chronographs of the Linux kernel
+//! (commit efd901741675).
 
 mod confidence;
 mod decide;
@@ -32,9 +39,11 @@ pub use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::limit::Cause as CongestionCause;
 use fullpipe_model::units::{Duration, Rate};
 
-/// Where the capture was taken. It decides what "in flight" means: near the receiver, data that is on the way is not yet
-/// seen and ACKs are seen before the sender knows of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+/// Where the capture was taken. It decides what "in flight" means: near the receiver, data that is
+/// on the way is not yet seen and ACKs are seen before the sender knows of them.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CapturePoint {
     /// At the sender of the data: data is stamped as it leaves, ACKs as they arrive.

@@ -1,10 +1,13 @@
-//! From samples of the sender's socket, and of the receiver's where there are any, to what held the sender.
+//! From samples of the sender's socket, and of the receiver's where there are any, to what held the
+//! sender.
 //!
-//! Linux counts, for every sender, the time that it was busy and of it the time that the receive window and the send
-//! buffer held it (`tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`). Time that is not busy is the
-//! application's. The rest of the busy time is divided by the socket's state: nothing unsent and a full write queue is a
-//! send buffer that the counter missed (it runs only while the writer sleeps); a round trip above the least one at full
-//! delivery, or a paced sender whose delivery no longer grows, is the link; otherwise the congestion window.
+//! Linux counts, for every sender, the time that it was busy and of it the time that the receive
+//! window and the send buffer held it (`tcpi_busy_time`, `tcpi_rwnd_limited`,
+//! `tcpi_sndbuf_limited`). Time that is not busy is the application's. The rest of the busy time is
+//! divided by the socket's state: nothing unsent and a full write queue is a send buffer that the
+//! counter missed (it runs only while the writer sleeps); a round trip above the least one at full
+//! delivery, or a paced sender whose delivery no longer grows, is the link; otherwise the
+//! congestion window.
 //!
 //! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
@@ -18,18 +21,26 @@ const MIN_INTERVAL: Duration = Duration::from_millis(40);
 const AT_CAPACITY: f64 = 0.85;
 const OF_HINT: f64 = 0.90;
 const OF_LINK: f64 = 0.70;
-/// A window full of data that waits for its repair gives less than this part of a window a round trip.
+/// A window full of data that waits for its repair gives less than this part of a window a round
+/// trip.
 const UNREPAIRED: f64 = 0.70;
 /// Growth from one interval to the next that tells slow start.
 const GROWTH: f64 = 1.15;
-/// Of the send buffer: full. The writer is woken when a third of it is free (`sk_stream_is_writeable`).
+/// Of the send buffer: full. The writer is woken when a third of it is free
+/// (`sk_stream_is_writeable`).
 const FULL_BUFFER: f64 = 0.6;
 /// Of the receiver's buffer: unread, rather than in transit through it.
 const UNREAD: f64 = 0.5;
 
-/// What held the sender, by what the kernel counted in its socket (`sender`) and, where there are samples of it, in the
-/// receiver's (`receiver`). Both are in order of time, on one clock; `interval` is the least length of an interval.
-pub fn from_samples(sender: &[Sample], receiver: &[Sample], interval: Duration, hint: PathHint) -> Verdict {
+/// What held the sender, by what the kernel counted in its socket (`sender`) and, where there are
+/// samples of it, in the receiver's (`receiver`). Both are in order of time, on one clock;
+/// `interval` is the least length of an interval.
+pub fn from_samples(
+    sender: &[Sample],
+    receiver: &[Sample],
+    interval: Duration,
+    hint: PathHint,
+) -> Verdict {
     let spans = spans(sender, interval.max(MIN_INTERVAL));
     let top = top_rate(&spans);
     let mut grown = false;
@@ -45,7 +56,10 @@ pub fn from_samples(sender: &[Sample], receiver: &[Sample], interval: Duration, 
         let around = &spans[at.saturating_sub(1)..(at + 2).min(spans.len())];
         let standing = around.iter().all(|near| near.has_queue(around, hint));
         // What is sent next is a repair: until then the sender waited for the timer.
-        let next_event = spans[at + 1..].iter().take(32).find(|s| s.retransmissions() > 0 || s.goodput() > Rate::ZERO);
+        let next_event = spans[at + 1..]
+            .iter()
+            .take(32)
+            .find(|s| s.retransmissions() > 0 || s.goodput() > Rate::ZERO);
         let awaits_repair = next_event.is_some_and(|next| next.retransmissions() > 0);
         let context = Context { top, growing: !grown, lost, awaits_repair, standing, hint };
         intervals.push(span.interval(receiver_at(receiver, span), &context, &spans));
@@ -100,7 +114,9 @@ fn top_rate(spans: &[Span<'_>]) -> f64 {
 
 /// Leaves out what is before the first data and after the last.
 fn trim(intervals: &mut Vec<Interval>) {
-    let active = |interval: &Interval| interval.evidence.goodput > Rate::ZERO || interval.evidence.idle < 1.0;
+    let active = |interval: &Interval| {
+        interval.evidence.goodput > Rate::ZERO || interval.evidence.idle < 1.0
+    };
     while intervals.last().is_some_and(|interval| !active(interval)) {
         intervals.pop();
     }
@@ -130,9 +146,15 @@ impl Span<'_> {
 
     /// How much of the span a counter of time ran.
     fn part(&self, counter: fn(&TcpInfo) -> Option<Duration>) -> f64 {
-        let (Some(first), Some(last)) = (counter(self.first), counter(self.last)) else { return 0.0 };
+        let (Some(first), Some(last)) = (counter(self.first), counter(self.last)) else {
+            return 0.0;
+        };
         let length = self.length().as_secs_f64();
-        if length > 0.0 { (last.saturating_sub(first).as_secs_f64() / length).min(1.0) } else { 0.0 }
+        if length > 0.0 {
+            (last.saturating_sub(first).as_secs_f64() / length).min(1.0)
+        } else {
+            0.0
+        }
     }
 
     fn goodput(&self) -> Rate {
@@ -150,7 +172,9 @@ impl Span<'_> {
 
     /// Whether more than half of the samples are so.
     fn mostly(&self, is: impl Fn(&Sample, &TcpInfo) -> bool) -> bool {
-        let (yes, all) = self.infos().fold((0, 0), |(yes, all), (s, info)| (yes + usize::from(is(s, info)), all + 1));
+        let (yes, all) = self
+            .infos()
+            .fold((0, 0), |(yes, all), (s, info)| (yes + usize::from(is(s, info)), all + 1));
         2 * yes > all
     }
 
@@ -180,7 +204,10 @@ impl Span<'_> {
             vec![(Limit::Link, busy), (Limit::SenderApplication, 1.0 - busy)]
         } else {
             let repairs = self.repairs() || context.awaits_repair;
-            let closed = match (self.receiver_is_slow(receiver, all), repairs && self.carries_less_than(window)) {
+            let closed = match (
+                self.receiver_is_slow(receiver, all),
+                repairs && self.carries_less_than(window),
+            ) {
                 (true, _) => Limit::ReceiverApplication,
                 (false, true) => Limit::CongestionWindow(Cause::Loss),
                 (false, false) => Limit::ReceiveWindow,
@@ -192,11 +219,16 @@ impl Span<'_> {
                 (Limit::SenderApplication, 1.0 - busy),
             ]
         };
-        Interval { start: self.start(), length: self.length(), candidates: ranked(candidates), evidence }
+        Interval {
+            start: self.start(),
+            length: self.length(),
+            candidates: ranked(candidates),
+            evidence,
+        }
     }
 
-    /// Full delivery with a queue before the link, or at the rate that is known: more in flight would not help, whatever
-    /// else the counters say.
+    /// Full delivery with a queue before the link, or at the rate that is known: more in flight
+    /// would not help, whatever else the counters say.
     fn is_at_capacity(&self, context: &Context) -> bool {
         let rate = self.goodput().as_f64();
         let of_hint = context.hint.rate.map(|hint| rate / hint.as_f64());
@@ -206,8 +238,9 @@ impl Span<'_> {
         of_hint.is_some_and(|part| part >= OF_HINT) || (plausible && full)
     }
 
-    /// The smoothed round trip stands above the least one in most samples, and what is in flight never falls to what the
-    /// path itself holds: a blocked writer refills its buffer in bursts, which queue for a moment and leave nothing.
+    /// The smoothed round trip stands above the least one in most samples, and what is in flight
+    /// never falls to what the path itself holds: a blocked writer refills its buffer in bursts,
+    /// which queue for a moment and leave nothing.
     fn has_queue(&self, around: &[Span<'_>], hint: PathHint) -> bool {
         let goodput = self.goodput();
         let flights = around.iter().flat_map(Span::infos).map(|(_, info)| info.in_flight());
@@ -218,7 +251,8 @@ impl Span<'_> {
                 return false;
             }
             // Scheduling alone moves a smoothed round trip by some hundred microseconds.
-            let least = Duration::from_micros(500).max(Duration::from_secs_f64(base.as_secs_f64() * 0.03));
+            let least =
+                Duration::from_micros(500).max(Duration::from_secs_f64(base.as_secs_f64() * 0.03));
             let few = info.unacked <= 4;
             !few && info.rtt.saturating_sub(base) >= least
         })
@@ -227,11 +261,15 @@ impl Span<'_> {
     /// The window closed because the receiver's application does not read.
     fn receiver_is_slow(&self, receiver: &[Sample], all: &[Span<'_>]) -> bool {
         let holds = |sample: &Sample| {
-            let buffer = sample.memory.map(|memory| memory.rcvbuf).filter(|buffer| *buffer > Bytes::ZERO);
+            let buffer =
+                sample.memory.map(|memory| memory.rcvbuf).filter(|buffer| *buffer > Bytes::ZERO);
             let memory = sample.memory.zip(buffer);
-            let by_memory = memory.is_some_and(|(m, buffer)| m.rmem_alloc.as_f64() > UNREAD * buffer.as_f64());
-            let window = sample.info.as_ref().and_then(|info| info.rcv_wnd).map(|window| window.bytes());
-            let by_window = window.is_some_and(|free| sample.rqueue > free && sample.rqueue > Bytes::ZERO);
+            let by_memory =
+                memory.is_some_and(|(m, buffer)| m.rmem_alloc.as_f64() > UNREAD * buffer.as_f64());
+            let window =
+                sample.info.as_ref().and_then(|info| info.rcv_wnd).map(|window| window.bytes());
+            let by_window =
+                window.is_some_and(|free| sample.rqueue > free && sample.rqueue > Bytes::ZERO);
             by_memory || by_window
         };
         if !receiver.is_empty() {
@@ -239,7 +277,8 @@ impl Span<'_> {
         }
         // Without the receiver's word: the window never opens to half of what it was.
         let widest = |span: &Span<'_>| span.infos().filter_map(|(_, info)| info.snd_wnd).max();
-        let before = all.iter().take_while(|span| span.start() <= self.start()).filter_map(widest).max();
+        let before =
+            all.iter().take_while(|span| span.start() <= self.start()).filter_map(widest).max();
         match (widest(self), before) {
             (Some(now), Some(before)) => now.bytes().as_f64() < 0.5 * before.bytes().as_f64(),
             _ => false,
@@ -262,10 +301,13 @@ impl Span<'_> {
         if self.repairs() {
             return Limit::CongestionWindow(Cause::Loss);
         }
-        let nothing_to_send = |info: &TcpInfo| info.notsent_bytes.is_some_and(|bytes| bytes < info.snd_mss);
+        let nothing_to_send =
+            |info: &TcpInfo| info.notsent_bytes.is_some_and(|bytes| bytes < info.snd_mss);
         if self.mostly(|_, info| nothing_to_send(info)) {
             let full = |sample: &Sample, _: &TcpInfo| {
-                sample.memory.is_some_and(|m| m.wmem_queued.as_f64() >= FULL_BUFFER * m.sndbuf.as_f64())
+                sample
+                    .memory
+                    .is_some_and(|m| m.wmem_queued.as_f64() >= FULL_BUFFER * m.sndbuf.as_f64())
             };
             return if self.mostly(full) { Limit::SendBuffer } else { Limit::SenderApplication };
         }
@@ -281,11 +323,13 @@ impl Span<'_> {
         if context.standing {
             return Limit::Link;
         }
-        let fills_window = |_: &Sample, info: &TcpInfo| info.unacked.saturating_add(2) >= info.snd_cwnd;
+        let fills_window =
+            |_: &Sample, info: &TcpInfo| info.unacked.saturating_add(2) >= info.snd_cwnd;
         match (self.mostly(fills_window), context.lost) {
             (true, true) => Limit::CongestionWindow(Cause::Loss),
             (true, false) => Limit::CongestionWindow(Cause::SlowStart),
-            // Data to send, room in both windows: pacing holds it, at the rate that congestion control measured.
+            // Data to send, room in both windows: pacing holds it, at the rate that congestion
+            // control measured.
             (false, _) if self.goodput().as_f64() >= AT_CAPACITY * context.top => Limit::Link,
             (false, true) => Limit::CongestionWindow(Cause::Loss),
             (false, false) => Limit::Unknown,

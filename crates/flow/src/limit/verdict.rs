@@ -57,8 +57,9 @@ pub struct Interval {
     /// How long it is.
     #[serde(rename = "length_us", with = "column::micros")]
     pub length: Duration,
-    /// Most likely first; shares sum to 1. Never empty. From a capture the first has all of the interval, and those behind it
-    /// nothing: each is what the evidence would be told to mean if those before it were not there.
+    /// Most likely first; shares sum to 1. Never empty. From a capture the first has all of the
+    /// interval, and those behind it nothing: each is what the evidence would be told to mean if
+    /// those before it were not there.
     pub candidates: Vec<Candidate>,
     /// The numbers.
     #[serde(flatten)]
@@ -72,7 +73,8 @@ impl Interval {
     }
 }
 
-/// What held the sender over a connection's life, from its first data to the last data's acknowledgement.
+/// What held the sender over a connection's life, from its first data to the last data's
+/// acknowledgement.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Verdict {
     /// What it rests on.
@@ -84,9 +86,11 @@ pub struct Verdict {
     /// Time covered.
     #[serde(rename = "time_us", with = "column::micros")]
     pub time: Duration,
-    /// Limits by their share of that time, largest first; shares sum to 1. Empty where no data was sent.
+    /// Limits by their share of that time, largest first; shares sum to 1. Empty where no data was
+    /// sent.
     pub shares: Vec<Candidate>,
-    /// The same over the second half of the bytes: without the start-up, which dominates short transfers.
+    /// The same over the second half of the bytes: without the start-up, which dominates short
+    /// transfers.
     pub steady: Vec<Candidate>,
     /// In order of time.
     pub intervals: Vec<Interval>,
@@ -95,22 +99,35 @@ pub struct Verdict {
 impl Verdict {
     /// Sums intervals up.
     pub fn new(source: Source, intervals: Vec<Interval>) -> Self {
-        let time = intervals.iter().fold(Duration::ZERO, |sum, interval| sum.saturating_add(interval.length));
+        let time = intervals
+            .iter()
+            .fold(Duration::ZERO, |sum, interval| sum.saturating_add(interval.length));
         let steady = shares_of(second_half(&intervals));
         let shares = shares_of(&intervals);
-        let verdict =
-            Verdict { source, coverage: Coverage::FromStart, confidence: 0.0, time, shares, steady, intervals };
+        let verdict = Verdict {
+            source,
+            coverage: Coverage::FromStart,
+            confidence: 0.0,
+            time,
+            shares,
+            steady,
+            intervals,
+        };
         verdict.with_coverage(Coverage::FromStart)
     }
 
     /// Of a transfer of which so much was seen.
     pub(crate) fn with_coverage(self, coverage: Coverage) -> Self {
         let Candidate { limit, share } = self.limited_by();
-        Verdict { coverage, confidence: confidence::of(self.source, coverage, limit, share), ..self }
+        Verdict {
+            coverage,
+            confidence: confidence::of(self.source, coverage, limit, share),
+            ..self
+        }
     }
 
-    /// Goodput over the second half of the bytes: what a transfer comes to once it has started up, and nearly the mean of
-    /// one that is long. `None` where no data was acknowledged.
+    /// Goodput over the second half of the bytes: what a transfer comes to once it has started up,
+    /// and nearly the mean of one that is long. `None` where no data was acknowledged.
     pub fn steady_goodput(&self) -> Option<Rate> {
         let steady = second_half(&self.intervals);
         let time: f64 = steady.iter().map(|interval| interval.length.as_secs_f64()).sum();
@@ -118,24 +135,27 @@ impl Verdict {
         (bytes > 0.0 && time > 0.0).then(|| Rate::from_bits_per_sec((bytes * 8.0 / time) as u64))
     }
 
-    /// The most that an interval carried, of those that are not cut short; where something was repaired, with those around it.
-    /// `None` where no data was acknowledged.
+    /// The most that an interval carried, of those that are not cut short; where something was
+    /// repaired, with those around it. `None` where no data was acknowledged.
     pub fn peak_goodput(&self) -> Option<Rate> {
         self.peak_where(|_| true).filter(|rate| *rate > Rate::ZERO)
     }
 
-    /// The most that one of these intervals carried, of those that are not cut short (as the last one is). One ACK of a filled
-    /// hole acknowledges what several intervals carried: where something was repaired, an interval counts with those around it.
+    /// The most that one of these intervals carried, of those that are not cut short (as the last
+    /// one is). One ACK of a filled hole acknowledges what several intervals carried: where
+    /// something was repaired, an interval counts with those around it.
     pub(crate) fn peak_where(&self, is_meant: impl Fn(&Interval) -> bool) -> Option<Rate> {
-        let mut lengths: Vec<Duration> = self.intervals.iter().map(|interval| interval.length).collect();
+        let mut lengths: Vec<Duration> =
+            self.intervals.iter().map(|interval| interval.length).collect();
         lengths.sort_unstable();
-        let least = Duration::from_nanos(lengths.get(lengths.len().saturating_sub(1) / 2)?.as_nanos() / 2);
+        let least =
+            Duration::from_nanos(lengths.get(lengths.len().saturating_sub(1) / 2)?.as_nanos() / 2);
         let whole = (0..self.intervals.len()).filter(|at| self.intervals[*at].length >= least);
         whole.filter(|at| is_meant(&self.intervals[*at])).map(|at| self.rate_at(at)).max()
     }
 
-    /// What the path carried in interval `at`. One ACK of a filled hole acknowledges what several intervals carried: where
-    /// something was repaired, it is the mean over the intervals around.
+    /// What the path carried in interval `at`. One ACK of a filled hole acknowledges what several
+    /// intervals carried: where something was repaired, it is the mean over the intervals around.
     pub(crate) fn rate_at(&self, at: usize) -> Rate {
         const BEFORE: usize = 2;
         const AROUND: usize = 4;
@@ -150,7 +170,8 @@ impl Verdict {
         taken.iter().map(goodput).sum::<Bytes>().per(time).unwrap_or(Rate::ZERO)
     }
 
-    /// What held the sender for the largest share of the time, and that share; `Unknown` where no data was sent.
+    /// What held the sender for the largest share of the time, and that share; `Unknown` where no
+    /// data was sent.
     pub fn limited_by(&self) -> Candidate {
         self.shares.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
     }
@@ -160,7 +181,8 @@ impl Verdict {
         self.steady.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
     }
 
-    /// Of the time that `limit` held, for what part each other candidate would have explained it as well: largest first.
+    /// Of the time that `limit` held, for what part each other candidate would have explained it as
+    /// well: largest first.
     pub fn rivals(&self, limit: Limit) -> Vec<Candidate> {
         let mut seconds = BTreeMap::<Limit, f64>::new();
         let mut all = 0.0;
@@ -171,7 +193,8 @@ impl Verdict {
             }
         }
         let part = |(limit, time)| Candidate { limit, share: time / all };
-        let mut rivals: Vec<Candidate> = seconds.into_iter().filter(|(_, time)| *time > 0.0).map(part).collect();
+        let mut rivals: Vec<Candidate> =
+            seconds.into_iter().filter(|(_, time)| *time > 0.0).map(part).collect();
         rivals.sort_by(|a, b| b.share.total_cmp(&a.share));
         rivals
     }
@@ -187,7 +210,10 @@ impl Verdict {
 
     /// The share of the time that a limit has.
     pub fn share(&self, limit: Limit) -> f64 {
-        self.shares.iter().find(|candidate| candidate.limit == limit).map_or(0.0, |candidate| candidate.share)
+        self.shares
+            .iter()
+            .find(|candidate| candidate.limit == limit)
+            .map_or(0.0, |candidate| candidate.share)
     }
 }
 
@@ -211,7 +237,8 @@ fn shares_of(intervals: &[Interval]) -> Vec<Candidate> {
     let mut seconds = BTreeMap::<Limit, f64>::new();
     for interval in intervals {
         for candidate in &interval.candidates {
-            *seconds.entry(candidate.limit).or_default() += candidate.share * interval.length.as_secs_f64();
+            *seconds.entry(candidate.limit).or_default() +=
+                candidate.share * interval.length.as_secs_f64();
         }
     }
     let all: f64 = seconds.values().sum();
@@ -242,7 +269,10 @@ mod tests {
     }
 
     fn peak(intervals: &[(u64, u64, u64)]) -> Option<u64> {
-        let intervals = intervals.iter().map(|(millis, mbit, again)| interval(*millis, *mbit, *again)).collect();
+        let intervals = intervals
+            .iter()
+            .map(|(millis, mbit, again)| interval(*millis, *mbit, *again))
+            .collect();
         let verdict = Verdict::new(Source::Capture, intervals);
         verdict.peak_goodput().map(|rate| rate.bits_per_sec() / 1_000_000)
     }
@@ -262,7 +292,11 @@ mod tests {
             (10, 6, 0),
         ];
         assert_eq!(peak(&hole), Some(6), "a filled hole");
-        assert_eq!(peak(&[(10, 5, 0), (10, 7, 0), (1, 90, 0)]), Some(7), "the last one is cut short");
+        assert_eq!(
+            peak(&[(10, 5, 0), (10, 7, 0), (1, 90, 0)]),
+            Some(7),
+            "the last one is cut short"
+        );
         assert_eq!(peak(&[(10, 5, 1), (10, 7, 1)]), Some(6), "both together");
         assert_eq!(peak(&[(10, 0, 0)]), None);
         assert_eq!(peak(&[]), None);

@@ -19,8 +19,8 @@ const MIRROR_DELAY: Duration = Duration::from_micros(10);
 /// One way in which a capture differs from what passed the wire.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Segmentation offload (TSO, GSO): what `host` sends is seen before it is cut, as packets of up
-    /// to 64 KB with the time of their first segment.
+    /// Segmentation offload (TSO, GSO): what `host` sends is seen before it is cut, as packets of
+    /// up to 64 KB with the time of their first segment.
     Segmentation {
         /// The host that captures.
         host: IpAddr,
@@ -90,7 +90,10 @@ pub enum ChangeError {
 
 /// What a host's own capture shows of its traffic: both kinds of merging.
 pub fn as_host(host: IpAddr) -> [Change; 2] {
-    [Change::Segmentation { host, gap: HAND_OVER_GAP }, Change::Interrupts { host, every: INTERRUPT }]
+    [
+        Change::Segmentation { host, gap: HAND_OVER_GAP },
+        Change::Interrupts { host, every: INTERRUPT },
+    ]
 }
 
 impl Change {
@@ -114,7 +117,9 @@ impl Change {
             ("gro", _) => Change::Interrupts { host: host()?, every: duration(INTERRUPT)? },
             ("twice", _) => Change::Twice { after: duration(MIRROR_DELAY)? },
             ("sent", None) => Change::OneSide { from: host()? },
-            ("start", Some(value)) => Change::Start { packets: value.parse().map_err(|_| unknown())? },
+            ("start", Some(value)) => {
+                Change::Start { packets: value.parse().map_err(|_| unknown())? }
+            }
             ("snap", Some(value)) => Change::Snap { bytes: value.parse().map_err(|_| unknown())? },
             ("drop", Some(value)) => drop_of(value).ok_or_else(unknown)?,
             ("clock", Some(value)) => clock_step(value).ok_or_else(unknown)?,

@@ -1,9 +1,10 @@
-//! Captures as they are really taken: the lab's are of a wire, segment by segment and complete; those
-//! that people bring are of a host whose kernel or card merges segments, cut, one-sided, with gaps.
+//! Captures as they are really taken: the lab's are of a wire, segment by segment and complete;
+//! those that people bring are of a host whose kernel or card merges segments, cut, one-sided, with
+//! gaps.
 //!
-//! A [`Recapture`] turns the first kind into the second. It is a chain of [`Change`]s; packets go in
-//! in the order of the file and come out in the order of the new one. What limited the transfer stays
-//! the same, so a verdict that changes is wrong: `cargo xtask truth` counts how many do.
+//! A [`Recapture`] turns the first kind into the second. It is a chain of [`Change`]s; packets go
+//! in in the order of the file and come out in the order of the new one. What limited the transfer
+//! stays the same, so a verdict that changes is wrong: `cargo xtask truth` counts how many do.
 //!
 //! ```
 //! use fullpipe_flow::recapture::{Change, Recapture, Record};

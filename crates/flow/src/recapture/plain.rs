@@ -127,7 +127,11 @@ impl Stage for ClockStep {
         if record.at >= first + self.after {
             let at = record.at.as_nanos();
             let by = self.by.as_nanos();
-            record.at = Instant::from_nanos(if self.back { at.saturating_sub(by) } else { at.saturating_add(by) });
+            record.at = Instant::from_nanos(if self.back {
+                at.saturating_sub(by)
+            } else {
+                at.saturating_add(by)
+            });
         }
         out.push_back(record);
     }

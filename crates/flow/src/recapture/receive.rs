@@ -29,12 +29,14 @@ impl Interrupts {
 
     fn is_due(&self, now: Instant) -> bool {
         let due = self.since + self.every;
-        !self.incoming.is_empty() && (now >= due || now < self.since || self.incoming.len() >= BUDGET)
+        !self.incoming.is_empty()
+            && (now >= due || now < self.since || self.incoming.len() >= BUDGET)
     }
 
     fn interrupt(&mut self, now: Option<Instant>, out: &mut VecDeque<Record>) {
         let Some((last, _)) = self.incoming.last() else { return };
-        // With the budget used up, the poll is early; a clock that was set back must not go back twice.
+        // With the budget used up, the poll is early; a clock that was set back must not go back
+        // twice.
         let due = self.since + self.every;
         let at = if now.is_some_and(|now| now < due) { last.at } else { due };
         let mut runs: Vec<Run> = Vec::new();
@@ -50,7 +52,10 @@ impl Interrupts {
         out.extend(runs.into_iter().map(|run| Record { at, ..run.record }));
         let answers = std::mem::take(&mut self.answers);
         for (index, (record, headers)) in answers.iter().enumerate() {
-            if !answers[index + 1..].iter().any(|(_, later)| replaces(&later.segment, &headers.segment)) {
+            if !answers[index + 1..]
+                .iter()
+                .any(|(_, later)| replaces(&later.segment, &headers.segment))
+            {
                 out.push_back(Record { at, ..record.clone() });
             }
         }
@@ -82,11 +87,9 @@ impl Stage for Interrupts {
                 self.since = record.at;
             }
             self.incoming.push((record, headers));
-        } else if self
-            .incoming
-            .iter()
-            .any(|(_, held)| (held.segment.source, held.segment.destination) == (segment.destination, segment.source))
-        {
+        } else if self.incoming.iter().any(|(_, held)| {
+            (held.segment.source, held.segment.destination) == (segment.destination, segment.source)
+        }) {
             self.answers.push((record, headers));
         } else {
             out.push_back(record);

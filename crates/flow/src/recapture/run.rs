@@ -1,8 +1,9 @@
 //! Segments that a kernel shows as one packet, and the headers of that packet.
 //!
-//! Which segments merge is the rule of `tcp_gro_receive` (net/ipv4/tcp_offload.c): one connection and
-//! direction, contiguous, the same acknowledgement, window and options; a push, a FIN or a segment
-//! shorter than the first ends the run. Segments that one super-packet was cut into fulfil it too.
+//! Which segments merge is the rule of `tcp_gro_receive` (net/ipv4/tcp_offload.c): one connection
+//! and direction, contiguous, the same acknowledgement, window and options; a push, a FIN or a
+//! segment shorter than the first ends the run. Segments that one super-packet was cut into fulfil
+//! it too.
 
 use super::Record;
 use crate::analyzer::length_behind_link;
@@ -83,8 +84,9 @@ impl Run {
 
     /// Whether both are of one direction of one connection.
     pub fn is_of(&self, other: &Segment) -> bool {
-        self.headers
-            .is_some_and(|own| own.segment.source == other.source && own.segment.destination == other.destination)
+        self.headers.is_some_and(|own| {
+            own.segment.source == other.source && own.segment.destination == other.destination
+        })
     }
 
     /// Adds the segment if a kernel would.
@@ -92,7 +94,8 @@ impl Run {
         let Some(own) = &mut self.headers else { return false };
         let (first, next) = (&own.segment, &with.segment);
         let payload = next.payload_len();
-        let options = self.record.data[own.tcp + 20..own.end] == record.data[with.tcp + 20..with.end];
+        let options =
+            self.record.data[own.tcp + 20..own.end] == record.data[with.tcp + 20..with.end];
         let fits = next.seq.0 == self.end
             && (1..=first.payload_len()).contains(&payload)
             && own.length + payload as usize <= PACKET_MAX

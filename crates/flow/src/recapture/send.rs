@@ -32,7 +32,9 @@ impl Segmentation {
     }
 
     fn release(&mut self, out: &mut VecDeque<Record>) {
-        while self.held.front().is_some_and(|run| run.headers.is_none()) || self.held.len() > HELD_MAX {
+        while self.held.front().is_some_and(|run| run.headers.is_none())
+            || self.held.len() > HELD_MAX
+        {
             out.extend(self.held.pop_front().map(|run| run.record));
         }
     }
@@ -41,7 +43,8 @@ impl Segmentation {
 impl Stage for Segmentation {
     fn push(&mut self, record: Record, out: &mut VecDeque<Record>) {
         self.close_before(record.at);
-        let sent = Headers::read(&record).filter(|headers| headers.segment.source.ip() == self.host);
+        let sent =
+            Headers::read(&record).filter(|headers| headers.segment.source.ip() == self.host);
         match sent {
             None => self.held.push_back(Run::closed(record)),
             Some(headers) => {

@@ -47,7 +47,8 @@ fn segment(record: &Record) -> Segment {
 
 fn apply(records: &[Record], words: &[&str], host: [u8; 4]) -> Vec<Record> {
     let host = Some(IpAddr::from(host));
-    let changes: Vec<Change> = words.iter().map(|word| Change::parse(word, host).unwrap()).collect();
+    let changes: Vec<Change> =
+        words.iter().map(|word| Change::parse(word, host).unwrap()).collect();
     let (mut recapture, mut out) = (Recapture::new(&changes), Vec::new());
     for record in records {
         recapture.push(record.clone(), &mut out);
@@ -59,7 +60,9 @@ fn apply(records: &[Record], words: &[&str], host: [u8; 4]) -> Vec<Record> {
 /// `count` full segments from the server, so many microseconds apart; the last of them pushes.
 fn burst(count: u32, apart_us: u64) -> Vec<Record> {
     let flags = |index| if index + 1 == count { 0x18 } else { 0x10 };
-    (0..count).map(|index| packet(u64::from(index) * apart_us, true, index * MSS, 1, MSS, flags(index))).collect()
+    (0..count)
+        .map(|index| packet(u64::from(index) * apart_us, true, index * MSS, 1, MSS, flags(index)))
+        .collect()
 }
 
 fn checksum_holds(record: &Record) -> bool {
@@ -101,7 +104,8 @@ fn a_receiver_sees_segments_at_its_interrupt_and_acknowledges_them_once() {
         records.insert(after as usize + index, packet(at, false, 1, after as u32 * MSS, 0, 0x10));
     }
     let seen = apply(&records, &["gro=250us"], CLIENT);
-    let shown: Vec<_> = seen.iter().map(|r| (r.at, segment(r).payload_len(), segment(r).ack.0)).collect();
+    let shown: Vec<_> =
+        seen.iter().map(|r| (r.at, segment(r).payload_len(), segment(r).ack.0)).collect();
     let due = burst(1, 0)[0].at + Duration::from_micros(250);
     assert_eq!(shown, [(due, 10 * MSS, 1), (due, 0, 10 * MSS)]);
 }
@@ -113,7 +117,8 @@ fn a_hole_is_not_merged_over() {
     for words in [["tso"], ["gro"]] {
         let host = if words == ["tso"] { SERVER } else { CLIENT };
         let seen = apply(&records, &words, host);
-        let shown: Vec<u32> = seen.iter().map(|record| segment(record).payload_len() / MSS).collect();
+        let shown: Vec<u32> =
+            seen.iter().map(|record| segment(record).payload_len() / MSS).collect();
         assert_eq!(shown, [3, 2], "{words:?}");
     }
 }

@@ -1,7 +1,8 @@
-//! How rows are written: all columns of a run that was done, and of one that failed only what is true.
+//! How rows are written: all columns of a run that was done, and of one that failed only what is
+//! true.
 //!
-//! A failed run's goodput is not zero, it is not known. So its JSON leaves the figures out, and CSV and
-//! Parquet, whose columns are the same for all rows, leave them empty.
+//! A failed run's goodput is not zero, it is not known. So its JSON leaves the figures out, and CSV
+//! and Parquet, whose columns are the same for all rows, leave them empty.
 
 use super::{Clock, Row};
 use crate::version::Version;
@@ -76,7 +77,8 @@ mod tests {
     #[test]
     fn every_column_of_a_failed_run_is_one_of_a_run_that_was_done() {
         let done = serde_json::to_value(Row::default()).unwrap();
-        let failed = serde_json::to_value(Row { error: Some("x".into()), ..Row::default() }).unwrap();
+        let failed =
+            serde_json::to_value(Row { error: Some("x".into()), ..Row::default() }).unwrap();
         assert!(failed.as_object().unwrap().keys().all(|column| done.get(column).is_some()));
         assert!(done["error"].is_null());
     }

@@ -30,8 +30,8 @@ pub(super) mod by_capture {
     }
 }
 
-/// `limited_by_sockets` and `limit_cause_sockets`. Rows from before the second column was there have
-/// no cause: there, a congestion window by the sockets is read as not known.
+/// `limited_by_sockets` and `limit_cause_sockets`. Rows from before the second column was there
+/// have no cause: there, a congestion window by the sockets is read as not known.
 pub(super) mod by_sockets {
     use super::*;
 
@@ -43,16 +43,23 @@ pub(super) mod by_sockets {
         limit_cause_sockets: Option<String>,
     }
 
-    pub(in crate::row) fn serialize<S: Serializer>(limit: &Option<Limit>, s: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::row) fn serialize<S: Serializer>(
+        limit: &Option<Limit>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
         let mut columns = s.serialize_map(Some(2))?;
         columns.serialize_entry("limited_by_sockets", &limit.map(Limit::name))?;
         columns.serialize_entry("limit_cause_sockets", &limit.and_then(Limit::cause))?;
         columns.end()
     }
 
-    pub(in crate::row) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Limit>, D::Error> {
+    pub(in crate::row) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<Limit>, D::Error> {
         let Columns { limited_by_sockets, limit_cause_sockets } = Columns::deserialize(d)?;
-        if limited_by_sockets.as_deref() == Some("congestion_window") && limit_cause_sockets.is_none() {
+        if limited_by_sockets.as_deref() == Some("congestion_window")
+            && limit_cause_sockets.is_none()
+        {
             return Ok(None);
         }
         read(limited_by_sockets, limit_cause_sockets)
@@ -63,6 +70,8 @@ fn read<E: Error>(name: Option<String>, cause: Option<String>) -> Result<Option<
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     match Limit::from_names(&name, cause.as_deref()) {
         Some(limit) => Ok(Some(limit)),
-        None => Err(E::custom(format!("reading a row: '{name}' with the cause {cause:?} is no limit"))),
+        None => {
+            Err(E::custom(format!("reading a row: '{name}' with the cause {cause:?} is no limit")))
+        }
     }
 }

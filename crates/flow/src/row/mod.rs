@@ -1,9 +1,9 @@
 //! One line of results: what one run of an experiment was, what it showed, and what the laws allow.
 //!
-//! Column names carry units, and are the same in the table, in JSON and in files. Counts are of packets. Which end's
-//! capture a column is from follows from where its event can be seen: the sender's for what the sender did
-//! (retransmission, window full, round-trip times), the receiver's for what reached and left the receiver (duplicate
-//! ACK, out of order, zero window, packets).
+//! Column names carry units, and are the same in the table, in JSON and in files. Counts are of
+//! packets. Which end's capture a column is from follows from where its event can be seen: the
+//! sender's for what the sender did (retransmission, window full, round-trip times), the receiver's
+//! for what reached and left the receiver (duplicate ACK, out of order, zero window, packets).
 
 mod failed;
 mod limited;
@@ -16,7 +16,18 @@ use fullpipe_model::scenario::LinkEngine;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
 /// Whose clock a run went by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// The machine's.
@@ -36,8 +47,8 @@ impl Clock {
     }
 }
 
-/// What one run showed. That of a run which failed ([`Row::error`]) says what was run and why there is
-/// no more; its figures are zero or absent here, and are not written.
+/// What one run showed. That of a run which failed ([`Row::error`]) says what was run and why there
+/// is no more; its figures are zero or absent here, and are not written.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default, remote = "Self")]
 pub struct Row {
@@ -82,8 +93,8 @@ pub struct Row {
     /// Most payload in flight at the sender.
     #[serde(rename = "in_flight_max_bytes", with = "column::bytes")]
     pub in_flight_max: Bytes,
-    /// Mean payload in flight at the sender: the window that was in use, whatever was advertised. By Little's law it is
-    /// goodput times round-trip time.
+    /// Mean payload in flight at the sender: the window that was in use, whatever was advertised.
+    /// By Little's law it is goodput times round-trip time.
     #[serde(rename = "in_flight_mean_bytes", with = "column::bytes_optional")]
     pub in_flight_mean: Option<Bytes>,
     /// Payload that the receiving application got.
@@ -97,17 +108,21 @@ pub struct Row {
     /// Payload over that time.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
-    /// The same over the second half of the bytes: without slow start and the growth of the buffers.
+    /// The same over the second half of the bytes: without slow start and the growth of the
+    /// buffers.
     #[serde(rename = "steady_goodput_bps", with = "column::rate_optional")]
     pub steady_goodput: Option<Rate>,
-    /// Whole Ethernet frames, both ways together, over the connection's time: headers, ACKs and what was sent again
-    /// included. What capinfos calls the data byte rate, from the capture at the receiver.
+    /// Whole Ethernet frames, both ways together, over the connection's time: headers, ACKs and
+    /// what was sent again included. What capinfos calls the data byte rate, from the capture at
+    /// the receiver.
     #[serde(rename = "frames_bps", with = "column::rate_optional")]
     pub frames: Option<Rate>,
-    /// The largest goodput that the laws allow for the window seen, the round-trip time and the rate asked for.
+    /// The largest goodput that the laws allow for the window seen, the round-trip time and the
+    /// rate asked for.
     #[serde(rename = "law_bps", with = "column::rate_optional")]
     pub law: Option<Rate>,
-    /// Which term of the law that is: `receive_window`, `send_buffer`, `congestion_window` or `link`.
+    /// Which term of the law that is: `receive_window`, `send_buffer`, `congestion_window` or
+    /// `link`.
     #[serde(with = "limit::term::optional")]
     pub law_term: Option<Limit>,
     /// Packets, both ways.
@@ -126,8 +141,9 @@ pub struct Row {
     pub queue_dropped: u64,
     /// Packets that the link lost at random.
     pub lost: u64,
-    /// What held the transfer for the largest share of its time, from the capture at the sender: columns `limited_by`
-    /// and, `slow_start` or `loss` where that is the congestion window, `limit_cause`.
+    /// What held the transfer for the largest share of its time, from the capture at the sender:
+    /// columns `limited_by` and, `slow_start` or `loss` where that is the congestion window,
+    /// `limit_cause`.
     #[serde(flatten, with = "limited::by_capture")]
     pub limited_by: Limit,
     /// That share, 0 to 1.
@@ -136,7 +152,8 @@ pub struct Row {
     pub limits: Vec<Candidate>,
     /// What held it, in a sentence with the numbers, and what would change it.
     pub finding: Option<String>,
-    /// The same question answered from the sockets' TCP_INFO: columns `limited_by_sockets`, `limit_cause_sockets`.
+    /// The same question answered from the sockets' TCP_INFO: columns `limited_by_sockets`,
+    /// `limit_cause_sockets`.
     #[serde(flatten, with = "limited::by_sockets")]
     pub limited_by_sockets: Option<Limit>,
     /// The share of that.
@@ -159,9 +176,11 @@ pub struct Row {
     /// The latest packet.
     #[serde(rename = "link_late_max_us", with = "column::micros")]
     pub link_late_max: Duration,
-    /// Whether the machine let the link keep its times: false means that the figures are the machine's as well.
+    /// Whether the machine let the link keep its times: false means that the figures are the
+    /// machine's as well.
     pub quiet: bool,
-    /// What a reader of this row must know: why it was not quiet, what was asked for and could not be had.
+    /// What a reader of this row must know: why it was not quiet, what was asked for and could not
+    /// be had.
     pub notes: Vec<String>,
     /// Goodput that somebody else measured in the same experiment.
     #[serde(rename = "reference_goodput_bps", with = "column::rate_optional")]
@@ -173,7 +192,8 @@ pub struct Row {
     pub reference_ratio: Option<f64>,
     /// What they say of it.
     pub reference_note: Option<String>,
-    /// Where this row repeats another one to show why that differs from the reference: what was changed.
+    /// Where this row repeats another one to show why that differs from the reference: what was
+    /// changed.
     pub reference_cause: Option<String>,
     /// Why the run failed, in one line; absent where it did not.
     pub error: Option<String>,

@@ -1,8 +1,10 @@
-//! The socket's memory: the array that `INET_DIAG_SKMEMINFO` returns (`SK_MEMINFO_*` in `linux/sock_diag.h`).
+//! The socket's memory: the array that `INET_DIAG_SKMEMINFO` returns (`SK_MEMINFO_*` in
+//! `linux/sock_diag.h`).
 
 use fullpipe_model::units::{Bytes, column};
 
-/// What a socket's buffers hold and may hold. Amounts are the kernel's `truesize`: payload plus bookkeeping.
+/// What a socket's buffers hold and may hold. Amounts are the kernel's `truesize`: payload plus
+/// bookkeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct SocketMemory {
     /// Memory of data received and not read.
@@ -20,7 +22,8 @@ pub struct SocketMemory {
     /// Memory reserved ahead of use.
     #[serde(rename = "fwd_alloc_bytes", with = "column::bytes")]
     pub fwd_alloc: Bytes,
-    /// Memory of the write queue: sent and not acknowledged, and not yet sent. This is what fills `sndbuf`.
+    /// Memory of the write queue: sent and not acknowledged, and not yet sent. This is what fills
+    /// `sndbuf`.
     #[serde(rename = "wmem_queued_bytes", with = "column::bytes")]
     pub wmem_queued: Bytes,
     /// Memory of socket options.
@@ -38,7 +41,9 @@ pub struct SocketMemory {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseMemoryError {
     /// Fewer fields than any supported kernel gives.
-    #[error("reading SK_MEMINFO: {length} bytes, at least 32 expected; is this the payload of INET_DIAG_SKMEMINFO?")]
+    #[error(
+        "reading SK_MEMINFO: {length} bytes, at least 32 expected; is this the payload of INET_DIAG_SKMEMINFO?"
+    )]
     TooShort {
         /// Bytes given.
         length: usize,
@@ -48,7 +53,9 @@ pub enum ParseMemoryError {
 impl SocketMemory {
     /// Reads the kernel's array of native-endian `u32`. Fields after those known are ignored.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseMemoryError> {
-        let mut fields = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+        let mut fields = bytes
+            .chunks_exact(4)
+            .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
         let mut next = || {
             let word = fields.next().ok_or(ParseMemoryError::TooShort { length: bytes.len() })?;
             Ok(Bytes::new(u64::from(word)))
@@ -82,7 +89,10 @@ mod tests {
         assert_eq!(memory.backlog, Bytes::new(8));
         assert_eq!(memory.drops, Some(9));
         assert_eq!(SocketMemory::parse(&words[..32]).unwrap().drops, None);
-        assert_eq!(SocketMemory::parse(&words[..31]), Err(ParseMemoryError::TooShort { length: 31 }));
+        assert_eq!(
+            SocketMemory::parse(&words[..31]),
+            Err(ParseMemoryError::TooShort { length: 31 })
+        );
     }
 
     proptest! {

@@ -1,9 +1,10 @@
 //! One observation of a socket, as the kernel tells it.
 //!
-//! A [`Sample`] is what `ss -tinm` shows in one line: the queues, [`TcpInfo`] (`INET_DIAG_INFO`, or `getsockopt(TCP_INFO)`)
-//! and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the bytes, this module reads them, so that a recording
-//! and a live socket give the same answers. Serialised, a sample is one JSON line whose column names carry their units:
-//! `.._us`, `.._ns`, `.._bytes`, `.._bps`; a name without a unit counts segments (`snd_cwnd`, `unacked`) or events.
+//! A [`Sample`] is what `ss -tinm` shows in one line: the queues, [`TcpInfo`] (`INET_DIAG_INFO`, or
+//! `getsockopt(TCP_INFO)`) and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the
+//! bytes, this module reads them, so that a recording and a live socket give the same answers.
+//! Serialised, a sample is one JSON line whose column names carry their units: `.._us`, `.._ns`,
+//! `.._bytes`, `.._bps`; a name without a unit counts segments (`snd_cwnd`, `unacked`) or events.
 //!
 //! Fields that a kernel does not know are absent, never zero: a zero is a measurement.
 

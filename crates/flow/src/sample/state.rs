@@ -1,7 +1,9 @@
 //! The two states of a TCP socket: of the connection (RFC 9293) and of Linux's congestion control.
 
 /// State of a connection, RFC 9293 section 3.3.2, with the numbers of `include/net/tcp_states.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names are RFC 9293's")]
 pub enum TcpState {
@@ -45,7 +47,9 @@ impl TcpState {
 }
 
 /// State of the sender's congestion control (`enum tcp_ca_state` in `linux/tcp.h`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CongestionState {
     /// Nothing suspicious.

@@ -1,7 +1,9 @@
-//! The kernel's `struct tcp_info` (`include/uapi/linux/tcp.h`), as `INET_DIAG_INFO` and `getsockopt(TCP_INFO)` return it.
+//! The kernel's `struct tcp_info` (`include/uapi/linux/tcp.h`), as `INET_DIAG_INFO` and
+//! `getsockopt(TCP_INFO)` return it.
 //!
-//! The struct only ever grew at its end: the first 104 bytes are in every Linux since 2.6, what follows depends on the
-//! kernel, and fields beyond the bytes given are absent. Field names are the kernel's without `tcpi_`.
+//! The struct only ever grew at its end: the first 104 bytes are in every Linux since 2.6, what
+//! follows depends on the kernel, and fields beyond the bytes given are absent. Field names are the
+//! kernel's without `tcpi_`.
 
 use super::{CongestionState, TcpState};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
@@ -122,7 +124,12 @@ pub struct TcpInfo {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "column::bytes_optional")]
     pub notsent_bytes: Option<Bytes>,
     /// Least round-trip time of the last five minutes; absent without a measurement.
-    #[serde(rename = "min_rtt_us", default, skip_serializing_if = "Option::is_none", with = "column::micros_optional")]
+    #[serde(
+        rename = "min_rtt_us",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "column::micros_optional"
+    )]
     pub min_rtt: Option<Duration>,
     /// Segments with data received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,7 +229,9 @@ pub struct TcpInfo {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseTcpInfoError {
     /// Shorter than that of any Linux since 2.6.
-    #[error("reading struct tcp_info: {length} bytes, at least 104 expected; is this the payload of INET_DIAG_INFO?")]
+    #[error(
+        "reading struct tcp_info: {length} bytes, at least 104 expected; is this the payload of INET_DIAG_INFO?"
+    )]
     TooShort {
         /// Bytes given.
         length: usize,
@@ -238,7 +247,8 @@ impl TcpInfo {
             .ok_or(ParseTcpInfoError::TooShort { length: bytes.len() })
     }
 
-    /// Payload bytes in flight by RFC 6675's estimate: sent, not acknowledged in any way, not lost, plus retransmitted.
+    /// Payload bytes in flight by RFC 6675's estimate: sent, not acknowledged in any way, not lost,
+    /// plus retransmitted.
     pub fn in_flight(&self) -> Bytes {
         let left = self.sacked.saturating_add(self.lost);
         let segments = self.unacked.saturating_sub(left).saturating_add(self.retrans);
@@ -246,10 +256,13 @@ impl TcpInfo {
     }
 
     fn read_base(fields: &mut Fields<'_>) -> Option<Self> {
-        let [state, ca_state, retransmits, probes, backoff, options, scales, flags] = fields.take()?;
-        // Bit fields start at the least significant bit on little-endian machines and at the most significant on others.
+        let [state, ca_state, retransmits, probes, backoff, options, scales, flags] =
+            fields.take()?;
+        // Bit fields start at the least significant bit on little-endian machines and at the most
+        // significant on others.
         let (low, high) = (scales & 15, scales >> 4);
-        let (snd_wscale, rcv_wscale) = if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
+        let (snd_wscale, rcv_wscale) =
+            if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
         let app_limited = if cfg!(target_endian = "little") { flags & 1 } else { flags >> 7 };
         Some(TcpInfo {
             state: TcpState::from_number(state),
@@ -375,7 +388,8 @@ impl Fields<'_> {
         self.count().map(|count| Duration::from_millis(count.into()))
     }
 
-    /// Bytes a second; the kernel's "unlimited" (all ones) does not fit into a rate and becomes `None`.
+    /// Bytes a second; the kernel's "unlimited" (all ones) does not fit into a rate and becomes
+    /// `None`.
     fn rate(&mut self) -> Option<Rate> {
         self.long().map(Bytes::new).and_then(Rate::from_bytes_per_sec)
     }
@@ -395,7 +409,11 @@ mod tests {
     }
 
     fn long_at(offset: u64) -> u64 {
-        if cfg!(target_endian = "little") { offset | (offset + 4) << 32 } else { offset << 32 | (offset + 4) }
+        if cfg!(target_endian = "little") {
+            offset | (offset + 4) << 32
+        } else {
+            offset << 32 | (offset + 4)
+        }
     }
 
     /// Offsets by `offsetof` over `include/uapi/linux/tcp.h` of Linux 6.18.

@@ -41,7 +41,8 @@ impl Kind {
     }
 }
 
-/// A value in a row. What the evidence does not tell is absent: `null` in JSON and Parquet, empty in CSV.
+/// A value in a row. What the evidence does not tell is absent: `null` in JSON and Parquet, empty
+/// in CSV.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell<'r> {
     /// Of [`Kind::Text`].
@@ -138,7 +139,8 @@ impl<'r> Cell<'r> {
     /// Appends the cell as CSV has it (RFC 4180): quoted where it must be, empty where absent.
     pub fn push_csv(&self, line: &mut String) {
         match self {
-            // Nearly all cells of very many rows: formatting is most of what a short connection costs.
+            // Nearly all cells of very many rows: formatting is most of what a short connection
+            // costs.
             Cell::Number(Some(number)) => push_digits(*number, line),
             Cell::Number(None) | Cell::Fraction(None) | Cell::Text(None) | Cell::Boolean(None) => {}
             // Exact, where formatting falls back to arbitrary precision.

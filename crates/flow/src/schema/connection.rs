@@ -25,7 +25,8 @@ pub fn connection_rows<'r>(
     diagnosed: &'r DiagnosedConnection,
 ) -> impl Iterator<Item = ConnectionRow<'r>> {
     let both = [Direction::ClientToServer, Direction::ServerToClient];
-    let seen = both.into_iter().filter(|direction| diagnosed.connection.facts(*direction).packets > 0);
+    let seen =
+        both.into_iter().filter(|direction| diagnosed.connection.facts(*direction).packets > 0);
     seen.map(move |direction| ConnectionRow { file, diagnosed, direction })
 }
 
@@ -43,7 +44,11 @@ impl<'r> ConnectionRow<'r> {
     }
 
     fn lost(self) -> Duration {
-        if self.direction == self.connection().bulk() { self.diagnosed.lost() } else { Duration::ZERO }
+        if self.direction == self.connection().bulk() {
+            self.diagnosed.lost()
+        } else {
+            Duration::ZERO
+        }
     }
 }
 
@@ -67,7 +72,9 @@ const fn fact(
 /// The column of a label: its name, unless that of a count of facts is too near to it.
 macro_rules! label {
     ($label:ident, $name:literal, $at:literal) => {
-        fact($name, "", "packets with this label", $at, |row| Cell::number(row.facts().labels.of(Label::$label)))
+        fact($name, "", "packets with this label", $at, |row| {
+            Cell::number(row.facts().labels.of(Label::$label))
+        })
     };
 }
 
@@ -77,20 +84,30 @@ const NO_WINDOW: &str = "only SYN and RST";
 
 /// A direction of a connection: facts, and what held its data.
 pub static CONNECTIONS: &[C] = &[
-    C::new("schema", Kind::Number, "", "version of this table", |_| Cell::number(SCHEMA_VERSION)).at(Place::Rows),
-    C::new("file", Kind::Text, "", "the capture, as it was named", |row| Cell::text(row.file)).at(Place::Rows),
+    C::new("schema", Kind::Number, "", "version of this table", |_| Cell::number(SCHEMA_VERSION))
+        .at(Place::Rows),
+    C::new("file", Kind::Text, "", "the capture, as it was named", |row| Cell::text(row.file))
+        .at(Place::Rows),
     C::new("id", Kind::Number, "", "number of the connection in the capture, from 0", |row| {
         Cell::number(row.connection().id)
     }),
-    C::new("client", Kind::Text, "", "address and port of who opened it, or of who sent its first packet", |row| {
-        Cell::text(row.connection().client.to_string())
-    }),
+    C::new(
+        "client",
+        Kind::Text,
+        "",
+        "address and port of who opened it, or of who sent its first packet",
+        |row| Cell::text(row.connection().client.to_string()),
+    ),
     C::new("server", Kind::Text, "", "address and port of the other end", |row| {
         Cell::text(row.connection().server.to_string())
     }),
-    C::new("direction", Kind::Text, "", "whose data: `client_to_server` or `server_to_client`", |row| {
-        Cell::text(row.direction.name())
-    })
+    C::new(
+        "direction",
+        Kind::Text,
+        "",
+        "whose data: `client_to_server` or `server_to_client`",
+        |row| Cell::text(row.direction.name()),
+    )
     .at(Place::Rows),
     C::new("start_ns", Kind::Number, "", "time of the first packet, since 1970", |row| {
         Cell::number(row.connection().start.as_nanos())
@@ -105,15 +122,23 @@ pub static CONNECTIONS: &[C] = &[
         "SYN to final ACK: the path's round trip",
         |row| Cell::micros(row.connection().handshake_rtt),
     ),
-    C::new("close", Kind::Text, "", "how it ended: `open`, `half_closed`, `finished`, `reset_by_..`", |row| {
-        Cell::text(row.connection().close.name())
-    }),
+    C::new(
+        "close",
+        Kind::Text,
+        "",
+        "how it ended: `open`, `half_closed`, `finished`, `reset_by_..`",
+        |row| Cell::text(row.connection().close.name()),
+    ),
     C::new("completeness", Kind::Number, "", "what of it was seen: Wireshark's bits", |row| {
         Cell::number(row.connection().completeness)
     }),
-    C::new("captured_at", Kind::Text, "", "`client`, `server`, `between` or `unknown`, by times", |row| {
-        Cell::text(row.connection().vantage.place.name())
-    })
+    C::new(
+        "captured_at",
+        Kind::Text,
+        "",
+        "`client`, `server`, `between` or `unknown`, by times",
+        |row| Cell::text(row.connection().vantage.place.name()),
+    )
     .at(Place::At("vantage.place")),
     C::new("captured_at_confidence", Kind::Fraction, "", "how sure that is", |row| {
         Cell::fraction(row.connection().vantage.confidence)
@@ -129,34 +154,72 @@ pub static CONNECTIONS: &[C] = &[
     fact("unique_payload_bytes", "", "payload, once", "unique_payload_bytes", |row| {
         Cell::bytes(row.facts().unique_payload)
     }),
-    fact("goodput_bps", NO_DATA, "unique payload from the first data to the last ACK", "goodput_bps", |row| {
-        Cell::rate(row.facts().goodput)
-    }),
-    fact("goodput_peak_bps", NO_DATA, "the most that an interval carried", "goodput_peak_bps", |row| {
-        Cell::rate(row.facts().goodput_peak)
-    }),
+    fact(
+        "goodput_bps",
+        NO_DATA,
+        "unique payload from the first data to the last ACK",
+        "goodput_bps",
+        |row| Cell::rate(row.facts().goodput),
+    ),
+    fact(
+        "goodput_peak_bps",
+        NO_DATA,
+        "the most that an interval carried",
+        "goodput_peak_bps",
+        |row| Cell::rate(row.facts().goodput_peak),
+    ),
     fact("rtt_count", "", "round trips of data that were measured", "rtt.count", |row| {
         Cell::number(row.facts().rtt.count)
     }),
-    fact("rtt_min_us", NO_SAMPLE, "the least of them", "rtt.min_us", |row| Cell::micros(row.facts().rtt.min)),
-    fact("rtt_p50_us", NO_SAMPLE, "the median", "rtt.p50_us", |row| Cell::micros(row.facts().rtt.p50)),
-    fact("rtt_p95_us", NO_SAMPLE, "95 % are at most this", "rtt.p95_us", |row| Cell::micros(row.facts().rtt.p95)),
-    fact("rtt_p99_us", NO_SAMPLE, "99 % are at most this", "rtt.p99_us", |row| Cell::micros(row.facts().rtt.p99)),
-    fact("rtt_max_us", NO_SAMPLE, "the greatest", "rtt.max_us", |row| Cell::micros(row.facts().rtt.max)),
-    fact("window_scale", "handshake not captured", "shift of the windows that it advertises", "window.scale", |row| {
-        Cell::Number(row.facts().window.scale.map(u64::from))
+    fact("rtt_min_us", NO_SAMPLE, "the least of them", "rtt.min_us", |row| {
+        Cell::micros(row.facts().rtt.min)
     }),
-    fact("window_min_bytes", NO_WINDOW, "least window that it advertises", "window_min_bytes", |row| {
-        Cell::window(row.facts().window.min)
+    fact("rtt_p50_us", NO_SAMPLE, "the median", "rtt.p50_us", |row| {
+        Cell::micros(row.facts().rtt.p50)
     }),
-    fact("window_p50_bytes", NO_WINDOW, "the median", "window.p50_bytes", |row| Cell::window(row.facts().window.p50)),
-    fact("window_max_bytes", NO_WINDOW, "the greatest", "window_max_bytes", |row| Cell::window(row.facts().window.max)),
-    fact("in_flight_max_bytes", "", "most payload in flight, at the capture point", "in_flight_max_bytes", |row| {
-        Cell::bytes(row.facts().in_flight_max)
+    fact("rtt_p95_us", NO_SAMPLE, "95 % are at most this", "rtt.p95_us", |row| {
+        Cell::micros(row.facts().rtt.p95)
     }),
+    fact("rtt_p99_us", NO_SAMPLE, "99 % are at most this", "rtt.p99_us", |row| {
+        Cell::micros(row.facts().rtt.p99)
+    }),
+    fact("rtt_max_us", NO_SAMPLE, "the greatest", "rtt.max_us", |row| {
+        Cell::micros(row.facts().rtt.max)
+    }),
+    fact(
+        "window_scale",
+        "handshake not captured",
+        "shift of the windows that it advertises",
+        "window.scale",
+        |row| Cell::Number(row.facts().window.scale.map(u64::from)),
+    ),
+    fact(
+        "window_min_bytes",
+        NO_WINDOW,
+        "least window that it advertises",
+        "window_min_bytes",
+        |row| Cell::window(row.facts().window.min),
+    ),
+    fact("window_p50_bytes", NO_WINDOW, "the median", "window.p50_bytes", |row| {
+        Cell::window(row.facts().window.p50)
+    }),
+    fact("window_max_bytes", NO_WINDOW, "the greatest", "window_max_bytes", |row| {
+        Cell::window(row.facts().window.max)
+    }),
+    fact(
+        "in_flight_max_bytes",
+        "",
+        "most payload in flight, at the capture point",
+        "in_flight_max_bytes",
+        |row| Cell::bytes(row.facts().in_flight_max),
+    ),
     label!(Retransmission, "retransmission", "labels.retransmission"),
     label!(FastRetransmission, "fast_retransmission", "labels.fast_retransmission"),
-    label!(SpuriousRetransmission, "label_spurious_retransmission", "labels.spurious_retransmission"),
+    label!(
+        SpuriousRetransmission,
+        "label_spurious_retransmission",
+        "labels.spurious_retransmission"
+    ),
     label!(Rto, "rto", "labels.rto"),
     label!(OutOfOrder, "out_of_order", "labels.out_of_order"),
     label!(DuplicateAck, "duplicate_ack", "labels.duplicate_ack"),
@@ -174,49 +237,103 @@ pub static CONNECTIONS: &[C] = &[
     label!(TfoAck, "tfo_ack", "labels.tfo_ack"),
     label!(TfoIgnored, "tfo_ignored", "labels.tfo_ignored"),
     label!(DuplicatePacket, "duplicate_packet", "labels.duplicate_packet"),
-    fact("lost_segments", "", "segments that were lost and so sent again", "loss.lost_segments", |row| {
-        Cell::number(row.facts().loss.lost_segments)
-    }),
-    fact("spurious_retransmissions", "", "sent again needlessly", "loss.spurious_retransmissions", |row| {
-        Cell::number(row.facts().loss.spurious_retransmissions)
-    }),
-    fact("reordered_segments", "", "segments that were overtaken", "loss.reordered_segments", |row| {
-        Cell::number(row.facts().loss.reordered_segments)
-    }),
-    fact("congestion_experienced", "", "packets that a router marked (ECN)", "loss.congestion_experienced", |row| {
-        Cell::number(row.facts().loss.congestion_experienced)
-    }),
+    fact(
+        "lost_segments",
+        "",
+        "segments that were lost and so sent again",
+        "loss.lost_segments",
+        |row| Cell::number(row.facts().loss.lost_segments),
+    ),
+    fact(
+        "spurious_retransmissions",
+        "",
+        "sent again needlessly",
+        "loss.spurious_retransmissions",
+        |row| Cell::number(row.facts().loss.spurious_retransmissions),
+    ),
+    fact(
+        "reordered_segments",
+        "",
+        "segments that were overtaken",
+        "loss.reordered_segments",
+        |row| Cell::number(row.facts().loss.reordered_segments),
+    ),
+    fact(
+        "congestion_experienced",
+        "",
+        "packets that a router marked (ECN)",
+        "loss.congestion_experienced",
+        |row| Cell::number(row.facts().loss.congestion_experienced),
+    ),
     fact("ecn_echo", "", "packets that tell of such marks (ECE)", "manner.ecn_echo", |row| {
         Cell::number(row.facts().manner.ecn_echo)
     }),
-    fact("congestion_window_reduced", "", "packets with CWR", "manner.congestion_window_reduced", |row| {
-        Cell::number(row.facts().manner.congestion_window_reduced)
-    }),
+    fact(
+        "congestion_window_reduced",
+        "",
+        "packets with CWR",
+        "manner.congestion_window_reduced",
+        |row| Cell::number(row.facts().manner.congestion_window_reduced),
+    ),
     fact("advancing_acks", "", "ACKs of something new", "manner.advancing_acks", |row| {
         Cell::number(row.facts().manner.advancing_acks)
     }),
-    fact("stretch_acks", "", "of them, of more than two full segments", "manner.stretch_acks", |row| {
-        Cell::number(row.facts().manner.stretch_acks)
-    }),
-    fact("delayed_acks", "", "of them, 10 ms or more later than the quickest", "manner.delayed_acks", |row| {
-        Cell::number(row.facts().manner.delayed_acks)
-    }),
-    fact("burst_max_packets", "", "most packets of data at a stretch", "manner.burst_max_packets", |row| {
-        Cell::number(row.facts().manner.burst_max_packets)
-    }),
-    fact("silence_max_us", "", "longest time between two packets of data", "manner.silence_max_us", |row| {
-        Cell::micros(row.facts().manner.silence_max)
-    }),
-    C::new("warnings", Kind::Words, "", "what the capture's place and manner put into doubt", |row| {
-        Cell::Words(row.connection().warnings.iter().map(|warning| Warning::name(*warning)).collect())
-    }),
-    C::new("limited_by", Kind::Text, NO_DATA, "what held the data for the largest share of its time", |row| {
-        Cell::word(row.diagnosis().map(|diagnosis| diagnosis.limited_by().limit.name()))
-    })
+    fact(
+        "stretch_acks",
+        "",
+        "of them, of more than two full segments",
+        "manner.stretch_acks",
+        |row| Cell::number(row.facts().manner.stretch_acks),
+    ),
+    fact(
+        "delayed_acks",
+        "",
+        "of them, 10 ms or more later than the quickest",
+        "manner.delayed_acks",
+        |row| Cell::number(row.facts().manner.delayed_acks),
+    ),
+    fact(
+        "burst_max_packets",
+        "",
+        "most packets of data at a stretch",
+        "manner.burst_max_packets",
+        |row| Cell::number(row.facts().manner.burst_max_packets),
+    ),
+    fact(
+        "silence_max_us",
+        "",
+        "longest time between two packets of data",
+        "manner.silence_max_us",
+        |row| Cell::micros(row.facts().manner.silence_max),
+    ),
+    C::new(
+        "warnings",
+        Kind::Words,
+        "",
+        "what the capture's place and manner put into doubt",
+        |row| {
+            Cell::Words(
+                row.connection().warnings.iter().map(|warning| Warning::name(*warning)).collect(),
+            )
+        },
+    ),
+    C::new(
+        "limited_by",
+        Kind::Text,
+        NO_DATA,
+        "what held the data for the largest share of its time",
+        |row| Cell::word(row.diagnosis().map(|diagnosis| diagnosis.limited_by().limit.name())),
+    )
     .at(Place::Rows),
-    C::new("limit_cause", Kind::Text, "of other limits", "`slow_start` or `loss`, of a congestion window", |row| {
-        Cell::word(row.diagnosis().and_then(|diagnosis| diagnosis.limited_by().limit.cause()))
-    })
+    C::new(
+        "limit_cause",
+        Kind::Text,
+        "of other limits",
+        "`slow_start` or `loss`, of a congestion window",
+        |row| {
+            Cell::word(row.diagnosis().and_then(|diagnosis| diagnosis.limited_by().limit.cause()))
+        },
+    )
     .at(Place::Rows),
     C::new("limit_share", Kind::Fraction, NO_DATA, "that share", |row| {
         Cell::fraction(row.diagnosis().map(|diagnosis| diagnosis.limited_by().share))

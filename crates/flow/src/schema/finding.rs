@@ -25,11 +25,17 @@ const DIRECTION: &str = "whose data: `client_to_server` or `server_to_client`";
 /// A span of time of one direction, what held its data and the numbers that decided it.
 pub static INTERVALS: &[I] = &[
     I::new("direction", Kind::Text, "", DIRECTION, |row| Cell::text(row.direction.name())),
-    I::new("start_ns", Kind::Number, "", "when it starts, since 1970", |row| Cell::number(row.what.start.as_nanos())),
-    I::new("length_us", Kind::Number, "", "how long it is", |row| Cell::micros(row.what.length)),
-    I::new("candidates", Kind::Objects, "", "limits, the one that held first, with their shares", |row| {
-        Cell::Candidates(&row.what.candidates)
+    I::new("start_ns", Kind::Number, "", "when it starts, since 1970", |row| {
+        Cell::number(row.what.start.as_nanos())
     }),
+    I::new("length_us", Kind::Number, "", "how long it is", |row| Cell::micros(row.what.length)),
+    I::new(
+        "candidates",
+        Kind::Objects,
+        "",
+        "limits, the one that held first, with their shares",
+        |row| Cell::Candidates(&row.what.candidates),
+    ),
     I::new("goodput_bps", Kind::Number, "", "payload newly acknowledged, by time", |row| {
         Cell::rate(row.what.evidence.goodput)
     }),
@@ -42,24 +48,40 @@ pub static INTERVALS: &[I] = &[
     I::new("window_bytes", Kind::Number, "not seen", "the receive window that bounded it", |row| {
         Cell::window(row.what.evidence.window)
     }),
-    I::new("rtt_us", Kind::Number, "nothing was acknowledged", "the least round trip in it", |row| {
-        Cell::micros(row.what.evidence.rtt)
-    }),
-    I::new("window_full", Kind::Fraction, "", "part of the time in which the next segment did not fit", |row| {
-        Cell::fraction(row.what.evidence.window_full)
-    }),
+    I::new(
+        "rtt_us",
+        Kind::Number,
+        "nothing was acknowledged",
+        "the least round trip in it",
+        |row| Cell::micros(row.what.evidence.rtt),
+    ),
+    I::new(
+        "window_full",
+        Kind::Fraction,
+        "",
+        "part of the time in which the next segment did not fit",
+        |row| Cell::fraction(row.what.evidence.window_full),
+    ),
     I::new("idle", Kind::Fraction, "", "part of the time in which nothing was in flight", |row| {
         Cell::fraction(row.what.evidence.idle)
     }),
     I::new("retransmissions", Kind::Number, "", "segments sent again", |row| {
         Cell::number(row.what.evidence.retransmissions)
     }),
-    I::new("sndbuf_limited", Kind::Fraction, "from a capture", "part of the time that the send buffer took", |row| {
-        Cell::fraction(row.what.evidence.sndbuf_limited)
-    }),
-    I::new("unread_bytes", Kind::Number, "from a capture", "received and not read by the application", |row| {
-        Cell::bytes(row.what.evidence.unread)
-    }),
+    I::new(
+        "sndbuf_limited",
+        Kind::Fraction,
+        "from a capture",
+        "part of the time that the send buffer took",
+        |row| Cell::fraction(row.what.evidence.sndbuf_limited),
+    ),
+    I::new(
+        "unread_bytes",
+        Kind::Number,
+        "from a capture",
+        "received and not read by the application",
+        |row| Cell::bytes(row.what.evidence.unread),
+    ),
 ];
 
 const NOT_KNOWN: &str = "not known";
@@ -68,21 +90,39 @@ const NOT_KNOWN: &str = "not known";
 pub static FINDINGS: &[F] = &[
     F::new("direction", Kind::Text, "", DIRECTION, |row| Cell::text(row.direction.name())),
     F::new("limit", Kind::Text, "", "what held the data", |row| Cell::text(row.what.limit.name())),
-    F::new("cause", Kind::Text, "of other limits", "`slow_start` or `loss`, of a congestion window", |row| {
-        Cell::word(row.what.limit.cause())
+    F::new(
+        "cause",
+        Kind::Text,
+        "of other limits",
+        "`slow_start` or `loss`, of a congestion window",
+        |row| Cell::word(row.what.limit.cause()),
+    ),
+    F::new("share", Kind::Fraction, "", "for what part of its time", |row| {
+        Cell::fraction(row.what.share)
     }),
-    F::new("share", Kind::Fraction, "", "for what part of its time", |row| Cell::fraction(row.what.share)),
-    F::new("claim", Kind::Text, "", "a sentence with the numbers", |row| Cell::text(row.what.claim.as_str())),
-    F::new("allowed_bps", Kind::Number, NOT_KNOWN, "what the window allows at the round trip then", |row| {
-        Cell::rate(row.what.evidence.allowed)
-    })
+    F::new("claim", Kind::Text, "", "a sentence with the numbers", |row| {
+        Cell::text(row.what.claim.as_str())
+    }),
+    F::new(
+        "allowed_bps",
+        Kind::Number,
+        NOT_KNOWN,
+        "what the window allows at the round trip then",
+        |row| Cell::rate(row.what.evidence.allowed),
+    )
     .at(Place::At("evidence.allowed_bps")),
-    F::new("elsewhere_bps", Kind::Number, "not a fifth more", "the most that other intervals carried", |row| {
-        Cell::rate(row.what.evidence.elsewhere)
-    })
+    F::new(
+        "elsewhere_bps",
+        Kind::Number,
+        "not a fifth more",
+        "the most that other intervals carried",
+        |row| Cell::rate(row.what.evidence.elsewhere),
+    )
     .at(Place::At("evidence.elsewhere_bps")),
-    F::new("goodput_bps", Kind::Number, "", "mean goodput while it held", |row| Cell::rate(row.what.evidence.goodput))
-        .at(Place::At("evidence.goodput_bps")),
+    F::new("goodput_bps", Kind::Number, "", "mean goodput while it held", |row| {
+        Cell::rate(row.what.evidence.goodput)
+    })
+    .at(Place::At("evidence.goodput_bps")),
     F::new("in_flight_bytes", Kind::Number, "", "payload in flight, the median", |row| {
         Cell::bytes(row.what.evidence.in_flight)
     })
@@ -99,8 +139,10 @@ pub static FINDINGS: &[F] = &[
         Cell::micros(row.what.evidence.rtt)
     })
     .at(Place::At("evidence.rtt_us")),
-    F::new("time_us", Kind::Number, "", "for how long it held", |row| Cell::micros(row.what.evidence.time))
-        .at(Place::At("evidence.time_us")),
+    F::new("time_us", Kind::Number, "", "for how long it held", |row| {
+        Cell::micros(row.what.evidence.time)
+    })
+    .at(Place::At("evidence.time_us")),
     F::new("window_bytes", Kind::Number, NOT_KNOWN, "the receive window, the median", |row| {
         Cell::window(row.what.evidence.window)
     })
@@ -113,5 +155,7 @@ pub static FINDINGS: &[F] = &[
         |row| Cell::Candidates(&row.what.rivals),
     ),
     F::new("remedy", Kind::Text, "", "what would change it", |row| Cell::text(row.what.remedy)),
-    F::new("changes", Kind::Objects, "", "the same as sysctls to set", |row| Cell::Changes(&row.what.changes)),
+    F::new("changes", Kind::Objects, "", "the same as sysctls to set", |row| {
+        Cell::Changes(&row.what.changes)
+    }),
 ];

@@ -1,9 +1,9 @@
 //! The columns of everything that is printed or stored: one table for each kind of row.
 //!
-//! A [`Column`] says a column's name, the kind of its values, when it is absent, what it means, and how it
-//! is had of a row. CSV, JSON lines of packets, Parquet, Arrow and the guide's pages are made from these
-//! tables, and tests hold the nested JSON to them. The unit is the end of the name: `_us`, `_ns`,
-//! `_bytes`, `_bps`.
+//! A [`Column`] says a column's name, the kind of its values, when it is absent, what it means, and
+//! how it is had of a row. CSV, JSON lines of packets, Parquet, Arrow and the guide's pages are
+//! made from these tables, and tests hold the nested JSON to them. The unit is the end of the name:
+//! `_us`, `_ns`, `_bytes`, `_bps`.
 //!
 //! A name stays, with its meaning and its unit: another meaning is another name and the next
 //! [`SCHEMA_VERSION`]. A new column or a new word among a column's values is no new version.

@@ -41,12 +41,17 @@ impl PacketRow<'_> {
             (Flags::CWR, 'W'),
             (Flags::ACK, '.'),
         ];
-        letters.into_iter().filter(|(flag, _)| self.segment.flags.any(*flag)).map(|(_, letter)| letter).collect()
+        letters
+            .into_iter()
+            .filter(|(flag, _)| self.segment.flags.any(*flag))
+            .map(|(_, letter)| letter)
+            .collect()
     }
 
     /// Why Wireshark's labels are others, where they are.
     pub fn why(&self) -> Option<&'static str> {
-        let difference = self.facts.difference.filter(|_| self.facts.labels != self.facts.wireshark);
+        let difference =
+            self.facts.difference.filter(|_| self.facts.labels != self.facts.wireshark);
         difference.map(|difference| difference.words())
     }
 }
@@ -61,8 +66,12 @@ type C = Column<Packets>;
 pub static PACKETS: &[C] = &[
     C::new("schema", Kind::Number, "", "version of this table", |_| Cell::number(SCHEMA_VERSION)),
     C::new("file", Kind::Text, "", "the capture, as it was named", |row| Cell::text(row.file)),
-    C::new("number", Kind::Number, "", "its number in the capture, from 1", |row| Cell::number(row.number)),
-    C::new("time_ns", Kind::Number, "", "when it was captured, since 1970", |row| Cell::number(row.at.as_nanos())),
+    C::new("number", Kind::Number, "", "its number in the capture, from 1", |row| {
+        Cell::number(row.number)
+    }),
+    C::new("time_ns", Kind::Number, "", "when it was captured, since 1970", |row| {
+        Cell::number(row.at.as_nanos())
+    }),
     C::new("connection", Kind::Number, "", "number of its connection, from 0", |row| {
         Cell::number(row.facts.connection)
     }),
@@ -75,22 +84,40 @@ pub static PACKETS: &[C] = &[
     C::new("destination", Kind::Text, "", "address and port of the receiver", |row| {
         Cell::text(row.segment.destination.to_string())
     }),
-    C::new("flags", Kind::Text, "", "TCP's flags in the letters of tcpdump", |row| Cell::text(row.flags())),
-    C::new("sequence", Kind::Number, "", "sequence number, from the first of its direction", |row| {
-        Cell::number(row.sequence)
+    C::new("flags", Kind::Text, "", "TCP's flags in the letters of tcpdump", |row| {
+        Cell::text(row.flags())
     }),
-    C::new("ack", Kind::Number, "without ACK", "acknowledged number, from the first of the other direction", |row| {
-        Cell::Number(row.ack.map(u64::from))
+    C::new(
+        "sequence",
+        Kind::Number,
+        "",
+        "sequence number, from the first of its direction",
+        |row| Cell::number(row.sequence),
+    ),
+    C::new(
+        "ack",
+        Kind::Number,
+        "without ACK",
+        "acknowledged number, from the first of the other direction",
+        |row| Cell::Number(row.ack.map(u64::from)),
+    ),
+    C::new("window", Kind::Number, "", "the header's window, not scaled", |row| {
+        Cell::number(row.segment.window)
     }),
-    C::new("window", Kind::Number, "", "the header's window, not scaled", |row| Cell::number(row.segment.window)),
-    C::new("payload_bytes", Kind::Number, "", "its payload", |row| Cell::bytes(row.segment.payload)),
+    C::new("payload_bytes", Kind::Number, "", "its payload", |row| {
+        Cell::bytes(row.segment.payload)
+    }),
     C::new("labels", Kind::Words, "", "its labels, by --labels", |row| {
         Cell::Words(row.facts.labels.iter().map(Label::name).collect())
     }),
     C::new("labels_wireshark", Kind::Words, "", "the labels that Wireshark gives it", |row| {
         Cell::Words(row.facts.wireshark.iter().map(Label::name).collect())
     }),
-    C::new("why", Kind::Text, "both are the same", "why the labels differ from Wireshark's", |row| {
-        Cell::word(row.why())
-    }),
+    C::new(
+        "why",
+        Kind::Text,
+        "both are the same",
+        "why the labels differ from Wireshark's",
+        |row| Cell::word(row.why()),
+    ),
 ];

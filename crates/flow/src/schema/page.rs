@@ -45,12 +45,14 @@ impl<K: Record> Column<K> {
 
 /// A table of columns in Markdown, its head included.
 pub fn markdown<K: Record>(columns: &[Column<K>]) -> String {
-    let head = "| column | type | unit | absent when | meaning | in JSON |\n|---|---|---|---|---|---|\n";
+    let head =
+        "| column | type | unit | absent when | meaning | in JSON |\n|---|---|---|---|---|---|\n";
     columns.iter().fold(head.to_owned(), |text, column| text + &column.line())
 }
 
 /// The columns in short, for `--help`: names with commas between them.
 pub fn columns_in_short<K: Record>(columns: &[Column<K>]) -> String {
-    let rows = columns.iter().filter(|column| column.place.is_in_rows() && column.kind != Kind::Objects);
+    let rows =
+        columns.iter().filter(|column| column.place.is_in_rows() && column.kind != Kind::Objects);
     rows.map(|column| column.name).collect::<Vec<_>>().join(", ")
 }

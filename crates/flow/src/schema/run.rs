@@ -23,9 +23,13 @@ type S = Column<Scenarios>;
 /// The column of a limit's share.
 macro_rules! share {
     ($name:literal, $limit:expr) => {
-        R::new($name, Kind::Fraction, "it held at no time", "share of the time that it held", |row| {
-            share_of(row, $limit)
-        })
+        R::new(
+            $name,
+            Kind::Fraction,
+            "it held at no time",
+            "share of the time that it held",
+            |row| share_of(row, $limit),
+        )
         .at(Place::Rows)
     };
 }
@@ -38,8 +42,12 @@ fn share_of(row: &Row, limit: Limit) -> Cell<'_> {
 /// One run: what was run, what it showed, and what the laws allow.
 pub static RUNS: &[R] = &[
     R::new("schema", Kind::Number, "", "version of this table", |row| Cell::number(row.schema.0)),
-    R::new("name", Kind::Text, "", "scenario, case and place in the matrix", |row| Cell::text(row.name.as_str())),
-    R::new("repetition", Kind::Number, "", "number of the repetition, from 1", |row| Cell::number(row.repetition)),
+    R::new("name", Kind::Text, "", "scenario, case and place in the matrix", |row| {
+        Cell::text(row.name.as_str())
+    }),
+    R::new("repetition", Kind::Number, "", "number of the repetition, from 1", |row| {
+        Cell::number(row.repetition)
+    }),
     R::new("engine", Kind::Text, "", "whose clock it went by: `real` or `virtual`", |row| {
         Cell::text(row.engine.name())
     }),
@@ -49,7 +57,9 @@ pub static RUNS: &[R] = &[
     R::new("cached", Kind::Boolean, "", "taken from the cache instead of run anew", |row| {
         Cell::Boolean(Some(row.cached))
     }),
-    R::new("kernel", Kind::Text, "", "release of the kernel under test", |row| Cell::text(row.kernel.as_str())),
+    R::new("kernel", Kind::Text, "", "release of the kernel under test", |row| {
+        Cell::text(row.kernel.as_str())
+    }),
     R::new("congestion_control", Kind::Text, "not sampled", "of the sender's socket", |row| {
         Cell::word(row.congestion_control.as_deref())
     }),
@@ -66,9 +76,13 @@ pub static RUNS: &[R] = &[
     R::new("handshake_rtt_us", Kind::Number, "not captured", "time from SYN to SYN-ACK", |row| {
         Cell::micros(row.handshake_rtt)
     }),
-    R::new("rtt_min_us", Kind::Number, "nothing was acknowledged", "least round trip of data", |row| {
-        Cell::micros(row.rtt_min)
-    }),
+    R::new(
+        "rtt_min_us",
+        Kind::Number,
+        "nothing was acknowledged",
+        "least round trip of data",
+        |row| Cell::micros(row.rtt_min),
+    ),
     R::new(
         "rtt_p50_us",
         Kind::Number,
@@ -76,15 +90,27 @@ pub static RUNS: &[R] = &[
         "median round trip of data, queueing included",
         |row| Cell::micros(row.rtt_p50),
     ),
-    R::new("rtt_p99_us", Kind::Number, "nothing was acknowledged", "99 % are at most this", |row| {
-        Cell::micros(row.rtt_p99)
-    }),
-    R::new("window_max_bytes", Kind::Number, "none was seen", "largest receive window that was advertised", |row| {
-        Cell::window(row.window_max)
-    }),
-    R::new("in_flight_max_bytes", Kind::Number, "", "most payload in flight at the sender", |row| {
-        Cell::bytes(row.in_flight_max)
-    }),
+    R::new(
+        "rtt_p99_us",
+        Kind::Number,
+        "nothing was acknowledged",
+        "99 % are at most this",
+        |row| Cell::micros(row.rtt_p99),
+    ),
+    R::new(
+        "window_max_bytes",
+        Kind::Number,
+        "none was seen",
+        "largest receive window that was advertised",
+        |row| Cell::window(row.window_max),
+    ),
+    R::new(
+        "in_flight_max_bytes",
+        Kind::Number,
+        "",
+        "most payload in flight at the sender",
+        |row| Cell::bytes(row.in_flight_max),
+    ),
     R::new(
         "in_flight_mean_bytes",
         Kind::Number,
@@ -92,14 +118,22 @@ pub static RUNS: &[R] = &[
         "mean payload in flight at the sender: goodput times round trip",
         |row| Cell::bytes(row.in_flight_mean),
     ),
-    R::new("body_bytes", Kind::Number, "", "payload that the receiving application got", |row| Cell::bytes(row.body)),
+    R::new("body_bytes", Kind::Number, "", "payload that the receiving application got", |row| {
+        Cell::bytes(row.body)
+    }),
     R::new("duration_us", Kind::Number, "", "from the response's first byte to its last", |row| {
         Cell::micros(row.duration)
     }),
-    R::new("complete", Kind::Boolean, "", "the whole response came; otherwise its time was over", |row| {
-        Cell::Boolean(Some(row.complete))
+    R::new(
+        "complete",
+        Kind::Boolean,
+        "",
+        "the whole response came; otherwise its time was over",
+        |row| Cell::Boolean(Some(row.complete)),
+    ),
+    R::new("goodput_bps", Kind::Number, "", "payload over that time", |row| {
+        Cell::rate(row.goodput)
     }),
-    R::new("goodput_bps", Kind::Number, "", "payload over that time", |row| Cell::rate(row.goodput)),
     R::new(
         "steady_goodput_bps",
         Kind::Number,
@@ -128,29 +162,55 @@ pub static RUNS: &[R] = &[
         "which term of the law: `receive_window`, `send_buffer`, `congestion_window` or `link`",
         |row| Cell::word(row.law_term.map(Limit::name)),
     ),
-    R::new("packets", Kind::Number, "", "packets, both ways, at the receiver", |row| Cell::number(row.packets)),
+    R::new("packets", Kind::Number, "", "packets, both ways, at the receiver", |row| {
+        Cell::number(row.packets)
+    }),
     R::new("retransmission", Kind::Number, "", "segments that the sender sent again", |row| {
         Cell::number(row.retransmission)
     }),
-    R::new("duplicate_ack", Kind::Number, "", "duplicate ACKs of the receiver", |row| Cell::number(row.duplicate_ack)),
+    R::new("duplicate_ack", Kind::Number, "", "duplicate ACKs of the receiver", |row| {
+        Cell::number(row.duplicate_ack)
+    }),
     R::new("out_of_order", Kind::Number, "", "segments that arrived out of order", |row| {
         Cell::number(row.out_of_order)
     }),
-    R::new("window_full", Kind::Number, "", "segments that filled the receive window to its edge", |row| {
-        Cell::number(row.window_full)
+    R::new(
+        "window_full",
+        Kind::Number,
+        "",
+        "segments that filled the receive window to its edge",
+        |row| Cell::number(row.window_full),
+    ),
+    R::new("zero_window", Kind::Number, "", "ACKs with a window of zero", |row| {
+        Cell::number(row.zero_window)
     }),
-    R::new("zero_window", Kind::Number, "", "ACKs with a window of zero", |row| Cell::number(row.zero_window)),
-    R::new("queue_dropped", Kind::Number, "", "packets that the link dropped because its queue was full", |row| {
-        Cell::number(row.queue_dropped)
+    R::new(
+        "queue_dropped",
+        Kind::Number,
+        "",
+        "packets that the link dropped because its queue was full",
+        |row| Cell::number(row.queue_dropped),
+    ),
+    R::new("lost", Kind::Number, "", "packets that the link lost at random", |row| {
+        Cell::number(row.lost)
     }),
-    R::new("lost", Kind::Number, "", "packets that the link lost at random", |row| Cell::number(row.lost)),
-    R::new("limited_by", Kind::Text, "", "what held the transfer, by the capture at the sender", |row| {
-        Cell::text(row.limited_by.name())
+    R::new(
+        "limited_by",
+        Kind::Text,
+        "",
+        "what held the transfer, by the capture at the sender",
+        |row| Cell::text(row.limited_by.name()),
+    ),
+    R::new(
+        "limit_cause",
+        Kind::Text,
+        "of other limits",
+        "`slow_start` or `loss`, of a congestion window",
+        |row| Cell::word(row.limited_by.cause()),
+    ),
+    R::new("limit_share", Kind::Fraction, "", "for which share of its time", |row| {
+        Cell::fraction(row.limit_share)
     }),
-    R::new("limit_cause", Kind::Text, "of other limits", "`slow_start` or `loss`, of a congestion window", |row| {
-        Cell::word(row.limited_by.cause())
-    }),
-    R::new("limit_share", Kind::Fraction, "", "for which share of its time", |row| Cell::fraction(row.limit_share)),
     R::new("limits", Kind::Objects, "", "every limit with its share, largest first", |row| {
         Cell::Candidates(&row.limits)
     })
@@ -175,20 +235,36 @@ pub static RUNS: &[R] = &[
     R::new("limit_share_sockets", Kind::Fraction, "not sampled", "the share of that", |row| {
         Cell::fraction(row.limit_share_sockets)
     }),
-    R::new("connect_us", Kind::Number, "iperf3", "curl's time_connect", |row| Cell::micros(row.connect)),
+    R::new("connect_us", Kind::Number, "iperf3", "curl's time_connect", |row| {
+        Cell::micros(row.connect)
+    }),
     R::new("starttransfer_us", Kind::Number, "iperf3", "curl's time_starttransfer", |row| {
         Cell::micros(row.starttransfer)
     }),
     R::new("total_us", Kind::Number, "iperf3", "curl's time_total", |row| Cell::micros(row.total)),
-    R::new("link_late_p50_us", Kind::Number, "", "half of the packets left the link this much late or less", |row| {
-        Cell::micros(row.link_late_p50)
+    R::new(
+        "link_late_p50_us",
+        Kind::Number,
+        "",
+        "half of the packets left the link this much late or less",
+        |row| Cell::micros(row.link_late_p50),
+    ),
+    R::new("link_late_p99_us", Kind::Number, "", "99 % of them", |row| {
+        Cell::micros(row.link_late_p99)
     }),
-    R::new("link_late_p99_us", Kind::Number, "", "99 % of them", |row| Cell::micros(row.link_late_p99)),
-    R::new("link_late_max_us", Kind::Number, "", "the latest packet", |row| Cell::micros(row.link_late_max)),
-    R::new("quiet", Kind::Boolean, "", "the machine let the link keep its times", |row| Cell::Boolean(Some(row.quiet))),
-    R::new("notes", Kind::Texts, "", "what a reader must know: why it was not quiet, what could not be had", |row| {
-        Cell::Texts(&row.notes)
+    R::new("link_late_max_us", Kind::Number, "", "the latest packet", |row| {
+        Cell::micros(row.link_late_max)
     }),
+    R::new("quiet", Kind::Boolean, "", "the machine let the link keep its times", |row| {
+        Cell::Boolean(Some(row.quiet))
+    }),
+    R::new(
+        "notes",
+        Kind::Texts,
+        "",
+        "what a reader must know: why it was not quiet, what could not be had",
+        |row| Cell::Texts(&row.notes),
+    ),
     R::new(
         "reference_goodput_bps",
         Kind::Number,
@@ -196,9 +272,13 @@ pub static RUNS: &[R] = &[
         "goodput that somebody else measured: `[reference]`",
         |row| Cell::rate(row.reference_goodput),
     ),
-    R::new("reference_frames_bps", Kind::Number, "no such figure", "the same where they counted whole frames", |row| {
-        Cell::rate(row.reference_frames)
-    }),
+    R::new(
+        "reference_frames_bps",
+        Kind::Number,
+        "no such figure",
+        "the same where they counted whole frames",
+        |row| Cell::rate(row.reference_frames),
+    ),
     R::new(
         "reference_ratio",
         Kind::Fraction,
@@ -216,9 +296,13 @@ pub static RUNS: &[R] = &[
         "what was changed to show why this differs from the reference",
         |row| Cell::word(row.reference_cause.as_deref()),
     ),
-    R::new("error", Kind::Text, "it did not fail", "why the run failed: such a row has no figures", |row| {
-        Cell::word(row.error.as_deref())
-    }),
+    R::new(
+        "error",
+        Kind::Text,
+        "it did not fail",
+        "why the run failed: such a row has no figures",
+        |row| Cell::word(row.error.as_deref()),
+    ),
     share!("limit_receive_window", Limit::ReceiveWindow),
     share!("limit_receiver_application", Limit::ReceiverApplication),
     share!("limit_send_buffer", Limit::SendBuffer),
@@ -231,30 +315,53 @@ pub static RUNS: &[R] = &[
 
 /// What was asked for, as numbers.
 pub static SCENARIOS: &[S] = &[
-    S::new("seed", Kind::Number, "", "seed of the link's randomness", |row| Cell::number(row.path.seed))
-        .at(Place::Rows),
-    S::new("mtu_bytes", Kind::Number, "", "largest IP packet of the path", |row| Cell::bytes(row.path.mtu))
-        .at(Place::Rows),
-    S::new("size_bytes", Kind::Number, "", "size of the file", |row| Cell::bytes(row.transfer.size)).at(Place::Rows),
+    S::new("seed", Kind::Number, "", "seed of the link's randomness", |row| {
+        Cell::number(row.path.seed)
+    })
+    .at(Place::Rows),
+    S::new("mtu_bytes", Kind::Number, "", "largest IP packet of the path", |row| {
+        Cell::bytes(row.path.mtu)
+    })
+    .at(Place::Rows),
+    S::new("size_bytes", Kind::Number, "", "size of the file", |row| {
+        Cell::bytes(row.transfer.size)
+    })
+    .at(Place::Rows),
     S::new("duration_max_us", Kind::Number, "", "the transfer is stopped after this long", |row| {
         Cell::micros(row.transfer.duration)
     })
     .at(Place::Rows),
-    S::new("read_rate_bps", Kind::Number, "no such bound", "the receiving application reads no faster", |row| {
-        Cell::rate(row.transfer.read_rate)
-    })
+    S::new(
+        "read_rate_bps",
+        Kind::Number,
+        "no such bound",
+        "the receiving application reads no faster",
+        |row| Cell::rate(row.transfer.read_rate),
+    )
     .at(Place::Rows),
-    S::new("write_rate_bps", Kind::Number, "no such bound", "the sending application writes no faster", |row| {
-        Cell::rate(row.transfer.write_rate)
-    })
+    S::new(
+        "write_rate_bps",
+        Kind::Number,
+        "no such bound",
+        "the sending application writes no faster",
+        |row| Cell::rate(row.transfer.write_rate),
+    )
     .at(Place::Rows),
-    S::new("receive_buffer_bytes", Kind::Number, "not set", "SO_RCVBUF of the receiving application", |row| {
-        Cell::bytes(row.transfer.receive_buffer)
-    })
+    S::new(
+        "receive_buffer_bytes",
+        Kind::Number,
+        "not set",
+        "SO_RCVBUF of the receiving application",
+        |row| Cell::bytes(row.transfer.receive_buffer),
+    )
     .at(Place::Rows),
-    S::new("send_buffer_bytes", Kind::Number, "not set", "SO_SNDBUF of the sending application", |row| {
-        Cell::bytes(row.transfer.send_buffer)
-    })
+    S::new(
+        "send_buffer_bytes",
+        Kind::Number,
+        "not set",
+        "SO_SNDBUF of the sending application",
+        |row| Cell::bytes(row.transfer.send_buffer),
+    )
     .at(Place::Rows),
     S::new("sample_interval_us", Kind::Number, "", "how often sockets are observed", |row| {
         Cell::micros(row.sample_interval)

@@ -50,29 +50,49 @@ pub static SAMPLES: &[C] = &[
     C::new("at_ns", Kind::Number, "", "when it was asked, on the clock of whoever asked", |row| {
         Cell::number(row.at.as_nanos())
     }),
-    C::new("local", Kind::Text, "", "the socket's own end", |row| Cell::text(row.local.to_string())),
+    C::new("local", Kind::Text, "", "the socket's own end", |row| {
+        Cell::text(row.local.to_string())
+    }),
     C::new("remote", Kind::Text, "", "the other end", |row| Cell::text(row.remote.to_string())),
-    C::new("rqueue_bytes", Kind::Number, "", "received and not read by the application", |row| Cell::bytes(row.rqueue)),
-    C::new("wqueue_bytes", Kind::Number, "", "written by the application and not acknowledged", |row| {
-        Cell::bytes(row.wqueue)
+    C::new("rqueue_bytes", Kind::Number, "", "received and not read by the application", |row| {
+        Cell::bytes(row.rqueue)
     }),
-    C::new("congestion_control", Kind::Text, "not asked for", "name of the congestion control", |row| {
-        Cell::word(row.congestion_control.as_deref())
+    C::new(
+        "wqueue_bytes",
+        Kind::Number,
+        "",
+        "written by the application and not acknowledged",
+        |row| Cell::bytes(row.wqueue),
+    ),
+    C::new(
+        "congestion_control",
+        Kind::Text,
+        "not asked for",
+        "name of the congestion control",
+        |row| Cell::word(row.congestion_control.as_deref()),
+    ),
+    info("rto_us", "info.rto_us", "retransmission timeout", |row| {
+        micros(row, |info| Some(info.rto))
     }),
-    info("rto_us", "info.rto_us", "retransmission timeout", |row| micros(row, |info| Some(info.rto))),
     info("snd_mss_bytes", "info.snd_mss_bytes", "largest segment that it sends", |row| {
         bytes(row, |info| Some(info.snd_mss))
     }),
     info("unacked", "info.unacked", "segments sent and not acknowledged", |row| {
         of(row, |info| Some(info.unacked.into()))
     }),
-    info("sacked", "info.sacked", "of them, reported by SACK", |row| of(row, |info| Some(info.sacked.into()))),
-    info("lost", "info.lost", "of them, taken for lost", |row| of(row, |info| Some(info.lost.into()))),
+    info("sacked", "info.sacked", "of them, reported by SACK", |row| {
+        of(row, |info| Some(info.sacked.into()))
+    }),
+    info("lost", "info.lost", "of them, taken for lost", |row| {
+        of(row, |info| Some(info.lost.into()))
+    }),
     info("retrans", "info.retrans", "of them, sent again and not acknowledged", |row| {
         of(row, |info| Some(info.retrans.into()))
     }),
     info("rtt_us", "info.rtt_us", "smoothed round trip", |row| micros(row, |info| Some(info.rtt))),
-    info("rttvar_us", "info.rttvar_us", "its mean deviation", |row| micros(row, |info| Some(info.rttvar))),
+    info("rttvar_us", "info.rttvar_us", "its mean deviation", |row| {
+        micros(row, |info| Some(info.rttvar))
+    }),
     info("snd_ssthresh", "info.snd_ssthresh", "slow start threshold, in segments", |row| {
         of(row, |info| Some(info.snd_ssthresh.into()))
     }),
@@ -82,39 +102,64 @@ pub static SAMPLES: &[C] = &[
     info("total_retrans", "info.total_retrans", "segments sent again so far", |row| {
         of(row, |info| Some(info.total_retrans.into()))
     }),
-    info("pacing_rate_bps", "info.pacing_rate_bps", "pacing rate", |row| rate(row, |info| info.pacing_rate)),
-    info("bytes_acked", "info.bytes_acked", "bytes acknowledged so far", |row| bytes(row, |info| info.bytes_acked)),
+    info("pacing_rate_bps", "info.pacing_rate_bps", "pacing rate", |row| {
+        rate(row, |info| info.pacing_rate)
+    }),
+    info("bytes_acked", "info.bytes_acked", "bytes acknowledged so far", |row| {
+        bytes(row, |info| info.bytes_acked)
+    }),
     info("bytes_received", "info.bytes_received", "bytes received so far", |row| {
         bytes(row, |info| info.bytes_received)
     }),
-    info("notsent_bytes", "info.notsent_bytes", "bytes in the send queue that were not sent yet", |row| {
-        bytes(row, |info| info.notsent_bytes)
+    info(
+        "notsent_bytes",
+        "info.notsent_bytes",
+        "bytes in the send queue that were not sent yet",
+        |row| bytes(row, |info| info.notsent_bytes),
+    ),
+    info("min_rtt_us", "info.min_rtt_us", "least round trip", |row| {
+        micros(row, |info| info.min_rtt)
     }),
-    info("min_rtt_us", "info.min_rtt_us", "least round trip", |row| micros(row, |info| info.min_rtt)),
     info("delivery_rate_bps", "info.delivery_rate_bps", "the latest delivery rate", |row| {
         rate(row, |info| info.delivery_rate)
     }),
     info("busy_time_us", "info.busy_time_us", "time with data to send or unacknowledged", |row| {
         micros(row, |info| info.busy_time)
     }),
-    info("rwnd_limited_us", "info.rwnd_limited_us", "of it, limited by the receive window", |row| {
-        micros(row, |info| info.rwnd_limited)
-    }),
-    info("sndbuf_limited_us", "info.sndbuf_limited_us", "of it, limited by the send buffer", |row| {
-        micros(row, |info| info.sndbuf_limited)
-    }),
+    info(
+        "rwnd_limited_us",
+        "info.rwnd_limited_us",
+        "of it, limited by the receive window",
+        |row| micros(row, |info| info.rwnd_limited),
+    ),
+    info(
+        "sndbuf_limited_us",
+        "info.sndbuf_limited_us",
+        "of it, limited by the send buffer",
+        |row| micros(row, |info| info.sndbuf_limited),
+    ),
     info("bytes_sent", "info.bytes_sent", "bytes sent so far, repeats included", |row| {
         bytes(row, |info| info.bytes_sent)
     }),
-    info("bytes_retrans", "info.bytes_retrans", "of them, sent again", |row| bytes(row, |info| info.bytes_retrans)),
-    C::new("rmem_alloc_bytes", Kind::Number, NOT_ASKED, "memory of data received and not read", |row| {
-        memory(row, |memory| memory.rmem_alloc)
-    })
+    info("bytes_retrans", "info.bytes_retrans", "of them, sent again", |row| {
+        bytes(row, |info| info.bytes_retrans)
+    }),
+    C::new(
+        "rmem_alloc_bytes",
+        Kind::Number,
+        NOT_ASKED,
+        "memory of data received and not read",
+        |row| memory(row, |memory| memory.rmem_alloc),
+    )
     .at(Place::At("memory.rmem_alloc_bytes")),
-    C::new("rcvbuf_bytes", Kind::Number, NOT_ASKED, "receive buffer", |row| memory(row, |memory| memory.rcvbuf))
-        .at(Place::At("memory.rcvbuf_bytes")),
-    C::new("sndbuf_bytes", Kind::Number, NOT_ASKED, "send buffer", |row| memory(row, |memory| memory.sndbuf))
-        .at(Place::At("memory.sndbuf_bytes")),
+    C::new("rcvbuf_bytes", Kind::Number, NOT_ASKED, "receive buffer", |row| {
+        memory(row, |memory| memory.rcvbuf)
+    })
+    .at(Place::At("memory.rcvbuf_bytes")),
+    C::new("sndbuf_bytes", Kind::Number, NOT_ASKED, "send buffer", |row| {
+        memory(row, |memory| memory.sndbuf)
+    })
+    .at(Place::At("memory.sndbuf_bytes")),
     C::new(
         "wmem_queued_bytes",
         Kind::Number,
@@ -123,8 +168,12 @@ pub static SAMPLES: &[C] = &[
         |row| memory(row, |memory| memory.wmem_queued),
     )
     .at(Place::At("memory.wmem_queued_bytes")),
-    C::new("backlog_bytes", Kind::Number, NOT_ASKED, "memory of segments that wait for the socket's lock", |row| {
-        memory(row, |memory| memory.backlog)
-    })
+    C::new(
+        "backlog_bytes",
+        Kind::Number,
+        NOT_ASKED,
+        "memory of segments that wait for the socket's lock",
+        |row| memory(row, |memory| memory.backlog),
+    )
     .at(Place::At("memory.backlog_bytes")),
 ];

@@ -103,7 +103,11 @@ impl<K: Record> Serialize for Object<'_, K> {
 
 /// The names of the columns that rows have, as the first line of CSV, its end included.
 pub fn csv_header<K: Record>(columns: &[Column<K>]) -> String {
-    let names: Vec<_> = columns.iter().filter(|column| column.place.is_in_rows()).map(|column| column.name).collect();
+    let names: Vec<_> = columns
+        .iter()
+        .filter(|column| column.place.is_in_rows())
+        .map(|column| column.name)
+        .collect();
     names.join(",") + "\n"
 }
 

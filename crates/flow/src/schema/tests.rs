@@ -15,7 +15,8 @@ fn connection() -> DiagnosedConnection {
         let ends = [([192, 0, 2, 1], 40_000_u16), ([198, 51, 100, 2], 80)];
         let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
         let total = (40 + payload).to_be_bytes();
-        let ip = [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
+        let ip = [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0]
+            .concat();
         let ports = [from.1.to_be_bytes(), to.1.to_be_bytes()].concat();
         let numbers = numbers.map(u32::to_be_bytes).concat();
         let packet = [&ip[..], &ports, &numbers, &[0x50, flags, 0x27, 0x10], &[0; 4]].concat();
@@ -50,7 +51,12 @@ fn at<'v>(json: &'v Value, path: &str) -> Option<&'v Value> {
 }
 
 /// Each column has a value of its kind, in JSON the same one where the column says that it stands.
-fn hold<'r, K: Record>(columns: &'static [Column<K>], row: &'r K::Row<'r>, json: &Value, direction: &str) {
+fn hold<'r, K: Record>(
+    columns: &'static [Column<K>],
+    row: &'r K::Row<'r>,
+    json: &Value,
+    direction: &str,
+) {
     for column in columns {
         let (name, cell) = (column.name, (column.get)(row));
         assert_eq!(cell.kind(), column.kind, "{name}");
@@ -64,14 +70,18 @@ fn hold<'r, K: Record>(columns: &'static [Column<K>], row: &'r K::Row<'r>, json:
         let cell = serde_json::to_value(&cell).unwrap();
         match at(json, &path) {
             Some(value) => assert_eq!(&cell, value, "{name}, in JSON {path}"),
-            None => assert!(!column.null.is_empty() && cell.is_null(), "{name}: {path} is not in {json}"),
+            None => assert!(
+                !column.null.is_empty() && cell.is_null(),
+                "{name}: {path} is not in {json}"
+            ),
         }
     }
 }
 
 /// No two names are one, or one the plural of another.
 fn distinct<K: Record>(columns: &[Column<K>]) {
-    let mut names: Vec<&str> = columns.iter().map(|column| column.name.trim_end_matches('s')).collect();
+    let mut names: Vec<&str> =
+        columns.iter().map(|column| column.name.trim_end_matches('s')).collect();
     names.sort_unstable();
     let all = names.len();
     names.dedup();
@@ -91,7 +101,11 @@ fn names_are_distinct() {
 
 #[test]
 fn a_run_in_json_is_its_table_in_order() {
-    let row = Row { notes: vec!["a".into()], law_term: Some(fullpipe_model::limit::Limit::Link), ..Row::default() };
+    let row = Row {
+        notes: vec!["a".into()],
+        law_term: Some(fullpipe_model::limit::Limit::Link),
+        ..Row::default()
+    };
     let json = serde_json::to_string(&row).unwrap();
     hold(RUNS, &row, &serde_json::from_str(&json).unwrap(), "");
     let mut rest = json.as_str();
@@ -141,7 +155,13 @@ fn stable_names_are_those_of_json() {
     for direction in [Direction::ClientToServer, Direction::ServerToClient] {
         same(direction.name(), direction);
     }
-    for close in [Close::Open, Close::HalfClosed, Close::Finished, Close::ResetByClient, Close::ResetByServer] {
+    for close in [
+        Close::Open,
+        Close::HalfClosed,
+        Close::Finished,
+        Close::ResetByClient,
+        Close::ResetByServer,
+    ] {
         same(close.name(), close);
     }
     for warning in Warning::ALL {
@@ -159,7 +179,12 @@ fn csv_is_quoted_and_has_a_cell_for_each_name() {
     let mut line = String::new();
     let rows: Vec<_> = connection_rows("a, \"b\".pcap", &connection).collect();
     csv_line(CONNECTIONS, &rows[1], &mut line);
-    assert!(line.starts_with("2,\"a, \"\"b\"\".pcap\",0,192.0.2.1:40000,198.51.100.2:80,server_to_client,"), "{line}");
+    assert!(
+        line.starts_with(
+            "2,\"a, \"\"b\"\".pcap\",0,192.0.2.1:40000,198.51.100.2:80,server_to_client,"
+        ),
+        "{line}"
+    );
     assert!(line.ends_with('\n'));
     line.clear();
     csv_line(CONNECTIONS, &ConnectionRow { file: "x", ..rows[1] }, &mut line);
@@ -177,13 +202,15 @@ const CONNECTIONS_1: &str = "file,id,client,server,direction,start_ns,duration_u
     ecn_echo,congestion_window_reduced,advancing_acks,stretch_acks,delayed_acks,burst_max_packets,silence_max_us,\
     warnings,limited_by,limit_cause,limit_share,lost_us";
 
-/// What version 2 renamed, and nothing else: whoever read version 1 finds every other column where it was.
+/// What version 2 renamed, and nothing else: whoever read version 1 finds every other column where
+/// it was.
 #[test]
 fn the_changes_of_names_since_version_1_are_listed() {
     let now = csv_header(CONNECTIONS);
     let now: Vec<&str> = now.trim_end().split(',').collect();
     let renamed = |name: &str| {
-        let change = RENAMED.iter().find(|change| change.of == "connection" && change.before == name);
+        let change =
+            RENAMED.iter().find(|change| change.of == "connection" && change.before == name);
         change.map_or(name.to_owned(), |change| change.after.to_owned())
     };
     let before: Vec<String> = CONNECTIONS_1.split(',').map(renamed).collect();

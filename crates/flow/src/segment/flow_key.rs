@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 /// Two ends in a fixed order, so that both directions of a connection have the same key.
 ///
-/// Addresses alone decide, as in tshark: VLAN tags, tunnels and interfaces do not keep connections apart.
+/// Addresses alone decide, as in tshark: VLAN tags, tunnels and interfaces do not keep connections
+/// apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowKey(Ends);
 
@@ -18,8 +19,8 @@ enum Ends {
 }
 
 impl FlowKey {
-    /// The key of the segment's connection, and whether its sender is the first end of the key. With the same address and
-    /// port on both ends (a "land" packet) there is only one direction.
+    /// The key of the segment's connection, and whether its sender is the first end of the key.
+    /// With the same address and port on both ends (a "land" packet) there is only one direction.
     pub fn of(segment: &Segment) -> (FlowKey, bool) {
         match (segment.source, segment.destination) {
             (SocketAddr::V4(source), SocketAddr::V4(destination)) => {
@@ -38,7 +39,10 @@ impl FlowKey {
                     bytes
                 };
                 let (source, destination) = (bytes(source), bytes(destination));
-                (FlowKey(Ends::V6(source.min(destination), source.max(destination))), source <= destination)
+                (
+                    FlowKey(Ends::V6(source.min(destination), source.max(destination))),
+                    source <= destination,
+                )
             }
         }
     }
@@ -53,7 +57,8 @@ impl FlowKey {
     /// The two ends, the first of the key first.
     pub fn ends(&self) -> [SocketAddr; 2] {
         match self.0 {
-            Ends::V4(a, b) => [a, b].map(|word| SocketAddr::from((((word >> 16) as u32).to_be_bytes(), word as u16))),
+            Ends::V4(a, b) => [a, b]
+                .map(|word| SocketAddr::from((((word >> 16) as u32).to_be_bytes(), word as u16))),
             Ends::V6(a, b) => [a, b].map(|bytes| {
                 let address: [u8; 16] = std::array::from_fn(|at| bytes[at]);
                 SocketAddr::from((address, u16::from_be_bytes([bytes[16], bytes[17]])))
@@ -64,14 +69,18 @@ impl FlowKey {
     /// Which of `count` shards it falls into: the same in every process, and for both directions.
     pub fn shard(&self, count: usize) -> usize {
         let fold = |bytes: [u8; 18]| {
-            bytes.iter().fold(0_u64, |sum, byte| sum.rotate_left(8).wrapping_mul(31) ^ u64::from(*byte))
+            bytes
+                .iter()
+                .fold(0_u64, |sum, byte| sum.rotate_left(8).wrapping_mul(31) ^ u64::from(*byte))
         };
         let (a, b) = match self.0 {
             Ends::V4(a, b) => (a, b),
             Ends::V6(a, b) => (fold(a), fold(b)),
         };
-        // Fibonacci hashing (Knuth, The Art of Computer Programming 6.4): the high bits of a product are well mixed.
-        let mixed = (a.rotate_left(32) ^ b.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Fibonacci hashing (Knuth, The Art of Computer Programming 6.4): the high bits of a
+        // product are well mixed.
+        let mixed = (a.rotate_left(32) ^ b.wrapping_mul(0xd6e8_feb8_6659_fd93))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((u128::from(mixed) * count as u128) >> 64) as usize
     }
 }

@@ -1,8 +1,9 @@
 //! The TCP segment that we reason about.
 //!
-//! [`Segment::from_ip`] reads an IP packet's bytes, laxly: captures cut packets (snap lengths), so lengths come from the IP
-//! header, and whatever of the TCP header is missing is absent rather than an error. IP headers and extension headers are
-//! sliced by `etherparse`; the TCP header is read here, because a cut one must still give its ports and numbers.
+//! [`Segment::from_ip`] reads an IP packet's bytes, laxly: captures cut packets (snap lengths), so
+//! lengths come from the IP header, and whatever of the TCP header is missing is absent rather than
+//! an error. IP headers and extension headers are sliced by `etherparse`; the TCP header is read
+//! here, because a cut one must still give its ports and numbers.
 
 mod flow_key;
 mod options;
@@ -51,7 +52,8 @@ pub struct Segment {
     pub source: SocketAddr,
     /// Who it is for.
     pub destination: SocketAddr,
-    /// IPv4's identification, which most senders count up: the order in which a sender's packets were made.
+    /// IPv4's identification, which most senders count up: the order in which a sender's packets
+    /// were made.
     pub ip_id: Option<u16>,
     /// A router marked it with "congestion experienced" (RFC 3168).
     pub ce: bool,
@@ -67,8 +69,8 @@ pub struct Segment {
     pub payload: Bytes,
     /// Options.
     pub options: Options,
-    /// The packet ends inside its TCP header, or the header says that it is shorter than a header can be: it passed, but
-    /// its numbers mean nothing.
+    /// The packet ends inside its TCP header, or the header says that it is shorter than a header
+    /// can be: it passed, but its numbers mean nothing.
     pub is_broken: bool,
     /// The capture kept the packet only to somewhere within its TCP header: options may be missing.
     pub is_header_cut: bool,
@@ -91,8 +93,9 @@ pub enum Parsed {
 const ECN_CE: u8 = 3;
 
 impl Segment {
-    /// Reads the packet that begins with its IP header at `ip`; `original_length` is what it had on the wire from there,
-    /// used where the IP header gives no length (packets of segmentation offload above 64 KiB), or more than there was.
+    /// Reads the packet that begins with its IP header at `ip`; `original_length` is what it had on
+    /// the wire from there, used where the IP header gives no length (packets of segmentation
+    /// offload above 64 KiB), or more than there was.
     pub fn from_ip(ip: &[u8], original_length: usize) -> Parsed {
         match Self::from_plain_ipv4(ip, original_length) {
             Some(segment) => Parsed::Tcp(segment),
@@ -122,7 +125,9 @@ impl Segment {
         }
         let addresses = (sliced.source_addr(), sliced.destination_addr());
         let (ip_id, ce) = match &sliced {
-            LaxIpSlice::Ipv4(slice) => (Some(slice.header().identification()), slice.header().ecn().value() == ECN_CE),
+            LaxIpSlice::Ipv4(slice) => {
+                (Some(slice.header().identification()), slice.header().ecn().value() == ECN_CE)
+            }
             LaxIpSlice::Ipv6(slice) => (None, slice.header().ecn().value() == ECN_CE),
         };
         match Self::from_tcp(payload.payload, total.saturating_sub(start), addresses, (ip_id, ce)) {
@@ -131,8 +136,8 @@ impl Segment {
         }
     }
 
-    /// TCP behind an IPv4 header without options and whole as far as it is read, which nearly every packet is: five times as
-    /// fast as the general way. `None` for all others.
+    /// TCP behind an IPv4 header without options and whole as far as it is read, which nearly every
+    /// packet is: five times as fast as the general way. `None` for all others.
     // Inlined, as a segment is large: each call that returns it would copy it.
     #[inline]
     pub(crate) fn from_plain_ipv4(ip: &[u8], original_length: usize) -> Option<Segment> {
@@ -147,7 +152,8 @@ impl Segment {
             total if total < 20 => return None,
             total => total.min(original_length),
         };
-        let address = |at: usize| IpAddr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let address =
+            |at: usize| IpAddr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         // Padding of the link is not part of the packet.
         let tcp = &ip[20..total.clamp(20, ip.len())];
         let ce = header[1] & 3 == ECN_CE;
@@ -162,10 +168,13 @@ impl Segment {
         (source, destination): (IpAddr, IpAddr),
         (ip_id, ce): (Option<u16>, bool),
     ) -> Option<Self> {
-        // Without the window's bytes there is nothing to reason about; checksum and urgent pointer are not needed.
+        // Without the window's bytes there is nothing to reason about; checksum and urgent pointer
+        // are not needed.
         let header = tcp.first_chunk::<16>()?;
         let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let word = |at: usize| {
+            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         let header_length = usize::from(header[12] >> 4) * 4;
         let is_broken = header_length < 20 || header_length > length;
         let options = tcp.get(20..header_length.min(tcp.len())).unwrap_or_default();

@@ -60,7 +60,9 @@ impl Options {
                 END => break,
                 NO_OPERATION => rest,
                 kind => {
-                    let Some(length) = rest.first().map(|length| usize::from(*length)) else { break };
+                    let Some(length) = rest.first().map(|length| usize::from(*length)) else {
+                        break;
+                    };
                     let Some(value) = bytes.get(2..length) else { break };
                     options.read(kind, value);
                     &bytes[length..]
@@ -71,7 +73,9 @@ impl Options {
     }
 
     fn read(&mut self, kind: u8, value: &[u8]) {
-        let word = |at: usize| u32::from_be_bytes([value[at], value[at + 1], value[at + 2], value[at + 3]]);
+        let word = |at: usize| {
+            u32::from_be_bytes([value[at], value[at + 1], value[at + 2], value[at + 3]])
+        };
         match (kind, value.len()) {
             (2, 2) => self.mss = Some(Bytes::new(u16::from_be_bytes([value[0], value[1]]).into())),
             (3, 1) => self.window_scale = Some(value[0]),
@@ -85,7 +89,9 @@ impl Options {
             (30, 1..) => self.multipath = true,
             (34, cookie) => self.fast_open = Some(cookie as u8),
             // Before it had a number of its own: an experiment (RFC 6994) with this identifier.
-            (254, 2..) if value[..2] == [0xf9, 0x89] => self.fast_open = Some(value.len() as u8 - 2),
+            (254, 2..) if value[..2] == [0xf9, 0x89] => {
+                self.fast_open = Some(value.len() as u8 - 2)
+            }
             _ => {}
         }
     }
@@ -110,7 +116,8 @@ mod tests {
     fn sack_blocks_in_order() {
         let bytes = [1, 1, 5, 18, 0, 0, 0, 5, 0, 0, 0, 9, 0, 0, 0, 12, 0, 0, 0, 20];
         let blocks = Options::parse(&bytes).sack;
-        let expected = [(5, 9), (12, 20)].map(|(left, right)| (SequenceNumber(left), SequenceNumber(right)));
+        let expected =
+            [(5, 9), (12, 20)].map(|(left, right)| (SequenceNumber(left), SequenceNumber(right)));
         assert_eq!(blocks.as_slice(), expected);
     }
 

@@ -1,6 +1,7 @@
 //! Sequence numbers: modulo 2^32 (RFC 9293 section 3.4).
 
-/// A TCP sequence number. Not ordered: which of two is earlier is only defined within half of the number space.
+/// A TCP sequence number. Not ordered: which of two is earlier is only defined within half of the
+/// number space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SequenceNumber(pub u32);
 

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 /// 192.0.2.1:80 -> 192.0.2.2:4000, SYN and ACK, MSS 1460, 3 bytes of payload.
 const PACKET: [u8; 47] = [
     0x45, 0, 0, 47, 0, 0, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, //
-    0, 80, 0x0f, 0xa0, 0, 0, 0, 5, 0, 0, 0, 9, 0x60, 0x12, 0x20, 0, 0, 0, 0, 0, 2, 4, 5, 0xb4, //
+    0, 80, 0x0f, 0xa0, 0, 0, 0, 5, 0, 0, 0, 9, 0x60, 0x12, 0x20, 0, 0, 0, 0, 0, 2, 4, 5,
+    0xb4, //
     1, 2, 3,
 ];
 
@@ -31,13 +32,18 @@ fn every_field_of_the_header() {
 fn a_snap_length_changes_no_number_of_the_fixed_header() {
     let whole = segment(&PACKET);
     for end in 36..PACKET.len() {
-        let Parsed::Tcp(cut) = Segment::from_ip(&PACKET[..end], PACKET.len()) else { panic!("cut at {end}") };
+        let Parsed::Tcp(cut) = Segment::from_ip(&PACKET[..end], PACKET.len()) else {
+            panic!("cut at {end}")
+        };
         let same = Segment { options: whole.options, is_header_cut: false, ..cut };
         assert_eq!(same, whole, "cut at {end}");
         assert_eq!(cut.is_header_cut, end < PACKET.len() - 3, "3 bytes of payload: cut at {end}");
     }
     for end in 0..36 {
-        assert!(!matches!(Segment::from_ip(&PACKET[..end], PACKET.len()), Parsed::Tcp(_)), "cut at {end}");
+        assert!(
+            !matches!(Segment::from_ip(&PACKET[..end], PACKET.len()), Parsed::Tcp(_)),
+            "cut at {end}"
+        );
     }
 }
 
@@ -76,8 +82,8 @@ fn fragments_and_other_protocols_are_told_apart() {
 }
 
 proptest! {
-    /// The short way for plain IPv4 and the general one agree, whatever the bytes: an option of no operations sends the
-    /// same segment the long way.
+    /// The short way for plain IPv4 and the general one agree, whatever the bytes: an option of no
+    /// operations sends the same segment the long way.
     #[test]
     fn both_ways_of_reading_agree(tcp in prop::collection::vec(any::<u8>(), 0..80), tos: u8, id: u16, total in 0_u16..200) {
         let header = |ihl: u8, total: u16| {

@@ -1,5 +1,6 @@
-//! What became of each of the sender's segments: which arrived, in which order, and what was copied on the way. Told by
-//! the link's own log where there is one, else by both edges' captures together.
+//! What became of each of the sender's segments: which arrived, in which order, and what was copied
+//! on the way. Told by the link's own log where there is one, else by both edges' captures
+//! together.
 
 use super::score::{Data, Edge};
 use fullpipe_flow::capture::Unpack;
@@ -10,7 +11,8 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A packet that left the link: which of the sender's segments it is, and whether that one had left before.
+/// A packet that left the link: which of the sender's segments it is, and whether that one had left
+/// before.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     pub which: usize,
@@ -26,30 +28,39 @@ pub struct Fates {
     pub lost: Vec<bool>,
     /// Whether the receiver refused it: it arrived, and had to be sent again all the same.
     pub refused: Vec<bool>,
-    /// For each segment of the receiver's capture which one it is; `None` where that cannot be told.
+    /// For each segment of the receiver's capture which one it is; `None` where that cannot be
+    /// told.
     pub arrivals: Vec<Option<Arrival>>,
 }
 
 impl Fates {
-    /// By both captures: what tells one transmission from every other is the identification that its IP header was given,
-    /// and its numbers.
+    /// By both captures: what tells one transmission from every other is the identification that
+    /// its IP header was given, and its numbers.
     pub fn of_edges(sender: &Edge, receiver: &Edge) -> Self {
         let key = |segment: &Segment| {
             let stamp = segment.options.timestamps.map(|(value, _)| value);
             (segment.ip_id, segment.seq.0, segment.payload_len(), stamp)
         };
-        let sent: HashMap<_, usize> =
-            sender.data.iter().enumerate().rev().map(|(at, data)| (key(&data.segment), at)).collect();
+        let sent: HashMap<_, usize> = sender
+            .data
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(at, data)| (key(&data.segment), at))
+            .collect();
         let found = receiver.data.iter().map(|data| sent.get(&key(&data.segment)).copied());
         Fates::new(sender, receiver, found.collect())
     }
 
-    /// By the link's log: of the segments with the same numbers the first in the capture is the first in the log. What was
-    /// in the link when the run ended has no fate, and is not counted as lost.
+    /// By the link's log: of the segments with the same numbers the first in the capture is the
+    /// first in the log. What was in the link when the run ended has no fate, and is not counted as
+    /// lost.
     pub fn of_log(file: &Path, sender: &Edge, receiver: &Edge) -> Self {
         let mut logged = Logged::read(file, sender);
-        let sent =
-            sender.data.iter().map(|data| logged.sent.get_mut(&numbers(&data.segment)).and_then(VecDeque::pop_front));
+        let sent = sender
+            .data
+            .iter()
+            .map(|data| logged.sent.get_mut(&numbers(&data.segment)).and_then(VecDeque::pop_front));
         let sent: Vec<Option<u64>> = sent.collect();
         let segments: HashMap<u64, usize> =
             sent.iter().enumerate().filter_map(|(at, number)| Some(((*number)?, at))).collect();
@@ -59,8 +70,17 @@ impl Fates {
         });
         let found: Vec<Option<usize>> = left.collect();
         let unseen: usize = logged.left.values().map(VecDeque::len).sum();
-        assert_eq!(unseen, 0, "{}: what left the link is in the receiver's capture", file.display());
-        assert!(found.iter().all(Option::is_some), "{}: what was captured left the link", file.display());
+        assert_eq!(
+            unseen,
+            0,
+            "{}: what left the link is in the receiver's capture",
+            file.display()
+        );
+        assert!(
+            found.iter().all(Option::is_some),
+            "{}: what was captured left the link",
+            file.display()
+        );
         let mut fates = Fates::new(sender, receiver, found);
         for (lost, number) in fates.lost.iter_mut().zip(&sent) {
             *lost &= number.is_some();
@@ -76,12 +96,13 @@ impl Fates {
             }
         }
         let mut arrived = vec![false; sender.data.len()];
-        let arrivals = found
-            .into_iter()
-            .map(|which| which.map(|which| Arrival { which, copy: std::mem::replace(&mut arrived[which], true) }));
+        let arrivals = found.into_iter().map(|which| {
+            which.map(|which| Arrival { which, copy: std::mem::replace(&mut arrived[which], true) })
+        });
         let arrivals = arrivals.collect();
         let lost = taken.iter().map(|taken| !taken).collect();
-        let refused = arrived.iter().zip(&taken).map(|(arrived, taken)| *arrived && !taken).collect();
+        let refused =
+            arrived.iter().zip(&taken).map(|(arrived, taken)| *arrived && !taken).collect();
         let again = sender.data.iter().scan(None::<SequenceNumber>, |next, data| {
             let again = next.is_some_and(|next| data.segment.seq.is_before(next));
             let end = data.segment.end();
@@ -91,11 +112,13 @@ impl Fates {
         Fates { again: again.collect(), lost, refused, arrivals }
     }
 
-    /// First transmissions that something sent later arrived before (RFC 4737), in the order of arrival.
+    /// First transmissions that something sent later arrived before (RFC 4737), in the order of
+    /// arrival.
     pub fn overtaken(&self) -> Vec<bool> {
         let mut highest = None;
         let is_late = |arrival: &Option<Arrival>| {
-            let Some(Arrival { which, .. }) = arrival.filter(|arrival| !arrival.copy && !self.again[arrival.which])
+            let Some(Arrival { which, .. }) =
+                arrival.filter(|arrival| !arrival.copy && !self.again[arrival.which])
             else {
                 return false;
             };
@@ -106,12 +129,18 @@ impl Fates {
         self.arrivals.iter().map(is_late).collect()
     }
 
-    /// Those overtaken (in the order of arrival) of which an ACK at the sender told, as it reported something above that had
-    /// arrived, and not them; without those that the receiver refused. Of the others nothing there can be known: Linux holds ACKs back above a hole, and what fills
-    /// up meanwhile looks as if it had come in order.
+    /// Those overtaken (in the order of arrival) of which an ACK at the sender told, as it reported
+    /// something above that had arrived, and not them; without those that the receiver refused. Of
+    /// the others nothing there can be known: Linux holds ACKs back above a hole, and what fills up
+    /// meanwhile looks as if it had come in order.
     pub fn told(&self, sender: &Edge) -> Vec<bool> {
-        let firsts: Vec<(usize, &Segment)> =
-            sender.data.iter().map(|data| &data.segment).enumerate().filter(|(at, _)| !self.again[*at]).collect();
+        let firsts: Vec<(usize, &Segment)> = sender
+            .data
+            .iter()
+            .map(|data| &data.segment)
+            .enumerate()
+            .filter(|(at, _)| !self.again[*at])
+            .collect();
         let mut reported = vec![false; firsts.len()];
         let mut open = vec![false; sender.data.len()];
         let mut lowest = 0;
@@ -139,9 +168,10 @@ impl Fates {
     }
 }
 
-/// Which of the segments at the receiver's edge its stack refused by their timestamps (PAWS, RFC 7323 section 5.3, as Linux
-/// does it: a timestamp may be one tick behind). Told from that edge's packets alone: what the receiver had acknowledged when
-/// each came says whose timestamp was the recent one.
+/// Which of the segments at the receiver's edge its stack refused by their timestamps (PAWS, RFC
+/// 7323 section 5.3, as Linux does it: a timestamp may be one tick behind). Told from that edge's
+/// packets alone: what the receiver had acknowledged when each came says whose timestamp was the
+/// recent one.
 fn refused(receiver: &Edge) -> Vec<bool> {
     let mut answers = receiver.answers.iter().peekable();
     let (mut acked, mut recent) = (None::<SequenceNumber>, None::<u32>);
@@ -152,7 +182,8 @@ fn refused(receiver: &Edge) -> Vec<bool> {
         let Some((stamp, _)) = segment.options.timestamps else { return false };
         let behind = recent.map_or(0, |recent| recent.wrapping_sub(stamp) as i32);
         // What is wholly old is not looked at: it is no part of the window.
-        let moves = acked.is_none_or(|acked| !acked.is_before(segment.seq) && !segment.end().is_before(acked));
+        let moves = acked
+            .is_none_or(|acked| !acked.is_before(segment.seq) && !segment.end().is_before(acked));
         if behind <= 0 && moves {
             recent = Some(stamp);
         }
@@ -183,9 +214,11 @@ struct Logged {
 
 impl Logged {
     fn read(file: &Path, sender: &Edge) -> Self {
-        let mut records: Vec<Record> = records(file).into_iter().filter(|record| is_of(sender, record)).collect();
+        let mut records: Vec<Record> =
+            records(file).into_iter().filter(|record| is_of(sender, record)).collect();
         let mut logged = Logged::default();
-        let key = |record: &Record| record.tcp.map(|tcp| (tcp.seq, tcp.payload.get() as u32)).unwrap();
+        let key =
+            |record: &Record| record.tcp.map(|tcp| (tcp.seq, tcp.payload.get() as u32)).unwrap();
         records.sort_by_key(|record| record.number);
         for record in records.iter().filter(|record| !record.copy) {
             logged.sent.entry(key(record)).or_default().push_back(record.number);
@@ -211,7 +244,9 @@ fn departure(record: &Record) -> Option<fullpipe_model::units::Instant> {
 fn is_of(sender: &Edge, record: &Record) -> bool {
     let (from, to) = (sender.connection.server, sender.connection.client);
     let is_flow = |flow: &PacketKey| {
-        flow.source == from.ip() && flow.destination == to.ip() && flow.ports == Some((from.port(), to.port()))
+        flow.source == from.ip()
+            && flow.destination == to.ip()
+            && flow.ports == Some((from.port(), to.port()))
     };
     let has_data = record.tcp.is_some_and(|tcp| tcp.payload.get() > 0);
     record.direction == Direction::ToClient && has_data && record.flow.as_ref().is_some_and(is_flow)

@@ -1,5 +1,6 @@
 //! The analysis against captures of our own lab, made by stacks of Linux, whose truth is known: see
-//! `captures/README.md`. The suites beside it need the lab; this one has teeth wherever the repository is.
+//! `captures/README.md`. The suites beside it need the lab; this one has teeth wherever the
+//! repository is.
 #![allow(clippy::print_stdout, reason = "the scores are the test's result, and are shown")]
 
 mod fates;
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 fn runs(suite: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lab/captures").join(suite);
-    let mut runs: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut runs: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     runs.sort();
     runs
 }
@@ -37,7 +39,8 @@ fn the_limit_is_the_one_that_was_built_in() {
 fn losses_are_those_of_the_link() {
     let mut scores = Scores::default();
     for run in runs("losses") {
-        let (sender, receiver) = (edge(&capture_in(&run, "server")), edge(&capture_in(&run, "client")));
+        let (sender, receiver) =
+            (edge(&capture_in(&run, "server")), edge(&capture_in(&run, "client")));
         scores.add(&sender, &receiver, &Fates::of_edges(&sender, &receiver));
     }
     assert!(scores.sender_loss.truth >= 15, "the captures have losses: {scores:?}");
@@ -48,7 +51,8 @@ fn losses_are_those_of_the_link() {
 fn losses_reorderings_and_copies_are_those_that_the_link_wrote_down() {
     let mut scores = Scores::default();
     for run in runs("path") {
-        let (sender, receiver) = (edge(&capture_in(&run, "server")), edge(&capture_in(&run, "client")));
+        let (sender, receiver) =
+            (edge(&capture_in(&run, "server")), edge(&capture_in(&run, "client")));
         let log = log_in(&run).unwrap_or_else(|| panic!("{}: no log", run.display()));
         scores.add(&sender, &receiver, &Fates::of_log(&log, &sender, &receiver));
     }
@@ -59,7 +63,11 @@ fn losses_reorderings_and_copies_are_those_that_the_link_wrote_down() {
 
 fn hold(scores: &Scores) {
     for (what, score, least) in scores.named() {
-        println!("{what:24} precision {:.4} recall {:.4} {score:?}", score.precision(), score.recall());
+        println!(
+            "{what:24} precision {:.4} recall {:.4} {score:?}",
+            score.precision(),
+            score.recall()
+        );
         assert!(score.precision() >= least && score.recall() >= least, "{what}: {score:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! What the lab's captures say, against what is known of the run: its limit from the scenario's name, and what became of
-//! each packet from [`Fates`].
+//! What the lab's captures say, against what is known of the run: its limit from the scenario's
+//! name, and what became of each packet from [`Fates`].
 #![allow(dead_code, reason = "each user takes a part of it")]
 
 #[path = "../tally/mod.rs"]
@@ -32,13 +32,15 @@ pub struct Edge {
     pub connection: Connection,
 }
 
-/// Analyses a capture (packed or not) as `fullpipe analyze` does, the capture's place to be guessed.
+/// Analyses a capture (packed or not) as `fullpipe analyze` does, the capture's place to be
+/// guessed.
 pub fn edge(file: &Path) -> Edge {
     let mut analyzer = Analyzer::new(Config { labels: Labels::Sack, ..Config::default() });
     let mut opener = Opener::default();
     let (mut data, mut answers) = (Vec::new(), Vec::new());
     let mut number = 0;
-    let opened = std::fs::File::open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let opened =
+        std::fs::File::open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let end = capture::read(Unpack::new(opened).unwrap(), |packet| {
         number += 1;
         let Some(facts) = analyzer.push_packet(&packet) else { return };
@@ -53,7 +55,10 @@ pub fn edge(file: &Path) -> Edge {
     });
     end.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let connections = analyzer.finish().connections;
-    let connection = connections.into_iter().max_by_key(|connection| connection.server_to_client.payload).unwrap();
+    let connection = connections
+        .into_iter()
+        .max_by_key(|connection| connection.server_to_client.payload)
+        .unwrap();
     data.retain(|data| data.facts.connection == connection.id);
     answers.retain(|answer| answer.facts.connection == connection.id);
     Edge { data, answers, connection }
@@ -87,7 +92,10 @@ pub fn expected(name: &str) -> Option<Limit> {
 pub fn steady_share(edge: &Edge, limit: Limit) -> (f64, Limit) {
     let verdict = edge.connection.server_to_client.verdict.as_ref();
     let steady = verdict.map(|verdict| verdict.steady.clone()).unwrap_or_default();
-    let share = steady.iter().find(|candidate| candidate.limit == limit).map_or(0.0, |candidate| candidate.share);
+    let share = steady
+        .iter()
+        .find(|candidate| candidate.limit == limit)
+        .map_or(0.0, |candidate| candidate.share);
     (share, steady.first().map_or(Limit::Unknown, |candidate| candidate.limit))
 }
 
@@ -121,7 +129,8 @@ impl Scores {
     /// Adds a run, of which the captures at both edges are complete.
     pub fn add(&mut self, sender: &Edge, receiver: &Edge, fates: &Fates) {
         for (data, again) in sender.data.iter().zip(&fates.again) {
-            self.sender_retransmission.note(data.facts.labels.contains(Label::Retransmission), *again);
+            self.sender_retransmission
+                .note(data.facts.labels.contains(Label::Retransmission), *again);
         }
         let late = fates.overtaken();
         let many = |of: &[bool]| of.iter().filter(|is| **is).count() as u64;
@@ -132,7 +141,8 @@ impl Scores {
         for ((data, arrival), late) in receiver.data.iter().zip(&fates.arrivals).zip(&late) {
             let Some(Arrival { which, copy }) = *arrival else { continue };
             let has = |label| data.facts.labels.contains(label);
-            self.receiver_retransmission.note(has(Label::Retransmission), fates.again[which] && !copy);
+            self.receiver_retransmission
+                .note(has(Label::Retransmission), fates.again[which] && !copy);
             self.receiver_reordering.note(has(Label::OutOfOrder), *late);
             self.receiver_duplicate.note(has(Label::DuplicatePacket), copy);
         }

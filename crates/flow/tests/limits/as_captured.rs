@@ -1,5 +1,5 @@
-//! The same transfers as people capture them: in a host, where offloads merge segments; begun in the middle; without
-//! anything that tells the window's scale; on a mirror port.
+//! The same transfers as people capture them: in a host, where offloads merge segments; begun in
+//! the middle; without anything that tells the window's scale; on a mirror port.
 
 use crate::sim::{self, Point, Transfer, millis};
 use crate::{LOSS, shown};
@@ -71,7 +71,16 @@ fn each_limit() -> [(Limit, Transfer); 6] {
             Transfer { write: (16_000, millis(7)), bytes: 8_000_000, rtt: millis(52), ..base() },
         ),
         (Limit::Link, Transfer { bytes: 40_000_000, ..base() }),
-        (LOSS, Transfer { lose_one_in: 300, bytes: 6_000_000, rate: 125_000_000, queue: 6_250_000, ..base() }),
+        (
+            LOSS,
+            Transfer {
+                lose_one_in: 300,
+                bytes: 6_000_000,
+                rate: 125_000_000,
+                queue: 6_250_000,
+                ..base()
+            },
+        ),
     ]
 }
 
@@ -137,7 +146,8 @@ fn packets_that_a_mirror_port_repeats_are_not_sent_again() {
 
 #[test]
 fn steps_of_identifications_are_no_loss_where_nothing_was_sent_again() {
-    // Writes half a second apart, and between them the host sent something to others, by the same counter.
+    // Writes half a second apart, and between them the host sent something to others, by the same
+    // counter.
     let transfer = Transfer { write: (20_000, millis(500)), bytes: 400_000, ..Transfer::default() };
     let mut records = captured(&transfer, Point::Sender, &[]);
     let (mut id, mut before) = (1_u16, records[0].at);

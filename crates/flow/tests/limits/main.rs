@@ -1,4 +1,5 @@
-//! What held a transfer, case by case: transfers whose limit is built in (see [`sim`]), seen from both ends.
+//! What held a transfer, case by case: transfers whose limit is built in (see [`sim`]), seen from
+//! both ends.
 //!
 //! Each case is a limit and, beside it, the near miss that must not be called so.
 
@@ -27,7 +28,11 @@ fn analyse(transfer: &Transfer, point: Point, config: Config) -> Connection {
     let mut connections = analyzer.finish().connections;
     assert_eq!(connections.len(), 1);
     let connection = connections.remove(0);
-    assert_eq!(connection.server_to_client.unique_payload.get(), transfer.bytes, "every byte is counted once");
+    assert_eq!(
+        connection.server_to_client.unique_payload.get(),
+        transfer.bytes,
+        "every byte is counted once"
+    );
     connection
 }
 
@@ -40,7 +45,12 @@ fn assert_steadily(transfer: &Transfer, limit: Limit, least: f64) {
     for point in [Point::Sender, Point::Receiver] {
         let verdict = verdict(transfer, point);
         let steady = verdict.steadily_limited_by();
-        assert!(steady.limit == limit && steady.share >= least, "{point:?}: {:?}\n{}", verdict.steady, shown(&verdict));
+        assert!(
+            steady.limit == limit && steady.share >= least,
+            "{point:?}: {:?}\n{}",
+            verdict.steady,
+            shown(&verdict)
+        );
     }
 }
 
@@ -76,8 +86,12 @@ fn receive_window_smaller_than_the_path() {
 #[test]
 fn two_segments_of_window_at_every_round_trip() {
     for rtt in [2, 10, 40, 100] {
-        let transfer =
-            Transfer { receive_buffer: 2 * MSS_PLUS, rtt: millis(rtt), bytes: 600_000, ..Transfer::default() };
+        let transfer = Transfer {
+            receive_buffer: 2 * MSS_PLUS,
+            rtt: millis(rtt),
+            bytes: 600_000,
+            ..Transfer::default()
+        };
         assert_steadily(&transfer, Limit::ReceiveWindow, 0.95);
     }
 }
@@ -92,14 +106,20 @@ fn near_miss_a_window_that_is_touched_but_larger_than_the_path_is_the_link() {
 
 #[test]
 fn receiver_that_reads_slowly() {
-    let transfer = Transfer { read_rate: 1_000_000, receive_buffer: 200_000, bytes: 3_000_000, ..Transfer::default() };
+    let transfer = Transfer {
+        read_rate: 1_000_000,
+        receive_buffer: 200_000,
+        bytes: 3_000_000,
+        ..Transfer::default()
+    };
     assert_steadily(&transfer, Limit::ReceiverApplication, 0.9);
 }
 
 #[test]
 fn near_miss_a_receiver_that_reads_just_faster_than_the_window_allows() {
     // 200 kB each 50 ms are 4 MB/s.
-    let transfer = Transfer { read_rate: 6_000_000, receive_buffer: 200_000, ..Transfer::default() };
+    let transfer =
+        Transfer { read_rate: 6_000_000, receive_buffer: 200_000, ..Transfer::default() };
     assert_steadily(&transfer, Limit::ReceiveWindow, 0.9);
 }
 
@@ -150,14 +170,24 @@ fn sender_application_that_pauses() {
 #[test]
 fn sender_application_that_streams_at_its_own_rate() {
     // 16 kB each 7 ms: always something in flight, never pushed by ACKs.
-    let transfer = Transfer { write: (16_000, millis(7)), bytes: 8_000_000, rtt: millis(52), ..Transfer::default() };
+    let transfer = Transfer {
+        write: (16_000, millis(7)),
+        bytes: 8_000_000,
+        rtt: millis(52),
+        ..Transfer::default()
+    };
     assert_steadily(&transfer, Limit::SenderApplication, 0.9);
 }
 
 #[test]
 fn slow_start_of_a_short_transfer() {
-    let transfer =
-        Transfer { bytes: 400_000, rtt: millis(100), rate: 125_000_000, queue: 12_000_000, ..Transfer::default() };
+    let transfer = Transfer {
+        bytes: 400_000,
+        rtt: millis(100),
+        rate: 125_000_000,
+        queue: 12_000_000,
+        ..Transfer::default()
+    };
     let verdict = verdict(&transfer, Point::Sender);
     assert!(verdict.share(SLOW_START) >= 0.75, "{:?}", verdict.shares);
 }
@@ -187,7 +217,8 @@ fn random_loss_far_below_the_path() {
 
 #[test]
 fn loss_that_stops_a_window_of_two_segments_is_not_the_window() {
-    // Each loss waits for the timer, since nothing comes behind it that could tell: the window was full all the time.
+    // Each loss waits for the timer, since nothing comes behind it that could tell: the window was
+    // full all the time.
     let transfer = Transfer {
         receive_buffer: 2 * MSS_PLUS,
         rtt: millis(4),
@@ -216,19 +247,36 @@ fn a_hint_of_the_rate_tells_the_link_without_a_queue() {
 
 /// The part of the time for which `limit` is named behind another.
 fn rival_part(verdict: &Verdict, limit: Limit) -> f64 {
-    let is_named = |i: &&Interval| i.candidates.iter().skip(1).any(|candidate| candidate.limit == limit);
-    let named: f64 = verdict.intervals.iter().filter(is_named).map(|i| i.length.as_secs_f64()).sum();
+    let is_named =
+        |i: &&Interval| i.candidates.iter().skip(1).any(|candidate| candidate.limit == limit);
+    let named: f64 =
+        verdict.intervals.iter().filter(is_named).map(|i| i.length.as_secs_f64()).sum();
     named / verdict.time.as_secs_f64()
 }
 
 #[test]
 fn what_has_no_evidence_of_its_own_is_no_rival() {
     let pauses = Transfer { write: (40_000, millis(300)), bytes: 600_000, ..Transfer::default() };
-    let streams = Transfer { write: (16_000, millis(7)), bytes: 8_000_000, rtt: millis(52), ..Transfer::default() };
+    let streams = Transfer {
+        write: (16_000, millis(7)),
+        bytes: 8_000_000,
+        rtt: millis(52),
+        ..Transfer::default()
+    };
     let window = Transfer { receive_buffer: 200_000, ..Transfer::default() };
-    let reads = Transfer { read_rate: 1_000_000, receive_buffer: 200_000, bytes: 3_000_000, ..Transfer::default() };
-    let short =
-        Transfer { bytes: 400_000, rtt: millis(100), rate: 125_000_000, queue: 12_000_000, ..Transfer::default() };
+    let reads = Transfer {
+        read_rate: 1_000_000,
+        receive_buffer: 200_000,
+        bytes: 3_000_000,
+        ..Transfer::default()
+    };
+    let short = Transfer {
+        bytes: 400_000,
+        rtt: millis(100),
+        rate: 125_000_000,
+        queue: 12_000_000,
+        ..Transfer::default()
+    };
     let loss = Transfer {
         lose_one_in: 300,
         bytes: 6_000_000,
@@ -248,14 +296,25 @@ fn what_has_no_evidence_of_its_own_is_no_rival() {
         for point in [Point::Sender, Point::Receiver] {
             let verdict = verdict(&transfer, point);
             let part = rival_part(&verdict, Limit::SendBuffer);
-            assert!(part < 0.05, "{name}, {point:?}: the send buffer for {part}\n{}", shown(&verdict));
+            assert!(
+                part < 0.05,
+                "{name}, {point:?}: the send buffer for {part}\n{}",
+                shown(&verdict)
+            );
             let alone = |i: &&Interval| {
-                i.evidence.idle > 0.5 || i.evidence.window_full > 0.5 && i.evidence.retransmissions == 0
+                i.evidence.idle > 0.5
+                    || i.evidence.window_full > 0.5 && i.evidence.retransmissions == 0
             };
             for i in verdict.intervals.iter().filter(alone) {
-                assert!(i.candidates.len() == 1 || i.evidence.idle <= 0.5, "{name}: nothing is in flight: {i:?}");
+                assert!(
+                    i.candidates.len() == 1 || i.evidence.idle <= 0.5,
+                    "{name}: nothing is in flight: {i:?}"
+                );
                 let own = [Limit::SenderApplication, SLOW_START, Limit::SendBuffer];
-                assert!(i.candidates[1..].iter().all(|c| !own.contains(&c.limit)), "{name}: no room: {i:?}");
+                assert!(
+                    i.candidates[1..].iter().all(|c| !own.contains(&c.limit)),
+                    "{name}: no room: {i:?}"
+                );
             }
         }
     }
@@ -263,7 +322,8 @@ fn what_has_no_evidence_of_its_own_is_no_rival() {
 
 #[test]
 fn a_buffer_that_bounds_the_queue_is_named_beside_the_link() {
-    // 100 Mbit/s at 50 ms hold 625 kB: the rest of the buffer stands in the queue, which never overflows.
+    // 100 Mbit/s at 50 ms hold 625 kB: the rest of the buffer stands in the queue, which never
+    // overflows.
     let transfer = Transfer { send_buffer: 1_100_000, ..Transfer::default() };
     let verdict = verdict(&transfer, Point::Sender);
     assert_eq!(verdict.steadily_limited_by().limit, Limit::Link, "{:?}", verdict.steady);
@@ -278,7 +338,8 @@ fn shares_and_time_add_up() {
     let sum: f64 = verdict.shares.iter().map(|candidate| candidate.share).sum();
     assert!((sum - 1.0).abs() < 1e-9);
     assert!(verdict.time <= connection.duration);
-    let carried: u64 = verdict.intervals.iter().map(|i| i.evidence.goodput.over(i.length).get()).sum();
+    let carried: u64 =
+        verdict.intervals.iter().map(|i| i.evidence.goodput.over(i.length).get()).sum();
     let all = connection.server_to_client.unique_payload.get();
     assert!(carried.abs_diff(all) < all / 1000, "{carried} of {all}");
     for pair in verdict.intervals.windows(2) {

@@ -1,7 +1,9 @@
-//! A TCP transfer in virtual time whose limit is known because it is built in: the truth for the limits' tests.
+//! A TCP transfer in virtual time whose limit is known because it is built in: the truth for the
+//! limits' tests.
 //!
-//! One sender (slow start, then congestion avoidance; NewReno-like repair), one link with a rate, a delay and a drop-tail
-//! queue, one receiver with a buffer and a reader. Written apart from the code under test and much simpler than a kernel.
+//! One sender (slow start, then congestion avoidance; NewReno-like repair), one link with a rate, a
+//! delay and a drop-tail queue, one receiver with a buffer and a reader. Written apart from the
+//! code under test and much simpler than a kernel.
 
 use crate::trace::{ACK, Line, SYN};
 use fullpipe_model::units::{Duration, Instant};
@@ -130,7 +132,9 @@ pub fn run(transfer: &Transfer, point: Point) -> Vec<Line> {
         sim.now = at;
         match event {
             Event::Data { start, length } => sim.data_arrives(start, length),
-            Event::Ack { number, window, length, stamp } => sim.ack_arrives(number, window, length, stamp),
+            Event::Ack { number, window, length, stamp } => {
+                sim.ack_arrives(number, window, length, stamp)
+            }
             Event::Write => sim.write(),
             Event::Read => sim.reads(),
             Event::Timer => sim.timer(),
@@ -155,7 +159,13 @@ impl Sim {
     }
 
     fn handshake(&mut self) {
-        let syn = Line { from_client: true, flags: SYN, window: 65_535, options: options(), ..Line::default() };
+        let syn = Line {
+            from_client: true,
+            flags: SYN,
+            window: 65_535,
+            options: options(),
+            ..Line::default()
+        };
         let window = self.t.receive_buffer.min(65_535) as u16;
         // The client receives; the server, which sends, has answered its SYN.
         let syn_ack = Line { from_client: false, flags: SYN | ACK, ack: 1, ..syn.clone() };
@@ -208,7 +218,8 @@ impl Sim {
     fn send(&mut self) {
         while self.next < self.written {
             let length = MSS.min(self.written - self.next);
-            // A short segment goes out when nothing will join it: at the end, or at the end of a write.
+            // A short segment goes out when nothing will join it: at the end, or at the end of a
+            // write.
             let whole = length == MSS || self.written == self.t.bytes || self.t.write.1 > 0;
             if !whole || self.next + length > self.edge || !self.has_room(length) {
                 break;
@@ -252,7 +263,8 @@ impl Sim {
 
     /// What SACK would tell: the holes, oldest first, as far as the window goes.
     fn repair(&mut self) {
-        let holes: Vec<(u64, u64)> = self.lost.range(..self.recover).take(2).map(|(s, l)| (*s, *l)).collect();
+        let holes: Vec<(u64, u64)> =
+            self.lost.range(..self.recover).take(2).map(|(s, l)| (*s, *l)).collect();
         for (start, length) in holes {
             if self.has_room(length) {
                 self.lost.remove(&start);
@@ -262,7 +274,10 @@ impl Sim {
     }
 
     fn is_unlucky(&mut self) -> bool {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         self.t.lose_one_in > 0 && (self.random >> 33).is_multiple_of(self.t.lose_one_in)
     }
 
@@ -279,10 +294,13 @@ impl Sim {
 
     fn acknowledge(&mut self, length: u64) {
         let free = self.t.receive_buffer - (self.in_order - self.read);
-        // Never take back what was given (RFC 9293, 3.8.6), and give in whole segments (silly window avoidance).
+        // Never take back what was given (RFC 9293, 3.8.6), and give in whole segments (silly
+        // window avoidance).
         let edge = self.in_order + free;
         let floor = self.advertised.max(self.in_order);
-        if edge >= floor + MSS.min(self.t.receive_buffer / 2) || edge == self.in_order + self.t.receive_buffer {
+        if edge >= floor + MSS.min(self.t.receive_buffer / 2)
+            || edge == self.in_order + self.t.receive_buffer
+        {
             self.advertised = edge.max(floor);
         }
         let window = self.field(self.advertised.saturating_sub(self.in_order));
@@ -308,7 +326,9 @@ impl Sim {
             let before = self.advertised;
             let amount = self.t.read_rate * PERIOD / 1_000_000_000;
             self.read = (self.read + amount).min(self.in_order);
-            if self.in_order - self.read + before.saturating_sub(self.in_order) + 2 * MSS <= self.t.receive_buffer {
+            if self.in_order - self.read + before.saturating_sub(self.in_order) + 2 * MSS
+                <= self.t.receive_buffer
+            {
                 self.acknowledge(0);
             }
         }

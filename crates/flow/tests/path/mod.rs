@@ -1,8 +1,8 @@
-//! A SACK sender and receiver over a path that loses, reorders and duplicates, in virtual time; the path writes down what
-//! it did to each packet, which is the truth.
+//! A SACK sender and receiver over a path that loses, reorders and duplicates, in virtual time; the
+//! path writes down what it did to each packet, which is the truth.
 //!
-//! Written apart from the code under test and much simpler than a kernel: loss is found by time (RACK, RFC 8985) or by a
-//! timer, the receiver answers with SACK and DSACK.
+//! Written apart from the code under test and much simpler than a kernel: loss is found by time
+//! (RACK, RFC 8985) or by a timer, the receiver answers with SACK and DSACK.
 #![allow(dead_code, reason = "each user takes a part of it")]
 
 use std::cmp::Reverse;
@@ -65,9 +65,24 @@ pub struct Seen {
 
 impl Seen {
     /// A packet without options: control bits, numbers, payload's length.
-    pub fn plain(at: u64, from_client: bool, (flags, seq, ack, length): (u8, u32, u32, u32)) -> Self {
+    pub fn plain(
+        at: u64,
+        from_client: bool,
+        (flags, seq, ack, length): (u8, u32, u32, u32),
+    ) -> Self {
         let (window, options) = (1000, Vec::new());
-        Seen { at, from_client, flags, seq, ack, length, window, options, ip_id: 0, transmission: None }
+        Seen {
+            at,
+            from_client,
+            flags,
+            seq,
+            ack,
+            length,
+            window,
+            options,
+            ip_id: 0,
+            transmission: None,
+        }
     }
 }
 
@@ -171,7 +186,9 @@ pub fn run(path: &Path) -> Outcome {
         match run.events[event].take().unwrap() {
             Event::Data { transmission } => run.data(transmission),
             Event::Ack { ack, blocks, stamp } => run.acked(ack, &blocks, stamp),
-            Event::Delayed { count } if count == run.deliveries && run.unacked > 0 => run.answer(None),
+            Event::Delayed { count } if count == run.deliveries && run.unacked > 0 => {
+                run.answer(None)
+            }
             Event::Delayed { .. } => {}
             Event::Timer => run.timer(),
         }
@@ -210,7 +227,13 @@ impl Run {
     fn handshake(&mut self) {
         let (start, half) = (self.now, self.path.rtt / 2);
         let options = |value: u32, echo: u32| {
-            [&[2, 4, 5, 0xb4, 4, 2, 8, 10][..], &value.to_be_bytes(), &echo.to_be_bytes(), &[1, 3, 3, 7]].concat()
+            [
+                &[2, 4, 5, 0xb4, 4, 2, 8, 10][..],
+                &value.to_be_bytes(),
+                &echo.to_be_bytes(),
+                &[1, 3, 3, 7],
+            ]
+            .concat()
         };
         let seen = |from_client, flags, seq, ack, options, at| Seen {
             at,
@@ -230,8 +253,16 @@ impl Run {
             (true, ACK, 1, 1, stamps(1000, 1000), start + 2 * half, start + 3 * half),
         ];
         for (from_client, flags, seq, ack, options, sent, arrives) in parts {
-            let (at_client, at_server) = if from_client { (sent, arrives) } else { (arrives, sent) };
-            self.out.at_receiver.push(seen(from_client, flags, seq, ack, options.clone(), at_client));
+            let (at_client, at_server) =
+                if from_client { (sent, arrives) } else { (arrives, sent) };
+            self.out.at_receiver.push(seen(
+                from_client,
+                flags,
+                seq,
+                ack,
+                options.clone(),
+                at_client,
+            ));
             self.out.at_sender.push(seen(from_client, flags, seq, ack, options, at_server));
         }
         self.now = start + 3 * half;
@@ -338,7 +369,9 @@ impl Run {
     fn block_around(&self, seq: u32) -> Option<(u32, u32)> {
         let length = *self.above.get(&seq)?;
         let (mut left, mut right) = (seq, seq + length);
-        while let Some((start, length)) = self.above.range(..left).next_back().filter(|(s, l)| **s + **l == left) {
+        while let Some((start, length)) =
+            self.above.range(..left).next_back().filter(|(s, l)| **s + **l == left)
+        {
             (left, _) = (*start, length);
         }
         while let Some(length) = self.above.get(&right) {
@@ -427,7 +460,10 @@ impl Run {
     fn timer(&mut self) {
         if self.una < self.next && self.now - self.progress > 200 * MILLI + 2 * self.path.rtt {
             self.progress = self.now;
-            self.segments.values_mut().filter(|segment| !segment.sacked).for_each(|segment| segment.lost = true);
+            self.segments
+                .values_mut()
+                .filter(|segment| !segment.sacked)
+                .for_each(|segment| segment.lost = true);
             self.ssthresh = (self.cwnd / 2.0).max(2.0);
             self.cwnd = 2.0;
             self.recover = self.next;

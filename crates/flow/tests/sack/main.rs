@@ -1,7 +1,9 @@
-//! Loss and reordering found by SACK, timestamps and IP identifications, against what the path wrote down.
+//! Loss and reordering found by SACK, timestamps and IP identifications, against what the path
+//! wrote down.
 //!
-//! Transmissions are compared one by one where a packet carries the answer (retransmissions at both ends, reordering at
-//! the receiver), and by their number in a connection where only later ACKs do (loss and reordering behind the sender).
+//! Transmissions are compared one by one where a packet carries the answer (retransmissions at both
+//! ends, reordering at the receiver), and by their number in a connection where only later ACKs do
+//! (loss and reordering behind the sender).
 #![allow(clippy::print_stdout, reason = "the precision is the test's result, and is shown")]
 
 #[path = "../figures/mod.rs"]
@@ -40,7 +42,8 @@ fn analyse(seen: &[Seen], labels: Labels) -> (Vec<PacketFacts>, Connection) {
 /// Originals that something sent later arrived before (RFC 4737).
 fn overtaken(outcome: &Outcome) -> Vec<bool> {
     let originals = outcome.transmissions.iter().enumerate().filter(|(_, t)| !t.again && !t.lost);
-    let mut by_arrival: Vec<(u64, usize)> = originals.map(|(index, t)| (t.arrivals[0], index)).collect();
+    let mut by_arrival: Vec<(u64, usize)> =
+        originals.map(|(index, t)| (t.arrivals[0], index)).collect();
     by_arrival.sort_unstable();
     let mut late = vec![false; outcome.transmissions.len()];
     let mut highest = 0;
@@ -61,7 +64,16 @@ fn grid() -> Vec<Path> {
                     let displacement = rtt * MILLI / 5;
                     let rtt = rtt * MILLI;
                     let ack_loss = if number % 2 == 0 { 0.0 } else { 0.005 };
-                    let path = Path { rtt, loss, ack_loss, reorder, duplicate, displacement, seed, ..Path::default() };
+                    let path = Path {
+                        rtt,
+                        loss,
+                        ack_loss,
+                        reorder,
+                        duplicate,
+                        displacement,
+                        seed,
+                        ..Path::default()
+                    };
                     paths.push(path);
                 }
             }
@@ -81,7 +93,9 @@ fn losses_and_reorderings_are_those_of_the_path() {
         for (facts, seen) in sender.iter().zip(&outcome.at_sender) {
             let Some(index) = seen.transmission else { continue };
             let again = outcome.transmissions[index].again;
-            let of = |labels: fullpipe_flow::connection::LabelSet| labels.contains(Label::Retransmission);
+            let of = |labels: fullpipe_flow::connection::LabelSet| {
+                labels.contains(Label::Retransmission)
+            };
             scores.entry("sender: retransmission").or_default().note(of(facts.labels), again);
             wireshark.entry("sender: retransmission").or_default().note(of(facts.wireshark), again);
         }
@@ -97,7 +111,8 @@ fn losses_and_reorderings_are_those_of_the_path() {
             let Some(index) = seen.transmission else { continue };
             let again = outcome.transmissions[index].again;
             let repeated = std::mem::replace(&mut seen_before[index], true);
-            for (scores, labels) in [(&mut scores, facts.labels), (&mut wireshark, facts.wireshark)] {
+            for (scores, labels) in [(&mut scores, facts.labels), (&mut wireshark, facts.wireshark)]
+            {
                 let mut note = |what, label, truth| {
                     scores.entry(what).or_default().note(labels.contains(label), truth);
                 };
@@ -115,7 +130,12 @@ fn losses_and_reorderings_are_those_of_the_path() {
             let plain = plain.map(|score| format!(" ({})", percent(score))).unwrap_or_default();
             format!("{}{plain}", percent(score))
         };
-        table += &format!("| {what} | {} | {} | {} |\n", score.truth, shown(Score::precision), shown(Score::recall));
+        table += &format!(
+            "| {what} | {} | {} | {} |\n",
+            score.truth,
+            shown(Score::precision),
+            shown(Score::recall)
+        );
     }
     println!("{table}");
     figures::hold("path", &table);
@@ -135,7 +155,11 @@ fn every_difference_from_wireshark_has_a_reason() {
             let (plain, _) = analyse(seen, Labels::Wireshark);
             for (facts, plain) in facts.iter().zip(&plain) {
                 assert_eq!(facts.wireshark, plain.labels);
-                assert_eq!(facts.labels != facts.wireshark, facts.difference.is_some(), "{facts:?}");
+                assert_eq!(
+                    facts.labels != facts.wireshark,
+                    facts.difference.is_some(),
+                    "{facts:?}"
+                );
                 facts.difference.iter().for_each(|why| *reasons.entry(*why).or_default() += 1);
             }
         }
@@ -149,14 +173,19 @@ fn the_capture_point_is_the_end_where_it_was_taken() {
     for path in grid() {
         let outcome = path::run(&path);
         // The server sends.
-        for (seen, place) in [(&outcome.at_sender, Place::Server), (&outcome.at_receiver, Place::Client)] {
+        for (seen, place) in
+            [(&outcome.at_sender, Place::Server), (&outcome.at_receiver, Place::Client)]
+        {
             let (_, connection) = analyse(seen, Labels::Sack);
             assert_eq!(connection.vantage.place, place, "{path:?}");
             assert!(connection.vantage.confidence > 0.9);
             assert_eq!(connection.warnings, []);
             // Without the handshake the data must do.
             let (_, connection) = analyse(&seen[3..], Labels::Sack);
-            assert!(connection.vantage.place == place || connection.vantage.place == Place::Unknown, "{path:?}");
+            assert!(
+                connection.vantage.place == place || connection.vantage.place == Place::Unknown,
+                "{path:?}"
+            );
             assert_eq!(connection.warnings, [Warning::HandshakeMissing]);
         }
     }
@@ -166,21 +195,23 @@ fn the_capture_point_is_the_end_where_it_was_taken() {
 #[test]
 fn the_first_segment_of_all_can_be_overtaken_too() {
     let mut seen = path::run(&Path { bytes: 20_000, ..Path::default() }).at_receiver;
-    let data: Vec<usize> = (0..seen.len()).filter(|at| seen[*at].length > 0 && !seen[*at].from_client).collect();
+    let data: Vec<usize> =
+        (0..seen.len()).filter(|at| seen[*at].length > 0 && !seen[*at].from_client).collect();
     let (first, second) = (seen[data[0]].at, seen[data[1]].at);
     (seen[data[0]].at, seen[data[1]].at) = (second, first);
     seen.swap(data[0], data[1]);
     let (facts, connection) = analyse(&seen, Labels::Sack);
     assert!(
-        facts[data[1]].labels.contains(Label::OutOfOrder) && !facts[data[1]].labels.contains(Label::Retransmission)
+        facts[data[1]].labels.contains(Label::OutOfOrder)
+            && !facts[data[1]].labels.contains(Label::Retransmission)
     );
     let server = &connection.server_to_client;
     assert_eq!((server.loss.reordered_segments, server.loss.lost_segments), (1, 0));
     assert_eq!(server.unique_payload, server.payload);
 }
 
-/// What the sender's timer repairs leaves nothing in flight at the receiver's edge, and looks there as if there had been
-/// nothing to send.
+/// What the sender's timer repairs leaves nothing in flight at the receiver's edge, and looks there
+/// as if there had been nothing to send.
 #[test]
 fn loss_that_only_the_timer_repairs_is_loss_at_both_edges() {
     for seed in 1..6 {
@@ -217,7 +248,8 @@ fn what_the_capture_lacks_is_said() {
     assert_eq!(warnings(&refused), [Warning::WindowScaleRefused]);
 }
 
-/// Linux acknowledges every second segment, and what it acknowledges after a gap closed is a stretch.
+/// Linux acknowledges every second segment, and what it acknowledges after a gap closed is a
+/// stretch.
 #[test]
 fn how_the_ends_send_and_acknowledge() {
     let path = Path { bytes: 1_000_000, ..Path::default() };

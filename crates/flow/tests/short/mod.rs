@@ -10,8 +10,8 @@ pub struct Packet {
     pub wire: usize,
 }
 
-/// Three packets to open, a request, its answer and the acknowledgement, a reset: `step` nanoseconds apart, from a client
-/// of this number.
+/// Three packets to open, a request, its answer and the acknowledgement, a reset: `step`
+/// nanoseconds apart, from a client of this number.
 pub fn short(index: u32, at: u64, step: u64) -> Vec<Packet> {
     let bytes = index.to_be_bytes();
     let client = ([10, bytes[1], bytes[2], bytes[3]], 1024 + (index >> 24) as u16);
@@ -28,8 +28,10 @@ pub fn short(index: u32, at: u64, step: u64) -> Vec<Packet> {
     // Each end's window shrinks by what it has not read yet.
     let windows = [1000, 1000, 1000, 1000, 997, 990, 990];
     let seen = times.zip(lines).zip(windows);
-    let seen =
-        seen.map(|((at, (from_client, numbers)), window)| Seen { window, ..Seen::plain(at, from_client, numbers) });
+    let seen = seen.map(|((at, (from_client, numbers)), window)| Seen {
+        window,
+        ..Seen::plain(at, from_client, numbers)
+    });
     let packet = |seen: Seen| {
         let bytes = path::headers(&seen, client, ([192, 0, 2, 1], 443));
         Packet { at: seen.at, wire: bytes.len() + seen.length as usize, bytes }

@@ -23,7 +23,8 @@ impl Score {
         self.both += found.min(truth);
     }
 
-    /// The part of what was found that is true; where there was nothing to find, nothing found is right.
+    /// The part of what was found that is true; where there was nothing to find, nothing found is
+    /// right.
     pub fn precision(&self) -> f64 {
         self.part_of(self.found)
     }

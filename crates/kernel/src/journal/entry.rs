@@ -78,7 +78,8 @@ pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
 }
 
-/// Identity of the PID namespace in which this process sees others; 0 where the kernel does not tell.
+/// Identity of the PID namespace in which this process sees others; 0 where the kernel does not
+/// tell.
 pub(super) fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map(|m| m.ino()).unwrap_or(0)
 }
@@ -89,7 +90,8 @@ fn start_ticks(pid: u32) -> Option<u64> {
 }
 
 fn parse_start_ticks(stat: &str) -> Option<u64> {
-    // The command's name is in parentheses and may itself hold blanks and parentheses: the last one ends it.
+    // The command's name is in parentheses and may itself hold blanks and parentheses: the last one
+    // ends it.
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(19)?.parse().ok()
 }

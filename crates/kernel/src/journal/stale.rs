@@ -14,7 +14,8 @@ use nix::fcntl::{Flock, FlockArg};
 use super::entry::{self, Entry, Process};
 use super::{JOURNAL_PREFIX, JOURNAL_SUFFIX, JournalError, SCRATCH_PREFIX, check, directory};
 
-/// How long a killed process may take to be gone; one stuck in the kernel must not hang the next run.
+/// How long a killed process may take to be gone; one stuck in the kernel must not hang the next
+/// run.
 const DEATH: Duration = Duration::from_secs(5);
 
 /// What was done about one journal.
@@ -59,7 +60,9 @@ pub enum Action {
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Action::Killed(process) => write!(f, "killed process {} ({})", process.pid, process.role),
+            Action::Killed(process) => {
+                write!(f, "killed process {} ({})", process.pid, process.role)
+            }
             Action::Removed(path) => write!(f, "removed directory {}", path.display()),
             Action::Ignored { line, reason } => write!(f, "left alone '{line}': {reason}"),
             Action::Failed { subject, reason } => write!(f, "could not clean {subject}: {reason}"),
@@ -67,9 +70,11 @@ impl fmt::Display for Action {
     }
 }
 
-/// Cleans after all runs of this user that have ended without doing so; returns what was done, one item a journal.
+/// Cleans after all runs of this user that have ended without doing so; returns what was done, one
+/// item a journal.
 ///
-/// Runs still going are not touched. A journal of which something is left over stays, for the next time.
+/// Runs still going are not touched. A journal of which something is left over stays, for the next
+/// time.
 pub fn clean_stale() -> Result<Vec<Cleaned>, JournalError> {
     clean_stale_in(&directory())
 }
@@ -105,7 +110,8 @@ pub fn clean_stale_in(directory: &Path) -> Result<Vec<Cleaned>, JournalError> {
     Ok(cleaned)
 }
 
-/// Ends and removes what the journal names, then the journal itself unless something is left. The caller has its lock.
+/// Ends and removes what the journal names, then the journal itself unless something is left. The
+/// caller has its lock.
 pub(super) fn clean(path: &Path) -> Result<Cleaned, JournalError> {
     let bytes = fs::read(path).map_err(|e| JournalError::io("read journal", path, e))?;
     let mut same_place = false;
@@ -121,7 +127,8 @@ pub(super) fn clean(path: &Path) -> Result<Cleaned, JournalError> {
             // Of another boot or PID namespace: the number means another process, or none.
             Ok(Entry::Process(_) | Entry::Note { .. }) => {}
             Ok(Entry::Directory { path }) => directories.push(path),
-            // A last line cut short is of a run killed while writing it: the thing was not made yet.
+            // A last line cut short is of a run killed while writing it: the thing was not made
+            // yet.
             Err(e) => actions.push(Action::Ignored { line: text(), reason: e.to_string() }),
         }
     }
@@ -141,7 +148,9 @@ fn end(process: Process) -> Option<Action> {
         Some(Action::Failed { subject, reason: cause.to_string() })
     };
     // Its own supervisor's child cannot be this process or its parent; pid 0 and -1 mean groups.
-    let pid = i32::try_from(process.pid).ok().filter(|&pid| pid > 1 && process.pid != std::process::id())?;
+    let pid = i32::try_from(process.pid)
+        .ok()
+        .filter(|&pid| pid > 1 && process.pid != std::process::id())?;
     // SAFETY: no memory is passed.
     let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let Ok(raw) = i32::try_from(raw) else { return failed(io::ErrorKind::InvalidData.into()) };
@@ -151,13 +160,20 @@ fn end(process: Process) -> Option<Action> {
     }
     // SAFETY: `raw` was just opened and belongs to nobody else.
     let pidfd = unsafe { OwnedFd::from_raw_fd(raw) };
-    // Looked at after the pidfd was opened: from here on the descriptor means this process, whatever the number does.
+    // Looked at after the pidfd was opened: from here on the descriptor means this process,
+    // whatever the number does.
     if !process.is_running() {
         return None;
     }
     // SAFETY: the third argument may be null; no other memory is passed.
     let sent = unsafe {
-        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, std::ptr::null::<()>(), 0)
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            libc::SIGKILL,
+            std::ptr::null::<()>(),
+            0,
+        )
     };
     if sent != 0 {
         let error = io::Error::last_os_error();
@@ -172,22 +188,34 @@ fn end(process: Process) -> Option<Action> {
 
 /// Removes a scratch directory; `None` where there is none.
 fn remove(path: PathBuf) -> Option<Action> {
-    let ignored = |reason: &str| Some(Action::Ignored { line: path.display().to_string(), reason: reason.into() });
-    let ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH_PREFIX));
+    let ignored = |reason: &str| {
+        Some(Action::Ignored { line: path.display().to_string(), reason: reason.into() })
+    };
+    let ours =
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH_PREFIX));
     let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     if !ours || !plain || !path.is_absolute() {
         return ignored("not named as a scratch directory of ours");
     }
     match fs::symlink_metadata(&path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return None,
-        Err(e) => return Some(Action::Failed { subject: path.display().to_string(), reason: e.to_string() }),
+        Err(e) => {
+            return Some(Action::Failed {
+                subject: path.display().to_string(),
+                reason: e.to_string(),
+            });
+        }
         Ok(m) if !m.is_dir() => return ignored("not a directory"),
-        Ok(m) if m.uid() != nix::unistd::geteuid().as_raw() => return ignored("belongs to another user"),
+        Ok(m) if m.uid() != nix::unistd::geteuid().as_raw() => {
+            return ignored("belongs to another user");
+        }
         Ok(_) => {}
     }
     match fs::remove_dir_all(&path) {
         Ok(()) => Some(Action::Removed(path)),
-        Err(e) => Some(Action::Failed { subject: path.display().to_string(), reason: e.to_string() }),
+        Err(e) => {
+            Some(Action::Failed { subject: path.display().to_string(), reason: e.to_string() })
+        }
     }
 }
 
@@ -308,16 +336,20 @@ mod tests {
         place.left_over(&paths.map(|path| Entry::Directory { path }));
         let cleaned = place.clean();
         assert_eq!(cleaned[0].actions.len(), 5);
-        assert!(cleaned[0].actions.iter().all(|action| matches!(action, Action::Ignored { .. })), "{cleaned:?}");
+        assert!(
+            cleaned[0].actions.iter().all(|action| matches!(action, Action::Ignored { .. })),
+            "{cleaned:?}"
+        );
     }
 
     #[test]
     fn a_directory_that_others_can_write_is_refused() {
         let place = Place::new();
         fs::DirBuilder::new().mode(0o755).create(place.journals()).unwrap();
-        for error in
-            [Journal::create_in(&place.journals()).unwrap_err(), clean_stale_in(&place.journals()).unwrap_err()]
-        {
+        for error in [
+            Journal::create_in(&place.journals()).unwrap_err(),
+            clean_stale_in(&place.journals()).unwrap_err(),
+        ] {
             assert!(error.to_string().contains("others have rights on it"), "{error}");
         }
     }

@@ -1,7 +1,8 @@
 //! netem's words as the bytes of `TCA_OPTIONS`: a `struct tc_netem_qopt`, attributes behind it.
 //!
-//! [`encode`] says every word, also those at rest: an attribute that is not there leaves a discipline as it was, and to
-//! set one means to have this one. [`decode`] takes whatever a kernel says, and more.
+//! [`encode`] says every word, also those at rest: an attribute that is not there leaves a
+//! discipline as it was, and to set one means to have this one. [`decode`] takes whatever a kernel
+//! says, and more.
 
 use super::{DISTRIBUTION_MAX, Netem, Shaping, Slot, Spacing};
 use fullpipe_model::link::{Chance, LossModel, Overhead, Reorder};
@@ -70,13 +71,24 @@ pub fn encode(netem: &Netem) -> Result<Vec<u8>, NetemError> {
     let mut out = Vec::with_capacity(256 + 2 * netem.distribution.len());
     // Kernels before 4.15 know these times only; later ones take LATENCY64 and JITTER64 below.
     let ticks = |time: Duration| u32::try_from(time.as_nanos() >> TICK_SHIFT).unwrap_or(u32::MAX);
-    let qopt =
-        [ticks(netem.delay), netem.limit, scaled(loss), gap, scaled(netem.duplicate.probability), ticks(netem.jitter)];
+    let qopt = [
+        ticks(netem.delay),
+        netem.limit,
+        scaled(loss),
+        gap,
+        scaled(netem.duplicate.probability),
+        ticks(netem.jitter),
+    ];
     out.extend(words(&qopt));
-    let correlations = [netem.delay_correlation, loss_correlation, netem.duplicate.correlation].map(scaled);
+    let correlations =
+        [netem.delay_correlation, loss_correlation, netem.duplicate.correlation].map(scaled);
     put(&mut out, CORR, &words(&correlations));
     put(&mut out, REORDER, &words(&[reorder.probability, reorder.correlation].map(scaled)));
-    put(&mut out, CORRUPT, &words(&[netem.corrupt.probability, netem.corrupt.correlation].map(scaled)));
+    put(
+        &mut out,
+        CORRUPT,
+        &words(&[netem.corrupt.probability, netem.corrupt.correlation].map(scaled)),
+    );
     put_rate(&mut out, netem.rate)?;
     put(&mut out, ECN, &u32::from(netem.ecn).to_ne_bytes());
     put(&mut out, LATENCY64, &nanos("delay", netem.delay)?.to_ne_bytes());
@@ -87,7 +99,8 @@ pub fn encode(netem: &Netem) -> Result<Vec<u8>, NetemError> {
         put(&mut out, PRNG_SEED, &seed.to_ne_bytes());
     }
     if !netem.distribution.is_empty() {
-        let table: Vec<u8> = netem.distribution.iter().flat_map(|entry| entry.to_ne_bytes()).collect();
+        let table: Vec<u8> =
+            netem.distribution.iter().flat_map(|entry| entry.to_ne_bytes()).collect();
         put(&mut out, DELAY_DIST, &table);
     }
     Ok(out)
@@ -103,7 +116,8 @@ fn put_rate(out: &mut Vec<u8>, shaping: Option<Shaping>) -> Result<(), NetemErro
     // A rate that needs 64 bits is all ones here.
     let short = u32::try_from(bytes).unwrap_or(u32::MAX);
     let fields = [short.to_ne_bytes(), packet.to_ne_bytes()].concat();
-    let cells = [cell.map_or(0, NonZeroU32::get).to_ne_bytes(), cell_overhead.to_ne_bytes()].concat();
+    let cells =
+        [cell.map_or(0, NonZeroU32::get).to_ne_bytes(), cell_overhead.to_ne_bytes()].concat();
     put(out, RATE, &[fields, cells].concat());
     if bytes >= u64::from(u32::MAX) {
         put(out, RATE64, &bytes.to_ne_bytes());
@@ -116,8 +130,12 @@ fn put_slot(out: &mut Vec<u8>, slot: Option<Slot>) -> Result<(), NetemError> {
     let (mut packets, mut bytes) = (0, 0);
     if let Some(slot) = slot {
         match slot.spacing {
-            Spacing::Between(min, max) => [times[0], times[1]] = [nanos("slot", min)?, nanos("slot", max)?],
-            Spacing::Around(delay, jitter) => [times[2], times[3]] = [nanos("slot", delay)?, nanos("slot", jitter)?],
+            Spacing::Between(min, max) => {
+                [times[0], times[1]] = [nanos("slot", min)?, nanos("slot", max)?]
+            }
+            Spacing::Around(delay, jitter) => {
+                [times[2], times[3]] = [nanos("slot", delay)?, nanos("slot", jitter)?]
+            }
         }
         packets = narrow("slot packets", slot.packets_max.into(), i32::MAX as u64)? as u32;
         bytes = narrow("slot bytes", slot.bytes_max.get(), i32::MAX as u64)? as u32;
@@ -134,7 +152,9 @@ fn put_loss(out: &mut Vec<u8>, loss: LossModel) {
     let (kind, fields) = match loss {
         // Without the attribute the model is the random one.
         LossModel::Random(_) => return,
-        LossModel::State { p13, p31, p32, p23, p14 } => (LOSS_GI, [p13, p31, p32, p14, p23].map(scaled).to_vec()),
+        LossModel::State { p13, p31, p32, p23, p14 } => {
+            (LOSS_GI, [p13, p31, p32, p14, p23].map(scaled).to_vec())
+        }
         // The kernel's h is the probability to be spared in the bad state.
         LossModel::GilbertElliott { p, r, bad, good } => {
             (LOSS_GE, vec![scaled(p), scaled(r), u32::MAX - scaled(bad), scaled(good)])
@@ -156,7 +176,8 @@ pub fn decode(options: &[u8]) -> Result<Netem, NetemError> {
     let alone = |probability| Chance { probability, correlation: Probability::ZERO };
     netem.loss = LossModel::Random(alone(share(loss)));
     netem.duplicate = alone(share(duplicate));
-    netem.reorder = NonZeroU32::new(gap).map(|gap| Reorder { chance: alone(Probability::ONE), gap });
+    netem.reorder =
+        NonZeroU32::new(gap).map(|gap| Reorder { chance: alone(Probability::ONE), gap });
     let mut rate = [0u8; 16];
     let mut rate64 = None;
     for (kind, value) in attributes(rest) {
@@ -165,12 +186,14 @@ pub fn decode(options: &[u8]) -> Result<Netem, NetemError> {
             REORDER => {
                 let [probability, correlation] = u32s(value);
                 if let Some(reorder) = &mut netem.reorder {
-                    reorder.chance = Chance { probability: share(probability), correlation: share(correlation) };
+                    reorder.chance =
+                        Chance { probability: share(probability), correlation: share(correlation) };
                 }
             }
             CORRUPT => {
                 let [probability, correlation] = u32s(value);
-                netem.corrupt = Chance { probability: share(probability), correlation: share(correlation) };
+                netem.corrupt =
+                    Chance { probability: share(probability), correlation: share(correlation) };
             }
             RATE => fill(&mut rate, value),
             RATE64 => rate64 = Some(u64_of(value)),
@@ -206,7 +229,8 @@ fn read_loss(loss: &mut LossModel, nested: &[u8]) {
             LOSS_GE => {
                 let [p, r, h, good] = u32s(value);
                 let bad = share(u32::MAX - h);
-                *loss = LossModel::GilbertElliott { p: share(p), r: share(r), bad, good: share(good) };
+                *loss =
+                    LossModel::GilbertElliott { p: share(p), r: share(r), bad, good: share(good) };
             }
             _ => {}
         }

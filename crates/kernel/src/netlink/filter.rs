@@ -1,6 +1,8 @@
-//! Filters at a device's hooks that are BPF programs: `tc filter add dev D ingress bpf direct-action ..`.
+//! Filters at a device's hooks that are BPF programs:
+//! `tc filter add dev D ingress bpf direct-action ..`.
 //!
-//! The way before `tcx` links ([`crate::bpf`]): a filter belongs to the device and stays when its maker has ended.
+//! The way before `tcx` links ([`crate::bpf`]): a filter belongs to the device and stays when its
+//! maker has ended.
 
 use super::Netlink;
 use crate::Refused;
@@ -60,19 +62,21 @@ fn attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
 }
 
 impl Netlink {
-    /// Gives the device with number `device` hooks for filters (the discipline `clsact`); whether it had none before.
+    /// Gives the device with number `device` hooks for filters (the discipline `clsact`); whether
+    /// it had none before.
     ///
     /// # Errors
-    /// A kernel without it; another discipline (`ingress`) at its place shows only when a filter is added.
+    /// A kernel without it; another discipline (`ingress`) at its place shows only when a filter is
+    /// added.
     pub fn add_clsact(&mut self, device: u32) -> Result<bool, Refused> {
         let request = RouteNetlinkMessage::NewQueueDiscipline(clsact(device));
         let subject = format!("to device number {device} in {}", self.place);
         match self.tell("add clsact", &subject, NLM_F_CREATE | NLM_F_EXCL, request) {
             Ok(()) => Ok(true),
             Err(refused) if refused.errno() == Some(libc::EEXIST) => Ok(false),
-            Err(refused) if refused.errno() == Some(libc::ENOENT) => {
-                Err(refused.hint("this kernel is built without it: load sch_ingress and cls_bpf (modprobe them)"))
-            }
+            Err(refused) if refused.errno() == Some(libc::ENOENT) => Err(refused.hint(
+                "this kernel is built without it: load sch_ingress and cls_bpf (modprobe them)",
+            )),
             Err(refused) => Err(refused),
         }
     }
@@ -80,11 +84,21 @@ impl Netlink {
     /// Takes the hooks away again, and every filter with them.
     pub fn delete_clsact(&mut self, device: u32) -> Result<(), Refused> {
         let subject = format!("of device number {device} in {}", self.place);
-        self.tell("delete clsact", &subject, 0, RouteNetlinkMessage::DelQueueDiscipline(clsact(device)))
+        self.tell(
+            "delete clsact",
+            &subject,
+            0,
+            RouteNetlinkMessage::DelQueueDiscipline(clsact(device)),
+        )
     }
 
     /// Puts `program` at the hook, in place of one of ours that may be left there.
-    pub fn set_filter(&mut self, device: u32, hook: Hook, program: BorrowedFd<'_>) -> Result<(), Refused> {
+    pub fn set_filter(
+        &mut self,
+        device: u32,
+        hook: Hook,
+        program: BorrowedFd<'_>,
+    ) -> Result<(), Refused> {
         let mut options = Vec::new();
         attribute(&mut options, TCA_BPF_FD, &(program.as_raw_fd() as u32).to_ne_bytes());
         attribute(&mut options, TCA_BPF_NAME, NAME);
@@ -108,7 +122,9 @@ impl Netlink {
         let request = RouteNetlinkMessage::DelTrafficFilter(filter(device, hook));
         match self.tell("delete filter", &subject, 0, request) {
             Ok(()) => Ok(true),
-            Err(refused) if matches!(refused.errno(), Some(libc::ENOENT | libc::EINVAL)) => Ok(false),
+            Err(refused) if matches!(refused.errno(), Some(libc::ENOENT | libc::EINVAL)) => {
+                Ok(false)
+            }
             Err(refused) => Err(refused),
         }
     }

@@ -1,9 +1,9 @@
 //! Whether a device takes part in IPv6.
 //!
-//! It does not where its packets are smaller than IPv6 asks of every link (1280 bytes, RFC 8200, section 5; the kernel
-//! then takes the protocol off the device), where the kernel was built or started without IPv6, and where
-//! `net.ipv6.conf.*.disable_ipv6` is 1. The kernel refuses every IPv6 setting of such a device, each in its own way, so
-//! it is asked first.
+//! It does not where its packets are smaller than IPv6 asks of every link (1280 bytes, RFC 8200,
+//! section 5; the kernel then takes the protocol off the device), where the kernel was built or
+//! started without IPv6, and where `net.ipv6.conf.*.disable_ipv6` is 1. The kernel refuses every
+//! IPv6 setting of such a device, each in its own way, so it is asked first.
 
 use fullpipe_model::units::Bytes;
 use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, LinkAttribute, LinkMessage};
@@ -19,14 +19,17 @@ impl Netlink {
     pub fn takes_ipv6(&mut self, device: &str) -> Result<bool, Refused> {
         let link = self.link(device)?;
         let disabled = |settings: &[AfSpecInet6]| {
-            settings.iter().any(|setting| matches!(setting, AfSpecInet6::DevConf(conf) if conf.disable_ipv6 != 0))
+            settings.iter().any(
+                |setting| matches!(setting, AfSpecInet6::DevConf(conf) if conf.disable_ipv6 != 0),
+            )
         };
         Ok(settings(&link).is_some_and(|settings| !disabled(settings)))
     }
 
     /// Gives `device` those of `addresses` whose protocol it takes part in; IPv4 is never left out.
     pub fn add_addresses(&mut self, device: &str, addresses: &[Network]) -> Result<(), Refused> {
-        let takes_ipv6 = addresses.iter().any(|network| network.address.is_ipv6()) && self.takes_ipv6(device)?;
+        let takes_ipv6 =
+            addresses.iter().any(|network| network.address.is_ipv6()) && self.takes_ipv6(device)?;
         let wanted = addresses.iter().filter(|network| network.address.is_ipv4() || takes_ipv6);
         wanted.copied().try_for_each(|network| self.add_address(device, network))
     }

@@ -1,14 +1,17 @@
-//! Queueing disciplines: netem on a device, what it counted, and one device's arrivals handed to another.
+//! Queueing disciplines: netem on a device, what it counted, and one device's arrivals handed to
+//! another.
 
 use super::Netlink;
 use crate::Refused;
 use crate::netem::{self, Netem};
-use netlink_packet_core::{DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, Nla};
+use netlink_packet_core::{
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_ECHO, NLM_F_EXCL, NLM_F_REPLACE, Nla,
+};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{
-    TcAction, TcActionAttribute, TcActionMirror, TcActionMirrorOption, TcActionOption, TcActionType, TcAttribute,
-    TcFilterMatchAll, TcFilterMatchAllOption, TcHandle, TcMessage, TcMirror, TcMirrorActionType, TcOption, TcStats2,
-    TcStatsQueue,
+    TcAction, TcActionAttribute, TcActionMirror, TcActionMirrorOption, TcActionOption,
+    TcActionType, TcAttribute, TcFilterMatchAll, TcFilterMatchAllOption, TcHandle, TcMessage,
+    TcMirror, TcMirrorActionType, TcOption, TcStats2, TcStatsQueue,
 };
 use std::io;
 
@@ -51,7 +54,8 @@ pub struct QdiscCounters {
     pub packets: u64,
     /// Bytes of them, with link-layer headers.
     pub bytes: u64,
-    /// Packets dropped: by intent or for want of room, which it does not tell apart. With ECN also those marked.
+    /// Packets dropped: by intent or for want of room, which it does not tell apart. With ECN also
+    /// those marked.
     pub drops: u64,
     /// Packets that it holds now.
     pub held: u64,
@@ -64,11 +68,14 @@ impl Netlink {
     /// Words that netem has no fields for, a device that is not there, and a kernel without netem.
     pub fn set_netem(&mut self, device: &str, place: Place, netem: &Netem) -> Result<(), Refused> {
         let subject = format!("on device {device} in {}", self.place);
-        let options = netem::encode(netem)
-            .map_err(|error| Refused::new("set netem", &subject, io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+        let options = netem::encode(netem).map_err(|error| {
+            Refused::new("set netem", &subject, io::Error::new(io::ErrorKind::InvalidInput, error))
+        })?;
         let mut message = self.qdisc_message(device, place)?;
-        message.attributes =
-            vec![TcAttribute::Kind(KIND.into()), TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options))];
+        message.attributes = vec![
+            TcAttribute::Kind(KIND.into()),
+            TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)),
+        ];
         let flags = NLM_F_CREATE | NLM_F_REPLACE;
         self.tell("set netem", &subject, flags, RouteNetlinkMessage::NewQueueDiscipline(message)).map_err(|refused| {
             match refused.errno() {
@@ -86,15 +93,27 @@ impl Netlink {
     /// The netem on `device` as the kernel has it, without its distribution, and what it counted.
     pub fn netem(&mut self, device: &str, place: Place) -> Result<(Netem, QdiscCounters), Refused> {
         let subject = format!("on device {device} in {}", self.place);
-        let wrong = |what: &str| Refused::new("read netem", &subject, io::Error::new(io::ErrorKind::InvalidData, what));
+        let wrong = |what: &str| {
+            Refused::new("read netem", &subject, io::Error::new(io::ErrorKind::InvalidData, what))
+        };
         let message = self.qdisc_message(device, place)?;
-        // Without ECHO the kernel tells the answer to whoever listens to changes, and not to who asks.
+        // Without ECHO the kernel tells the answer to whoever listens to changes, and not to who
+        // asks.
         let flags = NLM_F_ECHO | NLM_F_ACK;
-        let answer = self.ask("read netem", &subject, flags, RouteNetlinkMessage::GetQueueDiscipline(message))?;
+        let answer = self.ask(
+            "read netem",
+            &subject,
+            flags,
+            RouteNetlinkMessage::GetQueueDiscipline(message),
+        )?;
         let Some(RouteNetlinkMessage::NewQueueDiscipline(found)) = answer else {
             return Err(wrong("the kernel answered with something else"));
         };
-        if !found.attributes.iter().any(|attribute| matches!(attribute, TcAttribute::Kind(kind) if kind == KIND)) {
+        if !found
+            .attributes
+            .iter()
+            .any(|attribute| matches!(attribute, TcAttribute::Kind(kind) if kind == KIND))
+        {
             return Err(wrong("another discipline is there"));
         }
         let options = found.attributes.iter().find_map(|attribute| match attribute {
@@ -113,8 +132,8 @@ impl Netlink {
         Ok((netem, counters(&found)))
     }
 
-    /// Everything that arrives on `device` leaves by the device `to` of the same namespace, as if it had been sent
-    /// there: no stack sees it. It ends with either device.
+    /// Everything that arrives on `device` leaves by the device `to` of the same namespace, as if
+    /// it had been sent there: no stack sees it. It ends with either device.
     pub fn redirect_arrivals(&mut self, device: &str, to: &str) -> Result<(), Refused> {
         let subject = format!("from device {device} to {to} in {}", self.place);
         let (index, target) = (self.link_index(device)? as i32, self.link_index(to)?);
@@ -123,7 +142,8 @@ impl Netlink {
         message.header.parent = TcHandle::INGRESS;
         message.attributes = vec![TcAttribute::Kind("ingress".into())];
         let request = RouteNetlinkMessage::NewQueueDiscipline(message);
-        self.tell("add ingress discipline", &subject, NLM_F_CREATE | NLM_F_EXCL, request).map_err(unknown_kind)?;
+        self.tell("add ingress discipline", &subject, NLM_F_CREATE | NLM_F_EXCL, request)
+            .map_err(unknown_kind)?;
         let mut mirror = TcMirror::default();
         mirror.generic.action = TcActionType::Stolen;
         mirror.eaction = TcMirrorActionType::EgressRedir;
@@ -131,7 +151,9 @@ impl Netlink {
         let mut action = TcAction::default();
         action.attributes = vec![
             TcActionAttribute::Kind(TcActionMirror::KIND.into()),
-            TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(mirror))]),
+            TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(
+                mirror,
+            ))]),
         ];
         let mut message = TcMessage::with_index(index);
         message.header.parent = TcHandle { major: 0xffff, minor: 0 };
@@ -139,10 +161,13 @@ impl Netlink {
         message.header.info = 1 << 16 | u32::from(ETH_P_ALL.to_be());
         message.attributes = vec![
             TcAttribute::Kind(TcFilterMatchAll::KIND.into()),
-            TcAttribute::Options(vec![TcOption::MatchAll(TcFilterMatchAllOption::Action(vec![action]))]),
+            TcAttribute::Options(vec![TcOption::MatchAll(TcFilterMatchAllOption::Action(vec![
+                action,
+            ]))]),
         ];
         let request = RouteNetlinkMessage::NewTrafficFilter(message);
-        self.tell("redirect packets", &subject, NLM_F_CREATE | NLM_F_EXCL, request).map_err(unknown_kind)
+        self.tell("redirect packets", &subject, NLM_F_CREATE | NLM_F_EXCL, request)
+            .map_err(unknown_kind)
     }
 
     fn qdisc_message(&mut self, device: &str, place: Place) -> Result<TcMessage, Refused> {

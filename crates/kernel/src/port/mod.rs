@@ -1,29 +1,32 @@
 //! Where a link touches the two hosts that it joins: frames out of a host, frames into a host.
 //!
-//! A [`PortPair`] joins two network namespaces by nothing at all: what one host sends can be read from its port, and
-//! the program that owns the pair decides when, and whether, to write it into the other port. Frames look like this:
+//! A [`PortPair`] joins two network namespaces by nothing at all: what one host sends can be read
+//! from its port, and the program that owns the pair decides when, and whether, to write it into
+//! the other port. Frames look like this:
 //!
 //! ```text
 //! [vnet_hdr: 10 bytes][l2: Port::l2_len() bytes][IP packet]
 //! ```
 //!
-//! The `vnet_hdr` is `struct virtio_net_hdr` (linux/virtio_net.h, host byte order): it tells that a frame is a
-//! super-packet of up to 64 KB that stands for many segments (`gso_type`, `gso_size`), and where a checksum is still to
-//! be put (`csum_start`, `csum_offset`). Its offsets count from the end of the `vnet_hdr`, thus include the `l2_len`
-//! bytes. Both ports of a pair are of one kind, and their hosts share one Ethernet address, so a frame read from one can
-//! be written into the other unchanged.
+//! The `vnet_hdr` is `struct virtio_net_hdr` (linux/virtio_net.h, host byte order): it tells that a
+//! frame is a super-packet of up to 64 KB that stands for many segments (`gso_type`, `gso_size`),
+//! and where a checksum is still to be put (`csum_start`, `csum_offset`). Its offsets count from
+//! the end of the `vnet_hdr`, thus include the `l2_len` bytes. Both ports of a pair are of one
+//! kind, and their hosts share one Ethernet address, so a frame read from one can be written into
+//! the other unchanged.
 //!
 //! Two kinds, in order of choice:
 //! * [`PortKind::Tun`]: a TUN device in each host. One copy in, one out.
-//! * [`PortKind::Veth`]: where `/dev/net/tun` is missing or not ours to open (containers, hardened machines): a veth
-//!   pair for each host, whose far end is in a namespace of its own with an `AF_PACKET` socket on it. Slower, and the
-//!   queue between host and program is a socket buffer bounded by `net.core.rmem_max`: see [`Port::drops`].
+//! * [`PortKind::Veth`]: where `/dev/net/tun` is missing or not ours to open (containers, hardened
+//!   machines): a veth pair for each host, whose far end is in a namespace of its own with an
+//!   `AF_PACKET` socket on it. Slower, and the queue between host and program is a socket buffer
+//!   bounded by `net.core.rmem_max`: see [`Port::drops`].
 //!
-//! A third kind, [`PortKind::Tap`], is not for hosts of a lab but for the traffic of a device of the machine
-//! ([`crate::redirect`]): as TUN, with Ethernet headers.
+//! A third kind, [`PortKind::Tap`], is not for hosts of a lab but for the traffic of a device of
+//! the machine ([`crate::redirect`]): as TUN, with Ethernet headers.
 //!
-//! Both ports are non-blocking; wait with [`crate::wait`]. Every method takes `&self`: one thread for each direction
-//! reads one port and writes the other.
+//! Both ports are non-blocking; wait with [`crate::wait`]. Every method takes `&self`: one thread
+//! for each direction reads one port and writes the other.
 
 mod tun;
 mod veth;
@@ -44,7 +47,8 @@ pub const VNET_HDR_LEN: usize = 10;
 /// A buffer this long holds any frame.
 pub const FRAME_MAX: usize = VNET_HDR_LEN + 14 + 65_536;
 
-/// Packets that a TUN device holds for the reader; a full window must fit, as nothing slows the sender down here.
+/// Packets that a TUN device holds for the reader; a full window must fit, as nothing slows the
+/// sender down here.
 const TX_QUEUE_LEN: u32 = 10_000;
 
 /// How a port reaches its host.
@@ -75,8 +79,8 @@ pub struct PortConfig<'a> {
     pub ns: &'a NetNs,
     /// Name of the device in the host, at most 15 bytes: `wan0`.
     pub device: &'a str,
-    /// The device's addresses; a route to each one's network comes with it. IPv6 addresses are left out where the device
-    /// takes no part in IPv6: an MTU below 1280, or IPv6 is switched off.
+    /// The device's addresses; a route to each one's network comes with it. IPv6 addresses are left
+    /// out where the device takes no part in IPv6: an MTU below 1280, or IPv6 is switched off.
     pub addresses: &'a [Network],
 }
 
@@ -108,11 +112,16 @@ pub struct PortPair {
 }
 
 impl PortPair {
-    /// Gives both hosts a device that is up, with `mtu` and its addresses; TUN where possible, else veth.
+    /// Gives both hosts a device that is up, with `mtu` and its addresses; TUN where possible, else
+    /// veth.
     ///
-    /// Two devices of a pair that share a network (`10.0.0.1/24`, `10.0.0.2/24`) reach each other without further
-    /// routes. There is no ARP and no neighbour discovery on them.
-    pub fn create(a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<PortPair, PortError> {
+    /// Two devices of a pair that share a network (`10.0.0.1/24`, `10.0.0.2/24`) reach each other
+    /// without further routes. There is no ARP and no neighbour discovery on them.
+    pub fn create(
+        a: &PortConfig<'_>,
+        b: &PortConfig<'_>,
+        mtu: Bytes,
+    ) -> Result<PortPair, PortError> {
         match PortPair::of_kind(PortKind::Tun, a, b, mtu) {
             Ok(pair) => Ok(pair),
             Err(tun) => match PortPair::of_kind(PortKind::Veth, a, b, mtu) {
@@ -128,9 +137,16 @@ impl PortPair {
     }
 
     /// The same with no choice of kind: for comparisons and tests.
-    pub fn of_kind(kind: PortKind, a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<PortPair, Refused> {
+    pub fn of_kind(
+        kind: PortKind,
+        a: &PortConfig<'_>,
+        b: &PortConfig<'_>,
+        mtu: Bytes,
+    ) -> Result<PortPair, Refused> {
         let (a, b) = match kind {
-            PortKind::Tun | PortKind::Tap => (tun::open(kind, a)?, tun::open(kind, b)?).finish(a, b, mtu)?,
+            PortKind::Tun | PortKind::Tap => {
+                (tun::open(kind, a)?, tun::open(kind, b)?).finish(a, b, mtu)?
+            }
             PortKind::Veth => veth::open(a, b)?.finish(a, b, mtu)?,
         };
         Ok(PortPair { a, b, not_tun: None })
@@ -139,11 +155,21 @@ impl PortPair {
 
 /// Two devices that exist but have no addresses yet.
 trait Finish {
-    fn finish(self, a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<(Port, Port), Refused>;
+    fn finish(
+        self,
+        a: &PortConfig<'_>,
+        b: &PortConfig<'_>,
+        mtu: Bytes,
+    ) -> Result<(Port, Port), Refused>;
 }
 
 impl Finish for (Port, Port) {
-    fn finish(self, a: &PortConfig<'_>, b: &PortConfig<'_>, mtu: Bytes) -> Result<(Port, Port), Refused> {
+    fn finish(
+        self,
+        a: &PortConfig<'_>,
+        b: &PortConfig<'_>,
+        mtu: Bytes,
+    ) -> Result<(Port, Port), Refused> {
         for side in [a, b] {
             let mut netlink = Netlink::open(side.ns)?;
             let change = LinkChange {
@@ -154,15 +180,18 @@ impl Finish for (Port, Port) {
             };
             netlink.change_link(side.device, &change)?;
             // Up last: from here on the host may speak.
-            netlink.change_link(side.device, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+            netlink.change_link(
+                side.device,
+                &LinkChange { up: Some(true), ..LinkChange::default() },
+            )?;
             netlink.add_addresses(side.device, side.addresses)?;
         }
         Ok(self)
     }
 }
 
-/// Packets lost between a host and the program, which no model decided to lose. A run with any of them is not to be
-/// trusted as an experiment on the link.
+/// Packets lost between a host and the program, which no model decided to lose. A run with any of
+/// them is not to be trusted as an experiment on the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drops {
     /// Sent by the host, not read in time by the program.
@@ -196,7 +225,11 @@ impl std::fmt::Debug for Counters {
 
 impl Port {
     fn new(kind: PortKind, fd: OwnedFd, netlink: Netlink, device: &str) -> Port {
-        Port { kind, fd, counters: Mutex::new(Counters { netlink, device: device.into(), socket: 0 }) }
+        Port {
+            kind,
+            fd,
+            counters: Mutex::new(Counters { netlink, device: device.into(), socket: 0 }),
+        }
     }
 
     /// How it reaches its host.
@@ -212,33 +245,42 @@ impl Port {
         }
     }
 
-    /// Reads the next frame that the host sent and returns its length, `vnet_hdr` included; `WouldBlock` when there is
-    /// none. A `buffer` shorter than [`FRAME_MAX`] may cut a frame off.
+    /// Reads the next frame that the host sent and returns its length, `vnet_hdr` included;
+    /// `WouldBlock` when there is none. A `buffer` shorter than [`FRAME_MAX`] may cut a frame off.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
-        let count = unsafe { libc::read(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        let count =
+            unsafe { libc::read(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
     /// Hands the host one frame, given in parts that start with the `vnet_hdr`; returns its length.
     ///
-    /// `WouldBlock` where the host has no room; `InvalidInput` for a `vnet_hdr` that contradicts the frame.
+    /// `WouldBlock` where the host has no room; `InvalidInput` for a `vnet_hdr` that contradicts
+    /// the frame.
     pub fn write_vectored(&self, frame: &[IoSlice<'_>]) -> io::Result<usize> {
-        // SAFETY: an IoSlice is an iovec by its documentation; the kernel only reads the memory that they name.
-        let count = unsafe { libc::writev(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len() as libc::c_int) };
+        // SAFETY: an IoSlice is an iovec by its documentation; the kernel only reads the memory
+        // that they name.
+        let count = unsafe {
+            libc::writev(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len() as libc::c_int)
+        };
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
-    /// What was lost between host and program so far. Asks the kernel: for the end of a run, not for each packet.
+    /// What was lost between host and program so far. Asks the kernel: for the end of a run, not
+    /// for each packet.
     pub fn drops(&self) -> Result<Drops, Refused> {
         let mut counters = self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Counters { netlink, device, socket } = &mut *counters;
         let link = netlink.counters(device)?;
         match self.kind {
-            PortKind::Tun | PortKind::Tap => Ok(Drops { from_host: link.tx_dropped, to_host: link.rx_dropped }),
+            PortKind::Tun | PortKind::Tap => {
+                Ok(Drops { from_host: link.tx_dropped, to_host: link.rx_dropped })
+            }
             PortKind::Veth => {
                 *socket += veth::socket_drops(self.fd.as_fd())?;
-                // Before the socket is a queue of each CPU (net.core.netdev_max_backlog), counted at the far device.
+                // Before the socket is a queue of each CPU (net.core.netdev_max_backlog), counted
+                // at the far device.
                 Ok(Drops { from_host: *socket + link.rx_dropped, to_host: link.tx_dropped })
             }
         }

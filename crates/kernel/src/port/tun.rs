@@ -1,8 +1,9 @@
-//! Ports that are TUN devices: the kernel hands each packet that the host sends to the reader of a descriptor.
+//! Ports that are TUN devices: the kernel hands each packet that the host sends to the reader of a
+//! descriptor.
 //!
-//! Source: Documentation/networking/tuntap.rst, drivers/net/tun.c. With `IFF_VNET_HDR` and offloads the host's TCP hands
-//! over unsegmented super-packets; without them the descriptor carries about 170,000 packets a second at best, which is
-//! 2 Gbit/s and all of a CPU.
+//! Source: Documentation/networking/tuntap.rst, drivers/net/tun.c. With `IFF_VNET_HDR` and offloads
+//! the host's TCP hands over unsegmented super-packets; without them the descriptor carries about
+//! 170,000 packets a second at best, which is 2 Gbit/s and all of a CPU.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -48,26 +49,33 @@ fn attach(device: &str, mode: libc::c_int) -> Result<OwnedFd, Refused> {
         rest: [0; 22],
     };
     if device.is_empty() || device.len() >= libc::IFNAMSIZ || device.contains(['/', ' ', '%']) {
-        return Err(Refused::new("make TUN device", device, io::Error::from(io::ErrorKind::InvalidInput))
-            .hint("a device name has 1 to 15 bytes, without '/', '%' and blanks"));
+        return Err(Refused::new(
+            "make TUN device",
+            device,
+            io::Error::from(io::ErrorKind::InvalidInput),
+        )
+        .hint("a device name has 1 to 15 bytes, without '/', '%' and blanks"));
     }
     request.name[..device.len()].copy_from_slice(device.as_bytes());
     let header_size = VNET_HDR_LEN as libc::c_int;
     let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
     let udp_offloads = libc::TUN_F_USO4 | libc::TUN_F_USO6;
     let fd = file.as_raw_fd();
-    // SAFETY: TUNSETIFF reads and writes a `struct ifreq`, which `request` is by layout, and TUNSETVNETHDRSZ reads an
-    // int; both live through the calls. TUNSETOFFLOAD takes its flags by value.
+    // SAFETY: TUNSETIFF reads and writes a `struct ifreq`, which `request` is by layout, and
+    // TUNSETVNETHDRSZ reads an int; both live through the calls. TUNSETOFFLOAD takes its flags by
+    // value.
     unsafe {
         if libc::ioctl(fd, libc::TUNSETIFF, &mut request) != 0 {
-            return Err(Refused::last("make TUN device", device)
-                .hint("choose a name that is not taken; it needs CAP_NET_ADMIN in the host's namespace"));
+            return Err(Refused::last("make TUN device", device).hint(
+                "choose a name that is not taken; it needs CAP_NET_ADMIN in the host's namespace",
+            ));
         }
         if libc::ioctl(fd, libc::TUNSETVNETHDRSZ, &header_size) != 0 {
             return Err(Refused::last("set header size of TUN device", device));
         }
         // UDP segmentation came with Linux 6.2; TCP's is as old as IFF_VNET_HDR.
-        let with_udp = libc::ioctl(fd, libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads | udp_offloads)) == 0;
+        let with_udp =
+            libc::ioctl(fd, libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads | udp_offloads)) == 0;
         if !with_udp && libc::ioctl(fd, libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) != 0 {
             return Err(Refused::last("set offloads of TUN device", device));
         }

@@ -1,21 +1,24 @@
 //! Ports without TUN: a veth pair for each host, an `AF_PACKET` socket at its far end.
 //!
-//! The far ends are in a namespace of their own, which has no addresses and lives as long as the two sockets. Both hosts'
-//! devices have the same Ethernet address and do not ask for their neighbours' (NOARP: Linux then addresses frames to the
-//! device's own address). So every frame is already addressed to the other host, whichever IP address it is for, and no
-//! neighbour table needs filling. The far ends have another address: their own IP stack sees frames for someone else
-//! and drops them at once.
+//! The far ends are in a namespace of their own, which has no addresses and lives as long as the
+//! two sockets. Both hosts' devices have the same Ethernet address and do not ask for their
+//! neighbours' (NOARP: Linux then addresses frames to the device's own address). So every frame is
+//! already addressed to the other host, whichever IP address it is for, and no neighbour table
+//! needs filling. The far ends have another address: their own IP stack sees frames for someone
+//! else and drops them at once.
 //!
-//! The socket's buffer is the queue between host and program. With CAP_NET_ADMIN on the machine it is 128 MB, without it
-//! `net.core.rmem_max` bounds it: 4 MB since Linux 6.17, 208 KiB before, of which a super-packet takes up to 64 KiB and
-//! more. What does not fit is lost and counted ([`Port::drops`]). `PACKET_QDISC_BYPASS` was measured and gives nothing: a
-//! veth device has no queueing discipline to begin with.
+//! The socket's buffer is the queue between host and program. With CAP_NET_ADMIN on the machine it
+//! is 128 MB, without it `net.core.rmem_max` bounds it: 4 MB since Linux 6.17, 208 KiB before, of
+//! which a super-packet takes up to 64 KiB and more. What does not fit is lost and counted
+//! ([`Port::drops`]). `PACKET_QDISC_BYPASS` was measured and gives nothing: a veth device has no
+//! queueing discipline to begin with.
 //!
-//! A host takes frames from the queue of the CPU on which they were written, so a writing thread that moves between CPUs
-//! can bring packets out of order: pin it ([`crate::sched::Placement`]) where that matters.
+//! A host takes frames from the queue of the CPU on which they were written, so a writing thread
+//! that moves between CPUs can bring packets out of order: pin it ([`crate::sched::Placement`])
+//! where that matters.
 //!
-//! With `PACKET_VNET_HDR` the socket gives and takes super-packets with the same header as TUN does.
-//! Source: packet(7), net/packet/af_packet.c.
+//! With `PACKET_VNET_HDR` the socket gives and takes super-packets with the same header as TUN
+//! does. Source: packet(7), net/packet/af_packet.c.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -50,11 +53,12 @@ fn one(config: &PortConfig<'_>, wire: &NetNs, far: &str) -> Result<Port, Refused
     host.change_link(config.device, &LinkChange { arp: Some(false), ..LinkChange::default() })?;
     // The far end takes anything that the host's device can be told to send.
     let mtu = Some(fullpipe_model::units::Bytes::new(65_535));
-    let silent = LinkChange { ipv6_link_local: Some(false), arp: Some(false), mtu, ..LinkChange::default() };
+    let silent =
+        LinkChange { ipv6_link_local: Some(false), arp: Some(false), mtu, ..LinkChange::default() };
     netlink.change_link(far, &silent)?;
     netlink.change_link(far, &LinkChange { up: Some(true), ..LinkChange::default() })?;
-    // Bound to a device that is down, a socket has ENETDOWN in store for its first read. The host's end is still down, so
-    // nothing is missed.
+    // Bound to a device that is down, a socket has ENETDOWN in store for its first read. The host's
+    // end is still down, so nothing is missed.
     let fd = wire.run(|| packet_socket(far, netlink.link_index(far)?))??;
     Ok(Port::new(PortKind::Veth, fd, netlink, far))
 }
@@ -65,18 +69,25 @@ fn packet_socket(device: &str, index: u32) -> Result<OwnedFd, Refused> {
     // SAFETY: no memory is passed.
     let raw = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if raw < 0 {
-        return Err(Refused::last("open packet socket", device).hint("it needs CAP_NET_RAW in the namespace"));
+        return Err(Refused::last("open packet socket", device)
+            .hint("it needs CAP_NET_RAW in the namespace"));
     }
     // SAFETY: `raw` was just opened and belongs to nobody else.
     let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-    set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, 1)
-        .map_err(|e| Refused::new("set PACKET_VNET_HDR", device, e).hint("it needs Linux 2.6.27 or later"))?;
-    set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-        .map_err(|e| Refused::new("set PACKET_IGNORE_OUTGOING", device, e).hint("it needs Linux 4.20 or later"))?;
-    // FORCE needs CAP_NET_ADMIN on the machine itself; without, net.core.rmem_max bounds the buffer.
-    for (force, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
+    set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, 1).map_err(|e| {
+        Refused::new("set PACKET_VNET_HDR", device, e).hint("it needs Linux 2.6.27 or later")
+    })?;
+    set(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, 1).map_err(|e| {
+        Refused::new("set PACKET_IGNORE_OUTGOING", device, e).hint("it needs Linux 4.20 or later")
+    })?;
+    // FORCE needs CAP_NET_ADMIN on the machine itself; without, net.core.rmem_max bounds the
+    // buffer.
+    for (force, plain) in
+        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+    {
         if set(&fd, libc::SOL_SOCKET, force, BUFFER).is_err() {
-            set(&fd, libc::SOL_SOCKET, plain, BUFFER).map_err(|e| Refused::new("set socket buffer", device, e))?;
+            set(&fd, libc::SOL_SOCKET, plain, BUFFER)
+                .map_err(|e| Refused::new("set socket buffer", device, e))?;
         }
     }
     // SAFETY: sockaddr_ll is plain data, for which zeros are valid.
@@ -92,7 +103,12 @@ fn packet_socket(device: &str, index: u32) -> Result<OwnedFd, Refused> {
     Ok(fd)
 }
 
-fn set(fd: impl AsFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+fn set(
+    fd: impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     let length = size_of_val(&value) as libc::socklen_t;
     let fd = fd.as_fd().as_raw_fd();
     // SAFETY: `value` is an int of the length given and lives through the call.
@@ -114,9 +130,17 @@ pub(super) fn socket_drops(fd: BorrowedFd<'_>) -> Result<u64, Refused> {
     let mut stats = Stats::default();
     let mut length = size_of::<Stats>() as libc::socklen_t;
     let fd = fd.as_raw_fd();
-    // SAFETY: the kernel writes at most `length` bytes into `stats`, which is as long, and any bits are valid in it.
-    let code =
-        unsafe { libc::getsockopt(fd, libc::SOL_PACKET, PACKET_STATISTICS, (&raw mut stats).cast(), &mut length) };
+    // SAFETY: the kernel writes at most `length` bytes into `stats`, which is as long, and any bits
+    // are valid in it.
+    let code = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_PACKET,
+            PACKET_STATISTICS,
+            (&raw mut stats).cast(),
+            &mut length,
+        )
+    };
     if code != 0 {
         return Err(Refused::last("read PACKET_STATISTICS", "packet socket"));
     }

@@ -1,4 +1,5 @@
-//! The two processes inside: init, which only reaps and forwards, and the worker, which runs the closure.
+//! The two processes inside: init, which only reaps and forwards, and the worker, which runs the
+//! closure.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,10 +12,11 @@ use nix::unistd::{ForkResult, Pid, fork};
 
 use super::{Interrupt, PANICKED};
 
-/// The child's whole life: waits for the parent's word, starts the worker, reaps until it has ended.
+/// The child's whole life: waits for the parent's word, starts the worker, reaps until it has
+/// ended.
 ///
-/// Signals are blocked since before the fork: none is lost, and none meets a process 1 without handlers (to which the
-/// kernel would not deliver it).
+/// Signals are blocked since before the fork: none is lost, and none meets a process 1 without
+/// handlers (to which the kernel would not deliver it).
 pub(super) fn main(
     mut go: PipeReader,
     mut status: PipeWriter,
@@ -24,7 +26,8 @@ pub(super) fn main(
 ) -> ! {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
     let _ = prctl::set_name(c"fullpipe-init");
-    // The parent holds the other end: if it died before the line above could take effect, this is the end of the file.
+    // The parent holds the other end: if it died before the line above could take effect, this is
+    // the end of the file.
     if go.read_exact(&mut [0]).is_err() {
         exit(1);
     }
@@ -46,7 +49,8 @@ pub(super) fn main(
 
 /// Reaps every child, forwards signals to `worker`; returns its wait status.
 ///
-/// What the kernel sent (a key of the terminal) is not forwarded: the worker, in the same process group, got it as well.
+/// What the kernel sent (a key of the terminal) is not forwarded: the worker, in the same process
+/// group, got it as well.
 fn reap_until(worker: Pid, taken: &SigSet) -> i32 {
     let mut awaited = *taken;
     awaited.add(Signal::SIGCHLD);
@@ -83,7 +87,8 @@ fn reap() -> Option<(Pid, i32)> {
 
 fn worker(mask: SigSet, work: impl FnOnce(Interrupt) -> i32) -> ! {
     let _ = prctl::set_name(c"fullpipe-run");
-    // Unwinding must end here: above is the parent's stack, whose destructors are the parent's to run.
+    // Unwinding must end here: above is the parent's stack, whose destructors are the parent's to
+    // run.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let interrupt = Interrupt::on_signals().expect("an eventfd and three signal handlers");
         let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None);

@@ -11,7 +11,8 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use crate::Refused;
 use crate::{clock, wait};
 
-/// Set once, never unset; clones share it. Put its descriptor among those waited for: it is readable once set.
+/// Set once, never unset; clones share it. Put its descriptor among those waited for: it is
+/// readable once set.
 #[derive(Debug, Clone)]
 pub struct Interrupt(Arc<Inner>);
 
@@ -43,7 +44,8 @@ impl Interrupt {
         Interrupt::on(&super::ending_signals(), SaFlags::SA_RESTART)
     }
 
-    /// One that the next SIGINT sets, in place of what it did. What it did is what the SIGINT after that does.
+    /// One that the next SIGINT sets, in place of what it did. What it did is what the SIGINT after
+    /// that does.
     pub fn on_first_ctrl_c() -> Result<Interrupt, Refused> {
         Interrupt::on(&Signal::SIGINT.into(), SaFlags::SA_RESTART | SaFlags::SA_RESETHAND)
     }
@@ -74,7 +76,8 @@ impl Interrupt {
     /// Waits until it is set or `timeout` has passed; whether it is set.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
         let deadline = timeout.map(|span| clock::now() + span);
-        // Any signal ends a wait, the very one that sets the interrupt before it can be seen as readable.
+        // Any signal ends a wait, the very one that sets the interrupt before it can be seen as
+        // readable.
         loop {
             let left = deadline.map(|deadline| deadline.since(clock::now()));
             if self.is_set() || left == Some(Duration::ZERO) {
@@ -103,7 +106,8 @@ impl Inner {
 }
 
 extern "C" fn handle(_signal: libc::c_int) {
-    // SAFETY: errno's place is the thread's own; what the handler interrupts must find its errno again.
+    // SAFETY: errno's place is the thread's own; what the handler interrupts must find its errno
+    // again.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: null, or a leaked Arc's content, which is never freed.
     if let Some(inner) = unsafe { BY_SIGNAL.load(Ordering::Acquire).as_ref() } {

@@ -11,7 +11,8 @@ use nix::unistd::{getegid, geteuid};
 use super::{Privilege, SandboxError};
 use crate::Refused;
 
-/// The settings that decide whether an ordinary user gets a user namespace; `None` where the kernel has no such setting.
+/// The settings that decide whether an ordinary user gets a user namespace; `None` where the kernel
+/// has no such setting.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserNamespaceLimits {
     /// `kernel.unprivileged_userns_clone` (Debian, Ubuntu, Arch): 0 forbids.
@@ -29,14 +30,17 @@ impl UserNamespaceLimits {
         UserNamespaceLimits {
             unprivileged_userns_clone: number("/proc/sys/kernel/unprivileged_userns_clone"),
             max_user_namespaces: number("/proc/sys/user/max_user_namespaces"),
-            apparmor_restrict_unprivileged_userns: number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+            apparmor_restrict_unprivileged_userns: number(
+                "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+            ),
         }
     }
 }
 
 impl fmt::Display for UserNamespaceLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = |value: Option<u64>| value.map_or("not there".into(), |value| value.to_string());
+        let value =
+            |value: Option<u64>| value.map_or("not there".into(), |value| value.to_string());
         write!(
             f,
             "kernel.unprivileged_userns_clone is {}, user.max_user_namespaces is {}, \
@@ -60,7 +64,8 @@ impl fmt::Display for UserNamespaceLimits {
     }
 }
 
-/// Moves this process into an empty network namespace and its future children into a new PID namespace.
+/// Moves this process into an empty network namespace and its future children into a new PID
+/// namespace.
 pub(super) fn make() -> Result<Privilege, SandboxError> {
     let inner = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET;
     match unshare(inner) {
@@ -70,27 +75,35 @@ pub(super) fn make() -> Result<Privilege, SandboxError> {
     }
     // Ids are asked for before: inside, until they are mapped, everybody is nobody.
     let (uid, gid) = (geteuid(), getegid());
-    unshare(CloneFlags::CLONE_NEWUSER | inner)
-        .map_err(|errno| SandboxError::NoPrivilege { cause: errno.into(), limits: UserNamespaceLimits::read() })?;
+    unshare(CloneFlags::CLONE_NEWUSER | inner).map_err(|errno| SandboxError::NoPrivilege {
+        cause: errno.into(),
+        limits: UserNamespaceLimits::read(),
+    })?;
     // An ordinary user may map its own group only after giving up setgroups (CVE-2014-8989).
     map("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).map_err(|cause| not_mapped(cause, uid.is_root()))?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1"))
+        .map_err(|cause| not_mapped(cause, uid.is_root()))?;
     map("/proc/self/gid_map", &format!("0 {gid} 1"))?;
     Ok(Privilege::UserNamespace)
 }
 
-/// Since Linux 5.12 root maps itself only with CAP_SETFCAP (`verify_root_map` in kernel/user_namespace.c), which a
-/// container may have dropped; an ordinary user is refused where a security module takes all power away inside.
+/// Since Linux 5.12 root maps itself only with CAP_SETFCAP (`verify_root_map` in
+/// kernel/user_namespace.c), which a container may have dropped; an ordinary user is refused where
+/// a security module takes all power away inside.
 fn not_mapped(cause: io::Error, is_root: bool) -> SandboxError {
     match cause.raw_os_error() {
         Some(libc::EPERM) if is_root => SandboxError::RootWithoutCapabilities(cause),
-        Some(libc::EPERM | libc::EACCES) => SandboxError::NoPrivilege { cause, limits: UserNamespaceLimits::read() },
+        Some(libc::EPERM | libc::EACCES) => {
+            SandboxError::NoPrivilege { cause, limits: UserNamespaceLimits::read() }
+        }
         _ => Refused::new("become root of user namespace", "/proc/self/uid_map", cause).into(),
     }
 }
 
 fn map(path: &str, text: &str) -> Result<(), SandboxError> {
-    fs::write(path, text).map_err(|cause: io::Error| Refused::new("become root of user namespace", path, cause).into())
+    fs::write(path, text).map_err(|cause: io::Error| {
+        Refused::new("become root of user namespace", path, cause).into()
+    })
 }
 
 #[cfg(test)]
@@ -100,13 +113,19 @@ mod tests {
     #[test]
     fn the_advice_is_about_what_forbids_it() {
         let cases = [
-            (UserNamespaceLimits { max_user_namespaces: Some(0), ..Default::default() }, "max_user_namespaces=10000"),
+            (
+                UserNamespaceLimits { max_user_namespaces: Some(0), ..Default::default() },
+                "max_user_namespaces=10000",
+            ),
             (
                 UserNamespaceLimits { unprivileged_userns_clone: Some(0), ..Default::default() },
                 "unprivileged_userns_clone=1",
             ),
             (
-                UserNamespaceLimits { apparmor_restrict_unprivileged_userns: Some(1), ..Default::default() },
+                UserNamespaceLimits {
+                    apparmor_restrict_unprivileged_userns: Some(1),
+                    ..Default::default()
+                },
                 "apparmor_restrict_unprivileged_userns=0",
             ),
             (UserNamespaceLimits::default(), "container"),

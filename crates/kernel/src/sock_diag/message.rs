@@ -1,7 +1,8 @@
-//! The bytes of requests and answers: `struct inet_diag_req_v2`, `struct inet_diag_msg` and their attributes.
+//! The bytes of requests and answers: `struct inet_diag_req_v2`, `struct inet_diag_msg` and their
+//! attributes.
 //!
-//! The reader is a pure function of bytes and tolerates what it does not know: attributes are skipped by their length,
-//! and a message that is too short ends the datagram.
+//! The reader is a pure function of bytes and tolerates what it does not know: attributes are
+//! skipped by their length, and a message that is too short ends the datagram.
 
 use std::net::SocketAddr;
 
@@ -21,7 +22,8 @@ const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 /// Bit n-1 asks for attribute n.
-const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
+const EXTENSIONS: u8 =
+    1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
 
 const HEADER_LEN: usize = 16;
 const REQUEST_LEN: usize = 56;
@@ -88,7 +90,11 @@ impl Request {
 
     /// About all of a family that wait for datagrams.
     pub(super) fn datagrams(family: Family) -> Self {
-        Request { protocol: libc::IPPROTO_UDP, states: 1 << TCP_CLOSE, ..Request::dump(family, None, None) }
+        Request {
+            protocol: libc::IPPROTO_UDP,
+            states: 1 << TCP_CLOSE,
+            ..Request::dump(family, None, None)
+        }
     }
 
     /// About one.
@@ -109,7 +115,8 @@ impl Request {
     /// The request's bytes in place of what `buffer` held.
     pub(super) fn write(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
-        // struct nlmsghdr; sequence and port numbers are not needed on a connected socket with one request at a time.
+        // struct nlmsghdr; sequence and port numbers are not needed on a connected socket with one
+        // request at a time.
         buffer.extend(((HEADER_LEN + REQUEST_LEN) as u32).to_ne_bytes());
         buffer.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
         buffer.extend(self.flags.to_ne_bytes());
@@ -161,8 +168,14 @@ fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> Progress {
         match kind {
             NLMSG_DONE => return Progress::Done,
             NLMSG_ERROR => {
-                let code = payload.first_chunk().map_or(-libc::EBADMSG, |bytes| i32::from_ne_bytes(*bytes));
-                return if code == 0 { Progress::Done } else { Progress::Failed(code.saturating_neg()) };
+                let code = payload
+                    .first_chunk()
+                    .map_or(-libc::EBADMSG, |bytes| i32::from_ne_bytes(*bytes));
+                return if code == 0 {
+                    Progress::Done
+                } else {
+                    Progress::Failed(code.saturating_neg())
+                };
             }
             SOCK_DIAG_BY_FAMILY => each(payload),
             _ => {}
@@ -177,7 +190,8 @@ fn read_open_socket(payload: &[u8]) -> Option<OpenSocket> {
     let (fixed, _) = payload.split_first_chunk::<ANSWER_LEN>()?;
     let family = Family::from_number(fixed[0])?;
     let be16 = |offset: usize| u16::from_be_bytes([fixed[offset], fixed[offset + 1]]);
-    let u32_at = |offset: usize| fixed[offset..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    let u32_at =
+        |offset: usize| fixed[offset..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
     let ip_at = |offset: usize| fixed[offset..].first_chunk::<16>().copied().unwrap_or_default();
     Some(OpenSocket {
         local: address(family, ip_at(8), be16(4)),
@@ -269,8 +283,8 @@ mod tests {
         body
     }
 
-    /// Linux 6.18's answer about a loopback connection with 100,000 bytes received and 60,000 read; the figures are those
-    /// that `ss -tinm` printed for it then.
+    /// Linux 6.18's answer about a loopback connection with 100,000 bytes received and 60,000 read;
+    /// the figures are those that `ss -tinm` printed for it then.
     #[test]
     fn a_recorded_answer_says_what_ss_said() {
         let bytes = include_bytes!("../../tests/data/sock_diag-linux-6.18.bin");
@@ -282,7 +296,10 @@ mod tests {
         assert_eq!(sample.congestion_control.as_deref(), Some("reno"));
         let info = sample.info.as_ref().unwrap();
         assert_eq!((info.snd_mss, info.rcv_mss), (Bytes::new(32_768), Bytes::new(34_518)));
-        assert_eq!((info.bytes_received, info.rcv_space), (Some(Bytes::new(100_000)), Bytes::new(65_483)));
+        assert_eq!(
+            (info.bytes_received, info.rcv_space),
+            (Some(Bytes::new(100_000)), Bytes::new(65_483))
+        );
         assert_eq!(info.rtt, Duration::from_micros(13));
         let memory = sample.memory.as_ref().unwrap();
         assert_eq!((memory.rmem_alloc, memory.rcvbuf), (Bytes::new(68_923), Bytes::new(131_072)));
@@ -309,16 +326,23 @@ mod tests {
         let mut sockets = Vec::new();
         assert_eq!(read_open(&bytes, &mut sockets), Progress::More);
         let [socket] = sockets.as_slice() else { panic!("{sockets:?}") };
-        assert_eq!((socket.local, socket.unread, socket.unsent), (sample.local, Bytes::new(7), Bytes::new(9)));
+        assert_eq!(
+            (socket.local, socket.unread, socket.unsent),
+            (sample.local, Bytes::new(7), Bytes::new(9))
+        );
         assert!(!socket.has_owner, "its inode is 0: no process has it open");
     }
 
     #[test]
     fn the_end_and_the_errors_are_told_apart() {
         let mut samples = Vec::new();
-        let mut read = |kind, body: &[u8]| read(&message(kind, 0, body, &[]), Instant::ZERO, &mut samples);
+        let mut read =
+            |kind, body: &[u8]| read(&message(kind, 0, body, &[]), Instant::ZERO, &mut samples);
         assert_eq!(read(NLMSG_DONE, &[0; 4]), Progress::Done);
-        assert_eq!(read(NLMSG_ERROR, &(-libc::ENOENT).to_ne_bytes()), Progress::Failed(libc::ENOENT));
+        assert_eq!(
+            read(NLMSG_ERROR, &(-libc::ENOENT).to_ne_bytes()),
+            Progress::Failed(libc::ENOENT)
+        );
         assert_eq!(read(NLMSG_ERROR, &0i32.to_ne_bytes()), Progress::Done);
         assert_eq!(read(NLMSG_ERROR, &[]), Progress::Failed(libc::EBADMSG));
     }

@@ -106,10 +106,12 @@ fn orphans(_: &Inside) -> i32 {
     }
     // procfs is the machine's, where init has another number than 1.
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let init = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().to_string();
+    let init =
+        status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().to_string();
     let zombies = || {
-        let stats =
-            fs::read_dir("/proc").unwrap().filter_map(|item| fs::read_to_string(item.ok()?.path().join("stat")).ok());
+        let stats = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|item| fs::read_to_string(item.ok()?.path().join("stat")).ok());
         let of_init = |stat: &String| {
             let mut fields = stat.rsplit(')').next().unwrap().split_whitespace();
             (fields.next(), fields.next()) == (Some("Z"), Some(init.as_str()))
@@ -134,11 +136,17 @@ fn settings(_: &Inside) -> i32 {
     sysctl::write(&host, &name, "4096\t4096  4096").unwrap();
     assert_eq!(sysctl::read(&host, &name).unwrap(), "4096 4096 4096");
     assert_eq!(sysctl::read(&other, &name).unwrap(), before);
-    for global in ["net.core.rmem_max", "net.core.wmem_max", "net.core.netdev_max_backlog", "net.ipv4.tcp_mem"] {
+    for global in [
+        "net.core.rmem_max",
+        "net.core.wmem_max",
+        "net.core.netdev_max_backlog",
+        "net.ipv4.tcp_mem",
+    ] {
         let error = sysctl::write(&host, &global.parse().unwrap(), "4096").unwrap_err();
         assert!(matches!(error, SysctlError::Global { .. }), "{error}");
     }
-    let error = sysctl::write(&host, &"net.ipv4.tcp_no_such_thing".parse().unwrap(), "1").unwrap_err();
+    let error =
+        sysctl::write(&host, &"net.ipv4.tcp_no_such_thing".parse().unwrap(), "1").unwrap_err();
     assert!(error.to_string().contains("no such setting"), "{error}");
     let error = sysctl::write(&host, &name, "1 two 3").unwrap_err();
     assert!(error.to_string().contains("does not take this value"), "{error}");
@@ -151,13 +159,21 @@ fn devices(host: &NetNs, other: &NetNs) {
     let mut netlink = Netlink::open(host).unwrap();
     netlink.add_veth(("v0", [2, 0, 0, 0, 0, 1]), ("v1", [2, 0, 0, 0, 0, 2]), other).unwrap();
     assert_eq!(netlink.mac("v0").unwrap(), Some([2, 0, 0, 0, 0, 1]));
-    let change =
-        LinkChange { up: Some(true), mtu: Some(Bytes::new(1400)), txqueuelen: Some(77), ..LinkChange::default() };
+    let change = LinkChange {
+        up: Some(true),
+        mtu: Some(Bytes::new(1400)),
+        txqueuelen: Some(77),
+        ..LinkChange::default()
+    };
     netlink.change_link("v0", &change).unwrap();
     netlink.add_address("v0", network("10.9.1.1/24")).unwrap();
     netlink.add_address("v0", network("fd00::1/64")).unwrap();
     netlink.set_neighbour("v0", "10.9.1.2".parse::<IpAddr>().unwrap(), [2, 0, 0, 0, 0, 9]).unwrap();
-    let metrics = RouteMetrics { congctl: Some("reno".into()), initcwnd: Some(20), ..RouteMetrics::default() };
+    let metrics = RouteMetrics {
+        congctl: Some("reno".into()),
+        initcwnd: Some(20),
+        ..RouteMetrics::default()
+    };
     let destination = network("10.9.2.0/24");
     let gateway = Some("10.9.1.2".parse().unwrap());
     netlink.set_route(&Route { destination, gateway, device: "v0".into(), metrics }).unwrap();
@@ -168,10 +184,12 @@ fn devices(host: &NetNs, other: &NetNs) {
     shows(host, &["link", "show", "lo"], &["UP"]);
 
     // A congestion control that programs may not choose is still a route's to give.
-    let (available, allowed) = (congestion::available(host).unwrap(), congestion::allowed(host).unwrap());
+    let (available, allowed) =
+        (congestion::available(host).unwrap(), congestion::allowed(host).unwrap());
     assert!(allowed.iter().all(|name| available.contains(name)), "{allowed:?} of {available:?}");
     if let Some(name) = available.iter().find(|name| !allowed.contains(name)) {
-        let error = sysctl::write(host, &"net.ipv4.tcp_congestion_control".parse().unwrap(), name).unwrap_err();
+        let error = sysctl::write(host, &"net.ipv4.tcp_congestion_control".parse().unwrap(), name)
+            .unwrap_err();
         // Root of the machine may; then there was nothing to refuse.
         assert!(error.to_string().contains("congctl"), "{error}");
         let metrics = RouteMetrics { congctl: Some(name.clone()), ..RouteMetrics::default() };
@@ -182,7 +200,12 @@ fn devices(host: &NetNs, other: &NetNs) {
     let error = netlink.add_address("nope", network("10.0.0.1/8")).unwrap_err();
     assert!(error.to_string().contains("device nope in host"), "{error}");
     let unreachable = Some("10.77.0.1".parse().unwrap());
-    let route = Route { destination, gateway: unreachable, device: "v0".into(), metrics: RouteMetrics::default() };
+    let route = Route {
+        destination,
+        gateway: unreachable,
+        device: "v0".into(),
+        metrics: RouteMetrics::default(),
+    };
     let error = netlink.set_route(&route).unwrap_err();
     assert!(error.to_string().contains("invalid gateway"), "the kernel's own words: {error}");
     netlink.delete_link("v0").unwrap();
@@ -195,7 +218,10 @@ fn shows(ns: &NetNs, arguments: &[&str], words: &[&str]) {
     command.args(arguments);
     ns.start_in(&mut command).unwrap();
     let Ok(output) = command.output() else {
-        crate::skipped(&format!("comparison with `ip {}`", arguments.join(" ")), "ip is not installed");
+        crate::skipped(
+            &format!("comparison with `ip {}`", arguments.join(" ")),
+            "ip is not installed",
+        );
         return;
     };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -204,7 +230,8 @@ fn shows(ns: &NetNs, arguments: &[&str], words: &[&str]) {
     }
 }
 
-/// 30 MB from one host to the other over ports that a plain forwarder joins, checked byte by byte and by sock_diag.
+/// 30 MB from one host to the other over ports that a plain forwarder joins, checked byte by byte
+/// and by sock_diag.
 fn transfer(kind: PortKind, privilege: Privilege) -> i32 {
     const AMOUNT: u64 = 30_000_000;
     let [client, server] = ["client", "server"].map(|label| NetNs::create(label).unwrap());
@@ -216,7 +243,8 @@ fn transfer(kind: PortKind, privilege: Privilege) -> i32 {
         let pair = match PortPair::of_kind(kind, &a, &b, Bytes::new(1500)) {
             Ok(pair) => pair,
             Err(error) if kind == PortKind::Tun && privilege == Privilege::UserNamespace => {
-                // Not skipped: where its device is closed to ordinary users, they get the other kind, tried by "veth".
+                // Not skipped: where its device is closed to ordinary users, they get the other
+                // kind, tried by "veth".
                 let pair = PortPair::create(&a, &b, Bytes::new(1500)).unwrap();
                 assert_eq!((pair.a.kind(), pair.not_tun.is_some()), (PortKind::Veth, true));
                 eprintln!("ordinary users have no TUN here, and get veth: {error}");
@@ -228,10 +256,14 @@ fn transfer(kind: PortKind, privilege: Privilege) -> i32 {
             }
             Err(error) => panic!("{error}"),
         };
-        assert_eq!((pair.a.kind(), pair.a.l2_len()), (kind, if kind == PortKind::Tun { 0 } else { 14 }));
+        assert_eq!(
+            (pair.a.kind(), pair.a.l2_len()),
+            (kind, if kind == PortKind::Tun { 0 } else { 14 })
+        );
         // reno is everywhere, and never the default where it matters.
         let metrics = RouteMetrics { congctl: Some("reno".into()), ..RouteMetrics::default() };
-        let route = Route { destination: masked(theirs[0]), gateway: None, device: device.into(), metrics };
+        let route =
+            Route { destination: masked(theirs[0]), gateway: None, device: device.into(), metrics };
         Netlink::open(&server).unwrap().set_route(&route).unwrap();
         let listener = server.run(|| TcpListener::bind((theirs[0].address, 0))).unwrap().unwrap();
         let stop = Interrupt::new().unwrap();
@@ -242,7 +274,9 @@ fn transfer(kind: PortKind, privilege: Privilege) -> i32 {
             let address = listener.local_addr().unwrap();
             let download = scope.spawn(|| send(listener, &server));
             // Before any panic goes on: the forwarders end by it, and the scope waits for them.
-            let received = std::panic::catch_unwind(AssertUnwindSafe(|| client.run(|| receive(address)).unwrap()));
+            let received = std::panic::catch_unwind(AssertUnwindSafe(|| {
+                client.run(|| receive(address)).unwrap()
+            }));
             let sent = download.join();
             stop.set();
             sent.unwrap();
@@ -268,7 +302,8 @@ fn transfer(kind: PortKind, privilege: Privilege) -> i32 {
         assert_eq!(sample.congestion_control.as_deref(), Some("reno"));
         assert!(sample.info.is_some() && sample.memory.is_some(), "{sample:?}");
         let mut samples = Vec::new();
-        diag.dump(&Filter { local_port: Some(local.port()), remote_port: None }, &mut samples).unwrap();
+        diag.dump(&Filter { local_port: Some(local.port()), remote_port: None }, &mut samples)
+            .unwrap();
         assert_eq!(samples.len(), 1, "{samples:?}");
         assert_eq!(samples[0].remote, remote);
         let nobody = SocketAddr::new(remote.ip(), remote.port() ^ 1);
@@ -285,7 +320,11 @@ fn transfer(kind: PortKind, privilege: Privilege) -> i32 {
                 return received;
             }
             for (offset, &byte) in block[..count].iter().enumerate() {
-                assert_eq!(byte, ((received + offset as u64) / 10_000) as u8, "at byte {received}+{offset}");
+                assert_eq!(
+                    byte,
+                    ((received + offset as u64) / 10_000) as u8,
+                    "at byte {received}+{offset}"
+                );
             }
             received += count as u64;
         }
@@ -310,8 +349,10 @@ fn forward(from: &Port, to: &Port, stop: &Interrupt, super_packets: &AtomicU64) 
                 to.write_vectored(&[IoSlice::new(&frame[..length])]).unwrap();
             }
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {
-                let mut fds =
-                    [PollFd::new(from.as_fd(), PollFlags::POLLIN), PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
+                let mut fds = [
+                    PollFd::new(from.as_fd(), PollFlags::POLLIN),
+                    PollFd::new(stop.as_fd(), PollFlags::POLLIN),
+                ];
                 wait::ready(&mut fds, Some(LIMIT)).unwrap();
             }
             Err(e) => panic!("read: {e}"),

@@ -1,10 +1,14 @@
 //! The sandbox, the hosts and the ports with a real kernel, as root and as an ordinary user.
 //!
-//! This binary is three programs. Started by `cargo test` it is the harness: each trial starts the binary again as
-//! `--inside CASE JOURNALS`, which calls `sandbox::run` as a program's main would, and looks at it from outside.
-//! `--clean JOURNALS` is the next start after a crash. When the harness is root, each trial runs twice, the second
-//! time through `setpriv` as user 1000.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "programs under test talk to their harness by these")]
+//! This binary is three programs. Started by `cargo test` it is the harness: each trial starts the
+//! binary again as `--inside CASE JOURNALS`, which calls `sandbox::run` as a program's main would,
+//! and looks at it from outside. `--clean JOURNALS` is the next start after a crash. When the
+//! harness is root, each trial runs twice, the second time through `setpriv` as user 1000.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "programs under test talk to their harness by these"
+)]
 
 mod inside;
 mod outside;
@@ -15,7 +19,8 @@ use std::process::ExitCode;
 use fullpipe_kernel::{journal, sandbox};
 use libtest_mimic::{Arguments, Trial};
 
-/// Says loudly that a part cannot be tried here; with `FULLPIPE_NO_SKIP=1`, as in CI, fails instead.
+/// Says loudly that a part cannot be tried here; with `FULLPIPE_NO_SKIP=1`, as in CI, fails
+/// instead.
 fn skipped(what: &str, why: impl std::fmt::Display) {
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
     assert!(!strict, "{what} is not to be skipped here, but: {why}");
@@ -37,7 +42,11 @@ fn inside(case: &str, journals: PathBuf) -> ExitCode {
         Ok(exit) => ExitCode::from(exit.code() as u8),
         Err(error) => {
             eprintln!("{error}");
-            ExitCode::from(if matches!(error, sandbox::SandboxError::NoPrivilege { .. }) { 3 } else { 99 })
+            ExitCode::from(if matches!(error, sandbox::SandboxError::NoPrivilege { .. }) {
+                3
+            } else {
+                99
+            })
         }
     }
 }

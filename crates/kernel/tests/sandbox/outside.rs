@@ -25,7 +25,11 @@ pub enum User {
 
 impl fmt::Display for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == User::Ordinary || !nix::unistd::geteuid().is_root() { "user" } else { "root" })
+        f.write_str(if *self == User::Ordinary || !nix::unistd::geteuid().is_root() {
+            "user"
+        } else {
+            "root"
+        })
     }
 }
 
@@ -60,8 +64,8 @@ impl Program {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        // Whoever runs the tests in the background of a script, or by nohup, has them ignore signals, and a run would honour
-        // that.
+        // Whoever runs the tests in the background of a script, or by nohup, has them ignore
+        // signals, and a run would honour that.
         let mut command = Command::new("/usr/bin/env");
         command.arg("--default-signal=HUP,INT,QUIT,TERM");
         if self.user == User::Ordinary {
@@ -73,8 +77,12 @@ impl Program {
     }
 
     fn start(&self, case: &str) -> Running<'_> {
-        let mut child =
-            self.command(&["--inside", case]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = self
+            .command(&["--inside", case])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Running { program: self, child, lines }
     }
@@ -82,7 +90,9 @@ impl Program {
     /// Ids of the processes that carry this trial's mark.
     fn processes(&self) -> Vec<i32> {
         let mark = format!("{MARK}={}", self.mark);
-        let ids = fs::read_dir("/proc").unwrap().filter_map(|item| item.ok()?.file_name().to_str()?.parse().ok());
+        let ids = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|item| item.ok()?.file_name().to_str()?.parse().ok());
         let marked = |id: &i32| {
             let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
             environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
@@ -99,20 +109,25 @@ impl Program {
         self.processes().into_iter().find(is_init).expect("init is there")
     }
 
-    /// Waits until no process is left, then checks that nothing else is: namespaces, journals, scratch directories.
+    /// Waits until no process is left, then checks that nothing else is: namespaces, journals,
+    /// scratch directories.
     fn assert_gone(&self, namespaces: &[String]) {
         until("its processes are gone", || self.processes().is_empty());
         until("its namespaces are gone", || {
             let alive: HashSet<String> = namespaces_alive();
             namespaces.iter().all(|namespace| !alive.contains(namespace))
         });
-        assert!(!fs::exists("/sys/class/net/fptest0").unwrap(), "a device is in the machine's own namespace");
+        assert!(
+            !fs::exists("/sys/class/net/fptest0").unwrap(),
+            "a device is in the machine's own namespace"
+        );
         assert_eq!(self.journal_files(), Vec::<PathBuf>::new());
         let _ = fs::remove_dir(&self.journals);
     }
 
     fn journal_files(&self) -> Vec<PathBuf> {
-        fs::read_dir(&self.journals).map_or(Vec::new(), |items| items.map(|item| item.unwrap().path()).collect())
+        fs::read_dir(&self.journals)
+            .map_or(Vec::new(), |items| items.map(|item| item.unwrap().path()).collect())
     }
 
     fn clean(&self) -> String {
@@ -131,8 +146,10 @@ impl Drop for Program {
 
 /// Inodes of all network namespaces that a process is in.
 fn namespaces_alive() -> HashSet<String> {
-    let ids = fs::read_dir("/proc").unwrap().filter_map(|item| item.ok()?.file_name().into_string().ok());
-    ids.filter_map(|id| Some(fs::metadata(format!("/proc/{id}/ns/net")).ok()?.ino().to_string())).collect()
+    let ids =
+        fs::read_dir("/proc").unwrap().filter_map(|item| item.ok()?.file_name().into_string().ok());
+    ids.filter_map(|id| Some(fs::metadata(format!("/proc/{id}/ns/net")).ok()?.ino().to_string()))
+        .collect()
 }
 
 /// Polls `condition` until it holds, at most [`LIMIT`].
@@ -165,7 +182,9 @@ impl Running<'_> {
     /// Exit code (`None`: killed), the rest of standard output, standard error.
     fn end(mut self) -> (Option<i32>, String, String) {
         let program = self.program;
-        until("it ends", || self.child.try_wait().unwrap().is_some() || program.processes().is_empty());
+        until("it ends", || {
+            self.child.try_wait().unwrap().is_some() || program.processes().is_empty()
+        });
         let (mut out, mut err) = (String::new(), String::new());
         self.lines.read_to_string(&mut out).unwrap();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
@@ -197,8 +216,8 @@ pub const TRIALS: [(&str, TrialFn); 15] = [
         program.assert_gone(&[]);
     }),
     ("hosts_have_their_own_settings", |program| {
-        let sysctls =
-            ["tcp_rmem", "tcp_wmem", "tcp_congestion_control"].map(|name| format!("/proc/sys/net/ipv4/{name}"));
+        let sysctls = ["tcp_rmem", "tcp_wmem", "tcp_congestion_control"]
+            .map(|name| format!("/proc/sys/net/ipv4/{name}"));
         let read = || sysctls.clone().map(|path| fs::read_to_string(path).unwrap());
         let before = read();
         passes(program, "settings");
@@ -277,7 +296,8 @@ fn interrupts(program: &Program, signal: Signal) {
 
 /// Twenty runs, each killed at another point: after the n-th step, and some spins of the CPU later.
 fn kill_9(program: &Program) {
-    // A generator of our own, for a sequence that a failure can name: the round's number is the seed.
+    // A generator of our own, for a sequence that a failure can name: the round's number is the
+    // seed.
     for round in 0u32..20 {
         let random = (round + 1).wrapping_mul(2_654_435_761) >> 8;
         let mut running = program.start("busy");
@@ -300,7 +320,10 @@ fn kill_9(program: &Program) {
         until("its processes are gone", || program.processes().is_empty());
         let cleaned = program.clean();
         if let Some(scratch) = scratch {
-            assert!(!fs::exists(&scratch).unwrap(), "round {round}: {scratch} is left; cleaned: {cleaned}");
+            assert!(
+                !fs::exists(&scratch).unwrap(),
+                "round {round}: {scratch} is left; cleaned: {cleaned}"
+            );
         }
         program.assert_gone(&namespaces);
     }
@@ -311,12 +334,22 @@ fn no_user_namespaces(program: &Program) {
         // Root needs no user namespace; the ordinary user's trial is this one.
         return;
     }
-    // A user namespace's own limit on further ones is 0, and its root has no capabilities: nothing of the machine's.
+    // A user namespace's own limit on further ones is 0, and its root has no capabilities: nothing
+    // of the machine's.
     let script = "echo 0 > /proc/sys/user/max_user_namespaces && \
                   exec setpriv --bounding-set=-all --securebits=+noroot \"$0\" --inside seven \"$1\"";
     let own = std::env::current_exe().unwrap();
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=1000", "--regid=1000", "--clear-groups", "unshare", "-Ur", "sh", "-c", script]);
+    command.args([
+        "--reuid=1000",
+        "--regid=1000",
+        "--clear-groups",
+        "unshare",
+        "-Ur",
+        "sh",
+        "-c",
+        script,
+    ]);
     let output = command.arg(own).arg(&program.journals).output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{err}");

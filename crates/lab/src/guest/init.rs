@@ -12,25 +12,34 @@ use std::path::Path;
 const MEETING: &str = "/run/job";
 /// Pages of TCP memory are no subject of these experiments: as much as a machine of 64 GB has.
 const TCP_MEM: &str = "1500000 2000000 3000000";
-/// Two ticks at 250 Hz. Before the first a kernel has no high-resolution timers: whatever is due waits for it.
+/// Two ticks at 250 Hz. Before the first a kernel has no high-resolution timers: whatever is due
+/// waits for it.
 const FIRST_TICKS: Duration = Duration::from_millis(8);
 
-/// The life of process 1: sets up a system, runs the job that the host has put into its directory `folder`, leaves the
-/// answer there and powers off.
+/// The life of process 1: sets up a system, runs the job that the host has put into its directory
+/// `folder`, leaves the answer there and powers off.
 ///
 /// # Errors
-/// Only where this process is no guest's first one; everything else is told in the answer or, where not even that can
-/// be written, on the console.
+/// Only where this process is no guest's first one; everything else is told in the answer or, where
+/// not even that can be written, on the console.
 pub fn main(folder: &Path) -> Result<Infallible, Refused> {
     if std::process::id() != 1 {
-        return Err(Refused::new("start guest", "this process", std::io::Error::other("it is not process 1")));
+        return Err(Refused::new(
+            "start guest",
+            "this process",
+            std::io::Error::other("it is not process 1"),
+        ));
     }
     let meeting = Path::new(MEETING);
     // By its own name: that by which the host calls it may be under what is mounted next.
     let folder = std::fs::read_link(folder).unwrap_or_else(|_| folder.into());
     let ready = guest::mount_system().and_then(|()| guest::mount_host_directory(&folder, meeting));
     let told = ready.map_err(|refused| refused.to_string()).and_then(|()| {
-        settle().and_then(|()| run(meeting)).unwrap_or_else(Answer::Failed).write(meeting).map_err(|e| e.to_string())
+        settle()
+            .and_then(|()| run(meeting))
+            .unwrap_or_else(Answer::Failed)
+            .write(meeting)
+            .map_err(|e| e.to_string())
     });
     if let Err(error) = told {
         console(&error);
@@ -38,7 +47,10 @@ pub fn main(folder: &Path) -> Result<Infallible, Refused> {
     guest::power_off()
 }
 
-#[expect(clippy::print_stderr, reason = "the console is all that is left to a guest that cannot reach its host")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the console is all that is left to a guest that cannot reach its host"
+)]
 fn console(error: &str) {
     eprintln!("fullpipe guest: {error}");
 }
@@ -46,8 +58,11 @@ fn console(error: &str) {
 /// What the machine as a whole decides and an ordinary one would have.
 fn settle() -> Result<(), String> {
     let wrong = |what: &str, error: std::io::Error| format!("set {what} in the guest: {error}");
-    std::fs::write("/proc/sys/net/ipv4/tcp_mem", TCP_MEM).map_err(|error| wrong("net.ipv4.tcp_mem", error))?;
-    wait::ready(&mut [], Some(FIRST_TICKS)).map(drop).map_err(|error| wrong("the clock going", error))
+    std::fs::write("/proc/sys/net/ipv4/tcp_mem", TCP_MEM)
+        .map_err(|error| wrong("net.ipv4.tcp_mem", error))?;
+    wait::ready(&mut [], Some(FIRST_TICKS))
+        .map(drop)
+        .map_err(|error| wrong("the clock going", error))
 }
 
 fn run(meeting: &Path) -> Result<Answer, String> {
@@ -65,7 +80,8 @@ fn run(meeting: &Path) -> Result<Answer, String> {
             }
         }
     };
-    let exit = sandbox::run(&sandbox::Options::default(), work).map_err(|error| error.to_string())?;
+    let exit =
+        sandbox::run(&sandbox::Options::default(), work).map_err(|error| error.to_string())?;
     // The answer was written in there: this process is another one.
     match exit {
         sandbox::Exit::Code(0) => Answer::read(meeting).map_err(|error| error.to_string()),

@@ -1,8 +1,8 @@
 //! What host and guest tell each other: files in one directory.
 //!
-//! The host writes [`Job`] before the guest boots and reads [`Answer`] after it is off; in between it looks at
-//! [`progress`]. Every file is replaced whole and synced, so neither side reads half of one: what a guest has written is
-//! the host's only when it leaves the guest's page cache.
+//! The host writes [`Job`] before the guest boots and reads [`Answer`] after it is off; in between
+//! it looks at [`progress`]. Every file is replaced whole and synced, so neither side reads half of
+//! one: what a guest has written is the host's only when it leaves the guest's page cache.
 
 use crate::Event;
 use fullpipe_flow::row::Row;
@@ -106,7 +106,10 @@ pub(crate) fn first_run(folder: &Path) -> Result<PathBuf, JobError> {
 pub(crate) fn tell_progress(folder: &Path, event: Event<'_>) {
     if let Event::Progress { elapsed, body, .. } = event {
         // Nobody misses a progress bar enough to lose a run for it.
-        let _ = write_whole(&folder.join(PROGRESS), format!("{} {}", elapsed.as_nanos(), body.get()).as_bytes());
+        let _ = write_whole(
+            &folder.join(PROGRESS),
+            format!("{} {}", elapsed.as_nanos(), body.get()).as_bytes(),
+        );
     }
 }
 
@@ -123,7 +126,9 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, JobError> {
 }
 
 fn write(path: &Path, value: &impl Serialize) -> Result<(), JobError> {
-    let written = serde_json::to_vec(value).map_err(io::Error::from).and_then(|bytes| write_whole(path, &bytes));
+    let written = serde_json::to_vec(value)
+        .map_err(io::Error::from)
+        .and_then(|bytes| write_whole(path, &bytes));
     written.map_err(|cause| JobError::File { operation: "write", path: path.into(), cause })
 }
 
@@ -145,7 +150,8 @@ mod tests {
 
     #[test]
     fn foreign_progress_is_no_progress() {
-        let folder = std::env::temp_dir().join(format!("fullpipe-test-progress-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("fullpipe-test-progress-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         assert_eq!(progress(&folder), None);
         for text in ["", "1", "1 ", "a b", "-1 2"] {

@@ -25,8 +25,8 @@ const OUT_OF_MEMORY: &str = "Out of memory";
 const PANIC: &str = "Kernel panic";
 const CONSOLE: &str = "console";
 const INIT: &str = "init";
-/// The directory of the kernel's process, seen from the guest: until a proc of its own is mounted over it, the guest sees
-/// the host's, and what reads in it is that process.
+/// The directory of the kernel's process, seen from the guest: until a proc of its own is mounted
+/// over it, the guest sees the host's, and what reads in it is that process.
 const MEETING: &str = "/proc/self/cwd";
 
 /// Why a guest did not do its work.
@@ -88,11 +88,17 @@ pub struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Boots it and waits until it is off. `moved` is asked every now and then whether the guest has got any further.
+    /// Boots it and waits until it is off. `moved` is asked every now and then whether the guest
+    /// has got any further.
     ///
     /// # Errors
-    /// A guest that cannot be started, hangs, or is interrupted; however it ends, none of its processes is left.
-    pub fn run(&self, interrupt: &Interrupt, moved: &mut dyn FnMut() -> bool) -> Result<(), MachineError> {
+    /// A guest that cannot be started, hangs, or is interrupted; however it ends, none of its
+    /// processes is left.
+    pub fn run(
+        &self,
+        interrupt: &Interrupt,
+        moved: &mut dyn FnMut() -> bool,
+    ) -> Result<(), MachineError> {
         let mut guest = Guest(self.start()?);
         let mut alive_at = clock::now();
         loop {
@@ -105,7 +111,10 @@ impl Machine<'_> {
             if moved() {
                 alive_at = clock::now();
             } else if clock::now().since(alive_at) >= self.stalled_after {
-                return Err(MachineError::Stalled { stood: self.stalled_after, console: self.console() });
+                return Err(MachineError::Stalled {
+                    stood: self.stalled_after,
+                    console: self.console(),
+                });
             }
         }
     }
@@ -118,17 +127,22 @@ impl Machine<'_> {
     /// That it did, where its kernel says so on the console.
     pub(crate) fn ran_out_of_memory(&self) -> Option<MachineError> {
         let console = self.console();
-        console.contains(OUT_OF_MEMORY).then_some(MachineError::OutOfMemory { memory: self.memory, console })
+        console
+            .contains(OUT_OF_MEMORY)
+            .then_some(MachineError::OutOfMemory { memory: self.memory, console })
     }
 
     fn start(&self) -> Result<Child, MachineError> {
         let program = std::env::current_exe().map_err(|cause| self.wrong("find", cause))?;
         let init = self.folder.join(INIT);
-        symlink(&program, &init).map_err(|cause| self.wrong("link guest's first program in", cause))?;
-        let console = File::create(self.folder.join(CONSOLE)).map_err(|cause| self.wrong("make console in", cause))?;
+        symlink(&program, &init)
+            .map_err(|cause| self.wrong("link guest's first program in", cause))?;
+        let console = File::create(self.folder.join(CONSOLE))
+            .map_err(|cause| self.wrong("make console in", cause))?;
         let errors = console.try_clone().map_err(|cause| self.wrong("make console in", cause))?;
         // By its descriptor: what was checked is what is started, whatever has its name by now.
-        let program = inheritable(&self.kernel.program).map_err(|cause| self.wrong("open kernel for", cause))?;
+        let program = inheritable(&self.kernel.program)
+            .map_err(|cause| self.wrong("open kernel for", cause))?;
         let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
         command.arg0(&self.kernel.path);
         command.env_clear().args(self.command_line()).current_dir(self.folder);
@@ -141,8 +155,9 @@ impl Machine<'_> {
         })
     }
 
-    /// The same for every guest of the same size: Linux stirs it into its random numbers. So the folder is the one that
-    /// the kernel's process is in, and called by a name that each of them has for it.
+    /// The same for every guest of the same size: Linux stirs it into its random numbers. So the
+    /// folder is the one that the kernel's process is in, and called by a name that each of them
+    /// has for it.
     fn command_line(&self) -> Vec<String> {
         let mebibytes = self.memory.get() >> 20;
         vec![
@@ -174,7 +189,8 @@ impl Machine<'_> {
     fn console(&self) -> String {
         let text = fs::read(self.folder.join(CONSOLE)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        let lines: Vec<_> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<_> =
+            text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         let (before, tail) = lines.split_at(lines.len().saturating_sub(TAIL));
         // The reason stands above a picture of the stack that can be longer than the tail.
         let panic = before.iter().rfind(|line| line.contains(PANIC));

@@ -1,11 +1,13 @@
 //! The virtual engine: a run inside a guest kernel whose time passes only while nothing happens.
 //!
-//! The guest is user-mode Linux, a kernel built as an ordinary program ([`kernel`]), in time-travel mode: its clock
-//! stands still while anything in it computes and jumps to the next timer when all of it waits. So how long a machine
-//! takes to move a packet is no part of the result, and the same run gives the same packets at the same times, on a
-//! laptop at 25 Gbit/s too. What it costs is wall time.
+//! The guest is user-mode Linux, a kernel built as an ordinary program ([`kernel`]), in time-travel
+//! mode: its clock stands still while anything in it computes and jumps to the next timer when all
+//! of it waits. So how long a machine takes to move a packet is no part of the result, and the same
+//! run gives the same packets at the same times, on a laptop at 25 Gbit/s too. What it costs is
+//! wall time.
 //!
-//! One guest a run: nothing that ran before can be in its memory, so a row does not depend on its neighbours.
+//! One guest a run: nothing that ran before can be in its memory, so a row does not depend on its
+//! neighbours.
 //!
 //! ```text
 //! host                                        guest
@@ -16,11 +18,12 @@
 //! answer.json (row, or why not)  ◄──  powers off
 //! ```
 //!
-//! Both sides meet in one directory, the [`job`]'s, which the guest has mounted writable (hostfs). Nothing else passes
-//! between them: no console, no network, no signal, because what comes in at its own time would end the repeatability.
+//! Both sides meet in one directory, the [`job`]'s, which the guest has mounted writable (hostfs).
+//! Nothing else passes between them: no console, no network, no signal, because what comes in at
+//! its own time would end the repeatability.
 //!
-//! What runs in there must wait for things, never for the clock by looking at it: a loop that spins until a time has
-//! come spins for ever. Hence [`unsuited`].
+//! What runs in there must wait for things, never for the clock by looking at it: a loop that spins
+//! until a time has come spins for ever. Hence [`unsuited`].
 
 pub mod init;
 pub mod job;
@@ -38,8 +41,9 @@ use kernel::Kernel;
 use machine::{Machine, MachineError};
 use std::path::PathBuf;
 
-/// What a guest has beside what the path holds: Linux derives the defaults of its buffers from its memory, and has its
-/// usual ones (`tcp_rmem` up to 6 MiB) from 1 GiB on. Memory that is not used costs nothing.
+/// What a guest has beside what the path holds: Linux derives the defaults of its buffers from its
+/// memory, and has its usual ones (`tcp_rmem` up to 6 MiB) from 1 GiB on. Memory that is not used
+/// costs nothing.
 const MEMORY_BASE: Bytes = Bytes::new(2 << 30);
 /// The path's packets are in the link's ring, in both hosts' buffers and in retransmission queues.
 const MEMORY_PER_HELD: u64 = 8;
@@ -179,14 +183,17 @@ pub fn run(
     let row = match answer {
         Answer::Row(row) => Row { repetition: job.repetition, ..*row },
         // What its kernel killed can say no more than that it was killed.
-        Answer::Failed(why) => return Err(machine.ran_out_of_memory().map_or(GuestError::Run(why), GuestError::from)),
+        Answer::Failed(why) => {
+            return Err(machine.ran_out_of_memory().map_or(GuestError::Run(why), GuestError::from));
+        }
     };
     Ok(Done { row, folder })
 }
 
 fn memory(scenario: &Scenario) -> Bytes {
     let path = &scenario.path;
-    let held = [&path.to_client, &path.to_server].map(|way| way.bytes_in_flight(path.rtt()).unwrap_or_default());
+    let held = [&path.to_client, &path.to_server]
+        .map(|way| way.bytes_in_flight(path.rtt()).unwrap_or_default());
     let held = held[0].saturating_add(held[1]).get().saturating_mul(MEMORY_PER_HELD);
     MEMORY_BASE.saturating_add(Bytes::new(held))
 }

@@ -14,7 +14,15 @@ const TIMEOUT: i32 = 28;
 pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, ProgramError> {
     let mut command = Command::new(PROGRAM);
     // -q: no .curlrc, which could change anything.
-    command.args(["-q", "--silent", "--show-error", "--output", "/dev/null", "--write-out", "%{json}"]);
+    command.args([
+        "-q",
+        "--silent",
+        "--show-error",
+        "--output",
+        "/dev/null",
+        "--write-out",
+        "%{json}",
+    ]);
     command.args(["--max-time", &scenario.transfer.duration.as_secs_f64().to_string(), url]);
     let output = run_client(scenario, command, PROGRAM, stop)?;
     let answer: Option<Answer> = serde_json::from_slice(&output.stdout).ok();

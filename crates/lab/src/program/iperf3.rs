@@ -1,8 +1,9 @@
 //! iperf3 as both ends: it speaks with itself only.
 //!
-//! Its client asks for the reverse way, so the server sends, as every server here. Two connections go to the server's
-//! port, one for control and one for the data; the client's end of the latter has a port of its own, by which samplers
-//! know it. What the client reports is what it read, over the time from the first byte that it could read to the last.
+//! Its client asks for the reverse way, so the server sends, as every server here. Two connections
+//! go to the server's port, one for control and one for the data; the client's end of the latter
+//! has a port of its own, by which samplers know it. What the client reports is what it read, over
+//! the time from the first byte that it could read to the last.
 
 use super::{ProgramError, Received, client_failed, run_client};
 use fullpipe_model::scenario::Scenario;
@@ -18,18 +19,29 @@ pub const DATA_PORT: u16 = 5210;
 /// The server, for one test after the other.
 pub fn server(address: SocketAddr) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.args(["--server", "--bind", &address.ip().to_string(), "--port", &address.port().to_string()]);
+    command.args([
+        "--server",
+        "--bind",
+        &address.ip().to_string(),
+        "--port",
+        &address.port().to_string(),
+    ]);
     command
 }
 
 /// Receives from `server`; the calling thread is in the client's host.
-pub fn receive(scenario: &Scenario, server: SocketAddr, stop: &Stop) -> Result<Received, ProgramError> {
+pub fn receive(
+    scenario: &Scenario,
+    server: SocketAddr,
+    stop: &Stop,
+) -> Result<Received, ProgramError> {
     let mut command = Command::new(PROGRAM);
     command.args(["--client", &server.ip().to_string(), "--port", &server.port().to_string()]);
     command.args(["--reverse", "--json", "--cport", &DATA_PORT.to_string()]);
     command.args(["--time", &scenario.transfer.duration.as_secs_f64().to_string()]);
     let output = run_client(scenario, command, PROGRAM, stop)?;
-    let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|_| client_failed(PROGRAM, &output))?;
+    let answer: Answer =
+        serde_json::from_slice(&output.stdout).map_err(|_| client_failed(PROGRAM, &output))?;
     match (answer.error, answer.end) {
         (None, Some(End { sum_received })) => Ok(Received {
             body: sum_received.bytes,

@@ -1,7 +1,9 @@
-//! What a results directory was asked to hold, so that a sweep which was interrupted can be gone on with.
+//! What a results directory was asked to hold, so that a sweep which was interrupted can be gone on
+//! with.
 //!
-//! `sweep.json` names every run with the [`Key`](crate::sweep::Key) of what it depends on. A directory is resumed only for
-//! the very same runs: rows of two experiments, or of two builds of the program, never stand in one table unnoticed.
+//! `sweep.json` names every run with the [`Key`](crate::sweep::Key) of what it depends on. A
+//! directory is resumed only for the very same runs: rows of two experiments, or of two builds of
+//! the program, never stand in one table unnoticed.
 
 use super::{ResultsError, folder_name, row, write_json, wrong};
 use fullpipe_flow::row::Row;
@@ -71,7 +73,9 @@ impl Manifest {
     /// Refuses a directory whose runs are not these.
     pub(crate) fn check_same(&self, folder: &Folder) -> Result<(), ManifestError> {
         match self.difference(&Manifest::read(folder)?) {
-            Some(difference) => Err(ManifestError::Other { path: folder.path().into(), difference }),
+            Some(difference) => {
+                Err(ManifestError::Other { path: folder.path().into(), difference })
+            }
             None => Ok(()),
         }
     }
@@ -79,9 +83,14 @@ impl Manifest {
     /// What `there` has otherwise, in words.
     fn difference(&self, there: &Manifest) -> Option<String> {
         if there.runs.len() != self.runs.len() {
-            return Some(format!("{} runs were asked for there, {} are here", there.runs.len(), self.runs.len()));
+            return Some(format!(
+                "{} runs were asked for there, {} are here",
+                there.runs.len(),
+                self.runs.len()
+            ));
         }
-        let (number, (old, new)) = there.runs.iter().zip(&self.runs).enumerate().find(|(_, (old, new))| old != new)?;
+        let (number, (old, new)) =
+            there.runs.iter().zip(&self.runs).enumerate().find(|(_, (old, new))| old != new)?;
         let number = number + 1;
         Some(if (&old.name, old.repetition) == (&new.name, new.repetition) {
             format!("run {number}, {}, was another one there", new.name)

@@ -17,7 +17,11 @@ pub(super) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     /// For `total` runs.
-    pub(super) fn new(total: usize, results: Option<Results>, observer: &'a mut dyn FnMut(Event<'_>)) -> Self {
+    pub(super) fn new(
+        total: usize,
+        results: Option<Results>,
+        observer: &'a mut dyn FnMut(Event<'_>),
+    ) -> Self {
         Collector { rows: vec![None; total], failures: Vec::new(), next: 0, results, observer }
     }
 
@@ -31,7 +35,8 @@ impl<'a> Collector<'a> {
         (self.observer)(event);
     }
 
-    /// Takes the row of run `index`, whose files are in place, and tells every row whose turn that makes it.
+    /// Takes the row of run `index`, whose files are in place, and tells every row whose turn that
+    /// makes it.
     pub(super) fn keep(&mut self, index: usize, row: Row) -> Result<(), LabError> {
         self.rows[index] = Some(row);
         (self.observer)(Event::Finished { index });

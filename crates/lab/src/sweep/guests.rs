@@ -1,9 +1,10 @@
 //! Guests side by side: as many as there are jobs, and as memory allows.
 //!
-//! A thread a guest, which starts it, looks after it and takes its answer; whatever is decided or written is decided and
-//! written here, by one thread. An interrupt ends every guest by itself, as each of them waits for it too. A run that fails
-//! is a row that says so. After an error that would meet every run no other is started; those that are going on come to
-//! their end and are collector, as their time is spent.
+//! A thread a guest, which starts it, looks after it and takes its answer; whatever is decided or
+//! written is decided and written here, by one thread. An interrupt ends every guest by itself, as
+//! each of them waits for it too. A run that fails is a row that says so. After an error that would
+//! meet every run no other is started; those that are going on come to their end and are collector,
+//! as their time is spent.
 
 use super::Keys;
 use super::Run;
@@ -62,18 +63,23 @@ impl Room {
         self.taken.is_empty() || (self.taken.len() < self.jobs && taken <= self.memory)
     }
 
-    /// The CPU with the fewest guests on it. One for each: a guest is two processes that wait for each other by turns, its
-    /// kernel and the program in it. On one CPU a turn is a switch; on two it wakes a CPU that has gone to sleep, and a run
-    /// takes three times as long.
+    /// The CPU with the fewest guests on it. One for each: a guest is two processes that wait for
+    /// each other by turns, its kernel and the program in it. On one CPU a turn is a switch; on two
+    /// it wakes a CPU that has gone to sleep, and a run takes three times as long.
     fn cpu(&self) -> Option<usize> {
-        let guests = |cpu: usize| self.taken.values().filter(|place| place.cpu == Some(cpu)).count();
+        let guests =
+            |cpu: usize| self.taken.values().filter(|place| place.cpu == Some(cpu)).count();
         self.cpus.iter().copied().min_by_key(|&cpu| guests(cpu))
     }
 }
 
 impl Guests<'_> {
     /// Runs and keeps the runs `waiting`, started in this order.
-    pub(super) fn run(&self, waiting: &[usize], collector: &mut Collector<'_>) -> Result<(), LabError> {
+    pub(super) fn run(
+        &self,
+        waiting: &[usize],
+        collector: &mut Collector<'_>,
+    ) -> Result<(), LabError> {
         let cpus = || available_parallelism().map_or(1, NonZeroUsize::get);
         let mut room = Room {
             jobs: self.options.jobs.map_or_else(cpus, NonZeroUsize::get),
@@ -114,7 +120,9 @@ impl Guests<'_> {
                         room.taken.remove(&index);
                         let result = result.map_err(|cause| self.wrong(index, cause));
                         let taken = result.and_then(|done| self.take(index, &done, collector));
-                        if let Err(error) = taken.or_else(|error| self.fail(index, error, collector)) {
+                        if let Err(error) =
+                            taken.or_else(|error| self.fail(index, error, collector))
+                        {
                             failure.get_or_insert(error);
                         }
                     }
@@ -130,7 +138,8 @@ impl Guests<'_> {
         }
     }
 
-    /// Starts run `index` in a guest of its own on `cpu`, or takes it from the cache; whether a guest is going.
+    /// Starts run `index` in a guest of its own on `cpu`, or takes it from the cache; whether a
+    /// guest is going.
     fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -144,7 +153,8 @@ impl Guests<'_> {
         if self.find_done(index, collector)? {
             return Ok(false);
         }
-        let kernel = guest::choose(self.kernels, &run.scenario).map_err(|cause| self.wrong(index, cause))?;
+        let kernel =
+            guest::choose(self.kernels, &run.scenario).map_err(|cause| self.wrong(index, cause))?;
         let job = Job {
             scenario: run.scenario.clone(),
             repetition: run.repetition,
@@ -157,17 +167,21 @@ impl Guests<'_> {
                 let _ = Placement { cpus: vec![cpu], nice: None }.apply();
             }
             // Nobody listens only when the sweep is over, and then nobody needs to know.
-            let mut progress = |elapsed, body| drop(sender.send(Message::Progress(index, elapsed, body)));
+            let mut progress =
+                |elapsed, body| drop(sender.send(Message::Progress(index, elapsed, body)));
             let result = guest::run(self.inside, kernel, &self.options.limits, &job, &mut progress);
             drop(sender.send(Message::Done(index, Box::new(result))));
         };
         let started = Builder::new().name(format!("guest-{index}")).spawn_scoped(scope, work);
-        started.map_err(|cause| LabError::Prepare { operation: "start thread for a guest", cause })?;
+        started
+            .map_err(|cause| LabError::Prepare { operation: "start thread for a guest", cause })?;
         Ok(true)
     }
 
     fn find_done(&self, index: usize, collector: &mut Collector<'_>) -> Result<bool, LabError> {
-        let (Some(cache), Some(key)) = (&self.options.cache, self.keys.repeatable(&self.runs[index])) else {
+        let (Some(cache), Some(key)) =
+            (&self.options.cache, self.keys.repeatable(&self.runs[index]))
+        else {
             return Ok(false);
         };
         let Some(entry) = cache.find(&key) else { return Ok(false) };
@@ -179,9 +193,16 @@ impl Guests<'_> {
     }
 
     /// Keeps what run `index` has left.
-    fn take(&self, index: usize, done: &Done, collector: &mut Collector<'_>) -> Result<(), LabError> {
+    fn take(
+        &self,
+        index: usize,
+        done: &Done,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), LabError> {
         let files = done.files().map_err(|cause| self.wrong(index, cause.into()))?;
-        if let (Some(cache), Some(key)) = (&self.options.cache, self.keys.repeatable(&self.runs[index])) {
+        if let (Some(cache), Some(key)) =
+            (&self.options.cache, self.keys.repeatable(&self.runs[index]))
+        {
             cache.insert(&key, &files, &done.row);
         }
         if let Some(results) = &mut collector.results {
@@ -191,9 +212,15 @@ impl Guests<'_> {
     }
 
     /// Notes that run `index` failed; an error that is of more than this run is given back.
-    fn fail(&self, index: usize, error: LabError, collector: &mut Collector<'_>) -> Result<(), LabError> {
+    fn fail(
+        &self,
+        index: usize,
+        error: LabError,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), LabError> {
         let Run { scenario, repetition } = &self.runs[index];
-        let kernel = guest::choose(self.kernels, scenario).map_or("", |kernel| kernel.release.as_str());
+        let kernel =
+            guest::choose(self.kernels, scenario).map_or("", |kernel| kernel.release.as_str());
         collector.fail(index, row::of_failure(scenario, *repetition, Clock::Virtual, kernel), error)
     }
 

@@ -31,11 +31,20 @@ impl Here<'_> {
         let scenario = &run.scenario;
         let kernel = &self.environment.host.kernel;
         let wrong = |cause| LabError::Guest { name: scenario.name.clone(), cause: Box::new(cause) };
-        if let Some(asked) = scenario.kernel.as_deref().filter(|asked| !guest::kernel::is_release(kernel, asked)) {
-            return Err(wrong(GuestError::OtherKernel { asked: asked.into(), running: kernel.clone() }));
+        if let Some(asked) =
+            scenario.kernel.as_deref().filter(|asked| !guest::kernel::is_release(kernel, asked))
+        {
+            return Err(wrong(GuestError::OtherKernel {
+                asked: asked.into(),
+                running: kernel.clone(),
+            }));
         }
         collector.tell(Event::Started { index, scenario });
-        let part = collector.results.as_mut().map(|results| results.begin(index, &scenario.name)).transpose()?;
+        let part = collector
+            .results
+            .as_mut()
+            .map(|results| results.begin(index, &scenario.name))
+            .transpose()?;
         let keep = part.as_ref().filter(|_| keep_captures).map(Part::path);
         let outcome = match self.once(index, scenario, keep.as_deref(), collector) {
             Ok(outcome) => outcome,
@@ -74,7 +83,14 @@ impl Here<'_> {
         let scratch = Scratch(self.inside.journal().scratch_directory("run")?);
         let mut progress = |elapsed, body| collector.tell(Event::Progress { index, elapsed, body });
         let virtual_time = *self.engine == Engine::Guest;
-        experiment::run(scenario, &scratch.0, keep, virtual_time, &self.inside.interrupt(), &mut progress)
-            .map_err(|cause| LabError::Run { name: scenario.name.clone(), cause })
+        experiment::run(
+            scenario,
+            &scratch.0,
+            keep,
+            virtual_time,
+            &self.inside.interrupt(),
+            &mut progress,
+        )
+        .map_err(|cause| LabError::Run { name: scenario.name.clone(), cause })
     }
 }

@@ -1,12 +1,14 @@
 //! What a run depends on, as one digest.
 //!
-//! In virtual time a result is a function of the scenario with its seed, the guest's kernel and this program (which is
-//! also all of the guest's userland). The key is a SHA-256 of all of that, so whatever has the same key is the same
-//! result; that is why such a run need not be done twice ([`crate::cache`]). Of the program the whole file counts: which
-//! parts of it have no influence nobody could say, and a row from an older build must not pass for one of this.
+//! In virtual time a result is a function of the scenario with its seed, the guest's kernel and
+//! this program (which is also all of the guest's userland). The key is a SHA-256 of all of that,
+//! so whatever has the same key is the same result; that is why such a run need not be done twice
+//! ([`crate::cache`]). Of the program the whole file counts: which parts of it have no influence
+//! nobody could say, and a row from an older build must not pass for one of this.
 //!
-//! In real time the machine and its moment are part of a result, and no key can hold them: there the key says only what
-//! was asked for, which is enough to go on with a sweep ([`crate::results::Manifest`]) and not to answer in place of a run.
+//! In real time the machine and its moment are part of a result, and no key can hold them: there
+//! the key says only what was asked for, which is enough to go on with a sweep
+//! ([`crate::results::Manifest`]) and not to answer in place of a run.
 
 use super::Run;
 use crate::Engine;
@@ -40,7 +42,8 @@ impl Key {
 
     /// A key as it was written; `None` for what is no digest.
     pub fn parse(text: &str) -> Option<Key> {
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let digits =
+            text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         (text.len() == 64 && digits).then(|| Key(text.into()))
     }
 }
@@ -72,7 +75,8 @@ impl Keys {
     /// # Errors
     /// Where this program or a kernel cannot be read.
     pub fn new(engine: &Engine, keep_captures: bool) -> io::Result<Keys> {
-        let mut keys = Keys { program: None, kernels: BTreeMap::new(), engine: engine.clone(), keep_captures };
+        let mut keys =
+            Keys { program: None, kernels: BTreeMap::new(), engine: engine.clone(), keep_captures };
         if let Engine::Virtual(kernels) = engine {
             keys.program = Some(digest(&std::env::current_exe()?)?);
             for kernel in kernels {
@@ -95,17 +99,22 @@ impl Keys {
             repetition: run.repetition,
             scenario: &run.scenario,
         };
-        Key::of(&serde_json::to_vec(&parts).expect("a scenario is written as JSON beside every result"))
+        Key::of(
+            &serde_json::to_vec(&parts).expect("a scenario is written as JSON beside every result"),
+        )
     }
 
-    /// The key of `run`, where its result is a function of it: in virtual time, between our own two ends. nginx, Python
-    /// and curl are of the host, and so are their libraries and settings, which no key of ours knows.
+    /// The key of `run`, where its result is a function of it: in virtual time, between our own two
+    /// ends. nginx, Python and curl are of the host, and so are their libraries and settings, which
+    /// no key of ours knows.
     pub(crate) fn repeatable(&self, run: &Run) -> Option<Key> {
-        let own = run.scenario.transfer.server == Server::Builtin && run.scenario.transfer.client == Client::Builtin;
+        let own = run.scenario.transfer.server == Server::Builtin
+            && run.scenario.transfer.client == Client::Builtin;
         (own && self.kernel(&run.scenario).is_some()).then(|| self.of(run))
     }
 
-    /// Digest of the kernel that `scenario` runs under in a guest; `None` where it runs in real time.
+    /// Digest of the kernel that `scenario` runs under in a guest; `None` where it runs in real
+    /// time.
     fn kernel(&self, scenario: &Scenario) -> Option<&str> {
         match &self.engine {
             Engine::Virtual(kernels) if guest::unsuited(scenario).is_none() => {

@@ -1,14 +1,17 @@
 //! Many runs: which there are, which are done, in which order their rows are told.
 //!
-//! A sweep is a list of [`Run`]s, made before anything starts: every scenario as often as it is repeated, each with its
-//! own seed. Some are done already (an earlier sweep into the same directory, or the cache); those in virtual time
-//! go side by side, as guests do not disturb each other (`guests`); those in real time follow, one at a time, as two
-//! at once would measure each other (`here`). Whatever ends first, rows are told and kept in the scenarios' order.
+//! A sweep is a list of [`Run`]s, made before anything starts: every scenario as often as it is
+//! repeated, each with its own seed. Some are done already (an earlier sweep into the same
+//! directory, or the cache); those in virtual time go side by side, as guests do not disturb each
+//! other (`guests`); those in real time follow, one at a time, as two at once would measure each
+//! other (`here`). Whatever ends first, rows are told and kept in the scenarios' order.
 //!
-//! A run that fails is a row that says so, and the others go on; only what would meet all of them ends the sweep.
+//! A run that fails is a row that says so, and the others go on; only what would meet all of them
+//! ends the sweep.
 //!
-//! A run is done when its folder of results has its name ([`crate::results`]). So a sweep that was interrupted, or whose
-//! machine went down, is gone on with by looking ([`Manifest`]), and nothing of a half-done run is used.
+//! A run is done when its folder of results has its name ([`crate::results`]). So a sweep that was
+//! interrupted, or whose machine went down, is gone on with by looking ([`Manifest`]), and nothing
+//! of a half-done run is used.
 
 mod collector;
 mod guests;
@@ -65,12 +68,13 @@ pub fn plan(scenarios: &[Scenario], repeat: Option<u32>) -> Vec<Run> {
     runs.collect()
 }
 
-/// Does `runs` (of [`plan`]) and returns a row for each, in order. A run that fails does not stop the others: its row
-/// says why, and it has no folder of results, so that a resumed sweep tries it again.
+/// Does `runs` (of [`plan`]) and returns a row for each, in order. A run that fails does not stop
+/// the others: its row says why, and it has no folder of results, so that a resumed sweep tries it
+/// again.
 ///
 /// # Errors
-/// An interrupt, or what would meet every run, such as results that cannot be written. Nothing is started after it, and
-/// the results of the runs that are done are collector.
+/// An interrupt, or what would meet every run, such as results that cannot be written. Nothing is
+/// started after it, and the results of the runs that are done are collector.
 pub fn run(
     inside: &Inside,
     runs: &[Run],
@@ -78,8 +82,9 @@ pub fn run(
     observer: &mut dyn FnMut(Event<'_>),
 ) -> Result<Sweep, LabError> {
     let environment = Environment::read(inside.privilege());
-    let keys = Keys::new(&options.engine, options.keep_captures)
-        .map_err(|cause| LabError::Prepare { operation: "read program and kernels for the runs' keys", cause })?;
+    let keys = Keys::new(&options.engine, options.keep_captures).map_err(|cause| {
+        LabError::Prepare { operation: "read program and kernels for the runs' keys", cause }
+    })?;
     let (results, done) = open(runs, &keys, &environment, options)?;
     let mut collector = Collector::new(runs.len(), results, observer);
     for (index, row) in done.into_iter().enumerate() {
@@ -117,7 +122,12 @@ fn all(
         if let Err(error) = worker.run(index, run, options.keep_captures, collector) {
             collector.fail(
                 index,
-                row::of_failure(&run.scenario, run.repetition, worker.clock(), &environment.host.kernel),
+                row::of_failure(
+                    &run.scenario,
+                    run.repetition,
+                    worker.clock(),
+                    &environment.host.kernel,
+                ),
                 error,
             )?;
         }
@@ -166,7 +176,8 @@ mod tests {
         let mut scenarios = preset::load("quick").unwrap();
         scenarios[0].repeat = 2;
         let runs = plan(&scenarios, None);
-        let told: Vec<_> = runs.iter().map(|run| (run.repetition, run.scenario.path.seed)).collect();
+        let told: Vec<_> =
+            runs.iter().map(|run| (run.repetition, run.scenario.path.seed)).collect();
         assert_eq!(told, [(1, 1), (2, 2), (1, 1), (1, 1)]);
         assert_eq!(plan(&scenarios, Some(3)).len(), 3 * scenarios.len());
     }

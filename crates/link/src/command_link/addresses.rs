@@ -1,8 +1,9 @@
 //! Addresses for the two ends of a link that collide with nothing that the machine can reach.
 //!
-//! A command behind the link still wants the machine's own networks: an address of ours that is also one of theirs would
-//! hide it. So the machine's routes are looked at first, and the first of a few private networks that none of them
-//! touches is taken; 10.77.0.0/24 is the lab's, and serves nearly always.
+//! A command behind the link still wants the machine's own networks: an address of ours that is
+//! also one of theirs would hide it. So the machine's routes are looked at first, and the first of
+//! a few private networks that none of them touches is taken; 10.77.0.0/24 is the lab's, and serves
+//! nearly always.
 
 use fullpipe_kernel::netlink::Network;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -25,12 +26,14 @@ pub const PREFIX_LEN: u8 = 24;
 /// The same in IPv6.
 pub const PREFIX6_LEN: u8 = 64;
 
-/// Networks to choose from: private ones (RFC 1918), then those for benchmarks (RFC 2544), then carriers' (RFC 6598).
+/// Networks to choose from: private ones (RFC 1918), then those for benchmarks (RFC 2544), then
+/// carriers' (RFC 6598).
 const CANDIDATES: [[u8; 3]; 6] =
     [[10, 77, 0], [172, 29, 77], [192, 168, 177], [198, 18, 77], [100, 99, 77], [10, 177, 0]];
 
 impl Addresses {
-    /// Those of the first network that no route in `taken` touches; with all of them taken, the first.
+    /// Those of the first network that no route in `taken` touches; with all of them taken, the
+    /// first.
     pub fn beside(taken: &[Network]) -> Addresses {
         let free = CANDIDATES.into_iter().find(|&[a, b, c]| {
             let network = Network::new(IpAddr::V4(Ipv4Addr::new(a, b, c, 0)), PREFIX_LEN);
@@ -39,7 +42,12 @@ impl Addresses {
         let [a, b, c] = free.unwrap_or(CANDIDATES[0]);
         // A unique local prefix (RFC 4193) of which the 40 random bits are ours.
         let v6 = |last| Ipv6Addr::new(0xfd46, 0x7069, 0x7065, 0, 0, 0, 0, last);
-        Addresses { far: Ipv4Addr::new(a, b, c, 1), near: Ipv4Addr::new(a, b, c, 2), far6: v6(1), near6: v6(2) }
+        Addresses {
+            far: Ipv4Addr::new(a, b, c, 1),
+            near: Ipv4Addr::new(a, b, c, 2),
+            far6: v6(1),
+            near6: v6(2),
+        }
     }
 
     /// The far end's, as its device has them.
@@ -53,7 +61,8 @@ impl Addresses {
     }
 }
 
-/// Whether one holds addresses of the other. The default route holds all, and is none to collide with.
+/// Whether one holds addresses of the other. The default route holds all, and is none to collide
+/// with.
 fn touch(a: &Network, b: &Network) -> bool {
     let (IpAddr::V4(x), IpAddr::V4(y)) = (a.address, b.address) else { return false };
     let shared = a.prefix_len.min(b.prefix_len);
@@ -64,7 +73,8 @@ fn touch(a: &Network, b: &Network) -> bool {
     u32::from(x) & mask == u32::from(y) & mask
 }
 
-/// The networks in `/proc/net/route`, which shows the main table: hexadecimal numbers in the machine's byte order.
+/// The networks in `/proc/net/route`, which shows the main table: hexadecimal numbers in the
+/// machine's byte order.
 pub fn parse_routes(text: &str) -> Vec<Network> {
     let parse = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();

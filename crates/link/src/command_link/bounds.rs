@@ -1,16 +1,19 @@
 //! What the gateway carries at once, and what it could not.
 //!
-//! A connection takes two descriptors (its end over the link, and the one that goes on), and so does a flow of datagrams.
-//! Where the machine grants fewer than the bounds need, both are smaller, so that neither starves the other.
+//! A connection takes two descriptors (its end over the link, and the one that goes on), and so
+//! does a flow of datagrams. Where the machine grants fewer than the bounds need, both are smaller,
+//! so that neither starves the other.
 
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// TCP connections at once; what comes on top is refused. Each is two threads besides.
 const CONNECTIONS_MAX: usize = 2048;
-/// Pairs of addresses that datagrams go between at once, of each IP version: each is a socket and a thread.
+/// Pairs of addresses that datagrams go between at once, of each IP version: each is a socket and a
+/// thread.
 const FLOWS_MAX: usize = 512;
-/// Descriptors of the link itself: devices, listeners, control socket and its clients, captures, logs.
+/// Descriptors of the link itself: devices, listeners, control socket and its clients, captures,
+/// logs.
 const OWN: u64 = 128;
 const OF_A_CONNECTION: u64 = 2;
 const OF_A_FLOW: u64 = 2;
@@ -27,7 +30,8 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// For a process that may have so many descriptors: a quarter is for datagrams where they are few.
+    /// For a process that may have so many descriptors: a quarter is for datagrams where they are
+    /// few.
     pub fn within(descriptors: u64) -> Bounds {
         let available = descriptors.saturating_sub(OWN);
         let of_flows = (available / 4).min(FLOWS_MAX as u64 * OF_A_FLOW * FAMILIES);

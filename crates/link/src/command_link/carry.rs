@@ -1,4 +1,5 @@
-//! Bytes between the two halves of a connection, and how each of them ends: a FIN goes on as a FIN, a reset as a reset.
+//! Bytes between the two halves of a connection, and how each of them ends: a FIN goes on as a FIN,
+//! a reset as a reset.
 
 use super::connections::Connection;
 use super::destinations::{PAUSE, THREAD_STACK};
@@ -13,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const BUFFER: usize = 128 << 10;
 /// How often a way that waits looks whether the other one is broken, where no event tells it.
 const LOOK: Duration = Duration::from_millis(100);
-/// What came before a reset may take so long without progress to arrive before it at the other side.
+/// What came before a reset may take so long without progress to arrive before it at the other
+/// side.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// One direction of a connection.
@@ -25,7 +27,8 @@ struct OneWay<'a> {
     broken: &'a AtomicBool,
 }
 
-/// Carries bytes both ways until both sides have ended. Where one is reset, the other is when it is dropped.
+/// Carries bytes both ways until both sides have ended. Where one is reset, the other is when it is
+/// dropped.
 pub(super) fn join(near: &TcpStream, far: &TcpStream, connection: &Connection) {
     let broken = AtomicBool::new(false);
     for stream in [near, far] {
@@ -34,7 +37,8 @@ pub(super) fn join(near: &TcpStream, far: &TcpStream, connection: &Connection) {
     }
     std::thread::scope(|scope| {
         let back = std::thread::Builder::new().name("gateway".into()).stack_size(THREAD_STACK);
-        let back = back.spawn_scoped(scope, || OneWay { from: far, to: near, broken: &broken }.run(|_| {}));
+        let back = back
+            .spawn_scoped(scope, || OneWay { from: far, to: near, broken: &broken }.run(|_| {}));
         if back.is_err() {
             broken.store(true, Ordering::Release);
             return;
@@ -72,7 +76,9 @@ impl OneWay<'_> {
         let (mut from, broken) = (self.from, self.broken);
         loop {
             match from.read(&mut buffer) {
-                Ok(0) if broken.load(Ordering::Acquire) => return Err(ErrorKind::ConnectionReset.into()),
+                Ok(0) if broken.load(Ordering::Acquire) => {
+                    return Err(ErrorKind::ConnectionReset.into());
+                }
                 Ok(0) => return Ok(()),
                 Ok(length) => {
                     holds(length);
@@ -109,7 +115,10 @@ impl OneWay<'_> {
     fn wait(self, stream: &TcpStream, events: PollFlags, other: &TcpStream) -> io::Result<()> {
         let mut watch_other = true;
         loop {
-            let mut fds = [PollFd::new(stream.as_fd(), events), PollFd::new(other.as_fd(), PollFlags::empty())];
+            let mut fds = [
+                PollFd::new(stream.as_fd(), events),
+                PollFd::new(other.as_fd(), PollFlags::empty()),
+            ];
             let watched = if watch_other { &mut fds[..] } else { &mut fds[..1] };
             wait::ready(watched, (!watch_other).then_some(LOOK))?;
             if self.broken.load(Ordering::Acquire) {
@@ -128,7 +137,8 @@ impl OneWay<'_> {
     }
 }
 
-/// Waits until what was written before a reset has arrived at the side that lives, as it would have without a gateway.
+/// Waits until what was written before a reset has arrived at the side that lives, as it would have
+/// without a gateway.
 fn drain(near: &TcpStream, far: &TcpStream) {
     let left = || [near, far].map(|stream| transparent::unsent(stream).unwrap_or_default());
     let (mut last, mut progress) = (left(), clock::now());

@@ -16,7 +16,8 @@ pub(super) struct Connection {
     /// Bytes that were read from the command's side and are not written to the other yet.
     carried: AtomicU64,
     upwards_ended: AtomicBool,
-    /// Whether the handshake over the link is complete. Before that the command can have sent nothing.
+    /// Whether the handshake over the link is complete. Before that the command can have sent
+    /// nothing.
     accepted: AtomicBool,
     /// Who waits for the command's end.
     expects: Mutex<Option<Sender<TcpStream>>>,
@@ -59,14 +60,16 @@ impl Connection {
         self.upwards_ended.store(true, Ordering::Release);
     }
 
-    /// Bytes from the command's side that the gateway has read and the server's kernel has not acknowledged, the end of
-    /// the stream as one; `None` where it has all, and there will be no more.
+    /// Bytes from the command's side that the gateway has read and the server's kernel has not
+    /// acknowledged, the end of the stream as one; `None` where it has all, and there will be no
+    /// more.
     pub(super) fn owed(&self) -> Option<Bytes> {
         if !self.accepted.load(Ordering::Acquire) {
             return None;
         }
         let ended = self.upwards_ended.load(Ordering::Acquire);
-        let unsent = self.far.get().and_then(|far| transparent::unsent(far).ok()).unwrap_or_default();
+        let unsent =
+            self.far.get().and_then(|far| transparent::unsent(far).ok()).unwrap_or_default();
         let owed = Bytes::new(self.carried.load(Ordering::Relaxed)) + unsent;
         (!ended || owed > Bytes::ZERO).then_some(owed)
     }
@@ -86,7 +89,8 @@ impl Connections {
         Connections { all: Mutex::default(), max, counters: Arc::clone(counters) }
     }
 
-    /// A connection's place, given back by dropping it; `None` where there is none, which is counted.
+    /// A connection's place, given back by dropping it; `None` where there is none, which is
+    /// counted.
     pub(super) fn enter(self: &Arc<Self>, ends: Ends) -> Option<Slot> {
         let mut all = self.lock();
         if all.len() >= self.max {
@@ -114,7 +118,10 @@ impl Connections {
 
     /// Those by which something is owed to a server, with how much.
     pub(super) fn owed(&self) -> Vec<(Ends, Bytes)> {
-        self.lock().iter().filter_map(|(&ends, connection)| Some((ends, connection.owed()?))).collect()
+        self.lock()
+            .iter()
+            .filter_map(|(&ends, connection)| Some((ends, connection.owed()?)))
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Ends, Arc<Connection>>> {
@@ -146,14 +153,18 @@ mod tests {
     use super::*;
 
     fn ends(port: u16) -> Ends {
-        Ends { near: SocketAddr::from(([10, 77, 0, 2], port)), meant: SocketAddr::from(([192, 0, 2, 1], 80)) }
+        Ends {
+            near: SocketAddr::from(([10, 77, 0, 2], port)),
+            meant: SocketAddr::from(([192, 0, 2, 1], 80)),
+        }
     }
 
     #[test]
     fn a_slot_is_given_back_when_it_is_dropped() {
         let counters = Arc::default();
         let connections = Arc::new(Connections::new(20, &counters));
-        let mut slots: Vec<_> = (0..20).map(|port| connections.enter(ends(port)).unwrap()).collect();
+        let mut slots: Vec<_> =
+            (0..20).map(|port| connections.enter(ends(port)).unwrap()).collect();
         assert!(connections.enter(ends(60_000)).is_none());
         assert_eq!(counters.read().refused_connections, 1);
         slots.pop();

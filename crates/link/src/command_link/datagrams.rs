@@ -1,9 +1,11 @@
-//! The gateway's datagrams: each pair of addresses is a flow with a socket of its own outside ([`super::gateway`]).
+//! The gateway's datagrams: each pair of addresses is a flow with a socket of its own outside
+//! ([`super::gateway`]).
 //!
-//! A flow lives as long as something goes either way. There are at most [`super::bounds::Bounds::flows`] of them; a new one takes the place
-//! of the one that has been silent for longest. What the far side answers by an error (nobody listens at that port) goes
-//! back as the ICMP message that a router would have sent, so that a connected socket of the command sees ECONNREFUSED.
-//! What could not be passed on is counted.
+//! A flow lives as long as something goes either way. There are at most
+//! [`super::bounds::Bounds::flows`] of them; a new one takes the place of the one that has been
+//! silent for longest. What the far side answers by an error (nobody listens at that port) goes
+//! back as the ICMP message that a router would have sent, so that a connected socket of the
+//! command sees ECONNREFUSED. What could not be passed on is counted.
 
 use super::bounds::GatewayCounters;
 use super::destinations::{Destinations, PAUSE, spawn};
@@ -18,8 +20,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A pair of addresses without a datagram either way for so long is forgotten, as in RFC 4787, section 4.3 (at least two
-/// minutes).
+/// A pair of addresses without a datagram either way for so long is forgotten, as in RFC 4787,
+/// section 4.3 (at least two minutes).
 const FLOW_IDLE: Duration = Duration::from_secs(120);
 
 /// Who sends to whom.
@@ -88,8 +90,11 @@ impl Passing {
                     self.evict_one(&mut flows);
                 }
                 let mut opened = self.open(ends);
-                if opened.as_ref().is_err_and(|refused| !is_unreachable(refused)) && !flows.is_empty() {
-                    // Out of descriptors or of threads before that many: a silent flow has some to give.
+                if opened.as_ref().is_err_and(|refused| !is_unreachable(refused))
+                    && !flows.is_empty()
+                {
+                    // Out of descriptors or of threads before that many: a silent flow has some to
+                    // give.
                     self.evict_one(&mut flows);
                     opened = self.open(ends);
                 }
@@ -130,7 +135,8 @@ impl Passing {
         }
     }
 
-    /// Has the command's kernel know of `errno`, where that is about the way to the other side; whether it is.
+    /// Has the command's kernel know of `errno`, where that is about the way to the other side;
+    /// whether it is.
     fn report(&self, ends: Ends, errno: Option<i32>) -> bool {
         let Some(unreachable) = errno.and_then(Unreachable::from_errno) else { return false };
         self.reporter.report(unreachable, ends.sender, ends.meant);
@@ -182,7 +188,9 @@ impl Answering {
                 }
                 Err(error) if is_wait(&error) => {}
                 Err(error) => match error.raw_os_error().and_then(Unreachable::from_errno) {
-                    Some(unreachable) => self.reporter.report(unreachable, self.ends.sender, self.ends.meant),
+                    Some(unreachable) => {
+                        self.reporter.report(unreachable, self.ends.sender, self.ends.meant)
+                    }
                     None => break,
                 },
             }
@@ -196,10 +204,14 @@ fn is_unreachable(refused: &Refused) -> bool {
 }
 
 fn is_wait(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
 }
 
-/// How long a flow may go on in silence whose last datagram went at `last`; `None`: it is forgotten.
+/// How long a flow may go on in silence whose last datagram went at `last`; `None`: it is
+/// forgotten.
 fn time_left(last: Instant, now: Instant) -> Option<Duration> {
     let left = FLOW_IDLE.saturating_sub(now.since(last));
     (left > Duration::ZERO).then_some(left)

@@ -1,8 +1,9 @@
-//! What a command has left behind when it ends: connections that are still owed the delivery of their data.
+//! What a command has left behind when it ends: connections that are still owed the delivery of
+//! their data.
 //!
-//! A socket that a process has closed goes on in the kernel until its data have arrived. Here it would end with the
-//! link, so the link waits for it: for the command's own sockets, for those of the gateway, and for what a server that
-//! was started with the link has not taken yet.
+//! A socket that a process has closed goes on in the kernel until its data have arrived. Here it
+//! would end with the link, so the link waits for it: for the command's own sockets, for those of
+//! the gateway, and for what a server that was started with the link has not taken yet.
 
 use super::connections::Connections;
 use fullpipe_flow::sample::TcpState;
@@ -75,11 +76,17 @@ impl Delivery {
         Delivery { near, far }
     }
 
-    /// Waits until nothing is owed any more, a signal comes, or it is not worth waiting: for connections that are closed
-    /// when they have not come any further for `linger`, for the rest `linger` after this began.
+    /// Waits until nothing is owed any more, a signal comes, or it is not worth waiting: for
+    /// connections that are closed when they have not come any further for `linger`, for the rest
+    /// `linger` after this began.
     ///
     /// `packets` tells how many are on the link. What is left is returned.
-    pub fn wait(&mut self, inside: &Inside, linger: Duration, packets: impl Fn() -> u64) -> Result<Owed, Refused> {
+    pub fn wait(
+        &mut self,
+        inside: &Inside,
+        linger: Duration,
+        packets: impl Fn() -> u64,
+    ) -> Result<Owed, Refused> {
         // A key that has ended the command is not meant for this.
         while let Some(Ok(Some(_))) = inside.signals().map(|signals| signals.read_signal()) {}
         let start = clock::now();
@@ -110,7 +117,8 @@ impl Delivery {
         match &mut self.far {
             Far::World => {}
             Far::Server(far) => {
-                for socket in far.open_sockets()?.iter().filter(|socket| is_owed_to_server(socket)) {
+                for socket in far.open_sockets()?.iter().filter(|socket| is_owed_to_server(socket))
+                {
                     shares.entry(socket.remote).or_default().bytes += socket.unread.get();
                 }
             }
@@ -136,20 +144,29 @@ impl Delivery {
 }
 
 /// Adds what the gateway has in its hands; `sockets` are its ends towards the command.
-fn gateway_shares(shares: &mut HashMap<SocketAddr, Share>, sockets: &[OpenSocket], connections: &Connections) {
+fn gateway_shares(
+    shares: &mut HashMap<SocketAddr, Share>,
+    sockets: &[OpenSocket],
+    connections: &Connections,
+) {
     for (ends, bytes) in connections.owed() {
         let socket = sockets.iter().find(|socket| socket.remote == ends.near);
         let unread = socket.map_or(Bytes::ZERO, |socket| socket.unread);
-        // Where the command's end is not among the namespace's sockets, it is in another one that a process has made.
+        // Where the command's end is not among the namespace's sockets, it is in another one that a
+        // process has made.
         let open = socket.is_some_and(|socket| socket.state == TcpState::Established);
         let share = shares.entry(ends.near).or_insert(Share { bytes: 0, open });
         share.bytes += (bytes + unread).get();
     }
 }
 
-/// Whether the command's end of a connection is owed something. In FIN-WAIT-2 it has all been acknowledged.
+/// Whether the command's end of a connection is owed something. In FIN-WAIT-2 it has all been
+/// acknowledged.
 fn is_owed(socket: &OpenSocket) -> bool {
-    !matches!(socket.state, TcpState::FinWait2 | TcpState::TimeWait | TcpState::Close | TcpState::Listen)
+    !matches!(
+        socket.state,
+        TcpState::FinWait2 | TcpState::TimeWait | TcpState::Close | TcpState::Listen
+    )
 }
 
 /// Whether a server has not taken what came, or not ended its side in answer to the command's end.
@@ -165,8 +182,11 @@ fn without_end(socket: &OpenSocket) -> u64 {
 
 /// Waits for `span`; whether a signal has come.
 fn interrupted(inside: &Inside, span: Duration) -> Result<bool, Refused> {
-    let mut fds: Vec<_> =
-        inside.signals().map(|signals| PollFd::new(signals.as_fd(), PollFlags::POLLIN)).into_iter().collect();
+    let mut fds: Vec<_> = inside
+        .signals()
+        .map(|signals| PollFd::new(signals.as_fd(), PollFlags::POLLIN))
+        .into_iter()
+        .collect();
     let refused = |cause| Refused::new("wait for", "signals", cause);
     Ok(wait::ready(&mut fds, Some(span)).map_err(refused)? > 0)
 }

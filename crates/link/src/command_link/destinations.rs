@@ -49,6 +49,11 @@ mod tests {
         assert_eq!(target("[fd00::1]:80"), "[::1]:80");
         assert_eq!(target("10.77.0.1:53"), "127.0.0.53:53");
         assert_eq!(target("192.0.2.1:53"), "192.0.2.1:53");
-        assert_eq!(Destinations { resolver: None, ..destinations }.target("10.77.0.1:53".parse().unwrap()).port(), 53);
+        assert_eq!(
+            Destinations { resolver: None, ..destinations }
+                .target("10.77.0.1:53".parse().unwrap())
+                .port(),
+            53
+        );
     }
 }

@@ -1,17 +1,20 @@
 //! The gateway behind the link: what the command sends to the rest of the world goes on from here.
 //!
-//! The far end of the link is a network namespace that calls every address its own ([`fullpipe_kernel::transparent`]).
-//! A TCP connection that is asked for over the link is opened from the machine's own network
-//! ([`fullpipe_kernel::outside::Outside`]), and accepted here when that stands; bytes go from one to the other.
-//! Datagrams likewise, each pair of addresses with a socket of its own. Nothing of the machine is changed for it, no
-//! forwarding, no rule, no route, and it takes no privilege.
+//! The far end of the link is a network namespace that calls every address its own
+//! ([`fullpipe_kernel::transparent`]). A TCP connection that is asked for over the link is opened
+//! from the machine's own network ([`fullpipe_kernel::outside::Outside`]), and accepted here when
+//! that stands; bytes go from one to the other. Datagrams likewise, each pair of addresses with a
+//! socket of its own. Nothing of the machine is changed for it, no forwarding, no rule, no route,
+//! and it takes no privilege.
 //!
-//! How to think about it: the link carries a TCP connection of its own between two stacks of this kernel. Its round-trip
-//! time, rate and losses are the link's alone; what lies between the gateway and the server comes on top for the
-//! application, but not for this connection's congestion control. What refuses, is unreachable or
-//! silent, is so to the command too, and a reset is carried as one. ICMP is answered here: `ping` shows the link.
+//! How to think about it: the link carries a TCP connection of its own between two stacks of this
+//! kernel. Its round-trip time, rate and losses are the link's alone; what lies between the gateway
+//! and the server comes on top for the application, but not for this connection's congestion
+//! control. What refuses, is unreachable or silent, is so to the command too, and a reset is
+//! carried as one. ICMP is answered here: `ping` shows the link.
 //!
-//! The gateway's own address stands for the machine's loopback: a service on 127.0.0.1 is reached there.
+//! The gateway's own address stands for the machine's loopback: a service on 127.0.0.1 is reached
+//! there.
 //!
 //! It lives as long as the process.
 

@@ -1,14 +1,16 @@
 //! A command behind a link: `fullpipe link .. -- CMD`.
 //!
-//! Two network namespaces with the link between them. In the near one runs the command. The far one is one of three
-//! things, all with the address that `{server}` stands for:
-//! * a **server**: another command, started first and waited for until it listens. Nothing else is reachable;
+//! Two network namespaces with the link between them. In the near one runs the command. The far one
+//! is one of three things, all with the address that `{server}` stands for:
+//! * a **server**: another command, started first and waited for until it listens. Nothing else is
+//!   reachable;
 //! * a **gateway** to everything that the machine reaches, and to its loopback ([`gateway`]);
 //! * the **machine** itself, as a router ([`nat`]).
 //!
-//! Order: [`Before::look`] outside, before anything is forked (what the machine's network is like, a process left
-//! there); then, inside [`fullpipe_kernel::sandbox`], [`Place::make`], the link itself (whoever calls decides by which
-//! engine), [`Place::start_server`], [`Place::start`], and [`Program::wait`] until it ends. The sandbox's end ends the rest.
+//! Order: [`Before::look`] outside, before anything is forked (what the machine's network is like,
+//! a process left there); then, inside [`fullpipe_kernel::sandbox`], [`Place::make`], the link
+//! itself (whoever calls decides by which engine), [`Place::start_server`], [`Place::start`], and
+//! [`Program::wait`] until it ends. The sandbox's end ends the rest.
 
 mod addresses;
 mod bounds;
@@ -119,7 +121,8 @@ pub struct Before {
 }
 
 impl Before {
-    /// Looks around, and for a gateway leaves a process behind. From `main`, before any thread, before the sandbox.
+    /// Looks around, and for a gateway leaves a process behind. From `main`, before any thread,
+    /// before the sandbox.
     pub fn look(far_end: FarEnd) -> Result<Before, Refused> {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let taken = addresses::parse_routes(&text("/proc/net/route"));
@@ -144,7 +147,8 @@ impl Before {
 }
 
 impl Before {
-    /// Fails where the way out has ended: behind it every connection would fail, and nobody be told why.
+    /// Fails where the way out has ended: behind it every connection would fail, and nobody be told
+    /// why.
     pub fn check(&self) -> Result<(), CommandLinkError> {
         self.outside.as_ref().map_or(Ok(()), |outside| Ok(outside.check()?))
     }
@@ -174,7 +178,8 @@ impl Place {
     pub fn make(before: &Before, inside: &Inside) -> Result<Place, CommandLinkError> {
         let mut files = Vec::new();
         let gateway = IpAddr::V4(before.addresses.far);
-        let replaced = resolver::replace(&before.resolv_conf, gateway).filter(|_| before.far_end != FarEnd::Server);
+        let replaced = resolver::replace(&before.resolv_conf, gateway)
+            .filter(|_| before.far_end != FarEnd::Server);
         if let Some(replaced) = replaced {
             let path = inside.journal().scratch_directory("link")?.join("resolv.conf");
             std::fs::write(&path, replaced.text)
@@ -192,10 +197,17 @@ impl Place {
             addresses: before.addresses,
             far_end: before.far_end,
             // On the machine it is one among others, and its name must be free.
-            device: before.machine.as_ref().map_or(DEVICE.into(), |_| format!("fpl{}", before.process)),
+            device: before
+                .machine
+                .as_ref()
+                .map_or(DEVICE.into(), |_| format!("fpl{}", before.process)),
             nat: None,
             connections: None,
-            surroundings: Surroundings { identity: before.identity, files, descriptors: before.descriptors },
+            surroundings: Surroundings {
+                identity: before.identity,
+                files,
+                descriptors: before.descriptors,
+            },
             counters: Arc::default(),
         })
     }
@@ -216,7 +228,8 @@ impl Place {
         Wire::create(&far, &near, mtu, gso_max_segs)
     }
 
-    /// Leads everything from the command's end over the link, and on from there. The ports must be there.
+    /// Leads everything from the command's end over the link, and on from there. The ports must be
+    /// there.
     pub fn open_ways(&mut self, before: &Before) -> Result<(), CommandLinkError> {
         if self.far_end == FarEnd::Server {
             return Ok(());
@@ -230,21 +243,27 @@ impl Place {
         };
         netlink.set_route(&default(Ipv4Addr::UNSPECIFIED.into(), self.addresses.far.into()))?;
         let gateway = (self.addresses.far, self.addresses.far6);
-        let resolver = resolver::replace(&before.resolv_conf, gateway.0.into()).map(|replaced| replaced.resolver);
+        let resolver = resolver::replace(&before.resolv_conf, gateway.0.into())
+            .map(|replaced| replaced.resolver);
         let Some(outside) = &before.outside else {
             let nat = nat::Nat::start(&self.far, &self.device, &self.addresses, resolver)?;
             if nat.carries_ipv6() && netlink.takes_ipv6(DEVICE)? {
-                netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
+                netlink.set_route(&default(
+                    Ipv6Addr::UNSPECIFIED.into(),
+                    self.addresses.far6.into(),
+                ))?;
             }
             self.nat = Some(nat);
             return Ok(());
         };
         if before.default_route6 && netlink.takes_ipv6(DEVICE)? {
             // Where the machine has none, a program must not be led to try IPv6 first.
-            netlink.set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
+            netlink
+                .set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
         let destinations = destinations::Destinations { gateway, resolver };
-        let started = gateway::start(&self.far, DEVICE, &self.near, outside, destinations, &self.counters);
+        let started =
+            gateway::start(&self.far, DEVICE, &self.near, outside, destinations, &self.counters);
         self.connections = Some(started.map_err(CommandLinkError::Gateway)?);
         Ok(())
     }
@@ -253,15 +272,23 @@ impl Place {
     pub fn delivery(&self) -> Result<Delivery, CommandLinkError> {
         let far = match (self.far_end, &self.connections) {
             (FarEnd::Server, _) => Far::Server(SockDiag::open_in(&self.far)?),
-            (_, Some(connections)) => Far::Gateway(SockDiag::open_in(&self.far)?, Arc::clone(connections)),
+            (_, Some(connections)) => {
+                Far::Gateway(SockDiag::open_in(&self.far)?, Arc::clone(connections))
+            }
             (_, None) => Far::World,
         };
         Ok(Delivery::new(SockDiag::open_in(&self.near)?, far))
     }
 
-    /// Lets the server end once the command has: one that listens no more is waited for, for `span`, as it works on what
-    /// it was sent; one that goes on is asked to end (SIGTERM). Whether it has ended.
-    pub fn end_server(&self, server: &mut Program, inside: &Inside, span: Duration) -> Result<bool, CommandLinkError> {
+    /// Lets the server end once the command has: one that listens no more is waited for, for
+    /// `span`, as it works on what it was sent; one that goes on is asked to end (SIGTERM). Whether
+    /// it has ended.
+    pub fn end_server(
+        &self,
+        server: &mut Program,
+        inside: &Inside,
+        span: Duration,
+    ) -> Result<bool, CommandLinkError> {
         let goes_on = !SockDiag::open_in(&self.far)?.listeners()?.is_empty();
         if goes_on {
             server.ask_to_end();
@@ -287,10 +314,18 @@ impl Place {
         let deadline = clock::now() + READY_WITHIN;
         while diag.listeners()?.is_empty() {
             if let Some(status) = server.ended()? {
-                return Err(RunError::EndedEarly { program: server.name().into(), status: status.to_string() }.into());
+                return Err(RunError::EndedEarly {
+                    program: server.name().into(),
+                    status: status.to_string(),
+                }
+                .into());
             }
             if clock::now() >= deadline {
-                return Err(RunError::NotListening { program: server.name().into(), within: READY_WITHIN }.into());
+                return Err(RunError::NotListening {
+                    program: server.name().into(),
+                    within: READY_WITHIN,
+                }
+                .into());
             }
             server.wait_a_little(LOOK)?;
         }
@@ -300,13 +335,20 @@ impl Place {
     /// Starts the command; `{server}` in its words is the far end's address.
     pub fn start(&self, words: &[OsString]) -> Result<Program, CommandLinkError> {
         let words = expand(words, self.addresses.far.into());
-        let Some((program, arguments)) = words.split_first() else { return Err(RunError::NoCommand.into()) };
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(RunError::NoCommand.into());
+        };
         let mut command = Command::new(program);
         command.args(arguments);
         self.start_in(&self.near, command, &program.to_string_lossy())
     }
 
-    fn start_in(&self, ns: &NetNs, mut command: Command, name: &str) -> Result<Program, CommandLinkError> {
+    fn start_in(
+        &self,
+        ns: &NetNs,
+        mut command: Command,
+        name: &str,
+    ) -> Result<Program, CommandLinkError> {
         command.env("FULLPIPE_SERVER", self.addresses.far.to_string());
         ns.start_in(&mut command)?;
         self.surroundings.apply_to(&mut command)?;
@@ -316,5 +358,6 @@ impl Place {
 
 /// Makes a folder for captures where there is none.
 pub fn make_folder(path: &Path) -> Result<(), CommandLinkError> {
-    std::fs::create_dir_all(path).map_err(|cause| CommandLinkError::File { path: path.into(), cause })
+    std::fs::create_dir_all(path)
+        .map_err(|cause| CommandLinkError::File { path: path.into(), cause })
 }

@@ -1,14 +1,15 @@
 //! The way out by routing: the program's packets themselves go on, from this machine's address.
 //!
-//! The far end of the link is a device of the machine's own network namespace; what comes over the link is routed on, its
-//! source address replaced (masquerading). So the program's TCP connections end at the servers that they are for, not at
-//! a gateway: losses, congestion control and windows are those between the two over the whole way, and every protocol
-//! passes. It takes root, and a machine that forwards packets already (`net.ipv4.ip_forward`): that is a decision about
-//! the whole machine, and not ours. IPv6 goes the same way where the machine forwards that too
+//! The far end of the link is a device of the machine's own network namespace; what comes over the
+//! link is routed on, its source address replaced (masquerading). So the program's TCP connections
+//! end at the servers that they are for, not at a gateway: losses, congestion control and windows
+//! are those between the two over the whole way, and every protocol passes. It takes root, and a
+//! machine that forwards packets already (`net.ipv4.ip_forward`): that is a decision about the
+//! whole machine, and not ours. IPv6 goes the same way where the machine forwards that too
 //! (`net.ipv6.conf.all.forwarding`); elsewhere the program has no way out by IPv6.
 //!
-//! What is made goes with the processes that hold it: the device with the descriptor of the link, the rules with a session
-//! of `nft` to which they belong (`flags owner`).
+//! What is made goes with the processes that hold it: the device with the descriptor of the link,
+//! the rules with a session of `nft` to which they belong (`flags owner`).
 
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sysctl::{self, SysctlError};
@@ -54,8 +55,8 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// Starts to masquerade what comes from the near address over `device`, which is in `machine`; what is for the far
-    /// address goes to the machine's loopback, names to `resolver`.
+    /// Starts to masquerade what comes from the near address over `device`, which is in `machine`;
+    /// what is for the far address goes to the machine's loopback, names to `resolver`.
     pub fn start(
         machine: &NetNs,
         device: &str,
@@ -104,13 +105,17 @@ fn rules(table: &str, device: &str, addresses: &Addresses, resolver: Option<IpAd
     );
     if let Some(IpAddr::V4(resolver)) = resolver {
         for protocol in ["udp", "tcp"] {
-            let rule = format!("iifname \"{device}\" ip daddr {far} {protocol} dport 53 dnat ip to {resolver}");
+            let rule = format!(
+                "iifname \"{device}\" ip daddr {far} {protocol} dport 53 dnat ip to {resolver}"
+            );
             text.push_str(&format!("add rule inet {table} in {rule}\n"));
         }
     }
     for protocol in ["udp", "tcp"] {
         let loopback = Ipv4Addr::LOCALHOST;
-        let rule = format!("iifname \"{device}\" ip daddr {far} meta l4proto {protocol} dnat ip to {loopback}");
+        let rule = format!(
+            "iifname \"{device}\" ip daddr {far} meta l4proto {protocol} dnat ip to {loopback}"
+        );
         text.push_str(&format!("add rule inet {table} in {rule}\n"));
     }
     text.push_str(&format!(

@@ -1,4 +1,5 @@
-//! Connections that are asked for over the link: each is answered when it is known what the other machine says.
+//! Connections that are asked for over the link: each is answered when it is known what the other
+//! machine says.
 
 use super::carry::join;
 use super::connections::{Connections, Ends, Slot};
@@ -16,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How often it is looked whether a command still wants a connection that is not answered.
 const LOOK: Duration = Duration::from_millis(100);
-/// A handshake that is not complete after the kernel's five repetitions (`tcp_synack_retries`) never is: 63 s, tcp(7).
+/// A handshake that is not complete after the kernel's five repetitions (`tcp_synack_retries`)
+/// never is: 63 s, tcp(7).
 const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(64);
 
 /// What the threads of a gateway share.
@@ -55,7 +57,8 @@ pub(super) fn take(gateway: &Arc<Gateway>) {
     }
 }
 
-/// Has a thread answer `request`; it is refused at once where there is no place or no thread for it.
+/// Has a thread answer `request`; it is refused at once where there is no place or no thread for
+/// it.
 fn begin(gateway: &Arc<Gateway>, ends: Ends, request: ConnectionRequest) {
     let request = Arc::new(request);
     let begun = gateway.connections.enter(ends).is_some_and(|slot| {
@@ -85,13 +88,15 @@ pub(super) fn accept(listener: &TcpListener, gateway: &Arc<Gateway>) {
         };
         slot.connection.accepted();
         let gateway = Arc::clone(gateway);
-        let _ = spawn("gateway", move || match gateway.outside.connect(gateway.destinations.target(meant)) {
-            Ok(far) => {
-                let far = Arc::new(far);
-                slot.connection.connected(&far);
-                join(&near, &far, &slot.connection);
+        let _ = spawn("gateway", move || {
+            match gateway.outside.connect(gateway.destinations.target(meant)) {
+                Ok(far) => {
+                    let far = Arc::new(far);
+                    slot.connection.connected(&far);
+                    join(&near, &far, &slot.connection);
+                }
+                Err(_) => transparent::reset(near),
             }
-            Err(_) => transparent::reset(near),
         });
     }
 }
@@ -122,7 +127,8 @@ fn connect(gateway: &Gateway, request: &ConnectionRequest) -> Result<TcpStream, 
         let mut near = gateway.near.lock().unwrap_or_else(PoisonError::into_inner);
         near.sample(request.from, request.to).is_ok_and(|socket| socket.is_some())
     };
-    // A socket that is never seen is in a namespace that the command has made, and cannot be looked for.
+    // A socket that is never seen is in a namespace that the command has made, and cannot be looked
+    // for.
     let seen = wants();
     loop {
         let mut fds = [PollFd::new(far.as_fd(), PollFlags::POLLOUT)];

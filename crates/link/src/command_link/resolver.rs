@@ -1,9 +1,10 @@
 //! Name resolution for a command that has a loopback of its own.
 //!
-//! A `resolv.conf` that names a resolver on the loopback (systemd-resolved's 127.0.0.53, dnsmasq's 127.0.0.1) is of no use
-//! behind a link: that address is the command's own there. Such a file is replaced by one that names the gateway, and
-//! what comes to the gateway's port 53 goes to the resolver that was meant. One that names others is left as it is: they
-//! are reached over the link like anything else.
+//! A `resolv.conf` that names a resolver on the loopback (systemd-resolved's 127.0.0.53, dnsmasq's
+//! 127.0.0.1) is of no use behind a link: that address is the command's own there. Such a file is
+//! replaced by one that names the gateway, and what comes to the gateway's port 53 goes to the
+//! resolver that was meant. One that names others is left as it is: they are reached over the link
+//! like anything else.
 
 use std::net::IpAddr;
 
@@ -16,7 +17,8 @@ pub struct Replaced {
     pub resolver: IpAddr,
 }
 
-/// A `resolv.conf` for a command whose `gateway` answers for the machine's loopback; `None` where `text` can stay.
+/// A `resolv.conf` for a command whose `gateway` answers for the machine's loopback; `None` where
+/// `text` can stay.
 pub fn replace(text: &str, gateway: IpAddr) -> Option<Replaced> {
     let servers: Vec<Option<IpAddr>> = text.lines().filter_map(nameserver).collect();
     // Without any, the resolver asks the loopback (resolv.conf(5)).
@@ -26,9 +28,11 @@ pub fn replace(text: &str, gateway: IpAddr) -> Option<Replaced> {
         (None, true) => IpAddr::from([127, 0, 0, 1]),
         (None, false) => return None,
     };
-    let mut shown = format!("# fullpipe link: {resolver}, by way of the gateway\nnameserver {gateway}\n");
+    let mut shown =
+        format!("# fullpipe link: {resolver}, by way of the gateway\nnameserver {gateway}\n");
     for line in text.lines() {
-        let is_loopback = nameserver(line).is_some_and(|server| server.is_some_and(|server| server.is_loopback()));
+        let is_loopback = nameserver(line)
+            .is_some_and(|server| server.is_some_and(|server| server.is_loopback()));
         let is_comment = line.trim_start().starts_with(['#', ';']);
         if !is_loopback && !is_comment && !line.trim().is_empty() {
             shown.push_str(line);
@@ -58,8 +62,14 @@ mod tests {
         let stub = "# by systemd\nnameserver 127.0.0.53\noptions edns0 trust-ad\nsearch lan\n";
         let replaced = replace(stub, GATEWAY).unwrap();
         assert_eq!(replaced.resolver, IpAddr::from([127, 0, 0, 53]));
-        assert!(replaced.text.ends_with("nameserver 10.77.0.1\noptions edns0 trust-ad\nsearch lan\n"), "{replaced:?}");
-        assert_eq!(replace("search lan\n", GATEWAY).unwrap().resolver, IpAddr::from([127, 0, 0, 1]));
+        assert!(
+            replaced.text.ends_with("nameserver 10.77.0.1\noptions edns0 trust-ad\nsearch lan\n"),
+            "{replaced:?}"
+        );
+        assert_eq!(
+            replace("search lan\n", GATEWAY).unwrap().resolver,
+            IpAddr::from([127, 0, 0, 1])
+        );
         assert!(replace("nameserver ::1\n", GATEWAY).unwrap().resolver.is_ipv6());
     }
 

@@ -118,11 +118,13 @@ impl Program {
 
     /// Waits for its end, at most for `span`; no result depends on how long.
     pub(super) fn wait_a_little(&self, span: Duration) -> Result<(), RunError> {
-        wait::readable(&self.pidfd, Some(span)).map(drop).map_err(|cause| self.wrong("wait for", cause))
+        wait::readable(&self.pidfd, Some(span))
+            .map(drop)
+            .map_err(|cause| self.wrong("wait for", cause))
     }
 
-    /// Waits until it has ended, at most for `timeout`, and passes signals on meanwhile: those that somebody sent to us,
-    /// not those of a key, which the terminal has sent to it as well.
+    /// Waits until it has ended, at most for `timeout`, and passes signals on meanwhile: those that
+    /// somebody sent to us, not those of a key, which the terminal has sent to it as well.
     pub fn wait(&mut self, inside: &Inside, timeout: Duration) -> Result<ProgramEvent, RunError> {
         let deadline = clock::now() + timeout;
         loop {
@@ -134,7 +136,9 @@ impl Program {
                 return Ok(ProgramEvent::Timeout);
             }
             let mut fds = vec![PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
-            fds.extend(inside.signals().map(|signals| PollFd::new(signals.as_fd(), PollFlags::POLLIN)));
+            fds.extend(
+                inside.signals().map(|signals| PollFd::new(signals.as_fd(), PollFlags::POLLIN)),
+            );
             wait::ready(&mut fds, Some(left)).map_err(|cause| self.wrong("wait for", cause))?;
             for signal in sent_by_somebody(inside) {
                 send(self.child.id(), signal);
@@ -180,7 +184,10 @@ mod tests {
     fn the_placeholder_is_replaced_wherever_it_stands() {
         let words = ["curl", "http://{server}:80/{server}", "{serve}"].map(OsString::from);
         let expanded = expand(&words, IpAddr::from([10, 77, 0, 1]));
-        assert_eq!(expanded, ["curl", "http://10.77.0.1:80/10.77.0.1", "{serve}"].map(OsString::from));
+        assert_eq!(
+            expanded,
+            ["curl", "http://10.77.0.1:80/10.77.0.1", "{serve}"].map(OsString::from)
+        );
     }
 
     #[test]

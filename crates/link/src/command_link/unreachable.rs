@@ -1,5 +1,5 @@
-//! What a router says of a datagram that it cannot pass on: ICMP's "destination unreachable" (RFC 792; RFC 4443, section
-//! 3.1), as from the address that was meant.
+//! What a router says of a datagram that it cannot pass on: ICMP's "destination unreachable" (RFC
+//! 792; RFC 4443, section 3.1), as from the address that was meant.
 
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, PacketBuilder, UdpHeader, icmpv4, icmpv6};
 use fullpipe_kernel::netns::NetNs;
@@ -50,11 +50,16 @@ impl Reporter {
         Ok(Reporter { socket: transparent::packets(ns, any)? })
     }
 
-    /// Tells `sender` that its datagram to `meant` went nowhere. As with every ICMP message it may be lost.
+    /// Tells `sender` that its datagram to `meant` went nowhere. As with every ICMP message it may
+    /// be lost.
     pub fn report(&self, unreachable: Unreachable, sender: SocketAddr, meant: SocketAddr) {
         let packet = match (sender.ip(), meant.ip()) {
-            (IpAddr::V4(to), IpAddr::V4(from)) => message_v4(unreachable, (to, sender.port()), (from, meant.port())),
-            (IpAddr::V6(to), IpAddr::V6(from)) => message_v6(unreachable, (to, sender.port()), (from, meant.port())),
+            (IpAddr::V4(to), IpAddr::V4(from)) => {
+                message_v4(unreachable, (to, sender.port()), (from, meant.port()))
+            }
+            (IpAddr::V6(to), IpAddr::V6(from)) => {
+                message_v6(unreachable, (to, sender.port()), (from, meant.port()))
+            }
             _ => return,
         };
         if let Some(packet) = packet {
@@ -70,7 +75,9 @@ fn udp(sender: u16, meant: u16) -> [u8; UdpHeader::LEN] {
 }
 
 fn message_v4(what: Unreachable, to: (Ipv4Addr, u16), from: (Ipv4Addr, u16)) -> Option<Vec<u8>> {
-    let header = Ipv4Header::new(UdpHeader::LEN as u16, HOPS, IpNumber::UDP, to.0.octets(), from.0.octets()).ok()?;
+    let header =
+        Ipv4Header::new(UdpHeader::LEN as u16, HOPS, IpNumber::UDP, to.0.octets(), from.0.octets())
+            .ok()?;
     let mut about = header.to_bytes().to_vec();
     about.extend_from_slice(&udp(to.1, from.1));
     let kind = match what {
@@ -80,7 +87,10 @@ fn message_v4(what: Unreachable, to: (Ipv4Addr, u16), from: (Ipv4Addr, u16)) -> 
     };
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4(from.0.octets(), to.0.octets(), HOPS);
-    builder.icmpv4(etherparse::Icmpv4Type::DestinationUnreachable(kind)).write(&mut packet, &about).ok()?;
+    builder
+        .icmpv4(etherparse::Icmpv4Type::DestinationUnreachable(kind))
+        .write(&mut packet, &about)
+        .ok()?;
     Some(packet)
 }
 
@@ -102,7 +112,10 @@ fn message_v6(what: Unreachable, to: (Ipv6Addr, u16), from: (Ipv6Addr, u16)) -> 
     };
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv6(from.0.octets(), to.0.octets(), HOPS);
-    builder.icmpv6(etherparse::Icmpv6Type::DestinationUnreachable(code)).write(&mut packet, &about).ok()?;
+    builder
+        .icmpv6(etherparse::Icmpv6Type::DestinationUnreachable(code))
+        .write(&mut packet, &about)
+        .ok()?;
     Some(packet)
 }
 

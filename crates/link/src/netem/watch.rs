@@ -48,8 +48,11 @@ impl Watch {
         options: CaptureOptions<'_>,
     ) -> Result<Watch, WatchError> {
         let paths = EDGES.map(|name| options.directory.join(name));
-        let (writer, streams) =
-            Writer::start(&paths.each_ref().map(|path| path.as_path()), options.snaplen, options.epoch)?;
+        let (writer, streams) = Writer::start(
+            &paths.each_ref().map(|path| path.as_path()),
+            options.snaplen,
+            options.epoch,
+        )?;
         let stop = Arc::new(AtomicBool::new(false));
         let thread = std::thread::Builder::new().name("watch".into()).spawn({
             let (stop, epoch) = (Arc::clone(&stop), options.epoch);

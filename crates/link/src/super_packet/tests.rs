@@ -1,5 +1,5 @@
-//! Cutting against an independent oracle: each segment is parsed and its checksums recomputed by etherparse's own
-//! header types.
+//! Cutting against an independent oracle: each segment is parsed and its checksums recomputed by
+//! etherparse's own header types.
 
 use super::*;
 use etherparse::{Ipv4Header, Ipv6Header, PacketBuilder, TcpHeader};
@@ -79,7 +79,8 @@ proptest! {
         prop_assert_eq!(rebuilt, payload);
     }
 
-    /// Cutting a run out of a super-packet and then cutting that run gives the same segments as cutting at once.
+    /// Cutting a run out of a super-packet and then cutting that run gives the same segments as
+    /// cutting at once.
     #[test]
     fn a_run_of_segments_is_a_super_packet_again(
         v6: bool, l2 in prop_oneof![Just(0usize), Just(14)],
@@ -147,7 +148,10 @@ fn an_uncut_packet_gets_its_checksum_completed() {
     let mut frame = super_packet(false, 0, b"hello", 0, false);
     frame[1] = GSO_NONE;
     // The kernel leaves the folded, not complemented, sum of the pseudo-header.
-    let pseudo = Sum16BitWords::new().add_slice(&frame[22..30]).add_2bytes([0, 6]).add_2bytes(37u16.to_be_bytes());
+    let pseudo = Sum16BitWords::new()
+        .add_slice(&frame[22..30])
+        .add_2bytes([0, 6])
+        .add_2bytes(37u16.to_be_bytes());
     let sum = !pseudo.ones_complement().to_be();
     frame[VNET_LEN + 36..VNET_LEN + 38].copy_from_slice(&sum.to_be_bytes());
     let layout = Layout::parse(&frame, 0).unwrap();

@@ -1,7 +1,9 @@
-//! The bandwidth-delay product: how much is in flight on a full path (RFC 7323 section 1.1 calls it by this name).
+//! The bandwidth-delay product: how much is in flight on a full path (RFC 7323 section 1.1 calls it
+//! by this name).
 //!
-//! BDP = rate x RTT. The same product is read in three directions: bytes from rate and RTT, the rate that an amount in
-//! flight gives at an RTT ([`crate::law::window`]), and the largest RTT at which an amount in flight fills a rate.
+//! BDP = rate x RTT. The same product is read in three directions: bytes from rate and RTT, the
+//! rate that an amount in flight gives at an RTT ([`crate::law::window`]), and the largest RTT at
+//! which an amount in flight fills a rate.
 
 use crate::units::{Bytes, Duration, Rate};
 
@@ -17,7 +19,8 @@ pub fn bdp(rate: Rate, rtt: Duration) -> Bytes {
     Bytes::new(u64::try_from(bits.div_ceil(8_000_000_000)).unwrap_or(u64::MAX))
 }
 
-/// The largest RTT at which `in_flight` bytes fill `rate`; `None` at rate zero, which any amount fills.
+/// The largest RTT at which `in_flight` bytes fill `rate`; `None` at rate zero, which any amount
+/// fills.
 pub fn largest_rtt(in_flight: Bytes, rate: Rate) -> Option<Duration> {
     let bits = u128::from(in_flight.get()) * 8_000_000_000;
     let nanos = bits.checked_div(u128::from(rate.bits_per_sec()))?;
@@ -35,11 +38,15 @@ mod tests {
         assert_eq!(bdp("1gbit".parse().unwrap(), "50ms".parse().unwrap()).get(), 6_250_000);
         // Article C3: 0.146 s * 112 MB/s = 16.35 MB.
         assert_eq!(bdp("112MB/s".parse().unwrap(), "146ms".parse().unwrap()).get(), 16_352_000);
-        // Article C: 4 MiB fill 1 Gbit/s "up to 32 ms", 10 Gbit/s up to 3.2 ms. Exactly: with 4 MiB, not 4 MB.
+        // Article C: 4 MiB fill 1 Gbit/s "up to 32 ms", 10 Gbit/s up to 3.2 ms. Exactly: with 4
+        // MiB, not 4 MB.
         let rtt = |rate: &str| largest_rtt("4MiB".parse().unwrap(), rate.parse().unwrap()).unwrap();
         assert_eq!(rtt("1gbit").as_micros(), 33_554);
         assert_eq!(rtt("10gbit").as_micros(), 3_355);
-        assert_eq!(largest_rtt("4MB".parse().unwrap(), "1gbit".parse().unwrap()), Some("32ms".parse().unwrap()));
+        assert_eq!(
+            largest_rtt("4MB".parse().unwrap(), "1gbit".parse().unwrap()),
+            Some("32ms".parse().unwrap())
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Which Linux a host runs, as far as the laws differ by version.
 
-/// A Linux release: `6.1`, `6.12.8`; what follows the numbers (`-amd64`, `-fc-v595`, `.el9`) is the distributor's.
+/// A Linux release: `6.1`, `6.12.8`; what follows the numbers (`-amd64`, `-fc-v595`, `.el9`) is the
+/// distributor's.
 ///
-/// Distributors carry changes back, so a version decides which law is *expected*; a measured socket decides which
-/// holds.
+/// Distributors carry changes back, so a version decides which law is *expected*; a measured socket
+/// decides which holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVersion {
     /// First number.
@@ -20,12 +21,14 @@ impl KernelVersion {
         KernelVersion { major, minor, patch: 0 }
     }
 
-    /// The first release that advertises by the socket's own scaling ratio instead of `tcp_adv_win_scale`
-    /// (commit dfa2f0483360, "tcp: get rid of sysctl_tcp_adv_win_scale").
+    /// The first release that advertises by the socket's own scaling ratio instead of
+    /// `tcp_adv_win_scale` (commit dfa2f0483360, "tcp: get rid of sysctl_tcp_adv_win_scale").
     pub const SCALING_RATIO: KernelVersion = KernelVersion::new(6, 6);
-    /// The first release whose scaling ratio starts at 50 % (commit 697a6c8cec03; carried back to 6.6 and 6.9 stable).
+    /// The first release whose scaling ratio starts at 50 % (commit 697a6c8cec03; carried back to
+    /// 6.6 and 6.9 stable).
     pub const SCALING_RATIO_HALF: KernelVersion = KernelVersion::new(6, 10);
-    /// The first release with 32 MiB as `tcp_rmem`'s maximum (commit 572be9bf9d0d) and the reworked receive autotuning.
+    /// The first release with 32 MiB as `tcp_rmem`'s maximum (commit 572be9bf9d0d) and the reworked
+    /// receive autotuning.
     pub const RMEM_32M: KernelVersion = KernelVersion::new(6, 16);
     /// The first release with 4 MiB as `rmem_max` and `wmem_max` (commit a6d4f25888b8).
     pub const CORE_MEM_4M: KernelVersion = KernelVersion::new(6, 18);
@@ -35,7 +38,9 @@ impl KernelVersion {
 
 /// Why a text is not a kernel version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("kernel version '{text}': {problem}; write for example 6.1 or 6.12.8-amd64, as uname -r prints it")]
+#[error(
+    "kernel version '{text}': {problem}; write for example 6.1 or 6.12.8-amd64, as uname -r prints it"
+)]
 pub struct ParseKernelVersionError {
     /// What was given.
     pub text: String,
@@ -49,8 +54,10 @@ impl std::str::FromStr for KernelVersion {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = |problem| ParseKernelVersionError { text: text.into(), problem };
         let trimmed = text.trim();
-        let numeric = trimmed.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default();
-        let mut numbers = numeric.split('.').take(3).take_while(|part| !part.is_empty()).map(str::parse::<u16>);
+        let numeric =
+            trimmed.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default();
+        let mut numbers =
+            numeric.split('.').take(3).take_while(|part| !part.is_empty()).map(str::parse::<u16>);
         let major = numbers.next().ok_or_else(|| error("does not begin with a number"))?;
         let minor = numbers.next().ok_or_else(|| error("has no second number"))?;
         let patch = numbers.next().unwrap_or(Ok(0));
@@ -64,7 +71,11 @@ impl std::str::FromStr for KernelVersion {
 impl std::fmt::Display for KernelVersion {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let KernelVersion { major, minor, patch } = self;
-        f.pad(&if *patch == 0 { format!("{major}.{minor}") } else { format!("{major}.{minor}.{patch}") })
+        f.pad(&if *patch == 0 {
+            format!("{major}.{minor}")
+        } else {
+            format!("{major}.{minor}.{patch}")
+        })
     }
 }
 
@@ -102,9 +113,13 @@ mod tests {
 
     #[test]
     fn refuses_with_the_reason() {
-        for (text, says) in
-            [("", "begin with"), ("v6.1", "begin with"), ("6", "second number"), ("6.", "second"), ("70000.1", "65535")]
-        {
+        for (text, says) in [
+            ("", "begin with"),
+            ("v6.1", "begin with"),
+            ("6", "second number"),
+            ("6.", "second"),
+            ("70000.1", "65535"),
+        ] {
             let error = text.parse::<KernelVersion>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }

@@ -1,16 +1,17 @@
 //! The loss law: rate = MSS / (RTT x sqrt(2p/3)) for Reno in steady state.
 //!
-//! M. Mathis, J. Semke, J. Mahdavi, T. Ott, "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", CCR
-//! 27(3), 1997: a sawtooth of the congestion window between W/2 and W loses one packet of 3/8 W^2. It holds for
-//! independent losses that fast retransmit repairs, p below about 2 %, an ACK for each segment and no other limit;
-//! above that, timeouts make it an upper bound. CUBIC does better where rate x RTT is large (RFC 9438 section 5.1),
-//! and never worse than Reno; BBR does not take random loss for congestion at all.
+//! M. Mathis, J. Semke, J. Mahdavi, T. Ott, "The Macroscopic Behavior of the TCP Congestion
+//! Avoidance Algorithm", CCR 27(3), 1997: a sawtooth of the congestion window between W/2 and W
+//! loses one packet of 3/8 W^2. It holds for independent losses that fast retransmit repairs, p
+//! below about 2 %, an ACK for each segment and no other limit; above that, timeouts make it an
+//! upper bound. CUBIC does better where rate x RTT is large (RFC 9438 section 5.1), and never worse
+//! than Reno; BBR does not take random loss for congestion at all.
 
 use crate::limit::{Cause, Limit};
 use crate::units::{Bytes, Duration, Probability, Rate, Window};
 
-/// The mean congestion window, in bytes, under random loss `p`: MSS x sqrt(3 / 2p), at least one MSS; unlimited
-/// without loss.
+/// The mean congestion window, in bytes, under random loss `p`: MSS x sqrt(3 / 2p), at least one
+/// MSS; unlimited without loss.
 pub fn congestion_window(mss: Bytes, p: Probability) -> Window {
     if p == Probability::ZERO {
         return Window::UNLIMITED;

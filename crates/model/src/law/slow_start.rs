@@ -1,9 +1,10 @@
 //! Slow start: how long until the window that fills the path is reached.
 //!
-//! The congestion window starts at ten segments (RFC 6928) and doubles each round trip. Delayed ACKs do not slow it in
-//! Linux, which counts the bytes that an ACK covers (RFC 3465; `tcp_slow_start`). HyStart (RFC 9406; on in CUBIC)
-//! leaves slow start early where delay rises, often before the path is full; the receive window must be growing as fast
-//! (see [`crate::law::receive_buffer`]). So the time here is the shortest possible.
+//! The congestion window starts at ten segments (RFC 6928) and doubles each round trip. Delayed
+//! ACKs do not slow it in Linux, which counts the bytes that an ACK covers (RFC 3465;
+//! `tcp_slow_start`). HyStart (RFC 9406; on in CUBIC) leaves slow start early where delay rises,
+//! often before the path is full; the receive window must be growing as fast (see
+//! [`crate::law::receive_buffer`]). So the time here is the shortest possible.
 
 use crate::units::{Bytes, Duration, Window};
 
@@ -15,7 +16,8 @@ pub fn initial_window(mss: Bytes) -> Window {
     Window::new(mss.checked_mul(INITIAL_WINDOW_SEGMENTS).unwrap_or(Bytes::MAX).max(Bytes::new(1)))
 }
 
-/// The round trips that doubling takes from the initial window until `target` may be in flight; 0 where it fits.
+/// The round trips that doubling takes from the initial window until `target` may be in flight; 0
+/// where it fits.
 pub fn round_trips(mss: Bytes, target: Window) -> u32 {
     let ratio = target.bytes().get().div_ceil(initial_window(mss).bytes().get());
     ratio.checked_next_power_of_two().map_or(64, u64::trailing_zeros)
@@ -49,7 +51,9 @@ mod tests {
     #[test]
     fn doubling_by_hand() {
         let mss = Bytes::new(1448);
-        for (target, rounds) in [(0, 0), (14_480, 0), (14_481, 1), (28_960, 1), (28_961, 2), (u64::MAX, 51)] {
+        for (target, rounds) in
+            [(0, 0), (14_480, 0), (14_481, 1), (28_960, 1), (28_961, 2), (u64::MAX, 51)]
+        {
             assert_eq!(round_trips(mss, Window::new(Bytes::new(target))), rounds, "{target}");
         }
         assert_eq!(sent_in(mss, 3).get(), 14_480 + 28_960 + 57_920);

@@ -1,8 +1,9 @@
 //! How long a transfer of N bytes takes: connect, slow start, steady state.
 //!
-//! The client waits one round trip for the SYN-ACK and one from its request to the first byte. From there the window
-//! doubles each round trip until the steady rate is reached; then the steady rate holds. What slow start costs against
-//! sending at the steady rate from the first byte is its share: near 1 for small files, which no buffer helps.
+//! The client waits one round trip for the SYN-ACK and one from its request to the first byte. From
+//! there the window doubles each round trip until the steady rate is reached; then the steady rate
+//! holds. What slow start costs against sending at the steady rate from the first byte is its
+//! share: near 1 for small files, which no buffer helps.
 //!
 //! Lower bound: no loss, no HyStart, an application that always has data, no name look-up or TLS.
 
@@ -25,7 +26,10 @@ pub struct TransferTime {
 impl TransferTime {
     /// From SYN to last byte; saturates.
     pub fn total(self) -> Duration {
-        self.connect.saturating_add(self.request).saturating_add(self.slow_start).saturating_add(self.steady)
+        self.connect
+            .saturating_add(self.request)
+            .saturating_add(self.slow_start)
+            .saturating_add(self.steady)
     }
 
     /// The mean rate of `amount` over the total; `None` in no time.
@@ -33,19 +37,21 @@ impl TransferTime {
         amount.per(self.total())
     }
 
-    /// The share of the total that would not be there had `amount` moved at `steady_rate` from the beginning: what
-    /// connecting and slow start cost. Between 0 and 1.
+    /// The share of the total that would not be there had `amount` moved at `steady_rate` from the
+    /// beginning: what connecting and slow start cost. Between 0 and 1.
     pub fn share_lost(self, amount: Bytes, steady_rate: Rate) -> f64 {
         let total = self.total();
         match steady_rate.time_for(amount) {
-            Some(ideal) if total > Duration::ZERO => total.saturating_sub(ideal).as_secs_f64() / total.as_secs_f64(),
+            Some(ideal) if total > Duration::ZERO => {
+                total.saturating_sub(ideal).as_secs_f64() / total.as_secs_f64()
+            }
             _ => 0.0,
         }
     }
 }
 
-/// The least time for `amount` over a path of `rtt` whose steady rate is `steady_rate` ([`crate::law::window::rate`],
-/// after framing); `None` at rate zero.
+/// The least time for `amount` over a path of `rtt` whose steady rate is `steady_rate`
+/// ([`crate::law::window::rate`], after framing); `None` at rate zero.
 ///
 /// ```
 /// use fullpipe_model::law::transfer_time::transfer_time;
@@ -54,7 +60,12 @@ impl TransferTime {
 ///     "100kB".parse().unwrap(), "1448".parse().unwrap(), "50ms".parse().unwrap(), "1gbit".parse().unwrap()).unwrap();
 /// assert_eq!(time.total().to_string(), "200.5 ms");
 /// ```
-pub fn transfer_time(amount: Bytes, mss: Bytes, rtt: Duration, steady_rate: Rate) -> Option<TransferTime> {
+pub fn transfer_time(
+    amount: Bytes,
+    mss: Bytes,
+    rtt: Duration,
+    steady_rate: Rate,
+) -> Option<TransferTime> {
     steady_rate.time_for(Bytes::new(1))?;
     let full = Window::new(crate::law::bdp::bdp(steady_rate, rtt));
     let rounds = rounds_of(amount, mss, slow_start::round_trips(mss, full));
@@ -67,7 +78,8 @@ pub fn transfer_time(amount: Bytes, mss: Bytes, rtt: Duration, steady_rate: Rate
     })
 }
 
-/// The whole round trips of slow start that `amount` needs, at most `rounds`: the last window is not waited for.
+/// The whole round trips of slow start that `amount` needs, at most `rounds`: the last window is
+/// not waited for.
 fn rounds_of(amount: Bytes, mss: Bytes, rounds: u32) -> u32 {
     (0..rounds).find(|done| slow_start::sent_in(mss, done + 1) >= amount).unwrap_or(rounds)
 }
@@ -80,24 +92,28 @@ mod tests {
 
     fn time(amount: &str, rtt: &str, rate: &str) -> TransferTime {
         let steady = Framing::IP_1500.goodput(rate.parse().unwrap());
-        transfer_time(amount.parse().unwrap(), Bytes::new(1448), rtt.parse().unwrap(), steady).unwrap()
+        transfer_time(amount.parse().unwrap(), Bytes::new(1448), rtt.parse().unwrap(), steady)
+            .unwrap()
     }
 
-    /// Articles B1 and B4, a file of 1967 MiB: 16.63 s and 17.01 s with curl. A bound must not be above them, and these
-    /// transfers were good: at most 5 % above it.
+    /// Articles B1 and B4, a file of 1967 MiB: 16.63 s and 17.01 s with curl. A bound must not be
+    /// above them, and these transfers were good: at most 5 % above it.
     #[test]
     fn the_articles_good_downloads_are_just_above_the_bound() {
         for (rtt, curl) in [("1ms", 16.63), ("50ms", 17.01)] {
-            // htb counts Ethernet headers; on a link that counts IP packets the bound is a little lower still.
+            // htb counts Ethernet headers; on a link that counts IP packets the bound is a little
+            // lower still.
             let bound = time("1967MiB", rtt, "1gbit").total().as_secs_f64();
-            // 1967 MiB / 120.7 MB/s is 17.1 s: the article's shaper let a little more than its rate pass.
+            // 1967 MiB / 120.7 MB/s is 17.1 s: the article's shaper let a little more than its rate
+            // pass.
             assert!((curl / bound - 1.0).abs() < 0.05, "{rtt}: bound {bound}, curl {curl}");
         }
     }
 
-    /// Article E1: 52059880 bytes at 350 ms through proxies, by the receive buffer, three runs each. The connection
-    /// between the proxies is open already, so only slow start and the steady part count. (With 16 MB and more the time
-    /// is mostly slow start, and the article's is shorter than that; not asserted.)
+    /// Article E1: 52059880 bytes at 350 ms through proxies, by the receive buffer, three runs
+    /// each. The connection between the proxies is open already, so only slow start and the steady
+    /// part count. (With 16 MB and more the time is mostly slow start, and the article's is shorter
+    /// than that; not asserted.)
     #[test]
     fn article_e1_while_the_receive_window_binds() {
         let (amount, rtt) = (Bytes::new(52_059_880), "350ms".parse().unwrap());
@@ -107,7 +123,8 @@ mod tests {
             (6_194_304, [8455, 8452, 8426]),
         ] {
             let window = WindowLaw::AdvWinScale(AdvWinScale::DEFAULT).window(Bytes::new(rcvbuf));
-            let law = transfer_time(amount, Bytes::new(1448), rtt, window.per_rtt(rtt).unwrap()).unwrap();
+            let law =
+                transfer_time(amount, Bytes::new(1448), rtt, window.per_rtt(rtt).unwrap()).unwrap();
             let law_ms = law.slow_start.saturating_add(law.steady).as_millis_f64();
             for measured in measured_ms {
                 assert!(
@@ -121,7 +138,10 @@ mod tests {
     #[test]
     fn small_files_pay_round_trips_only() {
         let small = time("10kB", "50ms", "1gbit");
-        assert_eq!((small.connect, small.request), ("50ms".parse().unwrap(), "50ms".parse().unwrap()));
+        assert_eq!(
+            (small.connect, small.request),
+            ("50ms".parse().unwrap(), "50ms".parse().unwrap())
+        );
         assert_eq!(small.slow_start, Duration::ZERO);
         assert!(small.share_lost("10kB".parse().unwrap(), "1gbit".parse().unwrap()) > 0.99);
     }
@@ -133,7 +153,8 @@ mod tests {
         ) {
             let (amount, steady) = (Bytes::new(amount), Rate::from_bits_per_sec(bits));
             let time = transfer_time(amount, Bytes::new(1448), Duration::from_micros(micros), steady).unwrap();
-            // A window of slow start is at most a BDP, so its round trip is never shorter than the link needs for it.
+            // A window of slow start is at most a BDP, so its round trip is never shorter than the
+            // link needs for it.
             let floor = steady.time_for(amount).unwrap();
             prop_assert!(time.total() + Duration::from_nanos(10) >= floor, "{time:?} against {floor}");
             let share = time.share_lost(amount, steady);

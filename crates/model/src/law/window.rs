@@ -1,13 +1,15 @@
-//! The window law: rate = SWND / RTT, with SWND = min(rwnd, cwnd, usable send buffer), and the link above all.
+//! The window law: rate = SWND / RTT, with SWND = min(rwnd, cwnd, usable send buffer), and the link
+//! above all.
 //!
-//! RFC 9293 section 3.8.6 gives the receive window, RFC 5681 section 3.1 the minimum with the congestion window; the
-//! send buffer bounds it as well, because what is not acknowledged must be kept. With RTT near zero the window stops
-//! mattering and the link decides.
+//! RFC 9293 section 3.8.6 gives the receive window, RFC 5681 section 3.1 the minimum with the
+//! congestion window; the send buffer bounds it as well, because what is not acknowledged must be
+//! kept. With RTT near zero the window stops mattering and the link decides.
 
 use crate::limit::{Cause, Limit};
 use crate::units::{Duration, Rate, Window};
 
-/// A congestion window that bounds a steady transfer is one that loss keeps small: growing is no steady state.
+/// A congestion window that bounds a steady transfer is one that loss keeps small: growing is no
+/// steady state.
 const BY_LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
 
 /// The three windows that a sender obeys; [`Window::UNLIMITED`] where one is not known to bind.
@@ -23,11 +25,14 @@ pub struct Windows {
 
 impl Windows {
     /// Nothing binds: the link decides.
-    pub const UNLIMITED: Windows =
-        Windows { receive: Window::UNLIMITED, send: Window::UNLIMITED, congestion: Window::UNLIMITED };
+    pub const UNLIMITED: Windows = Windows {
+        receive: Window::UNLIMITED,
+        send: Window::UNLIMITED,
+        congestion: Window::UNLIMITED,
+    };
 
-    /// SWND, the least of the three, and which one it is. Of equals the receive window is named first, then the send
-    /// buffer: those can be set.
+    /// SWND, the least of the three, and which one it is. Of equals the receive window is named
+    /// first, then the send buffer: those can be set.
     pub fn swnd(self) -> (Window, Limit) {
         let mut least = (self.receive, Limit::ReceiveWindow);
         for next in [(self.send, Limit::SendBuffer), (self.congestion, BY_LOSS)] {
@@ -74,10 +79,14 @@ mod tests {
     fn article_a1_by_its_own_model() {
         for rtt_ms in [2u64, 10, 20, 40, 80, 100] {
             let windows = Windows { receive: window(1040), ..Windows::UNLIMITED };
-            let (rate, limit) = rate(windows, Duration::from_millis(rtt_ms), "10gbit".parse().unwrap());
+            let (rate, limit) =
+                rate(windows, Duration::from_millis(rtt_ms), "10gbit".parse().unwrap());
             let article = 1040.0 * (1000.0 / rtt_ms as f64) / 1024.0;
             let ours = rate.as_f64() / 8.0 / 1024.0;
-            assert!((ours - article).abs() < 0.01, "{rtt_ms} ms: {ours} KiB/s, the article's model {article}");
+            assert!(
+                (ours - article).abs() < 0.01,
+                "{rtt_ms} ms: {ours} KiB/s, the article's model {article}"
+            );
             assert_eq!(limit, Limit::ReceiveWindow);
         }
         let windows = Windows { receive: window(1040), ..Windows::UNLIMITED };
@@ -89,11 +98,18 @@ mod tests {
     fn article_c4_and_the_link() {
         // (12 MB - 6 MB) / 0.068 s = 88.2 MB/s; the article saw "near 88.2 MB/s".
         let at = |receive, rtt| {
-            rate(Windows { receive: window(receive), ..Windows::UNLIMITED }, rtt, "1gbit".parse().unwrap())
+            rate(
+                Windows { receive: window(receive), ..Windows::UNLIMITED },
+                rtt,
+                "1gbit".parse().unwrap(),
+            )
         };
         assert_eq!(format!("{:#}", at(6_000_000, Duration::from_millis(68)).0), "88.24 MB/s");
         // C3: 18 MB, as its graph shows, are just short of 125 MB/s at 146 ms; 18.3 MB are enough.
-        assert_eq!(at(18_300_000, Duration::from_millis(146)), ("1gbit".parse().unwrap(), Limit::Link));
+        assert_eq!(
+            at(18_300_000, Duration::from_millis(146)),
+            ("1gbit".parse().unwrap(), Limit::Link)
+        );
         assert_eq!(at(1, Duration::ZERO), ("1gbit".parse().unwrap(), Limit::Link));
     }
 

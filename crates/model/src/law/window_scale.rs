@@ -1,16 +1,19 @@
 //! The window scale: how large a window the 16 bits of a TCP header can say (RFC 7323 section 2).
 //!
-//! The shift is chosen once, when the SYN or SYN-ACK leaves, and holds for the connection: raising `tcp_rmem` later
-//! changes new connections only. Linux (`tcp_select_initial_window`, net/ipv4/tcp_output.c) takes the largest buffer
-//! that the socket may ever get, `max(tcp_rmem[2], rmem_max)`, bounded by the window clamp, and chooses the
-//! smallest shift with which a window of that size can be said: ilog2(space) - 15, between 0 and 14.
+//! The shift is chosen once, when the SYN or SYN-ACK leaves, and holds for the connection: raising
+//! `tcp_rmem` later changes new connections only. Linux (`tcp_select_initial_window`,
+//! net/ipv4/tcp_output.c) takes the largest buffer that the socket may ever get,
+//! `max(tcp_rmem[2], rmem_max)`, bounded by the window clamp, and chooses the smallest shift with
+//! which a window of that size can be said: ilog2(space) - 15, between 0 and 14.
 
 use crate::units::{Bytes, Window};
 
-/// The largest shift: windows stay below 2^30, half of the sequence space apart (RFC 7323 section 2.3).
+/// The largest shift: windows stay below 2^30, half of the sequence space apart (RFC 7323 section
+/// 2.3).
 pub const MAX_SHIFT: u8 = 14;
 
-/// The largest window without scaling, as when a side's `tcp_window_scaling` is 0 or a middlebox strips the option.
+/// The largest window without scaling, as when a side's `tcp_window_scaling` is 0 or a middlebox
+/// strips the option.
 pub const MAX_UNSCALED: Window = Window::new(Bytes::new(65_535));
 
 /// The largest window that TCP can say at all: 1 GiB less 16 KiB.
@@ -27,7 +30,8 @@ impl WindowScale {
         WindowScale(if shift > MAX_SHIFT { MAX_SHIFT } else { shift })
     }
 
-    /// What Linux chooses with these settings (`window_clamp` is [`Bytes::MAX`] unless a route or socket sets one).
+    /// What Linux chooses with these settings (`window_clamp` is [`Bytes::MAX`] unless a route or
+    /// socket sets one).
     pub fn chosen(tcp_rmem_max: Bytes, rmem_max: Bytes, window_clamp: Bytes) -> Self {
         let space = tcp_rmem_max.max(rmem_max).min(window_clamp).get();
         WindowScale::new(space.checked_ilog2().unwrap_or(0).saturating_sub(15) as u8)
@@ -60,7 +64,8 @@ mod tests {
 
     #[test]
     fn the_shifts_that_captures_show() {
-        // 7 is what Linux hosts with 6 MiB send, 10 with 32 MiB (6.16); locked to 4096 bytes it follows rmem_max.
+        // 7 is what Linux hosts with 6 MiB send, 10 with 32 MiB (6.16); locked to 4096 bytes it
+        // follows rmem_max.
         assert_eq!(chosen(6_291_456), 7);
         assert_eq!(chosen(33_554_432), 10);
         assert_eq!(chosen(4096), 2);

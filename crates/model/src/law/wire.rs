@@ -1,15 +1,18 @@
 //! Framing: the share of a link's rate that carries application data.
 //!
-//! Each segment of MSS bytes carries an IP header (20 bytes in IPv4, RFC 791; 40 in IPv6, RFC 8200), a TCP header (20,
-//! RFC 9293) and, with timestamps on, 12 bytes of options (RFC 7323, padded). So 1448 of 1500 bytes are goodput. What
-//! the link itself adds to each packet depends on where its rate is counted: nothing for a link that counts IP packets
-//! (this project's), 14 for a qdisc on Ethernet (tbf, htb, netem), 38 for Ethernet's own rate (header, FCS, preamble
-//! and the gap between frames).
+//! Each segment of MSS bytes carries an IP header (20 bytes in IPv4, RFC 791; 40 in IPv6, RFC
+//! 8200), a TCP header (20, RFC 9293) and, with timestamps on, 12 bytes of options (RFC 7323,
+//! padded). So 1448 of 1500 bytes are goodput. What the link itself adds to each packet depends on
+//! where its rate is counted: nothing for a link that counts IP packets (this project's), 14 for a
+//! qdisc on Ethernet (tbf, htb, netem), 38 for Ethernet's own rate (header, FCS, preamble and the
+//! gap between frames).
 
 use crate::units::{Bytes, Rate, column};
 
 /// Which IP carries the segments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum IpVersion {
     /// RFC 791, 20 bytes of header.
@@ -35,7 +38,8 @@ pub const TCP_HEADER: Bytes = Bytes::new(20);
 pub const TIMESTAMPS: Bytes = Bytes::new(12);
 /// What a qdisc on Ethernet counts beside the IP packet.
 pub const ETHERNET_HEADER: Bytes = Bytes::new(14);
-/// What a frame takes of Ethernet's own rate beside the IP packet: header 14, FCS 4, preamble 8, gap 12.
+/// What a frame takes of Ethernet's own rate beside the IP packet: header 14, FCS 4, preamble 8,
+/// gap 12.
 pub const ETHERNET_WIRE: Bytes = Bytes::new(38);
 
 /// How data is cut and wrapped on a path.
@@ -55,10 +59,15 @@ pub struct Framing {
 
 impl Framing {
     /// MTU 1500, IPv4, timestamps, and a link whose rate counts IP packets: 1448 of 1500.
-    pub const IP_1500: Framing =
-        Framing { mtu: Bytes::new(1500), ip: IpVersion::Ipv4, timestamps: true, link_overhead: Bytes::ZERO };
+    pub const IP_1500: Framing = Framing {
+        mtu: Bytes::new(1500),
+        ip: IpVersion::Ipv4,
+        timestamps: true,
+        link_overhead: Bytes::ZERO,
+    };
 
-    /// Bytes of data in a full segment (RFC 9293 section 3.7.1, less the options in each segment); at least 1.
+    /// Bytes of data in a full segment (RFC 9293 section 3.7.1, less the options in each segment);
+    /// at least 1.
     pub fn mss(self) -> Bytes {
         let options = if self.timestamps { TIMESTAMPS } else { Bytes::ZERO };
         let headers = self.ip.header().saturating_add(TCP_HEADER).saturating_add(options);
@@ -97,7 +106,8 @@ mod tests {
         assert_eq!(wire.goodput("1gbit".parse().unwrap()).to_string(), "941.5 Mbit/s");
     }
 
-    /// Trial on 6.12 with htb at 1 Gbit/s: 116.25 MB/s with the handshake and slow start of a 2 GB transfer included.
+    /// Trial on 6.12 with htb at 1 Gbit/s: 116.25 MB/s with the handshake and slow start of a 2 GB
+    /// transfer included.
     #[test]
     fn a_shaped_links_goodput_is_above_what_was_measured_through_it() {
         let htb = Framing { link_overhead: ETHERNET_HEADER, ..Framing::IP_1500 };

@@ -1,4 +1,5 @@
-//! How often something happens to a packet: `1%`, or `1% 25%` with netem's correlation to the packet before.
+//! How often something happens to a packet: `1%`, or `1% 25%` with netem's correlation to the
+//! packet before.
 
 use super::grammar::{Reader, WordsError, words_serde};
 use crate::units::Probability;
@@ -16,7 +17,8 @@ pub struct Chance {
 
 impl Chance {
     /// Never.
-    pub const NEVER: Chance = Chance { probability: Probability::ZERO, correlation: Probability::ZERO };
+    pub const NEVER: Chance =
+        Chance { probability: Probability::ZERO, correlation: Probability::ZERO };
 
     /// Whether it can happen at all.
     pub fn is_never(&self) -> bool {
@@ -39,7 +41,11 @@ impl From<Probability> for Chance {
 impl std::fmt::Display for Chance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.probability)?;
-        if self.correlation > Probability::ZERO { write!(f, " {}", self.correlation) } else { Ok(()) }
+        if self.correlation > Probability::ZERO {
+            write!(f, " {}", self.correlation)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -67,12 +73,24 @@ mod tests {
     fn duplicates_and_flipped_bits_are_as_many_as_asked() {
         for seed in 1..=5 {
             for (percent, probability) in [("0.1%", 0.001), ("1%", 0.01), ("30%", 0.3)] {
-                let words = format!("delay = '1ms'\nduplicate = '{percent}'\ncorrupt = '{percent}'");
-                let outcome = run(&mut link(&words, seed), evenly(COUNT, Duration::from_micros(10)));
+                let words =
+                    format!("delay = '1ms'\nduplicate = '{percent}'\ncorrupt = '{percent}'");
+                let outcome =
+                    run(&mut link(&words, seed), evenly(COUNT, Duration::from_micros(10)));
                 let copies = outcome.departures.iter().filter(|departure| departure.copy).count();
-                let corrupted = outcome.departures.iter().filter(|departure| departure.corrupt.is_some()).count();
-                assert!(binomial(copies, COUNT, probability), "{copies} copies at {percent}, seed {seed}");
-                assert!(binomial(corrupted, COUNT, probability), "{corrupted} corrupted at {percent}, seed {seed}");
+                let corrupted = outcome
+                    .departures
+                    .iter()
+                    .filter(|departure| departure.corrupt.is_some())
+                    .count();
+                assert!(
+                    binomial(copies, COUNT, probability),
+                    "{copies} copies at {percent}, seed {seed}"
+                );
+                assert!(
+                    binomial(corrupted, COUNT, probability),
+                    "{corrupted} corrupted at {percent}, seed {seed}"
+                );
                 assert_eq!(outcome.departures.len(), COUNT + copies);
                 assert_eq!(outcome.counters.duplicated_packets as usize, copies);
                 assert_eq!(outcome.counters.corrupted_packets as usize, corrupted);
@@ -82,7 +100,8 @@ mod tests {
 
     #[test]
     fn every_bit_of_a_packet_is_flipped_as_often_as_another() {
-        let outcome = run(&mut link("corrupt = '100%'", 3), evenly(COUNT, Duration::from_micros(10)));
+        let outcome =
+            run(&mut link("corrupt = '100%'", 3), evenly(COUNT, Duration::from_micros(10)));
         let mut quarters = [0usize; 4];
         let mut bits = [0usize; 8];
         for bit in outcome.departures.iter().filter_map(|departure| departure.corrupt) {
@@ -96,7 +115,10 @@ mod tests {
 
     #[test]
     fn a_packet_that_is_lost_and_duplicated_passes_once() {
-        let outcome = run(&mut link("loss = '100%'\nduplicate = '100%'", 1), evenly(10, Duration::from_micros(10)));
+        let outcome = run(
+            &mut link("loss = '100%'\nduplicate = '100%'", 1),
+            evenly(10, Duration::from_micros(10)),
+        );
         assert_eq!((outcome.refused.len(), outcome.departures.len()), (10, 10));
         assert!(outcome.departures.iter().all(|departure| departure.copy));
     }

@@ -1,6 +1,7 @@
 //! A path that changes by itself: steps, outages, satellite handovers, and recorded traces.
 //!
-//! Its time 0 is the link's start (see [`super::Link::starting_at`]), or that of the last [`super::Link::set`].
+//! Its time 0 is the link's start (see [`super::Link::starting_at`]), or that of the last
+//! [`super::Link::set`].
 
 use super::grammar::{Reader, WordsError, words_serde};
 use super::trace::Trace;
@@ -9,11 +10,13 @@ use crate::units::{Duration, Rate};
 /// How rate and delay change over time.
 ///
 /// Text, one of:
-/// * steps: `5s rate 1mbit, 10s rate 10mbit delay 30ms, 12s down, 13s up`, with `, every 20s` from the start again;
+/// * steps: `5s rate 1mbit, 10s rate 10mbit delay 30ms, 12s down, 13s up`, with `, every 20s` from
+///   the start again;
 /// * `outage 200ms every 15s`: the last 200 ms of each 15 s nothing is sent;
-/// * `handover 15s delay 20ms 40ms outage 30ms`: every 15 s another satellite with a delay between the two, drawn from
-///   the seed, after an outage;
-/// * `trace file:PATH` or `trace 0,4,4,9`: a mahimahi trace: milliseconds at which 1500 bytes may leave, over and over.
+/// * `handover 15s delay 20ms 40ms outage 30ms`: every 15 s another satellite with a delay between
+///   the two, drawn from the seed, after an outage;
+/// * `trace file:PATH` or `trace 0,4,4,9`: a mahimahi trace: milliseconds at which 1500 bytes may
+///   leave, over and over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changes {
     /// At given times.
@@ -120,7 +123,8 @@ impl std::fmt::Display for Changes {
                 every.map_or(Ok(()), |every| write!(f, ", every {}", every.to_exact()))
             }
             Changes::Handover(Handover { interval, delay_min, delay_max, outage }) => {
-                let [interval, min, max, outage] = [interval, delay_min, delay_max, outage].map(|time| time.to_exact());
+                let [interval, min, max, outage] =
+                    [interval, delay_min, delay_max, outage].map(|time| time.to_exact());
                 write!(f, "handover {interval} delay {min} {max} outage {outage}")
             }
             Changes::Trace(trace) => write!(f, "trace {trace}"),
@@ -141,7 +145,8 @@ impl std::str::FromStr for Changes {
             let Some(every) = words.after::<Duration>("every")? else {
                 return Err(words.error("`every` and a time must follow"));
             };
-            let step = Step { at: every.saturating_sub(outage), up: Some(false), ..Step::default() };
+            let step =
+                Step { at: every.saturating_sub(outage), up: Some(false), ..Step::default() };
             Changes::Steps(Steps { steps: vec![step], every: Some(every) })
         } else if words.keyword("handover") {
             let interval = words.value("interval")?;
@@ -156,9 +161,11 @@ impl std::str::FromStr for Changes {
             let source: String = words.value("trace")?;
             match source.strip_prefix("file:").filter(|path| !path.is_empty()) {
                 Some(path) => Changes::TraceFile(path.into()),
-                None => {
-                    Changes::Trace(source.parse().map_err(|error: super::TraceError| words.error(error.to_string()))?)
-                }
+                None => Changes::Trace(
+                    source
+                        .parse()
+                        .map_err(|error: super::TraceError| words.error(error.to_string()))?,
+                ),
             }
         } else {
             return Ok(Changes::Steps(steps(text)?));
@@ -174,9 +181,10 @@ impl Changes {
     /// Whether they give the path a delay at some time.
     pub(super) fn delays(&self) -> bool {
         match self {
-            Changes::Steps(steps) => {
-                steps.steps.iter().any(|step| step.delay.is_some_and(|delay| delay > Duration::ZERO))
-            }
+            Changes::Steps(steps) => steps
+                .steps
+                .iter()
+                .any(|step| step.delay.is_some_and(|delay| delay > Duration::ZERO)),
             Changes::Handover(handover) => handover.delay_max > Duration::ZERO,
             Changes::Trace(_) | Changes::TraceFile(_) => false,
         }
@@ -192,10 +200,13 @@ mod tests {
     /// Bytes that depart in each second, of a queue that is never empty.
     fn each_second(words: &str, seconds: usize) -> Vec<u64> {
         let mut link: Link<usize> = link(words, 1);
-        let packets = (0..seconds as u64 * 2000).map(|_| (Instant::ZERO, Packet::from(Bytes::new(1250))));
+        let packets =
+            (0..seconds as u64 * 2000).map(|_| (Instant::ZERO, Packet::from(Bytes::new(1250))));
         let mut bytes = vec![0; seconds];
         for departure in run(&mut link, packets).departures {
-            if let Some(second) = bytes.get_mut((departure.at.as_nanos().saturating_sub(1) / 1_000_000_000) as usize) {
+            if let Some(second) =
+                bytes.get_mut((departure.at.as_nanos().saturating_sub(1) / 1_000_000_000) as usize)
+            {
                 *second += 1250;
             }
         }
@@ -204,8 +215,12 @@ mod tests {
 
     #[test]
     fn steps_change_the_rate_when_they_say() {
-        let words = "rate = '8mbit'\nqueue = '1GB'\nchanges = '1s rate 4mbit, 2s down, 3s up, every 4s'";
-        assert_eq!(each_second(words, 9), [1_000_000, 500_000, 0, 500_000, 1_000_000, 500_000, 0, 500_000, 1_000_000]);
+        let words =
+            "rate = '8mbit'\nqueue = '1GB'\nchanges = '1s rate 4mbit, 2s down, 3s up, every 4s'";
+        assert_eq!(
+            each_second(words, 9),
+            [1_000_000, 500_000, 0, 500_000, 1_000_000, 500_000, 0, 500_000, 1_000_000]
+        );
     }
 
     #[test]
@@ -221,8 +236,10 @@ mod tests {
         // 1500 bytes at 1 ms, 1500 at 4 ms and twice at 10 ms: 6000 bytes in 10 ms.
         let words = "queue = '1GB'\nchanges = 'trace 1,4,10,10'";
         let mut link: Link<usize> = link(words, 1);
-        let outcome = run(&mut link, (0..8).map(|_| (Instant::ZERO, Packet::from(Bytes::new(1500)))));
-        let at: Vec<u64> = outcome.departures.iter().map(|one| one.at.as_nanos() / 1_000_000).collect();
+        let outcome =
+            run(&mut link, (0..8).map(|_| (Instant::ZERO, Packet::from(Bytes::new(1500)))));
+        let at: Vec<u64> =
+            outcome.departures.iter().map(|one| one.at.as_nanos() / 1_000_000).collect();
         assert_eq!(at, [1, 4, 10, 10, 11, 14, 20, 20]);
         assert_eq!(link.rate(), Some("4.8mbit".parse().unwrap()));
     }
@@ -232,10 +249,17 @@ mod tests {
         let words = "rate = '10mbit'\nchanges = 'handover 1s delay 20ms 40ms outage 50ms'";
         let outcome = run(&mut link(words, 4), evenly(10_000, Duration::from_millis(2)));
         let delay = |one: &super::super::Departure<usize>| {
-            one.at.since(Instant::ZERO + Duration::from_millis(2 * (one.item as u64 + 1))).saturating_sub(one.queued)
+            one.at
+                .since(Instant::ZERO + Duration::from_millis(2 * (one.item as u64 + 1)))
+                .saturating_sub(one.queued)
         };
-        let mut delays: Vec<u64> = outcome.departures.iter().map(|one| delay(one).as_nanos() / 1000).collect();
-        assert!(delays.iter().all(|micros| (20_000..=41_201).contains(micros)), "{:?}", delays.iter().max());
+        let mut delays: Vec<u64> =
+            outcome.departures.iter().map(|one| delay(one).as_nanos() / 1000).collect();
+        assert!(
+            delays.iter().all(|micros| (20_000..=41_201).contains(micros)),
+            "{:?}",
+            delays.iter().max()
+        );
         delays.sort_unstable();
         delays.dedup();
         assert!(delays.len() >= 15, "a delay for each of 20 intervals: {}", delays.len());
@@ -246,7 +270,10 @@ mod tests {
         for (words, says) in [
             ("changes = 'every 5s'", "there is none"),
             ("changes = '5s rate 1mbit'", "need a `rate`"),
-            ("rate = '1mbit'\nchanges = '5s rate 1mbit, 5s rate 2mbit'", "later than the one before"),
+            (
+                "rate = '1mbit'\nchanges = '5s rate 1mbit, 5s rate 2mbit'",
+                "later than the one before",
+            ),
             ("rate = '1mbit'\nchanges = '5s'", "says no rate"),
             ("rate = '1mbit'\nchanges = '0s down, every 5s'", "down all the time"),
             ("rate = '1mbit'\nchanges = '5s down, every 2s'", "later than the last"),

@@ -1,8 +1,9 @@
-//! CoDel (RFC 8289): a queue that keeps the time that packets wait near a target, by dropping at its head.
+//! CoDel (RFC 8289): a queue that keeps the time that packets wait near a target, by dropping at
+//! its head.
 //!
-//! What matters is not how much waits but whether even the luckiest packet of an interval waited too long: a burst is
-//! let through, a standing queue is not. Drops then come closer together, by the inverse square root of their number,
-//! until the senders have understood.
+//! What matters is not how much waits but whether even the luckiest packet of an interval waited
+//! too long: a burst is let through, a standing queue is not. Drops then come closer together, by
+//! the inverse square root of their number, until the senders have understood.
 
 use super::Packet;
 use super::discipline::Codel;
@@ -40,7 +41,12 @@ pub(super) struct CodelQueue<T> {
 
 impl<T> Default for CodelQueue<T> {
     fn default() -> Self {
-        CodelQueue { packets: VecDeque::new(), bytes: Bytes::ZERO, largest: Bytes::ZERO, control: Control::default() }
+        CodelQueue {
+            packets: VecDeque::new(),
+            bytes: Bytes::ZERO,
+            largest: Bytes::ZERO,
+            control: Control::default(),
+        }
     }
 }
 
@@ -67,7 +73,12 @@ impl<T> CodelQueue<T> {
     }
 
     /// The packet to be sent at `now`; those dropped before it go to `dropped`.
-    pub fn dequeue(&mut self, codel: &Codel, now: Instant, dropped: &mut Vec<Waiting<T>>) -> Option<Waiting<T>> {
+    pub fn dequeue(
+        &mut self,
+        codel: &Codel,
+        now: Instant,
+        dropped: &mut Vec<Waiting<T>>,
+    ) -> Option<Waiting<T>> {
         let mut next = self.dodequeue(codel, now);
         if self.control.dropping {
             if !next.as_ref().is_some_and(|(_, above)| *above) {
@@ -105,8 +116,9 @@ impl<T> CodelQueue<T> {
         next.map(|(waiting, _)| self.past_threshold(codel, waiting, now))
     }
 
-    /// RFC 8289, section 5.5: "If min went above target close to when we last went below it, assume that the drop rate
-    /// that controlled the queue on the last cycle is a good starting point to control it now."
+    /// RFC 8289, section 5.5: "If min went above target close to when we last went below it, assume
+    /// that the drop rate that controlled the queue on the last cycle is a good starting point to
+    /// control it now."
     fn start_dropping(&mut self, codel: &Codel, now: Instant) {
         let control = &mut self.control;
         control.dropping = true;
@@ -135,12 +147,14 @@ impl<T> CodelQueue<T> {
 
     /// When the next drop is due.
     fn control_law(&self, codel: &Codel, from: Instant) -> Instant {
-        let interval = codel.interval.as_nanos() as f64 / f64::from(self.control.count.max(1)).sqrt();
+        let interval =
+            codel.interval.as_nanos() as f64 / f64::from(self.control.count.max(1)).sqrt();
         from + Duration::from_nanos(interval as u64)
     }
 
     fn past_threshold(&self, codel: &Codel, mut waiting: Waiting<T>, now: Instant) -> Waiting<T> {
-        let above = codel.ce_threshold.is_some_and(|threshold| now.since(waiting.arrived) > threshold);
+        let above =
+            codel.ce_threshold.is_some_and(|threshold| now.since(waiting.arrived) > threshold);
         if above && waiting.packet.ecn.is_capable() {
             waiting.marks.mark = true;
         }
@@ -164,14 +178,18 @@ mod tests {
     use super::super::{Counters, DropCause, Ecn, Link};
     use super::*;
 
-    /// A sender that keeps `window` packets on their way, halves it when one is dropped or marked (at most once a round
-    /// trip) and grows by one packet a round trip, over 10 Mbit/s and 20 ms: the greedy source that CoDel is made for.
-    /// Returns the queueing times of the last half, in milliseconds, and the counters.
+    /// A sender that keeps `window` packets on their way, halves it when one is dropped or marked
+    /// (at most once a round trip) and grows by one packet a round trip, over 10 Mbit/s and 20 ms:
+    /// the greedy source that CoDel is made for. Returns the queueing times of the last half, in
+    /// milliseconds, and the counters.
     fn greedy(discipline: &str, ecn: Ecn) -> (Vec<f64>, Counters) {
-        let words = format!("rate = '10mbit'\ndelay = '20ms'\nqueue = '1000packets'\ndiscipline = '{discipline}'");
+        let words = format!(
+            "rate = '10mbit'\ndelay = '20ms'\nqueue = '1000packets'\ndiscipline = '{discipline}'"
+        );
         let mut link: Link<usize> = link(&words, 1);
         let packet = Packet { ecn, ..Bytes::new(1500).into() };
-        let (mut window, mut inside, mut now, mut cut_at) = (10.0f64, 0usize, Instant::ZERO, Instant::ZERO);
+        let (mut window, mut inside, mut now, mut cut_at) =
+            (10.0f64, 0usize, Instant::ZERO, Instant::ZERO);
         let mut waited = Vec::new();
         for number in 0..20_000 {
             while inside as f64 >= window {
@@ -179,7 +197,8 @@ mod tests {
                 let mut outcome = Outcome::default();
                 poll_until(&mut link, now, &mut outcome);
                 inside -= outcome.departures.len() + outcome.dropped.len();
-                let congested = !outcome.dropped.is_empty() || outcome.departures.iter().any(|one| one.mark);
+                let congested =
+                    !outcome.dropped.is_empty() || outcome.departures.iter().any(|one| one.mark);
                 if congested && now.since(cut_at) > Duration::from_millis(40) {
                     (window, cut_at) = ((window / 2.0).max(2.0), now);
                 }
@@ -211,16 +230,24 @@ mod tests {
     #[test]
     fn packets_that_can_be_marked_are_marked_and_none_is_dropped() {
         let (mut waited, counters) = greedy("codel", Ecn::Ect0);
-        assert!(counters.marked_packets > 0 && counters.discipline_dropped_packets == 0, "{counters:?}");
+        assert!(
+            counters.marked_packets > 0 && counters.discipline_dropped_packets == 0,
+            "{counters:?}"
+        );
         assert!(median(&mut waited) < 10.0);
         let (_, counters) = greedy("codel noecn", Ecn::Ect0);
-        assert!(counters.marked_packets == 0 && counters.discipline_dropped_packets > 0, "{counters:?}");
+        assert!(
+            counters.marked_packets == 0 && counters.discipline_dropped_packets > 0,
+            "{counters:?}"
+        );
     }
 
-    /// RFC 8289, section 5.3: while it drops, the n-th drop comes interval / sqrt(n) after the one before.
+    /// RFC 8289, section 5.3: while it drops, the n-th drop comes interval / sqrt(n) after the one
+    /// before.
     #[test]
     fn drops_follow_the_control_law() {
-        let mut link: Link<usize> = link("rate = '10mbit'\nqueue = '10000packets'\ndiscipline = 'codel'", 1);
+        let mut link: Link<usize> =
+            link("rate = '10mbit'\nqueue = '10000packets'\ndiscipline = 'codel'", 1);
         let packet = Packet::from(Bytes::new(1500));
         let mut outcome = Outcome::default();
         // Twice what the link carries: the queue never empties.
@@ -229,12 +256,19 @@ mod tests {
             poll_until(&mut link, now, &mut outcome);
             let _ = link.push(number as usize, packet, now);
         }
-        let at: Vec<f64> = outcome.dropped.iter().map(|one| one.at.as_nanos() as f64 / 1e6).collect();
-        assert!(at.len() > 10 && outcome.dropped.iter().all(|one| one.cause == DropCause::Discipline));
+        let at: Vec<f64> =
+            outcome.dropped.iter().map(|one| one.at.as_nanos() as f64 / 1e6).collect();
+        assert!(
+            at.len() > 10 && outcome.dropped.iter().all(|one| one.cause == DropCause::Discipline)
+        );
         for (index, pair) in at.windows(2).enumerate() {
             let law = 100.0 / ((index + 1) as f64).sqrt();
             // A packet of 1.2 ms is where a drop can be.
-            assert!((pair[1] - pair[0] - law).abs() <= 2.4, "drop {index}: {} after, {law} by law", pair[1] - pair[0]);
+            assert!(
+                (pair[1] - pair[0] - law).abs() <= 2.4,
+                "drop {index}: {} after, {law} by law",
+                pair[1] - pair[0]
+            );
         }
     }
 
@@ -242,7 +276,10 @@ mod tests {
     fn a_discipline_without_a_rate_or_a_sense_is_refused() {
         assert!(refused("discipline = 'codel'").contains("needs a rate"));
         assert!(refused("rate = '1mbit'\ndiscipline = 'codel target 0ms'").contains("above 0"));
-        assert!(refused("rate = '1mbit'\ndiscipline = 'codel target 1s'").contains("below its interval"));
+        assert!(
+            refused("rate = '1mbit'\ndiscipline = 'codel target 1s'")
+                .contains("below its interval")
+        );
         assert!(refused("rate = '1mbit'\ndiscipline = 'cake'").contains("there are droptail"));
     }
 }

@@ -7,8 +7,8 @@ use super::trace::Trace;
 use super::{Capacity, Chance, Delay, Discipline, Loss, Overhead, QueueLimit, Reorder, Slot};
 use crate::units::{Bytes, Duration, Probability, Rate};
 
-/// Queues are never asked to be smaller than this many full-size packets by default: a short path has a tiny BDP, but no
-/// real queue is that short.
+/// Queues are never asked to be smaller than this many full-size packets by default: a short path
+/// has a tiny BDP, but no real queue is that short.
 const DEFAULT_QUEUE_PACKETS_MIN: u64 = 64;
 
 /// The size of a packet where only its number is known (the usual MTU of Ethernet).
@@ -17,7 +17,8 @@ const FULL_PACKET: u64 = 1500;
 /// The fastest link and the longest delay that are not taken for a typing error.
 const RATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 const DELAY_MAX: Duration = Duration::from_secs(60);
-/// The shortest time in which a path may change over and over, so that no packet crosses a million changes.
+/// The shortest time in which a path may change over and over, so that no packet crosses a million
+/// changes.
 const CHANGE_MIN: Duration = Duration::from_millis(1);
 
 /// One direction of a path. The default is a path that does nothing.
@@ -51,7 +52,9 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A rate of zero carries nothing.
-    #[error("link rate 0 carries nothing: leave `rate` out for a link without one, or use loss = \"100%\"")]
+    #[error(
+        "link rate 0 carries nothing: leave `rate` out for a link without one, or use loss = \"100%\""
+    )]
     NoRate,
     /// Faster than anything there is.
     #[error("link rate {0} is above {RATE_MAX}, the largest that is taken for real")]
@@ -69,7 +72,9 @@ pub enum ConfigError {
     #[error("link {0}")]
     Senseless(String),
     /// A file that a word names has not been read.
-    #[error("link {word} file:{path} has not been read: a file can be named only where files are read")]
+    #[error(
+        "link {word} file:{path} has not been read: a file can be named only where files are read"
+    )]
     FileNotRead {
         /// Which word.
         word: &'static str,
@@ -136,7 +141,9 @@ impl Config {
                  were sent; raise the delay or lower the jitter"
             ));
         }
-        if *jitter == Duration::ZERO && (*correlation > Probability::ZERO || *distribution != Distribution::Uniform) {
+        if *jitter == Duration::ZERO
+            && (*correlation > Probability::ZERO || *distribution != Distribution::Uniform)
+        {
             return senseless(
                 "delay has a correlation or a distribution but no jitter: there is nothing to spread; write for \
                  example \"100ms 10ms 30% distribution normal\""
@@ -147,7 +154,8 @@ impl Config {
     }
 
     fn check_reorder(&self) -> Result<(), ConfigError> {
-        let late = self.delay.base > Duration::ZERO || self.changes.as_ref().is_some_and(Changes::delays);
+        let late =
+            self.delay.base > Duration::ZERO || self.changes.as_ref().is_some_and(Changes::delays);
         match self.reorder {
             Some(reorder) if !late => senseless(format!(
                 "reorder {reorder} without a delay: a reordered packet overtakes those that wait for theirs; add delay, \
@@ -159,7 +167,10 @@ impl Config {
 
     fn check_discipline(&self) -> Result<(), ConfigError> {
         if self.discipline != Discipline::DropTail && self.mean_rate().is_none() {
-            return senseless(format!("discipline {} needs a rate: without one nothing ever queues", self.discipline));
+            return senseless(format!(
+                "discipline {} needs a rate: without one nothing ever queues",
+                self.discipline
+            ));
         }
         match self.discipline {
             Discipline::Codel(codel) => check_codel(&codel.target, &codel.interval),
@@ -171,7 +182,10 @@ impl Config {
                     ));
                 }
                 if fq.flows.get() > 65_536 {
-                    return senseless(format!("discipline fq_codel flows {} must be at most 65536", fq.flows));
+                    return senseless(format!(
+                        "discipline fq_codel flows {} must be at most 65536",
+                        fq.flows
+                    ));
                 }
                 check_codel(&fq.codel.target, &fq.codel.interval)
             }
@@ -179,10 +193,12 @@ impl Config {
                 (Some(min), Some(max)) if min >= max => {
                     senseless(format!("discipline red min {min} must be below max {max}"))
                 }
-                (Some(min), None) => senseless(format!("discipline red min {min} without max: give both")),
-                (_, Some(max)) if max < Bytes::new(FULL_PACKET) => {
-                    senseless(format!("discipline red max {max} is less than one packet of {FULL_PACKET} bytes"))
+                (Some(min), None) => {
+                    senseless(format!("discipline red min {min} without max: give both"))
                 }
+                (_, Some(max)) if max < Bytes::new(FULL_PACKET) => senseless(format!(
+                    "discipline red max {max} is less than one packet of {FULL_PACKET} bytes"
+                )),
                 _ => Ok(()),
             },
             Discipline::DropTail | Discipline::Police | Discipline::Mark(_) => Ok(()),
@@ -200,18 +216,26 @@ impl Config {
                 return Err(ConfigError::FileNotRead { word: "slot", path: path.clone() });
             }
             Spacing::Distributed { delay, jitter, .. } if jitter > delay => {
-                return senseless(format!("slot delay {delay} with jitter {jitter}: the jitter must not be larger"));
+                return senseless(format!(
+                    "slot delay {delay} with jitter {jitter}: the jitter must not be larger"
+                ));
             }
             Spacing::Distributed { delay, .. } => *delay,
         };
         if longest == Duration::ZERO {
-            return senseless("slot of no length holds nothing back: give it one, for example 20ms".into());
+            return senseless(
+                "slot of no length holds nothing back: give it one, for example 20ms".into(),
+            );
         }
         if longest > DELAY_MAX {
-            return senseless(format!("slot {longest} is above {DELAY_MAX}, the longest that is taken for real"));
+            return senseless(format!(
+                "slot {longest} is above {DELAY_MAX}, the longest that is taken for real"
+            ));
         }
         if slot.bytes == Some(Bytes::ZERO) {
-            return senseless("slot of 0 bytes lets nothing through: leave `bytes` out for no such bound".into());
+            return senseless(
+                "slot of 0 bytes lets nothing through: leave `bytes` out for no such bound".into(),
+            );
         }
         Ok(())
     }
@@ -221,13 +245,19 @@ impl Config {
             return Ok(());
         }
         if self.rate.is_none() {
-            return senseless("overhead without a rate: there is nothing that it takes from".into());
+            return senseless(
+                "overhead without a rate: there is nothing that it takes from".into(),
+            );
         }
         if matches!(self.changes, Some(Changes::Trace(_))) {
-            return senseless("overhead with a trace: a trace says what leaves, overhead included".into());
+            return senseless(
+                "overhead with a trace: a trace says what leaves, overhead included".into(),
+            );
         }
         if self.overhead.on_wire(Bytes::new(FULL_PACKET)) == Bytes::ZERO {
-            return senseless("overhead so negative that a packet takes nothing of the rate".into());
+            return senseless(
+                "overhead so negative that a packet takes nothing of the rate".into(),
+            );
         }
         if self.overhead.cell.is_none() && self.overhead.cell_overhead != 0 {
             return senseless("rate has a cell overhead but no cell size".into());
@@ -249,7 +279,10 @@ impl Config {
             Some(Changes::Handover(handover)) => {
                 let interval = handover.interval;
                 if handover.outage > Duration::ZERO && self.rate.is_none() {
-                    return senseless("changes handover with an outage needs a rate: without one nothing waits".into());
+                    return senseless(
+                        "changes handover with an outage needs a rate: without one nothing waits"
+                            .into(),
+                    );
                 }
                 if interval < CHANGE_MIN || handover.outage >= interval {
                     return senseless(format!(
@@ -259,9 +292,15 @@ impl Config {
                     ));
                 }
                 if handover.delay_min > handover.delay_max {
-                    return senseless("changes handover: the shortest delay is longer than the longest".into());
+                    return senseless(
+                        "changes handover: the shortest delay is longer than the longest".into(),
+                    );
                 }
-                if handover.delay_max > DELAY_MAX { Err(ConfigError::Delay(handover.delay_max)) } else { Ok(()) }
+                if handover.delay_max > DELAY_MAX {
+                    Err(ConfigError::Delay(handover.delay_max))
+                } else {
+                    Ok(())
+                }
             }
         }
     }
@@ -272,7 +311,9 @@ impl Config {
         }
         for step in steps {
             match step.rate {
-                Some(Rate::ZERO) => return senseless("changes: rate 0 carries nothing; write `down`".into()),
+                Some(Rate::ZERO) => {
+                    return senseless("changes: rate 0 carries nothing; write `down`".into());
+                }
                 Some(rate) if rate > RATE_MAX => return Err(ConfigError::Rate(rate)),
                 _ => {}
             }
@@ -280,8 +321,11 @@ impl Config {
                 return Err(ConfigError::Delay(step.delay.unwrap_or_default()));
             }
         }
-        if self.rate.is_none() && steps.iter().any(|step| step.rate.is_some() || step.up.is_some()) {
-            return senseless("changes of rate, or down and up, need a `rate` to begin with".into());
+        if self.rate.is_none() && steps.iter().any(|step| step.rate.is_some() || step.up.is_some())
+        {
+            return senseless(
+                "changes of rate, or down and up, need a `rate` to begin with".into(),
+            );
         }
         let Some(every) = *every else { return Ok(()) };
         if every < CHANGE_MIN || steps.last().is_some_and(|last| last.at >= every) {
@@ -289,33 +333,46 @@ impl Config {
                 "changes every {every}: must be at least {CHANGE_MIN} and later than the last change"
             ));
         }
-        let starts_down = steps.first().is_some_and(|first| first.at == Duration::ZERO && first.up == Some(false));
+        let starts_down = steps
+            .first()
+            .is_some_and(|first| first.at == Duration::ZERO && first.up == Some(false));
         if starts_down && !steps.iter().any(|step| step.up == Some(true)) {
             return senseless(format!("changes every {every}: it is down all the time"));
         }
         Ok(())
     }
 
-    /// The configuration with the files that its words name read by `read`. A configuration that names none is not
-    /// changed.
+    /// The configuration with the files that its words name read by `read`. A configuration that
+    /// names none is not changed.
     ///
     /// # Errors
     /// A file that `read` cannot give (its answer says why) or that is not what it should be.
-    pub fn resolved(mut self, read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>) -> Result<Self, ConfigError> {
+    pub fn resolved(
+        mut self,
+        read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Self, ConfigError> {
         let mut table = |word: &'static str, distribution: &mut Distribution| {
             let Distribution::File(path) = distribution else { return Ok(()) };
             let wrong = |problem: String| ConfigError::File { word, path: path.clone(), problem };
-            let read = Table::parse(&read(path).map_err(wrong)?).map_err(|error| wrong(error.to_string()))?;
+            let read = Table::parse(&read(path).map_err(wrong)?)
+                .map_err(|error| wrong(error.to_string()))?;
             *distribution = Distribution::Table(read);
             Ok(())
         };
         table("delay", &mut self.delay.distribution)?;
-        if let Some(Slot { spacing: Spacing::Distributed { distribution, .. }, .. }) = &mut self.slot {
+        if let Some(Slot { spacing: Spacing::Distributed { distribution, .. }, .. }) =
+            &mut self.slot
+        {
             table("slot", distribution)?;
         }
         if let Some(Changes::TraceFile(path)) = &self.changes {
-            let wrong = |problem: String| ConfigError::File { word: "changes trace", path: path.clone(), problem };
-            let trace = Trace::parse(&read(path).map_err(wrong)?).map_err(|error| wrong(error.to_string()))?;
+            let wrong = |problem: String| ConfigError::File {
+                word: "changes trace",
+                path: path.clone(),
+                problem,
+            };
+            let trace = Trace::parse(&read(path).map_err(wrong)?)
+                .map_err(|error| wrong(error.to_string()))?;
             self.changes = Some(Changes::Trace(trace));
         }
         Ok(self)
@@ -351,7 +408,8 @@ impl Config {
         }
     }
 
-    /// The longest that a packet propagates, as far as can be said: of a distribution, four deviations.
+    /// The longest that a packet propagates, as far as can be said: of a distribution, four
+    /// deviations.
     pub fn delay_max(&self) -> Duration {
         let jitter = match self.delay.distribution {
             Distribution::Uniform => self.delay.jitter,
@@ -359,7 +417,9 @@ impl Config {
         };
         let changed = match &self.changes {
             Some(Changes::Handover(handover)) => handover.delay_max,
-            Some(Changes::Steps(steps)) => steps.steps.iter().filter_map(|step| step.delay).max().unwrap_or_default(),
+            Some(Changes::Steps(steps)) => {
+                steps.steps.iter().filter_map(|step| step.delay).max().unwrap_or_default()
+            }
             _ => Duration::ZERO,
         };
         let slot = match &self.slot {
@@ -400,7 +460,8 @@ impl Config {
             Capacity::Packets(packets) => packets,
             Capacity::Unlimited => 4096,
         };
-        let wire = self.rate_max().map_or(4096, |rate| rate.over(self.delay_max()).get() / FULL_PACKET);
+        let wire =
+            self.rate_max().map_or(4096, |rate| rate.over(self.delay_max()).get() / FULL_PACKET);
         queue.saturating_add(wire).saturating_add(64).min(MOST) as usize
     }
 }

@@ -6,8 +6,9 @@ use crate::units::{Duration, Probability};
 
 /// One-way propagation delay.
 ///
-/// Text: `DELAY [JITTER [CORRELATION]] [distribution NAME]`, as in `100ms 10ms 30% distribution normal`. With jitter,
-/// packets leave in the order of their departure times: jitter larger than the gap between packets reorders them.
+/// Text: `DELAY [JITTER [CORRELATION]] [distribution NAME]`, as in
+/// `100ms 10ms 30% distribution normal`. With jitter, packets leave in the order of their departure
+/// times: jitter larger than the gap between packets reorders them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delay {
     /// The delay without jitter.
@@ -76,18 +77,24 @@ mod tests {
 
     const COUNT: usize = 50_000;
 
-    /// The delay of each packet, in milliseconds, in the order of arrival. Packets come one a millisecond.
+    /// The delay of each packet, in milliseconds, in the order of arrival. Packets come one a
+    /// millisecond.
     fn delays(delay: &str, seed: u64) -> Vec<f64> {
         let gap = Duration::from_millis(1);
-        let mut departures = run(&mut link(&format!("delay = '{delay}'"), seed), evenly(COUNT, gap)).departures;
+        let mut departures =
+            run(&mut link(&format!("delay = '{delay}'"), seed), evenly(COUNT, gap)).departures;
         departures.sort_by_key(|departure| departure.item);
         let arrived = |index: usize| gap.saturating_mul(index as u64 + 1);
-        departures.iter().map(|one| one.at.as_nanos() as f64 / 1e6 - arrived(one.item).as_millis_f64()).collect()
+        departures
+            .iter()
+            .map(|one| one.at.as_nanos() as f64 / 1e6 - arrived(one.item).as_millis_f64())
+            .collect()
     }
 
     fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
+        let variance =
+            values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
         (mean, variance.sqrt())
     }
 
@@ -106,7 +113,10 @@ mod tests {
             let error = 4.0 * 20.0 * spread / (COUNT as f64).sqrt();
             assert!((mean - 200.0 - 20.0 * shift).abs() < error, "{name}: mean {mean}");
             // The tail of pareto makes its deviation the least certain.
-            assert!((deviation / (20.0 * spread) - 1.0).abs() < 0.05, "{name}: deviation {deviation}");
+            assert!(
+                (deviation / (20.0 * spread) - 1.0).abs() < 0.05,
+                "{name}: deviation {deviation}"
+            );
         }
     }
 
@@ -114,11 +124,13 @@ mod tests {
     fn uniform_jitter_stays_within_its_bounds() {
         let values = delays("100ms 10ms", 3);
         assert!(values.iter().all(|delay| (90.0..=110.0).contains(delay)));
-        assert!(values.iter().any(|delay| *delay < 91.0) && values.iter().any(|delay| *delay > 109.0));
+        assert!(
+            values.iter().any(|delay| *delay < 91.0) && values.iter().any(|delay| *delay > 109.0)
+        );
     }
 
-    /// `x(n) = rho x(n-1) + (1 - rho) u(n)`: the correlation of neighbours is rho, and the deviation shrinks by
-    /// sqrt((1 - rho) / (1 + rho)).
+    /// `x(n) = rho x(n-1) + (1 - rho) u(n)`: the correlation of neighbours is rho, and the
+    /// deviation shrinks by sqrt((1 - rho) / (1 + rho)).
     #[test]
     fn correlated_delays_follow_each_other_as_asked() {
         for (percent, rho) in [(30, 0.3f64), (60, 0.6), (90, 0.9)] {
@@ -127,14 +139,18 @@ mod tests {
             assert!((found - rho).abs() < 0.03, "{percent} %: {found}");
             let spread = 10.0 / 3.0f64.sqrt() * ((1.0 - rho) / (1.0 + rho)).sqrt();
             let (_, deviation) = mean_and_deviation(&values);
-            assert!((deviation / spread - 1.0).abs() < 0.05, "{percent} %: {deviation} against {spread}");
+            assert!(
+                (deviation / spread - 1.0).abs() < 0.05,
+                "{percent} %: {deviation} against {spread}"
+            );
         }
         assert!(autocorrelation(&delays("100ms 10ms", 5)).abs() < 0.03);
     }
 
     #[test]
     fn packets_leave_in_the_order_of_their_departure_times() {
-        let outcome = run(&mut link("delay = '100ms 50ms'", 1), evenly(1000, Duration::from_millis(1)));
+        let outcome =
+            run(&mut link("delay = '100ms 50ms'", 1), evenly(1000, Duration::from_millis(1)));
         assert!(outcome.departures.windows(2).all(|pair| pair[0].at <= pair[1].at));
         assert!(outcome.departures.windows(2).any(|pair| pair[0].item > pair[1].item));
     }

@@ -1,7 +1,8 @@
 //! What a queue does besides being full: which packets it drops or marks to signal congestion.
 //!
-//! Every discipline but drop-tail marks a packet that is ECN-capable where it would drop another (RFC 3168), unless it
-//! is told `noecn`. tc's codel and red must be asked for it (`ecn`); ours must be asked not to.
+//! Every discipline but drop-tail marks a packet that is ECN-capable where it would drop another
+//! (RFC 3168), unless it is told `noecn`. tc's codel and red must be asked for it (`ecn`); ours
+//! must be asked not to.
 
 use super::grammar::{Reader, WordsError, words_serde};
 use super::limit::QueueLimit;
@@ -10,7 +11,8 @@ use std::num::NonZeroU32;
 
 /// A queueing discipline.
 ///
-/// Text: `droptail`, `police`, `mark LIMIT`, `codel [target T] [interval T] [ce_threshold T] [noecn]`,
+/// Text: `droptail`, `police`, `mark LIMIT`,
+/// `codel [target T] [interval T] [ce_threshold T] [noecn]`,
 /// `fq_codel [flows N] [quantum SIZE] [target T] [interval T] [ce_threshold T] [noecn]` or
 /// `red [min SIZE] [max SIZE] [probability P] [burst N] [noecn]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,10 +20,11 @@ pub enum Discipline {
     /// Takes what there is room for.
     #[default]
     DropTail,
-    /// A token bucket (RFC 2697's committed rate and burst): packets that find no tokens are dropped,
-    /// the others pass without waiting. The link's rate fills it, its queue is its size.
+    /// A token bucket (RFC 2697's committed rate and burst): packets that find no tokens are
+    /// dropped, the others pass without waiting. The link's rate fills it, its queue is its size.
     Police,
-    /// Drop-tail that marks ECN-capable packets which find more than this waiting (the step of DCTCP, RFC 8257).
+    /// Drop-tail that marks ECN-capable packets which find more than this waiting (the step of
+    /// DCTCP, RFC 8257).
     Mark(QueueLimit),
     /// RFC 8289.
     Codel(Codel),
@@ -31,7 +34,8 @@ pub enum Discipline {
     Red(Red),
 }
 
-/// Controlled delay (RFC 8289): drops at the head once packets have waited for longer than the target for an interval.
+/// Controlled delay (RFC 8289): drops at the head once packets have waited for longer than the
+/// target for an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Codel {
     /// Acceptable standing queue.
@@ -46,7 +50,12 @@ pub struct Codel {
 
 impl Default for Codel {
     fn default() -> Self {
-        Codel { target: Duration::from_millis(5), interval: Duration::from_millis(100), ce_threshold: None, ecn: true }
+        Codel {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            ce_threshold: None,
+            ecn: true,
+        }
     }
 }
 
@@ -63,11 +72,16 @@ pub struct FqCodel {
 
 impl Default for FqCodel {
     fn default() -> Self {
-        FqCodel { flows: NonZeroU32::MIN.saturating_add(1023), quantum: Bytes::new(1514), codel: Codel::default() }
+        FqCodel {
+            flows: NonZeroU32::MIN.saturating_add(1023),
+            quantum: Bytes::new(1514),
+            codel: Codel::default(),
+        }
     }
 }
 
-/// Random early detection: the averaged queue between `min` and `max` gives the probability of a drop.
+/// Random early detection: the averaged queue between `min` and `max` gives the probability of a
+/// drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Red {
     /// Averaged bytes below which nothing is dropped; `None`: a third of `max`.
@@ -84,7 +98,13 @@ pub struct Red {
 
 impl Default for Red {
     fn default() -> Self {
-        Red { min: None, max: None, probability: Probability::new(0.02).unwrap_or_default(), burst: None, ecn: true }
+        Red {
+            min: None,
+            max: None,
+            probability: Probability::new(0.02).unwrap_or_default(),
+            burst: None,
+            ecn: true,
+        }
     }
 }
 
@@ -194,8 +214,7 @@ impl std::str::FromStr for Discipline {
     type Err = WordsError;
 
     fn from_str(text: &str) -> Result<Self, WordsError> {
-        let example =
-            "droptail, police, mark 30kB, codel target 5ms, fq_codel, or red min 30kB max 90kB probability 10%";
+        let example = "droptail, police, mark 30kB, codel target 5ms, fq_codel, or red min 30kB max 90kB probability 10%";
         let mut words = Reader::new("discipline", example, text);
         let discipline = match words.next() {
             Some("droptail") => Discipline::DropTail,
@@ -216,7 +235,11 @@ impl std::str::FromStr for Discipline {
                 while red_word(&mut words, &mut red)? {}
                 Discipline::Red(red)
             }
-            _ => return Err(words.error("there are droptail, police, mark, codel, fq_codel and red")),
+            _ => {
+                return Err(
+                    words.error("there are droptail, police, mark, codel, fq_codel and red")
+                );
+            }
         };
         words.end()?;
         Ok(discipline)

@@ -1,7 +1,8 @@
 //! How a delay is spread: netem's distributions, and tables of one's own.
 //!
-//! A distribution is a table of quantiles in units of 1/8192 of the standard deviation: a draw picks an entry. That is
-//! netem's way, and iproute2's `.dist` files (`/usr/lib/tc/*.dist`) are such tables as text.
+//! A distribution is a table of quantiles in units of 1/8192 of the standard deviation: a draw
+//! picks an entry. That is netem's way, and iproute2's `.dist` files (`/usr/lib/tc/*.dist`) are
+//! such tables as text.
 
 use crate::units::Duration;
 use std::sync::{Arc, OnceLock};
@@ -16,8 +17,8 @@ const TABLE_MAX: usize = 16_384;
 
 /// The spread of a delay around its mean.
 ///
-/// Text: `uniform`, `normal`, `pareto`, `paretonormal`, `file:PATH` (an iproute2 `.dist` file, read by the caller) or
-/// `table:-8192,0,8192`.
+/// Text: `uniform`, `normal`, `pareto`, `paretonormal`, `file:PATH` (an iproute2 `.dist` file, read
+/// by the caller) or `table:-8192,0,8192`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Distribution {
     /// Anywhere within the jitter, equally often.
@@ -43,10 +44,14 @@ pub struct Table(Arc<[i16]>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// Not one of the names.
-    #[error("there is no distribution {0}, but uniform, normal, pareto, paretonormal, file:PATH and table:N,N,..")]
+    #[error(
+        "there is no distribution {0}, but uniform, normal, pareto, paretonormal, file:PATH and table:N,N,.."
+    )]
     Name(String),
     /// An entry that is no number of 16 bits.
-    #[error("distribution table: entry {index} '{text}' is no whole number between -32768 and 32767")]
+    #[error(
+        "distribution table: entry {index} '{text}' is no whole number between -32768 and 32767"
+    )]
     Entry {
         /// Which, from 1.
         index: usize,
@@ -59,13 +64,16 @@ pub enum TableError {
 }
 
 impl Table {
-    /// Reads an iproute2 `.dist` file: whole numbers between white space, `#` to the end of a line is a comment.
+    /// Reads an iproute2 `.dist` file: whole numbers between white space, `#` to the end of a line
+    /// is a comment.
     ///
     /// # Errors
     /// An entry that is no number, no entries, more than netem takes.
     pub fn parse(file: &[u8]) -> Result<Self, TableError> {
         let text = String::from_utf8_lossy(file);
-        let entries = text.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace());
+        let entries = text
+            .lines()
+            .flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace());
         Table::collect(entries)
     }
 
@@ -88,7 +96,9 @@ impl Table {
     fn collect<'a>(entries: impl Iterator<Item = &'a str>) -> Result<Self, TableError> {
         let mut values = Vec::new();
         for (index, text) in entries.take(TABLE_MAX + 1).enumerate() {
-            let value = text.parse().map_err(|_| TableError::Entry { index: index + 1, text: text.into() })?;
+            let value = text
+                .parse()
+                .map_err(|_| TableError::Entry { index: index + 1, text: text.into() })?;
             values.push(value);
         }
         Table::new(values)
@@ -96,10 +106,11 @@ impl Table {
 }
 
 impl Distribution {
-    /// How far a draw is from the mean, in nanoseconds: `random` is 64 bits, `deviation` the standard deviation (uniform:
-    /// half the width).
+    /// How far a draw is from the mean, in nanoseconds: `random` is 64 bits, `deviation` the
+    /// standard deviation (uniform: half the width).
     ///
-    /// The draw is scaled to the table where netem takes a remainder; a remainder would lose the correlation of draws.
+    /// The draw is scaled to the table where netem takes a remainder; a remainder would lose the
+    /// correlation of draws.
     pub(super) fn offset(&self, random: u64, deviation: Duration) -> i64 {
         let sigma = i128::from(deviation.as_nanos());
         let Some(table) = self.table() else {
@@ -112,7 +123,8 @@ impl Distribution {
         clamped((product + product.signum() * SCALE / 2) / SCALE)
     }
 
-    /// The quantiles; `None` for the uniform one, and for a file that has not been read (which `checked` refuses).
+    /// The quantiles; `None` for the uniform one, and for a file that has not been read (which
+    /// `checked` refuses).
     pub fn table(&self) -> Option<&[i16]> {
         static NORMAL: OnceLock<Vec<i16>> = OnceLock::new();
         static PARETO: OnceLock<Vec<i16>> = OnceLock::new();
@@ -121,7 +133,9 @@ impl Distribution {
             Distribution::Uniform | Distribution::File(_) => None,
             Distribution::Normal => Some(NORMAL.get_or_init(|| quantiles(normal_quantile))),
             // iproute2 takes the begin of each step here, not its middle.
-            Distribution::Pareto => Some(PARETO.get_or_init(|| quantiles(|p| pareto_quantile(p - STEP / 2.0)))),
+            Distribution::Pareto => {
+                Some(PARETO.get_or_init(|| quantiles(|p| pareto_quantile(p - STEP / 2.0))))
+            }
             Distribution::ParetoNormal => {
                 let mixed = |p| 0.25 * normal_quantile(p) + 0.75 * pareto_quantile(p);
                 Some(PARETO_NORMAL.get_or_init(|| quantiles(mixed)))
@@ -141,13 +155,15 @@ fn quantiles(quantile: impl Fn(f64) -> f64) -> Vec<i16> {
     (0..TABLE_SIZE).map(|index| (quantile(at(index)) * 8192.0).round() as i16).collect()
 }
 
-/// Pareto of index 3, its mean taken away, in iproute2's scale of 4/3 (which is the inverse of the variance).
+/// Pareto of index 3, its mean taken away, in iproute2's scale of 4/3 (which is the inverse of the
+/// variance).
 fn pareto_quantile(p: f64) -> f64 {
     let value = ((1.0 - p).cbrt().recip() - 1.5) * 4.0 / 3.0;
     value.min(f64::from(i16::MAX) / 8192.0)
 }
 
-/// The normal quantile, by bisection of the distribution function: 60 halvings are exact to the table's whole numbers.
+/// The normal quantile, by bisection of the distribution function: 60 halvings are exact to the
+/// table's whole numbers.
 fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (-8.0f64, 8.0f64);
     for _ in 0..60 {
@@ -157,8 +173,8 @@ fn normal_quantile(p: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The share of a normal distribution below `x`: the density integrated as its power series (Marsaglia, "Evaluating the
-/// normal distribution", 2004).
+/// The share of a normal distribution below `x`: the density integrated as its power series
+/// (Marsaglia, "Evaluating the normal distribution", 2004).
 fn normal_below(x: f64) -> f64 {
     const ROOT_2_PI: f64 = 2.506_628_274_631_000_5;
     let (mut sum, mut term, mut n) = (x, x, 1.0);
@@ -219,26 +235,45 @@ mod tests {
     #[test]
     #[expect(clippy::print_stderr, reason = "a test that cannot run says so")]
     fn computed_tables_are_those_of_iproute2() {
-        let folders = ["/usr/lib/x86_64-linux-gnu/tc", "/usr/lib/aarch64-linux-gnu/tc", "/usr/lib/tc", "/usr/share/tc"];
-        let Some(folder) = folders.iter().find(|folder| std::path::Path::new(folder).is_dir()) else {
+        let folders = [
+            "/usr/lib/x86_64-linux-gnu/tc",
+            "/usr/lib/aarch64-linux-gnu/tc",
+            "/usr/lib/tc",
+            "/usr/share/tc",
+        ];
+        let Some(folder) = folders.iter().find(|folder| std::path::Path::new(folder).is_dir())
+        else {
             // As in CI, which has them.
             let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-            assert!(!strict, "not to be skipped here, but there is no folder with iproute2's tables");
-            eprintln!("SKIPPED: computed_tables_are_those_of_iproute2: no folder with iproute2's tables");
+            assert!(
+                !strict,
+                "not to be skipped here, but there is no folder with iproute2's tables"
+            );
+            eprintln!(
+                "SKIPPED: computed_tables_are_those_of_iproute2: no folder with iproute2's tables"
+            );
             return;
         };
-        for (distribution, most) in
-            [(Distribution::Normal, 64), (Distribution::Pareto, 1), (Distribution::ParetoNormal, 64)]
-        {
+        for (distribution, most) in [
+            (Distribution::Normal, 64),
+            (Distribution::Pareto, 1),
+            (Distribution::ParetoNormal, 64),
+        ] {
             let file = std::fs::read(format!("{folder}/{distribution}.dist")).unwrap();
             let mut theirs = Table::parse(&file).unwrap().values().to_vec();
             theirs.sort_unstable();
             let ours = distribution.table().unwrap();
             assert_eq!(ours.len(), theirs.len());
-            // All but 3 % at each end, where iproute2 estimates the normal distribution from a histogram.
+            // All but 3 % at each end, where iproute2 estimates the normal distribution from a
+            // histogram.
             for index in 128..ours.len() - 128 {
                 let difference = ours[index].abs_diff(theirs[index]);
-                assert!(difference <= most, "{distribution}[{index}]: {} against {}", ours[index], theirs[index]);
+                assert!(
+                    difference <= most,
+                    "{distribution}[{index}]: {} against {}",
+                    ours[index],
+                    theirs[index]
+                );
             }
         }
     }
@@ -249,7 +284,10 @@ mod tests {
         assert_eq!(table.values(), [-8192, 0, 8192]);
         assert_eq!(Table::parse(b"1 2 x"), Err(TableError::Entry { index: 3, text: "x".into() }));
         assert_eq!(Table::parse(b"# nothing"), Err(TableError::Size(0)));
-        assert_eq!(Table::parse("1 ".repeat(20_000).as_bytes()), Err(TableError::Size(TABLE_MAX + 1)));
+        assert_eq!(
+            Table::parse("1 ".repeat(20_000).as_bytes()),
+            Err(TableError::Size(TABLE_MAX + 1))
+        );
     }
 
     proptest! {

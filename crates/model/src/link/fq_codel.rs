@@ -1,14 +1,16 @@
 //! FQ-CoDel (RFC 8290): a CoDel queue for each flow, served in turn.
 //!
-//! Flows are hashed into queues. A queue that gets its first packet is new and is served before the old ones, once: so a
-//! flow that sends little never waits behind one that fills the link. Each queue sends a quantum of bytes in its turn.
+//! Flows are hashed into queues. A queue that gets its first packet is new and is served before the
+//! old ones, once: so a flow that sends little never waits behind one that fills the link. Each
+//! queue sends a quantum of bytes in its turn.
 
 use super::codel::{CodelQueue, Waiting};
 use super::discipline::FqCodel;
 use crate::units::{Bytes, Instant};
 use std::collections::VecDeque;
 
-/// What a packet is charged at most: more than any has, and few enough quanta for its flow to be served again.
+/// What a packet is charged at most: more than any has, and few enough quanta for its flow to be
+/// served again.
 const CHARGE_MAX: u64 = 1 << 20;
 
 /// The queue of one flow, or of several whose hashes collide.
@@ -62,7 +64,8 @@ impl<T> FqQueue<T> {
         self.packets
     }
 
-    /// Takes the head of the queue with the most bytes, as RFC 8290, section 4.1 asks where there is no room.
+    /// Takes the head of the queue with the most bytes, as RFC 8290, section 4.1 asks where there
+    /// is no room.
     pub fn drop_from_fattest(&mut self) -> Option<Waiting<T>> {
         let fattest = self.flows.iter_mut().max_by_key(|flow| flow.queue.bytes())?;
         let waiting = fattest.queue.pop()?;
@@ -71,7 +74,12 @@ impl<T> FqQueue<T> {
     }
 
     /// The packet to be sent at `now`; those dropped before it go to `dropped`.
-    pub fn dequeue(&mut self, config: &FqCodel, now: Instant, dropped: &mut Vec<Waiting<T>>) -> Option<Waiting<T>> {
+    pub fn dequeue(
+        &mut self,
+        config: &FqCodel,
+        now: Instant,
+        dropped: &mut Vec<Waiting<T>>,
+    ) -> Option<Waiting<T>> {
         loop {
             let is_new = !self.new.is_empty();
             let list = if is_new { &mut self.new } else { &mut self.old };
@@ -89,8 +97,8 @@ impl<T> FqQueue<T> {
                 flow.credit -= waiting.packet.size.get().min(CHARGE_MAX) as i64;
             }
             let gone = dropped[before..].iter().chain(&waiting).map(|waiting| waiting.packet.size);
-            let (count, bytes) =
-                gone.fold((0, Bytes::ZERO), |(count, sum), size| (count + 1, sum.saturating_add(size)));
+            let (count, bytes) = gone
+                .fold((0, Bytes::ZERO), |(count, sum), size| (count + 1, sum.saturating_add(size)));
             self.packets -= count;
             self.bytes = self.bytes.saturating_sub(bytes);
             if waiting.is_some() {
@@ -98,7 +106,8 @@ impl<T> FqQueue<T> {
             }
             let list = if is_new { &mut self.new } else { &mut self.old };
             list.pop_front();
-            // An empty new queue is old for one turn, else a flow could stay new for ever by sending little at a time.
+            // An empty new queue is old for one turn, else a flow could stay new for ever by
+            // sending little at a time.
             if is_new && !self.old.is_empty() {
                 self.old.push_back(index);
             } else {
@@ -137,14 +146,17 @@ mod tests {
     use super::*;
     use crate::units::Duration;
 
-    /// Packets of three flows: one that fills the link three times over, one that fills it once with small packets, and
-    /// one that sends a packet now and then.
+    /// Packets of three flows: one that fills the link three times over, one that fills it once
+    /// with small packets, and one that sends a packet now and then.
     fn arrivals() -> Vec<(Instant, Packet)> {
         let mut packets = Vec::new();
         for (flow, gap_us, size) in [(1u32, 400u64, 1500u64), (2, 400, 500), (3, 50_000, 200)] {
             for number in 0..4_000_000 / gap_us {
                 let packet = Packet { flow, ..Bytes::new(size).into() };
-                packets.push((Instant::ZERO + Duration::from_micros(number * gap_us + u64::from(flow)), packet));
+                packets.push((
+                    Instant::ZERO + Duration::from_micros(number * gap_us + u64::from(flow)),
+                    packet,
+                ));
             }
         }
         packets.sort_by_key(|(at, _)| *at);
@@ -154,7 +166,8 @@ mod tests {
     #[test]
     fn flows_share_the_link_and_a_thin_one_never_waits() {
         let packets = arrivals();
-        let mut link: Link<usize> = link("rate = '10mbit'\nqueue = '500packets'\ndiscipline = 'fq_codel'", 1);
+        let mut link: Link<usize> =
+            link("rate = '10mbit'\nqueue = '500packets'\ndiscipline = 'fq_codel'", 1);
         let outcome = run(&mut link, packets.clone());
         let mut bytes = [0u64; 4];
         let mut thin = Vec::new();
@@ -167,20 +180,31 @@ mod tests {
             }
         }
         let share = bytes[1] as f64 / bytes[2] as f64;
-        assert!((0.9..1.1).contains(&share), "large packets' flow has {share} of the small packets' flow");
+        assert!(
+            (0.9..1.1).contains(&share),
+            "large packets' flow has {share} of the small packets' flow"
+        );
         assert_eq!(thin.len(), 80, "no packet of the thin flow is dropped");
         // It waits for the packet in service and for those of new flows at most.
         assert!(thin.iter().all(|queued| *queued < Duration::from_millis(4)), "{thin:?}");
-        assert!(outcome.counters.queue_dropped_packets + outcome.counters.discipline_dropped_packets > 0);
+        assert!(
+            outcome.counters.queue_dropped_packets + outcome.counters.discipline_dropped_packets
+                > 0
+        );
     }
 
     #[test]
     fn order_within_a_flow_is_kept() {
         let packets = arrivals();
-        let mut link: Link<usize> = link("rate = '10mbit'\nqueue = '500packets'\ndiscipline = 'fq_codel'", 1);
+        let mut link: Link<usize> =
+            link("rate = '10mbit'\nqueue = '500packets'\ndiscipline = 'fq_codel'", 1);
         let outcome = run(&mut link, packets.clone());
         for flow in 1..=3 {
-            let items = outcome.departures.iter().map(|one| one.item).filter(|item| packets[*item].1.flow == flow);
+            let items = outcome
+                .departures
+                .iter()
+                .map(|one| one.item)
+                .filter(|item| packets[*item].1.flow == flow);
             assert!(items.collect::<Vec<_>>().is_sorted(), "flow {flow}");
         }
     }

@@ -1,7 +1,9 @@
-//! netem's words as text: a value is a few words in a fixed order, as one would write them after `tc ... netem`.
+//! netem's words as text: a value is a few words in a fixed order, as one would write them after
+//! `tc ... netem`.
 //!
-//! The same grammar holds in scenario files, on the command line and over the control socket; each impairment's file
-//! says its own. Reading is strict: a word too many is an error that shows what was expected.
+//! The same grammar holds in scenario files, on the command line and over the control socket; each
+//! impairment's file says its own. Reading is strict: a word too many is an error that shows what
+//! was expected.
 
 use std::str::FromStr;
 
@@ -35,7 +37,12 @@ impl<'a> Reader<'a> {
     }
 
     pub fn error(&self, problem: impl Into<String>) -> WordsError {
-        WordsError { word: self.word, text: self.text.into(), problem: problem.into(), example: self.example }
+        WordsError {
+            word: self.word,
+            text: self.text.into(),
+            problem: problem.into(),
+            example: self.example,
+        }
     }
 
     pub fn peek(&self) -> Option<&'a str> {
@@ -56,12 +63,16 @@ impl<'a> Reader<'a> {
     }
 
     /// The value that must come next; `what` names it in errors. `100 ms` is as good as `100ms`.
-    pub fn value<T: FromStr<Err: std::fmt::Display>>(&mut self, what: &str) -> Result<T, WordsError> {
+    pub fn value<T: FromStr<Err: std::fmt::Display>>(
+        &mut self,
+        what: &str,
+    ) -> Result<T, WordsError> {
         let Some(first) = self.next() else {
             return Err(self.error(format!("{what} is missing")));
         };
         if first.chars().all(|c| c.is_ascii_digit() || c == '.')
-            && let Some(unit) = self.peek().filter(|unit| !unit.starts_with(|c: char| c.is_ascii_digit()))
+            && let Some(unit) =
+                self.peek().filter(|unit| !unit.starts_with(|c: char| c.is_ascii_digit()))
             && let Ok(value) = format!("{first}{unit}").parse()
         {
             self.rest.pop();
@@ -79,9 +90,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The value that may come next: there is one where a number is.
-    pub fn optional<T: FromStr<Err: std::fmt::Display>>(&mut self, what: &str) -> Result<Option<T>, WordsError> {
+    pub fn optional<T: FromStr<Err: std::fmt::Display>>(
+        &mut self,
+        what: &str,
+    ) -> Result<Option<T>, WordsError> {
         match self.peek() {
-            Some(word) if word.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-') => {
+            Some(word)
+                if word.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-') =>
+            {
                 self.value(what).map(Some)
             }
             _ => Ok(None),
@@ -89,7 +105,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The value after `keyword`, where that is next.
-    pub fn after<T: FromStr<Err: std::fmt::Display>>(&mut self, keyword: &str) -> Result<Option<T>, WordsError> {
+    pub fn after<T: FromStr<Err: std::fmt::Display>>(
+        &mut self,
+        keyword: &str,
+    ) -> Result<Option<T>, WordsError> {
         if self.keyword(keyword) { self.value(keyword).map(Some) } else { Ok(None) }
     }
 
@@ -112,7 +131,8 @@ macro_rules! words_serde {
         }
         impl<'de> serde::Deserialize<'de> for $t {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text = <$crate::units::written::NumberOrText as serde::Deserialize>::deserialize(d)?;
+                let text =
+                    <$crate::units::written::NumberOrText as serde::Deserialize>::deserialize(d)?;
                 text.0.parse().map_err(serde::de::Error::custom)
             }
         }

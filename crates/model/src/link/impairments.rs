@@ -1,4 +1,5 @@
-//! What is drawn for a packet as it arrives: everything random about it but what its queue's discipline does.
+//! What is drawn for a packet as it arrives: everything random about it but what its queue's
+//! discipline does.
 
 use super::loss::LossState;
 use super::random::{Correlated, Purpose, Stream};
@@ -60,7 +61,10 @@ impl Asked {
 
     fn is_plain(&self) -> bool {
         let loss = matches!(self.loss.model, LossModel::Random(chance) if chance.correlation == Probability::ZERO);
-        loss && self.duplicate.is_never() && self.corrupt.is_never() && self.reorder.is_none() && !self.jitter
+        loss && self.duplicate.is_never()
+            && self.corrupt.is_never()
+            && self.reorder.is_none()
+            && !self.jitter
     }
 }
 
@@ -99,19 +103,30 @@ impl Impairments {
             lost,
             duplicated: self.duplicate.happens(self.config.duplicate),
             corrupt: corrupt.then(|| bit_of(size, bit)).flatten(),
-            overtakes: self.config.reorder.is_some_and(|reorder| self.reorder.happens(reorder.chance)),
-            random: if self.config.jitter { self.delay.next(self.config.jitter_correlation) } else { 0 },
+            overtakes: self
+                .config
+                .reorder
+                .is_some_and(|reorder| self.reorder.happens(reorder.chance)),
+            random: if self.config.jitter {
+                self.delay.next(self.config.jitter_correlation)
+            } else {
+                0
+            },
         }
     }
 
     /// Draws for a duplicate, which is not lost or corrupted and has no duplicate of its own.
     pub fn draw_copy(&mut self) -> Draw {
         let (random, overtakes) = (self.copies.next(), self.copies.next());
-        let overtakes = self.config.reorder.is_some_and(|reorder| reorder.chance.probability.happens(overtakes));
+        let overtakes = self
+            .config
+            .reorder
+            .is_some_and(|reorder| reorder.chance.probability.happens(overtakes));
         Draw { random, overtakes, ..Draw::default() }
     }
 
-    /// Whether the next packet that comes to the delay skips it: it was drawn to, and the gap is over.
+    /// Whether the next packet that comes to the delay skips it: it was drawn to, and the gap is
+    /// over.
     pub fn overtakes(&mut self, drawn: bool) -> bool {
         let Some(reorder) = self.config.reorder else { return false };
         let overtakes = drawn && self.since_overtaking >= reorder.gap.get() - 1;

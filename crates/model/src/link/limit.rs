@@ -16,7 +16,8 @@ pub enum QueueLimit {
 }
 
 impl Default for QueueLimit {
-    /// One BDP: what a loss-based congestion control needs to keep the link busy after it halves its window.
+    /// One BDP: what a loss-based congestion control needs to keep the link busy after it halves
+    /// its window.
     fn default() -> Self {
         QueueLimit::BdpPercent(100)
     }
@@ -28,7 +29,9 @@ impl std::fmt::Display for QueueLimit {
             QueueLimit::Bytes(bytes) => f.write_str(&bytes.to_exact()),
             QueueLimit::Packets(packets) => write!(f, "{packets}packets"),
             QueueLimit::Time(time) => f.write_str(&time.to_exact()),
-            QueueLimit::BdpPercent(percent) if percent % 100 == 0 => write!(f, "{}bdp", percent / 100),
+            QueueLimit::BdpPercent(percent) if percent % 100 == 0 => {
+                write!(f, "{}bdp", percent / 100)
+            }
             QueueLimit::BdpPercent(percent) => {
                 let text = format!("{}.{:02}", percent / 100, percent % 100);
                 write!(f, "{}bdp", text.trim_end_matches('0'))
@@ -44,7 +47,10 @@ impl std::str::FromStr for QueueLimit {
         let trimmed = text.trim();
         let number = |unit: &str| trimmed.strip_suffix(unit).map(str::trim);
         if let Some(count) = number("packets").or_else(|| number("packet")) {
-            return count.parse().map(QueueLimit::Packets).map_err(|_| wrong(text, "not a whole number of packets"));
+            return count
+                .parse()
+                .map(QueueLimit::Packets)
+                .map_err(|_| wrong(text, "not a whole number of packets"));
         }
         if let Some(factor) = number("bdp").or_else(|| number("BDP")) {
             let factor: f64 = factor.parse().map_err(|_| wrong(text, "not a number of BDPs"))?;

@@ -1,4 +1,5 @@
-//! Which packets are lost: at random, or by one of netem's two state machines, which lose in bursts.
+//! Which packets are lost: at random, or by one of netem's two state machines, which lose in
+//! bursts.
 
 use super::chance::Chance;
 use super::grammar::{Reader, WordsError, words_serde};
@@ -7,9 +8,9 @@ use crate::units::Probability;
 
 /// How packets are lost, and whether ECN-capable ones are marked instead.
 ///
-/// Text: `[random] P [CORRELATION]`, `state P13 [P31 [P32 [P23 [P14]]]]` or `gemodel P [R [1-H [1-K]]]`, each with `ecn`
-/// at its end or without. What is left out is what tc(8) takes: P31 = 1 - P13, P32 = 0, P23 = 1, P14 = 0; R = 1 - P,
-/// 1-H = 1, 1-K = 0.
+/// Text: `[random] P [CORRELATION]`, `state P13 [P31 [P32 [P23 [P14]]]]` or
+/// `gemodel P [R [1-H [1-K]]]`, each with `ecn` at its end or without. What is left out is what
+/// tc(8) takes: P31 = 1 - P13, P32 = 0, P23 = 1, P14 = 0; R = 1 - P, 1-H = 1, 1-K = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Loss {
     /// Which packets.
@@ -23,8 +24,9 @@ pub struct Loss {
 pub enum LossModel {
     /// Each by its own draw.
     Random(Chance),
-    /// Four states (Salsano and others, "Definition of a general and intuitive loss model"): 1 good, 2 good within a
-    /// burst, 3 lost within a burst, 4 lost alone. `p13` is the probability to go from 1 to 3.
+    /// Four states (Salsano and others, "Definition of a general and intuitive loss model"): 1
+    /// good, 2 good within a burst, 3 lost within a burst, 4 lost alone. `p13` is the probability
+    /// to go from 1 to 3.
     State {
         /// From good into a burst.
         p13: Probability,
@@ -62,14 +64,19 @@ impl Loss {
 
     /// Each packet with `probability`, by itself.
     pub const fn random(probability: Probability) -> Self {
-        Loss { model: LossModel::Random(Chance { probability, correlation: Probability::ZERO }), ecn: false }
+        Loss {
+            model: LossModel::Random(Chance { probability, correlation: Probability::ZERO }),
+            ecn: false,
+        }
     }
 
     /// Whether no packet is ever lost.
     pub fn is_never(&self) -> bool {
         match self.model {
             LossModel::Random(chance) => chance.is_never(),
-            LossModel::State { p13, p14, .. } => p13 == Probability::ZERO && p14 == Probability::ZERO,
+            LossModel::State { p13, p14, .. } => {
+                p13 == Probability::ZERO && p14 == Probability::ZERO
+            }
             LossModel::GilbertElliott { p, bad, good, .. } => {
                 good == Probability::ZERO && (p == Probability::ZERO || bad == Probability::ZERO)
             }
@@ -105,26 +112,36 @@ impl LossState {
             LossModel::State { p13, p31, p32, p23, p14 } => {
                 let random = self.draws.next(Probability::ZERO);
                 self.state = match self.state {
-                    State::Good => of_two(random, (p14, State::LostAlone), (p13, State::LostInBurst), State::Good),
+                    State::Good => of_two(
+                        random,
+                        (p14, State::LostAlone),
+                        (p13, State::LostInBurst),
+                        State::Good,
+                    ),
                     State::GoodInBurst if p23.happens(random) => State::LostInBurst,
                     State::GoodInBurst => State::GoodInBurst,
-                    State::LostInBurst => {
-                        of_two(random, (p32, State::GoodInBurst), (p31, State::Good), State::LostInBurst)
-                    }
+                    State::LostInBurst => of_two(
+                        random,
+                        (p32, State::GoodInBurst),
+                        (p31, State::Good),
+                        State::LostInBurst,
+                    ),
                     State::LostAlone => State::Good,
                 };
                 matches!(self.state, State::LostInBurst | State::LostAlone)
             }
             LossModel::GilbertElliott { p, r, bad, good } => {
                 let was_good = self.state == State::Good;
-                let (moves, loses) = (self.draws.next(Probability::ZERO), self.draws.next(Probability::ZERO));
+                let (moves, loses) =
+                    (self.draws.next(Probability::ZERO), self.draws.next(Probability::ZERO));
                 self.state = match was_good {
                     true if p.happens(moves) => State::LostInBurst,
                     false if r.happens(moves) => State::Good,
                     true => State::Good,
                     false => State::LostInBurst,
                 };
-                // The state in which the packet finds the link decides, as in netem, not the one that it leaves.
+                // The state in which the packet finds the link decides, as in netem, not the one
+                // that it leaves.
                 if was_good { good.happens(loses) } else { bad.happens(loses) }
             }
         }
@@ -132,8 +149,14 @@ impl LossState {
 }
 
 /// One draw decides between two ways out and staying.
-fn of_two(random: u64, first: (Probability, State), second: (Probability, State), stay: State) -> State {
-    let either = Probability::new((first.0.get() + second.0.get()).min(1.0)).unwrap_or(Probability::ONE);
+fn of_two(
+    random: u64,
+    first: (Probability, State),
+    second: (Probability, State),
+    stay: State,
+) -> State {
+    let either =
+        Probability::new((first.0.get() + second.0.get()).min(1.0)).unwrap_or(Probability::ONE);
     match () {
         () if first.0.happens(random) => first.1,
         () if either.happens(random) => second.1,
@@ -149,8 +172,12 @@ impl std::fmt::Display for Loss {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.model {
             LossModel::Random(chance) => write!(f, "{chance}")?,
-            LossModel::State { p13, p31, p32, p23, p14 } => write!(f, "state {p13} {p31} {p32} {p23} {p14}")?,
-            LossModel::GilbertElliott { p, r, bad, good } => write!(f, "gemodel {p} {r} {bad} {good}")?,
+            LossModel::State { p13, p31, p32, p23, p14 } => {
+                write!(f, "state {p13} {p31} {p32} {p23} {p14}")?
+            }
+            LossModel::GilbertElliott { p, r, bad, good } => {
+                write!(f, "gemodel {p} {r} {bad} {good}")?
+            }
         }
         if self.ecn { f.write_str(" ecn") } else { Ok(()) }
     }
@@ -199,7 +226,10 @@ mod tests {
 
     /// Which of `count` packets are lost.
     fn losses(loss: &str, seed: u64, count: usize) -> Vec<bool> {
-        let outcome = run(&mut link(&format!("loss = '{loss}'"), seed), evenly(count, Duration::from_micros(10)));
+        let outcome = run(
+            &mut link(&format!("loss = '{loss}'"), seed),
+            evenly(count, Duration::from_micros(10)),
+        );
         let mut lost = vec![false; count];
         for (index, cause) in outcome.refused {
             assert_eq!(cause, DropCause::Loss);
@@ -211,7 +241,8 @@ mod tests {
     /// (share lost, mean length of a burst)
     fn bursts(lost: &[bool]) -> (f64, f64) {
         let total = lost.iter().filter(|lost| **lost).count() as f64;
-        let starts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() + usize::from(lost[0]);
+        let starts =
+            lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() + usize::from(lost[0]);
         (total / lost.len() as f64, total / starts as f64)
     }
 
@@ -225,19 +256,23 @@ mod tests {
         }
     }
 
-    /// Gilbert and Elliott: the share of packets that find the bad state is p / (p + r); with certain loss there and
-    /// none in the good state a burst ends with probability r after each packet.
+    /// Gilbert and Elliott: the share of packets that find the bad state is p / (p + r); with
+    /// certain loss there and none in the good state a burst ends with probability r after each
+    /// packet.
     #[test]
     fn gemodel_has_its_stationary_loss_and_its_bursts() {
         const COUNT: usize = 1_000_000;
-        for (p, r, bad, good) in [(0.01, 0.1, 1.0, 0.0), (0.01, 0.1, 0.7, 0.001), (0.2, 0.5, 0.9, 0.05)] {
+        for (p, r, bad, good) in
+            [(0.01, 0.1, 1.0, 0.0), (0.01, 0.1, 0.7, 0.001), (0.2, 0.5, 0.9, 0.05)]
+        {
             let percents = [p, r, bad, good].map(|share| format!("{}%", share * 100.0)).join(" ");
             let text = format!("gemodel {percents}");
             let lost = losses(&text, 11, COUNT);
             let (share, burst) = bursts(&lost);
             let in_bad = p / (p + r);
             let asked = in_bad * bad + (1.0 - in_bad) * good;
-            // The states' memory, (1 + m) / (1 - m) with m = 1 - p - r, makes fewer independent draws of them.
+            // The states' memory, (1 + m) / (1 - m) with m = 1 - p - r, makes fewer independent
+            // draws of them.
             let memory = (2.0 - p - r) / (p + r);
             let sigma = (asked * (1.0 - asked) * memory / COUNT as f64).sqrt();
             assert!((share - asked).abs() < 4.0 * sigma, "{text}: {share} lost, {asked} asked");
@@ -247,7 +282,8 @@ mod tests {
         }
     }
 
-    /// The four states' stationary shares, solved by hand: pi1 p13 = pi3 p31, pi3 p32 = pi2 p23, pi4 = pi1 p14.
+    /// The four states' stationary shares, solved by hand: pi1 p13 = pi3 p31, pi3 p32 = pi2 p23,
+    /// pi4 = pi1 p14.
     #[test]
     fn four_states_have_their_stationary_loss() {
         let (p13, p31, p32, p23, p14) = (0.01, 0.2, 0.3, 0.4, 0.02);
@@ -281,8 +317,11 @@ mod tests {
         let capable = Packet { ecn: Ecn::Ect0, ..Bytes::new(1500).into() };
         let packets = evenly(100, Duration::from_micros(10)).map(|(now, _)| (now, capable));
         let outcome = run(&mut link("loss = '100% ecn'", 1), packets);
-        assert!(outcome.refused.is_empty() && outcome.departures.iter().all(|departure| departure.mark));
-        let outcome = run(&mut link("loss = '100% ecn'", 1), evenly(100, Duration::from_micros(10)));
+        assert!(
+            outcome.refused.is_empty() && outcome.departures.iter().all(|departure| departure.mark)
+        );
+        let outcome =
+            run(&mut link("loss = '100% ecn'", 1), evenly(100, Duration::from_micros(10)));
         assert_eq!(outcome.refused.len(), 100);
     }
 }

@@ -1,4 +1,5 @@
-//! One direction of an emulated path: netem's impairments, a queue and a rate, told the time and never asking for it.
+//! One direction of an emulated path: netem's impairments, a queue and a rate, told the time and
+//! never asking for it.
 //!
 //! # How to think about it
 //!
@@ -8,24 +9,28 @@
 //!                                                                                       [ reorder: none ]
 //! ```
 //!
-//! A packet of `n` bytes that finds the queue empty leaves it `8 n / rate` later and departs from the link a `delay`
-//! after that. Others wait for their turn. Loss is drawn before the queue, as netem does it, so a lost packet takes no
-//! room in the queue and no time of the link. Sizes are those of IP packets: a rate is met at layer 3.
+//! A packet of `n` bytes that finds the queue empty leaves it `8 n / rate` later and departs from
+//! the link a `delay` after that. Others wait for their turn. Loss is drawn before the queue, as
+//! netem does it, so a lost packet takes no room in the queue and no time of the link. Sizes are
+//! those of IP packets: a rate is met at layer 3.
 //!
 //! # Order of calls
 //!
-//! `now` never decreases over the calls of one [`Link`]. [`Link::push`] whenever a packet arrives, [`Link::poll`] until
-//! `None` whenever time has reached [`Link::poll_at`]. A packet is polled at its departure or later: the difference
-//! between `now` and [`Departure::at`] is the lateness of the driver, which it should measure and report. A push or a
-//! [`Link::set`] may bring [`Link::poll_at`] forward: ask it again after each.
+//! `now` never decreases over the calls of one [`Link`]. [`Link::push`] whenever a packet arrives,
+//! [`Link::poll`] until `None` whenever time has reached [`Link::poll_at`]. A packet is polled at
+//! its departure or later: the difference between `now` and [`Departure::at`] is the lateness of
+//! the driver, which it should measure and report. A push or a [`Link::set`] may bring
+//! [`Link::poll_at`] forward: ask it again after each.
 //!
 //! # Chance
 //!
-//! The same seed and the same arrivals give the same fate to every packet: the random source is [`rand_pcg`], whose
-//! stream is fixed by its specification. Each impairment has a stream of its own and draws once a packet that arrives,
-//! whatever becomes of the packet: adding or changing one impairment does not change what another does to whom.
+//! The same seed and the same arrivals give the same fate to every packet: the random source is
+//! [`rand_pcg`], whose stream is fixed by its specification. Each impairment has a stream of its
+//! own and draws once a packet that arrives, whatever becomes of the packet: adding or changing one
+//! impairment does not change what another does to whom.
 //!
-//! It does not know packets' contents, addresses or super-packets: the driver splits those and pushes each segment.
+//! It does not know packets' contents, addresses or super-packets: the driver splits those and
+//! pushes each segment.
 
 mod chance;
 mod changes;
@@ -86,7 +91,8 @@ use transmitter::{Service, Transmitter};
 use waiting::{Found, Promised, Queue};
 use wire::{Entry, Marks, Wire};
 
-/// One direction of a path carrying packets named by `T` (an index, a buffer). `T` is cloned where a packet is duplicated.
+/// One direction of a path carrying packets named by `T` (an index, a buffer). `T` is cloned where
+/// a packet is duplicated.
 #[derive(Debug)]
 pub struct Link<T> {
     config: Config,
@@ -110,7 +116,8 @@ pub struct Link<T> {
 }
 
 impl<T: Clone> Link<T> {
-    /// A direction as configured. `rtt` is that of the whole path: it gives a queue of "n x BDP" its size.
+    /// A direction as configured. `rtt` is that of the whole path: it gives a queue of "n x BDP"
+    /// its size.
     pub fn new(config: &Config, rtt: Duration, seed: u64) -> Self {
         let capacity = config.capacity(rtt);
         let schedule = Schedule::new(config, seed).map(Arc::new);
@@ -139,15 +146,18 @@ impl<T: Clone> Link<T> {
         self
     }
 
-    /// Changes the path at `now`, as configured by `config` on a path of `rtt`. What is on the wire stays as it is, and
-    /// the queue keeps its packets, even where its new room is less: they go on by the new rate and delay. The time 0 of
-    /// [`Config::changes`] is `now`. Random streams go on where they are, but for those of a discipline and of slots.
+    /// Changes the path at `now`, as configured by `config` on a path of `rtt`. What is on the wire
+    /// stays as it is, and the queue keeps its packets, even where its new room is less: they go on
+    /// by the new rate and delay. The time 0 of [`Config::changes`] is `now`. Random streams go on
+    /// where they are, but for those of a discipline and of slots.
     pub fn set(&mut self, config: &Config, rtt: Duration, now: Instant) {
         self.advance(now);
         let planned = self.wire.take_unserialised(self.now);
         let held = self.queue.drain();
         // The packet in service has sent a part of itself.
-        let first = planned.first().map(|first| self.transmitter.unsent(first.size, first.serialised_at, self.now));
+        let first = planned
+            .first()
+            .map(|first| self.transmitter.unsent(first.size, first.serialised_at, self.now));
         self.start = Some(self.now);
         self.schedule = Schedule::new(config, self.seed).map(Arc::new);
         self.capacity = config.capacity(rtt);
@@ -196,12 +206,22 @@ impl<T: Clone> Link<T> {
     }
 
     /// Puts a packet into the queue, or says why not.
-    fn admit(&mut self, item: T, packet: Packet, draw: Draw, backlog: Bytes, marks: Marks) -> Result<(), DropCause> {
+    fn admit(
+        &mut self,
+        item: T,
+        packet: Packet,
+        draw: Draw,
+        backlog: Bytes,
+        marks: Marks,
+    ) -> Result<(), DropCause> {
         let Draw { random, corrupt, overtakes, .. } = draw;
         let mut marks = Marks { random, corrupt, overtakes, ..marks };
         if self.queue.holds() {
-            if let Some(refused) = self.hold(Waiting { item, packet, arrived: self.now, marks }, self.capacity) {
-                // Of FQ-CoDel it may be another packet that gives way, which has been told that it was admitted.
+            if let Some(refused) =
+                self.hold(Waiting { item, packet, arrived: self.now, marks }, self.capacity)
+            {
+                // Of FQ-CoDel it may be another packet that gives way, which has been told that it
+                // was admitted.
                 if matches!(self.queue, Queue::Codel { .. }) {
                     self.counters.queue_dropped_packets += 1;
                     return Err(DropCause::QueueFull);
@@ -212,14 +232,20 @@ impl<T: Clone> Link<T> {
             self.serve();
             return Ok(());
         }
-        let found =
-            Found { backlog, packets: self.promised.packets(), idle_since: self.promised.last_end(), now: self.now };
+        let found = Found {
+            backlog,
+            packets: self.promised.packets(),
+            idle_since: self.promised.last_end(),
+            now: self.now,
+        };
         match self.queue.arrives(&packet, self.capacity, found) {
             Ok(marked) => marks.mark |= marked,
             Err(cause) => {
                 match cause {
                     DropCause::QueueFull => self.counters.queue_dropped_packets += 1,
-                    DropCause::Loss | DropCause::Discipline => self.counters.discipline_dropped_packets += 1,
+                    DropCause::Loss | DropCause::Discipline => {
+                        self.counters.discipline_dropped_packets += 1
+                    }
                 }
                 return Err(cause);
             }
@@ -230,7 +256,8 @@ impl<T: Clone> Link<T> {
     }
 
     fn count_backlog(&mut self, backlog: Bytes, size: Bytes) {
-        self.counters.queue_max_bytes = self.counters.queue_max_bytes.max(backlog.saturating_add(size).get());
+        self.counters.queue_max_bytes =
+            self.counters.queue_max_bytes.max(backlog.saturating_add(size).get());
     }
 
     fn hold(&mut self, waiting: Waiting<T>, capacity: Capacity) -> Option<Waiting<T>> {
@@ -238,12 +265,22 @@ impl<T: Clone> Link<T> {
             self.held_since = self.now;
         }
         let packets = self.promised.packets();
-        let in_service = Found { backlog: self.promised_bytes(), packets, idle_since: self.now, now: self.now };
+        let in_service =
+            Found { backlog: self.promised_bytes(), packets, idle_since: self.now, now: self.now };
         self.queue.hold(waiting, capacity, in_service)
     }
 
-    /// Gives the transmitter a packet of which `left` is still to be sent, from `turn` on, and plans its departure.
-    fn plan(&mut self, item: T, size: Bytes, left: Bytes, arrived: Instant, turn: Instant, marks: Marks) {
+    /// Gives the transmitter a packet of which `left` is still to be sent, from `turn` on, and
+    /// plans its departure.
+    fn plan(
+        &mut self,
+        item: T,
+        size: Bytes,
+        left: Bytes,
+        arrived: Instant,
+        turn: Instant,
+        marks: Marks,
+    ) {
         let start = self.start.unwrap_or_default();
         let Service { start: served_at, end } =
             self.transmitter.accept(self.config.overhead.on_wire(left), turn, start);
@@ -271,7 +308,8 @@ impl<T: Clone> Link<T> {
         Duration::from_nanos(base.as_nanos().saturating_add_signed(offset))
     }
 
-    /// What has happened by `now`: the next packet that departed, or was dropped after it had been admitted.
+    /// What has happened by `now`: the next packet that departed, or was dropped after it had been
+    /// admitted.
     pub fn poll(&mut self, now: Instant) -> Option<Event<T>> {
         self.advance(now);
         if let Some(dropped) = self.dropped.pop_front() {
@@ -298,26 +336,32 @@ impl<T: Clone> Link<T> {
         Some(Event::Departure(Departure { item, at, queued, mark, corrupt, copy }))
     }
 
-    /// When to call [`Link::poll`] next; `None` while the link is empty. It may be early: a poll may tell nothing but
-    /// move on what is inside.
+    /// When to call [`Link::poll`] next; `None` while the link is empty. It may be early: a poll
+    /// may tell nothing but move on what is inside.
     pub fn poll_at(&self) -> Option<Instant> {
         if !self.dropped.is_empty() {
             return Some(self.now);
         }
-        let first = self.wire.first().map(|first| self.gate.as_ref().map_or(first.at, |gate| gate.known(first.at)));
+        let first = self
+            .wire
+            .first()
+            .map(|first| self.gate.as_ref().map_or(first.at, |gate| gate.known(first.at)));
         if self.queue.len() == 0 {
             return first;
         }
-        // When the head is served; it cannot depart before, nor earlier than by a delay that is the same for all.
+        // When the head is served; it cannot depart before, nor earlier than by a delay that is the
+        // same for all.
         let served = self.transmitter.next_start(self.held_since, self.start.unwrap_or_default());
-        let varies = self.schedule.is_some() || self.config.reorder.is_some() || !self.config.delay.is_constant();
+        let varies = self.schedule.is_some()
+            || self.config.reorder.is_some()
+            || !self.config.delay.is_constant();
         let departs = if varies { served } else { served + self.config.delay.base };
         Some(first.map_or(departs, |first| first.min(departs)))
     }
 
-    /// The departures that are certain if nothing more arrives, in their order: what a driver may look at to deliver
-    /// several at once. Packets whose turn a discipline or a slot has not decided are not among them, so it may be empty
-    /// while [`Link::poll_at`] is not `None`.
+    /// The departures that are certain if nothing more arrives, in their order: what a driver may
+    /// look at to deliver several at once. Packets whose turn a discipline or a slot has not
+    /// decided are not among them, so it may be empty while [`Link::poll_at`] is not `None`.
     pub fn planned(&self) -> impl Iterator<Item = (&T, Instant)> {
         let slot = self.gate.as_ref().map(|gate| gate.present());
         let decided = move |(index, entry): &(usize, &Entry<T>)| match slot {
@@ -374,7 +418,8 @@ impl<T: Clone> Link<T> {
 
     /// Bytes that the transmitter has not sent: to the bit where there is one rate and no overhead.
     fn promised_bytes(&self) -> Bytes {
-        let exact = self.transmitter.backlog(self.now).filter(|_| self.config.overhead == Overhead::NONE);
+        let exact =
+            self.transmitter.backlog(self.now).filter(|_| self.config.overhead == Overhead::NONE);
         exact.unwrap_or_else(|| self.promised.bytes())
     }
 

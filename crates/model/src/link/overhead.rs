@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 /// The rate of a link with its overhead, as netem's `rate` takes them.
 ///
-/// Text: `RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`: `1gbit`, `1gbit 38` (Ethernet, preamble and gap included),
-/// `8mbit 8 48 5` (ATM).
+/// Text: `RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`: `1gbit`, `1gbit 38` (Ethernet, preamble
+/// and gap included), `8mbit 8 48 5` (ATM).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateWords {
     /// Bits per second of everything, overhead included.
@@ -67,8 +67,11 @@ impl std::str::FromStr for RateWords {
     type Err = WordsError;
 
     fn from_str(text: &str) -> Result<Self, WordsError> {
-        let mut words =
-            Reader::new("rate", "1gbit (bits), 125MB/s (bytes), or 8mbit 8 48 5 (with overhead and cells)", text);
+        let mut words = Reader::new(
+            "rate",
+            "1gbit (bits), 125MB/s (bytes), or 8mbit 8 48 5 (with overhead and cells)",
+            text,
+        );
         let rate = words.value("rate")?;
         let overhead = Overhead {
             packet: words.optional("packet overhead")?.unwrap_or_default(),
@@ -103,7 +106,8 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_the_wire() {
         // 1500 + 38 bytes at 1 Gbit/s are 12.304 us.
-        let outcome = run(&mut link("rate = '1gbit 38'\nqueue = '2MB'", 1), evenly(1001, Duration::ZERO));
+        let outcome =
+            run(&mut link("rate = '1gbit 38'\nqueue = '2MB'", 1), evenly(1001, Duration::ZERO));
         let span = outcome.departures[1000].at.since(outcome.departures[0].at);
         assert_eq!(span, Duration::from_nanos(12_304_000));
     }

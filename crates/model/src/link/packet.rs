@@ -7,7 +7,8 @@ use crate::units::{Bytes, Duration, Instant};
 pub struct Packet {
     /// Of the IP packet.
     pub size: Bytes,
-    /// A hash of its addresses, ports and protocol: packets of one flow share it. Only FQ-CoDel looks at it.
+    /// A hash of its addresses, ports and protocol: packets of one flow share it. Only FQ-CoDel
+    /// looks at it.
     pub flow: u32,
     /// Whether it can carry a congestion mark.
     pub ecn: Ecn,
@@ -62,8 +63,8 @@ pub enum DropCause {
     Discipline,
 }
 
-/// What [`super::Link::push`] decided at once. A packet that was admitted may still be dropped by a discipline that
-/// decides later: then [`super::Link::poll`] tells.
+/// What [`super::Link::push`] decided at once. A packet that was admitted may still be dropped by a
+/// discipline that decides later: then [`super::Link::poll`] tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Fate {

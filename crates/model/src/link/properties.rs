@@ -19,8 +19,19 @@ fn any_loss() -> impl Strategy<Value = Loss> {
     let p = any_probability;
     let model = prop_oneof![
         any_chance().prop_map(LossModel::Random),
-        (p(), p(), p(), p(), p()).prop_map(|(p13, p31, p32, p23, p14)| LossModel::State { p13, p31, p32, p23, p14 }),
-        (p(), p(), p(), p()).prop_map(|(p, r, bad, good)| LossModel::GilbertElliott { p, r, bad, good }),
+        (p(), p(), p(), p(), p()).prop_map(|(p13, p31, p32, p23, p14)| LossModel::State {
+            p13,
+            p31,
+            p32,
+            p23,
+            p14
+        }),
+        (p(), p(), p(), p()).prop_map(|(p, r, bad, good)| LossModel::GilbertElliott {
+            p,
+            r,
+            bad,
+            good
+        }),
     ];
     (model, any::<bool>()).prop_map(|(model, ecn)| Loss { model, ecn })
 }
@@ -31,7 +42,8 @@ fn any_distribution() -> impl Strategy<Value = Distribution> {
         Just(Distribution::Normal),
         Just(Distribution::Pareto),
         Just(Distribution::ParetoNormal),
-        prop::collection::vec(any::<i16>(), 1..9).prop_map(|values| Distribution::Table(Table::new(values).unwrap())),
+        prop::collection::vec(any::<i16>(), 1..9)
+            .prop_map(|values| Distribution::Table(Table::new(values).unwrap())),
     ]
 }
 
@@ -111,7 +123,10 @@ fn any_arrivals() -> impl Strategy<Value = Vec<(Instant, Packet)>> {
         let mut now = 1_000;
         let packets = arrivals.into_iter().map(|(gap, size, flow, ecn)| {
             now += gap;
-            (Instant::from_nanos(now), Packet { size: Bytes::new(size), flow, ecn: Ecn::from_bits(ecn) })
+            (
+                Instant::from_nanos(now),
+                Packet { size: Bytes::new(size), flow, ecn: Ecn::from_bits(ecn) },
+            )
         });
         packets.collect()
     })
@@ -149,7 +164,8 @@ proptest! {
         prop_assert!(copies <= outcome.counters.duplicated_packets);
     }
 
-    /// When the driver polls is not for the model to depend on: early, late or only at the end, the fate is the same.
+    /// When the driver polls is not for the model to depend on: early, late or only at the end, the
+    /// fate is the same.
     #[test]
     fn the_same_seed_and_arrivals_give_the_same_fate(config in any_config(), arrivals in any_arrivals(), seed: u64) {
         let Some(config) = config else { return Ok(()) };
@@ -237,18 +253,26 @@ proptest! {
     }
 }
 
-/// One impairment's draws are its own: with the others added, the same packets are lost, flipped and doubled.
+/// One impairment's draws are its own: with the others added, the same packets are lost, flipped
+/// and doubled.
 #[test]
 fn an_impairment_does_not_move_the_draws_of_another() {
     let fates = |words: &str| {
-        let outcome = run(&mut tests::link(words, 9), tests::evenly(5_000, Duration::from_micros(100)));
+        let outcome =
+            run(&mut tests::link(words, 9), tests::evenly(5_000, Duration::from_micros(100)));
         let lost: Vec<usize> = outcome.refused.iter().map(|(item, _)| *item).collect();
-        let mut flipped: Vec<usize> =
-            outcome.departures.iter().filter(|one| one.corrupt.is_some()).map(|one| one.item).collect();
+        let mut flipped: Vec<usize> = outcome
+            .departures
+            .iter()
+            .filter(|one| one.corrupt.is_some())
+            .map(|one| one.item)
+            .collect();
         flipped.sort_unstable();
         (lost, flipped)
     };
-    let all = fates("delay = '10ms 5ms 20%'\nloss = '3%'\ncorrupt = '2%'\nduplicate = '5%'\nreorder = '10% gap 3'");
+    let all = fates(
+        "delay = '10ms 5ms 20%'\nloss = '3%'\ncorrupt = '2%'\nduplicate = '5%'\nreorder = '10% gap 3'",
+    );
     assert_eq!(all.0, fates("loss = '3%'").0);
     let alone = fates("corrupt = '2%'").1;
     // What is lost shows no flipped bit.
@@ -262,7 +286,8 @@ fn a_change_of_rate_and_delay_is_for_what_waits() {
     for item in 0..10 {
         assert_eq!(link.push(item, Bytes::new(1500).into(), Instant::ZERO).admitted(), 1);
     }
-    // At 12 Mbit/s a packet takes 1 ms: at 3.5 ms three are on the wire, one is half sent, six wait.
+    // At 12 Mbit/s a packet takes 1 ms: at 3.5 ms three are on the wire, one is half sent, six
+    // wait.
     link.set(
         &written("rate = '120mbit'\ndelay = '1ms'\nqueue = '1MB'"),
         Duration::from_millis(100),
@@ -270,8 +295,12 @@ fn a_change_of_rate_and_delay_is_for_what_waits() {
     );
     let mut outcome = Outcome::default();
     poll_until(&mut link, Instant::from_nanos(u64::MAX), &mut outcome);
-    let at: Vec<(usize, u64)> = outcome.departures.iter().map(|one| (one.item, one.at.as_nanos() / 1000)).collect();
+    let at: Vec<(usize, u64)> =
+        outcome.departures.iter().map(|one| (one.item, one.at.as_nanos() / 1000)).collect();
     // The other half of the fourth takes 50 us now, each of the rest 100 us.
-    assert_eq!(at[..7], [(3, 4550), (4, 4650), (5, 4750), (6, 4850), (7, 4950), (8, 5050), (9, 5150)]);
+    assert_eq!(
+        at[..7],
+        [(3, 4550), (4, 4650), (5, 4750), (6, 4850), (7, 4950), (8, 5050), (9, 5150)]
+    );
     assert_eq!(at[7..], [(0, 11_000), (1, 12_000), (2, 13_000)]);
 }

@@ -1,4 +1,5 @@
-//! Chance, seeded: a stream for each impairment, so that what one draws never moves what another draws.
+//! Chance, seeded: a stream for each impairment, so that what one draws never moves what another
+//! draws.
 
 use crate::units::Probability;
 use rand_core::{Rng, SeedableRng};
@@ -33,12 +34,13 @@ impl Stream {
     }
 }
 
-/// A stream whose draws hang together, as netem's do: each is a mean of a fresh one and the draw before, weighted by the
-/// correlation. `x(n) = rho x(n-1) + (1 - rho) u(n)`.
+/// A stream whose draws hang together, as netem's do: each is a mean of a fresh one and the draw
+/// before, weighted by the correlation. `x(n) = rho x(n-1) + (1 - rho) u(n)`.
 ///
-/// The series has the correlation that was asked for, and less spread than its parts: its standard deviation is that of
-/// a uniform draw times `sqrt((1 - rho) / (1 + rho))`. So a rare event with a correlation is rarer than its probability
-/// says, and jitter is smaller. That is netem's known behaviour, kept because figures are compared with netem's.
+/// The series has the correlation that was asked for, and less spread than its parts: its standard
+/// deviation is that of a uniform draw times `sqrt((1 - rho) / (1 + rho))`. So a rare event with a
+/// correlation is rarer than its probability says, and jitter is smaller. That is netem's known
+/// behaviour, kept because figures are compared with netem's.
 #[derive(Debug)]
 pub(super) struct Correlated {
     stream: Stream,
@@ -48,7 +50,8 @@ pub(super) struct Correlated {
 
 impl Correlated {
     pub fn new(seed: u64, purpose: Purpose) -> Self {
-        // The draw before the first comes from another stream: with and without correlation the fresh draws are the same.
+        // The draw before the first comes from another stream: with and without correlation the
+        // fresh draws are the same.
         let last = Stream::new(!seed, purpose).next() >> 32;
         Correlated { stream: Stream::new(seed, purpose), last }
     }
@@ -61,7 +64,8 @@ impl Correlated {
         }
         let rho = (correlation.get() * 4_294_967_296.0) as u64;
         self.last = ((fresh >> 32) * (4_294_967_296 - rho) + self.last * rho) >> 32;
-        // The lower half is below what the recurrence keeps; fresh bits there let the smallest probabilities be met.
+        // The lower half is below what the recurrence keeps; fresh bits there let the smallest
+        // probabilities be met.
         (self.last << 32) | (fresh & 0xffff_ffff)
     }
 

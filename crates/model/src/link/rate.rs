@@ -2,8 +2,8 @@
 
 use crate::units::{Bytes, Duration, Instant, Rate};
 
-/// When the transmitter is free again. Times are whole nanoseconds; what is left of a division is carried to the next
-/// packet, so that a million packets take exactly as long as their sum.
+/// When the transmitter is free again. Times are whole nanoseconds; what is left of a division is
+/// carried to the next packet, so that a million packets take exactly as long as their sum.
 #[derive(Debug)]
 pub(super) struct Serialiser {
     rate: Option<Rate>,

@@ -1,7 +1,9 @@
-//! RED: random early detection (Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", 1993).
+//! RED: random early detection (Floyd and Jacobson, "Random Early Detection Gateways for Congestion
+//! Avoidance", 1993).
 //!
-//! The queue is averaged. Between a lower and an upper threshold the probability of a drop rises from nothing to its
-//! maximum, spread evenly between drops; above the upper threshold everything is dropped.
+//! The queue is averaged. Between a lower and an upper threshold the probability of a drop rises
+//! from nothing to its maximum, spread evenly between drops; above the upper threshold everything
+//! is dropped.
 
 use super::discipline::Red;
 use super::random::{Purpose, Stream};
@@ -40,7 +42,9 @@ impl RedState {
     pub fn new(red: &Red, room: Bytes, rate: Rate, seed: u64) -> Self {
         let max = red.max.map_or(room.as_f64() / 4.0, Bytes::as_f64).max(2.0);
         let min = red.min.map_or(max / 3.0, Bytes::as_f64);
-        let burst = red.burst.map_or((2.0 * min + max) / (3.0 * MEAN_PACKET), |burst| f64::from(burst.get()));
+        let burst = red
+            .burst
+            .map_or((2.0 * min + max) / (3.0 * MEAN_PACKET), |burst| f64::from(burst.get()));
         RedState {
             min,
             max,
@@ -53,7 +57,8 @@ impl RedState {
         }
     }
 
-    /// A packet arrives and finds `backlog` waiting; `idle_since` is when the queue ran empty, if it has.
+    /// A packet arrives and finds `backlog` waiting; `idle_since` is when the queue ran empty, if
+    /// it has.
     pub fn arrival(&mut self, backlog: Bytes, idle_since: Instant, now: Instant) -> Verdict {
         // One draw a packet, whatever its fate.
         let random = self.random.next();
@@ -81,11 +86,15 @@ impl RedState {
     }
 }
 
-/// The weight of a new sample for which a burst of so many packets just stays below `min`: the largest power of two
-/// that tc(8)'s condition holds for, `burst + 1 - min/avpkt < (1 - (1-w)^burst) / w`.
+/// The weight of a new sample for which a burst of so many packets just stays below `min`: the
+/// largest power of two that tc(8)'s condition holds for,
+/// `burst + 1 - min/avpkt < (1 - (1-w)^burst) / w`.
 fn weight(min: f64, burst: f64) -> f64 {
     let above = burst + 1.0 - min / MEAN_PACKET;
-    (1..32).map(|log| 0.5f64.powi(log)).find(|w| above < (1.0 - (1.0 - w).powf(burst)) / w).unwrap_or(0.5f64.powi(31))
+    (1..32)
+        .map(|log| 0.5f64.powi(log))
+        .find(|w| above < (1.0 - (1.0 - w).powf(burst)) / w)
+        .unwrap_or(0.5f64.powi(31))
 }
 
 #[cfg(test)]
@@ -96,10 +105,13 @@ mod tests {
 
     /// The share that is dropped while `backlog` waits all the time.
     fn share(backlog: u64) -> (f64, bool) {
-        let red = Red { min: Some(Bytes::new(30_000)), max: Some(Bytes::new(90_000)), ..Red::default() };
+        let red =
+            Red { min: Some(Bytes::new(30_000)), max: Some(Bytes::new(90_000)), ..Red::default() };
         let red = Red { probability: Probability::new(0.1).unwrap_or_default(), ..red };
-        let mut state = RedState::new(&red, Bytes::new(400_000), Rate::from_bits_per_sec(10_000_000), 3);
-        let arrive = |state: &mut RedState| state.arrival(Bytes::new(backlog), Instant::ZERO, Instant::ZERO);
+        let mut state =
+            RedState::new(&red, Bytes::new(400_000), Rate::from_bits_per_sec(10_000_000), 3);
+        let arrive =
+            |state: &mut RedState| state.arrival(Bytes::new(backlog), Instant::ZERO, Instant::ZERO);
         for _ in 0..10_000 {
             arrive(&mut state);
         }
@@ -108,15 +120,18 @@ mod tests {
         (dropped as f64 / ARRIVALS as f64, verdicts.contains(&Verdict::Forced))
     }
 
-    /// By the paper's algorithm a drop comes 1 to 1/p - 1 packets after the one before, each as likely: on average
-    /// 1 / (2 p).
+    /// By the paper's algorithm a drop comes 1 to 1/p - 1 packets after the one before, each as
+    /// likely: on average 1 / (2 p).
     #[test]
     fn the_drop_curve_rises_from_min_to_max() {
         assert_eq!(share(29_000), (0.0, false));
         for (backlog, p) in [(45_000, 0.025), (60_000, 0.05), (80_000, 0.1 * 5.0 / 6.0)] {
             let (found, forced) = share(backlog);
             let law = 2.0 * p;
-            assert!((found / law - 1.0).abs() < 0.08 && !forced, "{backlog} B: {found}, {law} by law");
+            assert!(
+                (found / law - 1.0).abs() < 0.08 && !forced,
+                "{backlog} B: {found}, {law} by law"
+            );
         }
         assert_eq!(share(91_000), (1.0, true));
     }
@@ -126,7 +141,8 @@ mod tests {
     fn a_burst_passes() {
         let w = weight(30_000.0, 55.0);
         // From an empty queue, a burst of 55 packets arriving at once leaves the average below min.
-        let average = (1..=55).fold(0.0, |average, waiting| average + w * (f64::from(waiting) * 1000.0 - average));
+        let average = (1..=55)
+            .fold(0.0, |average, waiting| average + w * (f64::from(waiting) * 1000.0 - average));
         assert!(average <= 30_000.0 * 1.05, "weight {w}: {average}");
     }
 }

@@ -1,8 +1,10 @@
-//! Reordering: a packet now and then is sent without delay, and so overtakes those that wait for theirs.
+//! Reordering: a packet now and then is sent without delay, and so overtakes those that wait for
+//! theirs.
 //!
-//! Who overtakes is netem's rule, `netem_enqueue` in net/sched/sch_netem.c: a counter since the last that did has reached
-//! `gap - 1`, and a draw says so. What it overtakes is not: netem puts it before all that waits, without rate or slot, so
-//! that a share `p` of such packets makes `rate / (1 - p)` pass. Here it skips the delay alone.
+//! Who overtakes is netem's rule, `netem_enqueue` in net/sched/sch_netem.c: a counter since the
+//! last that did has reached `gap - 1`, and a draw says so. What it overtakes is not: netem puts it
+//! before all that waits, without rate or slot, so that a share `p` of such packets makes
+//! `rate / (1 - p)` pass. Here it skips the delay alone.
 
 use super::chance::Chance;
 use super::grammar::{Reader, WordsError, words_serde};
@@ -33,7 +35,11 @@ impl std::str::FromStr for Reorder {
     fn from_str(text: &str) -> Result<Self, WordsError> {
         let mut words = Reader::new("reorder", "25% 50%, gap 5, or 25% 50% gap 5", text);
         // tc(8): a gap without a probability is every gap-th packet.
-        let chance = if words.peek() == Some("gap") { Probability::ONE.into() } else { Chance::read(&mut words)? };
+        let chance = if words.peek() == Some("gap") {
+            Probability::ONE.into()
+        } else {
+            Chance::read(&mut words)?
+        };
         let gap = words.after("gap")?.unwrap_or(NonZeroU32::MIN);
         words.end()?;
         Ok(Reorder { chance, gap })
@@ -54,8 +60,12 @@ mod tests {
         let gap = Duration::from_millis(1);
         let outcome = run(&mut link(words, seed), evenly(COUNT, gap));
         let at_once = |at: u64, item: usize| at == gap.saturating_mul(item as u64 + 1).as_nanos();
-        let mut sent: Vec<usize> =
-            outcome.departures.iter().filter(|one| at_once(one.at.as_nanos(), one.item)).map(|one| one.item).collect();
+        let mut sent: Vec<usize> = outcome
+            .departures
+            .iter()
+            .filter(|one| at_once(one.at.as_nanos(), one.item))
+            .map(|one| one.item)
+            .collect();
         sent.sort_unstable();
         assert_eq!(outcome.counters.reordered_packets as usize, sent.len());
         sent
@@ -76,7 +86,8 @@ mod tests {
         }
     }
 
-    /// After gap - 1 packets each is drawn until one is: of g - 1 + 1/p packets one is sent at once.
+    /// After gap - 1 packets each is drawn until one is: of g - 1 + 1/p packets one is sent at
+    /// once.
     #[test]
     fn with_a_gap_the_draws_begin_after_it() {
         let sent = overtaking("delay = '10ms'\nreorder = '25% gap 5'", 2);
@@ -89,7 +100,8 @@ mod tests {
     #[test]
     fn no_more_passes_than_the_rate() {
         // Packets of 1500 bytes take 1.2 ms each, and arrive every millisecond.
-        let mut slow = link("rate = '10mbit'\ndelay = '10ms'\nreorder = '25%'\nqueue = '20packets'", 1);
+        let mut slow =
+            link("rate = '10mbit'\ndelay = '10ms'\nreorder = '25%'\nqueue = '20packets'", 1);
         let outcome = run(&mut slow, evenly(COUNT, Duration::from_millis(1)));
         assert!(outcome.counters.reordered_packets > 1000);
         let times = || outcome.departures.iter().map(|one| one.at.as_nanos());
@@ -104,6 +116,8 @@ mod tests {
     fn reordering_without_a_delay_is_refused() {
         let error = super::super::tests::refused("reorder = '25%'");
         assert!(error.contains("overtakes those that wait"), "{error}");
-        assert!(super::super::tests::refused("delay = '1ms'\nreorder = '25% gap 0'").contains("gap"));
+        assert!(
+            super::super::tests::refused("delay = '1ms'\nreorder = '25% gap 0'").contains("gap")
+        );
     }
 }

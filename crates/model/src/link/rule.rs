@@ -1,7 +1,8 @@
-//! Rules: which packets meet which path. The first rule that matches decides; the rest take the default path.
+//! Rules: which packets meet which path. The first rule that matches decides; the rest take the
+//! default path.
 //!
-//! A rule matches a conversation, not a direction: `to 10.0.0.5:443` is every packet to that address and port, and every
-//! answer from it.
+//! A rule matches a conversation, not a direction: `to 10.0.0.5:443` is every packet to that
+//! address and port, and every answer from it.
 
 use super::grammar::{Reader, WordsError, words_serde};
 use std::net::IpAddr;
@@ -15,7 +16,8 @@ pub struct PacketKey {
     pub destination: IpAddr,
     /// Of the IP header (or of the last extension header).
     pub protocol: Protocol,
-    /// Source and destination port, where the protocol has them and the packet shows them (a later fragment does not).
+    /// Source and destination port, where the protocol has them and the packet shows them (a later
+    /// fragment does not).
     pub ports: Option<(u16, u16)>,
 }
 
@@ -42,11 +44,16 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The addresses that share the first `length` bits of `address`; `None` where it has not so many.
+    /// The addresses that share the first `length` bits of `address`; `None` where it has not so
+    /// many.
     pub fn new(address: IpAddr, length: u8) -> Option<Self> {
         let address = match address {
-            IpAddr::V4(v4) if length <= 32 => IpAddr::V4((u32::from(v4) & mask(length, 32) as u32).into()),
-            IpAddr::V6(v6) if length <= 128 => IpAddr::V6((u128::from(v6) & mask(length, 128)).into()),
+            IpAddr::V4(v4) if length <= 32 => {
+                IpAddr::V4((u32::from(v4) & mask(length, 32) as u32).into())
+            }
+            IpAddr::V6(v6) if length <= 128 => {
+                IpAddr::V6((u128::from(v6) & mask(length, 128)).into())
+            }
             _ => return None,
         };
         Some(Prefix { address, length })
@@ -93,11 +100,14 @@ pub struct Endpoint {
 impl Endpoint {
     fn is(&self, address: IpAddr, port: Option<u16>) -> bool {
         self.prefix.is_none_or(|prefix| prefix.contains(address))
-            && self.ports.is_none_or(|(first, last)| port.is_some_and(|port| (first..=last).contains(&port)))
+            && self
+                .ports
+                .is_none_or(|(first, last)| port.is_some_and(|port| (first..=last).contains(&port)))
     }
 }
 
-/// Which packets a rule is for; all that it says must hold. One that says nothing matches every packet.
+/// Which packets a rule is for; all that it says must hold. One that says nothing matches every
+/// packet.
 ///
 /// Text: `[to] ENDPOINT [from ENDPOINT] [protocol NAME]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -117,9 +127,14 @@ impl Match {
             return false;
         }
         let (source_port, destination_port) = key.ports.unzip();
-        let is = |end: &Option<Endpoint>, address, port| end.as_ref().is_none_or(|end| end.is(address, port));
-        let there = is(&self.to, key.destination, destination_port) && is(&self.from, key.source, source_port);
-        there || is(&self.to, key.source, source_port) && is(&self.from, key.destination, destination_port)
+        let is = |end: &Option<Endpoint>, address, port| {
+            end.as_ref().is_none_or(|end| end.is(address, port))
+        };
+        let there = is(&self.to, key.destination, destination_port)
+            && is(&self.from, key.source, source_port);
+        there
+            || is(&self.to, key.source, source_port)
+                && is(&self.from, key.destination, destination_port)
     }
 }
 
@@ -161,7 +176,9 @@ impl std::str::FromStr for Protocol {
             "udp" => Ok(Protocol::UDP),
             "icmp" => Ok(Protocol::ICMP),
             "icmpv6" => Ok(Protocol::ICMPV6),
-            number => number.parse().map(Protocol).map_err(|_| words.error("no protocol of that name")),
+            number => {
+                number.parse().map(Protocol).map_err(|_| words.error("no protocol of that name"))
+            }
         }
     }
 }
@@ -169,7 +186,8 @@ impl std::str::FromStr for Protocol {
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(prefix) = self.prefix {
-            let length = if prefix.is_one_address() { String::new() } else { format!("/{}", prefix.length) };
+            let length =
+                if prefix.is_one_address() { String::new() } else { format!("/{}", prefix.length) };
             match (prefix.address, self.ports) {
                 (IpAddr::V6(v6), Some(_)) => write!(f, "[{v6}{length}]")?,
                 (address, _) => write!(f, "{address}{length}")?,
@@ -207,15 +225,21 @@ impl std::str::FromStr for Endpoint {
         };
         let prefix = match host {
             "" | "*" if ports.is_some() || host == "*" => None,
-            host => Some(prefix(host).ok_or_else(|| words.error(format!("'{host}' is no address and no prefix")))?),
+            host => Some(
+                prefix(host)
+                    .ok_or_else(|| words.error(format!("'{host}' is no address and no prefix")))?,
+            ),
         };
-        let ports = ports.map(|ports| port_range(ports).ok_or_else(|| words.error(format!("'{ports}' is no port"))));
+        let ports = ports.map(|ports| {
+            port_range(ports).ok_or_else(|| words.error(format!("'{ports}' is no port")))
+        });
         Ok(Endpoint { prefix, ports: ports.transpose()? })
     }
 }
 
 fn prefix(text: &str) -> Option<Prefix> {
-    let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
+    let (address, length) =
+        text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
     let address: IpAddr = address.parse().ok()?;
     let all = if address.is_ipv4() { 32 } else { 128 };
     Prefix::new(address, length.map_or(Some(all), |length| length.parse().ok())?)
@@ -241,7 +265,8 @@ impl std::str::FromStr for Match {
     type Err = WordsError;
 
     fn from_str(text: &str) -> Result<Self, WordsError> {
-        let mut words = Reader::new("match", "to 10.0.0.5:443, or to :443 from 10.0.0.0/8 protocol tcp", text);
+        let mut words =
+            Reader::new("match", "to 10.0.0.5:443, or to :443 from 10.0.0.0/8 protocol tcp", text);
         let mut found = Match::default();
         if !matches!(words.peek(), None | Some("to" | "from" | "protocol")) {
             found.to = Some(words.value("to")?);

@@ -35,7 +35,9 @@ impl Schedule {
     pub fn new(config: &Config, seed: u64) -> Option<Self> {
         match config.changes.as_ref()? {
             Changes::Steps(steps) => Some(Schedule::steps(config, steps)),
-            Changes::Handover(handover) => Some(Schedule::Handover { rate: config.rate, handover: *handover, seed }),
+            Changes::Handover(handover) => {
+                Some(Schedule::Handover { rate: config.rate, handover: *handover, seed })
+            }
             Changes::Trace(_) | Changes::TraceFile(_) => None,
         }
     }
@@ -66,21 +68,27 @@ impl Schedule {
             Schedule::Handover { rate, handover, seed } => {
                 let (begin, offset) = lap(time, Some(handover.interval));
                 let number = begin.as_nanos() / handover.interval.as_nanos().max(1);
-                let width = u128::from(handover.delay_max.saturating_sub(handover.delay_min).as_nanos()) + 1;
-                // Not a stream: the satellite of an interval is the same however the time came there.
+                let width =
+                    u128::from(handover.delay_max.saturating_sub(handover.delay_min).as_nanos())
+                        + 1;
+                // Not a stream: the satellite of an interval is the same however the time came
+                // there.
                 let random = Stream::new(seed.wrapping_add(number), Purpose::Handover).next();
                 let drawn = Duration::from_nanos(((u128::from(random) * width) >> 64) as u64);
                 let delay = handover.delay_min.saturating_add(drawn);
                 let sends = handover.interval.saturating_sub(handover.outage);
-                let (rate, until) =
-                    if offset < sends { (*rate, sends) } else { (rate.and(Some(Rate::ZERO)), handover.interval) };
+                let (rate, until) = if offset < sends {
+                    (*rate, sends)
+                } else {
+                    (rate.and(Some(Rate::ZERO)), handover.interval)
+                };
                 Span { rate, delay, until: Some(begin.saturating_add(until)) }
             }
         }
     }
 
-    /// The time after which it repeats itself, and what it sends in that (bits times 10^9); `None` where it does not
-    /// repeat.
+    /// The time after which it repeats itself, and what it sends in that (bits times 10^9); `None`
+    /// where it does not repeat.
     pub fn lap(&self) -> Option<(Duration, u128)> {
         let work = |rate: Option<Rate>, time: Duration| {
             u128::from(rate.unwrap_or_default().bits_per_sec()) * u128::from(time.as_nanos())
@@ -89,12 +97,16 @@ impl Schedule {
             Schedule::Steps { every: None, .. } => None,
             Schedule::Steps { spans, every: Some(every) } => {
                 let ends = spans.iter().skip(1).map(|(from, ..)| *from).chain([*every]);
-                let sent = spans.iter().zip(ends).map(|((from, rate, _), end)| work(*rate, end.saturating_sub(*from)));
+                let sent = spans
+                    .iter()
+                    .zip(ends)
+                    .map(|((from, rate, _), end)| work(*rate, end.saturating_sub(*from)));
                 Some((*every, sent.sum()))
             }
-            Schedule::Handover { rate, handover, .. } => {
-                Some((handover.interval, work(*rate, handover.interval.saturating_sub(handover.outage))))
-            }
+            Schedule::Handover { rate, handover, .. } => Some((
+                handover.interval,
+                work(*rate, handover.interval.saturating_sub(handover.outage)),
+            )),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Slots: packets are handed over in bursts, as by media that send only when it is their turn (Wi-Fi, DOCSIS, LTE).
+//! Slots: packets are handed over in bursts, as by media that send only when it is their turn
+//! (Wi-Fi, DOCSIS, LTE).
 
 use super::distribution::Distribution;
 use super::grammar::{Reader, WordsError, words_serde};
@@ -8,7 +9,8 @@ use std::num::NonZeroU32;
 
 /// When the next slot opens and how much it takes.
 ///
-/// Text: `MIN [MAX] [packets N] [bytes SIZE]` or `distribution NAME DELAY JITTER [packets N] [bytes SIZE]`.
+/// Text: `MIN [MAX] [packets N] [bytes SIZE]` or
+/// `distribution NAME DELAY JITTER [packets N] [bytes SIZE]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
     /// From one slot to the next.
@@ -42,8 +44,8 @@ pub enum Spacing {
 
 /// The slots of a direction, one after another.
 ///
-/// A packet that is ready by the time a slot opens leaves with it, as long as there is room; one that gets ready later
-/// waits for the next.
+/// A packet that is ready by the time a slot opens leaves with it, as long as there is room; one
+/// that gets ready later waits for the next.
 #[derive(Debug)]
 pub(super) struct Gate {
     slot: Slot,
@@ -57,12 +59,19 @@ pub(super) struct Gate {
 impl Gate {
     pub fn new(slot: &Slot, seed: u64) -> Self {
         let random = Stream::new(seed, Purpose::Slot);
-        let mut gate = Gate { slot: slot.clone(), random, opens: None, packets_left: 0, bytes_left: Bytes::ZERO };
+        let mut gate = Gate {
+            slot: slot.clone(),
+            random,
+            opens: None,
+            packets_left: 0,
+            bytes_left: Bytes::ZERO,
+        };
         gate.refill();
         gate
     }
 
-    /// When a packet that was ready at `ready` leaves. To be asked in the order of `ready`, which must have come.
+    /// When a packet that was ready at `ready` leaves. To be asked in the order of `ready`, which
+    /// must have come.
     pub fn leaves_at(&mut self, ready: Instant) -> Instant {
         match self.opens {
             Some(opens) if opens >= ready => opens,
@@ -75,7 +84,8 @@ impl Gate {
         self.opens.map_or(ready, |opens| opens.max(ready))
     }
 
-    /// How many packets that are ready can leave with the present slot, and when: those whose `ready` is not after it.
+    /// How many packets that are ready can leave with the present slot, and when: those whose
+    /// `ready` is not after it.
     pub fn present(&self) -> Option<(Instant, u32)> {
         self.opens.map(|opens| (opens, self.packets_left))
     }
@@ -90,13 +100,16 @@ impl Gate {
         }
     }
 
-    /// The next slot that opens at `ready` or later. After a pause slots begin anew, by the first packet.
+    /// The next slot that opens at `ready` or later. After a pause slots begin anew, by the first
+    /// packet.
     fn next_slot(&mut self, ready: Instant) -> Instant {
         let random = self.random.next();
         let spacing = match &self.slot.spacing {
             Spacing::Between { min, max } => {
                 let width = u128::from(max.saturating_sub(*min).as_nanos()) + 1;
-                min.saturating_add(Duration::from_nanos(((u128::from(random) * width) >> 64) as u64))
+                min.saturating_add(Duration::from_nanos(
+                    ((u128::from(random) * width) >> 64) as u64,
+                ))
             }
             Spacing::Distributed { distribution, delay, jitter } => {
                 let offset = distribution.offset(random, *jitter);
@@ -122,7 +135,12 @@ impl std::fmt::Display for Slot {
             Spacing::Between { min, max } if min == max => f.write_str(&min.to_exact())?,
             Spacing::Between { min, max } => write!(f, "{} {}", min.to_exact(), max.to_exact())?,
             Spacing::Distributed { distribution, delay, jitter } => {
-                write!(f, "distribution {distribution} {} {}", delay.to_exact(), jitter.to_exact())?;
+                write!(
+                    f,
+                    "distribution {distribution} {} {}",
+                    delay.to_exact(),
+                    jitter.to_exact()
+                )?;
             }
         }
         if let Some(packets) = self.packets {
@@ -139,7 +157,11 @@ impl std::str::FromStr for Slot {
         let example = "20ms, 5ms 20ms packets 10 bytes 64kB, or distribution normal 10ms 2ms";
         let mut words = Reader::new("slot", example, text);
         let spacing = if let Some(distribution) = words.after("distribution")? {
-            Spacing::Distributed { distribution, delay: words.value("delay")?, jitter: words.value("jitter")? }
+            Spacing::Distributed {
+                distribution,
+                delay: words.value("delay")?,
+                jitter: words.value("jitter")?,
+            }
         } else {
             let min = words.value("shortest")?;
             let max = words.optional("longest")?.unwrap_or(min);
@@ -170,15 +192,27 @@ mod tests {
                 _ => bursts.push((departure.at, 1)),
             }
         }
-        assert!(bursts.windows(2).all(|pair| pair[1].0.since(pair[0].0) == Duration::from_millis(10)));
+        assert!(
+            bursts.windows(2).all(|pair| pair[1].0.since(pair[0].0) == Duration::from_millis(10))
+        );
         // Ten come between two slots, four leave: all slots but the last are full.
-        assert!(bursts[..bursts.len() - 1].iter().all(|(_, count)| *count == 4), "{:?}", &bursts[..5]);
+        assert!(
+            bursts[..bursts.len() - 1].iter().all(|(_, count)| *count == 4),
+            "{:?}",
+            &bursts[..5]
+        );
     }
 
     #[test]
     fn bytes_end_a_slot_and_order_is_kept() {
-        let outcome = run(&mut link("slot = '1ms 5ms bytes 3000'", 4), evenly(500, Duration::from_millis(1)));
-        assert!(outcome.departures.windows(2).all(|pair| pair[0].item < pair[1].item && pair[0].at <= pair[1].at));
+        let outcome =
+            run(&mut link("slot = '1ms 5ms bytes 3000'", 4), evenly(500, Duration::from_millis(1)));
+        assert!(
+            outcome
+                .departures
+                .windows(2)
+                .all(|pair| pair[0].item < pair[1].item && pair[0].at <= pair[1].at)
+        );
         let together = outcome.departures.windows(3).any(|three| three[0].at == three[2].at);
         assert!(!together, "more than two full packets in a slot of 3000 bytes");
     }

@@ -1,11 +1,12 @@
 //! The same path for Linux's own tools: `tc` commands, and what they cannot say.
 //!
-//! A direction is one netem with delay, jitter, loss, duplication, corruption, reordering, rate and slots. Where the
-//! queue is not drop-tail, or its room is in bytes or time, the rate is an htb class's and a queueing discipline of its
-//! own stands below it, with netem above. Rules are bands of a prio, chosen by flower filters.
+//! A direction is one netem with delay, jitter, loss, duplication, corruption, reordering, rate and
+//! slots. Where the queue is not drop-tail, or its room is in bytes or time, the rate is an htb
+//! class's and a queueing discipline of its own stands below it, with netem above. Rules are bands
+//! of a prio, chosen by flower filters.
 //!
-//! netem holds what waits for the rate and what propagates in one list, whose `limit` counts packets: it must be larger
-//! than both together, or netem drops what the path would not.
+//! netem holds what waits for the rate and what propagates in one list, whose `limit` counts
+//! packets: it must be larger than both together, or netem drops what the path would not.
 
 use super::rule::{Endpoint, Match};
 use super::{Capacity, Config, Discipline, Distribution, Loss, LossModel, Overhead, Spacing};
@@ -26,8 +27,10 @@ pub fn refusals(config: &Config) -> Vec<String> {
             "delay distribution of one's own: tc reads tables from its own folder only; use the own engine".into(),
         );
     }
-    if let Some(Spacing::Distributed { distribution: Distribution::Table(_) | Distribution::File(_), .. }) =
-        config.slot.as_ref().map(|slot| &slot.spacing)
+    if let Some(Spacing::Distributed {
+        distribution: Distribution::Table(_) | Distribution::File(_),
+        ..
+    }) = config.slot.as_ref().map(|slot| &slot.spacing)
     {
         why.push("slot distribution of one's own: tc reads tables from its own folder only; use the own engine".into());
     }
@@ -51,8 +54,8 @@ pub fn refusals(config: &Config) -> Vec<String> {
     why
 }
 
-/// The commands that make `config` on `device` for what leaves it; `rtt` is that of the path. The first takes away what
-/// was there.
+/// The commands that make `config` on `device` for what leaves it; `rtt` is that of the path. The
+/// first takes away what was there.
 ///
 /// # Errors
 /// What netem cannot do: [`refusals`].
@@ -76,9 +79,13 @@ pub fn commands_with_rules(
     rules: &[(Match, Config)],
     rtt: Duration,
 ) -> Result<Vec<String>, Vec<String>> {
-    let mut why: Vec<String> = rules.iter().flat_map(|(_, config)| refusals(config)).chain(refusals(default)).collect();
+    let mut why: Vec<String> =
+        rules.iter().flat_map(|(_, config)| refusals(config)).chain(refusals(default)).collect();
     if rules.len() > 15 {
-        why.push(format!("{} rules: prio has 16 bands, one of them for everything else", rules.len()));
+        why.push(format!(
+            "{} rules: prio has 16 bands, one of them for everything else",
+            rules.len()
+        ));
     }
     if !why.is_empty() {
         return Err(why);
@@ -87,7 +94,8 @@ pub fn commands_with_rules(
         return commands(device, default, rtt);
     }
     let bands = (rules.len() + 1).max(2);
-    // Priorities of packets choose no band: all of them are the last one's, until a filter says otherwise.
+    // Priorities of packets choose no band: all of them are the last one's, until a filter says
+    // otherwise.
     let last = vec![(bands - 1).to_string(); 16].join(" ");
     let mut commands = vec![
         format!("tc qdisc del dev {device} root"),
@@ -95,7 +103,13 @@ pub fn commands_with_rules(
     ];
     for (index, (matches, config)) in rules.iter().enumerate() {
         let band = index + 1;
-        commands.extend(below(device, &format!("parent 1:{band:x}"), 16 * band as u32, config, rtt));
+        commands.extend(below(
+            device,
+            &format!("parent 1:{band:x}"),
+            16 * band as u32,
+            config,
+            rtt,
+        ));
         // A conversation: what goes to the endpoint, or what comes from it, leaves by this device.
         for (to, from) in [(matches.to, matches.from), (matches.from, matches.to)] {
             commands.extend(filters(device, band, matches, to, from));
@@ -110,9 +124,12 @@ fn below(device: &str, place: &str, handle: u32, config: &Config, rtt: Duration)
     let netem = netem_words(config);
     let (Some(rate), false) = (config.rate, config.discipline == Discipline::DropTail) else {
         let limit = format!(" limit {}", packets(config, rtt));
-        return vec![format!("tc qdisc add dev {device} {place} handle {handle:x}: netem{netem}{limit}")];
+        return vec![format!(
+            "tc qdisc add dev {device} {place} handle {handle:x}: netem{netem}{limit}"
+        )];
     };
-    // netem first, so that what is lost takes no room; the delay is there too, which to the ends is the same.
+    // netem first, so that what is lost takes no room; the delay is there too, which to the ends is
+    // the same.
     let without_rate = Config { rate: None, ..config.clone() };
     let words = netem_words(&without_rate);
     let mut commands = Vec::new();
@@ -125,12 +142,16 @@ fn below(device: &str, place: &str, handle: u32, config: &Config, rtt: Duration)
     place = format!("parent {handle:x}:1");
     handle += 1;
     if !words.is_empty() {
-        // An inner queue below netem would never fill: a second device (ifb) is where netem belongs.
+        // An inner queue below netem would never fill: a second device (ifb) is where netem
+        // belongs.
         commands.push(format!(
             "# on the device that the packets come from, as netem must not hold the queue: netem{words}"
         ));
     }
-    commands.push(format!("tc qdisc add dev {device} {place} handle {handle:x}: {}", queue_words(config, rtt)));
+    commands.push(format!(
+        "tc qdisc add dev {device} {place} handle {handle:x}: {}",
+        queue_words(config, rtt)
+    ));
     commands
 }
 
@@ -168,7 +189,9 @@ fn queue_words(config: &Config, rtt: Duration) -> String {
     let ecn = |ecn: bool| if ecn { " ecn" } else { " noecn" };
     let limit = packets_waiting(config.capacity(rtt));
     match config.discipline {
-        Discipline::Codel(codel) => format!("codel limit {limit}{codel}{}", if codel.ecn { ecn(true) } else { "" }),
+        Discipline::Codel(codel) => {
+            format!("codel limit {limit}{codel}{}", if codel.ecn { ecn(true) } else { "" })
+        }
         Discipline::FqCodel(fq) => format!(
             "fq_codel limit {limit} flows {} quantum {}{}{}",
             fq.flows,
@@ -183,7 +206,8 @@ fn queue_words(config: &Config, rtt: Duration) -> String {
             };
             let max = red.max.unwrap_or(Bytes::new(room.get() / 4));
             let min = red.min.unwrap_or(Bytes::new(max.get() / 3));
-            let burst = red.burst.map_or((2 * min.get() + max.get()) / 3000, |burst| burst.get().into());
+            let burst =
+                red.burst.map_or((2 * min.get() + max.get()) / 3000, |burst| burst.get().into());
             format!(
                 "red limit {} min {} max {} avpkt 1000 burst {} probability {}{}",
                 room.get(),
@@ -194,7 +218,9 @@ fn queue_words(config: &Config, rtt: Duration) -> String {
                 if red.ecn { " ecn" } else { "" }
             )
         }
-        Discipline::DropTail | Discipline::Police | Discipline::Mark(_) => format!("pfifo limit {limit}"),
+        Discipline::DropTail | Discipline::Police | Discipline::Mark(_) => {
+            format!("pfifo limit {limit}")
+        }
     }
 }
 
@@ -212,8 +238,15 @@ fn packets_waiting(capacity: Capacity) -> u64 {
     }
 }
 
-/// Filters for packets to `to` and from `from`: one for each version of IP that the addresses leave open.
-fn filters(device: &str, band: usize, matches: &Match, to: Option<Endpoint>, from: Option<Endpoint>) -> Vec<String> {
+/// Filters for packets to `to` and from `from`: one for each version of IP that the addresses leave
+/// open.
+fn filters(
+    device: &str,
+    band: usize,
+    matches: &Match,
+    to: Option<Endpoint>,
+    from: Option<Endpoint>,
+) -> Vec<String> {
     let prefix = |end: Option<Endpoint>| end.and_then(|end| end.prefix);
     let v6 = [to, from].map(|end| prefix(end).map(|prefix| prefix.address().is_ipv6()));
     let ports = [to, from].map(|end| end.and_then(|end| end.ports));
@@ -225,7 +258,9 @@ fn filters(device: &str, band: usize, matches: &Match, to: Option<Endpoint>, fro
         let protocols: Vec<String> = match matches.protocol {
             Some(protocol) => vec![format!(" ip_proto {protocol}")],
             // flower asks for a protocol where it looks at ports.
-            None if ports.iter().any(Option::is_some) => vec![" ip_proto tcp".into(), " ip_proto udp".into()],
+            None if ports.iter().any(Option::is_some) => {
+                vec![" ip_proto tcp".into(), " ip_proto udp".into()]
+            }
             None => vec![String::new()],
         };
         for protocol in protocols {
@@ -235,11 +270,13 @@ fn filters(device: &str, band: usize, matches: &Match, to: Option<Endpoint>, fro
                     keys += &format!(" {side}_ip {}/{}", prefix.address(), prefix.length());
                 }
                 if let Some((first, last)) = end.and_then(|end| end.ports) {
-                    let range = if first == last { first.to_string() } else { format!("{first}-{last}") };
+                    let range =
+                        if first == last { first.to_string() } else { format!("{first}-{last}") };
                     keys += &format!(" {side}_port {range}");
                 }
             }
-            // Each priority has filters of one protocol; the order of rules is that of their priorities.
+            // Each priority has filters of one protocol; the order of rules is that of their
+            // priorities.
             let priority = 2 * band + usize::from(is_v6);
             filters.push(format!(
                 "tc filter add dev {device} parent 1: protocol {version} prio {priority} flower{keys} classid 1:{band:x}"
@@ -261,7 +298,10 @@ mod tests {
         for (words, command) in [
             ("delay = '100ms 10ms'", "netem delay 100ms 10ms limit"),
             ("delay = '100ms 10ms 30%'", "netem delay 100ms 10ms 30% limit"),
-            ("delay = '100ms 20ms distribution normal'", "netem delay 100ms 20ms distribution normal limit"),
+            (
+                "delay = '100ms 20ms distribution normal'",
+                "netem delay 100ms 20ms distribution normal limit",
+            ),
             ("loss = '1%'", "netem loss random 1% limit"),
             ("loss = 'gemodel 1% 10%'", "netem loss gemodel 1% 10% 100% 0% limit"),
             ("corrupt = '0.1%'", "netem corrupt 0.1% limit"),
@@ -281,9 +321,9 @@ mod tests {
         let commands = commands_with_rules("eth0", &Config::default(), &[rule], RTT).unwrap();
         assert!(commands[1].contains("prio bands 2 priomap 1 1 1"), "{commands:?}");
         assert!(commands[2].contains("parent 1:1 handle 10: netem delay 17ms"), "{commands:?}");
-        assert!(
-            commands[3].contains("protocol ip prio 2 flower ip_proto tcp dst_ip 10.0.0.5/32 dst_port 443 classid 1:1")
-        );
+        assert!(commands[3].contains(
+            "protocol ip prio 2 flower ip_proto tcp dst_ip 10.0.0.5/32 dst_port 443 classid 1:1"
+        ));
         assert!(commands.iter().any(|command| command.contains("src_ip 10.0.0.5/32 src_port 443")));
         assert!(!commands.iter().any(|command| command.contains("protocol ipv6")));
     }
@@ -302,8 +342,12 @@ mod tests {
 
     #[test]
     fn a_discipline_stands_below_htb() {
-        let commands = commands("eth0", &written("rate = '10mbit'\ndiscipline = 'codel noecn'"), RTT).unwrap();
+        let commands =
+            commands("eth0", &written("rate = '10mbit'\ndiscipline = 'codel noecn'"), RTT).unwrap();
         assert!(commands[2].contains("htb rate 10mbit ceil 10mbit"), "{commands:?}");
-        assert!(commands[3].contains("codel limit 64 target 5ms interval 100ms noecn"), "{commands:?}");
+        assert!(
+            commands[3].contains("codel limit 64 target 5ms interval 100ms noecn"),
+            "{commands:?}"
+        );
     }
 }

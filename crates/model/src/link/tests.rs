@@ -13,7 +13,9 @@ pub(super) fn written(words: &str) -> Config {
 /// Why the words cannot be a direction.
 pub(super) fn refused(words: &str) -> String {
     match toml::from_str::<Words>(words) {
-        Ok(words) => words.config(&mut |path| Err(format!("no {path} here"))).unwrap_err().to_string(),
+        Ok(words) => {
+            words.config(&mut |path| Err(format!("no {path} here"))).unwrap_err().to_string()
+        }
         Err(error) => error.message().to_string(),
     }
 }
@@ -40,8 +42,12 @@ pub(super) struct Outcome {
     pub counters: Counters,
 }
 
-/// Pushes packets at their times, polling whenever the link asks for it, and then until it is empty.
-pub(super) fn run(link: &mut Link<usize>, packets: impl IntoIterator<Item = (Instant, Packet)>) -> Outcome {
+/// Pushes packets at their times, polling whenever the link asks for it, and then until it is
+/// empty.
+pub(super) fn run(
+    link: &mut Link<usize>,
+    packets: impl IntoIterator<Item = (Instant, Packet)>,
+) -> Outcome {
     let mut outcome = Outcome::default();
     for (index, (now, packet)) in packets.into_iter().enumerate() {
         poll_until(link, now, &mut outcome);
@@ -94,7 +100,10 @@ fn departure<T: std::fmt::Debug>(event: Event<T>) -> Departure<T> {
 }
 
 /// Pushes `arrivals` (time since the one before, size) and drains: (departures, drops).
-fn drive(link: &mut Link<usize>, arrivals: &[(u64, u64)]) -> (Vec<Departure<usize>>, Vec<(usize, DropCause)>) {
+fn drive(
+    link: &mut Link<usize>,
+    arrivals: &[(u64, u64)],
+) -> (Vec<Departure<usize>>, Vec<(usize, DropCause)>) {
     let (mut now, mut out, mut drops) = (Instant::ZERO, Vec::new(), Vec::new());
     for (index, (gap, size)) in arrivals.iter().enumerate() {
         now = now + Duration::from_nanos(*gap);
@@ -122,7 +131,8 @@ fn a_lone_packet_takes_its_serialisation_time_and_the_delay() {
 
 #[test]
 fn a_million_packets_take_as_long_as_their_sum_at_an_uneven_rate() {
-    // 7 Mbit/s divides no packet evenly: without the carried remainder this is off by half a millisecond.
+    // 7 Mbit/s divides no packet evenly: without the carried remainder this is off by half a
+    // millisecond.
     let mut link = Link::new(&config("7mbit", "0ms", "2GB", "0"), Duration::ZERO, 0);
     let mut last = Instant::ZERO;
     for index in 0..1_000_000 {
@@ -138,9 +148,18 @@ fn a_million_packets_take_as_long_as_their_sum_at_an_uneven_rate() {
 #[test]
 fn the_default_queue_is_one_bdp_and_at_least_64_packets() {
     let rtt = Duration::from_millis(50);
-    assert_eq!(config("1gbit", "25ms", "1bdp", "0").capacity(rtt), Capacity::Bytes(Bytes::new(6_250_000)));
-    assert_eq!(config("1mbit", "0ms", "1bdp", "0").capacity(Duration::ZERO), Capacity::Bytes(Bytes::new(96_000)));
-    assert_eq!(config("8mbit", "0ms", "20ms", "0").capacity(rtt), Capacity::Bytes(Bytes::new(20_000)));
+    assert_eq!(
+        config("1gbit", "25ms", "1bdp", "0").capacity(rtt),
+        Capacity::Bytes(Bytes::new(6_250_000))
+    );
+    assert_eq!(
+        config("1mbit", "0ms", "1bdp", "0").capacity(Duration::ZERO),
+        Capacity::Bytes(Bytes::new(96_000))
+    );
+    assert_eq!(
+        config("8mbit", "0ms", "20ms", "0").capacity(rtt),
+        Capacity::Bytes(Bytes::new(20_000))
+    );
     assert_eq!(Config::default().capacity(rtt), Capacity::Unlimited);
 }
 
@@ -155,11 +174,18 @@ fn impossible_directions_are_refused_with_the_reason() {
     refuse(Config { delay: Duration::from_secs(3600).into(), ..Config::default() }, "above 60 s");
     refuse(Config { queue: "20ms".parse().unwrap(), ..Config::default() }, "needs a rate");
     refuse(
-        Config { rate: Some("1gbit".parse().unwrap()), queue: "1000".parse().unwrap(), ..Config::default() },
+        Config {
+            rate: Some("1gbit".parse().unwrap()),
+            queue: "1000".parse().unwrap(),
+            ..Config::default()
+        },
         "less than one packet",
     );
     for text in ["1.5packets", "0bdp", "5parsec", "1mb"] {
-        assert!(text.parse::<QueueLimit>().unwrap_err().to_string().contains("for example 100kB"), "{text}");
+        assert!(
+            text.parse::<QueueLimit>().unwrap_err().to_string().contains("for example 100kB"),
+            "{text}"
+        );
     }
 }
 
@@ -167,7 +193,11 @@ fn impossible_directions_are_refused_with_the_reason() {
 fn loss_keeps_within_its_binomial_interval_and_repeats_with_its_seed() {
     let lost = |seed: u64| -> Vec<usize> {
         let mut link = Link::new(&config("", "1ms", "1bdp", "1%"), Duration::from_millis(2), seed);
-        drive(&mut link, &vec![(1_000, 1500); 100_000]).1.into_iter().map(|(index, _)| index).collect()
+        drive(&mut link, &vec![(1_000, 1500); 100_000])
+            .1
+            .into_iter()
+            .map(|(index, _)| index)
+            .collect()
     };
     let first = lost(7);
     assert_eq!(first, lost(7));
@@ -179,7 +209,8 @@ fn loss_keeps_within_its_binomial_interval_and_repeats_with_its_seed() {
 #[test]
 fn which_packets_are_lost_does_not_depend_on_the_queue() {
     let lost = |queue: &str| {
-        let mut link = Link::new(&config("10mbit", "1ms", queue, "5%"), Duration::from_millis(2), 3);
+        let mut link =
+            Link::new(&config("10mbit", "1ms", queue, "5%"), Duration::from_millis(2), 3);
         let (_, drops) = drive(&mut link, &vec![(500_000, 1500); 5_000]);
         drops.into_iter().filter(|(_, cause)| *cause == DropCause::Loss).collect::<Vec<_>>()
     };
@@ -207,7 +238,8 @@ prop_compose! {
     }
 }
 
-/// A policer of 8 Mbit/s with a bucket of 15 kB, and packets of 1500 bytes so many microseconds apart.
+/// A policer of 8 Mbit/s with a bucket of 15 kB, and packets of 1500 bytes so many microseconds
+/// apart.
 fn policed(gaps_us: &[u64]) -> (Vec<Instant>, Outcome) {
     let words = "rate = '8mbit'\ndelay = '10ms'\nqueue = '15kB'\ndiscipline = 'police'";
     let mut now = Instant::from_nanos(1_000_000);
@@ -270,20 +302,23 @@ proptest! {
             arrived.push(now);
         }
         for departure in &out {
-            // Delay: never early, by its own serialisation time (rounded down) and the propagation delay.
+            // Delay: never early, by its own serialisation time (rounded down) and the propagation
+            // delay.
             let (_, size) = arrivals[departure.item];
             let own = config.rate.map_or(0, |rate| u128::from(size) * 8_000_000_000 / u128::from(rate.bits_per_sec()));
             let earliest = u128::from(arrived[departure.item]) + own + u128::from(config.delay.base.as_nanos());
             prop_assert!(u128::from(departure.at.as_nanos()) + 1 >= earliest);
         }
         if let Some(rate) = config.rate {
-            // Rate: after the first, what departs in a span fits the rate (a packet and a nanosecond of rounding apart).
+            // Rate: after the first, what departs in a span fits the rate (a packet and a
+            // nanosecond of rounding apart).
             if let [first, rest @ .., last] = out.as_slice() {
                 let bytes: u64 = rest.iter().chain([last]).map(|departure| arrivals[departure.item].1).sum();
                 let span = last.at.since(first.at).as_nanos() as u128 + 1;
                 prop_assert!(u128::from(bytes) * 8_000_000_000 <= span * u128::from(rate.bits_per_sec()) + u128::from(rate.bits_per_sec()));
             }
-            // Room: what ever waited fits the queue, but for one packet that an empty queue always takes.
+            // Room: what ever waited fits the queue, but for one packet that an empty queue always
+            // takes.
             if let Capacity::Bytes(limit) = config.capacity(rtt) {
                 let largest = arrivals.iter().map(|(_, size)| *size).max().unwrap_or(0);
                 prop_assert!(counters.queue_max_bytes <= limit.get().max(largest) + largest);

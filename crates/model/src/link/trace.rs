@@ -1,7 +1,8 @@
 //! A recorded rate: mahimahi's traces, which list when a packet could leave.
 //!
-//! Each line of the file is a time in milliseconds; at each, 1500 bytes may leave. What is not used is gone. After the
-//! last line the trace starts again, its last time being its length (Netravali and others, "Mahimahi", USENIX ATC 2015).
+//! Each line of the file is a time in milliseconds; at each, 1500 bytes may leave. What is not used
+//! is gone. After the last line the trace starts again, its last time being its length (Netravali
+//! and others, "Mahimahi", USENIX ATC 2015).
 
 use crate::units::{Bytes, Duration, Rate};
 use std::sync::Arc;
@@ -27,7 +28,9 @@ pub enum TraceError {
         text: String,
     },
     /// Time goes back.
-    #[error("trace: line {line} is {time} ms, earlier than the line before; times must not decrease")]
+    #[error(
+        "trace: line {line} is {time} ms, earlier than the line before; times must not decrease"
+    )]
     Order {
         /// Which, from 1.
         line: usize,

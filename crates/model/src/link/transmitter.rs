@@ -28,13 +28,18 @@ pub(super) enum Transmitter {
 }
 
 impl Transmitter {
-    /// That of `config`; `schedule` is made of the same configuration. Not free before `busy_until`.
+    /// That of `config`; `schedule` is made of the same configuration. Not free before
+    /// `busy_until`.
     pub fn new(config: &Config, schedule: Option<&Arc<Schedule>>, busy_until: Instant) -> Self {
         match (&config.changes, schedule) {
-            (Some(Changes::Trace(trace)), _) => Transmitter::Traced(Traced::new(trace.clone(), busy_until)),
-            (_, Some(schedule)) if config.rate.is_some() => {
-                Transmitter::Scheduled(Scheduled { schedule: Arc::clone(schedule), busy_until, spare: 0 })
+            (Some(Changes::Trace(trace)), _) => {
+                Transmitter::Traced(Traced::new(trace.clone(), busy_until))
             }
+            (_, Some(schedule)) if config.rate.is_some() => Transmitter::Scheduled(Scheduled {
+                schedule: Arc::clone(schedule),
+                busy_until,
+                spare: 0,
+            }),
             _ => Transmitter::Constant(Serialiser::new(config.rate, busy_until)),
         }
     }
@@ -120,7 +125,8 @@ impl Scheduled {
             if rate > 0 && fits >= work {
                 let nanos = work.div_ceil(rate);
                 self.spare = nanos * rate - work;
-                time = time.saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)));
+                time = time
+                    .saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)));
                 break;
             }
             let Some(until) = span.until.filter(|until| *until > time) else {
@@ -136,7 +142,8 @@ impl Scheduled {
                 // Whole laps at once: a large packet at a low rate would walk through each.
                 let laps = work.saturating_sub(1) / sent;
                 work -= laps * sent;
-                time = time.saturating_add(lap.saturating_mul(u64::try_from(laps).unwrap_or(u64::MAX)));
+                time = time
+                    .saturating_add(lap.saturating_mul(u64::try_from(laps).unwrap_or(u64::MAX)));
             }
             if time == Duration::MAX {
                 break;
@@ -169,16 +176,19 @@ impl Traced {
         self.trace.period().saturating_mul(lap).saturating_add(within)
     }
 
-    /// The first line that is not used up at `now`: where the cursor stands, or later, what passed unused being gone.
+    /// The first line that is not used up at `now`: where the cursor stands, or later, what passed
+    /// unused being gone.
     fn seek(&self, now: Instant, start: Instant) -> (u64, usize, Bytes) {
         let since = now.max(self.busy_until).since(start);
         if self.time(self.lap, self.index) >= since {
             return (self.lap, self.index, self.used);
         }
         let period = self.trace.period();
-        let (lap, offset) = (since.as_nanos() / period.as_nanos(), since.as_nanos() % period.as_nanos());
+        let (lap, offset) =
+            (since.as_nanos() / period.as_nanos(), since.as_nanos() % period.as_nanos());
         let times = self.trace.times();
-        let index = times.partition_point(|time| Duration::from_millis((*time).into()).as_nanos() < offset);
+        let index =
+            times.partition_point(|time| Duration::from_millis((*time).into()).as_nanos() < offset);
         // The last time is the lap's length, which no offset reaches: there is always a line.
         (lap, index.min(times.len() - 1), Bytes::ZERO)
     }

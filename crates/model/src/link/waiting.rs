@@ -1,8 +1,9 @@
 //! What waits before the transmitter.
 //!
-//! Two kinds of discipline. Drop-tail, the mark threshold and RED decide when a packet arrives: from then on it is
-//! certain when it is served, so it goes to the wire at once, and only how much waits is kept here. CoDel and FQ-CoDel
-//! decide when a packet would be served: they hold their packets until then.
+//! Two kinds of discipline. Drop-tail, the mark threshold and RED decide when a packet arrives:
+//! from then on it is certain when it is served, so it goes to the wire at once, and only how much
+//! waits is kept here. CoDel and FQ-CoDel decide when a packet would be served: they hold their
+//! packets until then.
 
 use super::codel::{CodelQueue, Waiting};
 use super::discipline::{Codel, Discipline, FqCodel};
@@ -64,22 +65,34 @@ impl<T> Queue<T> {
         }
     }
 
-    /// For the disciplines that decide on arrival: whether the packet is marked, or why it is dropped.
-    pub fn arrives(&mut self, packet: &Packet, capacity: Capacity, found: Found) -> Result<bool, DropCause> {
+    /// For the disciplines that decide on arrival: whether the packet is marked, or why it is
+    /// dropped.
+    pub fn arrives(
+        &mut self,
+        packet: &Packet,
+        capacity: Capacity,
+        found: Found,
+    ) -> Result<bool, DropCause> {
         let Found { backlog, packets, idle_since, now } = found;
         let mark = match self {
             Queue::Police if !capacity.admits(backlog, packets, packet.size) => {
                 return Err(DropCause::Discipline);
             }
             Queue::DropTail | Queue::Police | Queue::Codel { .. } | Queue::FqCodel { .. } => false,
-            Queue::Mark(threshold) => packet.ecn.is_capable() && !threshold.admits(backlog, packets, packet.size),
+            Queue::Mark(threshold) => {
+                packet.ecn.is_capable() && !threshold.admits(backlog, packets, packet.size)
+            }
             Queue::Red { state, ecn } => match state.arrival(backlog, idle_since, now) {
                 Verdict::Pass => false,
                 Verdict::Early if *ecn && packet.ecn.is_capable() => true,
                 Verdict::Early | Verdict::Forced => return Err(DropCause::Discipline),
             },
         };
-        if capacity.admits(backlog, packets, packet.size) { Ok(mark) } else { Err(DropCause::QueueFull) }
+        if capacity.admits(backlog, packets, packet.size) {
+            Ok(mark)
+        } else {
+            Err(DropCause::QueueFull)
+        }
     }
 
     /// Whether packets are held until they are served.
@@ -87,8 +100,14 @@ impl<T> Queue<T> {
         matches!(self, Queue::Codel { .. } | Queue::FqCodel { .. })
     }
 
-    /// Holds a packet; the one that gives way to it where there is no room for both, which may be itself.
-    pub fn hold(&mut self, waiting: Waiting<T>, capacity: Capacity, in_service: Found) -> Option<Waiting<T>> {
+    /// Holds a packet; the one that gives way to it where there is no room for both, which may be
+    /// itself.
+    pub fn hold(
+        &mut self,
+        waiting: Waiting<T>,
+        capacity: Capacity,
+        in_service: Found,
+    ) -> Option<Waiting<T>> {
         let size = waiting.packet.size;
         let backlog = in_service.backlog.saturating_add(self.bytes());
         let packets = in_service.packets + self.len() as u64;

@@ -31,8 +31,8 @@ pub(super) struct Marks {
     pub copy: bool,
 }
 
-/// Entries by departure. Those that depart in the order in which they came, which is all of them where the delay is
-/// constant, are a queue; only those that overtake are sorted.
+/// Entries by departure. Those that depart in the order in which they came, which is all of them
+/// where the delay is constant, are a queue; only those that overtake are sorted.
 #[derive(Debug)]
 pub(super) struct Wire<T> {
     in_order: VecDeque<Entry<T>>,
@@ -60,7 +60,11 @@ impl<T> Wire<T> {
     }
 
     pub fn pop_first(&mut self) -> Option<Entry<T>> {
-        if self.early_is_first() { self.early.pop_first().map(|(_, entry)| entry) } else { self.in_order.pop_front() }
+        if self.early_is_first() {
+            self.early.pop_first().map(|(_, entry)| entry)
+        } else {
+            self.in_order.pop_front()
+        }
     }
 
     fn early_is_first(&self) -> bool {
@@ -70,7 +74,8 @@ impl<T> Wire<T> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Entry<T>> {
-        let (mut in_order, mut early) = (self.in_order.iter().peekable(), self.early.values().peekable());
+        let (mut in_order, mut early) =
+            (self.in_order.iter().peekable(), self.early.values().peekable());
         std::iter::from_fn(move || match (in_order.peek(), early.peek()) {
             (Some(next), Some(overtaking)) if overtaking.at < next.at => early.next(),
             (Some(_), _) => in_order.next(),
@@ -80,8 +85,9 @@ impl<T> Wire<T> {
 
     /// Takes out what has not been serialised at `now`, in the order of service.
     pub fn take_unserialised(&mut self, now: Instant) -> Vec<Entry<T>> {
-        let (waiting, gone): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.in_order).into_iter().partition(|entry| entry.serialised_at > now);
+        let (waiting, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.in_order)
+            .into_iter()
+            .partition(|entry| entry.serialised_at > now);
         self.in_order.extend(gone);
         let early = std::mem::take(&mut self.early);
         let (early_waiting, early_gone): (BTreeMap<_, _>, _) =

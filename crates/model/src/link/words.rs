@@ -1,12 +1,14 @@
-//! The words of a path as they are written: each may be given or left out, and some may override others.
+//! The words of a path as they are written: each may be given or left out, and some may override
+//! others.
 //!
-//! A scenario's `[link]` with its `[link.to_client]`, the options of a command and a change sent over a control socket
-//! are all this, and [`Words::config`] makes the same [`Config`] of each.
+//! A scenario's `[link]` with its `[link.to_client]`, the options of a command and a change sent
+//! over a control socket are all this, and [`Words::config`] makes the same [`Config`] of each.
 
 use super::{Chance, Config, ConfigError, Delay, Discipline, Loss, QueueLimit, RateWords};
 
-/// Declares a table of optional keys with the words of a path in it, and `words()` to take them out: one list of words
-/// for every place where they can be written (serde cannot both flatten and refuse unknown keys).
+/// Declares a table of optional keys with the words of a path in it, and `words()` to take them
+/// out: one list of words for every place where they can be written (serde cannot both flatten and
+/// refuse unknown keys).
 macro_rules! with_words {
     ($(#[$meta:meta])* pub struct $name:ident { $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
@@ -95,7 +97,8 @@ impl Words {
         *self == Words::default()
     }
 
-    /// The direction that they describe, not checked: [`Config::resolved`] and [`Config::checked`] follow.
+    /// The direction that they describe, not checked: [`Config::resolved`] and [`Config::checked`]
+    /// follow.
     pub fn unchecked(&self) -> Config {
         let words = self.clone();
         Config {
@@ -117,7 +120,10 @@ impl Words {
     ///
     /// # Errors
     /// What cannot be, with the reason.
-    pub fn config(&self, read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>) -> Result<Config, ConfigError> {
+    pub fn config(
+        &self,
+        read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
+    ) -> Result<Config, ConfigError> {
         self.unchecked().resolved(read)?.checked()
     }
 }

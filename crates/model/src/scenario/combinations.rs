@@ -1,4 +1,5 @@
-//! Cases times matrix: how many rows there are, by arithmetic alone, and each of them when it is asked for.
+//! Cases times matrix: how many rows there are, by arithmetic alone, and each of them when it is
+//! asked for.
 
 use super::error::ScenarioError;
 use super::file::File;
@@ -6,16 +7,19 @@ use super::over::Override;
 use super::table::{merge, nested};
 use std::collections::BTreeMap;
 
-/// Runs of one command: rows times repetitions, over everything that is included. More is a slip in a matrix.
+/// Runs of one command: rows times repetitions, over everything that is included. More is a slip in
+/// a matrix.
 pub const RUNS_MAX: u64 = 10_000;
 /// How often a row can be repeated.
 pub const REPEAT_MAX: u32 = 1000;
-/// What the tables of all rows of a file may come to, as text: rows are small, and many of them are not large.
+/// What the tables of all rows of a file may come to, as text: rows are small, and many of them are
+/// not large.
 const TEXT_MAX: u64 = 32 << 20;
 
 impl File {
-    /// How many runs its own rows are (those of [`File::include`] are not among them): by arithmetic, nothing is made.
-    /// `repeat` stands above what the file says, and so does `over`. [`u64::MAX`] where it is more than that.
+    /// How many runs its own rows are (those of [`File::include`] are not among them): by
+    /// arithmetic, nothing is made. `repeat` stands above what the file says, and so does `over`.
+    /// [`u64::MAX`] where it is more than that.
     ///
     /// # Errors
     /// A key of the matrix without values.
@@ -26,8 +30,15 @@ impl File {
         self.rows()?;
         let repeat = repeat.or_else(|| over.iter().rev().find_map(|over| repeat_of(over.table())));
         let own = self.repeat.unwrap_or(1);
-        let of_matrix = self.matrix.get("repeat").map(|values| values.iter().filter_map(repeats).map(u64::from).sum());
-        let others = self.matrix.iter().filter(|(key, _)| *key != "repeat").map(|(_, values)| values.len() as u64);
+        let of_matrix = self
+            .matrix
+            .get("repeat")
+            .map(|values| values.iter().filter_map(repeats).map(u64::from).sum());
+        let others = self
+            .matrix
+            .iter()
+            .filter(|(key, _)| *key != "repeat")
+            .map(|(_, values)| values.len() as u64);
         let others = product(others);
         let cases: u64 = match of_matrix {
             Some(_) => self.bases(),
@@ -49,7 +60,9 @@ impl File {
         if let Some((key, _)) = self.matrix.iter().find(|(_, values)| values.is_empty()) {
             return Err(ScenarioError::EmptyAxis(key.clone()));
         }
-        Ok(self.bases().saturating_mul(product(self.matrix.values().map(|values| values.len() as u64))))
+        Ok(self
+            .bases()
+            .saturating_mul(product(self.matrix.values().map(|values| values.len() as u64))))
     }
 
     /// Rows before the matrix multiplies them.
@@ -98,7 +111,11 @@ impl<'a> Combinations<'a> {
     ///
     /// # Errors
     /// More rows than [`RUNS_MAX`], or more text in them than memory should hold.
-    pub fn new(file: &'a File, name: &'a str, base: &'a toml::Table) -> Result<Self, ScenarioError> {
+    pub fn new(
+        file: &'a File,
+        name: &'a str,
+        base: &'a toml::Table,
+    ) -> Result<Self, ScenarioError> {
         let rows = file.rows()?;
         if rows > RUNS_MAX {
             return Err(ScenarioError::TooManyRuns { runs: rows, most: RUNS_MAX });
@@ -154,7 +171,8 @@ impl<'a> Combinations<'a> {
 fn part_of_name(key: &str, value: &toml::Value) -> String {
     let shown = value.as_str().map_or_else(|| value.to_string(), str::to_string);
     let short = key.rsplit(['.', '"', '\'']).find(|part| !part.is_empty()).unwrap_or(key);
-    let shown: String = shown.chars().map(|c| if c.is_whitespace() || c == '%' { '-' } else { c }).collect();
+    let shown: String =
+        shown.chars().map(|c| if c.is_whitespace() || c == '%' { '-' } else { c }).collect();
     format!("{short}={}", shown.trim_end_matches('-'))
 }
 
@@ -177,7 +195,11 @@ mod tests {
             "repeat = 4\n[[also]]\nname = \"a\"\nrepeat = \"2\"",
         ] {
             let made = File::parse(text).unwrap().scenarios(text, "test").unwrap();
-            assert_eq!(runs(text, None), made.iter().map(|row| u64::from(row.repeat)).sum::<u64>(), "{text}");
+            assert_eq!(
+                runs(text, None),
+                made.iter().map(|row| u64::from(row.repeat)).sum::<u64>(),
+                "{text}"
+            );
             assert_eq!(runs(text, Some(3)), made.len() as u64 * 3, "{text}");
         }
         let over: Override = "repeat=6".parse().unwrap();
@@ -187,8 +209,14 @@ mod tests {
     #[test]
     fn more_rows_than_can_be_run_are_refused_before_one_is_made() {
         let axis = |key: &str| format!("\"{key}\" = {:?}\n", (0..1000).collect::<Vec<u32>>());
-        let keys =
-            ["link.seed", "transfer.size", "transfer.read_rate", "link.mtu", "transfer.port", "hosts.server.nice"];
+        let keys = [
+            "link.seed",
+            "transfer.size",
+            "transfer.read_rate",
+            "link.mtu",
+            "transfer.port",
+            "hosts.server.nice",
+        ];
         let text = format!("[matrix]\n{}", keys.map(axis).concat());
         let file = File::parse(&text).unwrap();
         assert_eq!(file.runs(&[], None), Ok(10u64.pow(18)));
@@ -196,7 +224,8 @@ mod tests {
             file.scenarios(&text, "test"),
             Err(ScenarioError::TooManyRuns { runs: 10u64.pow(18), most: RUNS_MAX })
         );
-        let many = format!("description = \"{}\"\n[matrix]\n{}", "x".repeat(100_000), axis("link.seed"));
+        let many =
+            format!("description = \"{}\"\n[matrix]\n{}", "x".repeat(100_000), axis("link.seed"));
         let refused = File::parse(&many).unwrap().scenarios(&many, "test");
         assert!(matches!(refused, Err(ScenarioError::TooMuchText { rows: 1000, .. })));
     }

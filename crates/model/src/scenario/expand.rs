@@ -23,18 +23,24 @@ const BLOCK_MAX: Bytes = Bytes::new(64 << 20);
 type Read<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
 
 impl File {
-    /// Every row of the file as a ready scenario. `fallback_name` serves where the file has no name of its own. A file
-    /// that only includes others has none: the caller resolves [`File::include`].
+    /// Every row of the file as a ready scenario. `fallback_name` serves where the file has no name
+    /// of its own. A file that only includes others has none: the caller resolves
+    /// [`File::include`].
     ///
     /// # Errors
-    /// The first row that cannot be run, with its name. One that names a file (`trace file:PATH`) cannot:
-    /// [`File::scenarios_with`] is told how to read it.
-    pub fn scenarios(&self, text: &str, fallback_name: &str) -> Result<Vec<Scenario>, ScenarioError> {
+    /// The first row that cannot be run, with its name. One that names a file (`trace file:PATH`)
+    /// cannot: [`File::scenarios_with`] is told how to read it.
+    pub fn scenarios(
+        &self,
+        text: &str,
+        fallback_name: &str,
+    ) -> Result<Vec<Scenario>, ScenarioError> {
         self.scenarios_with(text, fallback_name, &[], &mut |_| Err("no files are read here".into()))
     }
 
-    /// As [`File::scenarios`], with `over` above what the file says; files that the link's words name are read by
-    /// `read`, which says why one cannot be. What was read is in the scenario: it needs the file no more.
+    /// As [`File::scenarios`], with `over` above what the file says; files that the link's words
+    /// name are read by `read`, which says why one cannot be. What was read is in the scenario: it
+    /// needs the file no more.
     ///
     /// # Errors
     /// The first row that cannot be run, with its name.
@@ -50,7 +56,11 @@ impl File {
         if !self.include.is_empty() {
             let mut own = File { name: None, include: Vec::new(), ..self.clone() };
             own.description.clear();
-            return if own == File::default() { Ok(Vec::new()) } else { Err(ScenarioError::IncludeAndOwn) };
+            return if own == File::default() {
+                Ok(Vec::new())
+            } else {
+                Err(ScenarioError::IncludeAndOwn)
+            };
         }
         let mut base: toml::Table =
             toml::from_str(text).map_err(|error| ScenarioError::Toml(error.message().into()))?;
@@ -63,9 +73,9 @@ impl File {
             check_name(&row_name)?;
             over.iter().for_each(|over| over.apply(&mut table));
             let wrong = |problem: String| ScenarioError::Row { row: row_name.clone(), problem };
-            let row: File = table
-                .try_into()
-                .map_err(|error: toml::de::Error| wrong(error.to_string().trim().replace('\n', " ")))?;
+            let row: File = table.try_into().map_err(|error: toml::de::Error| {
+                wrong(error.to_string().trim().replace('\n', " "))
+            })?;
             rows.push(ready(&row_name, &row, read).map_err(wrong)?);
         }
         Ok(rows)
@@ -94,14 +104,19 @@ fn ready(name: &str, file: &File, read: &mut Read<'_>) -> Result<Scenario, Strin
     }
     let snaplen = file.capture.snaplen.unwrap_or(SNAPLEN_DEFAULT);
     if !(SNAPLEN_MIN..=Bytes::new(65_535)).contains(&snaplen) {
-        return Err(format!("capture.snaplen {snaplen} must be between {SNAPLEN_MIN} (all headers) and 65535 B"));
+        return Err(format!(
+            "capture.snaplen {snaplen} must be between {SNAPLEN_MIN} (all headers) and 65535 B"
+        ));
     }
     Ok(Scenario {
         name: name.into(),
         description: file.description.clone(),
         kernel: kernel(file.kernel.as_deref())?,
         link_engine: file.link.engine,
-        hosts: Hosts { server: host("server", &file.hosts.server)?, client: host("client", &file.hosts.client)? },
+        hosts: Hosts {
+            server: host("server", &file.hosts.server)?,
+            client: host("client", &file.hosts.client)?,
+        },
         path: path(&file.link, read)?,
         transfer: transfer(&file.transfer)?,
         capture: Capture { snaplen },
@@ -115,8 +130,13 @@ fn ready(name: &str, file: &File, read: &mut Read<'_>) -> Result<Scenario, Strin
 fn kernel(release: Option<&str>) -> Result<Option<String>, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-+~".contains(c);
     match release {
-        Some(release) if !release.starts_with(|c: char| c.is_ascii_digit()) || !release.chars().all(plain) => {
-            Err(format!("kernel '{release}' is no release of Linux, nor how one begins, such as 6.12 or 6.1"))
+        Some(release)
+            if !release.starts_with(|c: char| c.is_ascii_digit())
+                || !release.chars().all(plain) =>
+        {
+            Err(format!(
+                "kernel '{release}' is no release of Linux, nor how one begins, such as 6.12 or 6.1"
+            ))
         }
         release => Ok(release.map(str::to_string)),
     }
@@ -129,7 +149,9 @@ fn host(which: &str, host: &Host) -> Result<Host, String> {
         }
     }
     if host.cpu_hog_nice.is_some() && host.cpu.is_none() {
-        return Err(format!("hosts.{which}: cpu_hog_nice needs `cpu`, the CPU that hog and application share"));
+        return Err(format!(
+            "hosts.{which}: cpu_hog_nice needs `cpu`, the CPU that hog and application share"
+        ));
     }
     for (word, segments) in [("initcwnd", host.initcwnd), ("initrwnd", host.initrwnd)] {
         if segments.is_some_and(|segments| !(1..=65_535).contains(&segments)) {
@@ -137,24 +159,36 @@ fn host(which: &str, host: &Host) -> Result<Host, String> {
         }
     }
     for (key, value) in &host.sysctl {
-        let known = key.starts_with("net.") && key.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+        let known = key.starts_with("net.")
+            && key.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
         if !known || key.contains("..") {
-            return Err(format!("hosts.{which}.sysctl \"{key}\": only names below net. can be set for one host"));
+            return Err(format!(
+                "hosts.{which}.sysctl \"{key}\": only names below net. can be set for one host"
+            ));
         }
         if value.0.is_empty() || value.0.len() > 200 || value.0.chars().any(char::is_control) {
-            return Err(format!("hosts.{which}.sysctl \"{key}\": value '{}' is not one line of text", value.0));
+            return Err(format!(
+                "hosts.{which}.sysctl \"{key}\": value '{}' is not one line of text",
+                value.0
+            ));
         }
     }
-    let word =
-        |name: &str| !name.is_empty() && name.len() < 16 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let word = |name: &str| {
+        !name.is_empty()
+            && name.len() < 16
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
     if let Some(name) = host.congestion_control.as_deref().filter(|name| !word(name)) {
-        return Err(format!("hosts.{which}.congestion_control '{name}' is no name of one, such as cubic, bbr or reno"));
+        return Err(format!(
+            "hosts.{which}.congestion_control '{name}' is no name of one, such as cubic, bbr or reno"
+        ));
     }
     Ok(host.clone())
 }
 
 fn path(file: &LinkFile, read: &mut Read<'_>) -> Result<Path, String> {
-    let [to_client, to_server] = directions("link", file.rtt, &file.words(), [&file.to_client, &file.to_server], read)?;
+    let [to_client, to_server] =
+        directions("link", file.rtt, &file.words(), [&file.to_client, &file.to_server], read)?;
     let mtu = file.mtu.unwrap_or(MTU_DEFAULT);
     if !(Bytes::new(576)..=Bytes::new(65_535)).contains(&mtu) {
         return Err(format!("link.mtu {mtu} must be between 576 B and 65535 B"));
@@ -168,9 +202,12 @@ fn rule_of(index: usize, rule: &RuleFile, read: &mut Read<'_>) -> Result<Rule, S
     let name = format!("link.rules[{}]", index + 1);
     let matches = Match { to: rule.to, from: rule.from, protocol: rule.protocol };
     if matches == Match::default() {
-        return Err(format!("{name} says no `to`, `from` or `protocol`: it would match every packet; use [link]"));
+        return Err(format!(
+            "{name} says no `to`, `from` or `protocol`: it would match every packet; use [link]"
+        ));
     }
-    let [to_client, to_server] = directions(&name, rule.rtt, &rule.words(), [&rule.to_client, &rule.to_server], read)?;
+    let [to_client, to_server] =
+        directions(&name, rule.rtt, &rule.words(), [&rule.to_client, &rule.to_server], read)?;
     Ok(Rule { matches, to_client, to_server })
 }
 
@@ -189,8 +226,9 @@ fn directions(
         }
         both.delay = Some(Duration::from_nanos(rtt.as_nanos() / 2).into());
     }
-    let mut direction =
-        |which: &str, over: &Words| over.over(&both).config(read).map_err(|error| format!("{name}.{which}: {error}"));
+    let mut direction = |which: &str, over: &Words| {
+        over.over(&both).config(read).map_err(|error| format!("{name}.{which}: {error}"))
+    };
     Ok([direction("to_client", over[0])?, direction("to_server", over[1])?])
 }
 
@@ -227,7 +265,8 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
             return Err(format!("transfer.{key} must be between 1 B and {BLOCK_MAX}"));
         }
     }
-    let duration = file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
+    let duration =
+        file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
     if !(Duration::from_millis(100)..=DURATION_MAX).contains(&duration) {
         return Err(format!("transfer.duration {duration} must be between 100 ms and 1 h"));
     }
@@ -236,14 +275,24 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
         return Err(format!("transfer.size {size} must be between 1 B and 1024 TiB"));
     }
     if (server == Server::Iperf3) != (client == Client::Iperf3) {
-        return Err("iperf3 speaks with itself only: give server = \"iperf3\" and client = \"iperf3\"".into());
+        return Err(
+            "iperf3 speaks with itself only: give server = \"iperf3\" and client = \"iperf3\""
+                .into(),
+        );
     }
-    if server == Server::Iperf3 && (file.size.is_some() || !duration.as_nanos().is_multiple_of(NANOS_PER_SEC)) {
+    if server == Server::Iperf3
+        && (file.size.is_some() || !duration.as_nanos().is_multiple_of(NANOS_PER_SEC))
+    {
         // By size it looks at the clock until time passes, which in virtual time it does not.
-        return Err("iperf3 ends by transfer.duration, in whole seconds, not by transfer.size".into());
+        return Err(
+            "iperf3 ends by transfer.duration, in whole seconds, not by transfer.size".into()
+        );
     }
     if file.size.is_none() && matches!(server, Server::Nginx | Server::Python) {
-        return Err("transfer.size is needed with server = \"nginx\" or \"python\": they send a file".into());
+        return Err(
+            "transfer.size is needed with server = \"nginx\" or \"python\": they send a file"
+                .into(),
+        );
     }
     if file.port == Some(0) {
         return Err("transfer.port 0 is no port: leave it out for any that is free".into());

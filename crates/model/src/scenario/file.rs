@@ -52,7 +52,8 @@ impl File {
     }
 }
 
-/// Place and problem, without the picture of the line that the crate draws below: errors of ours are one line.
+/// Place and problem, without the picture of the line that the crate draws below: errors of ours
+/// are one line.
 fn in_one_line(error: &toml::de::Error, text: &str) -> String {
     let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
         return error.message().replace('\n', "; ");
@@ -96,7 +97,8 @@ with_words! {
 }
 
 with_words! {
-    /// `[[link.rules]]`: which packets, and the words of their path. Nothing is taken over from `[link]`.
+    /// `[[link.rules]]`: which packets, and the words of their path. Nothing is taken over from
+    /// `[link]`.
     #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RuleFile {

@@ -1,8 +1,9 @@
-//! An experiment as plain data: two hosts, the path between them, a transfer, what to vary and how often.
+//! An experiment as plain data: two hosts, the path between them, a transfer, what to vary and how
+//! often.
 //!
-//! Two views, as of everything that comes from outside. [`File`] is exactly what a TOML file says, unknown keys refused
-//! with their line. [`File::scenarios`] turns it into ready [`Scenario`]s: cases and matrix multiplied out, every
-//! combination checked, names given.
+//! Two views, as of everything that comes from outside. [`File`] is exactly what a TOML file says,
+//! unknown keys refused with their line. [`File::scenarios`] turns it into ready [`Scenario`]s:
+//! cases and matrix multiplied out, every combination checked, names given.
 //!
 //! ```toml
 //! name = "b2"
@@ -58,8 +59,9 @@ use std::collections::BTreeMap;
 
 /// One experiment, ready to run: nothing in it is left to a default.
 ///
-/// As JSON it is what stands beside results, and what is read back where a run happens in another process: the same
-/// value, exactly. Reading it back checks types only; bounds are checked where a [`File`] becomes scenarios.
+/// As JSON it is what stands beside results, and what is read back where a run happens in another
+/// process: the same value, exactly. Reading it back checks types only; bounds are checked where a
+/// [`File`] becomes scenarios.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -111,10 +113,12 @@ pub struct Host {
     /// Congestion control of its connections; `None`: the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
-    /// Congestion window that its connections start with, in segments (`ip route`'s word); `None`: the kernel's 10.
+    /// Congestion window that its connections start with, in segments (`ip route`'s word); `None`:
+    /// the kernel's 10.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub initcwnd: Option<u32>,
-    /// Receive window that its connections start with, in segments (`ip route`'s word); `None`: the kernel's choice.
+    /// Receive window that its connections start with, in segments (`ip route`'s word); `None`: the
+    /// kernel's choice.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub initrwnd: Option<u32>,
     /// Run its application on this CPU only.
@@ -123,7 +127,8 @@ pub struct Host {
     /// Niceness of its application, -20 to 19.
     #[serde(deserialize_with = "written::count")]
     pub nice: i8,
-    /// Burn the CPU that its application is pinned to (which then must be named) by a hog of this niceness.
+    /// Burn the CPU that its application is pinned to (which then must be named) by a hog of this
+    /// niceness.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub cpu_hog_nice: Option<i8>,
 }
@@ -286,15 +291,17 @@ pub struct Reference {
     /// Mean goodput.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Rate>,
-    /// Rate of whole Ethernet frames, both ways together, where that was measured in place of goodput: what capinfos calls
-    /// the data byte rate, and what Wireshark's capture file properties show.
+    /// Rate of whole Ethernet frames, both ways together, where that was measured in place of
+    /// goodput: what capinfos calls the data byte rate, and what Wireshark's capture file
+    /// properties show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<Rate>,
     /// Why ours differs, or what to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// This repeats another experiment with one thing changed, to show why that one's figure differs: what was changed.
-    /// Where it cannot be run (another kernel, a link of other means), it is left out rather than an error.
+    /// This repeats another experiment with one thing changed, to show why that one's figure
+    /// differs: what was changed. Where it cannot be run (another kernel, a link of other means),
+    /// it is left out rather than an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -307,8 +314,13 @@ mod direction {
     pub fn serialize<S: Serializer>(config: &Config, s: S) -> Result<S::Ok, S::Error> {
         let words = Words::from(config);
         // These three stand in every result, also where nothing was asked for.
-        Words { delay: Some(config.delay.clone()), queue: Some(config.queue), loss: Some(config.loss), ..words }
-            .serialize(s)
+        Words {
+            delay: Some(config.delay.clone()),
+            queue: Some(config.queue),
+            loss: Some(config.loss),
+            ..words
+        }
+        .serialize(s)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Config, D::Error> {

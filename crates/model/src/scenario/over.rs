@@ -1,4 +1,5 @@
-//! A key of a scenario set from outside of its file: above the file's own, its cases and its matrix.
+//! A key of a scenario set from outside of its file: above the file's own, its cases and its
+//! matrix.
 
 use super::table::{merge, nested};
 use std::fmt;
@@ -6,8 +7,9 @@ use std::str::FromStr;
 
 /// `link.loss=1%`: a key as a scenario file has it, and the value in its place.
 ///
-/// The value is TOML where it can be (`transfer.size="1MB"`, `link.seed=7`), else it is text (`link.rtt=50ms`). A key with
-/// dots in one of its parts is quoted as in TOML: `hosts.server.sysctl."net.ipv4.tcp_wmem"=4096 16384 4194304`.
+/// The value is TOML where it can be (`transfer.size="1MB"`, `link.seed=7`), else it is text
+/// (`link.rtt=50ms`). A key with dots in one of its parts is quoted as in TOML:
+/// `hosts.server.sysctl."net.ipv4.tcp_wmem"=4096 16384 4194304`.
 ///
 /// ```
 /// use fullpipe_model::scenario::Override;
@@ -87,9 +89,12 @@ mod tests {
         let (plain, set) = (with(&[]).unwrap(), with(&["link.rtt=50ms", "link.seed=7"]).unwrap());
         let names = |rows: &[Scenario]| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&plain), names(&set));
-        assert!(set.iter().all(|row| row.path.rtt() == "50ms".parse().unwrap() && row.path.seed == 7));
+        assert!(
+            set.iter().all(|row| row.path.rtt() == "50ms".parse().unwrap() && row.path.seed == 7)
+        );
         assert_eq!(plain[0].path.rtt(), "1ms".parse().unwrap());
-        let sysctl = with(&["hosts.server.sysctl.\"net.ipv4.tcp_wmem\"=4096 16384 4194304"]).unwrap();
+        let sysctl =
+            with(&["hosts.server.sysctl.\"net.ipv4.tcp_wmem\"=4096 16384 4194304"]).unwrap();
         assert_eq!(sysctl[0].hosts.server.sysctl["net.ipv4.tcp_wmem"].0, "4096 16384 4194304");
         assert_eq!(with(&["kernel=\"6.1\""]).unwrap()[0].kernel.as_deref(), Some("6.1"));
     }

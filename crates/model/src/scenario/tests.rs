@@ -15,7 +15,10 @@ fn problem(text: &str) -> String {
 #[test]
 fn an_empty_file_is_an_unshaped_path_and_ten_seconds() {
     let [row] = &rows("").unwrap()[..] else { panic!("one row") };
-    assert_eq!((row.name.as_str(), row.path.rtt(), row.path.to_client.rate), ("test", Duration::ZERO, None));
+    assert_eq!(
+        (row.name.as_str(), row.path.rtt(), row.path.to_client.rate),
+        ("test", Duration::ZERO, None)
+    );
     assert_eq!(row.transfer.duration, Duration::from_secs(10));
     assert_eq!(row.sample_interval, Duration::from_millis(10));
 }
@@ -49,7 +52,9 @@ fn iperf3_speaks_with_itself_for_whole_seconds() {
         let problem = problem(&format!("{both}{ends}"));
         assert!(problem.contains("whole seconds"), "{ends}: {problem}");
     }
-    for one in ["server = \"iperf3\"", "client = \"iperf3\"", "server = \"nginx\"\nclient = \"iperf3\""] {
+    for one in
+        ["server = \"iperf3\"", "client = \"iperf3\"", "server = \"nginx\"\nclient = \"iperf3\""]
+    {
         let problem = problem(&format!("[transfer]\n{one}"));
         assert!(problem.contains("speaks with itself only"), "{one}: {problem}");
     }
@@ -73,7 +78,11 @@ fn cases_and_matrix_multiply() {
     "#;
     let rows = rows(text).unwrap();
     assert_eq!(rows.len(), 8);
-    assert!(rows.iter().any(|row| row.name == "grid/lossy/tcp_rmem=4096-4096-4096/rtt=20ms"), "{:?}", rows[0].name);
+    assert!(
+        rows.iter().any(|row| row.name == "grid/lossy/tcp_rmem=4096-4096-4096/rtt=20ms"),
+        "{:?}",
+        rows[0].name
+    );
     let lossy = rows.iter().filter(|row| !row.path.to_client.loss.is_never()).count();
     assert_eq!(lossy, 4);
     for row in &rows {
@@ -95,7 +104,10 @@ fn further_rows_stand_beside_the_files_own() {
         reference.cause = "the kernel"
     "#;
     let rows = rows(text).unwrap();
-    assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["b2", "b2/linux-6.1"]);
+    assert_eq!(
+        rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(),
+        ["b2", "b2/linux-6.1"]
+    );
     assert_eq!((rows[0].kernel.as_deref(), rows[1].kernel.as_deref()), (None, Some("6.1")));
     assert_eq!(rows[1].path, rows[0].path);
     assert_eq!(rows[1].reference.goodput, rows[0].reference.goodput);
@@ -139,7 +151,8 @@ fn mistakes_are_named_with_what_to_write() {
 
 #[test]
 fn a_ready_scenario_is_written_as_toml() {
-    let text = toml::to_string(&rows("[link]\nrate = \"1gbit\"\nrtt = \"50ms\"").unwrap()[0]).unwrap();
+    let text =
+        toml::to_string(&rows("[link]\nrate = \"1gbit\"\nrtt = \"50ms\"").unwrap()[0]).unwrap();
     assert!(text.contains("rate = \"1gbit\"") && text.contains("delay = \"25ms\""), "{text}");
 }
 

@@ -1,7 +1,9 @@
 //! What is known of a scenario's limit before it runs.
 
 /// The cause that a scenario was built to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The path carries no more.
@@ -49,7 +51,8 @@ impl Cause {
         }
     }
 
-    /// The limit that a verdict should name, and its cause where it has one, by their names in results.
+    /// The limit that a verdict should name, and its cause where it has one, by their names in
+    /// results.
     pub const fn limit(self) -> (&'static str, Option<&'static str>) {
         match self {
             Cause::Link | Cause::Policer => ("link", None),

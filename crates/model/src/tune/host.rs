@@ -26,7 +26,8 @@ pub struct HostSettings {
     pub tcp_moderate_rcvbuf: bool,
     /// `net.ipv4.tcp_slow_start_after_idle`.
     pub tcp_slow_start_after_idle: bool,
-    /// The pages at which all TCP sockets together come under memory pressure, `net.ipv4.tcp_mem[1]`, if known.
+    /// The pages at which all TCP sockets together come under memory pressure,
+    /// `net.ipv4.tcp_mem[1]`, if known.
     pub tcp_mem_pressure_pages: Option<u64>,
     /// What the application asks for with SO_RCVBUF, if it does: autotuning then ends.
     pub so_rcvbuf: Option<Bytes>,
@@ -143,7 +144,10 @@ mod tests {
             let error = Value::parse(setting, "much").unwrap_err().to_string();
             assert!(error.contains(setting.sysctl()) && error.contains("'much'"), "{error}");
         }
-        assert!(host.set(Setting::RmemMax, Value::Flag(true)).is_err(), "of another setting's type");
+        assert!(
+            host.set(Setting::RmemMax, Value::Flag(true)).is_err(),
+            "of another setting's type"
+        );
     }
 
     #[test]
@@ -154,7 +158,10 @@ mod tests {
         };
         assert_eq!(host.rcvbuf(), Bytes::new(2 * 212_992));
         assert_eq!(host.receive_window(), Window::new(Bytes::new(212_992)));
-        let host = HostSettings { tcp_moderate_rcvbuf: false, ..HostSettings::defaults(KernelVersion::new(6, 1)) };
+        let host = HostSettings {
+            tcp_moderate_rcvbuf: false,
+            ..HostSettings::defaults(KernelVersion::new(6, 1))
+        };
         assert_eq!(host.receive_window(), Window::new(Bytes::new(65_536)));
     }
 }

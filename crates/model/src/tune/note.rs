@@ -20,7 +20,12 @@ pub struct Note {
 const PAGE: u64 = 4096;
 
 /// The notes for hosts as they will be, `offered` being the receiver's window scale before.
-pub(super) fn notes(path: Path, sender: &HostSettings, receiver: &HostSettings, offered: WindowScale) -> Vec<Note> {
+pub(super) fn notes(
+    path: Path,
+    sender: &HostSettings,
+    receiver: &HostSettings,
+    offered: WindowScale,
+) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut note = |end, text| notes.push(Note { end, text });
     if let Some(text) = several_connections(path) {
@@ -30,12 +35,19 @@ pub(super) fn notes(path: Path, sender: &HostSettings, receiver: &HostSettings, 
         let (from, to) = (offered.get(), receiver.window_scale().get());
         note(
             Some(End::Receiver),
-            format!("new connections only: the window scale ({from}, then {to}) is chosen in the handshake"),
+            format!(
+                "new connections only: the window scale ({from}, then {to}) is chosen in the handshake"
+            ),
         );
     }
-    note(Some(End::Receiver), memory("receive", receiver.rcvbuf(), receiver.tcp_mem_pressure_pages));
+    note(
+        Some(End::Receiver),
+        memory("receive", receiver.rcvbuf(), receiver.tcp_mem_pressure_pages),
+    );
     note(Some(End::Sender), memory("send", sender.sndbuf(), sender.tcp_mem_pressure_pages));
-    for (end, text) in [(End::Sender, frozen_send(path, sender)), (End::Receiver, frozen_receive(path, receiver))] {
+    for (end, text) in
+        [(End::Sender, frozen_send(path, sender)), (End::Receiver, frozen_receive(path, receiver))]
+    {
         if let Some(text) = text {
             note(Some(end), text);
         }
@@ -69,7 +81,9 @@ fn memory(direction: &str, buffer: Bytes, pressure_pages: Option<u64>) -> String
         Some(pages) => {
             let total = Bytes::new(pages.saturating_mul(PAGE));
             let connections = total.get() / buffer.get().max(1);
-            format!("{each}; net.ipv4.tcp_mem allows {total:#} before pressure, so {connections} such connections")
+            format!(
+                "{each}; net.ipv4.tcp_mem allows {total:#} before pressure, so {connections} such connections"
+            )
         }
         None => each,
     }

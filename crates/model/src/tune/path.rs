@@ -40,11 +40,13 @@ impl Path {
         self.framing.goodput(self.rate)
     }
 
-    /// What a connection should be able to have in flight, as a mean: the BDP and an eighth of the queue. Less than the
-    /// BDP leaves the link idle. Much more fills the queue: a send buffer of mean window W has up to 1.5 W in flight at
-    /// its peaks (see [`crate::law::send_buffer`]), and what the queue cannot hold is lost at the end of slow start,
-    /// which costs more than any buffer gains. Over 1 Gbit/s, 50 ms and a queue of one BDP, CUBIC, 12 s, Linux 6.18:
-    /// buffers for BDP + queue gave 99 MB/s with 422 packets dropped, buffers for this target 116.6 MB/s with none.
+    /// What a connection should be able to have in flight, as a mean: the BDP and an eighth of the
+    /// queue. Less than the BDP leaves the link idle. Much more fills the queue: a send buffer of
+    /// mean window W has up to 1.5 W in flight at its peaks (see [`crate::law::send_buffer`]), and
+    /// what the queue cannot hold is lost at the end of slow start, which costs more than any
+    /// buffer gains. Over 1 Gbit/s, 50 ms and a queue of one BDP, CUBIC, 12 s, Linux 6.18: buffers
+    /// for BDP + queue gave 99 MB/s with 422 packets dropped, buffers for this target 116.6 MB/s
+    /// with none.
     pub fn in_flight_target(self) -> Window {
         Window::new(self.bdp().saturating_add(Bytes::new(self.queue.get() / 8)))
     }
@@ -73,7 +75,8 @@ pub fn predict(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Pr
     let sayable = if scaled { receiver.window_scale().largest() } else { MAX_UNSCALED };
     let receive_window = receiver.receive_window().min(sayable);
     let send_window = sender.send_window();
-    let windows = Windows { receive: receive_window, send: send_window, congestion: Window::UNLIMITED };
+    let windows =
+        Windows { receive: receive_window, send: send_window, congestion: Window::UNLIMITED };
     let (goodput, limited_by) = window::rate(windows, path.rtt, path.goodput());
     Prediction { receive_window, send_window, goodput, limited_by }
 }
@@ -86,18 +89,24 @@ mod tests {
 
     fn article(rmem_max: u64, wmem_max: u64, kernel: &str) -> Prediction {
         let host = |kernel: &str| HostSettings::defaults(kernel.parse::<KernelVersion>().unwrap());
-        let sender = HostSettings { tcp_wmem: MemTriple::new(4096, 16_384, wmem_max), ..host(kernel) };
-        let receiver = HostSettings { tcp_rmem: MemTriple::new(4096, 131_072, rmem_max), ..host(kernel) };
+        let sender =
+            HostSettings { tcp_wmem: MemTriple::new(4096, 16_384, wmem_max), ..host(kernel) };
+        let receiver =
+            HostSettings { tcp_rmem: MemTriple::new(4096, 131_072, rmem_max), ..host(kernel) };
         predict(Path::new("1gbit".parse().unwrap(), "50ms".parse().unwrap()), &sender, &receiver)
     }
 
     /// Article B's steps over 1000 Mbit/s and 50 ms, and the same buffers on other kernels.
     #[test]
     fn article_b_step_by_step() {
-        // B2, the defaults: the article saw 38.7M on its kernel, the trials 55.21 MB/s on 6.1 and 6.12, 56.3 on 6.18.
+        // B2, the defaults: the article saw 38.7M on its kernel, the trials 55.21 MB/s on 6.1 and
+        // 6.12, 56.3 on 6.18.
         for kernel in ["6.1", "6.12", "6.18"] {
             let b2 = article(6_291_456, 4_194_304, kernel);
-            assert_eq!((b2.limited_by, format!("{:#}", b2.goodput).as_str()), (Limit::SendBuffer, "55.36 MB/s"));
+            assert_eq!(
+                (b2.limited_by, format!("{:#}", b2.goodput).as_str()),
+                (Limit::SendBuffer, "55.36 MB/s")
+            );
         }
         // B3, the client's rmem alone: still the send buffer. 53.0M = 55.6 MB/s in the article.
         assert_eq!(article(13_107_200, 4_194_304, "5.10").limited_by, Limit::SendBuffer);
@@ -118,7 +127,10 @@ mod tests {
         let off = HostSettings { tcp_window_scaling: false, ..host.clone() };
         for (sender, receiver) in [(&host, &off), (&off, &host)] {
             let prediction = predict(path, sender, receiver);
-            assert_eq!((prediction.receive_window, prediction.limited_by), (MAX_UNSCALED, Limit::ReceiveWindow));
+            assert_eq!(
+                (prediction.receive_window, prediction.limited_by),
+                (MAX_UNSCALED, Limit::ReceiveWindow)
+            );
             assert_eq!(prediction.goodput.to_string(), "10.49 Mbit/s");
         }
     }

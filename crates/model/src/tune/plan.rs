@@ -1,9 +1,9 @@
 //! The plan: what to change, on which host, and why.
 //!
-//! A buffer is changed where it cannot keep one BDP in flight, and then to the size that keeps the BDP and a little
-//! of the queue ([`Path::in_flight_target`]), rounded up to an eighth of a power of two. Receive buffers are sized by the cautious
-//! form of the window law, as a scaling ratio is the driver's. Nothing is lowered; a plan for a host that a plan has
-//! tuned is empty.
+//! A buffer is changed where it cannot keep one BDP in flight, and then to the size that keeps the
+//! BDP and a little of the queue ([`Path::in_flight_target`]), rounded up to an eighth of a power
+//! of two. Receive buffers are sized by the cautious form of the window law, as a scaling ratio is
+//! the driver's. Nothing is lowered; a plan for a host that a plan has tuned is empty.
 
 use super::note::{self, Note};
 use super::{HostSettings, MemTriple, Path, Prediction, SetError, Setting, Value, predict};
@@ -90,7 +90,8 @@ const SYSCTL_MAX: Bytes = Bytes::new(i32::MAX as u64);
 /// assert_eq!(plan.changes[0].command(), "sysctl -w net.ipv4.tcp_wmem='4096 16384 11534336'");
 /// ```
 pub fn plan(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Plan {
-    let mut tuned = Tuned { path, sender: sender.clone(), receiver: receiver.clone(), changes: Vec::new() };
+    let mut tuned =
+        Tuned { path, sender: sender.clone(), receiver: receiver.clone(), changes: Vec::new() };
     tuned.send_buffer();
     tuned.receive_buffer();
     tuned.window_scaling();
@@ -150,7 +151,8 @@ impl Tuned {
             // Twice the request is granted, so half of the buffer must be allowed.
             let request = Bytes::new(sndbuf.get().div_ceil(2));
             if self.sender.wmem_max < request {
-                let reason = format!("{why}. The application sets SO_SNDBUF, which wmem_max bounds");
+                let reason =
+                    format!("{why}. The application sets SO_SNDBUF, which wmem_max bounds");
                 self.change(End::Sender, Setting::WmemMax, Value::Bytes(request), reason);
             }
         } else if self.sender.tcp_wmem.max < sndbuf {
@@ -164,7 +166,9 @@ impl Tuned {
         if !self.receiver.tcp_moderate_rcvbuf && self.receiver.so_rcvbuf.is_none() {
             let initial = self.receiver.tcp_rmem.default;
             if law.window(initial) < self.needed() {
-                let reason = format!("without autotuning the receive buffer stays at tcp_rmem's initial {initial:#}");
+                let reason = format!(
+                    "without autotuning the receive buffer stays at tcp_rmem's initial {initial:#}"
+                );
                 self.change(End::Receiver, Setting::TcpModerateRcvbuf, Value::Flag(true), reason);
             }
         }
@@ -185,7 +189,8 @@ impl Tuned {
         if self.receiver.so_rcvbuf.is_some() {
             let request = Bytes::new(rcvbuf.get().div_ceil(2));
             if self.receiver.rmem_max < request {
-                let reason = format!("{why}. The application sets SO_RCVBUF, which rmem_max bounds");
+                let reason =
+                    format!("{why}. The application sets SO_RCVBUF, which rmem_max bounds");
                 self.change(End::Receiver, Setting::RmemMax, Value::Bytes(request), reason);
             }
         } else if self.receiver.tcp_rmem.max < rcvbuf {
@@ -198,9 +203,10 @@ impl Tuned {
         if self.needed() <= crate::law::window_scale::MAX_UNSCALED {
             return;
         }
-        for (end, on) in
-            [(End::Sender, self.sender.tcp_window_scaling), (End::Receiver, self.receiver.tcp_window_scaling)]
-        {
+        for (end, on) in [
+            (End::Sender, self.sender.tcp_window_scaling),
+            (End::Receiver, self.receiver.tcp_window_scaling),
+        ] {
             if !on {
                 let reason = format!(
                     "without window scaling at both ends no window is above 65535 bytes; the path holds {}",
@@ -224,7 +230,8 @@ fn percent(share: f64) -> u32 {
     (share * 100.0).round() as u32
 }
 
-/// Up to the next eighth of a power of two (at most 12.5 % more), pages at least, and what a sysctl can hold at most.
+/// Up to the next eighth of a power of two (at most 12.5 % more), pages at least, and what a sysctl
+/// can hold at most.
 fn round_up(bytes: Bytes) -> Bytes {
     const PAGE: u64 = 4096;
     let bytes = bytes.min(SYSCTL_MAX).get().max(1);

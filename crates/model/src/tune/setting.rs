@@ -1,9 +1,12 @@
-//! The settings that a plan may change, and their values: three buffer sizes, one size, or a switch.
+//! The settings that a plan may change, and their values: three buffer sizes, one size, or a
+//! switch.
 
 use crate::units::Bytes;
 
 /// A setting that a plan may change, by its sysctl name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum Setting {
     /// Receive buffer of TCP sockets: least, initial, largest (autotuning's bound).
     #[serde(rename = "net.ipv4.tcp_rmem")]
@@ -87,7 +90,9 @@ impl std::fmt::Display for MemTriple {
 
 /// Why a text is not a `tcp_rmem` or `tcp_wmem` value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("memory triple '{text}': not three whole numbers of bytes; write for example 4096 131072 6291456")]
+#[error(
+    "memory triple '{text}': not three whole numbers of bytes; write for example 4096 131072 6291456"
+)]
 pub struct ParseMemTripleError {
     /// What was given.
     pub text: String,
@@ -107,7 +112,9 @@ impl std::str::FromStr for MemTriple {
 
 /// Why a sysctl's text was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("setting {setting}: '{value}' is not a value of it; write whole numbers as sysctl prints them")]
+#[error(
+    "setting {setting}: '{value}' is not a value of it; write whole numbers as sysctl prints them"
+)]
 pub struct SetError {
     /// Which sysctl.
     pub setting: Setting,
@@ -134,7 +141,9 @@ impl Value {
     pub fn parse(setting: Setting, text: &str) -> Result<Value, SetError> {
         let value = match setting {
             Setting::TcpRmem | Setting::TcpWmem => text.parse().ok().map(Value::Triple),
-            Setting::RmemMax | Setting::WmemMax => text.trim().parse().ok().map(Bytes::new).map(Value::Bytes),
+            Setting::RmemMax | Setting::WmemMax => {
+                text.trim().parse().ok().map(Bytes::new).map(Value::Bytes)
+            }
             Setting::TcpWindowScaling | Setting::TcpModerateRcvbuf => {
                 text.trim().parse().ok().map(|number: u8| Value::Flag(number != 0))
             }

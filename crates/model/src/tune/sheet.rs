@@ -1,8 +1,9 @@
 //! Everything that `fullpipe calc` answers, as data.
 //!
-//! A [`Question`] is a path and perhaps a buffer and a kernel; [`sheet`] answers with a [`Sheet`]. Without a kernel
-//! both generations of the receive-buffer law are answered side by side ([`KernelSheet`]): Linux 6.1 stands for those
-//! before 6.6 and 6.18 for those since. Serialised, every field says its unit.
+//! A [`Question`] is a path and perhaps a buffer and a kernel; [`sheet`] answers with a [`Sheet`].
+//! Without a kernel both generations of the receive-buffer law are answered side by side
+//! ([`KernelSheet`]): Linux 6.1 stands for those before 6.6 and 6.18 for those since. Serialised,
+//! every field says its unit.
 
 use super::{HostSettings, Path, Plan, plan};
 use crate::law::window::Windows;
@@ -89,7 +90,8 @@ pub struct KernelSheet {
 /// What a buffer allows, at either end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct BufferSheet {
-    /// Its size: `sk_rcvbuf` or `sk_sndbuf`, what `tcp_rmem` and `tcp_wmem` bound (SO_RCVBUF doubles its request).
+    /// Its size: `sk_rcvbuf` or `sk_sndbuf`, what `tcp_rmem` and `tcp_wmem` bound (SO_RCVBUF
+    /// doubles its request).
     #[serde(rename = "buffer_bytes", with = "column::bytes")]
     pub buffer: Bytes,
     /// As a receive buffer.
@@ -134,14 +136,21 @@ pub fn sheet(question: &Question) -> Sheet {
         slow_start_round_trips: slow_start::round_trips(mss, full),
         slow_start: slow_start::time_to(mss, full, path.rtt),
         gigabyte: gigabyte(path),
-        kernels: kernels.into_iter().map(|kernel| kernel_sheet(kernel, path, question.buffer)).collect(),
+        kernels: kernels
+            .into_iter()
+            .map(|kernel| kernel_sheet(kernel, path, question.buffer))
+            .collect(),
     }
 }
 
 fn gigabyte(path: Path) -> Option<TransferSheet> {
     let amount = Bytes::new(1_000_000_000);
     let time = transfer_time::transfer_time(amount, path.framing.mss(), path.rtt, path.goodput())?;
-    Some(TransferSheet { amount, total: time.total(), share_lost: time.share_lost(amount, path.goodput()) })
+    Some(TransferSheet {
+        amount,
+        total: time.total(),
+        share_lost: time.share_lost(amount, path.goodput()),
+    })
 }
 
 fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> KernelSheet {
@@ -155,8 +164,14 @@ fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> Ker
         window_scale: host.window_scale().get(),
         buffer: buffer.map(|buffer| BufferSheet {
             buffer,
-            receive: end(path, law.window(buffer), |receive| Windows { receive, ..Windows::UNLIMITED }),
-            send: end(path, send_buffer::window(buffer), |send| Windows { send, ..Windows::UNLIMITED }),
+            receive: end(path, law.window(buffer), |receive| Windows {
+                receive,
+                ..Windows::UNLIMITED
+            }),
+            send: end(path, send_buffer::window(buffer), |send| Windows {
+                send,
+                ..Windows::UNLIMITED
+            }),
         }),
         plan: plan(path, &host, &host),
     }
@@ -165,7 +180,9 @@ fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> Ker
 /// The law, and the ratio that buffers are sized for where that is another.
 fn law_in_words(law: WindowLaw) -> String {
     match law.cautious() {
-        WindowLaw::ScalingRatio(ratio) if law != law.cautious() => format!("{law}, sized for {}/256", ratio.get()),
+        WindowLaw::ScalingRatio(ratio) if law != law.cautious() => {
+            format!("{law}, sized for {}/256", ratio.get())
+        }
         _ => law.to_string(),
     }
 }
@@ -198,8 +215,14 @@ mod tests {
         assert_eq!((old.rcvbuf_for_bdp.get(), new.rcvbuf_for_bdp.get()), (12_499_999, 12_500_000));
         assert_eq!((old.window_scale, new.window_scale), (7, 10));
         let buffer = old.buffer.unwrap();
-        assert_eq!((buffer.send.limited_by, buffer.send.largest_rtt.as_micros()), (Limit::SendBuffer, 22_145));
-        assert_eq!((buffer.receive.limited_by, buffer.receive.window.bytes().get()), (Limit::ReceiveWindow, 2_097_152));
+        assert_eq!(
+            (buffer.send.limited_by, buffer.send.largest_rtt.as_micros()),
+            (Limit::SendBuffer, 22_145)
+        );
+        assert_eq!(
+            (buffer.receive.limited_by, buffer.receive.window.bytes().get()),
+            (Limit::ReceiveWindow, 2_097_152)
+        );
     }
 
     #[test]
@@ -209,7 +232,8 @@ mod tests {
 
     #[test]
     fn fields_say_their_unit() {
-        let value = toml::Value::try_from(asked("1gbit", "50ms", Some("4MiB"), Some("6.18"))).unwrap();
+        let value =
+            toml::Value::try_from(asked("1gbit", "50ms", Some("4MiB"), Some("6.18"))).unwrap();
         let number = |path: &[&str]| {
             let found = path.iter().try_fold(&value, |value, key| match key.parse::<usize>() {
                 Ok(index) => value.get(index),

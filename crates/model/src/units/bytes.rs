@@ -4,14 +4,15 @@ use super::number::{self, Number, ParseError};
 
 /// An amount of data in bytes: a file, a buffer, a queue.
 ///
-/// Reads `4096` (a bare number is bytes, as in sysctls), `6.25MB` (10^6), `16MiB` (2^20), `64kB`, `1GiB`.
-/// Shows SI units; the alternate form `{:#}` shows powers of 1024.
+/// Reads `4096` (a bare number is bytes, as in sysctls), `6.25MB` (10^6), `16MiB` (2^20), `64kB`,
+/// `1GiB`. Shows SI units; the alternate form `{:#}` shows powers of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 
 const SI: [(u64, &str); 5] =
     [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")];
-const BINARY: [(u64, &str); 5] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
+const BINARY: [(u64, &str); 5] =
+    [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
 
 impl Bytes {
     /// Nothing.
@@ -34,7 +35,8 @@ impl Bytes {
         self.0 as f64
     }
 
-    /// Rounds `count` to whole bytes; negative and NaN become zero, too large becomes [`Bytes::MAX`].
+    /// Rounds `count` to whole bytes; negative and NaN become zero, too large becomes
+    /// [`Bytes::MAX`].
     pub fn from_f64(count: f64) -> Self {
         Bytes(count.round() as u64)
     }
@@ -96,10 +98,17 @@ impl std::str::FromStr for Bytes {
                     "kb" | "mb" | "gb" | "tb" | "b" => {
                         format!("'{unit}' may mean bits or bytes (a byte is a capital B)")
                     }
-                    lower if lower.contains("bit") => format!("'{unit}' counts bits, a size is in bytes"),
+                    lower if lower.contains("bit") => {
+                        format!("'{unit}' counts bits, a size is in bytes")
+                    }
                     _ => format!("unknown unit '{unit}'"),
                 };
-                return Err(ParseError::Unit { quantity: QUANTITY, text: text.into(), problem, example: EXAMPLE });
+                return Err(ParseError::Unit {
+                    quantity: QUANTITY,
+                    text: text.into(),
+                    problem,
+                    example: EXAMPLE,
+                });
             }
         };
         number.scaled(scale).map(Bytes).ok_or_else(|| ParseError::Range {

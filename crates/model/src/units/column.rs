@@ -1,8 +1,10 @@
-//! Quantities as plain numbers, for fields whose name says the unit: `.._bytes`, `.._bps`, `.._us`, `.._ns`.
+//! Quantities as plain numbers, for fields whose name says the unit: `.._bytes`, `.._bps`, `.._us`,
+//! `.._ns`.
 //!
 //! A scenario file is written by people and says `50ms`; a result is read by programs and says
-//! `"rtt_us": 50000`. Every room's results use these helpers, as `#[serde(with = "column::bytes")]`,
-//! and the `.._optional` one beside it where the quantity may not be known (`null`).
+//! `"rtt_us": 50000`. Every room's results use these helpers, as
+//! `#[serde(with = "column::bytes")]`, and the `.._optional` one beside it where the quantity may
+//! not be known (`null`).
 
 macro_rules! column {
     ($(#[$doc:meta])* $name:ident, $optional:ident, $quantity:ty, $to:expr, $from:expr) => {

@@ -1,8 +1,9 @@
-//! Quantities as types: a number without its unit does not cross a public signature of this workspace.
+//! Quantities as types: a number without its unit does not cross a public signature of this
+//! workspace.
 //!
-//! Parsing is strict where people are sloppy. `1gbit` and `125MB/s` are rates; `1gb` is an error that says what to write
-//! instead, because half of its readers mean bits. `kB` and `MB` are powers of 1000, `KiB` and `MiB` of 1024.
-//! Display uses SI units and says bit or byte.
+//! Parsing is strict where people are sloppy. `1gbit` and `125MB/s` are rates; `1gb` is an error
+//! that says what to write instead, because half of its readers mean bits. `kB` and `MB` are powers
+//! of 1000, `KiB` and `MiB` of 1024. Display uses SI units and says bit or byte.
 //!
 //! ```
 //! use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -29,7 +30,8 @@ pub use rate::Rate;
 pub use time::{Duration, Instant};
 pub use window::Window;
 
-/// Serialises a quantity as the text that parses back to it, for scenario files; it is read from a text or a number.
+/// Serialises a quantity as the text that parses back to it, for scenario files; it is read from a
+/// text or a number.
 macro_rules! text_serde {
     ($t:ty) => {
         impl serde::Serialize for $t {
@@ -39,7 +41,8 @@ macro_rules! text_serde {
         }
         impl<'de> serde::Deserialize<'de> for $t {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text = <$crate::units::written::NumberOrText as serde::Deserialize>::deserialize(d)?;
+                let text =
+                    <$crate::units::written::NumberOrText as serde::Deserialize>::deserialize(d)?;
                 text.0.parse().map_err(serde::de::Error::custom)
             }
         }

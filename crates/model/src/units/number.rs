@@ -1,4 +1,5 @@
-//! Decimal numbers with a unit, read exactly (no floating point) and shown in at most four significant digits.
+//! Decimal numbers with a unit, read exactly (no floating point) and shown in at most four
+//! significant digits.
 
 /// Why a text is not the quantity that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,8 +49,13 @@ pub(super) struct Number<'a> {
 }
 
 impl<'a> Number<'a> {
-    /// Splits `text`; the number must not be negative and has at most 20 digits before and 9 after the point.
-    pub fn split(quantity: &'static str, text: &'a str, example: &'static str) -> Result<Self, ParseError> {
+    /// Splits `text`; the number must not be negative and has at most 20 digits before and 9 after
+    /// the point.
+    pub fn split(
+        quantity: &'static str,
+        text: &'a str,
+        example: &'static str,
+    ) -> Result<Self, ParseError> {
         let trimmed = text.trim();
         let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
         let (digits, unit) = trimmed.split_at(end);
@@ -63,7 +69,8 @@ impl<'a> Number<'a> {
             return Err(ParseError::Unit {
                 quantity,
                 text: text.into(),
-                problem: "more digits than can be kept exactly (20 before the point, 9 after)".into(),
+                problem: "more digits than can be kept exactly (20 before the point, 9 after)"
+                    .into(),
                 example,
             });
         }
@@ -79,9 +86,18 @@ impl<'a> Number<'a> {
     }
 }
 
-/// `value` in the largest of `units` (factor, name; descending) that it reaches, with up to four significant digits.
-pub(super) fn show(f: &mut std::fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> std::fmt::Result {
-    let (factor, name) = units.iter().copied().find(|(factor, _)| value >= *factor).unwrap_or(units[units.len() - 1]);
+/// `value` in the largest of `units` (factor, name; descending) that it reaches, with up to four
+/// significant digits.
+pub(super) fn show(
+    f: &mut std::fmt::Formatter<'_>,
+    value: u64,
+    units: &[(u64, &str)],
+) -> std::fmt::Result {
+    let (factor, name) = units
+        .iter()
+        .copied()
+        .find(|(factor, _)| value >= *factor)
+        .unwrap_or(units[units.len() - 1]);
     let scaled = value as f64 / factor as f64;
     let decimals = match scaled {
         s if factor == 1 || s >= 1000.0 => 0,
@@ -90,7 +106,8 @@ pub(super) fn show(f: &mut std::fmt::Formatter<'_>, value: u64, units: &[(u64, &
         _ => 3,
     };
     let text = format!("{scaled:.decimals$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     f.pad(&format!("{text} {name}"))
 }
 

@@ -4,8 +4,8 @@ use super::number::{Number, ParseError};
 
 /// A probability in [0, 1], kept as billionths so that the same text always means the same draws.
 ///
-/// Reads `1%`, `0.1%` and `0.001`. A number from 1 on without a unit is refused: `1` is one in a hundred to whoever knows
-/// tc(8), and always to whoever thinks in fractions.
+/// Reads `1%`, `0.1%` and `0.001`. A number from 1 on without a unit is refused: `1` is one in a
+/// hundred to whoever knows tc(8), and always to whoever thinks in fractions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Probability(u32);
 
@@ -19,7 +19,9 @@ impl Probability {
 
     /// `fraction` rounded to billionths; `None` outside of [0, 1].
     pub fn new(fraction: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&fraction).then(|| Probability((fraction * f64::from(ONE)).round() as u32))
+        (0.0..=1.0)
+            .contains(&fraction)
+            .then(|| Probability((fraction * f64::from(ONE)).round() as u32))
     }
 
     /// The fraction.
@@ -54,31 +56,52 @@ impl std::str::FromStr for Probability {
         const EXAMPLE: &str = "1% or 0.01";
         let number = Number::split(QUANTITY, text, EXAMPLE)?;
         let scale = match number.unit {
-            "" if number.scaled(u128::from(ONE)).is_none_or(|billionths| billionths >= u64::from(ONE)) => {
+            "" if number
+                .scaled(u128::from(ONE))
+                .is_none_or(|billionths| billionths >= u64::from(ONE)) =>
+            {
                 return Err(without_unit(text, &number));
             }
             "" => u128::from(ONE),
             "%" => u128::from(ONE / 100),
             unit => {
                 let problem = format!("unknown unit '{unit}'");
-                return Err(ParseError::Unit { quantity: QUANTITY, text: text.into(), problem, example: EXAMPLE });
+                return Err(ParseError::Unit {
+                    quantity: QUANTITY,
+                    text: text.into(),
+                    problem,
+                    example: EXAMPLE,
+                });
             }
         };
         match number.scaled(scale).map(u32::try_from) {
             Some(Ok(billionths)) if billionths <= ONE => Ok(Probability(billionths)),
-            _ => Err(ParseError::Range { quantity: QUANTITY, text: text.into(), min: "0%", max: "100%" }),
+            _ => Err(ParseError::Range {
+                quantity: QUANTITY,
+                text: text.into(),
+                min: "0%",
+                max: "100%",
+            }),
         }
     }
 }
 
 /// Says both ways to write what a number from 1 on may have meant.
 fn without_unit(text: &str, number: &Number<'_>) -> ParseError {
-    let percent = number.scaled(u128::from(ONE / 100)).and_then(|billionths| u32::try_from(billionths).ok());
-    let meant = percent.filter(|&billionths| billionths <= ONE).map_or(ONE / 100, |billionths| billionths);
+    let percent =
+        number.scaled(u128::from(ONE / 100)).and_then(|billionths| u32::try_from(billionths).ok());
+    let meant =
+        percent.filter(|&billionths| billionths <= ONE).map_or(ONE / 100, |billionths| billionths);
     let percent = Probability(meant).to_exact();
     let fraction = Probability(meant).get();
-    let problem = format!("without a unit it could be percent or a fraction: write {percent} or {fraction}");
-    ParseError::Unit { quantity: "probability", text: text.into(), problem, example: "100% for always" }
+    let problem =
+        format!("without a unit it could be percent or a fraction: write {percent} or {fraction}");
+    ParseError::Unit {
+        quantity: "probability",
+        text: text.into(),
+        problem,
+        example: "100% for always",
+    }
 }
 
 super::text_serde!(Probability);
@@ -91,7 +114,9 @@ mod tests {
     fn percent_and_fraction_meet() {
         assert_eq!("1%".parse::<Probability>(), "0.01".parse());
         assert_eq!("0.1%".parse::<Probability>().unwrap().to_string(), "0.1%");
-        assert!("101%".parse::<Probability>().unwrap_err().to_string().contains("between 0% and 100%"));
+        assert!(
+            "101%".parse::<Probability>().unwrap_err().to_string().contains("between 0% and 100%")
+        );
     }
 
     #[test]

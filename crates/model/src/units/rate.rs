@@ -5,18 +5,25 @@ use super::{Bytes, Duration};
 
 /// A rate in bits per second: of a link, of a transfer.
 ///
-/// Reads tc's bit units in any case (`1gbit`, `1000Mbit`, `2.5Gbit/s`) and byte units with a capital B (`125MB/s`,
-/// `16MiB/s`). `bps` forms are refused: tc's `mbps` is megabytes, everybody else's is megabits.
-/// Shows bits; the alternate form `{:#}` shows bytes per second.
+/// Reads tc's bit units in any case (`1gbit`, `1000Mbit`, `2.5Gbit/s`) and byte units with a
+/// capital B (`125MB/s`, `16MiB/s`). `bps` forms are refused: tc's `mbps` is megabytes, everybody
+/// else's is megabits. Shows bits; the alternate form `{:#}` shows bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
 
-const BITS: [(u64, &str); 5] =
-    [(1_000_000_000_000, "Tbit/s"), (1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")];
-const BYTES: [(u64, &str); 4] = [(1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s")];
+const BITS: [(u64, &str); 5] = [
+    (1_000_000_000_000, "Tbit/s"),
+    (1_000_000_000, "Gbit/s"),
+    (1_000_000, "Mbit/s"),
+    (1_000, "kbit/s"),
+    (1, "bit/s"),
+];
+const BYTES: [(u64, &str); 4] =
+    [(1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s")];
 
 impl Bytes {
-    /// Mean rate at which this amount passes in `time`; `None` in no time or beyond what [`Rate`] holds.
+    /// Mean rate at which this amount passes in `time`; `None` in no time or beyond what [`Rate`]
+    /// holds.
     pub fn per(self, time: Duration) -> Option<Rate> {
         let bits = u128::from(self.get()) * 8 * 1_000_000_000;
         let nanos = u128::from(time.as_nanos());
@@ -68,12 +75,14 @@ impl Rate {
         Bytes::new(u64::try_from(bits / 8).unwrap_or(u64::MAX))
     }
 
-    /// How long `amount` takes at this rate, rounded to a nanosecond; `None` at rate zero or beyond 584 years.
+    /// How long `amount` takes at this rate, rounded to a nanosecond; `None` at rate zero or beyond
+    /// 584 years.
     pub fn time_for(self, amount: Bytes) -> Option<Duration> {
         if self.0 == 0 {
             return None;
         }
-        let nanos = (u128::from(amount.get()) * 8_000_000_000 + u128::from(self.0 / 2)) / u128::from(self.0);
+        let nanos = (u128::from(amount.get()) * 8_000_000_000 + u128::from(self.0 / 2))
+            / u128::from(self.0);
         u64::try_from(nanos).ok().map(Duration::from_nanos)
     }
 
@@ -84,15 +93,24 @@ impl Rate {
 
     /// A text that [`str::parse`] reads back as the same rate.
     pub fn to_exact(self) -> String {
-        const TC: [(u64, &str); 5] =
-            [(1_000_000_000_000, "tbit"), (1_000_000_000, "gbit"), (1_000_000, "mbit"), (1_000, "kbit"), (1, "bit")];
+        const TC: [(u64, &str); 5] = [
+            (1_000_000_000_000, "tbit"),
+            (1_000_000_000, "gbit"),
+            (1_000_000, "mbit"),
+            (1_000, "kbit"),
+            (1, "bit"),
+        ];
         number::exact(self.0, &TC)
     }
 }
 
 impl std::fmt::Display for Rate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if f.alternate() { number::show(f, self.0 / 8, &BYTES) } else { number::show(f, self.0, &BITS) }
+        if f.alternate() {
+            number::show(f, self.0 / 8, &BYTES)
+        } else {
+            number::show(f, self.0, &BITS)
+        }
     }
 }
 
@@ -148,9 +166,9 @@ fn scale_of(unit: &str) -> Result<u128, String> {
         (_, s) if s.ends_with("bps") => {
             Err(format!("'{unit}' is bits to most people and bytes to tc; write mbit or MB/s"))
         }
-        (_, s) if s.ends_with('b') || s.ends_with("b/s") => {
-            Err(format!("'{unit}' does not say bit or byte; write gbit, mbit, kbit or GB/s, MB/s, kB/s"))
-        }
+        (_, s) if s.ends_with('b') || s.ends_with("b/s") => Err(format!(
+            "'{unit}' does not say bit or byte; write gbit, mbit, kbit or GB/s, MB/s, kB/s"
+        )),
         _ => Err(format!("unknown unit '{unit}'")),
     }
 }

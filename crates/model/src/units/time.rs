@@ -108,8 +108,17 @@ impl std::str::FromStr for Duration {
             "min" => 60_000_000_000,
             "h" => 3_600_000_000_000,
             unit => {
-                let problem = if unit.is_empty() { "no unit".into() } else { format!("unknown unit '{unit}'") };
-                return Err(ParseError::Unit { quantity: QUANTITY, text: text.into(), problem, example: EXAMPLE });
+                let problem = if unit.is_empty() {
+                    "no unit".into()
+                } else {
+                    format!("unknown unit '{unit}'")
+                };
+                return Err(ParseError::Unit {
+                    quantity: QUANTITY,
+                    text: text.into(),
+                    problem,
+                    example: EXAMPLE,
+                });
             }
         };
         number.scaled(scale).map(Duration).ok_or_else(|| ParseError::Range {
@@ -155,7 +164,8 @@ impl std::iter::Sum for Duration {
 
 super::text_serde!(Duration);
 
-/// A point in time: nanoseconds since an epoch that the caller chooses and keeps to (boot, 1970, the start of a test).
+/// A point in time: nanoseconds since an epoch that the caller chooses and keeps to (boot, 1970,
+/// the start of a test).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 

@@ -2,11 +2,24 @@
 
 use super::{Bytes, Duration, Rate};
 
-/// Bytes that may be in flight: an advertised receive window, a congestion window, or what a send buffer holds.
+/// Bytes that may be in flight: an advertised receive window, a congestion window, or what a send
+/// buffer holds.
 ///
-/// Not a [`Bytes`], because a buffer is not a window: Linux turns the one into the other with a factor
-/// (see `law::window`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
+/// Not a [`Bytes`], because a buffer is not a window: Linux turns the one into the other with a
+/// factor (see `law::window`).
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Window(u64);
 
@@ -26,7 +39,8 @@ impl Window {
         Bytes::new(self.0)
     }
 
-    /// The rate that a window allows: one window each round trip; `None` where `rtt` is zero (then the link decides).
+    /// The rate that a window allows: one window each round trip; `None` where `rtt` is zero (then
+    /// the link decides).
     pub fn per_rtt(self, rtt: Duration) -> Option<Rate> {
         self.bytes().per(rtt)
     }

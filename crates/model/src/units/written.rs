@@ -1,11 +1,12 @@
-//! Values as people write them in TOML and JSON: a number stands bare or as a text, and means the same.
+//! Values as people write them in TOML and JSON: a number stands bare or as a text, and means the
+//! same.
 
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 use std::str::FromStr;
 
-/// A number or a text, as its text: `1500` and `"1500"` are the same. What it means, and whether it needs a unit, is
-/// for the type that reads the text.
+/// A number or a text, as its text: `1500` and `"1500"` are the same. What it means, and whether it
+/// needs a unit, is for the type that reads the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NumberOrText(pub String);
 
@@ -66,18 +67,22 @@ pub(crate) fn whole_or_text<'de, D: Deserializer<'de>>(d: D) -> Result<String, D
 /// A whole number, bare or as a text.
 pub(crate) fn count<'de, T: FromStr, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
     let NumberOrText(text) = serde::Deserialize::deserialize(d)?;
-    text.trim()
-        .parse()
-        .map_err(|_| D::Error::custom(format!("'{text}' is no whole number that fits; write for example 10")))
+    text.trim().parse().map_err(|_| {
+        D::Error::custom(format!("'{text}' is no whole number that fits; write for example 10"))
+    })
 }
 
 /// The same for a key that may be left out.
-pub(crate) fn count_optional<'de, T: FromStr, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
+pub(crate) fn count_optional<'de, T: FromStr, D: Deserializer<'de>>(
+    d: D,
+) -> Result<Option<T>, D::Error> {
     count(d).map(Some)
 }
 
 /// A time of which a bare number is seconds, as in `iperf3 -t 10`.
-pub(crate) fn seconds_optional<'de, D: Deserializer<'de>>(d: D) -> Result<Option<super::Duration>, D::Error> {
+pub(crate) fn seconds_optional<'de, D: Deserializer<'de>>(
+    d: D,
+) -> Result<Option<super::Duration>, D::Error> {
     let NumberOrText(text) = serde::Deserialize::deserialize(d)?;
     let is_bare = text.trim().ends_with(|c: char| c.is_ascii_digit() || c == '.');
     let text = if is_bare { format!("{}s", text.trim()) } else { text };

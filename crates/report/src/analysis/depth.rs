@@ -1,4 +1,5 @@
-//! One connection in depth: both directions side by side, what held the transfer and when, and what would change it.
+//! One connection in depth: both directions side by side, what held the transfer and when, and what
+//! would change it.
 
 use super::table::arrow;
 use crate::{Column, Layout, Table, Tone, figure, paragraph};
@@ -15,11 +16,20 @@ const MOST_SPANS: usize = 24;
 /// Everything about one connection.
 pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     let connection = &explained.connection;
-    let title = format!("#{} {} {} {}", connection.id, connection.client, arrow(connection, layout), connection.server);
+    let title = format!(
+        "#{} {} {} {}",
+        connection.id,
+        connection.client,
+        arrow(connection, layout),
+        connection.server
+    );
     let mut text = format!("{}\n", layout.paint(Tone::Heading, &title));
     text += &match connection.handshake_rtt {
         Some(rtt) => format!("{} long, round trip of the handshake {rtt}\n\n", connection.duration),
-        None => format!("{} long, its handshake was not captured: windows may be scaled\n\n", connection.duration),
+        None => format!(
+            "{} long, its handshake was not captured: windows may be scaled\n\n",
+            connection.duration
+        ),
     };
     text.insert_str(text.len() - 1, &capture(connection, layout));
     text += &facts(explained, layout);
@@ -33,7 +43,9 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
             text.push('\n');
         }
         if !finding.what.rivals.is_empty() {
-            let rival = |rival: &Candidate| format!("{} ({:.0} % of that time)", rival.limit, rival.share * 100.0);
+            let rival = |rival: &Candidate| {
+                format!("{} ({:.0} % of that time)", rival.limit, rival.share * 100.0)
+            };
             let rivals: Vec<String> = finding.what.rivals.iter().map(rival).collect();
             text += &paragraph::fill("  would fit as well: ", &rivals.join(", "), layout.width);
             text.push('\n');
@@ -58,7 +70,8 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
 fn capture(connection: &Connection, layout: Layout) -> String {
     let parts: Vec<&str> = connection.parts_seen().collect();
     let parts = if parts.is_empty() { "nothing".into() } else { parts.join(", ") };
-    let mut text = format!("{}; {}; seen of it: {parts}\n", connection.vantage, connection.close.words());
+    let mut text =
+        format!("{}; {}; seen of it: {parts}\n", connection.vantage, connection.close.words());
     for warning in &connection.warnings {
         text += &paragraph::fill("but ", warning.words(), layout.width);
         text.push('\n');
@@ -78,17 +91,25 @@ type Line<'a> = (&'a str, &'a dyn Fn(&DirectionFacts) -> String);
 
 fn facts(explained: &DiagnosedConnection, layout: Layout) -> String {
     let connection = &explained.connection;
-    let mut table =
-        Table::new([Column::text(""), Column::count("client to server"), Column::count("server to client")]);
+    let mut table = Table::new([
+        Column::text(""),
+        Column::count("client to server"),
+        Column::count("server to client"),
+    ]);
     let time = |time: Option<Duration>| time.map_or_else(|| NONE.into(), |time| time.to_string());
-    let window = |window: Option<Window>| window.map_or_else(|| NONE.into(), |window| window.to_string());
+    let window =
+        |window: Option<Window>| window.map_or_else(|| NONE.into(), |window| window.to_string());
     let lines: [Line<'_>; 14] = [
         ("packets", &|facts| facts.packets.to_string()),
         ("bytes on the wire", &|facts| facts.wire.to_string()),
         ("payload", &|facts| facts.payload.to_string()),
-        ("sent more than once", &|facts| facts.payload.saturating_sub(facts.unique_payload).to_string()),
+        ("sent more than once", &|facts| {
+            facts.payload.saturating_sub(facts.unique_payload).to_string()
+        }),
         ("goodput", &|facts| facts.goodput.map_or_else(|| NONE.into(), |rate| rate.to_string())),
-        ("  most in an interval", &|facts| facts.goodput_peak.map_or_else(|| NONE.into(), |rate| rate.to_string())),
+        ("  most in an interval", &|facts| {
+            facts.goodput_peak.map_or_else(|| NONE.into(), |rate| rate.to_string())
+        }),
         ("RTT of its data: least", &|facts| time(facts.rtt.min)),
         ("  median", &|facts| time(facts.rtt.p50)),
         ("  95 % at most", &|facts| time(facts.rtt.p95)),
@@ -180,11 +201,17 @@ impl Span {
         }
     }
 
-    /// The limit, and what would explain more than half of the span as well, in the order of the rules.
+    /// The limit, and what would explain more than half of the span as well, in the order of the
+    /// rules.
     fn limited_by(&self) -> String {
         let is_close = |(_, time): &&(Limit, Duration)| time.saturating_mul(2) > self.length;
-        let names: Vec<String> = self.rivals.iter().filter(is_close).map(|(limit, _)| limit.to_string()).collect();
-        if names.is_empty() { self.limit.to_string() } else { format!("{} (or {})", self.limit, names.join(", ")) }
+        let names: Vec<String> =
+            self.rivals.iter().filter(is_close).map(|(limit, _)| limit.to_string()).collect();
+        if names.is_empty() {
+            self.limit.to_string()
+        } else {
+            format!("{} (or {})", self.limit, names.join(", "))
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use fullpipe_model::units::Duration;
 /// Stands where a figure could not be had.
 const NONE: &str = "-";
 
-/// The report's first `top` connections in their order, what stands behind the worst of them, and what was not looked at.
+/// The report's first `top` connections in their order, what stands behind the worst of them, and
+/// what was not looked at.
 pub fn table(report: &Report, top: usize, layout: Layout) -> String {
     let mut table = Table::new([
         Column::count("#"),
@@ -53,11 +54,14 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
 
 /// The finding of the connection that lost most.
 fn worst(report: &Report, layout: Layout) -> String {
-    let Some(first) = report.connections.first().filter(|first| first.lost() > Duration::ZERO) else {
+    let Some(first) = report.connections.first().filter(|first| first.lost() > Duration::ZERO)
+    else {
         return String::new();
     };
     // What lost the time, not what took the most of it.
-    let Some(finding) = first.bulk().and_then(Diagnosis::worst_finding) else { return String::new() };
+    let Some(finding) = first.bulk().and_then(Diagnosis::worst_finding) else {
+        return String::new();
+    };
     let mut claim = format!("{}; to change it, {}", finding.claim, finding.remedy);
     if let Some(doubt) = &finding.doubt {
         claim += &format!(" ({doubt})");
@@ -72,17 +76,25 @@ fn doubts(report: &Report, layout: Layout) -> String {
         let count = connections().filter(|connection| connection.vantage.place == place).count();
         (count > 0).then(|| format!("{} {count}", place.words()))
     });
-    let mut text = format!("\ncaptured {}\n", places.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    let mut text =
+        format!("\ncaptured {}\n", places.into_iter().flatten().collect::<Vec<_>>().join(", "));
     for warning in Warning::ALL {
-        let count = connections().filter(|connection| connection.warnings.contains(&warning)).count();
+        let count =
+            connections().filter(|connection| connection.warnings.contains(&warning)).count();
         if count > 0 {
-            text += &format!("{}\n", paragraph::fill(&format!("in {count}: "), warning.words(), layout.width));
+            text += &format!(
+                "{}\n",
+                paragraph::fill(&format!("in {count}: "), warning.words(), layout.width)
+            );
         }
     }
     if report.counts.forced_out > 0 {
         let many = "connections were ended early because too many were open at a time; what came later of them is told as \
                     another connection";
-        text += &format!("{}\n", paragraph::fill(&format!("{} ", report.counts.forced_out), many, layout.width));
+        text += &format!(
+            "{}\n",
+            paragraph::fill(&format!("{} ", report.counts.forced_out), many, layout.width)
+        );
     }
     text
 }
@@ -104,8 +116,11 @@ fn limited_by(explained: &DiagnosedConnection) -> String {
 /// How much there is, and how much of it is not in the table.
 fn counted(report: &Report, top: usize) -> String {
     let all = report.connections.len();
-    let mut text =
-        format!("{} packets, {all} TCP connection{}", report.counts.packets, if all == 1 { "" } else { "s" });
+    let mut text = format!(
+        "{} packets, {all} TCP connection{}",
+        report.counts.packets,
+        if all == 1 { "" } else { "s" }
+    );
     if all > top {
         text += &format!(", the {top} that lost most shown");
     }
@@ -116,7 +131,8 @@ fn counted(report: &Report, top: usize) -> String {
         (report.counts.filtered, "filtered"),
         (report.counts.untracked, "of connections beyond the limit"),
     ];
-    let rest: Vec<_> = rest.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let rest: Vec<_> =
+        rest.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     if !rest.is_empty() {
         text += &format!(" ({} packets)", rest.join(", "));
     }

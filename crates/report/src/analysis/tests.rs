@@ -9,13 +9,23 @@ fn packet(to_server: bool, flags: u8, seq: u32, ack: u32, window: u16, payload: 
     let ends = [([192, 0, 2, 1], 40_000_u16), ([198, 51, 100, 2], 80)];
     let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
     let total = (40 + payload).to_be_bytes();
-    let ip = [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
+    let ip =
+        [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
     let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
-    [&ip[..], &from.1.to_be_bytes(), &to.1.to_be_bytes(), &numbers, &[0x50, flags], &window.to_be_bytes(), &[0; 4]]
-        .concat()
+    [
+        &ip[..],
+        &from.1.to_be_bytes(),
+        &to.1.to_be_bytes(),
+        &numbers,
+        &[0x50, flags],
+        &window.to_be_bytes(),
+        &[0; 4],
+    ]
+    .concat()
 }
 
-/// 100 windows of 10 kB, each a round trip of 50 ms: window by round trip is 1.6 Mbit/s. Seen at the server.
+/// 100 windows of 10 kB, each a round trip of 50 ms: window by round trip is 1.6 Mbit/s. Seen at
+/// the server.
 fn captured() -> Analysis {
     const RTT: u64 = 50_000_000;
     let mut analyzer = Analyzer::new(Config::default());
@@ -59,7 +69,12 @@ fn what_would_explain_it_as_well_is_told_behind_it() {
     assert!(told.contains("would fit as well: send buffer (100 % of that time)"), "{told}");
     let json = serde_json::to_value(&explained).unwrap();
     assert_eq!(json["findings"][0]["rivals"][0]["limit"], "send_buffer");
-    let data = json["intervals"].as_array().unwrap().iter().rfind(|i| i["direction"] == "server_to_client").unwrap();
+    let data = json["intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .rfind(|i| i["direction"] == "server_to_client")
+        .unwrap();
     assert_eq!(
         (&data["candidates"][0]["limit"], &data["candidates"][1]["limit"]),
         (&"receive_window".into(), &"send_buffer".into())
@@ -70,23 +85,44 @@ fn what_would_explain_it_as_well_is_told_behind_it() {
 fn json_is_what_the_program_promises() {
     let json = serde_json::to_value(window_limited()).unwrap();
     assert_eq!(json["schema"], fullpipe_flow::schema::SCHEMA_VERSION);
-    assert_eq!((json["file"].as_str(), json["packets"].as_u64()), (Some("window.pcap"), Some(1103)));
+    assert_eq!(
+        (json["file"].as_str(), json["packets"].as_u64()),
+        (Some("window.pcap"), Some(1103))
+    );
     let connection = &json["connections"][0];
     assert_eq!(connection["server"], "198.51.100.2:80");
     assert_eq!(connection["handshake_rtt_us"], 50_000);
     let data = &connection["server_to_client"];
-    assert_eq!((data["payload_bytes"].as_u64(), data["in_flight_max_bytes"].as_u64()), (Some(1_000_000), Some(10_000)));
+    assert_eq!(
+        (data["payload_bytes"].as_u64(), data["in_flight_max_bytes"].as_u64()),
+        (Some(1_000_000), Some(10_000))
+    );
     assert_eq!(data["labels"]["retransmission"], 0);
-    assert_eq!((&data["window_max_bytes"], &data["window"]["max_bytes"]), (&10_000.into(), &10_000.into()));
+    assert_eq!(
+        (&data["window_max_bytes"], &data["window"]["max_bytes"]),
+        (&10_000.into(), &10_000.into())
+    );
     assert_eq!(connection["vantage"]["place"], "server");
-    assert_eq!((connection["close"].as_str(), connection["completeness"].as_u64()), (Some("open"), Some(15)));
+    assert_eq!(
+        (connection["close"].as_str(), connection["completeness"].as_u64()),
+        (Some("open"), Some(15))
+    );
     assert_eq!(connection["client_to_server"]["window"]["max_bytes"], 10_000);
     assert_eq!(connection["limits"][0]["direction"], "server_to_client");
     assert_eq!(connection["limits"][0]["limit"], "receive_window");
     let finding = &connection["findings"][0];
-    assert!(finding["claim"].is_string() && finding["evidence"].is_object() && finding["remedy"].is_string());
+    assert!(
+        finding["claim"].is_string()
+            && finding["evidence"].is_object()
+            && finding["remedy"].is_string()
+    );
     assert!(connection.get("intervals").is_none());
-    let sum: f64 = connection["limits"].as_array().unwrap().iter().map(|one| one["share"].as_f64().unwrap()).sum();
+    let sum: f64 = connection["limits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["share"].as_f64().unwrap())
+        .sum();
     assert!((sum - 1.0).abs() < 1e-9);
 }
 

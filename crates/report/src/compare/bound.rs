@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 /// A bound on the change of a figure, from A to B.
 ///
-/// The sign says which way; without one it is the way in which the figure is worse. A change that noise explains is
-/// within every bound; one of which the noise is not known counts as it stands.
+/// The sign says which way; without one it is the way in which the figure is worse. A change that
+/// noise explains is within every bound; one of which the noise is not known counts as it stands.
 ///
 /// ```
 /// use fullpipe_report::compare::Bound;
@@ -52,9 +52,9 @@ impl FromStr for Bound {
 
     fn from_str(text: &str) -> Result<Bound, BoundError> {
         let wrong = |problem: String| BoundError(format!("bound '{text}': {problem}"));
-        let (name, rest) = text
-            .split_once(':')
-            .ok_or_else(|| wrong("write FIGURE:CHANGE, for example goodput:-2% or rtt_p99:+2ms".into()))?;
+        let (name, rest) = text.split_once(':').ok_or_else(|| {
+            wrong("write FIGURE:CHANGE, for example goodput:-2% or rtt_p99:+2ms".into())
+        })?;
         let figure = Figure::named(name.trim()).ok_or_else(|| {
             let names: Vec<_> = FIGURES.iter().map(Figure::short).collect();
             wrong(format!("no figure '{name}'; there are {}", names.join(", ")))
@@ -70,17 +70,22 @@ impl FromStr for Bound {
             (Worse::More, None | Some(true)) => true,
             (Worse::Neither, Some(up)) => up,
             (Worse::Neither, None) => {
-                return Err(wrong("neither more nor less of it is worse: say which by + or -".into()));
+                return Err(wrong(
+                    "neither more nor less of it is worse: say which by + or -".into(),
+                ));
             }
             (Worse::Less, _) => return Err(wrong("of this figure less is worse: write -".into())),
             (Worse::More, _) => return Err(wrong("of this figure more is worse: write +".into())),
         };
         let most = match amount.strip_suffix('%') {
             Some(percent) => {
-                let percent = number(percent.trim()).ok_or_else(|| wrong("no number before the %".into()))?;
+                let percent =
+                    number(percent.trim()).ok_or_else(|| wrong("no number before the %".into()))?;
                 Most::Relative(percent / 100.0)
             }
-            None => Most::Absolute(figure.amount(amount).map_err(|error| wrong(error.to_string()))?),
+            None => {
+                Most::Absolute(figure.amount(amount).map_err(|error| wrong(error.to_string()))?)
+            }
         };
         Ok(Bound { text: text.into(), figure, up, most })
     }
@@ -99,7 +104,9 @@ impl Bound {
         let beyond = match self.most {
             Most::Absolute(most) => towards > most,
             // Of nothing, any amount is more than any part.
-            Most::Relative(most) => change.relative.map_or(towards > 0.0, |part| part.abs() > most && towards > 0.0),
+            Most::Relative(most) => {
+                change.relative.map_or(towards > 0.0, |part| part.abs() > most && towards > 0.0)
+            }
         };
         *change.figure == *self.figure && change.noise != Noise::Within && beyond
     }
@@ -121,7 +128,10 @@ mod tests {
     #[test]
     fn a_bound_is_exceeded_the_worse_way_only() {
         assert!(exceeded("goodput:-2%", "goodput", 100.0, 97.0));
-        assert!(!exceeded("goodput:-2%", "goodput", 100.0, 98.0) && !exceeded("goodput:-2%", "goodput", 100.0, 150.0));
+        assert!(
+            !exceeded("goodput:-2%", "goodput", 100.0, 98.0)
+                && !exceeded("goodput:-2%", "goodput", 100.0, 150.0)
+        );
         assert!(exceeded("goodput:2%", "goodput", 100.0, 97.0));
         assert!(exceeded("rtt_p99_us:+1ms", "rtt_p99", 1000.0, 2001.0));
         assert!(!exceeded("rtt_p99:+1ms", "rtt_p99", 1000.0, 2000.0));
@@ -134,10 +144,17 @@ mod tests {
     #[test]
     fn noise_excuses_and_its_absence_does_not() {
         let bound: Bound = "goodput:-2%".parse().unwrap();
-        for (noise, is_exceeded) in
-            [(Noise::Within, false), (Noise::Beyond, true), (Noise::Unknown, true), (Noise::None, true)]
-        {
-            assert_eq!(bound.is_exceeded(&change("goodput", 100.0, 50.0, noise)), is_exceeded, "{noise:?}");
+        for (noise, is_exceeded) in [
+            (Noise::Within, false),
+            (Noise::Beyond, true),
+            (Noise::Unknown, true),
+            (Noise::None, true),
+        ] {
+            assert_eq!(
+                bound.is_exceeded(&change("goodput", 100.0, 50.0, noise)),
+                is_exceeded,
+                "{noise:?}"
+            );
         }
     }
 

@@ -25,7 +25,8 @@ pub(super) enum Kind {
     Share,
 }
 
-/// A column of results that can be compared: its value is that of [`Row`]'s column of the same name.
+/// A column of results that can be compared: its value is that of [`Row`]'s column of the same
+/// name.
 #[derive(Debug)]
 pub struct Figure {
     name: &'static str,
@@ -140,7 +141,9 @@ impl Figure {
             Kind::Rate => text.parse::<Rate>()?.as_f64(),
             Kind::Time => text.parse::<Duration>()?.as_nanos() as f64 / 1e3,
             Kind::Bytes => text.parse::<Bytes>()?.as_f64(),
-            Kind::Count | Kind::Share => number(text).ok_or_else(|| AmountError::Number(text.into()))?,
+            Kind::Count | Kind::Share => {
+                number(text).ok_or_else(|| AmountError::Number(text.into()))?
+            }
         })
     }
 }
@@ -182,7 +185,9 @@ impl std::fmt::Display for AmountError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             AmountError::Quantity(error) => error.fmt(f),
-            AmountError::Number(text) => write!(f, "'{text}' is no number; write for example 10, or 5%"),
+            AmountError::Number(text) => {
+                write!(f, "'{text}' is no number; write for example 10, or 5%")
+            }
         }
     }
 }
@@ -217,7 +222,9 @@ mod tests {
         assert_eq!(amount("rtt_p99", "2ms"), Some(2000.0));
         assert_eq!(amount("window_max", "1KiB"), Some(1024.0));
         assert_eq!(amount("retransmission", "10"), Some(10.0));
-        for (name, text) in [("goodput", "10"), ("rtt_p99", "1mbit"), ("lost", "-1"), ("lost", "inf"), ("lost", "")] {
+        for (name, text) in
+            [("goodput", "10"), ("rtt_p99", "1mbit"), ("lost", "-1"), ("lost", "inf"), ("lost", "")]
+        {
             assert_eq!(amount(name, text), None, "{name} {text}");
         }
     }

@@ -1,8 +1,10 @@
-//! Two results side by side: which figures changed, by how much, and whether that is more than noise.
+//! Two results side by side: which figures changed, by how much, and whether that is more than
+//! noise.
 //!
-//! Rows belong together by their name: the scenario, its case and its place in the matrix. Repetitions of a row are one
-//! sample. [`Comparison::new`] matches and measures, [`Noise`] says what a difference is worth, a [`Bound`] which one is
-//! too much, [`Comparison::render`] tells it. Pure: rows in, text out; [`rows`] reads them from files' bytes.
+//! Rows belong together by their name: the scenario, its case and its place in the matrix.
+//! Repetitions of a row are one sample. [`Comparison::new`] matches and measures, [`Noise`] says
+//! what a difference is worth, a [`Bound`] which one is too much, [`Comparison::render`] tells it.
+//! Pure: rows in, text out; [`rows`] reads them from files' bytes.
 
 mod bound;
 mod figure;
@@ -98,7 +100,12 @@ struct Exceeded {
 }
 
 impl Change {
-    fn new(name: String, figure: &'static Figure, (a, b): (&[f64], &[f64]), noise: Noise) -> Change {
+    fn new(
+        name: String,
+        figure: &'static Figure,
+        (a, b): (&[f64], &[f64]),
+        noise: Noise,
+    ) -> Change {
         let (mean_a, mean_b) = (noise::mean(a), noise::mean(b));
         let change = mean_b - mean_a;
         let worse = match figure.worse() {
@@ -157,15 +164,24 @@ fn by_name(rows: &[Row]) -> (Vec<&str>, BTreeMap<&str, Vec<&Row>>) {
 
 impl Comparison {
     /// What changed from `a` to `b`, each told as from `source`.
-    pub fn new((source_a, a): (&str, &[Row]), (source_b, b): (&str, &[Row]), bounds: &[Bound]) -> Comparison {
+    pub fn new(
+        (source_a, a): (&str, &[Row]),
+        (source_b, b): (&str, &[Row]),
+        bounds: &[Bound],
+    ) -> Comparison {
         let ((order_a, in_a), (order_b, in_b)) = (by_name(a), by_name(b));
-        let both: Vec<&str> = order_a.iter().copied().filter(|name| in_b.contains_key(name)).collect();
+        let both: Vec<&str> =
+            order_a.iter().copied().filter(|name| in_b.contains_key(name)).collect();
         let (failed_a, failed_b) = (failed(a), failed(b));
-        let lacking = |order: &[&str], other: &BTreeMap<&str, Vec<&Row>>, failed: &[String]| -> Vec<String> {
-            let is_lacking = |name: &str| !other.contains_key(name) && !failed.iter().any(|failed| failed == name);
-            order.iter().filter(|name| is_lacking(name)).map(ToString::to_string).collect()
-        };
-        let mut changes: Vec<Change> = both.iter().flat_map(|&name| changes(name, &in_a[name], &in_b[name])).collect();
+        let lacking =
+            |order: &[&str], other: &BTreeMap<&str, Vec<&Row>>, failed: &[String]| -> Vec<String> {
+                let is_lacking = |name: &str| {
+                    !other.contains_key(name) && !failed.iter().any(|failed| failed == name)
+                };
+                order.iter().filter(|name| is_lacking(name)).map(ToString::to_string).collect()
+            };
+        let mut changes: Vec<Change> =
+            both.iter().flat_map(|&name| changes(name, &in_a[name], &in_b[name])).collect();
         // A stable sort: among equals rows stay in order, and so do figures.
         changes.sort_by(Change::order);
         let exceeded = changes.iter().flat_map(|change| {
@@ -180,7 +196,10 @@ impl Comparison {
             b: Side::new(source_b, b),
             compared: both.len(),
             limits: both.iter().filter_map(|&name| turn(name, &in_a[name], &in_b[name])).collect(),
-            not_compared: both.iter().flat_map(|&name| missing(name, &in_a[name], &in_b[name])).collect(),
+            not_compared: both
+                .iter()
+                .flat_map(|&name| missing(name, &in_a[name], &in_b[name]))
+                .collect(),
             only_in_a: lacking(&order_a, &in_b, &failed_b),
             only_in_b: lacking(&order_b, &in_a, &failed_a),
             newly_failed: if bounds.is_empty() {
@@ -205,7 +224,8 @@ impl Comparison {
         self.failed_in_a.len() + self.failed_in_b.len()
     }
 
-    /// Whether a change went beyond a bound, or a row has no figures any more that a bound could hold for.
+    /// Whether a change went beyond a bound, or a row has no figures any more that a bound could
+    /// hold for.
     pub fn is_worse(&self) -> bool {
         !self.exceeded.is_empty() || !self.newly_failed.is_empty()
     }
@@ -231,7 +251,8 @@ impl Side {
 /// Every figure of a row that differs.
 fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
     let exact = a.iter().chain(b).all(|row| row.engine == Clock::Virtual);
-    // A share of one limit beside a share of another says nothing: that the limit is another one is told.
+    // A share of one limit beside a share of another says nothing: that the limit is another one is
+    // told.
     let mut limits = a.iter().chain(b).map(|row| row.limited_by);
     let first = limits.next();
     let is_one_limit = limits.all(|limit| Some(limit) == first);
@@ -239,7 +260,8 @@ fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
         if figure.name() == "limit_share" && !is_one_limit {
             return None;
         }
-        let values = |rows: &[&Row]| rows.iter().filter_map(|row| figure.of(row)).collect::<Vec<f64>>();
+        let values =
+            |rows: &[&Row]| rows.iter().filter_map(|row| figure.of(row)).collect::<Vec<f64>>();
         let (in_a, in_b) = (values(a), values(b));
         if in_a == in_b || in_a.is_empty() || in_b.is_empty() {
             return None;
@@ -271,7 +293,11 @@ fn turn(name: &str, a: &[&Row], b: &[&Row]) -> Option<Turn> {
         for row in rows {
             *counts.entry(row.limited_by.to_string()).or_default() += 1;
         }
-        counts.into_iter().max_by_key(|(_, count)| *count).map(|(limit, _)| limit).unwrap_or_default()
+        counts
+            .into_iter()
+            .max_by_key(|(_, count)| *count)
+            .map(|(limit, _)| limit)
+            .unwrap_or_default()
     };
     let (a, b) = (most(a), most(b));
     (a != b).then(|| Turn { name: name.into(), a, b })

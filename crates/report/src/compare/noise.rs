@@ -1,12 +1,13 @@
 //! Whether two samples differ by more than they vary.
 //!
-//! In virtual time a run is a function of its inputs: whatever differs, differs. In real time each run is one draw, and
-//! the spread of repetitions says how far draws are apart; by Student's t (Welch's form, as both sides may vary
-//! differently) a difference of means is beyond noise where its 95 % confidence interval leaves out zero. With one run
-//! on one side its spread is taken to be the other side's; with one on each, nothing is known of it.
+//! In virtual time a run is a function of its inputs: whatever differs, differs. In real time each
+//! run is one draw, and the spread of repetitions says how far draws are apart; by Student's t
+//! (Welch's form, as both sides may vary differently) a difference of means is beyond noise where
+//! its 95 % confidence interval leaves out zero. With one run on one side its spread is taken to be
+//! the other side's; with one on each, nothing is known of it.
 //!
-//! One comparison in twenty is beyond this by chance, so of many rows and figures some will be: a bound of one's own
-//! ([`super::Bound`]) says which differences matter.
+//! One comparison in twenty is beyond this by chance, so of many rows and figures some will be: a
+//! bound of one's own ([`super::Bound`]) says which differences matter.
 
 use serde::Serialize;
 
@@ -26,8 +27,9 @@ pub enum Noise {
 
 /// Students's t for a two-sided confidence of 95 %, by degrees of freedom from 1.
 const T: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
 ];
 
 /// Above the table: its limit, and how t nears it.
@@ -40,7 +42,8 @@ fn t(freedom: f64) -> f64 {
 
 /// What the difference of the means of `a` and `b` is, both sampled in real time.
 pub(super) fn of_samples(a: &[f64], b: &[f64]) -> Noise {
-    let (Some(spread_a), Some(spread_b)) = (variance(a).or_else(|| variance(b)), variance(b).or_else(|| variance(a)))
+    let (Some(spread_a), Some(spread_b)) =
+        (variance(a).or_else(|| variance(b)), variance(b).or_else(|| variance(a)))
     else {
         return Noise::Unknown;
     };
@@ -48,7 +51,8 @@ pub(super) fn of_samples(a: &[f64], b: &[f64]) -> Noise {
     let freedom = match (a.len(), b.len()) {
         (1, n) | (n, 1) => n as f64 - 1.0,
         (n, m) if of_a + of_b > 0.0 => {
-            (of_a + of_b).powi(2) / (of_a.powi(2) / (n as f64 - 1.0) + of_b.powi(2) / (m as f64 - 1.0))
+            (of_a + of_b).powi(2)
+                / (of_a.powi(2) / (n as f64 - 1.0) + of_b.powi(2) / (m as f64 - 1.0))
         }
         (n, m) => (n + m) as f64 - 2.0,
     };
@@ -74,7 +78,8 @@ mod tests {
 
     #[test]
     fn a_difference_is_judged_by_the_spread() {
-        // By hand: variances 1 and 1, se = sqrt(2/3) = 0.816, freedom 4, t 2.776: 2.27 is the border.
+        // By hand: variances 1 and 1, se = sqrt(2/3) = 0.816, freedom 4, t 2.776: 2.27 is the
+        // border.
         let a = [9.0, 10.0, 11.0];
         let moved = |by: f64| a.map(|value| value + by);
         assert_eq!(of_samples(&a, &moved(2.26)), Noise::Within);

@@ -15,7 +15,8 @@ impl std::fmt::Display for RowsError {
 
 impl std::error::Error for RowsError {}
 
-/// What each row has, and other JSON has not; that of a failed run has [`ERROR`] in place of figures.
+/// What each row has, and other JSON has not; that of a failed run has [`ERROR`] in place of
+/// figures.
 const MARKS: [&str; 3] = ["name", "engine", "goodput_bps"];
 const ERROR: &str = "error";
 
@@ -48,11 +49,14 @@ fn add_all(values: Vec<Value>, rows: &mut Vec<Row>) -> Result<(), RowsError> {
 
 fn row(value: Value, number: usize) -> Result<Row, RowsError> {
     let number = number + 1;
-    // A row forgives columns that it lacks, so that older results can be read; anything at all is no row.
+    // A row forgives columns that it lacks, so that older results can be read; anything at all is
+    // no row.
     let is_failed = value.get(ERROR).is_some_and(Value::is_string);
     let marks = if is_failed { &MARKS[..2] } else { &MARKS[..] };
     if let Some(lacking) = marks.iter().find(|mark| value.get(mark).is_none()) {
-        return Err(RowsError(format!("entry {number} is no row of `lab run`: it has no {lacking}")));
+        return Err(RowsError(format!(
+            "entry {number} is no row of `lab run`: it has no {lacking}"
+        )));
     }
     serde_json::from_value(value).map_err(|error| RowsError(format!("row {number}: {error}")))
 }
@@ -74,7 +78,8 @@ mod tests {
     #[test]
     fn each_form_gives_the_same_rows() {
         let written = [row_named("a"), failed_row("b")];
-        let texts: Vec<String> = written.iter().map(|row| serde_json::to_string(row).unwrap()).collect();
+        let texts: Vec<String> =
+            written.iter().map(|row| serde_json::to_string(row).unwrap()).collect();
         let list = format!("[{},{}]", texts[0], texts[1]);
         for text in [texts.join("\n"), list.clone(), format!("{{\"rows\": {list}}}\n")] {
             assert_eq!(rows(text.as_bytes()).unwrap(), written, "{text}");

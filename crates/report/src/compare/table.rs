@@ -26,8 +26,11 @@ impl Comparison {
     pub fn render(&self, extent: Extent, layout: Layout) -> String {
         let mut text = format!("A: {}\nB: {}\n\n", side(&self.a), side(&self.b));
         let meant: Vec<&Change> = self.changes.iter().filter(|change| extent.has(change)).collect();
-        let told: Vec<&Change> =
-            meant.iter().copied().filter(|change| extent.noise || change.noise != Noise::Within).collect();
+        let told: Vec<&Change> = meant
+            .iter()
+            .copied()
+            .filter(|change| extent.noise || change.noise != Noise::Within)
+            .collect();
         if !told.is_empty() {
             text += &table(&told[..told.len().min(extent.top)]).render(layout);
             text.push('\n');
@@ -49,10 +52,13 @@ impl Comparison {
             }
         }
         for (side, key) in [("A", "a"), ("B", "b")] {
-            let missing: Vec<&Missing> = self.not_compared.iter().filter(|missing| missing.only_in == key).collect();
+            let missing: Vec<&Missing> =
+                self.not_compared.iter().filter(|missing| missing.only_in == key).collect();
             if !missing.is_empty() {
-                let what: Vec<String> =
-                    missing.iter().map(|missing| format!("{} of {}", missing.figure.short(), missing.name)).collect();
+                let what: Vec<String> = missing
+                    .iter()
+                    .map(|missing| format!("{} of {}", missing.figure.short(), missing.name))
+                    .collect();
                 let lead = format!("Not compared, as only {side} has it: ");
                 text += &paragraph::fill(&lead, &what.join(", "), layout.width);
                 text.push('\n');
@@ -83,7 +89,9 @@ impl Comparison {
             text += &format!("; {within} figures differ within noise");
         }
         if unknown > 0 {
-            text += &format!("; of {unknown} changes the noise is not known: repeat runs in real time (--repeat)");
+            text += &format!(
+                "; of {unknown} changes the noise is not known: repeat runs in real time (--repeat)"
+            );
         }
         text + "\n"
     }

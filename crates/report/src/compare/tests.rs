@@ -8,7 +8,14 @@ const ALL: Extent = Extent { top: usize::MAX, noise: true, lateness: true };
 
 fn row(name: &str, engine: Clock, goodput: u64) -> Row {
     let goodput = fullpipe_model::units::Rate::from_bits_per_sec(goodput);
-    Row { name: name.into(), repetition: 1, engine, kernel: "6.12".into(), goodput, ..Row::default() }
+    Row {
+        name: name.into(),
+        repetition: 1,
+        engine,
+        kernel: "6.12".into(),
+        goodput,
+        ..Row::default()
+    }
 }
 
 fn compare(a: &[Row], b: &[Row], bounds: &[&str]) -> Comparison {
@@ -18,13 +25,21 @@ fn compare(a: &[Row], b: &[Row], bounds: &[&str]) -> Comparison {
 
 #[test]
 fn rows_belong_together_by_name_whatever_their_order() {
-    let a = [row("x", Clock::Virtual, 100), row("y", Clock::Virtual, 200), row("z", Clock::Virtual, 1)];
-    let b = [row("w", Clock::Virtual, 1), row("y", Clock::Virtual, 200), row("x", Clock::Virtual, 90)];
+    let a =
+        [row("x", Clock::Virtual, 100), row("y", Clock::Virtual, 200), row("z", Clock::Virtual, 1)];
+    let b =
+        [row("w", Clock::Virtual, 1), row("y", Clock::Virtual, 200), row("x", Clock::Virtual, 90)];
     let found = compare(&a, &b, &["goodput:-5%"]);
     assert_eq!((found.compared(), found.changes.len()), (2, 1));
-    assert_eq!((&found.only_in_a[..], &found.only_in_b[..]), (&["z".to_string()][..], &["w".to_string()][..]));
+    assert_eq!(
+        (&found.only_in_a[..], &found.only_in_b[..]),
+        (&["z".to_string()][..], &["w".to_string()][..])
+    );
     let change = &found.changes[0];
-    assert_eq!((change.name.as_str(), change.relative, change.worse), ("x", Some(-0.1), Some(true)));
+    assert_eq!(
+        (change.name.as_str(), change.relative, change.worse),
+        ("x", Some(-0.1), Some(true))
+    );
     assert!(found.is_worse() && !compare(&a, &b, &["goodput:-15%"]).is_worse());
     let text = found.render(ALL, Layout::default());
     assert!(text.contains("Only in A: z") && text.contains("Worse than goodput:-5%: x"), "{text}");
@@ -34,23 +49,45 @@ fn rows_belong_together_by_name_whatever_their_order() {
 #[test]
 fn a_failed_run_is_no_figure_of_zero_and_passes_no_bound() {
     let failed = |name: &str| Row { error: Some("no room".into()), ..row(name, Clock::Real, 0) };
-    let a = [row("x", Clock::Real, 100), row("y", Clock::Real, 100), failed("z"), row("w", Clock::Real, 1)];
+    let a = [
+        row("x", Clock::Real, 100),
+        row("y", Clock::Real, 100),
+        failed("z"),
+        row("w", Clock::Real, 1),
+    ];
     let b = [row("x", Clock::Real, 100), failed("x"), failed("y"), failed("y"), failed("z")];
     let found = compare(&a, &b, &["goodput:-5%"]);
     assert!(found.changes.is_empty() && found.not_compared.is_empty(), "{found:?}");
     assert_eq!((found.compared(), found.failed()), (1, 3));
-    assert_eq!((&found.failed_in_a, &found.failed_in_b), (&vec!["z".into()], &vec!["y".into(), "z".into()]));
+    assert_eq!(
+        (&found.failed_in_a, &found.failed_in_b),
+        (&vec!["z".into()], &vec!["y".into(), "z".into()])
+    );
     assert_eq!((&found.only_in_a, &found.only_in_b), (&vec!["w".to_string()], &Vec::new()));
     assert!(found.is_worse() && !compare(&a, &b, &[]).is_worse());
-    assert!(!compare(&a[..1], &b[..2], &["goodput:-5%"]).is_worse(), "a repetition that was done is there");
+    assert!(
+        !compare(&a[..1], &b[..2], &["goodput:-5%"]).is_worse(),
+        "a repetition that was done is there"
+    );
     let text = found.render(ALL, Layout::default());
-    assert!(text.contains("Failed in B: y, z") && text.contains("as it fails in B only: y"), "{text}");
+    assert!(
+        text.contains("Failed in B: y, z") && text.contains("as it fails in B only: y"),
+        "{text}"
+    );
 }
 
 #[test]
 fn the_largest_change_comes_first() {
-    let a = [row("small", Clock::Virtual, 100), row("large", Clock::Virtual, 100), row("new", Clock::Virtual, 0)];
-    let b = [row("small", Clock::Virtual, 101), row("large", Clock::Virtual, 20), row("new", Clock::Virtual, 5)];
+    let a = [
+        row("small", Clock::Virtual, 100),
+        row("large", Clock::Virtual, 100),
+        row("new", Clock::Virtual, 0),
+    ];
+    let b = [
+        row("small", Clock::Virtual, 101),
+        row("large", Clock::Virtual, 20),
+        row("new", Clock::Virtual, 5),
+    ];
     let found = compare(&a, &b, &[]);
     let order: Vec<&str> = found.changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(order, ["new", "large", "small"]);
@@ -73,7 +110,8 @@ fn goodput_comes_first_and_the_emulators_lateness_only_when_asked() {
 
 #[test]
 fn shares_of_different_limits_are_not_compared() {
-    let held = |limited_by, limit_share| Row { limited_by, limit_share, ..row("x", Clock::Virtual, 1) };
+    let held =
+        |limited_by, limit_share| Row { limited_by, limit_share, ..row("x", Clock::Virtual, 1) };
     let another = compare(&[held(Limit::SendBuffer, 0.9)], &[held(Limit::Link, 0.5)], &[]);
     assert!(another.changes.is_empty() && another.limits.len() == 1);
     let same = compare(&[held(Limit::Link, 0.9)], &[held(Limit::Link, 0.5)], &[]);
@@ -92,21 +130,29 @@ fn in_real_time_repetitions_decide() {
     let single = compare(&[row("x", Clock::Real, 100)], &[row("x", Clock::Real, 99)], &[]);
     assert_eq!(single.changes[0].noise, Noise::Unknown);
     // The same numbers in virtual time are a difference.
-    let exact = compare(&[row("x", Clock::Virtual, 100)], &[row("x", Clock::Virtual, 99)], &["goodput:0%"]);
+    let exact =
+        compare(&[row("x", Clock::Virtual, 100)], &[row("x", Clock::Virtual, 99)], &["goodput:0%"]);
     assert_eq!((exact.changes[0].noise, exact.is_worse()), (Noise::None, true));
 }
 
 #[test]
 fn another_limit_is_told() {
     let held = |limited_by: Limit| Row { limited_by, ..row("x", Clock::Virtual, 1) };
-    let found = compare(&[held(Limit::SendBuffer)], &[held(Limit::CongestionWindow(Cause::Loss))], &[]);
+    let found =
+        compare(&[held(Limit::SendBuffer)], &[held(Limit::CongestionWindow(Cause::Loss))], &[]);
     let text = found.render(ALL, Layout::default());
-    assert!(text.contains("x: limited by send buffer in A, congestion window (loss) in B"), "{text}");
+    assert!(
+        text.contains("x: limited by send buffer in A, congestion window (loss) in B"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_figure_that_one_side_lacks_is_told() {
-    let timed = Row { total: Some(fullpipe_model::units::Duration::from_secs(1)), ..row("x", Clock::Virtual, 1) };
+    let timed = Row {
+        total: Some(fullpipe_model::units::Duration::from_secs(1)),
+        ..row("x", Clock::Virtual, 1)
+    };
     let found = compare(&[timed], &[row("x", Clock::Virtual, 1)], &["total:+1%"]);
     assert_eq!((found.changes.len(), found.is_worse()), (0, false));
     let text = found.render(ALL, Layout::default());
@@ -116,11 +162,13 @@ fn a_figure_that_one_side_lacks_is_told() {
 }
 
 fn some_rows() -> impl Strategy<Value = Vec<Row>> {
-    let one = ("[a-e]", prop::sample::select(vec![Clock::Real, Clock::Virtual]), 0..1000u64, 0..5u64);
+    let one =
+        ("[a-e]", prop::sample::select(vec![Clock::Real, Clock::Virtual]), 0..1000u64, 0..5u64);
     prop::collection::vec(one, 0..12).prop_map(|rows| {
-        let made = rows
-            .into_iter()
-            .map(|(name, engine, goodput, retransmission)| Row { retransmission, ..row(&name, engine, goodput) });
+        let made = rows.into_iter().map(|(name, engine, goodput, retransmission)| Row {
+            retransmission,
+            ..row(&name, engine, goodput)
+        });
         made.collect()
     })
 }

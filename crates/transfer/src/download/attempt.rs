@@ -37,14 +37,18 @@ pub(super) enum Answer {
 impl Attempt<'_> {
     pub(super) async fn run(&mut self) -> Result<Answer, DownloadError> {
         let location = Location::parse(self.url)?;
-        // First, because an output that cannot be made is better known before the transfer than after it.
+        // First, because an output that cannot be made is better known before the transfer than
+        // after it.
         let sink = Sink::open(&self.options.output)?;
         let mut timing = Timing { redirect: self.redirect_time, ..Timing::default() };
         let peers = connection::look_up(&location)?;
         timing.namelookup = self.elapsed();
-        let stream = self.unless_interrupted(Phase::Connect, connection::connect(&peers, self.options)).await??;
+        let stream = self
+            .unless_interrupted(Phase::Connect, connection::connect(&peers, self.options))
+            .await??;
         timing.connect = self.elapsed();
-        let connected = connection::describe(&stream).map_err(|error| connection::connect_error(peers[0], error))?;
+        let connected = connection::describe(&stream)
+            .map_err(|error| connection::connect_error(peers[0], error))?;
         (self.observer)(Event::Connected(connected));
         timing.pretransfer = self.elapsed();
 
@@ -57,10 +61,12 @@ impl Attempt<'_> {
             peer: connected.peer,
             source,
         })?;
-        timing.starttransfer = first_byte.get().copied().unwrap_or_else(clock::now).since(self.started);
+        timing.starttransfer =
+            first_byte.get().copied().unwrap_or_else(clock::now).since(self.started);
 
         let status = response.status();
-        if let (true, Some(location)) = (status.is_redirection(), text(&response, header::LOCATION)) {
+        if let (true, Some(location)) = (status.is_redirection(), text(&response, header::LOCATION))
+        {
             return Ok(Answer::Redirect { status, location });
         }
         if !status.is_success() {
@@ -70,7 +76,9 @@ impl Attempt<'_> {
             // The first and only time that it is set.
             let _ = content_length.set(length);
         }
-        self.receive(response, sink, connected, timing).await.map(|download| Answer::Download(Box::new(download)))
+        self.receive(response, sink, connected, timing)
+            .await
+            .map(|download| Answer::Download(Box::new(download)))
     }
 
     async fn receive(
@@ -84,7 +92,8 @@ impl Attempt<'_> {
         let mut body = response.into_body();
         let content_length = body.size_hint().exact().map(Bytes::new);
         (self.observer)(Event::Headers { content_length });
-        let mut received = Received { body: Bytes::ZERO, intervals: Intervals::new(self.options.interval) };
+        let mut received =
+            Received { body: Bytes::ZERO, intervals: Intervals::new(self.options.interval) };
         let outcome = self.read(&mut body, content_length, &mut sink, &mut received).await?;
         timing.total = self.elapsed();
         for interval in received.intervals.finish(timing.total) {
@@ -139,7 +148,9 @@ impl Attempt<'_> {
             }
             match frame {
                 // Trailers are not the body.
-                Some(Ok(frame)) => self.take(&frame.into_data().unwrap_or_default(), sink, received)?,
+                Some(Ok(frame)) => {
+                    self.take(&frame.into_data().unwrap_or_default(), sink, received)?
+                }
                 Some(Err(source)) => {
                     let (url, received) = (self.url.into(), received.body);
                     return Err(DownloadError::ClosedEarly { url, received, expected, source });
@@ -150,7 +161,12 @@ impl Attempt<'_> {
     }
 
     /// Consumes a piece of the body.
-    fn take(&self, data: &[u8], sink: &mut Sink, received: &mut Received) -> Result<(), DownloadError> {
+    fn take(
+        &self,
+        data: &[u8],
+        sink: &mut Sink,
+        received: &mut Received,
+    ) -> Result<(), DownloadError> {
         if self.options.verify
             && let Some((offset, expected, found)) = content::first_difference(received.body, data)
         {
@@ -168,7 +184,11 @@ impl Attempt<'_> {
     }
 
     /// What `future` gives, or that it was given up in `phase`.
-    async fn unless_interrupted<T>(&self, phase: Phase, future: impl Future<Output = T>) -> Result<T, DownloadError> {
+    async fn unless_interrupted<T>(
+        &self,
+        phase: Phase,
+        future: impl Future<Output = T>,
+    ) -> Result<T, DownloadError> {
         tokio::select! {
             biased;
             done = future => Ok(done),
@@ -185,7 +205,8 @@ struct Received {
     intervals: Intervals,
 }
 
-/// Sends the request and waits for the response's headers; a task of the runtime goes on to drive the connection.
+/// Sends the request and waits for the response's headers; a task of the runtime goes on to drive
+/// the connection.
 async fn ask(socket: Socket, location: &Location) -> hyper::Result<Response<Incoming>> {
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(DownloadOptions::READ_BUFFER_MAX.get() as usize)
@@ -200,9 +221,10 @@ async fn ask(socket: Socket, location: &Location) -> hyper::Result<Response<Inco
         (header::ACCEPT, "*/*"),
     ];
     for (name, value) in values {
-        request
-            .headers_mut()
-            .insert(name, HeaderValue::from_str(value).expect("a part of a URL has visible ASCII only"));
+        request.headers_mut().insert(
+            name,
+            HeaderValue::from_str(value).expect("a part of a URL has visible ASCII only"),
+        );
     }
     *request.uri_mut() = location.target.clone();
     sender.send_request(request).await

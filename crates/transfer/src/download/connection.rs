@@ -15,10 +15,12 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// The addresses of a host, in the resolver's order; blocks on the calling thread, whose network namespace counts.
+/// The addresses of a host, in the resolver's order; blocks on the calling thread, whose network
+/// namespace counts.
 pub(super) fn look_up(location: &Location) -> Result<Vec<SocketAddr>, DownloadError> {
     let failed = |source| DownloadError::NameLookup { host: location.host.clone(), source };
-    let addresses: Vec<_> = (location.host.as_str(), location.port).to_socket_addrs().map_err(failed)?.collect();
+    let addresses: Vec<_> =
+        (location.host.as_str(), location.port).to_socket_addrs().map_err(failed)?.collect();
     if addresses.is_empty() {
         return Err(failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
     }
@@ -26,7 +28,10 @@ pub(super) fn look_up(location: &Location) -> Result<Vec<SocketAddr>, DownloadEr
 }
 
 /// Connects to the first of `peers` that answers.
-pub(super) async fn connect(peers: &[SocketAddr], options: &DownloadOptions) -> Result<TcpStream, DownloadError> {
+pub(super) async fn connect(
+    peers: &[SocketAddr],
+    options: &DownloadOptions,
+) -> Result<TcpStream, DownloadError> {
     let mut last = None;
     for peer in peers {
         let socket = match peer {
@@ -36,12 +41,17 @@ pub(super) async fn connect(peers: &[SocketAddr], options: &DownloadOptions) -> 
         let refused = |source| connect_error(*peer, source);
         let socket = socket.map_err(refused)?;
         if let Some(value) = options.rcvbuf {
-            let invalid = || DownloadError::Rcvbuf { value, source: io::ErrorKind::InvalidInput.into() };
-            let size = u32::try_from(value.get()).ok().filter(|size| (1..=i32::MAX as u32).contains(size));
+            let invalid =
+                || DownloadError::Rcvbuf { value, source: io::ErrorKind::InvalidInput.into() };
+            let size =
+                u32::try_from(value.get()).ok().filter(|size| (1..=i32::MAX as u32).contains(size));
             let size = size.ok_or_else(invalid)?;
-            socket.set_recv_buffer_size(size).map_err(|source| DownloadError::Rcvbuf { value, source })?;
+            socket
+                .set_recv_buffer_size(size)
+                .map_err(|source| DownloadError::Rcvbuf { value, source })?;
         }
-        // As curl does; a request is one small write, so it matters only to later ones on the connection.
+        // As curl does; a request is one small write, so it matters only to later ones on the
+        // connection.
         socket.set_nodelay(true).map_err(refused)?;
         match socket.connect(*peer).await {
             Ok(stream) => return Ok(stream),
@@ -62,7 +72,9 @@ pub(super) fn describe(stream: &TcpStream) -> io::Result<Connected> {
 
 pub(super) fn connect_error(peer: SocketAddr, source: io::Error) -> DownloadError {
     let hint = match source.kind() {
-        io::ErrorKind::ConnectionRefused => "check the port, and that the server runs (ss -ltn on its host)",
+        io::ErrorKind::ConnectionRefused => {
+            "check the port, and that the server runs (ss -ltn on its host)"
+        }
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
             "check the route (ip route get shows it) and that the host is up"
         }
@@ -74,7 +86,8 @@ pub(super) fn connect_error(peer: SocketAddr, source: io::Error) -> DownloadErro
 
 /// A socket that notes when its first byte was read, and reads at most at a rate.
 ///
-/// The rate is kept here, below HTTP's buffers, so that what may not be read yet stays in the kernel's receive queue.
+/// The rate is kept here, below HTTP's buffers, so that what may not be read yet stays in the
+/// kernel's receive queue.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
@@ -97,16 +110,23 @@ impl Socket {
 }
 
 impl AsyncRead for Socket {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
         let before = buffer.filled().len();
         match &mut socket.pacing {
             None => match &mut socket.wait_all {
-                Some(wait_all) if wait_all.left() > 0 => ready!(wait_all.poll_read(&socket.stream, cx, buffer))?,
+                Some(wait_all) if wait_all.left() > 0 => {
+                    ready!(wait_all.poll_read(&socket.stream, cx, buffer))?
+                }
                 _ => ready!(Pin::new(&mut socket.stream).poll_read(cx, buffer))?,
             },
             Some(pacing) => {
-                let most = ready!(pacing.poll_allowance(cx)).get().min(buffer.remaining() as u64) as usize;
+                let most =
+                    ready!(pacing.poll_allowance(cx)).get().min(buffer.remaining() as u64) as usize;
                 let mut part = ReadBuf::new(buffer.initialize_unfilled_to(most));
                 ready!(Pin::new(&mut socket.stream).poll_read(cx, &mut part))?;
                 let read = part.filled().len();
@@ -125,7 +145,11 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(cx, data)
     }
 

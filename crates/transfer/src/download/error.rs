@@ -45,7 +45,9 @@ pub enum DownloadError {
         must: &'static str,
     },
     /// The runtime (epoll and timers) could not be made.
-    #[error("start the download's event loop: {source}; the process may be out of file descriptors (see ulimit -n)")]
+    #[error(
+        "start the download's event loop: {source}; the process may be out of file descriptors (see ulimit -n)"
+    )]
     Runtime {
         /// What the kernel said.
         source: io::Error,
@@ -77,7 +79,9 @@ pub enum DownloadError {
         hint: &'static str,
     },
     /// The time was up, or the caller stopped it, before there was a response to report on.
-    #[error("fetch {url}: stopped after {elapsed} while waiting for {phase}; check the path, or allow more time")]
+    #[error(
+        "fetch {url}: stopped after {elapsed} while waiting for {phase}; check the path, or allow more time"
+    )]
     NoResponse {
         /// What was fetched.
         url: String,
@@ -87,7 +91,10 @@ pub enum DownloadError {
         elapsed: Duration,
     },
     /// The connection broke, or what came is not HTTP, before there was a response.
-    #[error("fetch {url}: no HTTP response from {peer}: {}; check that an HTTP server listens there", chain(source))]
+    #[error(
+        "fetch {url}: no HTTP response from {peer}: {}; check that an HTTP server listens there",
+        chain(source)
+    )]
     Response {
         /// What was fetched.
         url: String,
@@ -119,7 +126,8 @@ pub enum DownloadError {
         /// Redirects followed until then.
         followed: u32,
     },
-    /// The connection ended before the body did: the server crashed, gave up, or a middlebox cut it.
+    /// The connection ended before the body did: the server crashed, gave up, or a middlebox cut
+    /// it.
     #[error(
         "receive {url}: the connection ended after {} of {} bytes: {}; see the server's log, or try again",
         received.get(),
@@ -136,7 +144,8 @@ pub enum DownloadError {
         /// What the HTTP implementation said.
         source: hyper::Error,
     },
-    /// The body is not the generated content: something on the path or in a server changed, lost or reordered bytes.
+    /// The body is not the generated content: something on the path or in a server changed, lost or
+    /// reordered bytes.
     #[error(
         "verify {url}: byte {} is {found:#04x} and should be {expected:#04x}; \
          check that the URL serves generated content (/bytes/<size>)",

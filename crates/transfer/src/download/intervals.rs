@@ -18,15 +18,16 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Mean rate in it; `None` where it has no length. Leave out a last interval that is short: one read in a
-    /// millisecond is no rate.
+    /// Mean rate in it; `None` where it has no length. Leave out a last interval that is short: one
+    /// read in a millisecond is no rate.
     pub fn rate(&self) -> Option<Rate> {
         self.body.per(self.length)
     }
 }
 
-/// Counts. Drive it with [`Intervals::advance`] up to the time of each read, then [`Intervals::count`] it;
-/// [`Intervals::finish`] ends the last interval. Intervals without a byte are kept: a stall is a result.
+/// Counts. Drive it with [`Intervals::advance`] up to the time of each read, then
+/// [`Intervals::count`] it; [`Intervals::finish`] ends the last interval. Intervals without a byte
+/// are kept: a stall is a result.
 #[derive(Debug)]
 pub(super) struct Intervals {
     length: Duration,

@@ -32,8 +32,15 @@ impl Location {
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         // `port()` is `None` also for a port beyond 65535.
-        let port = match authority.as_str().strip_prefix(authority.host()).and_then(|rest| rest.strip_prefix(':')) {
-            Some(_) => authority.port_u16().filter(|port| *port != 0).ok_or_else(|| refuse("no such port".into()))?,
+        let port = match authority
+            .as_str()
+            .strip_prefix(authority.host())
+            .and_then(|rest| rest.strip_prefix(':'))
+        {
+            Some(_) => authority
+                .port_u16()
+                .filter(|port| *port != 0)
+                .ok_or_else(|| refuse("no such port".into()))?,
             None => 80,
         };
         if host.is_empty() {
@@ -44,8 +51,8 @@ impl Location {
     }
 }
 
-/// The URL that a `Location` header names, seen from `base` (RFC 3986 section 5.2, without removing `.` and `..`, which
-/// the server does).
+/// The URL that a `Location` header names, seen from `base` (RFC 3986 section 5.2, without removing
+/// `.` and `..`, which the server does).
 pub(super) fn resolve(base: &str, location: &str) -> Result<String, DownloadError> {
     let here = Location::parse(base)?;
     let location = location.split('#').next().unwrap_or_default();

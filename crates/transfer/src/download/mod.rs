@@ -1,12 +1,13 @@
 //! The client: one `GET` over HTTP/1.1, observed as it arrives.
 //!
-//! [`download`] runs on the calling thread until the body is complete, the time is up or the caller stops it, and tells
-//! an observer about the connection and about every interval as it ends.
+//! [`download`] runs on the calling thread until the body is complete, the time is up or the caller
+//! stops it, and tells an observer about the connection and about every interval as it ends.
 //!
-//! **Back-pressure.** The client takes no more from the socket than it consumes, so what is not consumed fills the
-//! kernel's receive queue and closes the advertised window. Between the two stand at most two read buffers of
-//! [`READ_BUFFER_MAX`](DownloadOptions::READ_BUFFER_MAX): the one being filled and the one being consumed. With
-//! [`DownloadOptions::read_rate`] the limit is on the reads from the socket themselves, and nothing stands between.
+//! **Back-pressure.** The client takes no more from the socket than it consumes, so what is not
+//! consumed fills the kernel's receive queue and closes the advertised window. Between the two
+//! stand at most two read buffers of [`READ_BUFFER_MAX`](DownloadOptions::READ_BUFFER_MAX): the one
+//! being filled and the one being consumed. With [`DownloadOptions::read_rate`] the limit is on the
+//! reads from the socket themselves, and nothing stands between.
 //!
 //! It does not speak TLS or HTTP/2, decompress, send credentials, or resume.
 
@@ -45,23 +46,27 @@ const EVENT_INTERVAL: u32 = 61;
 /// How to fetch.
 #[derive(Debug, Clone)]
 pub struct DownloadOptions {
-    /// Length of the intervals in which body bytes are counted, at least a millisecond. Default 100 ms.
+    /// Length of the intervals in which body bytes are counted, at least a millisecond. Default 100
+    /// ms.
     pub interval: Duration,
-    /// Ends the download after this time, counted from its start; what came until then is the result.
+    /// Ends the download after this time, counted from its start; what came until then is the
+    /// result.
     pub max_duration: Option<Duration>,
-    /// The application reads at most this much from the socket, headers included, in steps of at most
-    /// [`crate::pace::STEP`]: a slow reader.
+    /// The application reads at most this much from the socket, headers included, in steps of at
+    /// most [`crate::pace::STEP`]: a slow reader.
     pub read_rate: Option<Rate>,
     /// With `read_rate`: the application reads so much, then waits until that is paid for.
     pub read_block: Option<Bytes>,
-    /// `SO_RCVBUF`, set before connecting so that the window scale fits it. The kernel doubles it, clamps it silently
-    /// to `net.core.rmem_max`, and no longer tunes it: [`Connected::rcvbuf`] says what came of it.
+    /// `SO_RCVBUF`, set before connecting so that the window scale fits it. The kernel doubles it,
+    /// clamps it silently to `net.core.rmem_max`, and no longer tunes it: [`Connected::rcvbuf`]
+    /// says what came of it.
     pub rcvbuf: Option<Bytes>,
-    /// Reads a body whose length is known by waiting in the kernel until a large buffer is full (`MSG_WAITALL`), rather
-    /// than to be woken for each packet. The kernel takes packets from the receive queue as they come all the same, so
-    /// windows are those of a reader that is never late. For where entering the program costs more than a packet does,
-    /// as in virtual time: a stop, the end of an interval and of the duration are noticed up to 2 ms late.
-    /// Not together with `read_rate`, which stands above it.
+    /// Reads a body whose length is known by waiting in the kernel until a large buffer is full
+    /// (`MSG_WAITALL`), rather than to be woken for each packet. The kernel takes packets from the
+    /// receive queue as they come all the same, so windows are those of a reader that is never
+    /// late. For where entering the program costs more than a packet does, as in virtual time: a
+    /// stop, the end of an interval and of the duration are noticed up to 2 ms late. Not together
+    /// with `read_rate`, which stands above it.
     pub wait_all: bool,
     /// Where the body goes. Default [`Output::Discard`].
     pub output: Output,
@@ -72,7 +77,8 @@ pub struct DownloadOptions {
 }
 
 impl DownloadOptions {
-    /// Size of the largest read from the socket. Reads start at 8 KiB and grow to it while they are filled.
+    /// Size of the largest read from the socket. Reads start at 8 KiB and grow to it while they are
+    /// filled.
     pub const READ_BUFFER_MAX: Bytes = Bytes::new(256 << 10);
 }
 
@@ -98,8 +104,8 @@ pub enum Output {
     /// Nowhere.
     #[default]
     Discard,
-    /// To a file, which appears under this name when it is complete and replaces an earlier one. Until then it has a
-    /// temporary name in the same directory; an error or a stop removes it.
+    /// To a file, which appears under this name when it is complete and replaces an earlier one.
+    /// Until then it has a temporary name in the same directory; an error or a stop removes it.
     File(PathBuf),
 }
 
@@ -124,7 +130,8 @@ pub struct Connected {
     pub local: SocketAddr,
     /// The server's.
     pub peer: SocketAddr,
-    /// `SO_RCVBUF` after connecting, as the kernel reports it: bookkeeping included, that is twice what was set.
+    /// `SO_RCVBUF` after connecting, as the kernel reports it: bookkeeping included, that is twice
+    /// what was set.
     #[serde(rename = "rcvbuf_bytes", serialize_with = "column::bytes::serialize")]
     pub rcvbuf: Bytes,
 }
@@ -173,23 +180,34 @@ pub struct Download {
 }
 
 impl Download {
-    /// The body over the time in which it came, from the response's first byte on; `None` where that is no time.
+    /// The body over the time in which it came, from the response's first byte on; `None` where
+    /// that is no time.
     pub fn goodput(&self) -> Option<Rate> {
         self.body.per(self.timing.total.saturating_sub(self.timing.starttransfer))
     }
 }
 
-/// Downloads on the calling thread; `observer` is called on it too, between reads, and should return quickly.
+/// Downloads on the calling thread; `observer` is called on it too, between reads, and should
+/// return quickly.
 ///
-/// `stop` ends it from another thread, except during a name lookup, which the system's resolver bounds.
-pub fn download(request: &Request, stop: &Stop, observer: &mut dyn FnMut(Event)) -> Result<Download, DownloadError> {
+/// `stop` ends it from another thread, except during a name lookup, which the system's resolver
+/// bounds.
+pub fn download(
+    request: &Request,
+    stop: &Stop,
+    observer: &mut dyn FnMut(Event),
+) -> Result<Download, DownloadError> {
     let options = &request.options;
     let refuse = |option, value: String, must| Err(DownloadError::Option { option, value, must });
     if options.interval < Duration::from_millis(1) {
         return refuse("interval", options.interval.to_string(), "must be at least 1 ms");
     }
     if options.read_rate == Some(Rate::ZERO) {
-        return refuse("read_rate", Rate::ZERO.to_string(), "must be above zero, or nothing would ever be read");
+        return refuse(
+            "read_rate",
+            Rate::ZERO.to_string(),
+            "must be above zero, or nothing would ever be read",
+        );
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -201,18 +219,34 @@ pub fn download(request: &Request, stop: &Stop, observer: &mut dyn FnMut(Event))
 }
 
 /// Fetches the URL, and what it redirects to.
-async fn follow(request: &Request, stop: &Stop, observer: &mut dyn FnMut(Event)) -> Result<Download, DownloadError> {
+async fn follow(
+    request: &Request,
+    stop: &Stop,
+    observer: &mut dyn FnMut(Event),
+) -> Result<Download, DownloadError> {
     let started = clock::now();
     let mut url = request.url.clone();
     let mut redirects = 0;
     let mut redirect_time = Duration::ZERO;
     loop {
-        let mut attempt = Attempt { url: &url, options: &request.options, stop, observer, started, redirect_time };
+        let mut attempt = Attempt {
+            url: &url,
+            options: &request.options,
+            stop,
+            observer,
+            started,
+            redirect_time,
+        };
         match attempt.run().await? {
             attempt::Answer::Download(download) => return Ok(Download { redirects, ..*download }),
             attempt::Answer::Redirect { status, location } => {
                 if redirects == request.options.redirects {
-                    return Err(DownloadError::Redirect { url, status, location, followed: redirects });
+                    return Err(DownloadError::Redirect {
+                        url,
+                        status,
+                        location,
+                        followed: redirects,
+                    });
                 }
                 url = location::resolve(&url, &location)?;
                 redirects += 1;

@@ -37,7 +37,9 @@ impl Sink {
     pub(super) fn write(&mut self, data: &[u8]) -> Result<(), DownloadError> {
         match self {
             Sink::Discard => Ok(()),
-            Sink::File { file, path } => file.write_all(data).map_err(|source| failed(path, source)),
+            Sink::File { file, path } => {
+                file.write_all(data).map_err(|source| failed(path, source))
+            }
         }
     }
 
@@ -45,14 +47,18 @@ impl Sink {
     pub(super) fn complete(self) -> Result<(), DownloadError> {
         match self {
             Sink::Discard => Ok(()),
-            Sink::File { file, path } => file.persist(&path).map(drop).map_err(|refused| failed(&path, refused.error)),
+            Sink::File { file, path } => {
+                file.persist(&path).map(drop).map_err(|refused| failed(&path, refused.error))
+            }
         }
     }
 }
 
 fn failed(path: &Path, source: io::Error) -> DownloadError {
     let hint = match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or write to another file system",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space, or write to another file system"
+        }
         io::ErrorKind::NotFound => "make its directory first",
         io::ErrorKind::IsADirectory => "give a file name",
         _ => "check the directory's permissions",
@@ -66,7 +72,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_that_says_so() {
-        let error = failed(Path::new("/full/disk"), io::Error::from_raw_os_error(nix::libc::ENOSPC));
+        let error =
+            failed(Path::new("/full/disk"), io::Error::from_raw_os_error(nix::libc::ENOSPC));
         assert_eq!(
             error.to_string(),
             "write /full/disk: No space left on device (os error 28); free some space, or write to another file system"

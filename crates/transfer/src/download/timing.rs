@@ -3,11 +3,12 @@
 use fullpipe_model::units::{Duration, column};
 use serde::Serialize;
 
-/// When each step was done, as `curl --write-out '%{time_..}'` names them, all counted from the start of the download.
+/// When each step was done, as `curl --write-out '%{time_..}'` names them, all counted from the
+/// start of the download.
 ///
-/// They never decrease from top to bottom (a step that does not exist, [`Timing::appconnect`] without TLS and
-/// [`Timing::redirect`] without a redirect, is zero). After redirects the steps are those of the last one, still counted
-/// from the very start.
+/// They never decrease from top to bottom (a step that does not exist, [`Timing::appconnect`]
+/// without TLS and [`Timing::redirect`] without a redirect, is zero). After redirects the steps are
+/// those of the last one, still counted from the very start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Timing {
     /// When the last redirect's request began.

@@ -1,8 +1,9 @@
 //! Waiting in the kernel for a whole buffer: `recv` with `MSG_WAITALL`.
 //!
-//! It must never wait for more than will come, or the end of a body would be late by the timeout. So the response's bytes
-//! are counted: those up to the first empty line are its head, and after it come `Content-Length` more. Until both are
-//! known, and after the last of them, the socket is read as usual.
+//! It must never wait for more than will come, or the end of a body would be late by the timeout.
+//! So the response's bytes are counted: those up to the first empty line are its head, and after it
+//! come `Content-Length` more. Until both are known, and after the last of them, the socket is read
+//! as usual.
 //!
 //! The thread blocks in here, up to [`TIMEOUT`]: it is for a thread that does nothing else.
 

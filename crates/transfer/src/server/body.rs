@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-/// Most that is handed to the socket at once. Larger gains no speed on loopback, and all of it is in L2 cache.
+/// Most that is handed to the socket at once. Larger gains no speed on loopback, and all of it is
+/// in L2 cache.
 const CHUNK: u64 = 256 << 10;
 
 /// Where the bytes come from.
@@ -21,7 +22,8 @@ const CHUNK: u64 = 256 << 10;
 pub(super) enum Source {
     /// [`content`] from this offset on.
     Generated { next: Bytes },
-    /// A file, positioned at the next byte, and the buffer it is read into: used again once the socket has let go of it.
+    /// A file, positioned at the next byte, and the buffer it is read into: used again once the
+    /// socket has let go of it.
     File { file: File, buffer: Arc<[u8]> },
     /// A text that is short, such as an error.
     Text(Buffer),
@@ -42,11 +44,21 @@ impl ResponseBody {
     }
 
     pub(super) fn text(text: String) -> Self {
-        ResponseBody { left: text.len() as u64, source: Source::Text(text.into()), pacing: None, sent: None }
+        ResponseBody {
+            left: text.len() as u64,
+            source: Source::Text(text.into()),
+            pacing: None,
+            sent: None,
+        }
     }
 
     /// `range` of the representation behind `source`, as `pacing` allows; `sent` counts.
-    pub(super) fn content(source: Source, range: &Range<u64>, pacing: Option<Pacing>, sent: Arc<AtomicU64>) -> Self {
+    pub(super) fn content(
+        source: Source,
+        range: &Range<u64>,
+        pacing: Option<Pacing>,
+        sent: Arc<AtomicU64>,
+    ) -> Self {
         ResponseBody { source, left: range.end - range.start, pacing, sent: Some(sent) }
     }
 }
@@ -74,8 +86,12 @@ impl Source {
                 };
                 let most = room.len().min(most as usize);
                 match read_some(file, &mut room[..most])? {
-                    // Ends the connection early, which tells the client that the announced length is not coming.
-                    0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was sent")),
+                    // Ends the connection early, which tells the client that the announced length
+                    // is not coming.
+                    0 => Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the file shrank while it was sent",
+                    )),
                     read => Ok(Buffer::from_owner(buffer.clone()).slice(..read)),
                 }
             }
@@ -102,7 +118,10 @@ impl Body for ResponseBody {
     type Data = Buffer;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Buffer>>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Buffer>>>> {
         let body = self.get_mut();
         if body.left == 0 {
             return Poll::Ready(None);

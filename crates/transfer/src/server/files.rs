@@ -1,8 +1,9 @@
 //! The directory that is served: names from the network become open files here, and nowhere else.
 //!
-//! The kernel resolves the name with `openat2(2)` and `RESOLVE_BENEATH` (Linux 5.6), so neither `..`, nor a symbolic
-//! link that leaves the directory, nor one that is swapped while we look, opens a file outside. (An absolute link is
-//! refused even where it points inside.) Only regular files are served; nothing blocks on a FIFO.
+//! The kernel resolves the name with `openat2(2)` and `RESOLVE_BENEATH` (Linux 5.6), so neither
+//! `..`, nor a symbolic link that leaves the directory, nor one that is swapped while we look,
+//! opens a file outside. (An absolute link is refused even where it points inside.) Only regular
+//! files are served; nothing blocks on a FIFO.
 
 use super::ServerError;
 use nix::errno::Errno;
@@ -20,7 +21,8 @@ pub(super) struct Directory(OwnedFd);
 pub(super) enum Refusal {
     /// There is none.
     NotFound,
-    /// It exists and is not for everyone: no permission, outside of the directory, not a regular file.
+    /// It exists and is not for everyone: no permission, outside of the directory, not a regular
+    /// file.
     Forbidden(&'static str),
     /// This is not a name.
     BadName,
@@ -32,7 +34,8 @@ impl Directory {
     pub(super) fn open(path: PathBuf) -> Result<Self, ServerError> {
         let opened = File::open(&path).and_then(|directory| {
             let directory = OwnedFd::from(directory);
-            // Asked now so that a kernel without openat2 is an error of the start and not of every request.
+            // Asked now so that a kernel without openat2 is an error of the start and not of every
+            // request.
             openat2(&directory, ".", how(OFlag::O_DIRECTORY))?;
             Ok(directory)
         });
@@ -41,14 +44,16 @@ impl Directory {
 
     /// Opens the file behind a request's path (percent-encoded, with its leading slash).
     pub(super) fn file(&self, path: &str) -> Result<(File, Metadata), Refusal> {
-        let name: Vec<u8> = percent_encoding::percent_decode_str(path.trim_start_matches('/')).collect();
+        let name: Vec<u8> =
+            percent_encoding::percent_decode_str(path.trim_start_matches('/')).collect();
         if name.contains(&0) {
             return Err(Refusal::BadName);
         }
         if name.is_empty() || name.ends_with(b"/") {
             return Err(Refusal::Forbidden("directories are not listed"));
         }
-        let file: File = openat2(&self.0, name.as_slice(), how(OFlag::O_NONBLOCK)).map_err(refusal)?.into();
+        let file: File =
+            openat2(&self.0, name.as_slice(), how(OFlag::O_NONBLOCK)).map_err(refusal)?.into();
         let metadata = file.metadata().map_err(|_| Refusal::Failed)?;
         match metadata.file_type() {
             kind if kind.is_file() => Ok((file, metadata)),
@@ -67,7 +72,9 @@ fn how(flags: OFlag) -> OpenHow {
 fn refusal(errno: Errno) -> Refusal {
     match errno {
         Errno::ENOENT | Errno::ENOTDIR => Refusal::NotFound,
-        Errno::EXDEV | Errno::ELOOP => Refusal::Forbidden("outside of the directory that is served"),
+        Errno::EXDEV | Errno::ELOOP => {
+            Refusal::Forbidden("outside of the directory that is served")
+        }
         Errno::EACCES | Errno::EPERM => Refusal::Forbidden("no permission to read it"),
         // A socket: open(2) says ENXIO.
         Errno::ENXIO => Refusal::Forbidden("not a regular file"),

@@ -16,7 +16,9 @@ pub(super) fn listen(addr: SocketAddr) -> Result<TcpListener, ServerError> {
 
 pub(super) fn bind_error(addr: SocketAddr, source: io::Error) -> ServerError {
     let hint = match source.kind() {
-        io::ErrorKind::AddrInUse => "choose another port, or port 0 for a free one (ss -ltnp shows who listens)",
+        io::ErrorKind::AddrInUse => {
+            "choose another port, or port 0 for a free one (ss -ltnp shows who listens)"
+        }
         io::ErrorKind::AddrNotAvailable => "choose an address of this host (ip address shows them)",
         io::ErrorKind::PermissionDenied => "choose a port of 1024 or above, or run as root",
         _ => "check the address, and the limit of open files (ulimit -n)",
@@ -25,7 +27,11 @@ pub(super) fn bind_error(addr: SocketAddr, source: io::Error) -> ServerError {
 }
 
 /// Sets `TCP_CONGESTION` and reads it back.
-pub(super) fn set_congestion(listener: &TcpListener, addr: SocketAddr, name: &str) -> Result<(), ServerError> {
+pub(super) fn set_congestion(
+    listener: &TcpListener,
+    addr: SocketAddr,
+    name: &str,
+) -> Result<(), ServerError> {
     let wanted = OsString::from(name);
     let refused = |errno: Errno| ServerError::SocketOption {
         option: "TCP_CONGESTION",
@@ -34,7 +40,9 @@ pub(super) fn set_congestion(listener: &TcpListener, addr: SocketAddr, name: &st
         source: errno.into(),
         hint: match errno {
             Errno::EPERM => "run as root, or add it to net.ipv4.tcp_allowed_congestion_control",
-            _ => "take one of net.ipv4.tcp_available_congestion_control, or load its module (modprobe tcp_<name>)",
+            _ => {
+                "take one of net.ipv4.tcp_available_congestion_control, or load its module (modprobe tcp_<name>)"
+            }
         },
     };
     // The kernel cuts a longer name off and might find the rest.
@@ -43,11 +51,19 @@ pub(super) fn set_congestion(listener: &TcpListener, addr: SocketAddr, name: &st
     }
     setsockopt(listener, sockopt::TcpCongestion, &wanted).map_err(refused)?;
     let set = getsockopt(listener, sockopt::TcpCongestion).map_err(refused)?;
-    if set.to_string_lossy().trim_end_matches('\0') == name { Ok(()) } else { Err(refused(Errno::ENOENT)) }
+    if set.to_string_lossy().trim_end_matches('\0') == name {
+        Ok(())
+    } else {
+        Err(refused(Errno::ENOENT))
+    }
 }
 
 /// Sets `SO_SNDBUF` where asked to; what the kernel says it is.
-pub(super) fn set_sndbuf(listener: &TcpListener, addr: SocketAddr, asked: Option<Bytes>) -> Result<Bytes, ServerError> {
+pub(super) fn set_sndbuf(
+    listener: &TcpListener,
+    addr: SocketAddr,
+    asked: Option<Bytes>,
+) -> Result<Bytes, ServerError> {
     let refused = |errno: Errno| ServerError::SocketOption {
         option: "SO_SNDBUF",
         value: asked.map_or_else(|| "default".into(), |asked| asked.to_string()),
@@ -56,16 +72,22 @@ pub(super) fn set_sndbuf(listener: &TcpListener, addr: SocketAddr, asked: Option
         hint: "take a size between 2304 B and net.core.wmem_max",
     };
     if let Some(asked) = asked {
-        let size = i32::try_from(asked.get()).ok().filter(|size| *size > 0).ok_or_else(|| refused(Errno::EINVAL))?;
+        let size = i32::try_from(asked.get())
+            .ok()
+            .filter(|size| *size > 0)
+            .ok_or_else(|| refused(Errno::EINVAL))?;
         setsockopt(listener, sockopt::SndBuf, &(size as usize)).map_err(refused)?;
     }
     getsockopt(listener, sockopt::SndBuf).map(|size| Bytes::new(size as u64)).map_err(refused)
 }
 
-/// Errors of accept(2) that are about the connection, not about the listener: the next one may be accepted at once.
+/// Errors of accept(2) that are about the connection, not about the listener: the next one may be
+/// accepted at once.
 pub(super) fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
     )
 }

@@ -1,15 +1,16 @@
 //! The server: a directory or generated content over HTTP/1.1.
 //!
-//! [`Server::bind`] makes the listening socket and returns, so that the real address is known (and connecting
-//! succeeds: the kernel completes handshakes) before [`Server::run`] serves on the calling thread until told to stop.
-//! Between the two the server may be moved to another thread: a socket stays in the network namespace of its creation.
+//! [`Server::bind`] makes the listening socket and returns, so that the real address is known (and
+//! connecting succeeds: the kernel completes handshakes) before [`Server::run`] serves on the
+//! calling thread until told to stop. Between the two the server may be moved to another thread: a
+//! socket stays in the network namespace of its creation.
 //!
-//! What it answers: `GET` and `HEAD` for `/bytes/<size>` (for example `/bytes/2GiB`) and for the files below a
-//! directory, whole or one byte range of it (RFC 9110 section 14). It does not list directories, compress, speak TLS or
-//! follow symbolic links that leave its directory.
+//! What it answers: `GET` and `HEAD` for `/bytes/<size>` (for example `/bytes/2GiB`) and for the
+//! files below a directory, whole or one byte range of it (RFC 9110 section 14). It does not list
+//! directories, compress, speak TLS or follow symbolic links that leave its directory.
 //!
-//! Bounds: see [`Limits`]. A client that stops reading may hold its connection for ever: that is what experiments with
-//! a zero window need.
+//! Bounds: see [`Limits`]. A client that stops reading may hold its connection for ever: that is
+//! what experiments with a zero window need.
 
 mod body;
 mod files;
@@ -33,7 +34,8 @@ use tokio::task::JoinSet;
 /// What a server offers and how its sockets are set.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Address and port; port 0 lets the kernel choose, [`Server::local_addr`] says which. Default `127.0.0.1:0`.
+    /// Address and port; port 0 lets the kernel choose, [`Server::local_addr`] says which. Default
+    /// `127.0.0.1:0`.
     pub bind: SocketAddr,
     /// Serves the files below this directory; generated content is served in any case.
     pub directory: Option<PathBuf>,
@@ -42,8 +44,8 @@ pub struct ServerOptions {
     pub write_rate: Option<Rate>,
     /// With `write_rate`: the application writes so much, then waits until that is paid for.
     pub write_block: Option<Bytes>,
-    /// `SO_SNDBUF` of every connection. The kernel doubles it, clamps it silently to `net.core.wmem_max`, and no
-    /// longer tunes it: [`Server::sndbuf`] says what came of it.
+    /// `SO_SNDBUF` of every connection. The kernel doubles it, clamps it silently to
+    /// `net.core.wmem_max`, and no longer tunes it: [`Server::sndbuf`] says what came of it.
     pub sndbuf: Option<Bytes>,
     /// `TCP_CONGESTION` of every connection, for example `bbr`; read back after it is set.
     pub congestion: Option<String>,
@@ -70,7 +72,8 @@ impl Default for ServerOptions {
 pub struct Limits {
     /// Connections served at once; more wait in the listen backlog. Default 256.
     pub connections: usize,
-    /// Longest request line and headers, answered with status 431 beyond. Default 16 KiB, at most [`Limits::HEADER_MAX`].
+    /// Longest request line and headers, answered with status 431 beyond. Default 16 KiB, at most
+    /// [`Limits::HEADER_MAX`].
     pub header: Bytes,
     /// Time for a request's headers to arrive, idle time before it included. Default 30 s.
     pub header_read: Duration,
@@ -151,7 +154,9 @@ pub enum ServerError {
         must: &'static str,
     },
     /// The runtime (epoll and timers) could not be made.
-    #[error("start the server's event loop: {source}; the process may be out of file descriptors (see ulimit -n)")]
+    #[error(
+        "start the server's event loop: {source}; the process may be out of file descriptors (see ulimit -n)"
+    )]
     Runtime {
         /// What the kernel said.
         source: io::Error,
@@ -174,7 +179,8 @@ impl Server {
         refuse_impossible(&options)?;
         let directory = options.directory.map(files::Directory::open).transpose()?;
         let listener = listen::listen(options.bind)?;
-        let addr = listener.local_addr().map_err(|source| listen::bind_error(options.bind, source))?;
+        let addr =
+            listener.local_addr().map_err(|source| listen::bind_error(options.bind, source))?;
         if let Some(congestion) = &options.congestion {
             listen::set_congestion(&listener, addr, congestion)?;
         }
@@ -188,14 +194,15 @@ impl Server {
         self.local_addr
     }
 
-    /// `SO_SNDBUF` that every connection starts with, as the kernel reports it: bookkeeping included, that is twice
-    /// what was set. Without [`ServerOptions::sndbuf`] it is `tcp_wmem[1]`, and the kernel tunes it.
+    /// `SO_SNDBUF` that every connection starts with, as the kernel reports it: bookkeeping
+    /// included, that is twice what was set. Without [`ServerOptions::sndbuf`] it is `tcp_wmem[1]`,
+    /// and the kernel tunes it.
     pub fn sndbuf(&self) -> Bytes {
         self.sndbuf
     }
 
-    /// Serves on the calling thread until `stop`; then lets responses under way end within [`Limits::shutdown`] and
-    /// cuts the rest off.
+    /// Serves on the calling thread until `stop`; then lets responses under way end within
+    /// [`Limits::shutdown`] and cuts the rest off.
     pub fn run(self, stop: &Stop) -> Result<Served, ServerError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -205,16 +212,18 @@ impl Server {
     }
 
     async fn serve(self, stop: &Stop) -> Result<Served, ServerError> {
-        let listener =
-            tokio::net::TcpListener::from_std(self.listener).map_err(|source| ServerError::Runtime { source })?;
+        let listener = tokio::net::TcpListener::from_std(self.listener)
+            .map_err(|source| ServerError::Runtime { source })?;
         let places = Arc::new(Semaphore::new(self.limits.connections));
         let mut connections = JoinSet::new();
         let mut accepted = 0;
         let mut stopped = pin!(stop.stopped());
         loop {
-            // The place is taken before the connection is accepted: who finds none waits in the kernel's backlog.
+            // The place is taken before the connection is accepted: who finds none waits in the
+            // kernel's backlog.
             let next = async {
-                let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+                let place =
+                    places.clone().acquire_owned().await.expect("the semaphore is never closed");
                 (listener.accept().await, place)
             };
             let (connection, place) = tokio::select! {
@@ -226,14 +235,20 @@ impl Server {
             match connection {
                 Ok((stream, _peer)) => {
                     accepted += 1;
-                    let connection = serve_connection(stream, self.site.clone(), self.limits.clone(), stop.clone());
+                    let connection = serve_connection(
+                        stream,
+                        self.site.clone(),
+                        self.limits.clone(),
+                        stop.clone(),
+                    );
                     connections.spawn(async move {
                         connection.await;
                         drop(place);
                     });
                 }
                 Err(error) if listen::concerns_one_connection(&error) => {}
-                // Out of descriptors or memory: trying again at once would only burn the CPU of the experiment.
+                // Out of descriptors or memory: trying again at once would only burn the CPU of the
+                // experiment.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
             }
         }
@@ -247,16 +262,19 @@ impl Server {
     }
 }
 
-/// Speaks HTTP/1.1 until the peer, an error or `stop` ends it. Errors are the peer's: nobody else waits for them.
+/// Speaks HTTP/1.1 until the peer, an error or `stop` ends it. Errors are the peer's: nobody else
+/// waits for them.
 async fn serve_connection(stream: TcpStream, site: Arc<respond::Site>, limits: Limits, stop: Stop) {
-    // Paced writes are small; Nagle's algorithm (RFC 896) would hold them back for the peer's delayed ACK.
+    // Paced writes are small; Nagle's algorithm (RFC 896) would hold them back for the peer's
+    // delayed ACK.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| std::future::ready(site.respond(&request)));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(std::time::Duration::from(limits.header_read))
         .max_header_size(limits.header.get() as usize)
-        // Also bounds what is queued before a write: one chunk of a body is written before the next is taken.
+        // Also bounds what is queued before a write: one chunk of a body is written before the next
+        // is taken.
         .max_buf_size(Limits::HEADER_MAX.get() as usize)
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
@@ -272,7 +290,11 @@ async fn serve_connection(stream: TcpStream, site: Arc<respond::Site>, limits: L
 fn refuse_impossible(options: &ServerOptions) -> Result<(), ServerError> {
     let refuse = |option, value: String, must| Err(ServerError::Option { option, value, must });
     if options.write_rate == Some(Rate::ZERO) {
-        return refuse("write_rate", Rate::ZERO.to_string(), "must be above zero, or nothing would ever be sent");
+        return refuse(
+            "write_rate",
+            Rate::ZERO.to_string(),
+            "must be above zero, or nothing would ever be sent",
+        );
     }
     if options.limits.connections == 0 {
         return refuse("limits.connections", "0".into(), "must be at least 1");

@@ -15,8 +15,8 @@ pub(super) enum Selection {
 
 /// Reads the value of a `Range` header against a representation of `length` bytes.
 ///
-/// "A server MAY ignore the Range header field" (14.2): done for several ranges at once, other units, and what does
-/// not follow the grammar.
+/// "A server MAY ignore the Range header field" (14.2): done for several ranges at once, other
+/// units, and what does not follow the grammar.
 pub(super) fn select(header: &str, length: u64) -> Selection {
     let Some((unit, set)) = header.split_once('=') else { return Selection::Whole };
     let Some((first, last)) = set.trim().split_once('-') else { return Selection::Whole };
@@ -24,8 +24,9 @@ pub(super) fn select(header: &str, length: u64) -> Selection {
         return Selection::Whole;
     }
     match (position(first), position(last)) {
-        // "If the last-pos value is absent, or if the value is greater than or equal to the current length .., the
-        // byte range is interpreted as the remainder of the representation" (14.1.2).
+        // "If the last-pos value is absent, or if the value is greater than or equal to the current
+        // length .., the byte range is interpreted as the remainder of the representation"
+        // (14.1.2).
         (Some(first), last) if last.is_some() || set.trim().ends_with('-') => {
             let end = last.map_or(length, |last| length.min(last.saturating_add(1)));
             match last {
@@ -34,8 +35,8 @@ pub(super) fn select(header: &str, length: u64) -> Selection {
                 _ => Selection::Part(first..end),
             }
         }
-        // "If the selected representation is shorter than the specified suffix-length, the entire representation is
-        // used" (14.1.2).
+        // "If the selected representation is shorter than the specified suffix-length, the entire
+        // representation is used" (14.1.2).
         (None, Some(suffix)) if first.trim().is_empty() => match suffix.min(length) {
             0 => Selection::Unsatisfiable,
             suffix => Selection::Part(length - suffix..length),

@@ -44,8 +44,18 @@ struct Validators {
 struct Refused(StatusCode, String);
 
 impl Site {
-    pub(super) fn new(directory: Option<Directory>, write_rate: Option<Rate>, write_block: Option<Bytes>) -> Self {
-        Site { directory, write_rate, write_block, requests: AtomicU64::new(0), sent: Arc::new(AtomicU64::new(0)) }
+    pub(super) fn new(
+        directory: Option<Directory>,
+        write_rate: Option<Rate>,
+        write_block: Option<Bytes>,
+    ) -> Self {
+        Site {
+            directory,
+            write_rate,
+            write_block,
+            requests: AtomicU64::new(0),
+            sent: Arc::new(AtomicU64::new(0)),
+        }
     }
 
     /// Requests answered and body bytes handed to sockets so far.
@@ -54,13 +64,17 @@ impl Site {
     }
 
     /// Answers anything.
-    pub(super) fn respond<B>(&self, request: &Request<B>) -> Result<Response<ResponseBody>, hyper::http::Error> {
+    pub(super) fn respond<B>(
+        &self,
+        request: &Request<B>,
+    ) -> Result<Response<ResponseBody>, hyper::http::Error> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         match self.find(request) {
             Ok(found) => self.send(found, request),
             Err(Refused(status, sentence)) => {
                 let text = format!("{status}: {sentence}\n");
-                let response = start(status).header(header::CONTENT_TYPE, "text/plain; charset=utf-8");
+                let response =
+                    start(status).header(header::CONTENT_TYPE, "text/plain; charset=utf-8");
                 let response = match status {
                     StatusCode::METHOD_NOT_ALLOWED => response.header(header::ALLOW, "GET, HEAD"),
                     _ => response,
@@ -76,8 +90,9 @@ impl Site {
     }
 
     fn find<B>(&self, request: &Request<B>) -> Result<Representation, Refused> {
-        // "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1 request message that lacks a
-        // Host header field and to any request message that contains more than one" (RFC 9112 section 3.2).
+        // "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1 request
+        // message that lacks a Host header field and to any request message that contains more than
+        // one" (RFC 9112 section 3.2).
         let hosts = request.headers().get_all(header::HOST).iter().count();
         if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
             return Err(Refused(StatusCode::BAD_REQUEST, "one Host header is needed".into()));
@@ -107,8 +122,9 @@ impl Site {
             Selection::Whole => (StatusCode::OK, 0..length),
             Selection::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
             Selection::Unsatisfiable => {
-                // "A server generating a 416 response to a byte-range request SHOULD generate a Content-Range header
-                // field specifying the current length" (RFC 9110 section 15.5.17).
+                // "A server generating a 416 response to a byte-range request SHOULD generate a
+                // Content-Range header field specifying the current length" (RFC 9110 section
+                // 15.5.17).
                 return start(StatusCode::RANGE_NOT_SATISFIABLE)
                     .header(header::CONTENT_RANGE, format!("bytes */{length}"))
                     .header(header::CONTENT_LENGTH, 0)
@@ -135,8 +151,9 @@ impl Site {
             response = response.header(header::CONTENT_RANGE, range);
         }
         if let Some(validators) = validators {
-            response =
-                response.header(header::ETAG, validators.etag).header(header::LAST_MODIFIED, validators.last_modified);
+            response = response
+                .header(header::ETAG, validators.etag)
+                .header(header::LAST_MODIFIED, validators.last_modified);
         }
         response.body(match *request.method() {
             Method::HEAD => ResponseBody::empty(),
@@ -149,7 +166,9 @@ impl Site {
 }
 
 fn start(status: StatusCode) -> response::Builder {
-    Response::builder().status(status).header(header::SERVER, concat!("fullpipe/", env!("CARGO_PKG_VERSION")))
+    Response::builder()
+        .status(status)
+        .header(header::SERVER, concat!("fullpipe/", env!("CARGO_PKG_VERSION")))
 }
 
 fn generated(size: &str) -> Result<Representation, Refused> {
@@ -169,12 +188,15 @@ fn refused(refusal: Refusal) -> Refused {
         Refusal::NotFound => Refused(StatusCode::NOT_FOUND, format!("no such file; {HINT}")),
         Refusal::Forbidden(why) => Refused(StatusCode::FORBIDDEN, why.into()),
         Refusal::BadName => Refused(StatusCode::BAD_REQUEST, "not a file name".into()),
-        Refusal::Failed => Refused(StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be opened".into()),
+        Refusal::Failed => {
+            Refused(StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be opened".into())
+        }
     }
 }
 
 fn validators(metadata: &Metadata) -> Option<Validators> {
-    let etag = format!("\"{:x}-{:x}-{:x}\"", metadata.mtime(), metadata.mtime_nsec(), metadata.len());
+    let etag =
+        format!("\"{:x}-{:x}-{:x}\"", metadata.mtime(), metadata.mtime_nsec(), metadata.len());
     let modified = metadata.modified().ok()?;
     // An HTTP date cannot say a time before 1970 or after 9999; httpdate panics there.
     (0..=253_402_300_799)
@@ -184,8 +206,9 @@ fn validators(metadata: &Metadata) -> Option<Validators> {
 
 /// What of `length` bytes the request asks for.
 fn selection<B>(request: &Request<B>, length: u64, validators: Option<&Validators>) -> Selection {
-    // "A server MUST ignore a Range header field received with a request method .. for which range handling is not
-    // defined. For this specification, GET is the only method for which range handling is defined" (14.2).
+    // "A server MUST ignore a Range header field received with a request method .. for which range
+    // handling is not defined. For this specification, GET is the only method for which range
+    // handling is defined" (14.2).
     if request.method() != Method::GET {
         return Selection::Whole;
     }
@@ -196,7 +219,8 @@ fn selection<B>(request: &Request<B>, length: u64, validators: Option<&Validator
     }
 }
 
-/// `If-Range` (RFC 9110 section 13.1.5): a range of a file that has changed would not fit what the client has.
+/// `If-Range` (RFC 9110 section 13.1.5): a range of a file that has changed would not fit what the
+/// client has.
 fn unchanged(headers: &HeaderMap, validators: Option<&Validators>) -> bool {
     if !headers.contains_key(header::IF_RANGE) {
         return true;

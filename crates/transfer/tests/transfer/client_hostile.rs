@@ -27,13 +27,18 @@ fn a_server_that_closes_early_is_an_error_with_both_lengths() {
 #[test]
 fn bodies_may_be_chunked_or_end_with_the_connection() {
     let (addr, server) = script(vec![
-        say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nTrailer: t\r\n\r\n"),
+        say(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nTrailer: t\r\n\r\n",
+        ),
         say("HTTP/1.0 200 OK\r\n\r\nabcde"),
         say("HTTP/1.1 204 No Content\r\n\r\n"),
     ]);
     for (body, length) in [(5, None), (5, None), (0, Some(Bytes::ZERO))] {
         let got = fetch(format!("http://{addr}/"), Default::default()).unwrap();
-        assert_eq!((got.body.get(), got.content_length, got.outcome), (body, length, Outcome::Complete));
+        assert_eq!(
+            (got.body.get(), got.content_length, got.outcome),
+            (body, length, Outcome::Complete)
+        );
     }
     server.join().unwrap();
 }
@@ -92,15 +97,23 @@ fn who_waits_for_a_response_may_give_up() {
 fn nobody_listening_a_wrong_path_and_wrong_bytes_are_told_apart() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = fetch(format!("http://{closed}/"), Default::default()).unwrap_err();
-    assert!(error.to_string().starts_with(&format!("connect to {closed}: Connection refused")), "{error}");
+    assert!(
+        error.to_string().starts_with(&format!("connect to {closed}: Connection refused")),
+        "{error}"
+    );
 
     let server = Serving::start(ServerOptions::default());
     let error = fetch(server.url("/nothing"), Default::default()).unwrap_err();
     assert!(error.to_string().contains("the server says 404 Not Found"), "{error}");
 
     let (addr, other) = script(vec![say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\u{6}no")]);
-    let error = fetch(format!("http://{addr}/"), DownloadOptions { verify: true, ..Default::default() }).unwrap_err();
-    assert!(matches!(error, DownloadError::Content { offset, .. } if offset == Bytes::ZERO), "{error}");
+    let error =
+        fetch(format!("http://{addr}/"), DownloadOptions { verify: true, ..Default::default() })
+            .unwrap_err();
+    assert!(
+        matches!(error, DownloadError::Content { offset, .. } if offset == Bytes::ZERO),
+        "{error}"
+    );
     other.join().unwrap();
 }
 

@@ -3,8 +3,8 @@
 use crate::fixture::{Serving, fetch, fetch_observed, generated};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 use fullpipe_transfer::{
-    DownloadError, DownloadOptions, Event, Limits, Outcome, Output, Request, Server, ServerError, ServerOptions, Stop,
-    download, pace,
+    DownloadError, DownloadOptions, Event, Limits, Outcome, Output, Request, Server, ServerError,
+    ServerOptions, Stop, download, pace,
 };
 
 fn rate(text: &str) -> Rate {
@@ -16,22 +16,39 @@ fn generated_content_arrives_whole_and_is_counted_once() {
     let server = Serving::start(ServerOptions::default());
     for size in [0, 1, 262_146, 262_147, 262_148, 30_000_000] {
         let mut events = Vec::new();
-        let options = DownloadOptions { verify: true, interval: Duration::from_millis(1), ..Default::default() };
-        let got = fetch_observed(server.url(&format!("/bytes/{size}")), options, &mut |event| events.push(event));
+        let options = DownloadOptions {
+            verify: true,
+            interval: Duration::from_millis(1),
+            ..Default::default()
+        };
+        let got = fetch_observed(server.url(&format!("/bytes/{size}")), options, &mut |event| {
+            events.push(event)
+        });
         let got = got.unwrap();
         assert_eq!((got.outcome, got.status), (Outcome::Complete, 200));
         assert_eq!((got.body.get(), got.content_length), (size, Some(Bytes::new(size))));
         assert_eq!(got.intervals.iter().map(|interval| interval.body).sum::<Bytes>(), got.body);
-        assert_eq!(got.intervals.iter().map(|interval| interval.length).sum::<Duration>(), got.timing.total);
+        assert_eq!(
+            got.intervals.iter().map(|interval| interval.length).sum::<Duration>(),
+            got.timing.total
+        );
         assert_eq!(got.connection.peer, server.addr);
 
         let timing = got.timing;
-        let steps = [timing.namelookup, timing.connect, timing.pretransfer, timing.starttransfer, timing.total];
+        let steps = [
+            timing.namelookup,
+            timing.connect,
+            timing.pretransfer,
+            timing.starttransfer,
+            timing.total,
+        ];
         assert!(steps.is_sorted(), "{timing:?}");
         assert_eq!((timing.appconnect, timing.redirect), (Duration::ZERO, Duration::ZERO));
 
-        let told: Vec<_> =
-            events.iter().filter_map(|e| if let Event::Interval(i) = e { Some(*i) } else { None }).collect();
+        let told: Vec<_> = events
+            .iter()
+            .filter_map(|e| if let Event::Interval(i) = e { Some(*i) } else { None })
+            .collect();
         assert_eq!(told, got.intervals, "the observer hears of every interval");
         assert_eq!(events[0], Event::Connected(got.connection));
         assert_eq!(events.iter().filter(|e| matches!(e, Event::Headers { .. })).count(), 1);
@@ -44,10 +61,17 @@ fn generated_content_arrives_whole_and_is_counted_once() {
 #[test]
 fn a_result_row_has_its_units_in_its_column_names() {
     let server = Serving::start(ServerOptions::default());
-    let row = serde_json::to_value(fetch(server.url("/bytes/1000"), Default::default()).unwrap()).unwrap();
+    let row = serde_json::to_value(fetch(server.url("/bytes/1000"), Default::default()).unwrap())
+        .unwrap();
     assert_eq!((&row["body_bytes"], &row["outcome"]), (&1000.into(), &"complete".into()));
-    for column in ["redirect_us", "namelookup_us", "connect_us", "appconnect_us", "pretransfer_us", "starttransfer_us"]
-    {
+    for column in [
+        "redirect_us",
+        "namelookup_us",
+        "connect_us",
+        "appconnect_us",
+        "pretransfer_us",
+        "starttransfer_us",
+    ] {
         assert!(row["timing"][column].is_u64(), "{column}: {row}");
     }
     assert!(row["timing"]["total_us"].as_u64() > Some(0), "{row}");
@@ -58,7 +82,8 @@ fn a_result_row_has_its_units_in_its_column_names() {
 #[test]
 fn the_next_address_of_a_name_is_tried() {
     let server = Serving::start(ServerOptions::default());
-    let got = fetch(format!("http://localhost:{}/bytes/7", server.addr.port()), Default::default()).unwrap();
+    let got = fetch(format!("http://localhost:{}/bytes/7", server.addr.port()), Default::default())
+        .unwrap();
     assert_eq!((got.body.get(), got.connection.peer), (7, server.addr));
 }
 
@@ -68,12 +93,21 @@ fn a_file_appears_when_it_is_complete_and_replaces_the_old_one() {
     let (served, kept) = (directory.path().join("a file"), directory.path().join("kept"));
     std::fs::write(&served, generated(0, 3_000_000)).unwrap();
     std::fs::write(&kept, "old").unwrap();
-    let server = Serving::start(ServerOptions { directory: Some(directory.path().into()), ..Default::default() });
+    let server = Serving::start(ServerOptions {
+        directory: Some(directory.path().into()),
+        ..Default::default()
+    });
     let output = Output::File(kept.clone());
-    let got = fetch(server.url("/a%20file?query"), DownloadOptions { output, ..Default::default() }).unwrap();
+    let got =
+        fetch(server.url("/a%20file?query"), DownloadOptions { output, ..Default::default() })
+            .unwrap();
     assert_eq!(got.body.get(), 3_000_000);
     assert_eq!(std::fs::read(&kept).unwrap(), std::fs::read(&served).unwrap());
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "no temporary file is left");
+    assert_eq!(
+        std::fs::read_dir(directory.path()).unwrap().count(),
+        2,
+        "no temporary file is left"
+    );
 }
 
 #[test]
@@ -81,7 +115,8 @@ fn a_stopped_download_leaves_the_old_file() {
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("kept");
     std::fs::write(&kept, "old").unwrap();
-    let server = Serving::start(ServerOptions { write_rate: Some(rate("1mbit")), ..Default::default() });
+    let server =
+        Serving::start(ServerOptions { write_rate: Some(rate("1mbit")), ..Default::default() });
     let options = DownloadOptions {
         output: Output::File(kept.clone()),
         max_duration: Some(Duration::from_millis(200)),
@@ -91,22 +126,28 @@ fn a_stopped_download_leaves_the_old_file() {
     assert_eq!(got.outcome, Outcome::StoppedAfterDuration);
     assert!(got.timing.total >= Duration::from_millis(200), "{:?}", got.timing);
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "old");
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
+    assert_eq!(
+        std::fs::read_dir(directory.path()).unwrap().count(),
+        1,
+        "no temporary file is left"
+    );
 }
 
 #[test]
 fn an_output_that_cannot_be_made_is_an_error_before_the_transfer() {
     let server = Serving::start(ServerOptions::default());
     let output = Output::File("/proc/no/file".into());
-    let error = fetch(server.url("/bytes/1"), DownloadOptions { output, ..Default::default() }).unwrap_err();
+    let error = fetch(server.url("/bytes/1"), DownloadOptions { output, ..Default::default() })
+        .unwrap_err();
     assert!(error.to_string().starts_with("write /proc/no/file: "), "{error}");
     assert_eq!(server.end().connections, 0, "the file is made before the transfer");
 }
 
 /// Within 5 % of the rate asked for, and no 100 ms beyond the pacer's bound.
 ///
-/// On a machine that is short of CPU a pacer may fall behind by more than it is allowed to catch up; then the mean says
-/// nothing about the pacer, so up to five runs may be made. The upper bounds hold in each of them.
+/// On a machine that is short of CPU a pacer may fall behind by more than it is allowed to catch
+/// up; then the mean says nothing about the pacer, so up to five runs may be made. The upper bounds
+/// hold in each of them.
 fn assert_paced(measure: impl Fn() -> fullpipe_transfer::Download, asked: Rate) {
     let mut means = Vec::new();
     for _ in 0..5 {
@@ -133,7 +174,12 @@ fn a_slow_reader_reads_at_the_rate_asked_for() {
     for asked in [rate("2mbit"), rate("80mbit"), rate("800mbit")] {
         let measure = || {
             let max_duration = Some(Duration::from_millis(1200));
-            let options = DownloadOptions { read_rate: Some(asked), max_duration, verify: true, ..Default::default() };
+            let options = DownloadOptions {
+                read_rate: Some(asked),
+                max_duration,
+                verify: true,
+                ..Default::default()
+            };
             fetch(server.url("/bytes/10GiB"), options).unwrap()
         };
         assert_paced(measure, asked);
@@ -143,7 +189,8 @@ fn a_slow_reader_reads_at_the_rate_asked_for() {
 #[test]
 fn a_slow_writer_writes_at_the_rate_asked_for() {
     for asked in [rate("2mbit"), rate("80mbit"), rate("800mbit")] {
-        let server = Serving::start(ServerOptions { write_rate: Some(asked), ..Default::default() });
+        let server =
+            Serving::start(ServerOptions { write_rate: Some(asked), ..Default::default() });
         let measure = || {
             let max_duration = Some(Duration::from_millis(1200));
             let options = DownloadOptions { max_duration, verify: true, ..Default::default() };
@@ -153,7 +200,8 @@ fn a_slow_writer_writes_at_the_rate_asked_for() {
     }
 }
 
-/// What the server could hand to its socket is what the client took and what two sockets hold: nothing in between.
+/// What the server could hand to its socket is what the client took and what two sockets hold:
+/// nothing in between.
 #[test]
 fn a_slow_reader_pushes_back_on_the_sender() {
     let buffer = Bytes::new(32 << 10);
@@ -171,14 +219,20 @@ fn a_slow_reader_pushes_back_on_the_sender() {
     let got = fetch(server.url("/bytes/1GiB"), options).unwrap();
     assert_eq!(got.connection.rcvbuf, Bytes::new(64 << 10), "the kernel doubles SO_RCVBUF");
     let served = server.end().body;
-    // Both buffers, doubled as the kernel does (socket(7)), the chunk being written, and the step being read.
+    // Both buffers, doubled as the kernel does (socket(7)), the chunk being written, and the step
+    // being read.
     let held = buffer.get() * 4 + (256 << 10) + pace::STEP.as_nanos();
-    assert!(served >= got.body && served.get() <= got.body.get() + held, "served {served}, read {}", got.body);
+    assert!(
+        served >= got.body && served.get() <= got.body.get() + held,
+        "served {served}, read {}",
+        got.body
+    );
 }
 
 #[test]
 fn the_caller_stops_a_download() {
-    let server = Serving::start(ServerOptions { write_rate: Some(rate("80mbit")), ..Default::default() });
+    let server =
+        Serving::start(ServerOptions { write_rate: Some(rate("80mbit")), ..Default::default() });
     let stop = Stop::new();
     let request = Request { url: server.url("/bytes/1GiB"), options: DownloadOptions::default() };
     let mut intervals = 0;
@@ -226,19 +280,33 @@ fn what_cannot_be_bound_says_what_to_try() {
     let server = Serving::start(ServerOptions::default());
     let bind = |options: ServerOptions| Server::bind(options).unwrap_err();
     let taken = bind(ServerOptions { bind: server.addr, ..Default::default() });
-    assert!(taken.to_string().starts_with(&format!("listen on {}: Address already in use", server.addr)), "{taken}");
+    assert!(
+        taken
+            .to_string()
+            .starts_with(&format!("listen on {}: Address already in use", server.addr)),
+        "{taken}"
+    );
     assert!(taken.to_string().ends_with("(ss -ltnp shows who listens)"), "{taken}");
 
     let elsewhere = bind(ServerOptions { bind: ([192, 0, 2, 1], 0).into(), ..Default::default() });
     assert!(elsewhere.to_string().contains("choose an address of this host"), "{elsewhere}");
 
     let unknown = bind(ServerOptions { congestion: Some("nonesuch".into()), ..Default::default() });
-    assert!(matches!(unknown, ServerError::SocketOption { option: "TCP_CONGESTION", .. }), "{unknown}");
-    let long = bind(ServerOptions { congestion: Some("reno-and-much-more-than-that".into()), ..Default::default() });
+    assert!(
+        matches!(unknown, ServerError::SocketOption { option: "TCP_CONGESTION", .. }),
+        "{unknown}"
+    );
+    let long = bind(ServerOptions {
+        congestion: Some("reno-and-much-more-than-that".into()),
+        ..Default::default()
+    });
     assert!(matches!(long, ServerError::SocketOption { option: "TCP_CONGESTION", .. }), "{long}");
 
     let nowhere = bind(ServerOptions { directory: Some("/nonesuch".into()), ..Default::default() });
-    assert!(nowhere.to_string().starts_with("serve directory /nonesuch: No such file"), "{nowhere}");
+    assert!(
+        nowhere.to_string().starts_with("serve directory /nonesuch: No such file"),
+        "{nowhere}"
+    );
     let zero = bind(ServerOptions { write_rate: Some(Rate::ZERO), ..Default::default() });
     assert!(zero.to_string().contains("write_rate"), "{zero}");
     let vast = bind(ServerOptions { sndbuf: Some("4GiB".parse().unwrap()), ..Default::default() });

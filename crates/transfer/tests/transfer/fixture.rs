@@ -2,7 +2,8 @@
 
 use fullpipe_model::units::Bytes;
 use fullpipe_transfer::{
-    Download, DownloadError, DownloadOptions, Event, Request, Served, Server, ServerOptions, Stop, content, download,
+    Download, DownloadError, DownloadOptions, Event, Request, Served, Server, ServerOptions, Stop,
+    content, download,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -73,12 +74,14 @@ pub fn raw(addr: SocketAddr, request: &[u8]) -> Vec<u8> {
 
 /// The status line and headers, and the body, of one `GET` without keep-alive.
 pub fn get(addr: SocketAddr, path: &str, headers: &str) -> (String, Vec<u8>) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{headers}\r\n");
     split(&raw(addr, request.as_bytes()))
 }
 
 pub fn split(answer: &[u8]) -> (String, Vec<u8>) {
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a response has headers");
+    let end =
+        answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a response has headers");
     (String::from_utf8(answer[..end].to_vec()).unwrap(), answer[end + 4..].to_vec())
 }
 

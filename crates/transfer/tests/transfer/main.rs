@@ -1,7 +1,8 @@
 //! Both ends against each other, against real programs, and against peers that misbehave.
 //!
 //! * `ends`: our client and our server, and what their options promise.
-//! * `peers`: curl against our server; our client against nginx and Python. Skipped loudly where not installed.
+//! * `peers`: curl against our server; our client against nginx and Python. Skipped loudly where
+//!   not installed.
 //! * `client_hostile`, `server_hostile`: raw sockets that break the rules.
 
 mod client_hostile;

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output as Finished, Stdio};
 use tempfile::TempDir;
 
-/// `Some(program)` where it is installed; where not, says loudly that the test is skipped, or fails it if
-/// `FULLPIPE_NO_SKIP=1`, as in CI.
+/// `Some(program)` where it is installed; where not, says loudly that the test is skipped, or fails
+/// it if `FULLPIPE_NO_SKIP=1`, as in CI.
 fn installed(test: &str, program: &'static str) -> Option<&'static str> {
     let version = if program == "nginx" { "-v" } else { "--version" };
-    let found = Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let found =
+        Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_ok_and(|status| status.success()) {
         return Some(program);
     }
@@ -56,7 +57,10 @@ fn curl_gets_what_is_served() {
         return;
     }
     let (directory, all) = site();
-    let server = Serving::start(ServerOptions { directory: Some(directory.path().into()), ..Default::default() });
+    let server = Serving::start(ServerOptions {
+        directory: Some(directory.path().into()),
+        ..Default::default()
+    });
     for url in [server.url("/file"), server.url("/bytes/5MB")] {
         assert_eq!(curl(&[&url]).stdout, all, "{url}");
         assert_eq!(curl(&["-r", "100-199", &url]).stdout, &all[100..200], "{url}");
@@ -64,7 +68,8 @@ fn curl_gets_what_is_served() {
         assert_eq!(curl(&["-r", "4999990-", &url]).stdout, &all[4_999_990..], "{url}");
 
         let status = |arguments: &[&str]| {
-            let arguments = [&["-o", "/dev/null", "-w", "%{http_code} %{size_download}"], arguments].concat();
+            let arguments =
+                [&["-o", "/dev/null", "-w", "%{http_code} %{size_download}"], arguments].concat();
             String::from_utf8(curl(&arguments).stdout).unwrap()
         };
         assert_eq!(status(&["--head", &url]), "200 0");
@@ -79,7 +84,14 @@ fn curl_gets_what_is_served() {
     }
     let missing = curl(&["--fail", &server.url("/nothing")]);
     assert_eq!(missing.status.code(), Some(22), "curl's exit code for a status of 400 or above");
-    let climbing = curl(&["--path-as-is", "-w", "%{http_code}", "-o", "/dev/null", &server.url("/../../etc/passwd")]);
+    let climbing = curl(&[
+        "--path-as-is",
+        "-w",
+        "%{http_code}",
+        "-o",
+        "/dev/null",
+        &server.url("/../../etc/passwd"),
+    ]);
     assert_eq!(climbing.stdout, b"403");
     let dates = curl(&["--head", &server.url("/file")]).stdout;
     assert!(String::from_utf8(dates).unwrap().contains("last-modified: "));
@@ -88,14 +100,20 @@ fn curl_gets_what_is_served() {
 /// Our download of `base`'s files, by curl's measure where it is installed.
 fn assert_downloads_from(base: &str, all: &[u8], directory: &Path) {
     let output = directory.join("got");
-    let options = DownloadOptions { output: Output::File(output.clone()), verify: true, ..Default::default() };
+    let options = DownloadOptions {
+        output: Output::File(output.clone()),
+        verify: true,
+        ..Default::default()
+    };
     let got = fetch(format!("{base}/file"), options).unwrap();
     assert_eq!((got.status, got.body.get()), (200, all.len() as u64));
     assert!(std::fs::read(&output).unwrap() == all);
     assert!(got.server.is_some());
 
-    // Both redirect to the directory's own name, nginx with an absolute and Python with a relative location.
-    let got = fetch(format!("{base}/sub"), DownloadOptions { redirects: 1, ..Default::default() }).unwrap();
+    // Both redirect to the directory's own name, nginx with an absolute and Python with a relative
+    // location.
+    let got = fetch(format!("{base}/sub"), DownloadOptions { redirects: 1, ..Default::default() })
+        .unwrap();
     assert_eq!((got.body.get(), got.redirects), (5, 1));
     assert!(got.url.ends_with("/sub/"), "{}", got.url);
 
@@ -118,7 +136,11 @@ fn python_serves_us() {
     // "Serving HTTP on 127.0.0.1 port 43567 (http://127.0.0.1:43567/) ..."
     let mut line = String::new();
     BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let port = line.split("port ").nth(1).and_then(|rest| rest.split(' ').next()).expect("python says its port");
+    let port = line
+        .split("port ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .expect("python says its port");
     assert_downloads_from(&format!("http://127.0.0.1:{port}"), &all, directory.path());
 }
 
@@ -126,13 +148,15 @@ fn python_serves_us() {
 fn nginx_serves_us() {
     let Some(nginx) = installed("nginx_serves_us", "nginx") else { return };
     let (directory, all) = site();
-    // nginx cannot choose a port itself; another process may take the one that was free a moment ago.
+    // nginx cannot choose a port itself; another process may take the one that was free a moment
+    // ago.
     let started = (0..5).find_map(|_| start_nginx(nginx, directory.path()));
     let (_running, addr) = started.expect("nginx starts on one of five free ports");
     assert_downloads_from(&format!("http://{addr}"), &all, directory.path());
 }
 
-/// nginx with its working directory and its log: a write to a log that nobody reads would kill it (SIGPIPE).
+/// nginx with its working directory and its log: a write to a log that nobody reads would kill it
+/// (SIGPIPE).
 type Nginx = Running<(TempDir, BufReader<ChildStderr>)>;
 
 fn start_nginx(nginx: &str, directory: &Path) -> Option<(Nginx, SocketAddr)> {
@@ -161,7 +185,8 @@ fn start_nginx(nginx: &str, directory: &Path) -> Option<(Nginx, SocketAddr)> {
     let log = BufReader::new(child.stderr.take().unwrap());
     let mut running = Running(child, (work, log));
     // It writes its version once it listens; its standard error ends first where it could not.
-    let listens = running.1.1.by_ref().lines().map_while(Result::ok).any(|line| line.contains(" nginx/"));
+    let listens =
+        running.1.1.by_ref().lines().map_while(Result::ok).any(|line| line.contains(" nginx/"));
     listens.then_some((running, addr))
 }
 
@@ -174,12 +199,13 @@ fn our_time_breakdown_is_curls() {
     let write_rate = Some("80mbit".parse().unwrap());
     let server = Serving::start(ServerOptions { write_rate, ..Default::default() });
     let url = server.url("/bytes/3MB"); // 300 ms
-    let format =
-        "%{time_namelookup} %{time_connect} %{time_appconnect} %{time_pretransfer} %{time_starttransfer} %{time_total}";
-    // A machine that is busy delays one of the two now and then: three attempts at agreeing within 60 ms.
+    let format = "%{time_namelookup} %{time_connect} %{time_appconnect} %{time_pretransfer} %{time_starttransfer} %{time_total}";
+    // A machine that is busy delays one of the two now and then: three attempts at agreeing within
+    // 60 ms.
     let mut seen = Vec::new();
     for _ in 0..3 {
-        let theirs = String::from_utf8(curl(&["-o", "/dev/null", "-w", format, &url]).stdout).unwrap();
+        let theirs =
+            String::from_utf8(curl(&["-o", "/dev/null", "-w", format, &url]).stdout).unwrap();
         let theirs: Vec<f64> = theirs.split(' ').map(|time| time.parse().unwrap()).collect();
         let timing = fetch(url.clone(), Default::default()).unwrap().timing;
         let ours = [

@@ -69,7 +69,9 @@ fn ranges_methods_and_hosts_are_answered_as_rfc_9110_says() {
     let server = serving(directory.path());
     for path in ["/file", "/bytes/1000"] {
         let ranged = |range: &str| get(server.addr, path, &format!("Range: {range}\r\n"));
-        for (range, part) in [("bytes=10-19", 10..20), ("bytes=-5", 995..1000), ("bytes=990-2000", 990..1000)] {
+        for (range, part) in
+            [("bytes=10-19", 10..20), ("bytes=-5", 995..1000), ("bytes=990-2000", 990..1000)]
+        {
             let (head, body) = ranged(range);
             assert!(head.starts_with("HTTP/1.1 206 "), "{head}");
             let says = format!("\r\ncontent-range: bytes {}-{}/1000", part.start, part.end - 1);
@@ -77,19 +79,29 @@ fn ranges_methods_and_hosts_are_answered_as_rfc_9110_says() {
             assert_eq!(body, &all[part], "{path} {range}");
         }
         let (head, body) = ranged("bytes=1000-");
-        assert!(head.starts_with("HTTP/1.1 416 ") && head.contains("content-range: bytes */1000"), "{head}");
+        assert!(
+            head.starts_with("HTTP/1.1 416 ") && head.contains("content-range: bytes */1000"),
+            "{head}"
+        );
         assert!(body.is_empty());
         let (head, body) = ranged("bytes=0-1,5-6");
         assert!(head.starts_with("HTTP/1.1 200 ") && body == all, "{head}");
 
-        let head_request = format!("HEAD {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nRange: bytes=0-1\r\n\r\n");
+        let head_request = format!(
+            "HEAD {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nRange: bytes=0-1\r\n\r\n"
+        );
         let (head, body) = split(&raw(server.addr, head_request.as_bytes()));
-        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("content-length: 1000"), "{head}");
+        assert!(
+            head.starts_with("HTTP/1.1 200 ") && head.contains("content-length: 1000"),
+            "{head}"
+        );
         assert!(body.is_empty());
     }
     let (head, _) = get(server.addr, "/file", "");
     let etag = head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
-    let conditional = |seen: &str| get(server.addr, "/file", &format!("Range: bytes=0-0\r\nIf-Range: {seen}\r\n")).0;
+    let conditional = |seen: &str| {
+        get(server.addr, "/file", &format!("Range: bytes=0-0\r\nIf-Range: {seen}\r\n")).0
+    };
     assert!(conditional(etag).starts_with("HTTP/1.1 206 "));
     assert!(conditional("\"another\"").starts_with("HTTP/1.1 200 "));
 
@@ -97,7 +109,10 @@ fn ranges_methods_and_hosts_are_answered_as_rfc_9110_says() {
         ("GET /file HTTP/1.1\r\nConnection: close\r\n\r\n", "400"),
         ("GET /file HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n", "400"),
         ("GET /file HTTP/1.0\r\n\r\n", "200"),
-        ("POST /file HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc", "405"),
+        (
+            "POST /file HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+            "405",
+        ),
         ("DELETE /file HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "405"),
         ("nonsense\r\n\r\n", "400"),
     ] {
@@ -114,7 +129,8 @@ fn a_header_flood_ends_at_the_bound() {
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n").unwrap();
     let line = format!("X: {}\r\n", "x".repeat(1000));
     let mut sent = 0u64;
-    // 64 MiB would be taken by a server without a bound; ours resets the connection, which the write then sees.
+    // 64 MiB would be taken by a server without a bound; ours resets the connection, which the
+    // write then sees.
     while sent < 64 << 20 && stream.write_all(line.as_bytes()).is_ok() {
         sent += line.len() as u64;
     }
@@ -150,7 +166,10 @@ fn one_more_connection_than_allowed_waits_for_its_turn() {
     let mut second = server.connect();
     second.write_all(ask).unwrap();
     second.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
-    assert!(second.read(&mut [0]).is_err(), "the second is answered while the first holds the only place");
+    assert!(
+        second.read(&mut [0]).is_err(),
+        "the second is answered while the first holds the only place"
+    );
     drop(first);
     second.set_read_timeout(Some(crate::fixture::PATIENCE)).unwrap();
     assert!(read_head(&mut second).starts_with("HTTP/1.1 200 "));
@@ -200,7 +219,8 @@ fn no_bytes_stop_the_server() {
     let survives = |request: Vec<u8>| {
         // Huge generated bodies are asked for by chance: what comes first is enough.
         let mut stream = server.connect();
-        let _ = stream.write_all(&request).and_then(|()| stream.shutdown(std::net::Shutdown::Write));
+        let _ =
+            stream.write_all(&request).and_then(|()| stream.shutdown(std::net::Shutdown::Write));
         let _ = stream.read(&mut [0; 4096]);
         drop(stream);
         prop_assert!(get(server.addr, "/bytes/1", "").0.starts_with("HTTP/1.1 200 "));

@@ -1,4 +1,5 @@
-//! The captures that the command line names: opened with a progress bar, and ended by Ctrl-C where they are pipes.
+//! The captures that the command line names: opened with a progress bar, and ended by Ctrl-C where
+//! they are pipes.
 
 use super::pipe::{self, Pipe};
 use crate::failure::{Failure, Kind};
@@ -16,14 +17,17 @@ const PROGRESS_FROM: u64 = 100 << 20;
 /// The captures that the command line names.
 ///
 /// # Errors
-/// No file that can be opened; standard input named twice, or among files that must be put in order.
+/// No file that can be opened; standard input named twice, or among files that must be put in
+/// order.
 pub fn captures(files: &[PathBuf], as_one: bool) -> Result<Vec<Capture>, Failure> {
     let standard = files.iter().filter(|file| is_standard_input(file)).count();
     if standard > 1 || standard == 1 && as_one && files.len() > 1 {
-        let problem = "analyze -: standard input can be read once only; name it once, and not with --as-one";
+        let problem =
+            "analyze -: standard input can be read once only; name it once, and not with --as-one";
         return Err(Failure::new(Kind::Usage, problem));
     }
-    // One file of many that is not there does not stop the others; with none there is nothing to begin.
+    // One file of many that is not there does not stop the others; with none there is nothing to
+    // begin.
     let missing: Vec<Error> = files.iter().filter_map(|file| missing(file)).collect();
     if missing.len() == files.len() {
         let problems: Vec<_> = missing.iter().map(Error::to_string).collect();
@@ -57,8 +61,12 @@ fn capture(file: &Path) -> Result<Capture, Failure> {
     if !is_standard_input(file) {
         return Ok(Capture::file(file).opened_by(open));
     }
-    let source = std::io::stdin().as_fd().try_clone_to_owned().and_then(|file| unless_pipe(File::from(file)));
-    let source = source.map_err(|error| Failure::new(Kind::Input, format!("open standard input: {error}")))?;
+    let source = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .and_then(|file| unless_pipe(File::from(file)));
+    let source = source
+        .map_err(|error| Failure::new(Kind::Input, format!("open standard input: {error}")))?;
     Ok(Capture::reader("standard input", source))
 }
 
@@ -79,12 +87,14 @@ fn unless_pipe(file: File) -> std::io::Result<Box<dyn Read + Send>> {
 
 /// A bar where the file is long enough for one; it is drawn on a terminal only.
 fn progress(path: &Path, file: &File) -> ProgressBar {
-    let length = file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |file| file.len());
+    let length =
+        file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |file| file.len());
     if length < PROGRESS_FROM {
         return ProgressBar::hidden();
     }
     let template = "{msg:24!} {wide_bar} {bytes:>10} of {total_bytes} {bytes_per_sec} {eta:>4}";
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::new(length).with_message(path.display().to_string());
     bar.set_style(style.progress_chars("=> "));
     bar
@@ -107,7 +117,9 @@ pub fn problems(errors: Vec<Error>) -> Result<Vec<Error>, Failure> {
 fn is_end(error: &Error) -> bool {
     match error {
         Error::Cut { .. } => true,
-        Error::Read { cause: ReadError::Source(cause), .. } => cause.kind() == std::io::ErrorKind::UnexpectedEof,
+        Error::Read { cause: ReadError::Source(cause), .. } => {
+            cause.kind() == std::io::ErrorKind::UnexpectedEof
+        }
         _ => false,
     }
 }

@@ -31,7 +31,8 @@ impl Lines {
         match self {
             Lines::Text(out) => write_text(packet, &row, out)?,
             Lines::Json(out) => {
-                serde_json::to_writer(&mut *out, &Object::new(PACKETS, &row)).map_err(std::io::Error::from)?;
+                serde_json::to_writer(&mut *out, &Object::new(PACKETS, &row))
+                    .map_err(std::io::Error::from)?;
                 writeln!(out)?;
             }
             Lines::Parquet(stored) => stored.row(Layout::cells(PACKETS, &row))?,
@@ -57,7 +58,9 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
         let mut errors = Vec::new();
         for packet in capture.labelled_packets(&analyze.options()) {
             match packet {
-                Ok(packet) if analyze.connection.is_none_or(|only| only == packet.facts.connection) => {
+                Ok(packet)
+                    if analyze.connection.is_none_or(|only| only == packet.facts.connection) =>
+                {
                     lines.write(&name, &packet)?;
                 }
                 Ok(_) => {}
@@ -75,7 +78,11 @@ fn row<'r>(file: &'r str, packet: &'r LabelledPacket) -> PacketRow<'r> {
     PacketRow { file, number, at, facts, segment, sequence, ack }
 }
 
-fn write_text(packet: &LabelledPacket, row: &PacketRow<'_>, out: &mut impl Write) -> std::io::Result<()> {
+fn write_text(
+    packet: &LabelledPacket,
+    row: &PacketRow<'_>,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
     let LabelledPacket { number, facts, segment, sequence, .. } = packet;
     let time = packet.time.as_secs_f64();
     write!(out, "{number:>6} {time:>12.6} #{} ", facts.connection)?;

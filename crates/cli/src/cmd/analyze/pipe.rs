@@ -1,8 +1,8 @@
 //! A pipe that Ctrl-C ends as its other end's end would: what came until then is analysed.
 //!
-//! `tcpdump -w - | fullpipe analyze -` ended with Ctrl-C ends both programs, and tcpdump writes what it still holds before
-//! it goes. So the first Ctrl-C is the wish for a report: what comes is read on until the other end has closed, for
-//! [`PATIENCE`] at most. The second ends the program.
+//! `tcpdump -w - | fullpipe analyze -` ended with Ctrl-C ends both programs, and tcpdump writes
+//! what it still holds before it goes. So the first Ctrl-C is the wish for a report: what comes is
+//! read on until the other end has closed, for [`PATIENCE`] at most. The second ends the program.
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
@@ -63,7 +63,8 @@ impl Pipe {
             if left == Some(Duration::ZERO) {
                 return Ok(false);
             }
-            let mut both = [&self.file.as_fd(), &self.interrupt.as_fd()].map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
+            let mut both = [&self.file.as_fd(), &self.interrupt.as_fd()]
+                .map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
             // Once set, the interrupt is readable for ever.
             let waited = if left.is_some() { &mut both[..1] } else { &mut both[..] };
             ready(waited, left)?;

@@ -44,7 +44,9 @@ impl Rows {
     /// What a row needs of a connection.
     pub fn explain(&self) -> fn(Connection) -> DiagnosedConnection {
         match self {
-            Rows::Lines(_) => |connection| DiagnosedConnection::from_capture(connection).with_findings(),
+            Rows::Lines(_) => {
+                |connection| DiagnosedConnection::from_capture(connection).with_findings()
+            }
             Rows::Csv { .. } | Rows::Parquet(_) => DiagnosedConnection::from_capture,
         }
     }
@@ -53,12 +55,17 @@ impl Rows {
     ///
     /// # Errors
     /// Those of the output.
-    pub fn write(&mut self, file: &str, connections: &[DiagnosedConnection]) -> Result<(), Failure> {
+    pub fn write(
+        &mut self,
+        file: &str,
+        connections: &[DiagnosedConnection],
+    ) -> Result<(), Failure> {
         match self {
             Rows::Lines(out) => Ok(print_lines(file, connections, out)?),
             Rows::Csv { out, headed } => Ok(print_csv(file, connections, headed, out)?),
             Rows::Parquet(stored) => {
-                let mut rows = connections.iter().flat_map(|diagnosed| connection_rows(file, diagnosed));
+                let mut rows =
+                    connections.iter().flat_map(|diagnosed| connection_rows(file, diagnosed));
                 rows.try_for_each(|row| stored.row(Layout::cells(CONNECTIONS, &row)))
             }
         }
@@ -88,7 +95,8 @@ impl Stored {
     pub fn new(file: &Path, layout: &Layout) -> Result<Self, Failure> {
         let pending = Pending::at(file).map_err(|error| not_written(file, error))?;
         let handle = pending.handle().map_err(|error| not_written(file, error))?;
-        let table = ParquetTable::new(BufWriter::new(handle), layout).map_err(|error| not_written(file, error))?;
+        let table = ParquetTable::new(BufWriter::new(handle), layout)
+            .map_err(|error| not_written(file, error))?;
         Ok(Stored { table, pending, file: file.into() })
     }
 
@@ -106,12 +114,18 @@ impl Stored {
 }
 
 fn not_written(file: &Path, error: impl std::fmt::Display) -> Failure {
-    let problem =
-        format!("write {}: {error}; --parquet names a file that can be made, on a disk with room", file.display());
+    let problem = format!(
+        "write {}: {error}; --parquet names a file that can be made, on a disk with room",
+        file.display()
+    );
     Failure::new(Kind::Run, problem)
 }
 
-fn print_lines(file: &str, connections: &[DiagnosedConnection], out: &mut impl Write) -> std::io::Result<()> {
+fn print_lines(
+    file: &str,
+    connections: &[DiagnosedConnection],
+    out: &mut impl Write,
+) -> std::io::Result<()> {
     for what in connections {
         serde_json::to_writer(&mut *out, &Versioned::new(InFile { file, what }))?;
         writeln!(out)?;

@@ -12,15 +12,17 @@ use std::path::PathBuf;
 
 /// Runs in virtual time that were done before: their results are taken from here.
 ///
-/// Such a run is a function of its scenario with its seed, the guest's kernel and this program, so the same three give the
-/// same bytes, and need not be run twice. Runs in real time, and those with nginx, Python or curl, are never kept.
+/// Such a run is a function of its scenario with its seed, the guest's kernel and this program, so
+/// the same three give the same bytes, and need not be run twice. Runs in real time, and those with
+/// nginx, Python or curl, are never kept.
 #[derive(Subcommand)]
 pub enum Cache {
     List(List),
     Clean(Clean),
 }
 
-/// The cache that runs in virtual time are taken from; one that is not this user's alone is done without.
+/// The cache that runs in virtual time are taken from; one that is not this user's alone is done
+/// without.
 pub fn of_runs(engine: &Engine) -> Option<cache::Cache> {
     if !matches!(engine, Engine::Virtual(_)) {
         return None;
@@ -35,7 +37,8 @@ pub fn of_runs(engine: &Engine) -> Option<cache::Cache> {
 impl Cache {
     pub fn run(self) -> Result<u8, Failure> {
         let cache = cache::Cache::of_user().map_err(|error| Failure::new(Kind::Missing, error))?;
-        let cache = cache.ok_or_else(|| Failure::new(Kind::Missing, "find cache: set HOME or XDG_CACHE_HOME"))?;
+        let cache = cache
+            .ok_or_else(|| Failure::new(Kind::Missing, "find cache: set HOME or XDG_CACHE_HOME"))?;
         match self {
             Cache::List(list) => list.run(&cache),
             Cache::Clean(clean) => clean.run(&cache),
@@ -102,8 +105,14 @@ impl List {
         for run in &kept {
             let goodput = figure::mbit_per_s(run.row.goodput);
             let number = run.row.repetition.to_string();
-            let row =
-                [run.row.name.clone(), number, run.row.kernel.clone(), goodput, figure::megabytes(run.size), used(run)];
+            let row = [
+                run.row.name.clone(),
+                number,
+                run.row.kernel.clone(),
+                goodput,
+                figure::megabytes(run.size),
+                used(run),
+            ];
             table.row(row);
         }
         if !table.is_empty() {
@@ -111,7 +120,12 @@ impl List {
         }
         let runs = if kept.len() == 1 { "run" } else { "runs" };
         let folder = cache.folder().display().to_string();
-        print(&format!("{} {runs}, {total} of {} in {}\n", kept.len(), cache.limit(), escape::in_line(&folder)))?;
+        print(&format!(
+            "{} {runs}, {total} of {} in {}\n",
+            kept.len(),
+            cache.limit(),
+            escape::in_line(&folder)
+        ))?;
         Ok(0)
     }
 }
@@ -141,12 +155,18 @@ impl Clean {
     fn run(self, cache: &cache::Cache) -> Result<u8, Failure> {
         let (removed, bytes) = cache.clean(self.keep).map_err(|cause| {
             let folder = cache.folder().display();
-            Failure::new(Kind::Run, format!("clean cache {folder}: {cause}; remove the folder by hand"))
+            Failure::new(
+                Kind::Run,
+                format!("clean cache {folder}: {cause}; remove the folder by hand"),
+            )
         })?;
         if self.json {
             print_json(&Removed { removed, bytes: bytes.get() })?;
         } else {
-            print(&format!("Removed {removed} {}, {bytes}.\n", if removed == 1 { "run" } else { "runs" }))?;
+            print(&format!(
+                "Removed {removed} {}, {bytes}.\n",
+                if removed == 1 { "run" } else { "runs" }
+            ))?;
         }
         Ok(0)
     }

@@ -16,9 +16,10 @@ use std::path::{Path, PathBuf};
 
 /// Compare two results: which rows changed, by how much, and whether by more than noise.
 ///
-/// A and B are folders of results, or files of rows as `lab run` prints them with --json or --jsonl. Or give scenarios and
-/// what to vary, two kernels or a setting, and both sides are run first. Rows belong together by their names. In virtual
-/// time every difference is one; in real time the spread of repetitions decides (Welch's t, 95 %).
+/// A and B are folders of results, or files of rows as `lab run` prints them with --json or
+/// --jsonl. Or give scenarios and what to vary, two kernels or a setting, and both sides are run
+/// first. Rows belong together by their names. In virtual time every difference is one; in real
+/// time the spread of repetitions decides (Welch's t, 95 %).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -33,10 +34,12 @@ pub struct Compare {
     /// Two results, or with --kernel or --with: scenario files or presets.
     #[arg(value_name = "RESULTS|SCENARIO", required = true)]
     sources: Vec<String>,
-    /// Run the scenarios in virtual time under both of these kernels (releases, or how they begin) and compare.
+    /// Run the scenarios in virtual time under both of these kernels (releases, or how they begin)
+    /// and compare.
     #[arg(long, value_names = ["A", "B"], num_args = 2, conflicts_with_all = ["with", "engine"])]
     kernel: Option<Vec<String>>,
-    /// Run the scenarios as they are and with this key of a scenario file set, and compare; can be given several times.
+    /// Run the scenarios as they are and with this key of a scenario file set, and compare; can be
+    /// given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     with: Vec<Override>,
     /// Whose clock the runs for --with go by.
@@ -54,8 +57,9 @@ pub struct Compare {
     /// Folder for the runs' results, new or empty [default: fullpipe-results/TIME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// End with 1 if a figure of any row changed by more: goodput:-2%, rtt_p99:+5ms, retransmission:+10, or without a sign
-    /// the way in which it is worse. Can be given several times, or with commas.
+    /// End with 1 if a figure of any row changed by more: goodput:-2%, rtt_p99:+5ms,
+    /// retransmission:+10, or without a sign the way in which it is worse. Can be given several
+    /// times, or with commas.
     #[arg(long, value_name = "FIGURE:CHANGE", value_delimiter = ',', allow_hyphen_values = true)]
     fail_on: Vec<Bound>,
     /// Show N changes: goodput's first, then the largest.
@@ -67,7 +71,8 @@ pub struct Compare {
     /// Show how late the emulator was, too: that is about the machine, not about the transfer.
     #[arg(long)]
     lateness: bool,
-    /// Print JSON: {"a": .., "b": .., "changes": [..], "only_in_a": [..], "exceeded": [..], ..}, with every change.
+    /// Print JSON: {"a": .., "b": .., "changes": [..], "only_in_a": [..], "exceeded": [..], ..},
+    /// with every change.
     #[arg(long)]
     json: bool,
 }
@@ -111,7 +116,9 @@ impl Compare {
             let given = self.sources.len();
             return Err(Failure::new(
                 Kind::Usage,
-                format!("compare results: {given} given, two are needed; or vary scenarios by --kernel or --with"),
+                format!(
+                    "compare results: {given} given, two are needed; or vary scenarios by --kernel or --with"
+                ),
             ));
         };
         let (rows_a, rows_b) = (read(Path::new(a))?, read(Path::new(b))?);
@@ -123,7 +130,10 @@ impl Compare {
         let load = |over: &[Override]| -> Result<Vec<Scenario>, Failure> {
             Ok(preset::load_all(&self.sources, over, self.repeat)?)
         };
-        let side = |label: String, mut scenarios: Vec<Scenario>, choice: Choice| -> Result<Side, Failure> {
+        let side = |label: String,
+                    mut scenarios: Vec<Scenario>,
+                    choice: Choice|
+         -> Result<Side, Failure> {
             let engine = choice.settle(&mut scenarios)?;
             Ok(Side { label, scenarios, engine })
         };
@@ -147,15 +157,25 @@ impl Compare {
         if comparison.compared() == 0 {
             if comparison.failed() > 0 {
                 let problem = format!("compare {} and {}: no row was done on both sides", a.0, b.0);
-                return Err(Failure::new(Kind::Run, format!("{problem}; their `error` says why they failed")));
+                return Err(Failure::new(
+                    Kind::Run,
+                    format!("{problem}; their `error` says why they failed"),
+                ));
             }
-            let problem = format!("compare {} and {}: no row of one has its name in the other", a.0, b.0);
-            return Err(Failure::new(Kind::Input, format!("{problem}; rows belong together by their names")));
+            let problem =
+                format!("compare {} and {}: no row of one has its name in the other", a.0, b.0);
+            return Err(Failure::new(
+                Kind::Input,
+                format!("{problem}; rows belong together by their names"),
+            ));
         }
         if self.json {
             print_json(&comparison)?;
         } else {
-            print(&comparison.render(Extent { top: self.top, noise: self.noise, lateness: self.lateness }, layout()))?;
+            print(&comparison.render(
+                Extent { top: self.top, noise: self.noise, lateness: self.lateness },
+                layout(),
+            ))?;
         }
         Ok(u8::from(comparison.is_worse()))
     }

@@ -11,8 +11,8 @@ const COUNT_MAX: u32 = 10_000;
 
 /// Write random scenarios, each built so that one known cause limits it.
 ///
-/// A cause is drawn first, then a path, hosts and a transfer for which it binds; `[truth]` in the file
-/// names it. Scenario N of a seed is always the same, however many are written.
+/// A cause is drawn first, then a path, hosts and a transfer for which it binds; `[truth]` in the
+/// file names it. Scenario N of a seed is always the same, however many are written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -33,11 +33,16 @@ pub struct Generate {
 
 impl Generate {
     pub fn run(self) -> Result<u8, Failure> {
-        let generated: Vec<Generated> = (0..self.count).map(|index| generate(self.seed, index)).collect();
+        let generated: Vec<Generated> =
+            (0..self.count).map(|index| generate(self.seed, index)).collect();
         match &self.out {
             Some(folder) => {
                 write(folder, &generated)?;
-                remark(&format!("fullpipe: {} scenarios are in {}", generated.len(), folder.display()));
+                remark(&format!(
+                    "fullpipe: {} scenarios are in {}",
+                    generated.len(),
+                    folder.display()
+                ));
             }
             None => {
                 let texts: Vec<&str> = generated.iter().map(|one| one.text.as_str()).collect();
@@ -51,7 +56,10 @@ impl Generate {
 fn write(folder: &Path, generated: &[Generated]) -> Result<(), Failure> {
     let failed = |path: &Path, cause: std::io::Error| {
         let shown = path.display();
-        Failure::new(Kind::Run, format!("write scenarios to {shown}: {cause}; choose another place with --out"))
+        Failure::new(
+            Kind::Run,
+            format!("write scenarios to {shown}: {cause}; choose another place with --out"),
+        )
     };
     std::fs::create_dir_all(folder).map_err(|cause| failed(folder, cause))?;
     for one in generated {

@@ -29,9 +29,10 @@ impl Kernel {
 
 /// Build the guest kernels into the cache, and print where they are.
 ///
-/// Without options these are two, of Debian's sources: 6.12 and, for what changed since, 6.1. Each takes some 10 minutes
-/// of CPU time and 4 GB of disk meanwhile (12 MB afterwards), no privilege, and a compiler; what is missing is named. A
-/// build that was interrupted goes on where it was. What is built already is not built again.
+/// Without options these are two, of Debian's sources: 6.12 and, for what changed since, 6.1. Each
+/// takes some 10 minutes of CPU time and 4 GB of disk meanwhile (12 MB afterwards), no privilege,
+/// and a compiler; what is missing is named. A build that was interrupted goes on where it was.
+/// What is built already is not built again.
 #[derive(Args)]
 // --version is the kernel's here.
 #[command(disable_version_flag = true)]
@@ -41,7 +42,8 @@ Examples:
   fullpipe lab kernel build --version 6.1
   fullpipe lab kernel build --source linux-6.12.8.tar.xz")]
 pub struct Build {
-    /// `debian` (the package linux-source-VERSION, downloaded where it is not installed), a tar file, or a source tree.
+    /// `debian` (the package linux-source-VERSION, downloaded where it is not installed), a tar
+    /// file, or a source tree.
     #[arg(long, value_name = "SOURCE", default_value = "debian")]
     source: Source,
     /// Version of Debian's package, for one kernel only [default: 6.12, then 6.1].
@@ -101,7 +103,9 @@ struct Progress {
 
 impl Progress {
     fn new(version: &str) -> Self {
-        let style = ProgressStyle::with_template("{msg:24!} {wide_bar} {percent:>3} % {elapsed:>4}, {eta} left");
+        let style = ProgressStyle::with_template(
+            "{msg:24!} {wide_bar} {percent:>3} % {elapsed:>4}, {eta} left",
+        );
         let bar = ProgressBar::new(1);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
         Progress { bar, version: version.into() }
@@ -145,7 +149,11 @@ impl List {
         if self.json {
             let listed: Vec<_> = kernels
                 .into_iter()
-                .map(|kernel| Listed { release: kernel.release, key: kernel.key, path: kernel.path })
+                .map(|kernel| Listed {
+                    release: kernel.release,
+                    key: kernel.key,
+                    path: kernel.path,
+                })
                 .collect();
             print_json(&listed)?;
         } else if kernels.is_empty() {

@@ -46,7 +46,9 @@ impl<'a> Output<'a> {
         self.next += 1;
         match self.lines {
             Lines::None => {}
-            Lines::Json => print(&format!("{}\n", serde_json::to_string(row).map_err(io::Error::from)?))?,
+            Lines::Json => {
+                print(&format!("{}\n", serde_json::to_string(row).map_err(io::Error::from)?))?
+            }
             Lines::Csv => {
                 if self.next == 1 {
                     print(&self.columns.csv_header())?;
@@ -88,5 +90,8 @@ impl ParquetFile {
 
 fn wrong(path: &Path, cause: impl std::fmt::Display) -> Failure {
     let path = path.display();
-    Failure::new(Kind::Run, format!("write Parquet file {path}: {cause}; free some space, or choose another place"))
+    Failure::new(
+        Kind::Run,
+        format!("write Parquet file {path}: {cause}; free some space, or choose another place"),
+    )
 }

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// Run scenarios and show what each transfer reached, what limited it, and the law beside it.
 ///
-/// Works as root and, where user namespaces are allowed, as an ordinary user. Everything it makes is in namespaces of its
-/// own and is gone when it ends, however it ends.
+/// Works as root and, where user namespaces are allowed, as an ordinary user. Everything it makes
+/// is in namespaces of its own and is gone when it ends, however it ends.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -52,7 +52,8 @@ A scenario file, every key optional:
 
 A run that fails is a row with an `error` and without figures; the others go on, and the exit code is 1.")]
 pub struct Run {
-    /// Scenario files, presets (see `fullpipe lab list`), or a folder of presets such as `articles`.
+    /// Scenario files, presets (see `fullpipe lab list`), or a folder of presets such as
+    /// `articles`.
     #[arg(value_name = "FILE|PRESET", required = true)]
     scenarios: Vec<String>,
     /// Print JSON: {"rows": [..]}.
@@ -64,17 +65,19 @@ pub struct Run {
     /// Print CSV: as --jsonl, with what was asked for beside each row.
     #[arg(long, group = "format")]
     csv: bool,
-    /// Write the rows into FILE in Parquet's format, with the columns of --csv; it is there when all runs are done.
+    /// Write the rows into FILE in Parquet's format, with the columns of --csv; it is there when
+    /// all runs are done.
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
     /// Folder for results, new or empty [default: fullpipe-results/TIME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the sweep of the same scenarios that was interrupted in --out: what is done there is not run again, what
-    /// failed is tried again.
+    /// Go on with the sweep of the same scenarios that was interrupted in --out: what is done there
+    /// is not run again, what failed is tried again.
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Guests at once, where memory allows [default: one for each CPU]; runs in real time are made one at a time.
+    /// Guests at once, where memory allows [default: one for each CPU]; runs in real time are made
+    /// one at a time.
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Run in virtual time what was run before, too, rather than take it from the cache.
@@ -110,7 +113,8 @@ impl Run {
                 "fullpipe: --jobs is for virtual time: in real time runs would disturb each other, so one is made at a time",
             );
         }
-        // Linux sizes its connections' buffers by its memory: with another one it is another result.
+        // Linux sizes its connections' buffers by its memory: with another one it is another
+        // result.
         let from_cache = !self.no_cache && self.guest_memory.is_none();
         let cache = if from_cache { of_runs(&engine) } else { None };
         let mut options = Options {
@@ -134,7 +138,10 @@ impl Run {
                 print(&rows::render(rows, layout()))?;
                 let cached = rows.iter().filter(|row| row.cached).count();
                 if cached > 0 {
-                    remark(&format!("\nFrom the cache: {cached} of {} rows (--no-cache runs them again)", rows.len()));
+                    remark(&format!(
+                        "\nFrom the cache: {cached} of {} rows (--no-cache runs them again)",
+                        rows.len()
+                    ));
                 }
                 remark(&format!("\nResults: {}", out.display()));
             }
@@ -151,8 +158,14 @@ impl Run {
         }
     }
 
-    /// Does the runs and hands rows on as they come. What is done before an error is told to be there.
-    fn sweep(&self, inside: &Inside, runs: &[fullpipe_lab::Run], options: &Options) -> Result<Sweep, Failure> {
+    /// Does the runs and hands rows on as they come. What is done before an error is told to be
+    /// there.
+    fn sweep(
+        &self,
+        inside: &Inside,
+        runs: &[fullpipe_lab::Run],
+        options: &Options,
+    ) -> Result<Sweep, Failure> {
         let mut output = Output::new(runs, self.lines(), self.parquet.as_deref())?;
         let mut done = 0;
         let mut written = Ok(());
@@ -166,7 +179,8 @@ impl Run {
                 }
                 written = output.row(row);
                 if written.is_err() {
-                    // Nobody reads any more, or the disk is full: what is going on need not come to its end.
+                    // Nobody reads any more, or the disk is full: what is going on need not come to
+                    // its end.
                     inside.interrupt().set();
                 }
             }
@@ -191,8 +205,8 @@ impl Run {
     }
 }
 
-/// Says how many runs failed and what can be done about it; the exit code. Where no run was done and all failed for
-/// the same reason, such as a missing tool, the code is that reason's.
+/// Says how many runs failed and what can be done about it; the exit code. Where no run was done
+/// and all failed for the same reason, such as a missing tool, the code is that reason's.
 fn tell_failures(sweep: &Sweep, out: &Path) -> u8 {
     let (failed, total) = (sweep.failures.len(), sweep.rows.len());
     if failed == 0 {
@@ -209,8 +223,8 @@ fn tell_failures(sweep: &Sweep, out: &Path) -> u8 {
     Failure::code(if is_common { first } else { Kind::Run })
 }
 
-/// A new `fullpipe-results/2026-11-20T23-19-05Z`, or one with `-2` behind it where that is taken: no colons, which some
-/// file systems and shells mind.
+/// A new `fullpipe-results/2026-11-20T23-19-05Z`, or one with `-2` behind it where that is taken:
+/// no colons, which some file systems and shells mind.
 pub fn default_folder() -> Result<PathBuf, Failure> {
     let now = std::time::UNIX_EPOCH
         + std::time::Duration::from((clock::now() + clock::realtime_offset()).since(Instant::ZERO));
@@ -219,7 +233,11 @@ pub fn default_folder() -> Result<PathBuf, Failure> {
 }
 
 /// Does runs with a progress bar.
-pub fn run_all(inside: &Inside, runs: &[fullpipe_lab::Run], options: &Options) -> Result<Sweep, Failure> {
+pub fn run_all(
+    inside: &Inside,
+    runs: &[fullpipe_lab::Run],
+    options: &Options,
+) -> Result<Sweep, Failure> {
     observed(inside, runs, options, &mut |_| {})
 }
 
@@ -230,7 +248,9 @@ pub fn run_one(inside: &Inside, scenario: &Scenario, options: &Options) -> Resul
     match (sweep.failures.pop(), sweep.rows.pop()) {
         (None, Some(row)) => Ok(row),
         (Some(failed), _) => Err(failed.error.into()),
-        (None, None) => Err(Failure::new(Kind::Run, format!("run {}: it gave no row", scenario.name))),
+        (None, None) => {
+            Err(Failure::new(Kind::Run, format!("run {}: it gave no row", scenario.name)))
+        }
     }
 }
 

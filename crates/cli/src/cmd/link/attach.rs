@@ -26,9 +26,10 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// Put a path on a device of this machine: an interface, a container's bridge or veth.
 ///
-/// IP packets of the device (or only those that --to, --from and --protocol name) are led through the link, both ways; all
-/// else is left alone, and no other device is touched. It goes on in the background until `fullpipe link detach`. Nothing
-/// of the device is changed: a link that is killed has let go, and traffic flows as before. Needs root.
+/// IP packets of the device (or only those that --to, --from and --protocol name) are led through
+/// the link, both ways; all else is left alone, and no other device is touched. It goes on in the
+/// background until `fullpipe link detach`. Nothing of the device is changed: a link that is killed
+/// has let go, and traffic flows as before. Needs root.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -62,7 +63,10 @@ impl Attach {
     pub fn run(mut self) -> Result<u8, Failure> {
         self.words.0 = self.words.0.absolute();
         if self.words.0.is_empty() {
-            return Err(Failure::new(Kind::Usage, "attach link: no path is said; give words, as in `--delay 100ms`"));
+            return Err(Failure::new(
+                Kind::Usage,
+                "attach link: no path is said; give words, as in `--delay 100ms`",
+            ));
         }
         if self.show {
             return super::show(&self.words.0, &self.dev);
@@ -79,13 +83,16 @@ impl Attach {
         if self.foreground {
             return Running::start(&self, &name, asked)?.until_detached(&self.output, true);
         }
-        let mut word = background::start(|word| in_background(&self, &name, asked, word)).map_err(attach_failure)?;
+        let mut word = background::start(|word| in_background(&self, &name, asked, word))
+            .map_err(attach_failure)?;
         let mut told = String::new();
         word.read_to_string(&mut told)?;
         match told.split_once(' ') {
             Some((code, message)) => Err(Failure::with_code(code.parse().unwrap_or(1), message)),
             None if told == READY => Ok(0),
-            None => Err(Failure::new(Kind::Run, "attach link: its process ended before it was ready")),
+            None => {
+                Err(Failure::new(Kind::Run, "attach link: its process ended before it was ready"))
+            }
         }
     }
 }
@@ -110,14 +117,17 @@ impl From<HooksChoice> for Hooks {
     }
 }
 
-/// The life of the process in the background: its word to the one that started it is READY, or a code and a message.
+/// The life of the process in the background: its word to the one that started it is READY, or a
+/// code and a message.
 fn in_background(attach: &Attach, name: &str, asked: RequestedPath, mut word: PipeWriter) -> i32 {
     match Running::start(attach, name, asked) {
         Ok(running) => {
             let told = word.write_all(READY.as_bytes());
             drop(word);
             // Whoever started it was killed: nobody knows of it, and nobody would take it away.
-            let done = told.map_err(Failure::from).and_then(|()| running.until_detached(&attach.output, false));
+            let done = told
+                .map_err(Failure::from)
+                .and_then(|()| running.until_detached(&attach.output, false));
             done.map_or_else(|failure| failure.exit_code().into(), i32::from)
         }
         Err(failure) => {
@@ -142,7 +152,8 @@ impl Running {
         let door = Door::open(name)?;
         let ended = Interrupt::on_signals().map_err(attach_failure)?;
         let here = NetNs::current("this machine").map_err(attach_failure)?;
-        let redirect = Redirect::start(&here, device, &wanted(&asked), Hooks::from(*hooks)).map_err(attach_failure)?;
+        let redirect = Redirect::start(&here, device, &wanted(&asked), Hooks::from(*hooks))
+            .map_err(attach_failure)?;
         let emulator = Emulator::start(Arc::clone(&redirect.ports), &asked.path, &output.kept())?;
         let link = Arc::new(Shared::new(
             name,
@@ -158,7 +169,8 @@ impl Running {
     fn until_detached(mut self, output: &Output, tells: bool) -> Result<u8, Failure> {
         let mut line = (tells && output.draws_line()).then(Line::default);
         while !self.ended.wait(Some(TICK))? {
-            // A link that has ended must not go on taking packets: its error ends this process, and with it the redirection.
+            // A link that has ended must not go on taking packets: its error ends this process, and
+            // with it the redirection.
             let now = self.link.statistics()?;
             line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
         }
@@ -167,7 +179,11 @@ impl Running {
         self.drain()?;
         let (status, report) = self.link.stop()?;
         // In the background nobody reads standard error; a report's file is wanted all the same.
-        let told = if tells { output.clone() } else { Output { quiet: true, json: false, ..output.clone() } };
+        let told = if tells {
+            output.clone()
+        } else {
+            Output { quiet: true, json: false, ..output.clone() }
+        };
         tell(&status, &report, ("own", None), &told, None)?;
         output.complete_captures("own")?;
         Ok(0)
@@ -197,7 +213,8 @@ fn wanted(asked: &RequestedPath) -> Vec<Match> {
 }
 
 fn attach_failure(refused: Refused) -> Failure {
-    let missing = [libc_errno::EPERM, libc_errno::EACCES, libc_errno::ENOENT, libc_errno::EOPNOTSUPP];
+    let missing =
+        [libc_errno::EPERM, libc_errno::EACCES, libc_errno::ENOENT, libc_errno::EOPNOTSUPP];
     let kind = match refused.errno() {
         Some(libc_errno::ENODEV) => Kind::Input,
         Some(errno) if missing.contains(&errno) => Kind::Missing,
@@ -206,7 +223,10 @@ fn attach_failure(refused: Refused) -> Failure {
     if matches!(refused.errno(), Some(libc_errno::EPERM | libc_errno::EACCES)) {
         let advice = "it takes root's power over this machine's network (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF): run it \
                       with sudo, or put the program alone behind a link, `fullpipe link .. -- CMD`, which takes none";
-        return Failure::new(kind, format!("attach link: {}: {}; {advice}", refused.subject, refused.cause));
+        return Failure::new(
+            kind,
+            format!("attach link: {}: {}; {advice}", refused.subject, refused.cause),
+        );
     }
     Failure::new(kind, refused)
 }
@@ -222,8 +242,8 @@ mod libc_errno {
 
 /// Take the link off a device again.
 ///
-/// New packets go their own way at once; those on the link still arrive. When the command returns, everything is as it
-/// was before.
+/// New packets go their own way at once; those on the link still arrive. When the command returns,
+/// everything is as it was before.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -1,7 +1,8 @@
 //! What `--capture` leaves: one capture for each end of the link, both directions in order of time.
 //!
-//! Our link writes four streams while it runs, each direction on its way in and out. When it has ended, those of an end are
-//! merged and go. netem's captures are one for each end from the beginning, by the same names.
+//! Our link writes four streams while it runs, each direction on its way in and out. When it has
+//! ended, those of an end are merged and go. netem's captures are one for each end from the
+//! beginning, by the same names.
 
 use super::SNAPLEN;
 use crate::failure::{Failure, Kind};
@@ -13,8 +14,8 @@ use fullpipe_link::{EDGES, STREAMS};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// The streams of the server's and the client's end: what came before what left, as an answer may have the time of what it
-/// answers.
+/// The streams of the server's and the client's end: what came before what left, as an answer may
+/// have the time of what it answers.
 const ENDS: [[&str; 2]; 2] = [[STREAMS[3], STREAMS[0]], [STREAMS[1], STREAMS[2]]];
 
 /// Why an end's capture could not be made.
@@ -53,7 +54,8 @@ fn write_merged(capture: Capture, path: &Path) -> Result<(), MergeError> {
     let mut file = BufWriter::with_capacity(1 << 18, Pending::at(path)?);
     file.write_all(&file_header(SNAPLEN.get() as u32))?;
     capture.for_each_packet(|packet: &Packet<'_>| {
-        let header = record_header(packet.at, packet.data.len() as u32, packet.original_length as u32);
+        let header =
+            record_header(packet.at, packet.data.len() as u32, packet.original_length as u32);
         file.write_all(&header)?;
         Ok::<_, MergeError>(file.write_all(packet.data)?)
     })?;

@@ -1,8 +1,11 @@
-//! Control of a link while it runs: a Unix socket, one JSON line each way, then the connection ends.
+//! Control of a link while it runs: a Unix socket, one JSON line each way, then the connection
+//! ends.
 //!
-//! The socket is `link-NAME.sock` in this user's directory of journals, which nobody else may enter: who may connect is
-//! who may signal the process anyway. A request is `"status"`, `"detach"` or `{"set": WORDS}`; an answer is `{"status": ..}`,
-//! `"done"` or `{"error": {"code": 4, "message": ".."}}` with the exit code that the command which asked ends with.
+//! The socket is `link-NAME.sock` in this user's directory of journals, which nobody else may
+//! enter: who may connect is who may signal the process anyway. A request is `"status"`, `"detach"`
+//! or `{"set": WORDS}`; an answer is `{"status": ..}`, `"done"` or
+//! `{"error": {"code": 4, "message": ".."}}` with the exit code that the command which asked ends
+//! with.
 
 use super::shared::{Shared, Status};
 use crate::failure::{Failure, Kind};
@@ -61,12 +64,15 @@ impl Door {
         let path = socket(name)?;
         let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
         if is_answered(&path) {
-            let message = format!("start link {name}: a link of this name runs; choose another with --name");
+            let message =
+                format!("start link {name}: a link of this name runs; choose another with --name");
             return Err(Failure::new(Kind::Usage, message));
         }
         // Left over from a run that was killed.
         let _ = std::fs::remove_file(&path);
-        let wrong = |error| Failure::new(Kind::Run, format!("make control socket {}: {error}", path.display()));
+        let wrong = |error| {
+            Failure::new(Kind::Run, format!("make control socket {}: {error}", path.display()))
+        };
         let listener = UnixListener::bind(&path).map_err(wrong)?;
         Ok(Door { path: path.clone(), listener, owner: std::process::id() })
     }
@@ -76,8 +82,8 @@ impl Door {
         self.owner
     }
 
-    /// Answers whoever asks about `link`, on a thread, as long as the process lives. `detach` is set when that is asked
-    /// for; `None` where it cannot be.
+    /// Answers whoever asks about `link`, on a thread, as long as the process lives. `detach` is
+    /// set when that is asked for; `None` where it cannot be.
     pub fn serve(&self, link: Arc<Shared>, detach: Option<Interrupt>) -> Result<(), Failure> {
         let wrong = |error| Failure::new(Kind::Run, format!("serve control socket: {error}"));
         let listener = self.listener.try_clone().map_err(wrong)?;
@@ -99,12 +105,22 @@ impl Drop for Door {
     }
 }
 
-/// Answers on a thread of its own, as whoever connects and says nothing must not hold the others up.
-fn answer_aside(stream: UnixStream, link: &Arc<Shared>, detach: Option<&Interrupt>, asking: &Arc<AtomicUsize>) {
+/// Answers on a thread of its own, as whoever connects and says nothing must not hold the others
+/// up.
+fn answer_aside(
+    stream: UnixStream,
+    link: &Arc<Shared>,
+    detach: Option<&Interrupt>,
+    asking: &Arc<AtomicUsize>,
+) {
     if asking.load(Ordering::Relaxed) >= REQUESTS_MAX {
-        let message = format!("ask link: {REQUESTS_MAX} others ask at the moment; try again in a moment");
+        let message =
+            format!("ask link: {REQUESTS_MAX} others ask at the moment; try again in a moment");
         // The answer fits into the socket's buffer: nobody is waited for.
-        let _ = write_line(&stream, &Answer::Error { code: Failure::new(Kind::Run, "").exit_code(), message });
+        let _ = write_line(
+            &stream,
+            &Answer::Error { code: Failure::new(Kind::Run, "").exit_code(), message },
+        );
         return;
     }
     asking.fetch_add(1, Ordering::Relaxed);
@@ -151,12 +167,17 @@ fn answer(stream: &UnixStream, link: &Shared, detach: Option<&Interrupt>) -> std
                 detach.set();
                 Ok(Answer::Done)
             }
-            None => Err(Failure::new(Kind::Usage, "detach link: it is a command's, and ends with the command")),
+            None => Err(Failure::new(
+                Kind::Usage,
+                "detach link: it is a command's, and ends with the command",
+            )),
         },
         Err(error) => Err(Failure::new(Kind::Usage, error)),
     };
-    let answer =
-        answer.unwrap_or_else(|failure| Answer::Error { code: failure.exit_code(), message: failure.message().into() });
+    let answer = answer.unwrap_or_else(|failure| Answer::Error {
+        code: failure.exit_code(),
+        message: failure.message().into(),
+    });
     write_line(stream, &answer)
 }
 
@@ -175,12 +196,15 @@ pub fn ask(name: &str, request: &Request) -> Result<Answer, Failure> {
 pub fn ask_until_gone(name: &str, request: &Request) -> Result<(), Failure> {
     let (_, mut connection) = exchange(name, request)?;
     let ended = connection.read_to_end(&mut Vec::new());
-    ended.map(drop).map_err(|error| Failure::new(Kind::Run, format!("wait for the end of link {name}: {error}")))
+    ended.map(drop).map_err(|error| {
+        Failure::new(Kind::Run, format!("wait for the end of link {name}: {error}"))
+    })
 }
 
 fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStream>), Failure> {
     let path = socket(name)?;
-    let wrong = |error: std::io::Error| Failure::new(Kind::Run, format!("ask link {name}: {error}"));
+    let wrong =
+        |error: std::io::Error| Failure::new(Kind::Run, format!("ask link {name}: {error}"));
     let stream = UnixStream::connect(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => Failure::new(
             Kind::Usage,
@@ -207,7 +231,8 @@ fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStre
 fn socket(name: &str) -> Result<PathBuf, Failure> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
     if name.is_empty() || name.len() > 40 || !name.chars().all(plain) || name.starts_with('.') {
-        let message = format!("name link '{name}': use at most 40 letters, digits, '-', '_', '.', '@'");
+        let message =
+            format!("name link '{name}': use at most 40 letters, digits, '-', '_', '.', '@'");
         return Err(Failure::new(Kind::Usage, message));
     }
     let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
@@ -231,7 +256,10 @@ fn look() -> Result<(Vec<String>, Vec<String>), Failure> {
     let (mut alive, mut dead) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(&directory)?.flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
-        let Some(name) = file.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) else { continue };
+        let Some(name) = file.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX))
+        else {
+            continue;
+        };
         if is_answered(&entry.path()) {
             alive.push(name.to_string());
         } else if std::fs::remove_file(entry.path()).is_ok() {
@@ -251,10 +279,16 @@ pub fn the_link(name: Option<&str>) -> Result<String, Failure> {
     let mut names = names()?;
     match (names.pop(), names.len()) {
         (Some(name), 0) => Ok(name),
-        (None, _) => Err(Failure::new(Kind::Usage, "find link: none runs; start one with `fullpipe link .. -- CMD`")),
+        (None, _) => Err(Failure::new(
+            Kind::Usage,
+            "find link: none runs; start one with `fullpipe link .. -- CMD`",
+        )),
         (Some(last), _) => {
             let names = names.join(", ");
-            Err(Failure::new(Kind::Usage, format!("find link: {names} and {last} run; say which with --link")))
+            Err(Failure::new(
+                Kind::Usage,
+                format!("find link: {names} and {last} run; say which with --link"),
+            ))
         }
     }
 }

@@ -21,17 +21,26 @@ pub struct Line {
 impl Line {
     /// Draws it anew.
     pub fn show(&mut self, now: &Statistics) {
-        if let Some([down, up]) = self.earlier.as_ref().and_then(|earlier| now.rates_since(earlier)) {
+        if let Some([down, up]) = self.earlier.as_ref().and_then(|earlier| now.rates_since(earlier))
+        {
             let way = |name: &str, rate: String, way: &DirectionStatistics| {
-                format!("{name} {rate:>12}  queue {:>9}  dropped {:>5}", way.queue.to_string(), dropped(&way.link))
+                format!(
+                    "{name} {rate:>12}  queue {:>9}  dropped {:>5}",
+                    way.queue.to_string(),
+                    dropped(&way.link)
+                )
             };
             let late = now.to_client.late_p99.max(now.to_server.late_p99);
-            let (up, down) = (way("up", up.to_string(), &now.to_server), way("down", down.to_string(), &now.to_client));
+            let (up, down) = (
+                way("up", up.to_string(), &now.to_server),
+                way("down", down.to_string(), &now.to_client),
+            );
             let line = format!("{up} | {down} | late {late}");
             // What does not fit would be a line of its own each time.
             let width = error_width().unwrap_or(usize::MAX).saturating_sub(1);
             // A terminal that has gone away is no reason to stop.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{}", console::truncate_str(&line, width, ""));
+            let _ =
+                write!(std::io::stderr(), "\r\x1b[K{}", console::truncate_str(&line, width, ""));
             self.drawn = true;
         }
         self.earlier = Some(now.clone());
@@ -52,21 +61,30 @@ pub fn dropped(counters: &Counters) -> u64 {
 
 /// What the gateway could not carry, a sentence each.
 pub fn gateway_losses(status: &Status) -> Vec<String> {
-    let GatewayCounts { refused_connections, evicted_flows, dropped_datagrams } = status.gateway.unwrap_or_default();
-    let connections =
-        format!("the gateway refused {refused_connections} connections, as it had as many at once as it takes");
+    let GatewayCounts { refused_connections, evicted_flows, dropped_datagrams } =
+        status.gateway.unwrap_or_default();
+    let connections = format!(
+        "the gateway refused {refused_connections} connections, as it had as many at once as it takes"
+    );
     let datagrams = format!(
         "the gateway gave up {evicted_flows} silent UDP flows for newer ones, and could not pass {dropped_datagrams} \
          datagrams on"
     );
-    let told = [(refused_connections > 0, connections), (evicted_flows + dropped_datagrams > 0, datagrams)];
+    let told = [
+        (refused_connections > 0, connections),
+        (evicted_flows + dropped_datagrams > 0, datagrams),
+    ];
     told.into_iter().filter_map(|(happened, sentence)| happened.then_some(sentence)).collect()
 }
 
 /// What the link did, in a sentence a direction, and how late it was; a line for each rule follows.
 pub fn summary(status: &Status) -> String {
     let way = |name: &str, counters: &Counters| {
-        let mut text = format!("{name} {} packets, {}", counters.departed_packets, Bytes::new(counters.departed_bytes));
+        let mut text = format!(
+            "{name} {} packets, {}",
+            counters.departed_packets,
+            Bytes::new(counters.departed_bytes)
+        );
         for (count, what) in [
             (counters.lost_packets, "lost"),
             (counters.queue_dropped_packets, "dropped by the full queue"),
@@ -87,8 +105,11 @@ pub fn summary(status: &Status) -> String {
     };
     let late = to_client.late_p99.max(to_server.late_p99);
     let ways = |up: &Counters, down: &Counters| format!("{}; {}", way("up", up), way("down", down));
-    let mut text = format!("{}; 99 % of them at most {late} late", ways(&to_server.link, &to_client.link));
-    for (RuleStatistics { matches, link: up, .. }, down) in to_server.rules.iter().zip(&to_client.rules) {
+    let mut text =
+        format!("{}; 99 % of them at most {late} late", ways(&to_server.link, &to_client.link));
+    for (RuleStatistics { matches, link: up, .. }, down) in
+        to_server.rules.iter().zip(&to_client.rules)
+    {
         let _ = write!(text, "\n  {matches}: {}", ways(up, &down.link));
     }
     text

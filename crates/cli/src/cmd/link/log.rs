@@ -37,7 +37,8 @@ struct LogReport {
 impl Log {
     pub fn run(self) -> Result<u8, Failure> {
         let log = LogFile::read(&self.file)?;
-        let [to_client, to_server] = [Direction::ToClient, Direction::ToServer].map(|way| log.count(way));
+        let [to_client, to_server] =
+            [Direction::ToClient, Direction::ToServer].map(|way| log.count(way));
         if let Some(path) = &self.pcapng {
             log.write_pcapng(path)?;
         }
@@ -62,7 +63,8 @@ impl Log {
 
 impl From<LogFileError> for Failure {
     fn from(error: LogFileError) -> Self {
-        let kind = if matches!(error, LogFileError::Content { .. }) { Kind::Input } else { Kind::Run };
+        let kind =
+            if matches!(error, LogFileError::Content { .. }) { Kind::Input } else { Kind::Run };
         Failure::new(kind, error)
     }
 }

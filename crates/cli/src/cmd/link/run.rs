@@ -10,8 +10,8 @@ use crate::terminal::{remark, remark_json};
 use fullpipe_kernel::folder;
 use fullpipe_kernel::sandbox::{self, Inside, Privilege, Signals};
 use fullpipe_link::{
-    Before, CommandLinkError, Emulator, EmulatorError, FarEnd, LinkReport, NatError, NetemLink, NetemLinkError, Owed,
-    Place, ProgramEvent, Words, gso_max_segs, make_folder,
+    Before, CommandLinkError, Emulator, EmulatorError, FarEnd, LinkReport, NatError, NetemLink,
+    NetemLinkError, Owed, Place, ProgramEvent, Words, gso_max_segs, make_folder,
 };
 use fullpipe_model::scenario::{Path, Rule};
 use fullpipe_model::units::Duration;
@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 /// How often it is looked at the link.
 const TICK: Duration = Duration::from_millis(250);
-/// How long connections may make no progress after the command's end. A retransmission that is lost some times in a row
-/// comes 6 s after the one before.
+/// How long connections may make no progress after the command's end. A retransmission that is lost
+/// some times in a row comes 6 s after the one before.
 const LINGER: Duration = Duration::from_secs(10);
 /// And so much more on a long path: a lost segment, its retransmission and the end take three.
 const LINGER_ROUND_TRIPS: u64 = 10;
@@ -87,8 +87,12 @@ fn behind(
         line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
     };
     let linger = options.linger.unwrap_or_else(|| default_linger(&asked.path));
-    let owed = place.delivery()?.wait(inside, linger, || packets_to_server(&link)).map_err(CommandLinkError::from)?;
-    let ended = server.as_mut().map(|server| place.end_server(server, inside, linger)).transpose()?;
+    let owed = place
+        .delivery()?
+        .wait(inside, linger, || packets_to_server(&link))
+        .map_err(CommandLinkError::from)?;
+    let ended =
+        server.as_mut().map(|server| place.end_server(server, inside, linger)).transpose()?;
     line.iter_mut().for_each(Line::clear);
     tell_undelivered(&owed, ended);
     let code = if code == 0 && owed.undelivered() > 0 { 1 } else { code };
@@ -101,7 +105,8 @@ fn behind(
     Ok(if code == 0 { own } else { code })
 }
 
-/// Whether it was said that the gateway takes no more connections: it is said once, while the command may still wonder.
+/// Whether it was said that the gateway takes no more connections: it is said once, while the
+/// command may still wonder.
 #[derive(Default)]
 struct FullGateway {
     told: bool,
@@ -142,7 +147,9 @@ fn tell_undelivered(owed: &Owed, server_ended: Option<bool>) {
     }
     let idle = owed.open - owed.open_with_data;
     if idle > 0 {
-        remark(&format!("fullpipe: link: {idle} connections of processes that the command left behind were cut"));
+        remark(&format!(
+            "fullpipe: link: {idle} connections of processes that the command left behind were cut"
+        ));
     }
     if server_ended == Some(false) {
         remark("fullpipe: link: the server had not ended, and was killed");
@@ -150,15 +157,25 @@ fn tell_undelivered(owed: &Owed, server_ended: Option<bool>) {
 }
 
 /// The link between the two ends of `place`; with it, why it is not carried by TUN devices.
-fn start(place: &Place, path: &Path, options: &Options) -> Result<(Engine, Option<String>), Failure> {
+fn start(
+    place: &Place,
+    path: &Path,
+    options: &Options,
+) -> Result<(Engine, Option<String>), Failure> {
     let kept = options.output.kept();
     if options.engine == EngineChoice::Netem {
         if kept.log.is_some() {
-            return Err(Failure::new(Kind::Usage, "log packets: netem does not tell their fates; use --engine own"));
+            return Err(Failure::new(
+                Kind::Usage,
+                "log packets: netem does not tell their fates; use --engine own",
+            ));
         }
         let segments = gso_max_segs(path);
         let wire = place.wire(path.mtu, segments).map_err(NetemLinkError::from)?;
-        return Ok((Engine::Netem(Box::new(NetemLink::start(wire, path, segments, kept.capture)?)), None));
+        return Ok((
+            Engine::Netem(Box::new(NetemLink::start(wire, path, segments, kept.capture)?)),
+            None,
+        ));
     }
     let ports = place.ports(path.mtu).map_err(CommandLinkError::from)?;
     let not_tun = ports.not_tun.as_ref().map(ToString::to_string);
@@ -191,7 +208,8 @@ struct Report<'a> {
     quiet: bool,
 }
 
-/// Tells what the link did: as JSON where asked for, to a person, and always where its lateness was in the way.
+/// Tells what the link did: as JSON where asked for, to a person, and always where its lateness was
+/// in the way.
 pub fn tell(
     status: &Status,
     report: &LinkReport,
@@ -217,7 +235,10 @@ pub fn tell(
         let text = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         if let Some(path) = &options.report {
             folder::write_into(path, format!("{text}\n").as_bytes()).map_err(|error| {
-                Failure::new(Kind::Run, format!("write report {}: {error}; choose another place", path.display()))
+                Failure::new(
+                    Kind::Run,
+                    format!("write report {}: {error}; choose another place", path.display()),
+                )
             })?;
         }
         if options.json {
@@ -225,7 +246,9 @@ pub fn tell(
         }
         return Ok(());
     }
-    if !options.quiet && (std::io::stderr().is_terminal() || late > LATE_MAX || report.port_drops > 0) {
+    if !options.quiet
+        && (std::io::stderr().is_terminal() || late > LATE_MAX || report.port_drops > 0)
+    {
         remark(&format!("fullpipe: link: {}", summary(status)));
     }
     for lost in gateway_losses(status).into_iter().filter(|_| !options.quiet) {
@@ -253,7 +276,8 @@ impl From<NetemLinkError> for Failure {
 
 impl From<EmulatorError> for Failure {
     fn from(error: EmulatorError) -> Self {
-        let kind = if matches!(error, EmulatorError::Memory { .. }) { Kind::Input } else { Kind::Run };
+        let kind =
+            if matches!(error, EmulatorError::Memory { .. }) { Kind::Input } else { Kind::Run };
         Failure::new(kind, error)
     }
 }

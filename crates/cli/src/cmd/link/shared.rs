@@ -4,8 +4,8 @@ use super::words::RequestedPath;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::clock;
 use fullpipe_link::{
-    DirectionReport, DirectionStatistics, Emulator, EmulatorError, GatewayCounters, GatewayCounts, LinkReport,
-    NetemLink, Statistics, Words,
+    DirectionReport, DirectionStatistics, Emulator, EmulatorError, GatewayCounters, GatewayCounts,
+    LinkReport, NetemLink, Statistics, Words,
 };
 use fullpipe_model::scenario::Path;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,13 @@ pub struct Status {
 
 impl Shared {
     /// A link that has started, of the process that is `pid` to others.
-    pub fn new(name: &str, subject: Subject, pid: u32, engine: Engine, asked: RequestedPath) -> Shared {
+    pub fn new(
+        name: &str,
+        subject: Subject,
+        pid: u32,
+        engine: Engine,
+        asked: RequestedPath,
+    ) -> Shared {
         let (engine, asked) = (Mutex::new(Some(engine)), Mutex::new(asked));
         Shared { name: name.into(), subject, pid, engine, asked, gateway: None }
     }
@@ -88,17 +94,25 @@ impl Shared {
         self.gateway.as_ref().map(|counters| counters.read()).unwrap_or_default()
     }
 
-    /// Puts `words` in place of those that say the same, from now on. Nothing is changed where that fails.
+    /// Puts `words` in place of those that say the same, from now on. Nothing is changed where that
+    /// fails.
     pub fn set(&self, words: &Words) -> Result<(), Failure> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let words = asked.words.with(words);
         let path = words.path()?;
         if path.mtu != asked.path.mtu {
-            let message = format!("set link {}: its MTU is its device's and stays {}", self.name, asked.path.mtu);
+            let message = format!(
+                "set link {}: its MTU is its device's and stays {}",
+                self.name, asked.path.mtu
+            );
             return Err(Failure::new(Kind::Input, message));
         }
         if self.is_device()
-            && path.rules.iter().map(|rule| rule.matches).ne(asked.path.rules.iter().map(|rule| rule.matches))
+            && path.rules.iter().map(|rule| rule.matches).ne(asked
+                .path
+                .rules
+                .iter()
+                .map(|rule| rule.matches))
         {
             let message = format!(
                 "set link {}: which packets of a device are redirected is settled when it is attached; detach it, and \
@@ -109,7 +123,10 @@ impl Shared {
         }
         self.with(|emulator| emulator.set(&path)).map_err(|failure| {
             failure.unwrap_or_else(|| {
-                Failure::new(Kind::Input, format!("set link {}: netem's path stays; use --engine own", self.name))
+                Failure::new(
+                    Kind::Input,
+                    format!("set link {}: netem's path stays; use --engine own", self.name),
+                )
             })
         })?;
         *asked = RequestedPath { path, words };
@@ -132,13 +149,15 @@ impl Shared {
     /// All about it.
     pub fn status(&self) -> Result<Status, Failure> {
         let statistics = self.statistics()?;
-        let RequestedPath { path, words } = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let RequestedPath { path, words } =
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (name, subject) = (self.name.clone(), self.subject.clone());
         let gateway = self.gateway.as_ref().map(|counters| counters.read());
         Ok(Status { name, subject, pid: self.pid, words, path, statistics, gateway })
     }
 
-    /// Ends it; what it did, and all about it a moment before. Whoever asks later is told that it has ended.
+    /// Ends it; what it did, and all about it a moment before. Whoever asks later is told that it
+    /// has ended.
     pub fn stop(&self) -> Result<(Status, LinkReport), Failure> {
         let mut status = self.status()?;
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -146,8 +165,10 @@ impl Shared {
             Engine::Own(emulator) => Ok((status, emulator.stop()?)),
             Engine::Netem(link) => {
                 let report = link.stop()?;
-                let of =
-                    |way: &DirectionReport| DirectionStatistics { link: way.link, ..DirectionStatistics::default() };
+                let of = |way: &DirectionReport| DirectionStatistics {
+                    link: way.link,
+                    ..DirectionStatistics::default()
+                };
                 let (to_client, to_server) = (of(&report.to_client), of(&report.to_server));
                 status.statistics = Some(Statistics { at: clock::now(), to_client, to_server });
                 Ok((status, report))
@@ -156,7 +177,10 @@ impl Shared {
     }
 
     /// `Err(None)`: not with this engine.
-    fn with<T>(&self, work: impl FnOnce(&Emulator) -> Result<T, EmulatorError>) -> Result<T, Option<Failure>> {
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&Emulator) -> Result<T, EmulatorError>,
+    ) -> Result<T, Option<Failure>> {
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         match engine.as_ref().ok_or_else(|| self.ended())? {
             Engine::Own(emulator) => Ok(work(emulator).map_err(Failure::from)?),

@@ -1,8 +1,8 @@
 //! `--show`: the same path as `tc` commands, for a machine whose kernel has netem.
 //!
-//! tc's words for an impairment are ours, so they are written as they are. What tc has no words for is said in a comment,
-//! never left out in silence: netem acts on what leaves a device, so one direction is at the device itself, the other at
-//! an `ifb` to which arrivals are redirected.
+//! tc's words for an impairment are ours, so they are written as they are. What tc has no words for
+//! is said in a comment, never left out in silence: netem acts on what leaves a device, so one
+//! direction is at the device itself, the other at an `ifb` to which arrivals are redirected.
 
 use fullpipe_model::link::rule::Endpoint;
 use fullpipe_model::link::{Config, Discipline, Words};
@@ -32,15 +32,26 @@ pub fn commands(path: &Path, device: &str) -> String {
 type OfRule = fn(&fullpipe_model::scenario::Rule) -> &Config;
 
 /// One direction: `ends` are tc's words for the end that a rule calls `to`, and for the other.
-fn direction(text: &mut String, path: &Path, device: &str, of: OfRule, default: &Config, ends: [&str; 2]) {
+fn direction(
+    text: &mut String,
+    path: &Path,
+    device: &str,
+    of: OfRule,
+    default: &Config,
+    ends: [&str; 2],
+) {
     if path.rules.is_empty() {
         netem(text, path, default, device, "root handle 1:");
         return;
     }
-    // A band for each rule and one for the rest; without filters of ours the map sends everything to the last.
+    // A band for each rule and one for the rest; without filters of ours the map sends everything
+    // to the last.
     let bands = path.rules.len() + 1;
     let map = vec![(bands - 1).to_string(); 16].join(" ");
-    let _ = writeln!(text, "tc qdisc replace dev {device} root handle 1: prio bands {bands} priomap {map}");
+    let _ = writeln!(
+        text,
+        "tc qdisc replace dev {device} root handle 1: prio bands {bands} priomap {map}"
+    );
     for (number, rule) in path.rules.iter().enumerate() {
         let band = number + 1;
         netem(text, path, of(rule), device, &format!("parent 1:{band} handle {band}0:"));
@@ -53,7 +64,8 @@ fn direction(text: &mut String, path: &Path, device: &str, of: OfRule, default: 
                 let _ = write!(matches, " {word}_ip {}/{}", prefix.address(), prefix.length());
             }
             if let Some((first, last)) = ports {
-                let range = if first == last { first.to_string() } else { format!("{first}-{last}") };
+                let range =
+                    if first == last { first.to_string() } else { format!("{first}-{last}") };
                 let _ = write!(matches, " {word}_port {range}");
             }
         }
@@ -65,7 +77,8 @@ fn direction(text: &mut String, path: &Path, device: &str, of: OfRule, default: 
             None => vec![String::new()],
         };
         for protocol in protocols {
-            let protocol = if protocol.is_empty() { protocol } else { format!(" ip_proto {protocol}") };
+            let protocol =
+                if protocol.is_empty() { protocol } else { format!(" ip_proto {protocol}") };
             let _ = writeln!(
                 text,
                 "tc filter add dev {device} parent 1: protocol {family} prio {band} flower{protocol}{matches} classid 1:{band}"
@@ -92,14 +105,19 @@ fn netem(text: &mut String, path: &Path, config: &Config, device: &str, place: &
     word("rate", words.rate.map(|rate| rate.to_string()));
     word("slot", words.slot.map(|slot| slot.to_string()));
     if config.discipline != Discipline::DropTail {
-        let _ = writeln!(text, "# netem has no discipline {}: put one behind it", config.discipline);
+        let _ =
+            writeln!(text, "# netem has no discipline {}: put one behind it", config.discipline);
     }
     if let Some(changes) = &config.changes {
-        let _ =
-            writeln!(text, "# netem has no changes over time ({changes}): repeat the command with other words then");
+        let _ = writeln!(
+            text,
+            "# netem has no changes over time ({changes}): repeat the command with other words then"
+        );
     }
     // netem's limit counts what is delayed as well as what waits.
-    let held = config.bytes_in_flight(path.rtt()).map(|held| held.get().div_ceil(path.mtu.get().max(1)).max(1));
+    let held = config
+        .bytes_in_flight(path.rtt())
+        .map(|held| held.get().div_ceil(path.mtu.get().max(1)).max(1));
     let limit = held.unwrap_or(1_000_000);
     let _ = writeln!(text, "tc qdisc replace dev {device} {place} netem limit {limit}{options}");
 }
@@ -110,7 +128,10 @@ mod tests {
     use fullpipe_model::scenario::File;
 
     fn shown(text: &str) -> String {
-        commands(&File::parse(text).unwrap().scenarios(text, "test").unwrap().remove(0).path, "eth0")
+        commands(
+            &File::parse(text).unwrap().scenarios(text, "test").unwrap().remove(0).path,
+            "eth0",
+        )
     }
 
     #[test]
@@ -118,7 +139,8 @@ mod tests {
         let text = shown("[link]\nrate = \"1gbit\"\ndelay = \"25ms\"\nloss = \"1% 25%\"");
         assert!(text.contains("tc qdisc replace dev eth0 root handle 1: netem limit "), "{text}");
         assert!(text.contains(" delay 25ms loss 1% 25% rate 1gbit"), "{text}");
-        // One BDP of queue and half of one on the way: 6.25 MB and 3.125 MB in packets of 1500 bytes.
+        // One BDP of queue and half of one on the way: 6.25 MB and 3.125 MB in packets of 1500
+        // bytes.
         assert!(text.contains("limit 6250 "), "{text}");
     }
 
@@ -126,8 +148,14 @@ mod tests {
     fn a_rule_is_a_band_with_its_filters() {
         let text = shown("[[link.rules]]\nto = \"10.0.0.5:443\"\ndelay = \"17ms\"");
         assert!(text.contains("prio bands 2 priomap 1 1 1"), "{text}");
-        assert!(text.contains("flower ip_proto tcp dst_ip 10.0.0.5/32 dst_port 443 classid 1:1"), "{text}");
-        assert!(text.contains("flower ip_proto udp src_ip 10.0.0.5/32 src_port 443 classid 1:1"), "{text}");
+        assert!(
+            text.contains("flower ip_proto tcp dst_ip 10.0.0.5/32 dst_port 443 classid 1:1"),
+            "{text}"
+        );
+        assert!(
+            text.contains("flower ip_proto udp src_ip 10.0.0.5/32 src_port 443 classid 1:1"),
+            "{text}"
+        );
         assert!(text.contains("parent 1:1 handle 10: netem"), "{text}");
     }
 }

@@ -14,8 +14,8 @@ use fullpipe_report::{Column, Table, escape};
 
 /// Change the path of a link while it runs.
 ///
-/// The words given take the place of those that say the same; all others stay. What is on its way leaves as it would
-/// have; what arrives from now on meets the new path.
+/// The words given take the place of those that say the same; all others stay. What is on its way
+/// leaves as it would have; what arrives from now on meets the new path.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -38,8 +38,13 @@ impl Set {
                 "set link: nothing to change is said; give words, as in `--delay 100ms`",
             ));
         }
-        // Alone they need not be a path (`queue 20ms` wants a rate, which the link may have): the link tells.
-        control::ask(&control::the_link(self.link.as_deref())?, &Request::Set(self.words.0.absolute())).map(|_| 0)
+        // Alone they need not be a path (`queue 20ms` wants a rate, which the link may have): the
+        // link tells.
+        control::ask(
+            &control::the_link(self.link.as_deref())?,
+            &Request::Set(self.words.0.absolute()),
+        )
+        .map(|_| 0)
     }
 }
 
@@ -90,7 +95,8 @@ pub struct List {
 impl List {
     pub fn run(self) -> Result<u8, Failure> {
         // One that ends meanwhile is not in the list.
-        let links: Vec<Status> = control::names()?.iter().filter_map(|name| status(name).ok()).collect();
+        let links: Vec<Status> =
+            control::names()?.iter().filter_map(|name| status(name).ok()).collect();
         if self.json {
             print_json(&links)?;
             return Ok(0);
@@ -100,7 +106,8 @@ impl List {
             return Ok(0);
         }
         let [name, of, path] = ["link", "of", "path"].map(Column::text);
-        let mut table = Table::new([name, of, path, Column::count("packets"), Column::count("dropped")]);
+        let mut table =
+            Table::new([name, of, path, Column::count("packets"), Column::count("dropped")]);
         for link in links {
             let statistics = link.statistics.clone().unwrap_or_default();
             let [up, down] = [&statistics.to_server, &statistics.to_client];
@@ -130,7 +137,9 @@ fn status(name: &str) -> Result<Status, Failure> {
     match control::ask(name, &Request::Status)? {
         Answer::Status(status) => Ok(*status),
         Answer::Done | Answer::Error { .. } => {
-            let message = format!("ask link {name}: it did not answer with its status; is it of another version?");
+            let message = format!(
+                "ask link {name}: it did not answer with its status; is it of another version?"
+            );
             Err(Failure::new(Kind::Run, message))
         }
     }
@@ -138,9 +147,9 @@ fn status(name: &str) -> Result<Status, Failure> {
 
 /// Clean up after links that were killed.
 ///
-/// There is little to do: namespaces, devices and the redirection of a device's traffic end with the processes that held
-/// them. What is left is a control socket that nobody answers, before Linux 6.6 a filter on the device that lets every
-/// packet pass, and what `fullpipe lab clean` removes.
+/// There is little to do: namespaces, devices and the redirection of a device's traffic end with
+/// the processes that held them. What is left is a control socket that nobody answers, before Linux
+/// 6.6 a filter on the device that lets every packet pass, and what `fullpipe lab clean` removes.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -154,13 +163,17 @@ impl CleanLinks {
     pub fn run(self) -> Result<u8, Failure> {
         let sockets = control::clean()?.into_iter();
         let mut cleaned: Vec<_> = sockets
-            .map(|name| Cleaned::gone(format!("Took the socket of link {name} away, which was killed.")))
+            .map(|name| {
+                Cleaned::gone(format!("Took the socket of link {name} away, which was killed."))
+            })
             .collect();
-        let here = NetNs::current("this machine").map_err(|refused| Failure::new(Kind::Run, refused))?;
+        let here =
+            NetNs::current("this machine").map_err(|refused| Failure::new(Kind::Run, refused))?;
         match Redirect::clean(&here).map_err(|refused| Failure::new(Kind::Run, refused))? {
             0 => {}
             1 => cleaned.push(Cleaned::gone("Took what a killed link left off 1 device.".into())),
-            count => cleaned.push(Cleaned::gone(format!("Took what killed links left off {count} devices."))),
+            count => cleaned
+                .push(Cleaned::gone(format!("Took what killed links left off {count} devices."))),
         }
         self.clean.run_after(cleaned)
     }

@@ -1,8 +1,9 @@
 //! A path in words of the command line: the keys of a scenario's `[link]` as options.
 //!
-//! `--delay 20ms` is both directions, `--up-delay` the way from the command (or this machine) outwards, `--down-delay` the
-//! way back. Words before the first match (`--to`, `--from`, `--protocol`) are about every packet; words after a match
-//! are about those that it names, up to the next match.
+//! `--delay 20ms` is both directions, `--up-delay` the way from the command (or this machine)
+//! outwards, `--down-delay` the way back. Words before the first match (`--to`, `--from`,
+//! `--protocol`) are about every packet; words after a match are about those that it names, up to
+//! the next match.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use fullpipe_link::{Directions, What, Words};
@@ -20,7 +21,13 @@ struct PathOption {
 /// clap wants the names of options to be there for good.
 macro_rules! word {
     ($key:literal, $value:literal, $help:literal) => {
-        PathOption { key: $key, up: concat!("up-", $key), down: concat!("down-", $key), value: $value, help: $help }
+        PathOption {
+            key: $key,
+            up: concat!("up-", $key),
+            down: concat!("down-", $key),
+            value: $value,
+            help: $help,
+        }
     };
 }
 
@@ -53,13 +60,22 @@ const WORDS: &[PathOption] = &[
     word!("corrupt", "SPEC", "Packets in which a bit is flipped: 0.1%"),
     word!("reorder", "SPEC", "Packets that overtake the delayed ones: \"25% 50% gap 5\""),
     word!("slot", "SPEC", "Bursts: packets leave together, so often: \"5ms 20ms packets 10\""),
-    word!("changes", "SPEC", "Rate and delay that change over time: \"5s rate 1mbit, 10s rate 10mbit\""),
+    word!(
+        "changes",
+        "SPEC",
+        "Rate and delay that change over time: \"5s rate 1mbit, 10s rate 10mbit\""
+    ),
 ];
 /// Words for both directions only.
-const RTT: PathOption = word!("rtt", "TIME", "Round-trip time: half of it is each direction's delay");
+const RTT: PathOption =
+    word!("rtt", "TIME", "Round-trip time: half of it is each direction's delay");
 /// Words that say which packets are meant.
 const MATCHES: &[PathOption] = &[
-    word!("to", "ENDPOINT", "The words after this are for packets to there and answers from there only: 10.0.0.5:443"),
+    word!(
+        "to",
+        "ENDPOINT",
+        "The words after this are for packets to there and answers from there only: 10.0.0.5:443"
+    ),
     word!("from", "ENDPOINT", "The same for packets from there and answers to there"),
     word!("protocol", "NAME", "The same for packets of this protocol: tcp, udp"),
 ];
@@ -95,7 +111,9 @@ impl Args for PathOptions {
         for (way, name) in [(Directions::Up, "outwards"), (Directions::Down, "back")] {
             for word in WORDS {
                 let help = format!("--{} for the way {name} only", word.key);
-                command = command.arg(argument(word.option(way), word, HEADING_WAYS).help(help).hide_short_help(true));
+                command = command.arg(
+                    argument(word.option(way), word, HEADING_WAYS).help(help).hide_short_help(true),
+                );
             }
         }
         command
@@ -143,7 +161,10 @@ mod tests {
 
     #[test]
     fn words_are_a_path() {
-        let path = words(&["--rate", "1gbit", "--delay", "25ms", "--down-loss", "1%", "--mtu", "1400"]).path().unwrap();
+        let path =
+            words(&["--rate", "1gbit", "--delay", "25ms", "--down-loss", "1%", "--mtu", "1400"])
+                .path()
+                .unwrap();
         assert_eq!(path.rtt(), "50ms".parse().unwrap());
         assert_eq!(path.to_server.rate, path.to_client.rate);
         assert_ne!(path.to_server.loss, path.to_client.loss);
@@ -172,7 +193,10 @@ mod tests {
         ]);
         let matches: Vec<_> = given.groups.iter().map(|group| group.matches.len()).collect();
         assert_eq!(matches, [0, 2, 1]);
-        assert_eq!(given.groups[1].words, [(Directions::Both, "delay".to_string(), "17ms".to_string())]);
+        assert_eq!(
+            given.groups[1].words,
+            [(Directions::Both, "delay".to_string(), "17ms".to_string())]
+        );
         assert_eq!(given.settings, [("seed".to_string(), "7".to_string())]);
     }
 
@@ -192,8 +216,13 @@ mod tests {
 
     #[test]
     fn an_error_names_the_option() {
-        let problem = |arguments: &[&str]| words(arguments).path().map(drop).unwrap_err().to_string();
-        assert!(problem(&["--delay", "25x"]).starts_with("`--delay 25x`: "), "{}", problem(&["--delay", "25x"]));
+        let problem =
+            |arguments: &[&str]| words(arguments).path().map(drop).unwrap_err().to_string();
+        assert!(
+            problem(&["--delay", "25x"]).starts_with("`--delay 25x`: "),
+            "{}",
+            problem(&["--delay", "25x"])
+        );
         assert!(problem(&["--seed", "x"]).contains("--seed x"), "{}", problem(&["--seed", "x"]));
         assert!(problem(&["--rtt", "5ms", "--delay", "5ms"]).contains("not both"));
     }

@@ -44,9 +44,19 @@ fn tunnels() -> Vec<(&'static str, Vec<u8>)> {
             ipv6(0, &[&[60, 0, 0, 0, 0, 0, 0, 0][..], &[4, 0, 0, 0, 0, 0, 0, 0], &tcp()].concat()),
         ),
         ("GRE", ipv4(47, 0, &[&[0, 0, 8, 0][..], &tcp()].concat())),
-        ("GRE with checksum, key and sequence", ipv4(47, 0, &[&[0xb0, 0, 8, 0][..], &[0; 12], &tcp()].concat())),
+        (
+            "GRE with checksum, key and sequence",
+            ipv4(47, 0, &[&[0xb0, 0, 8, 0][..], &[0; 12], &tcp()].concat()),
+        ),
         ("GRE with Ethernet", ipv4(47, 0, &[&[0, 0, 0x65, 0x58][..], &frame].concat())),
-        ("PPTP", ipv4(47, 0, &[&[0x30, 0x81, 0x88, 0x0b][..], &[0; 12], &[0xff, 3, 0x21], &tcp()].concat())),
+        (
+            "PPTP",
+            ipv4(
+                47,
+                0,
+                &[&[0x30, 0x81, 0x88, 0x0b][..], &[0; 12], &[0xff, 3, 0x21], &tcp()].concat(),
+            ),
+        ),
         ("ERSPAN I", ipv4(47, 0, &[&[0, 0, 0x88, 0xbe][..], &frame].concat())),
         ("ERSPAN II", ipv4(47, 0, &[&[0x10, 0, 0x88, 0xbe][..], &[0; 12], &frame].concat())),
         ("ERSPAN III", ipv4(47, 0, &[&[0x10, 0, 0x22, 0xeb][..], &[0; 16], &frame].concat())),
@@ -56,13 +66,22 @@ fn tunnels() -> Vec<(&'static str, Vec<u8>)> {
         ("GTP-U", udp(2152, &[&[0x30, 255, 0, 52, 0, 0, 0, 1][..], &tcp()].concat())),
         (
             "GTP-U with an extension",
-            udp(2152, &[&[0x34, 255, 0, 60, 0, 0, 0, 1, 0, 0, 0, 0x85][..], &[1, 0, 0, 0], &tcp()].concat()),
+            udp(
+                2152,
+                &[&[0x34, 255, 0, 60, 0, 0, 0, 1, 0, 0, 0, 0x85][..], &[1, 0, 0, 0], &tcp()]
+                    .concat(),
+            ),
         ),
         ("VXLAN-GPE", udp(4790, &[&[12, 0, 0, 3, 0, 0, 7, 0][..], &frame].concat())),
         ("MPLS over UDP", udp(6635, &[&[0, 0, 1, 64][..], &tcp()].concat())),
         (
             "VXLAN in GRE",
-            ipv4(47, 0, &[&[0, 0, 8, 0][..], &udp(8472, &[&[8, 0, 0, 0, 0, 0, 7, 0][..], &frame].concat())].concat()),
+            ipv4(
+                47,
+                0,
+                &[&[0, 0, 8, 0][..], &udp(8472, &[&[8, 0, 0, 0, 0, 0, 7, 0][..], &frame].concat())]
+                    .concat(),
+            ),
         ),
     ]
 }
@@ -71,18 +90,30 @@ fn tunnels() -> Vec<(&'static str, Vec<u8>)> {
 fn every_tunnel_is_entered_or_left_closed() {
     for (name, outer) in tunnels() {
         assert_eq!(opened(Layer::Inner, LinkType::RAW, &outer), Some(tcp()), "{name}");
-        assert_eq!(opened(Layer::Outer, LinkType::RAW, &outer), Some(outer.clone()), "{name}, outer");
+        assert_eq!(
+            opened(Layer::Outer, LinkType::RAW, &outer),
+            Some(outer.clone()),
+            "{name}, outer"
+        );
     }
 }
 
 #[test]
 fn what_is_no_tunnel_stays_as_it_is() {
     let quoted = ipv4(1, 0, &[&[3, 1, 0, 0, 0, 0, 0, 0][..], &tcp()].concat());
-    assert_eq!(opened(Layer::Inner, LinkType::RAW, &quoted), Some(quoted.clone()), "an ICMP error is no tunnel");
+    assert_eq!(
+        opened(Layer::Inner, LinkType::RAW, &quoted),
+        Some(quoted.clone()),
+        "an ICMP error is no tunnel"
+    );
     let dns = udp(53, &tcp());
     assert_eq!(opened(Layer::Inner, LinkType::RAW, &dns), Some(dns.clone()));
     let response = udp(2152, &[0x32, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(opened(Layer::Inner, LinkType::RAW, &response), Some(response.clone()), "GTP-U's echo carries nothing");
+    assert_eq!(
+        opened(Layer::Inner, LinkType::RAW, &response),
+        Some(response.clone()),
+        "GTP-U's echo carries nothing"
+    );
 }
 
 /// A packet of 32 bytes of payload as fragments of 16, 8 and 8 bytes.
@@ -115,12 +146,17 @@ fn fragments_are_one_packet_in_every_order() {
 #[test]
 fn fragments_of_ipv6_and_of_tunnels_are_put_together() {
     let payload: Vec<u8> = (0..24).collect();
-    let part = |place: u8, bytes: &[u8]| ipv6(44, &[&[6, 0, 0, place, 0, 0, 0, 9][..], bytes].concat());
+    let part =
+        |place: u8, bytes: &[u8]| ipv6(44, &[&[6, 0, 0, place, 0, 0, 0, 9][..], bytes].concat());
     let mut opener = Opener::new(Layer::Inner);
     assert_eq!(opener.open(LinkType::RAW, &part(16, &payload[16..])), Opened::Fragment);
-    assert_eq!(opener.open(LinkType::RAW, &part(1, &payload[..16])), Opened::Ip(&ipv6(6, &payload)));
+    assert_eq!(
+        opener.open(LinkType::RAW, &part(1, &payload[..16])),
+        Opened::Ip(&ipv6(6, &payload))
+    );
 
-    // A tunnel's outer packet in two fragments, and in it the last fragment of what was begun before.
+    // A tunnel's outer packet in two fragments, and in it the last fragment of what was begun
+    // before.
     let [first, second, third] = fragments();
     let tunnel = [&[0, 0, 8, 0][..], &third].concat();
     let mut opener = Opener::new(Layer::Inner);

@@ -1,7 +1,7 @@
 //! LZ4 frames one after another.
 //!
-//! `lz4_flex` decodes a frame; it takes a file that ends between two blocks for one that ends well, and knows
-//! no skippable frames. Both are seen to here.
+//! `lz4_flex` decodes a frame; it takes a file that ends between two blocks for one that ends well,
+//! and knows no skippable frames. Both are seen to here.
 
 use super::is_skippable;
 use lz4_flex::frame::FrameDecoder;
@@ -16,7 +16,8 @@ pub(super) struct Lz4Frames<R: BufRead> {
     in_frame: bool,
 }
 
-/// A source that knows whether it was read beyond its end, and gives a frame's first bytes a second time.
+/// A source that knows whether it was read beyond its end, and gives a frame's first bytes a second
+/// time.
 struct Watched<R> {
     source: R,
     /// First bytes of a frame that the decoder did not see yet.
@@ -75,7 +76,9 @@ impl<R: BufRead> Read for Lz4Frames<R> {
             if self.in_frame {
                 match self.decoder.read(into)? {
                     // The decoder looks no further than a frame's end.
-                    0 if self.decoder.get_ref().has_ended => return Err(ErrorKind::UnexpectedEof.into()),
+                    0 if self.decoder.get_ref().has_ended => {
+                        return Err(ErrorKind::UnexpectedEof.into());
+                    }
                     0 => self.in_frame = false,
                     length => return Ok(length),
                 }

@@ -30,8 +30,8 @@ fn sent(from: u32, stamp: u32) -> Segment {
     }
 }
 
-/// Repairs of 1000 bytes each, sent every 100 us from time 0 with the timestamp 100, whose first sendings are reported
-/// 10 ms later, above a hole at 0.
+/// Repairs of 1000 bytes each, sent every 100 us from time 0 with the timestamp 100, whose first
+/// sendings are reported 10 ms later, above a hole at 0.
 fn needless(count: u32) -> Repeats {
     let mut repeats = Repeats::default();
     for index in 1..=count {
@@ -43,7 +43,15 @@ fn needless(count: u32) -> Repeats {
 }
 
 fn ack(micros: u64, (una, ack): (u32, u32), echo: Option<u32>) -> Answer {
-    Answer { at: at(micros), una: seq(una), ack: seq(ack), echo, rtt: RTT, quickest: RTT, above_hole: true }
+    Answer {
+        at: at(micros),
+        una: seq(una),
+        ack: seq(ack),
+        echo,
+        rtt: RTT,
+        quickest: RTT,
+        above_hole: true,
+    }
 }
 
 /// Three came; the receiver answered `spacing` microseconds after the first, for the third.
@@ -71,7 +79,10 @@ fn a_copy_of_the_first_sending_says_nothing_of_the_second() {
     let early = ack(11_000, (0, 0), None);
     assert_eq!(repeats.arrived_twice(seq(1000), seq(2000), &early), Outcome::default());
     let later = ack(70_000, (0, 0), None);
-    assert_eq!(repeats.arrived_twice(seq(1000), seq(2000), &later), Outcome { spurious: 1, overtaken: 0 });
+    assert_eq!(
+        repeats.arrived_twice(seq(1000), seq(2000), &later),
+        Outcome { spurious: 1, overtaken: 0 }
+    );
 }
 
 #[test]
@@ -88,22 +99,34 @@ fn what_could_not_be_answered_before_the_capture_ended_was_not_lost() {
 #[test]
 fn a_receiver_that_has_no_hole_holds_nothing_back() {
     let mut repeats = needless(3);
-    // Of three repetitions the last came, and long after the ACK before: as nothing else was to be told, not as it was held.
+    // Of three repetitions the last came, and long after the ACK before: as nothing else was to be
+    // told, not as it was held.
     let answer = Answer { above_hole: false, ..ack(75_000, (0, 0), None) };
     repeats.answered(&answer, |_, _| false);
-    assert_eq!(repeats.arrived_twice(seq(3000), seq(4000), &answer), Outcome { spurious: 1, overtaken: 0 });
+    assert_eq!(
+        repeats.arrived_twice(seq(3000), seq(4000), &answer),
+        Outcome { spurious: 1, overtaken: 0 }
+    );
 }
 
-/// Sent three times, of which the first did not arrive: the second filled the hole, the third came twice.
+/// Sent three times, of which the first did not arrive: the second filled the hole, the third came
+/// twice.
 #[test]
 fn what_came_twice_was_one_sending_too_many_and_not_two() {
     let mut repeats = Repeats::default();
     repeats.sent_again(at(0), &sent(1000, 100), true);
     repeats.sent_again(at(40_000), &sent(1000, 140), false);
     // A round trip after the second: reported above a hole, so that no echo says which it was.
-    assert_eq!(repeats.answered(&ack(61_000, (0, 0), None), |_, _| true), Outcome { spurious: 0, overtaken: 0 });
+    assert_eq!(
+        repeats.answered(&ack(61_000, (0, 0), None), |_, _| true),
+        Outcome { spurious: 0, overtaken: 0 }
+    );
     let twice = repeats.arrived_twice(seq(1000), seq(2000), &ack(101_000, (0, 0), None));
-    assert_eq!(twice, Outcome { spurious: 1, overtaken: 0 }, "the first sending was lost, not overtaken");
+    assert_eq!(
+        twice,
+        Outcome { spurious: 1, overtaken: 0 },
+        "the first sending was lost, not overtaken"
+    );
 }
 
 #[test]
@@ -112,7 +135,12 @@ fn a_copy_of_the_repair_follows_it_at_once() {
         let mut repeats = Repeats::default();
         repeats.sent_again(at(0), &sent(1000, 100), true);
         repeats.answered(&ack(61_000, (0, 0), None), |_, _| true);
-        let outcome = repeats.arrived_twice(seq(1000), seq(2000), &ack(61_000 + later, (0, 0), None));
-        assert_eq!(outcome, Outcome { spurious: expected, overtaken: expected }, "{later} us after it was told of");
+        let outcome =
+            repeats.arrived_twice(seq(1000), seq(2000), &ack(61_000 + later, (0, 0), None));
+        assert_eq!(
+            outcome,
+            Outcome { spurious: expected, overtaken: expected },
+            "{later} us after it was told of"
+        );
     }
 }

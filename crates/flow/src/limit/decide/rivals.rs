@@ -1,4 +1,5 @@
-//! What else an interval could have been: which evidence a limit needs to be named behind the one that was decided.
+//! What else an interval could have been: which evidence a limit needs to be named behind the one
+//! that was decided.
 
 use super::{CongestionCause, Limit, MOST, PAUSED, PIECES, PLATEAU, Phase, Transfer};
 
@@ -6,9 +7,10 @@ use super::{CongestionCause, Limit, MOST, PAUSED, PIECES, PLATEAU, Phase, Transf
 const BOUND_SEEN: usize = 8;
 
 impl Transfer<'_> {
-    /// What else would explain the interval, whatever was decided, in the order of the rules. A rival needs evidence of its own,
-    /// and none against it: a window, a buffer or the path hold nobody who has nothing in flight, and where the receive window
-    /// left no room there is nothing to weigh but a repair that was waited for. Of the others, growth and a fixed bound are
+    /// What else would explain the interval, whatever was decided, in the order of the rules. A
+    /// rival needs evidence of its own, and none against it: a window, a buffer or the path hold
+    /// nobody who has nothing in flight, and where the receive window left no room there is nothing
+    /// to weigh but a repair that was waited for. Of the others, growth and a fixed bound are
     /// evidence only where data left as ACKs made room for it.
     pub(super) fn rivals(&self, at: usize, phase: Phase) -> impl Iterator<Item = Limit> + use<> {
         const LOSS: Limit = Limit::CongestionWindow(CongestionCause::Loss);
@@ -33,15 +35,17 @@ impl Transfer<'_> {
         rules.into_iter().flatten().filter(move |_| !is_idle)
     }
 
-    /// Data left as ACKs made room for it, in full segments: the sender had more, and something held it.
+    /// Data left as ACKs made room for it, in full segments: the sender had more, and something
+    /// held it.
     fn is_clocked(&self, at: usize) -> bool {
         let f = &self.features[at];
         let is_full = f64::from(f.short) < PIECES * f64::from(f.segments);
         is_full && f.unprompted as f64 <= MOST * f.sent as f64 && f.part(f.idle) <= PAUSED
     }
 
-    /// In flight stands at a bound that it came back to in round trip after round trip. Congestion control that still grows
-    /// passes a bound, and after a few round trips only nobody can tell the two apart.
+    /// In flight stands at a bound that it came back to in round trip after round trip. Congestion
+    /// control that still grows passes a bound, and after a few round trips only nobody can tell
+    /// the two apart.
     fn is_at_bound(&self, at: usize) -> bool {
         let now = self.features[at].in_flight_max.as_f64();
         let is_there = now >= PLATEAU * self.plateau && self.is_steady(at) && !self.grows(at);

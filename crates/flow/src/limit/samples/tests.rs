@@ -4,7 +4,8 @@ use super::*;
 use crate::sample::{SocketMemory, TcpState};
 use fullpipe_model::units::Window;
 
-/// A socket that is asked every 10 ms while it sends at 40 MB/s over a path of 50 ms, with everything in abundance.
+/// A socket that is asked every 10 ms while it sends at 40 MB/s over a path of 50 ms, with
+/// everything in abundance.
 struct Socket {
     info: TcpInfo,
     memory: SocketMemory,
@@ -98,7 +99,8 @@ fn receive_window_closed_by_an_application_that_does_not_read() {
 fn send_buffer_by_the_counter_and_by_the_full_queue() {
     let counted = series(200, |n, s| s.info.sndbuf_limited = millis(n * STEP));
     assert_limit(&counted, &[], Limit::SendBuffer);
-    // The counter stands still while the writer copies; the queue is full and nothing waits to be sent.
+    // The counter stands still while the writer copies; the queue is full and nothing waits to be
+    // sent.
     let full = |_: u64, s: &mut Socket| {
         s.info.notsent_bytes = Some(Bytes::ZERO);
         s.memory.wmem_queued = Bytes::new(3_500_000);
@@ -133,7 +135,8 @@ fn link_with_a_standing_queue_whatever_the_counters_say() {
 
 #[test]
 fn near_miss_a_long_round_trip_that_delivers_less_is_no_queue_of_ours() {
-    // The round trip doubles in every other second, and delivery falls with it: the window is what is constant.
+    // The round trip doubles in every other second, and delivery falls with it: the window is what
+    // is constant.
     let mut acked = 0;
     let sender = series(400, |n, s| {
         let slow = n / 100 % 2 == 1;
@@ -212,14 +215,23 @@ fn samples_without_info_or_out_of_order_are_survived() {
     sender.swap(10, 20);
     let verdict = from_samples(&sender, &sender, Duration::from_millis(50), PathHint::default());
     assert!(verdict.shares.iter().all(|candidate| candidate.share.is_finite()));
-    assert_eq!(from_samples(&[], &[], Duration::ZERO, PathHint::default()).limited_by().limit, Limit::Unknown);
+    assert_eq!(
+        from_samples(&[], &[], Duration::ZERO, PathHint::default()).limited_by().limit,
+        Limit::Unknown
+    );
 }
 
 #[test]
 fn a_recorded_sample_gives_the_same_verdict() {
     let sender = series(100, |n, s| s.info.sndbuf_limited = millis(n * STEP));
-    let lines: Vec<String> = sender.iter().map(|sample| serde_json::to_string(sample).unwrap()).collect();
-    assert!(lines[0].contains("\"rtt_us\":50000") && lines[0].contains("\"sndbuf_bytes\":4194304"), "{}", lines[0]);
-    let recorded: Vec<Sample> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<String> =
+        sender.iter().map(|sample| serde_json::to_string(sample).unwrap()).collect();
+    assert!(
+        lines[0].contains("\"rtt_us\":50000") && lines[0].contains("\"sndbuf_bytes\":4194304"),
+        "{}",
+        lines[0]
+    );
+    let recorded: Vec<Sample> =
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(recorded, sender);
 }

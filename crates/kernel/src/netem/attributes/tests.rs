@@ -6,7 +6,8 @@ fn probability() -> impl Strategy<Value = Probability> {
 }
 
 fn chance() -> impl Strategy<Value = Chance> {
-    (probability(), probability()).prop_map(|(probability, correlation)| Chance { probability, correlation })
+    (probability(), probability())
+        .prop_map(|(probability, correlation)| Chance { probability, correlation })
 }
 
 fn time() -> impl Strategy<Value = Duration> {
@@ -17,16 +18,29 @@ fn loss() -> impl Strategy<Value = LossModel> {
     let p = probability;
     prop_oneof![
         chance().prop_map(LossModel::Random),
-        (p(), p(), p(), p(), p()).prop_map(|(p13, p31, p32, p23, p14)| LossModel::State { p13, p31, p32, p23, p14 }),
-        (p(), p(), p(), p()).prop_map(|(p, r, bad, good)| LossModel::GilbertElliott { p, r, bad, good }),
+        (p(), p(), p(), p(), p()).prop_map(|(p13, p31, p32, p23, p14)| LossModel::State {
+            p13,
+            p31,
+            p32,
+            p23,
+            p14
+        }),
+        (p(), p(), p(), p()).prop_map(|(p, r, bad, good)| LossModel::GilbertElliott {
+            p,
+            r,
+            bad,
+            good
+        }),
     ]
 }
 
 fn shaping() -> impl Strategy<Value = Shaping> {
-    (1..u64::MAX / 8, any::<i32>(), any::<u32>(), any::<i32>()).prop_map(|(bytes, packet, cell, cell_overhead)| {
-        let overhead = Overhead { packet, cell: NonZeroU32::new(cell), cell_overhead };
-        Shaping { rate: Rate::from_bits_per_sec(bytes * 8), overhead }
-    })
+    (1..u64::MAX / 8, any::<i32>(), any::<u32>(), any::<i32>()).prop_map(
+        |(bytes, packet, cell, cell_overhead)| {
+            let overhead = Overhead { packet, cell: NonZeroU32::new(cell), cell_overhead };
+            Shaping { rate: Rate::from_bits_per_sec(bytes * 8), overhead }
+        },
+    )
 }
 
 fn slot() -> impl Strategy<Value = Slot> {
@@ -34,15 +48,14 @@ fn slot() -> impl Strategy<Value = Slot> {
         let b = b.max(Duration::from_nanos(1));
         if between { Spacing::Between(a, b) } else { Spacing::Around(a, b) }
     });
-    (spacing, 0..i32::MAX as u32, 0..i32::MAX as u64).prop_map(|(spacing, packets_max, bytes)| Slot {
-        spacing,
-        packets_max,
-        bytes_max: Bytes::new(bytes),
+    (spacing, 0..i32::MAX as u32, 0..i32::MAX as u64).prop_map(|(spacing, packets_max, bytes)| {
+        Slot { spacing, packets_max, bytes_max: Bytes::new(bytes) }
     })
 }
 
 fn reorder() -> impl Strategy<Value = Reorder> {
-    (chance(), 1..u32::MAX).prop_map(|(chance, gap)| Reorder { chance, gap: NonZeroU32::new(gap).unwrap() })
+    (chance(), 1..u32::MAX)
+        .prop_map(|(chance, gap)| Reorder { chance, gap: NonZeroU32::new(gap).unwrap() })
 }
 
 fn netem() -> impl Strategy<Value = Netem> {
@@ -59,7 +72,8 @@ fn netem() -> impl Strategy<Value = Netem> {
         let (loss, duplicate, corrupt, reorder) = events;
         let (rate, slot, ecn, seed) = rest;
         let distribution = Vec::new();
-        let delays = Netem { delay, jitter, delay_correlation, limit, distribution, ..Netem::default() };
+        let delays =
+            Netem { delay, jitter, delay_correlation, limit, distribution, ..Netem::default() };
         Netem { loss, duplicate, corrupt, reorder, rate, slot, ecn, seed, ..delays }
     })
 }
@@ -77,8 +91,9 @@ proptest! {
     }
 }
 
-/// What iproute2's `tc` sends for `netem delay 100ms 10ms 25% loss gemodel 1% 10% 70% 0.1% limit 5000 rate 8mbit -14`,
-/// the fields by hand from linux/pkt_sched.h.
+/// What iproute2's `tc` sends for
+/// `netem delay 100ms 10ms 25% loss gemodel 1% 10% 70% 0.1% limit 5000 rate 8mbit -14`, the fields
+/// by hand from linux/pkt_sched.h.
 #[test]
 fn the_kernels_fields_are_where_the_kernel_looks() {
     let p = |text: &str| text.parse::<Probability>().unwrap();
@@ -116,7 +131,10 @@ fn what_the_fields_cannot_hold_is_refused() {
     let slow = Shaping { rate: Rate::from_bits_per_sec(7), overhead: Overhead::NONE };
     for (netem, text) in [
         (Netem { delay: Duration::from_nanos(u64::MAX), ..Netem::default() }, "netem delay"),
-        (Netem { distribution: vec![0; DISTRIBUTION_MAX + 1], ..Netem::default() }, "16385 entries"),
+        (
+            Netem { distribution: vec![0; DISTRIBUTION_MAX + 1], ..Netem::default() },
+            "16385 entries",
+        ),
         (Netem { rate: Some(slow), ..Netem::default() }, "below one byte"),
     ] {
         let error = encode(&netem).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! Building a kernel: source, patches, configuration, compiler; then into the cache, whole.
 //!
-//! What an interrupted build has done stays in `kernels/building/DIGEST`, and the next one goes on from there: make
-//! compiles only what is missing. It is removed when the kernel is in the cache.
+//! What an interrupted build has done stays in `kernels/building/DIGEST`, and the next one goes on
+//! from there: make compiles only what is missing. It is removed when the kernel is in the cache.
 
 use super::error::BuildError;
 use super::patch::PATCHES;
@@ -14,12 +14,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Debian's versions that experiments compare: today's, and the last long-term one before Linux 6.6, whose receive window
-/// is `tcp_adv_win_scale` of the buffer.
+/// Debian's versions that experiments compare: today's, and the last long-term one before Linux
+/// 6.6, whose receive window is `tcp_adv_win_scale` of the buffer.
 pub const VERSIONS: [&str; 2] = ["6.12", "6.1"];
 /// The guest's configuration.
 const CONFIG: &str = include_str!("kernel.config");
-/// Steps that make announces for this configuration, a little above Linux 6.12's: for the progress bar.
+/// Steps that make announces for this configuration, a little above Linux 6.12's: for the progress
+/// bar.
 const STEPS: usize = 1_440;
 
 /// Programs that a build needs, and Debian's packages that have them.
@@ -35,7 +36,8 @@ const TOOLS: [(&str, &str); 9] = [
     ("perl", "perl"),
 ];
 /// Headers that its tools are compiled with.
-const HEADERS: [(&str, &str); 2] = [("/usr/include/libelf.h", "libelf-dev"), ("/usr/include/stdlib.h", "libc6-dev")];
+const HEADERS: [(&str, &str); 2] =
+    [("/usr/include/libelf.h", "libelf-dev"), ("/usr/include/stdlib.h", "libc6-dev")];
 
 /// What to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +73,8 @@ impl Build {
     /// Missing tools all at once; a failed step with the end of what it printed.
     pub fn run(&self, observer: &mut dyn FnMut(Step)) -> Result<Kernel, BuildError> {
         let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        if !self.version.split_once('.').is_some_and(|(major, minor)| plain(major) && plain(minor)) {
+        if !self.version.split_once('.').is_some_and(|(major, minor)| plain(major) && plain(minor))
+        {
             return Err(BuildError::Version(self.version.clone()));
         }
         self.run_in(&cache().ok_or(BuildError::NoCache)?, observer)
@@ -82,7 +85,9 @@ impl Build {
         make_own(kernels).map_err(|cause| CacheError::new(kernels, cause))?;
         check_path(kernels).map_err(|cause| CacheError::new(kernels, cause))?;
         let mark = format!("{:016x}", self.digest(kernels)?);
-        if let Some(kernel) = super::cached_in(kernels)?.into_iter().find(|kernel| kernel.key.ends_with(&mark)) {
+        if let Some(kernel) =
+            super::cached_in(kernels)?.into_iter().find(|kernel| kernel.key.ends_with(&mark))
+        {
             return Ok(kernel);
         }
         let scratch = kernels.join("building").join(&mark);
@@ -101,7 +106,8 @@ impl Build {
         }
         make.compile(observer)?;
         let release = make.release()?;
-        let kernel = install(kernels, &format!("{release}-{mark}"), &release, &objects.join(PROGRAM))?;
+        let kernel =
+            install(kernels, &format!("{release}-{mark}"), &release, &objects.join(PROGRAM))?;
         // What is left is rubbish of ours; a kernel that works is no less there for it.
         let _ = fs::remove_dir_all(&scratch);
         Ok(kernel)
@@ -110,16 +116,24 @@ impl Build {
     /// Of all that decides what comes out.
     fn digest(&self, folder: &Path) -> Result<u64, BuildError> {
         let mut compiler = String::new();
-        run("ask version of", Command::new("gcc").arg("-dumpfullversion"), folder, &mut |line| compiler += line)?;
+        run("ask version of", Command::new("gcc").arg("-dumpfullversion"), folder, &mut |line| {
+            compiler += line
+        })?;
         let source = self.source.identity(&self.version)?;
         let patches = format!("{PATCHES:?}");
-        Ok(digest([source.as_bytes(), CONFIG.as_bytes(), patches.as_bytes(), compiler.trim().as_bytes()]))
+        Ok(digest([
+            source.as_bytes(),
+            CONFIG.as_bytes(),
+            patches.as_bytes(),
+            compiler.trim().as_bytes(),
+        ]))
     }
 }
 
 fn check_tools() -> Result<(), BuildError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    let found =
+        |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     let tools = TOOLS.iter().filter(|(program, _)| !found(program));
     let headers = HEADERS.iter().filter(|(header, _)| !Path::new(header).is_file());
     let missing: Vec<_> = tools.chain(headers).collect();
@@ -145,8 +159,13 @@ impl Make<'_> {
         let mut command = Command::new("nice");
         command.args(["-n", "19", "make", "ARCH=um", &format!("-j{}", self.jobs)]);
         command.arg("-C").arg(self.tree).arg(format!("O={}", self.objects.display()));
-        // The same kernel from the same source, whoever builds it and when; and no settings of a make above us.
-        command.args(["KBUILD_BUILD_TIMESTAMP=@0", "KBUILD_BUILD_USER=fullpipe", "KBUILD_BUILD_HOST=lab"]);
+        // The same kernel from the same source, whoever builds it and when; and no settings of a
+        // make above us.
+        command.args([
+            "KBUILD_BUILD_TIMESTAMP=@0",
+            "KBUILD_BUILD_USER=fullpipe",
+            "KBUILD_BUILD_HOST=lab",
+        ]);
         command.env_remove("MAKEFLAGS").env_remove("MFLAGS").env("LC_ALL", "C");
         command
     }
@@ -156,9 +175,16 @@ impl Make<'_> {
         fs::write(&asked, CONFIG).map_err(|cause| BuildError::file("write", &asked, cause))?;
         let mut all_config = std::ffi::OsString::from("KCONFIG_ALLCONFIG=");
         all_config.push(&asked);
-        let made = run("configure kernel", self.command().arg(all_config).arg("allnoconfig"), self.tree, &mut |_| {});
+        let made = run(
+            "configure kernel",
+            self.command().arg(all_config).arg("allnoconfig"),
+            self.tree,
+            &mut |_| {},
+        );
         let path = self.objects.join(".config");
-        let got = made.and_then(|()| fs::read_to_string(&path).map_err(|cause| BuildError::file("read", &path, cause)));
+        let got = made.and_then(|()| {
+            fs::read_to_string(&path).map_err(|cause| BuildError::file("read", &path, cause))
+        });
         let refused = got.map(|got| refused(&got));
         match refused {
             Ok(None) => Ok(()),
@@ -185,7 +211,8 @@ impl Make<'_> {
 
     fn release(&self) -> Result<String, BuildError> {
         let path = self.objects.join("include/config/kernel.release");
-        let text = fs::read_to_string(&path).map_err(|cause| BuildError::file("read", &path, cause))?;
+        let text =
+            fs::read_to_string(&path).map_err(|cause| BuildError::file("read", &path, cause))?;
         Ok(text.trim().into())
     }
 }
@@ -209,9 +236,12 @@ fn install(kernels: &Path, key: &str, release: &str, built: &Path) -> Result<Ker
     let mode = fs::set_permissions(part.join(PROGRAM), fs::Permissions::from_mode(0o755));
     mode.map_err(|cause| BuildError::file("set rights of", &part, cause))?;
     let release = format!("{release}\n");
-    folder.write_whole(RELEASE, release.as_bytes()).map_err(|cause| BuildError::file("write", &part, cause))?;
+    folder
+        .write_whole(RELEASE, release.as_bytes())
+        .map_err(|cause| BuildError::file("write", &part, cause))?;
     fs::rename(&part, &whole).map_err(|cause| BuildError::file("complete", &whole, cause))?;
-    let kernels = Folder::open(kernels).map_err(|cause| BuildError::file("open", kernels, cause))?;
+    let kernels =
+        Folder::open(kernels).map_err(|cause| BuildError::file("open", kernels, cause))?;
     kernel_in(&kernels, key.as_ref()).map_err(|cause| BuildError::file("find", &whole, cause))
 }
 
@@ -222,13 +252,15 @@ mod tests {
     #[test]
     fn a_line_that_kconfig_dropped_is_named() {
         assert_eq!(refused(CONFIG), None);
-        let without = CONFIG.replace("CONFIG_NET_SCH_NETEM=y\n", "# CONFIG_NET_SCH_NETEM is not set\n");
+        let without =
+            CONFIG.replace("CONFIG_NET_SCH_NETEM=y\n", "# CONFIG_NET_SCH_NETEM is not set\n");
         assert_eq!(refused(&without), Some("CONFIG_NET_SCH_NETEM=y".into()));
     }
 
     #[test]
     fn what_is_installed_is_found_whole_and_again_in_place_of_a_half() {
-        let kernels = std::env::temp_dir().join(format!("fullpipe-test-install-{}", std::process::id()));
+        let kernels =
+            std::env::temp_dir().join(format!("fullpipe-test-install-{}", std::process::id()));
         let half = kernels.join("6.12.9-0123.part");
         fs::create_dir_all(&half).unwrap();
         fs::write(half.join("left-over"), "").unwrap();

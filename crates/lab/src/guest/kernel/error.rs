@@ -17,7 +17,9 @@ pub enum BuildError {
         packages: Vec<&'static str>,
     },
     /// Debian's source is not to be had: exit code 3.
-    #[error("get kernel source: {cause}; apt-get install {package} as root, or give --source a tar file or a tree")]
+    #[error(
+        "get kernel source: {cause}; apt-get install {package} as root, or give --source a tar file or a tree"
+    )]
     NoSource {
         /// Debian's package.
         package: String,
@@ -25,7 +27,9 @@ pub enum BuildError {
         cause: Box<BuildError>,
     },
     /// There is no place for it.
-    #[error("find cache directory: neither XDG_CACHE_HOME nor HOME is set to an absolute path; set one")]
+    #[error(
+        "find cache directory: neither XDG_CACHE_HOME nor HOME is set to an absolute path; set one"
+    )]
     NoCache,
     /// The place is not this user's alone: exit code 3.
     #[error(transparent)]
@@ -70,6 +74,9 @@ impl BuildError {
 
     /// Whether a tool or a package is missing, rather than that something failed.
     pub fn is_missing(&self) -> bool {
-        matches!(self, BuildError::Tools { .. } | BuildError::NoSource { .. } | BuildError::Cache(_))
+        matches!(
+            self,
+            BuildError::Tools { .. } | BuildError::NoSource { .. } | BuildError::Cache(_)
+        )
     }
 }

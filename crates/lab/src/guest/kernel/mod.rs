@@ -1,14 +1,16 @@
 //! The guests' kernels: where they are, which is which, and how they are built.
 //!
-//! A kernel is a program, `$XDG_CACHE_HOME/fullpipe/kernels/KEY/linux`, and its directory is complete or not there. The
-//! key says of what it was made: its release, and a digest of source, configuration, patches and compiler; a change in
-//! any of them is another kernel beside it, never another one under the same name.
+//! A kernel is a program, `$XDG_CACHE_HOME/fullpipe/kernels/KEY/linux`, and its directory is
+//! complete or not there. The key says of what it was made: its release, and a digest of source,
+//! configuration, patches and compiler; a change in any of them is another kernel beside it, never
+//! another one under the same name.
 //!
 //! # A boundary
-//! A kernel is executed, and `sudo -E` leaves root with another user's cache. So the cache, its directories and the
-//! program must belong to whoever runs this, and nobody else may write to them; each is opened once, is checked on its
-//! descriptor, and the program is executed through that ([`Kernel::executable`]), not found by its name again. A build
-//! runs compilers that find things by name: there every directory above the cache is checked as well.
+//! A kernel is executed, and `sudo -E` leaves root with another user's cache. So the cache, its
+//! directories and the program must belong to whoever runs this, and nobody else may write to them;
+//! each is opened once, is checked on its descriptor, and the program is executed through that
+//! ([`Kernel::executable`]), not found by its name again. A build runs compilers that find things
+//! by name: there every directory above the cache is checked as well.
 
 mod build;
 mod error;
@@ -84,7 +86,8 @@ impl CacheError {
 
 /// Where this user's kernels are; `None` without a home.
 pub fn cache() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute =
+        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     // A link on the way is the user's own affair, whose directory it leads to is not.
     let cache = fs::canonicalize(&cache).unwrap_or(cache);
@@ -99,7 +102,9 @@ pub fn cached() -> Result<Vec<Kernel>, CacheError> {
     let Some(folder) = cache() else { return Ok(Vec::new()) };
     let above = folder.parent().unwrap_or(&folder);
     match Folder::open(above) {
-        Ok(above) => above.check_ours_alone().map_err(|error| CacheError::new(&folder, error.into()))?,
+        Ok(above) => {
+            above.check_ours_alone().map_err(|error| CacheError::new(&folder, error.into()))?
+        }
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(cause) => return Err(CacheError::new(&folder, cause)),
     }
@@ -140,17 +145,21 @@ fn kernel_in(kernels: &Folder, name: &OsStr) -> io::Result<Kernel> {
     Ok(Kernel { key, release, path: folder.path().join(PROGRAM), program })
 }
 
-/// The first of `kernels` whose release is, or begins with, the one asked for; the first of all where none is.
+/// The first of `kernels` whose release is, or begins with, the one asked for; the first of all
+/// where none is.
 pub fn find<'a>(kernels: &'a [Kernel], asked: Option<&str>) -> Option<&'a Kernel> {
     kernels.iter().find(|kernel| asked.is_none_or(|asked| is_release(&kernel.release, asked)))
 }
 
 /// Whether `release` is the one `asked` for: `6.1` is `6.1.192` and `6.1.0-amd64`, and not `6.12`.
 pub fn is_release(release: &str, asked: &str) -> bool {
-    release.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '+', '~']))
+    release
+        .strip_prefix(asked)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '+', '~']))
 }
 
-/// FNV-1a, 64 bits: enough to tell apart what nobody forges, and the same on every machine and in every release of Rust.
+/// FNV-1a, 64 bits: enough to tell apart what nobody forges, and the same on every machine and in
+/// every release of Rust.
 fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     const PRIME: u64 = 0x0100_0000_01b3;
     let mut hash = 0xcbf2_9ce4_8422_2325;
@@ -184,8 +193,11 @@ mod tests {
 
     #[test]
     fn the_newest_comes_first_by_number_and_halves_are_passed_over() {
-        let folder = std::env::temp_dir().join(format!("fullpipe-test-kernels-{}", std::process::id()));
-        for (key, release) in [("6.1.192-a", "6.1.192"), ("6.12.9-b", "6.12.9"), ("6.12.117-c", "6.12.117\n")] {
+        let folder =
+            std::env::temp_dir().join(format!("fullpipe-test-kernels-{}", std::process::id()));
+        for (key, release) in
+            [("6.1.192-a", "6.1.192"), ("6.12.9-b", "6.12.9"), ("6.12.117-c", "6.12.117\n")]
+        {
             fs::create_dir_all(folder.join(key)).unwrap();
             fs::write(folder.join(key).join(RELEASE), release).unwrap();
             fs::write(folder.join(key).join(PROGRAM), "").unwrap();
@@ -195,13 +207,21 @@ mod tests {
         let releases: Vec<_> = kernels.iter().map(|kernel| kernel.release.as_str()).collect();
         assert_eq!(releases, ["6.12.117", "6.12.9", "6.1.192"]);
         assert_eq!(find(&kernels, Some("6.1")).unwrap().key, "6.1.192-a");
-        assert_eq!((find(&kernels, None).unwrap().key.as_str(), find(&kernels, Some("5.10"))), ("6.12.117-c", None));
+        assert_eq!(
+            (find(&kernels, None).unwrap().key.as_str(), find(&kernels, Some("5.10"))),
+            ("6.12.117-c", None)
+        );
         // Others could replace what is in it; and the program itself.
-        for writable in [folder.clone(), folder.join("6.12.9-b"), folder.join("6.12.9-b").join(PROGRAM)] {
+        for writable in
+            [folder.clone(), folder.join("6.12.9-b"), folder.join("6.12.9-b").join(PROGRAM)]
+        {
             let before = fs::metadata(&writable).unwrap().permissions();
             fs::set_permissions(&writable, fs::Permissions::from_mode(0o777)).unwrap();
             let refused = cached_in(&folder).unwrap_err().to_string();
-            assert!(refused.contains("others can write") && refused.contains("XDG_CACHE_HOME"), "{refused}");
+            assert!(
+                refused.contains("others can write") && refused.contains("XDG_CACHE_HOME"),
+                "{refused}"
+            );
             fs::set_permissions(&writable, before).unwrap();
         }
         // A swap after the check changes nothing.
@@ -217,9 +237,9 @@ mod tests {
         // Landon Curt Noll's test vectors for FNV-1a, with our end mark as the last byte.
         assert_eq!(digest([]), 0xcbf2_9ce4_8422_2325);
         let by_hand = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+            bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
         };
         assert_eq!(by_hand(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(digest([&b"a"[..]]), by_hand(b"a\xff"));

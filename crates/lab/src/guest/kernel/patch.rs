@@ -13,9 +13,10 @@ pub(super) struct Patch {
 }
 
 pub(super) const PATCHES: [Patch; 4] = [
-    // The place for a process's extended registers is a constant that was right before AMX, whose 8 KiB of tile
-    // registers make them 11,008 bytes: on such a CPU the guest would panic at its first process ("ptrace set fp regs
-    // failed, errno = 14"). More than that does not fit into init's task.
+    // The place for a process's extended registers is a constant that was right before AMX, whose 8
+    // KiB of tile registers make them 11,008 bytes: on such a CPU the guest would panic at its
+    // first process ("ptrace set fp regs failed, errno = 14"). More than that does not fit into
+    // init's task.
     Patch {
         file: "arch/x86/um/user-offsets.c",
         from: "DEFINE_LONGS(HOST_FP_SIZE, 2696);",
@@ -27,16 +28,16 @@ pub(super) const PATCHES: [Patch; 4] = [
         from: "config HZ\n\tint\n\tdefault 100\n",
         to: "config HZ\n\tint\n\tdefault 250\n",
     },
-    // Reading the clock moves it on by a tick of 256 ns, so that a loop that looks at it until it has moved comes to an
-    // end. A program reads it several times a packet, which adds up to microseconds a hop. One nanosecond ends such a
-    // loop as well.
+    // Reading the clock moves it on by a tick of 256 ns, so that a loop that looks at it until it
+    // has moved comes to an end. A program reads it several times a packet, which adds up to
+    // microseconds a hop. One nanosecond ends such a loop as well.
     Patch {
         file: "arch/um/kernel/time.c",
         from: "\t\t\ttime_travel_update_time_rel(TIMER_MULTIPLIER);\n",
         to: "\t\t\ttime_travel_update_time_rel(1);\n",
     },
-    // Initial sequence numbers, ports and the seeds of hash tables are drawn from here: with the host's random numbers
-    // no two runs would be the same. splitmix64, from a seed of our own.
+    // Initial sequence numbers, ports and the seeds of hash tables are drawn from here: with the
+    // host's random numbers no two runs would be the same. splitmix64, from a seed of our own.
     Patch {
         file: "arch/um/os-Linux/util.c",
         from: "\treturn getrandom(buf, len, flags);\n",
@@ -83,7 +84,9 @@ pub(super) fn apply(tree: &Path) -> Result<(), PatchError> {
         let path = tree.join(patch.file);
         let wrong = |cause| PatchError::File { path: path.clone(), cause };
         let text = fs::read_to_string(&path).map_err(wrong)?;
-        if let Some(patched) = patched(&text, patch).ok_or(PatchError::Text { path: path.clone(), from: patch.from })? {
+        if let Some(patched) = patched(&text, patch)
+            .ok_or(PatchError::Text { path: path.clone(), from: patch.from })?
+        {
             fs::write(&path, patched).map_err(wrong)?;
         }
     }

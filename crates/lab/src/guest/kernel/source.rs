@@ -10,7 +10,8 @@ use std::str::FromStr;
 /// A source of Linux.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Debian's package `linux-source-VERSION`: as installed, or else downloaded by apt-get, which needs no privilege.
+    /// Debian's package `linux-source-VERSION`: as installed, or else downloaded by apt-get, which
+    /// needs no privilege.
     Debian,
     /// A tar file, as kernel.org and Debian have them.
     Tarball(PathBuf),
@@ -36,9 +37,12 @@ impl Source {
     /// What it is called in the digest: another file, or another state of it, is another source.
     pub(super) fn identity(&self, version: &str) -> Result<String, BuildError> {
         let of = |path: &Path| {
-            let path = fs::canonicalize(path).map_err(|cause| BuildError::file("find", path, cause))?;
-            let metadata = fs::metadata(&path).map_err(|cause| BuildError::file("look at", &path, cause))?;
-            let modified = metadata.modified().map_err(|cause| BuildError::file("look at", &path, cause))?;
+            let path =
+                fs::canonicalize(path).map_err(|cause| BuildError::file("find", path, cause))?;
+            let metadata =
+                fs::metadata(&path).map_err(|cause| BuildError::file("look at", &path, cause))?;
+            let modified =
+                metadata.modified().map_err(|cause| BuildError::file("look at", &path, cause))?;
             Ok(format!("{} {modified:?}", path.display()))
         };
         match self {
@@ -48,7 +52,12 @@ impl Source {
     }
 
     /// Puts the source into `tree`, which is not there yet; `scratch` is a folder to do it in.
-    pub(super) fn unpack(&self, version: &str, scratch: &Path, tree: &Path) -> Result<(), BuildError> {
+    pub(super) fn unpack(
+        &self,
+        version: &str,
+        scratch: &Path,
+        tree: &Path,
+    ) -> Result<(), BuildError> {
         let part = scratch.join("source.part");
         let _ = fs::remove_dir_all(&part);
         fs::create_dir_all(&part).map_err(|cause| BuildError::file("make", &part, cause))?;
@@ -68,7 +77,10 @@ impl Source {
 fn untar(tarball: &Path, into: &Path) -> Result<(), BuildError> {
     let mut tar = Command::new("tar");
     // What stands above the tree in the archive is its name, which nobody needs.
-    tar.args(["--extract", "--strip-components=1", "--file"]).arg(tarball).arg("--directory").arg(into);
+    tar.args(["--extract", "--strip-components=1", "--file"])
+        .arg(tarball)
+        .arg("--directory")
+        .arg(into);
     run("unpack source", &mut tar, into, &mut |_| {})
 }
 
@@ -84,10 +96,13 @@ fn debian(version: &str, scratch: &Path) -> Result<PathBuf, BuildError> {
     if !unpacked.join(&file).is_file() {
         let mut download = Command::new("apt-get");
         download.args(["--quiet", "download", &package]).current_dir(scratch);
-        run("download source", &mut download, scratch, &mut |_| {})
-            .map_err(|error| BuildError::NoSource { package: package.clone(), cause: Box::new(error) })?;
+        run("download source", &mut download, scratch, &mut |_| {}).map_err(|error| {
+            BuildError::NoSource { package: package.clone(), cause: Box::new(error) }
+        })?;
         let mut unpack = Command::new("sh");
-        unpack.args(["-c", r#"exec dpkg-deb --extract "$0"_*.deb package"#, &package]).current_dir(scratch);
+        unpack
+            .args(["-c", r#"exec dpkg-deb --extract "$0"_*.deb package"#, &package])
+            .current_dir(scratch);
         run("unpack package", &mut unpack, scratch, &mut |_| {})?;
     }
     Ok(unpacked.join(file))

@@ -18,14 +18,16 @@ pub(super) fn run(
     see: &mut dyn FnMut(&str),
 ) -> Result<(), BuildError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let (reader, writer) = io::pipe().map_err(|cause| BuildError::file(operation, subject, cause))?;
+    let (reader, writer) =
+        io::pipe().map_err(|cause| BuildError::file(operation, subject, cause))?;
     let errors = writer.try_clone().map_err(|cause| BuildError::file(operation, subject, cause))?;
     // Nobody is left with a compiler at work: make passes it on.
     end_with_parent(command);
     let spawned = command.stdin(Stdio::null()).stdout(writer).stderr(errors).spawn();
     // The command holds the pipe's other end, and would keep it open for ever.
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = spawned.map_err(|cause| BuildError::file(operation, Path::new(&program), cause))?;
+    let mut child =
+        spawned.map_err(|cause| BuildError::file(operation, Path::new(&program), cause))?;
     let tail = follow(reader, see);
     let status = child.wait().map_err(|cause| BuildError::file(operation, subject, cause))?;
     if status.success() {
@@ -61,11 +63,19 @@ mod tests {
             command.args(["-c", text]);
             command
         };
-        run("count", &mut script("seq 20"), here, &mut |line| lines.push(line.to_string())).unwrap();
+        run("count", &mut script("seq 20"), here, &mut |line| lines.push(line.to_string()))
+            .unwrap();
         assert_eq!((lines.len(), lines[19].as_str()), (20, "20"));
-        let error = run("count", &mut script("seq 20 >&2; exit 7"), here, &mut |_| {}).unwrap_err().to_string();
-        assert!(error.contains("exit status: 7") && error.ends_with("13\n14\n15\n16\n17\n18\n19\n20"), "{error}");
-        let error = run("count", &mut Command::new("no-such-tool"), here, &mut |_| {}).unwrap_err().to_string();
+        let error = run("count", &mut script("seq 20 >&2; exit 7"), here, &mut |_| {})
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("exit status: 7") && error.ends_with("13\n14\n15\n16\n17\n18\n19\n20"),
+            "{error}"
+        );
+        let error = run("count", &mut Command::new("no-such-tool"), here, &mut |_| {})
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no-such-tool"), "{error}");
     }
 }

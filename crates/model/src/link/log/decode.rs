@@ -42,9 +42,15 @@ impl Decoder {
         }
         let rest = &self.pending[self.used..];
         let Some((length, used)) = varint(rest) else {
-            return if rest.len() > 10 { Err(self.wrong("its length is no number")) } else { Ok(None) };
+            return if rest.len() > 10 {
+                Err(self.wrong("its length is no number"))
+            } else {
+                Ok(None)
+            };
         };
-        let length = length.and_then(|length| usize::try_from(length).ok()).filter(|length| *length <= RECORD_MAX);
+        let length = length
+            .and_then(|length| usize::try_from(length).ok())
+            .filter(|length| *length <= RECORD_MAX);
         let Some(length) = length else { return Err(self.wrong("it is longer than any record")) };
         let Some(body) = rest.get(used..used + length) else { return Ok(None) };
         let body = body.to_vec();
@@ -61,7 +67,9 @@ impl Decoder {
     pub fn finish(self) -> Result<(), LogError> {
         match self.epoch {
             None => Err(LogError::Truncated { record: 0 }),
-            Some(_) if self.used < self.pending.len() => Err(LogError::Truncated { record: self.records + 1 }),
+            Some(_) if self.used < self.pending.len() => {
+                Err(LogError::Truncated { record: self.records + 1 })
+            }
             Some(_) => Ok(()),
         }
     }
@@ -76,7 +84,9 @@ impl Decoder {
         if self.pending[..known] != MAGIC[..known] {
             return Err(LogError::Magic);
         }
-        let Some((header, _)) = self.pending.split_first_chunk::<HEADER>() else { return Ok(false) };
+        let Some((header, _)) = self.pending.split_first_chunk::<HEADER>() else {
+            return Ok(false);
+        };
         if header[7] == 0 || header[7] > VERSION {
             return Err(LogError::Version(header[7]));
         }
@@ -94,8 +104,11 @@ impl Decoder {
     fn record(&mut self, body: &mut Body<'_>) -> Result<Record, &'static str> {
         const SHORT: &str = "it is too short";
         let flags = body.byte().ok_or(SHORT)?;
-        let (direction, index) =
-            if flags & TO_SERVER == 0 { (Direction::ToClient, 0) } else { (Direction::ToServer, 1) };
+        let (direction, index) = if flags & TO_SERVER == 0 {
+            (Direction::ToClient, 0)
+        } else {
+            (Direction::ToServer, 1)
+        };
         let last = self.last[index];
         let number = body.difference(last.number).ok_or(SHORT)?;
         let arrival = body.difference(last.arrival).ok_or(SHORT)?;
@@ -104,7 +117,11 @@ impl Decoder {
         let backlog = Bytes::new(body.varint().ok_or(SHORT)?);
         let queued = Duration::from_nanos(body.varint().ok_or(SHORT)?);
         let fate = fate(body, flags, arrival).ok_or("its fate is none")?;
-        let flow = if flags & FLOW == 0 { None } else { Some(self.flow(body, flags).ok_or("its flow is none")?) };
+        let flow = if flags & FLOW == 0 {
+            None
+        } else {
+            Some(self.flow(body, flags).ok_or("its flow is none")?)
+        };
         let tcp = if flags & TCP == 0 { None } else { Some(tcp(body).ok_or(SHORT)?) };
         if !body.0.is_empty() {
             return Err("it is longer than it should be");
@@ -149,7 +166,10 @@ fn fate(body: &mut Body<'_>, flags: u8, arrival: u64) -> Option<Fate> {
     let corrupt = if flags & CORRUPTED == 0 {
         None
     } else {
-        Some(Bit { byte: u32::try_from(body.varint()?).ok()?, bit: body.byte().filter(|bit| *bit < 8)? })
+        Some(Bit {
+            byte: u32::try_from(body.varint()?).ok()?,
+            bit: body.byte().filter(|bit| *bit < 8)?,
+        })
     };
     Some(Fate::Departed { at, mark: flags & MARKED != 0, corrupt })
 }

@@ -1,14 +1,17 @@
-//! The truth log: for each packet when it came, what became of it, how long it waited and when it left.
+//! The truth log: for each packet when it came, what became of it, how long it waited and when it
+//! left.
 //!
-//! It is the ground truth that an analysis of captures can be scored against. A record holds what a reader needs to find
-//! the packet in a capture without having it: its flow, and of a TCP segment sequence and acknowledgement number.
+//! It is the ground truth that an analysis of captures can be scored against. A record holds what a
+//! reader needs to find the packet in a capture without having it: its flow, and of a TCP segment
+//! sequence and acknowledgement number.
 //!
 //! # Coding
 //!
-//! A header of 16 bytes (magic, version, the epoch), then records. Each is its length as a varint and its body; a reader
-//! can skip a body that it does not understand. Numbers are LEB128 varints, differences zigzag-coded: of number and
-//! arrival to the record before in the same direction. A flow is written out once and then named by its index. A record
-//! of a TCP segment takes some 30 bytes.
+//! A header of 16 bytes (magic, version, the epoch), then records. Each is its length as a varint
+//! and its body; a reader can skip a body that it does not understand. Numbers are LEB128 varints,
+//! differences zigzag-coded: of number and arrival to the record before in the same direction. A
+//! flow is written out once and then named by its index. A record of a TCP segment takes some 30
+//! bytes.
 //!
 //! ```text
 //! header   "FPLINK" 00 version | epoch: nanoseconds from the log's clock to 1970, u64 little endian
@@ -16,8 +19,9 @@
 //! flags    1 to server, 2 copy, 4 dropped, 8 marked, 16 corrupted, 32 flow, 64 tcp, 128 flow written out
 //! ```
 //!
-//! [`Encoder::encode`] is called once a packet, in any order of fates. A [`Decoder`] is given bytes by [`Decoder::push`]
-//! as they come, asked by [`Decoder::poll`] until `None`, and at the end told to [`Decoder::finish`].
+//! [`Encoder::encode`] is called once a packet, in any order of fates. A [`Decoder`] is given bytes
+//! by [`Decoder::push`] as they come, asked by [`Decoder::poll`] until `None`, and at the end told
+//! to [`Decoder::finish`].
 
 mod coding;
 mod decode;
@@ -119,13 +123,19 @@ pub struct Tcp {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// Another file.
-    #[error("read link log: it does not begin as one; is it a file that `fullpipe` wrote with --log?")]
+    #[error(
+        "read link log: it does not begin as one; is it a file that `fullpipe` wrote with --log?"
+    )]
     Magic,
     /// A newer program wrote it.
-    #[error("read link log: its version is {0}, this program reads up to {VERSION}; use the program that wrote it")]
+    #[error(
+        "read link log: its version is {0}, this program reads up to {VERSION}; use the program that wrote it"
+    )]
     Version(u8),
     /// A record that cannot be.
-    #[error("read link log: record {record}: {problem}; the file is damaged there, the records before it are whole")]
+    #[error(
+        "read link log: record {record}: {problem}; the file is damaged there, the records before it are whole"
+    )]
     Record {
         /// Which, from 1.
         record: u64,

@@ -26,14 +26,16 @@ prop_compose! {
 
 fn any_fate() -> impl Strategy<Value = Fate> {
     let bit = prop::option::of((any::<u32>(), 0u8..8).prop_map(|(byte, bit)| Bit { byte, bit }));
-    let cause = prop_oneof![Just(DropCause::Loss), Just(DropCause::QueueFull), Just(DropCause::Discipline)];
+    let cause =
+        prop_oneof![Just(DropCause::Loss), Just(DropCause::QueueFull), Just(DropCause::Discipline)];
     prop_oneof![
         (any::<u64>(), any::<bool>(), bit).prop_map(|(at, mark, corrupt)| Fate::Departed {
             at: Instant::from_nanos(at),
             mark,
             corrupt
         }),
-        (any::<u64>(), cause).prop_map(|(at, cause)| Fate::Dropped { at: Instant::from_nanos(at), cause }),
+        (any::<u64>(), cause)
+            .prop_map(|(at, cause)| Fate::Dropped { at: Instant::from_nanos(at), cause }),
     ]
 }
 
@@ -139,9 +141,18 @@ fn a_tcp_segment_takes_some_30_bytes() {
         size: Bytes::new(1500),
         backlog: Bytes::new(60_000),
         queued: Duration::from_micros(480),
-        fate: Fate::Departed { at: Instant::from_nanos(1_025_492_000 + number * 12_000), mark: false, corrupt: None },
+        fate: Fate::Departed {
+            at: Instant::from_nanos(1_025_492_000 + number * 12_000),
+            mark: false,
+            corrupt: None,
+        },
         flow: Some(flow),
-        tcp: Some(Tcp { seq: number as u32 * 1448, ack: 1, payload: Bytes::new(1448), flags: 0x10 }),
+        tcp: Some(Tcp {
+            seq: number as u32 * 1448,
+            ack: 1,
+            payload: Bytes::new(1448),
+            flags: 0x10,
+        }),
     };
     let records: Vec<Record> = (0..1000).map(record).collect();
     let bytes = encoded(&records).len();

@@ -39,7 +39,8 @@ fn link(draft: &mut Draft, dice: &mut Dice) {
         _ => 0.1,
     };
     let discipline = *dice.pick(&["droptail", "droptail", "codel", "fq_codel", "red"]);
-    let queue = if discipline == "droptail" { dice.log(least, 8.0) } else { dice.uniform(4.0, 8.0) };
+    let queue =
+        if discipline == "droptail" { dice.log(least, 8.0) } else { dice.uniform(4.0, 8.0) };
     draft.queue(queue, 32.0);
     match discipline {
         "codel" | "fq_codel" => {
@@ -136,7 +137,9 @@ fn receiver_application(draft: &mut Draft, dice: &mut Dice) {
 fn send_buffer(draft: &mut Draft, dice: &mut Dice) {
     draft.congestion_control(dice, &ANY);
     let share = dice.log(0.12, 0.5);
-    draft.path(dice, share, |path| path.bdp() * share >= SEND_WINDOW_MIN.max(SEGMENTS_MIN * path.mss));
+    draft.path(dice, share, |path| {
+        path.bdp() * share >= SEND_WINDOW_MIN.max(SEGMENTS_MIN * path.mss)
+    });
     let queue = dice.log(1.0, 4.0);
     draft.queue(queue, 64.0);
     // Two thirds of the buffer are in flight (`law::send_buffer`).

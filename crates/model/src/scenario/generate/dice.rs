@@ -9,8 +9,11 @@ pub(super) struct Dice(Pcg64Mcg);
 
 impl Dice {
     pub fn new(seed: u64, index: u32) -> Dice {
-        // Scenarios of one seed have streams of their own: the odd constant is 2^64 over the golden ratio.
-        Dice(Pcg64Mcg::seed_from_u64(seed ^ (u64::from(index) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        // Scenarios of one seed have streams of their own: the odd constant is 2^64 over the golden
+        // ratio.
+        Dice(Pcg64Mcg::seed_from_u64(
+            seed ^ (u64::from(index) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        ))
     }
 
     /// Between 0 and 1, without 1.

@@ -30,7 +30,8 @@ pub(super) struct Draft {
     /// What the transfer is expected to carry, in bits per second.
     pub expected: f64,
     root: toml::Table,
-    /// What the counterfactual has in place of what binds: keys with their values, `None` to leave out.
+    /// What the counterfactual has in place of what binds: keys with their values, `None` to leave
+    /// out.
     relaxed: Vec<(Vec<String>, Option<Value>)>,
 }
 
@@ -132,7 +133,8 @@ impl Draft {
     /// Buffers at both hosts that are large enough to fill path and queue; what was set stays.
     pub fn generous_buffers(&mut self) {
         let room = self.room();
-        let buffers = [("server", "net.ipv4.tcp_wmem", 16_384), ("client", "net.ipv4.tcp_rmem", 131_072)];
+        let buffers =
+            [("server", "net.ipv4.tcp_wmem", 16_384), ("client", "net.ipv4.tcp_rmem", 131_072)];
         for (host, name, initial) in buffers {
             if !self.has(&["hosts", host, "sysctl", name]) {
                 self.sysctl(host, name, format!("4096 {initial} {room}"));

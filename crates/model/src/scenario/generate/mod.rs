@@ -30,7 +30,8 @@ pub struct Generated {
     pub cause: Cause,
     /// The scenario file.
     pub text: String,
-    /// The same with only its cause relaxed, as a scenario file: if that is what limits, this one is faster.
+    /// The same with only its cause relaxed, as a scenario file: if that is what limits, this one
+    /// is faster.
     pub relaxed: String,
 }
 
@@ -51,7 +52,8 @@ pub fn generate(seed: u64, index: u32) -> Generated {
     binding::draw(&mut draft, &mut dice);
     nuisance::draw(&mut draft, &mut dice);
     let (text, relaxed) = draft.into_toml();
-    let built = format!("# Scenario {index} of `fullpipe lab generate --seed {seed}`, built so that");
+    let built =
+        format!("# Scenario {index} of `fullpipe lab generate --seed {seed}`, built so that");
     Generated {
         text: format!(
             "{built} {} limits it.

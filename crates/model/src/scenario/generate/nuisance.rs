@@ -58,7 +58,8 @@ fn programs(draft: &mut Draft, dice: &mut Dice) {
 }
 
 fn path(draft: &mut Draft, dice: &mut Dice) {
-    // A way back that is thin and yet carries every acknowledgement: one of 52 bytes for two segments.
+    // A way back that is thin and yet carries every acknowledgement: one of 52 bytes for two
+    // segments.
     if dice.chance(0.15) {
         let share = dice.log(0.06, 0.3);
         let rate = (draft.rate * share * 1448.0 / draft.mss.max(500.0)).max(128e3);

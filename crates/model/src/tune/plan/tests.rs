@@ -13,7 +13,11 @@ fn demo_path() -> Path {
 }
 
 /// The settings after a plan's texts were written and read again, as a host's sysctls are.
-fn apply(plan: &Plan, sender: &HostSettings, receiver: &HostSettings) -> (HostSettings, HostSettings) {
+fn apply(
+    plan: &Plan,
+    sender: &HostSettings,
+    receiver: &HostSettings,
+) -> (HostSettings, HostSettings) {
     let (mut sender, mut receiver) = (sender.clone(), receiver.clone());
     for change in &plan.changes {
         let host = match change.end {
@@ -31,15 +35,24 @@ fn apply(plan: &Plan, sender: &HostSettings, receiver: &HostSettings) -> (HostSe
 fn the_demonstration_is_filled_on_old_and_new_kernels() {
     for version in ["4.18", "5.14", "6.1", "6.6", "6.12", "6.18"] {
         // The article's defaults: 6 MiB to receive, whatever the kernel's own.
-        let host = HostSettings { tcp_rmem: MemTriple::new(4096, 131_072, 6_291_456), ..kernel(version) };
+        let host =
+            HostSettings { tcp_rmem: MemTriple::new(4096, 131_072, 6_291_456), ..kernel(version) };
         let plan = plan(demo_path(), &host, &host);
         let before = plan.before.goodput.fraction_of(demo_path().rate);
-        assert!(before <= 0.6 && plan.before.limited_by == Limit::SendBuffer, "{version}: {before}");
+        assert!(
+            before <= 0.6 && plan.before.limited_by == Limit::SendBuffer,
+            "{version}: {before}"
+        );
         assert_eq!(plan.after.limited_by, Limit::Link, "{version}");
         // At least 90 % of the link over about 10 s, connecting and slow start included.
         let amount = Bytes::new(1_150_000_000);
-        let time = transfer_time::transfer_time(amount, demo_path().framing.mss(), demo_path().rtt, plan.after.goodput)
-            .unwrap();
+        let time = transfer_time::transfer_time(
+            amount,
+            demo_path().framing.mss(),
+            demo_path().rtt,
+            plan.after.goodput,
+        )
+        .unwrap();
         let mean = time.mean_rate(amount).unwrap().fraction_of(demo_path().rate);
         assert!(mean >= 0.9, "{version}: {mean}");
     }
@@ -49,7 +62,11 @@ fn the_demonstration_is_filled_on_old_and_new_kernels() {
 fn each_change_says_why_in_numbers() {
     let host = kernel("6.1");
     let plan = plan(demo_path(), &host, &host);
-    let said: Vec<_> = plan.changes.iter().map(|c| (c.end, c.setting, c.to.to_string(), c.reason.as_str())).collect();
+    let said: Vec<_> = plan
+        .changes
+        .iter()
+        .map(|c| (c.end, c.setting, c.to.to_string(), c.reason.as_str()))
+        .collect();
     assert_eq!(
         said,
         [
@@ -80,11 +97,22 @@ fn a_path_that_is_filled_needs_nothing() {
 
 #[test]
 fn switches_are_put_back_on() {
-    let off = HostSettings { tcp_window_scaling: false, tcp_moderate_rcvbuf: false, ..kernel("6.18") };
+    let off =
+        HostSettings { tcp_window_scaling: false, tcp_moderate_rcvbuf: false, ..kernel("6.18") };
     let changes = plan(demo_path(), &kernel("6.18"), &off).changes;
     let settings: Vec<_> = changes.iter().map(|c| (c.setting, c.end, c.from, c.to)).collect();
-    assert!(settings.contains(&(Setting::TcpModerateRcvbuf, End::Receiver, Value::Flag(false), Value::Flag(true))));
-    assert!(settings.contains(&(Setting::TcpWindowScaling, End::Receiver, Value::Flag(false), Value::Flag(true))));
+    assert!(settings.contains(&(
+        Setting::TcpModerateRcvbuf,
+        End::Receiver,
+        Value::Flag(false),
+        Value::Flag(true)
+    )));
+    assert!(settings.contains(&(
+        Setting::TcpWindowScaling,
+        End::Receiver,
+        Value::Flag(false),
+        Value::Flag(true)
+    )));
 }
 
 #[test]
@@ -95,8 +123,10 @@ fn an_application_that_froze_its_buffer_is_named() {
     let plan = plan(path, &sender, &kernel("5.4"));
     assert_eq!(plan.before.limited_by, Limit::SendBuffer);
     assert_eq!(plan.changes[0].setting, Setting::WmemMax);
-    let named =
-        plan.notes.iter().any(|note| note.end == Some(End::Sender) && note.text.contains("SO_SNDBUF to 16 KiB"));
+    let named = plan
+        .notes
+        .iter()
+        .any(|note| note.end == Some(End::Sender) && note.text.contains("SO_SNDBUF to 16 KiB"));
     assert!(named, "{:?}", plan.notes);
 }
 
@@ -136,7 +166,10 @@ fn any_host() -> impl Strategy<Value = HostSettings> {
 /// 1 kbit/s to 1 Tbit/s, 1 us to 10 s: evenly over the orders of magnitude.
 fn any_path() -> impl Strategy<Value = Path> {
     (3.0f64..12.0, 0.0f64..7.0).prop_map(|(rate, rtt)| {
-        Path::new(Rate::from_bits_per_sec_f64(10f64.powf(rate)), Duration::from_micros(10f64.powf(rtt) as u64))
+        Path::new(
+            Rate::from_bits_per_sec_f64(10f64.powf(rate)),
+            Duration::from_micros(10f64.powf(rtt) as u64),
+        )
     })
 }
 
