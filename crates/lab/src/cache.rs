@@ -1,6 +1,6 @@
 //! Runs that were done before, found by what they depend on.
 //!
-//! Only runs in virtual time are here: they are a function of their [`Key`], which is what makes a
+//! Only runs in virtual time are here: they are a function of their `Key`, which is what makes a
 //! kept result as good as a new one. A run in real time is a measurement of a machine at a moment
 //! and is made each time.
 //!

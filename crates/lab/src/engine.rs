@@ -8,7 +8,7 @@ pub enum Engine {
     /// This machine's kernel, in real time.
     #[default]
     Real,
-    /// A guest for each run, in virtual time: [`guest`]. These are the kernels to choose from.
+    /// A guest for each run, in virtual time: `guest`. These are the kernels to choose from.
     Virtual(Vec<Kernel>),
     /// This process is in such a guest.
     Guest,

@@ -120,7 +120,7 @@ impl Direction {
         self
     }
 
-    /// Another path from `now` on: what is on the wire leaves as it would have, see [`Lanes::set`].
+    /// Another path from `now` on: what is on the wire leaves as it would have, see `Lanes::set`.
     pub fn change(&mut self, change: Change, now: Instant) {
         self.lanes.set(change.path, now);
     }

@@ -165,7 +165,7 @@ fn spread(seed: u64) -> u64 {
 }
 
 /// How many MTU segments a super-packet on the wire may have on `path`: as many as the rate carries
-/// within [`GRAIN`]; one where packets are lost one by one, or where the queue would hold a few of
+/// within `GRAIN`; one where packets are lost one by one, or where the queue would hold a few of
 /// them only.
 pub fn gso_max_segs(path: &LinkPath) -> u32 {
     let mtu = path.mtu.get().max(1);

@@ -2,7 +2,7 @@
 //!
 //! Scenarios come from `model::scenario::generate`, runs from `fullpipe lab run` in virtual time;
 //! runs are kept on disk and made again only where their scenario changed. Each run is then judged
-//! from every [`Vantage`] and scored against the cause that it was built to have.
+//! from every `Vantage` and scored against the cause that it was built to have.
 
 #![allow(clippy::print_stdout, reason = "a table is what it was called for")]
 

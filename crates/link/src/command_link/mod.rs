@@ -68,9 +68,9 @@ const RESOLV_CONF: &str = "/etc/resolv.conf";
 pub enum FarEnd {
     /// A namespace in which the other command runs, and nothing else.
     Server,
-    /// The way to all that the machine reaches, for connections and datagrams: [`gateway`].
+    /// The way to all that the machine reaches, for connections and datagrams: `gateway`.
     Gateway,
-    /// The machine itself, which routes packets on: [`nat`].
+    /// The machine itself, which routes packets on: `nat`.
     Machine,
 }
 

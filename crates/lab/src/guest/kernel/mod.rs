@@ -9,7 +9,7 @@
 //! A kernel is executed, and `sudo -E` leaves root with another user's cache. So the cache, its
 //! directories and the program must belong to whoever runs this, and nobody else may write to them;
 //! each is opened once, is checked on its descriptor, and the program is executed through that
-//! ([`Kernel::executable`]), not found by its name again. A build runs compilers that find things
+//! (`Kernel::executable`), not found by its name again. A build runs compilers that find things
 //! by name: there every directory above the cache is checked as well.
 
 mod build;
