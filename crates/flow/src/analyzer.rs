@@ -9,95 +9,13 @@
 //! of the connections, as `fullpipe-analyze` does. The result is that of one analyzer, as long as
 //! none of the limits above is met: each analyzer has them for itself.
 
-use crate::capture::{Layer, LinkType, Packet};
-use crate::connection::{Connection, Difference, Direction, LabelSet, Labels, Seen, Tracker};
-use crate::filter::Filter;
+use crate::capture::{LinkType, Packet};
+use crate::config::{Config, Counts};
+use crate::connection::{Connection, Difference, Direction, LabelSet, Seen, Tracker};
 use crate::intake::{Arrival, Intake};
-use crate::limit::{CapturePoint, PathHint};
 use crate::segment::{FlowKey, Segment};
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::{HashMap, VecDeque};
-
-/// How to analyse.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Config {
-    /// Where the capture was taken.
-    pub capture_point: CapturePoint,
-    /// What is known of the path from elsewhere.
-    pub hint: PathHint,
-    /// Length of the limits' intervals; by default the round trip, at least 10 ms.
-    pub interval: Option<Duration>,
-    /// Connections that are kept at most, finished ones that were not drained included; packets of
-    /// further ones are counted as [`Counts::untracked`].
-    pub max_connections: usize,
-    /// Connections that are open at a time at most; beyond it the quarter that was silent for
-    /// longest is finished early, and counted as [`Counts::forced_out`].
-    pub max_open: usize,
-    /// How long a closed connection's late packets still belong to it; by default 2 MSL of 2
-    /// minutes (RFC 9293, 3.4.2).
-    pub linger: Duration,
-    /// How long an open connection may be silent; by default 2 hours and 4 minutes (RFC 5382,
-    /// REQ-5).
-    pub idle_timeout: Duration,
-    /// Whose definitions the labels follow.
-    pub labels: Labels,
-    /// Which IP packet of a tunnelled one is analysed.
-    pub layer: Layer,
-    /// Which connections; all by default.
-    pub filter: Option<Filter>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            capture_point: CapturePoint::Unknown,
-            hint: PathHint::default(),
-            interval: None,
-            max_connections: 1 << 20,
-            max_open: 1 << 18,
-            linger: Duration::from_secs(240),
-            idle_timeout: Duration::from_secs(7440),
-            labels: Labels::default(),
-            layer: Layer::default(),
-            filter: None,
-        }
-    }
-}
-
-/// What became of a capture's packets, and how many connections were not told whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Counts {
-    /// Packets given.
-    pub packets: u64,
-    /// Of them, not TCP over IP (or behind something that is not entered, as a tunnel).
-    pub not_tcp: u64,
-    /// Of them, IP fragments before the one that completes their packet, or whose packet was never
-    /// complete.
-    pub fragments: u64,
-    /// Of them, cut before the end of the numbers in their TCP header.
-    pub cut: u64,
-    /// Of them, TCP of connections that [`Config::filter`] leaves out.
-    pub filtered: u64,
-    /// Of them, TCP of connections beyond [`Config::max_connections`].
-    pub untracked: u64,
-    /// Connections finished early because of [`Config::max_open`]; what came later of them is a
-    /// connection of its own.
-    pub forced_out: u64,
-}
-
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
-        // All of them by name, so that a new one is not forgotten.
-        let Counts { packets, not_tcp, fragments, cut, filtered, untracked, forced_out } = other;
-        self.packets += packets;
-        self.not_tcp += not_tcp;
-        self.fragments += fragments;
-        self.cut += cut;
-        self.filtered += filtered;
-        self.untracked += untracked;
-        self.forced_out += forced_out;
-    }
-}
 
 /// What was found in a capture.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -321,16 +239,6 @@ impl OpenAtEnd {
     pub fn opened_before(&mut self, packet: u64) -> Vec<Connection> {
         let next = || self.open.next_if(|(_, tracker)| tracker.first_packet() < packet);
         std::iter::from_fn(next).map(|(key, tracker)| tracker.finish(key, &self.config)).collect()
-    }
-}
-
-/// What the IP packet `ip`, found in `data`, had on the wire, if `data` was of `original_length`.
-pub fn length_behind_link(data: &[u8], ip: &[u8], original_length: usize) -> usize {
-    if data.as_ptr_range().contains(&ip.as_ptr()) {
-        original_length.saturating_sub(data.len().saturating_sub(ip.len()))
-    } else {
-        // Put together from fragments, of which `data` is only the last.
-        ip.len()
     }
 }
 

@@ -7,8 +7,8 @@
 //! headers to the analyzer's thread. So every packet is framed and read once, and the answer is
 //! that of one thread.
 
-use crate::analyzer::{Config, Counts, length_behind_link};
 use crate::capture::{LinkType, Opened, Opener, Packet};
+use crate::config::{Config, Counts};
 use crate::connection::Labels;
 use crate::filter::Filter;
 use crate::segment::{FlowKey, Parsed, Segment};
@@ -271,6 +271,16 @@ fn plain_headers<'a>(packet: &Packet<'a>) -> Option<(u8, &'a [u8], FlowKey)> {
     let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let (key, _) = FlowKey::of_ipv4((word(12), port(20)), (word(16), port(22)));
     is_whole.then(|| (before, &ip[..ip.len().min(MOST_HEADERS)], key))
+}
+
+/// What the IP packet `ip`, found in `data`, had on the wire, if `data` was of `original_length`.
+pub fn length_behind_link(data: &[u8], ip: &[u8], original_length: usize) -> usize {
+    if data.as_ptr_range().contains(&ip.as_ptr()) {
+        original_length.saturating_sub(data.len().saturating_sub(ip.len()))
+    } else {
+        // Put together from fragments, of which `data` is only the last.
+        ip.len()
+    }
 }
 
 #[cfg(test)]

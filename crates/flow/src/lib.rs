@@ -20,6 +20,7 @@
 
 mod analyzer;
 pub mod capture;
+mod config;
 pub mod connection;
 pub mod diagnosis;
 pub mod filter;
@@ -33,7 +34,6 @@ pub mod schema;
 pub mod segment;
 mod version;
 
-pub use analyzer::{
-    Analysis, Analyzer, Config, Counts, OpenAtEnd, PacketFacts, length_behind_link,
-};
-pub use intake::{Arrival, Headers, Intake, Sorted};
+pub use analyzer::{Analysis, Analyzer, OpenAtEnd, PacketFacts};
+pub use config::{Config, Counts};
+pub use intake::{Arrival, Headers, Intake, Sorted, length_behind_link};

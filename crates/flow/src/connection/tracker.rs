@@ -16,7 +16,7 @@ use super::vantage::{self, Warning};
 use super::{
     Close, Connection, Difference, DirectionFacts, Label, LabelCounts, LabelSet, Labels, RttFacts,
 };
-use crate::analyzer::Config;
+use crate::config::Config;
 use crate::limit::{CapturePoint, Coverage, Path, Verdict, decide};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant};

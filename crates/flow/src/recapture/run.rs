@@ -6,8 +6,8 @@
 //! it too.
 
 use super::Record;
-use crate::analyzer::length_behind_link;
 use crate::capture::ip_packet;
+use crate::intake::length_behind_link;
 use crate::segment::{Flags, Parsed, Segment};
 use etherparse::checksum::Sum16BitWords;
 use fullpipe_model::units::Instant;
