@@ -2,6 +2,14 @@
 
 mod rivals;
 
+use super::thresholds::{
+    AROUND, AT_CAPACITY, AT_CAPACITY_QUEUED, BOUNDED, BOUNDED_ONE_IN, BUSY, BUSY_AND_FLAT,
+    BUSY_MOST, CAPACITY_PERCENTILE, CLOSING, COLLAPSED, FEW_PIECES, FEW_SEGMENTS, FILLED_LEAST,
+    FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEAR, NEARLY, OF_HINT,
+    OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, PLATEAU_SHARE,
+    PLATEAU_WIDTH, QUEUE_LEAST, QUEUE_PART, QUEUED_LEAST, REPAIR_WITHIN, STILL_GROWS, TOUCHED,
+    TRAIN_EVENTS_LEAST, UNMOVED, UNREPAIRED, WIDE, WOKEN,
+};
 use super::{Candidate, Coverage, Source, Verdict};
 use super::{CongestionCause, Evidence, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
@@ -168,75 +176,6 @@ enum Phase {
     AfterLoss,
 }
 
-/// A queue is seen where the round trip stands above the path's by this part of it, and by this
-/// time at least.
-const QUEUE_PART: f64 = 0.03;
-const QUEUE_LEAST: Duration = Duration::from_micros(300);
-/// An interval carries what the path can if it carries this part of the most that the path was seen
-/// to carry. Where the path's rate is given, headers are a part of it (52 of 1500 bytes), and ramps
-/// at both ends of an interval.
-const AT_CAPACITY: f64 = 0.92;
-const AT_CAPACITY_QUEUED: f64 = 0.80;
-const OF_HINT: f64 = 0.90;
-const OF_LINK: f64 = 0.70;
-/// A window that was full, but of data that waited for its repair, gives less than this part of a
-/// window a round trip.
-const UNREPAIRED: f64 = 0.70;
-/// In flight grows where it gains this factor within a few round trips.
-const GROWTH: f64 = 1.15;
-/// Held by something fixed: what is in flight comes back to within this part of the most.
-const PLATEAU: f64 = 0.90;
-const WOKEN: f64 = 0.6;
-/// A sender that had nothing in flight for this part of an interval paused.
-const PAUSED: f64 = 0.25;
-/// An application writes at its own pace where more than this part of what it wrote in [`NEAR`]
-/// intervals before and after came without an ACK that made room.
-const OWN_PACE: f64 = 0.3;
-const NEAR: usize = 25;
-/// Segments that are not full end a write. A sender that has more to send fills them: fewer than
-/// this part says nothing, more than [`PIECES`] says that the application has no more. In between
-/// it needs an own pace as well, which alone may be the pacing of congestion control.
-const FEW_PIECES: f64 = 0.01;
-const PIECES: f64 = 0.05;
-/// More than half of the time decides.
-const MOST: f64 = 0.5;
-/// A window is full as well where the mean in flight is this part of it.
-const TOUCHED: f64 = 0.97;
-const NEARLY: f64 = 0.88;
-/// A window that is full for at least this part of an interval, and for that part of those around
-/// it, holds the sender.
-const FILLED_LEAST: f64 = 0.2;
-const FILLED_MEAN: f64 = 0.25;
-/// Intervals before and after that are taken together to see a rate through the noise of repairs,
-/// and what part of a transfer's intervals must come back to one rate, and within which part of it,
-/// for a plateau.
-const WIDE: usize = 4;
-const PLATEAU_SHARE: f64 = 0.5;
-const PLATEAU_WIDTH: f64 = 0.10;
-/// Intervals before and after in which a state must show that lasts: half of [`NEAR`].
-const AROUND: usize = 12;
-/// A handful of segments makes no queue that stands, and no train.
-const FEW_SEGMENTS: u64 = 8;
-/// A link is busy where a round trip's rate is this part of the rate at a stretch; a smaller part
-/// will do where what is in flight does not move. More than [`BUSY_MOST`] says that no train was
-/// long enough to be timed. Of 79 scenarios of `lab generate --seed 1`, those held by the link have
-/// 0.84 to 1.03, by loss 0.08 to 0.84, by a send buffer to 0.40.
-const BUSY: f64 = 0.92;
-const BUSY_AND_FLAT: f64 = 0.85;
-const BUSY_MOST: f64 = 1.2;
-/// Two trains a round trip at least: a longer one than what comes at a stretch would have the gaps
-/// in it.
-const TRAIN_EVENTS_LEAST: usize = 16;
-const FLAT: f64 = 0.85;
-/// What is in flight swings by more where congestion control reacts to loss: a window halved and
-/// regrown (reno) gives 0.67, one cut to 0.7 (cubic, RFC 9438 section 4.6) 0.83. Same scenarios:
-/// send buffers from 0.95.
-const UNMOVED: f64 = 0.92;
-/// The part of what is acknowledged by which the window closes where the application reads late.
-const UNREAD: f64 = 0.3;
-/// A window that never opens to half of what it was is closed by the application.
-const COLLAPSED: f64 = 0.5;
-
 /// All intervals of one direction, with what only all of them together can tell.
 struct Transfer<'a> {
     features: &'a [Features],
@@ -272,10 +211,11 @@ impl<'a> Transfer<'a> {
         let rates = (0..features.len()).map(|at| smooth_rate(features, at)).collect::<Vec<_>>();
         let mut flights: Vec<f64> = features.iter().map(|f| f.in_flight_max.as_f64()).collect();
         flights.sort_by(f64::total_cmp);
-        let plateau = flights.get(flights.len() * 9 / 10).copied().unwrap_or(0.0);
+        let plateau = flights.get(flights.len() * PLATEAU_PERCENTILE / 100).copied().unwrap_or(0.0);
         let top = flights.last().copied().unwrap_or(0.0);
-        let is_bounded =
-            flights.iter().filter(|flight| **flight >= 0.95 * top).count() * 4 >= flights.len();
+        let is_bounded = flights.iter().filter(|flight| **flight >= BOUNDED * top).count()
+            * BOUNDED_ONE_IN
+            >= flights.len();
         let at_plateau = flights.iter().filter(|flight| **flight >= PLATEAU * plateau).count();
         let hint = hint.rate.map(Rate::as_f64);
         let peak = |peak: &mut f64, f: &Features| {
@@ -321,19 +261,19 @@ impl<'a> Transfer<'a> {
                 free.push(self.rates[at])
             }
         }
-        if queued.len() < 3 {
+        if queued.len() < QUEUED_LEAST {
             return None;
         }
         queued.sort_by(f64::total_cmp);
         free.sort_by(f64::total_cmp);
-        let queued = queued[queued.len() * 95 / 100];
+        let queued = queued[queued.len() * CAPACITY_PERCENTILE / 100];
         // A few intervals in which a repaired hole was acknowledged at once carried more than any
         // path.
-        let few = 2 + self.features.len() / 50;
+        let few = HASTY_LEAST + self.features.len() / HASTY_PART;
         let free = free.len().checked_sub(1 + few).map_or(0.0, |at| free[at]);
         // Where the rate is known, a queue at much less is not the link's.
         let plausible = self.hint.is_none_or(|hint| queued >= OF_LINK * hint);
-        (plausible && queued >= 0.95 * free).then_some(queued)
+        (plausible && queued >= OF_UNQUEUED * free).then_some(queued)
     }
 
     /// A queue that stands for three round trips; a burst of writes makes one that is gone after
@@ -404,7 +344,7 @@ impl<'a> Transfer<'a> {
         waits(&self.features[at])
             && self.features[at..]
                 .iter()
-                .take(16)
+                .take(REPAIR_WITHIN)
                 .find(|f| !waits(f))
                 .is_some_and(|next| next.retransmissions > 0)
     }
@@ -412,7 +352,7 @@ impl<'a> Transfer<'a> {
     /// Nothing is in flight as far as can be seen, because what was sent last was lost before the
     /// capture point: the silence ends with its repair, after the sender's timer.
     fn awaits_timer(&self, at: usize) -> bool {
-        let next = self.features[at..].iter().take(16).find(|f| f.segments > 0);
+        let next = self.features[at..].iter().take(REPAIR_WITHIN).find(|f| f.segments > 0);
         // Identifications count what goes to other hosts too: alone they are no loss.
         next.is_some_and(|next| next.recovered || (self.has_repairs && next.follows_gap))
     }
@@ -461,7 +401,7 @@ impl<'a> Transfer<'a> {
         }
         let near = self.near(at);
         let sum = |of: fn(&Features) -> u64| near.iter().map(of).sum::<u64>() as f64;
-        sum(|f| f.unread) >= UNREAD * sum(|f| f.delivered)
+        sum(|f| f.unread) >= CLOSING * sum(|f| f.delivered)
     }
 
     /// What passes at a stretch is no faster than what passes over several round trips: the
@@ -549,7 +489,9 @@ impl<'a> Transfer<'a> {
             return false;
         }
         let now = self.features[at].in_flight_max.as_f64();
-        now < PLATEAU * self.plateau || self.later(at, 8) >= 1.05 * now || !self.is_bounded
+        now < PLATEAU * self.plateau
+            || self.later(at, GROWS_WITHIN) >= STILL_GROWS * now
+            || !self.is_bounded
     }
 
     /// A blocked writer is woken when a third of the buffer is free, so the most in flight swings

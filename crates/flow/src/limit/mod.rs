@@ -26,6 +26,7 @@
 mod confidence;
 mod decide;
 mod samples;
+mod thresholds;
 mod verdict;
 
 pub use confidence::{Coverage, SURE_FROM, Source};

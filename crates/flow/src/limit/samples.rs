@@ -11,27 +11,16 @@
 //!
 //! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
+use super::thresholds::{
+    AT_CAPACITY_SAMPLED, COLLAPSED, FULL_BUFFER, GROWTH, NOISE, OF_HINT, OF_LINK,
+    QUEUE_LEAST_SAMPLED, QUEUE_PART, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
+};
 use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 
 /// Shorter intervals would be a few jiffies.
 const MIN_INTERVAL: Duration = Duration::from_millis(40);
-/// Of the best delivery: full.
-const AT_CAPACITY: f64 = 0.85;
-const OF_HINT: f64 = 0.90;
-const OF_LINK: f64 = 0.70;
-/// A window full of data that waits for its repair gives less than this part of a window a round
-/// trip.
-const UNREPAIRED: f64 = 0.70;
-/// Growth from one interval to the next that tells slow start.
-const GROWTH: f64 = 1.15;
-/// Of the send buffer: full. The writer is woken when a third of it is free
-/// (`sk_stream_is_writeable`).
-const FULL_BUFFER: f64 = 0.6;
-/// Of the receiver's buffer: unread, rather than in transit through it.
-const UNREAD: f64 = 0.5;
-
 /// What held the sender, by what the kernel counted in its socket (`sender`) and, where there are
 /// samples of it, in the receiver's (`receiver`). Both are in order of time, on one clock;
 /// `interval` is the least length of an interval.
@@ -58,7 +47,7 @@ pub fn from_samples(
         // What is sent next is a repair: until then the sender waited for the timer.
         let next_event = spans[at + 1..]
             .iter()
-            .take(32)
+            .take(REPAIR_WITHIN_SAMPLED)
             .find(|s| s.retransmissions() > 0 || s.goodput() > Rate::ZERO);
         let awaits_repair = next_event.is_some_and(|next| next.retransmissions() > 0);
         let context = Context { top, growing: !grown, lost, awaits_repair, standing, hint };
@@ -234,7 +223,7 @@ impl Span<'_> {
         let of_hint = context.hint.rate.map(|hint| rate / hint.as_f64());
         // Where the rate is known, a queue at much less is not the link's.
         let plausible = of_hint.is_none_or(|part| part >= OF_LINK);
-        let full = rate >= AT_CAPACITY * context.top && context.standing;
+        let full = rate >= AT_CAPACITY_SAMPLED * context.top && context.standing;
         of_hint.is_some_and(|part| part >= OF_HINT) || (plausible && full)
     }
 
@@ -250,9 +239,8 @@ impl Span<'_> {
             if least < goodput.over(base) {
                 return false;
             }
-            // Scheduling alone moves a smoothed round trip by some hundred microseconds.
             let least =
-                Duration::from_micros(500).max(Duration::from_secs_f64(base.as_secs_f64() * 0.03));
+                QUEUE_LEAST_SAMPLED.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART));
             let few = info.unacked <= 4;
             !few && info.rtt.saturating_sub(base) >= least
         })
@@ -280,7 +268,7 @@ impl Span<'_> {
         let before =
             all.iter().take_while(|span| span.start() <= self.start()).filter_map(widest).max();
         match (widest(self), before) {
-            (Some(now), Some(before)) => now.bytes().as_f64() < 0.5 * before.bytes().as_f64(),
+            (Some(now), Some(before)) => now.bytes().as_f64() < COLLAPSED * before.bytes().as_f64(),
             _ => false,
         }
     }
@@ -330,7 +318,9 @@ impl Span<'_> {
             (true, false) => Limit::CongestionWindow(Cause::SlowStart),
             // Data to send, room in both windows: pacing holds it, at the rate that congestion
             // control measured.
-            (false, _) if self.goodput().as_f64() >= AT_CAPACITY * context.top => Limit::Link,
+            (false, _) if self.goodput().as_f64() >= AT_CAPACITY_SAMPLED * context.top => {
+                Limit::Link
+            }
             (false, true) => Limit::CongestionWindow(Cause::Loss),
             (false, false) => Limit::Unknown,
         }
@@ -339,8 +329,6 @@ impl Span<'_> {
 
 /// One candidate a limit, largest share first, shares summing to 1.
 fn ranked(parts: Vec<(Limit, f64)>) -> Vec<Candidate> {
-    // A jiffy in an interval is noise.
-    const NOISE: f64 = 0.02;
     let mut candidates: Vec<Candidate> = Vec::new();
     for (limit, share) in parts.into_iter().filter(|(_, share)| *share > NOISE) {
         match candidates.iter_mut().find(|candidate| candidate.limit == limit) {

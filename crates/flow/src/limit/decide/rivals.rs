@@ -1,10 +1,8 @@
 //! What else an interval could have been: which evidence a limit needs to be named behind the one
 //! that was decided.
 
-use super::{CongestionCause, Limit, MOST, PAUSED, PIECES, PLATEAU, Phase, Transfer};
-
-/// A bound is seen where it was reached in so many intervals.
-const BOUND_SEEN: usize = 8;
+use super::super::thresholds::{BOUND_SEEN, MOST, PAUSED, PIECES, PLATEAU};
+use super::{CongestionCause, Limit, Phase, Transfer};
 
 impl Transfer<'_> {
     /// What else would explain the interval, whatever was decided, in the order of the rules. A

@@ -1,0 +1,88 @@
+//! How a capture is analysed, and what became of its packets.
+
+use crate::capture::Layer;
+use crate::connection::Labels;
+use crate::filter::Filter;
+use crate::limit::{CapturePoint, PathHint};
+use fullpipe_model::units::Duration;
+
+/// How to analyse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where the capture was taken.
+    pub capture_point: CapturePoint,
+    /// What is known of the path from elsewhere.
+    pub hint: PathHint,
+    /// Length of the limits' intervals; by default the round trip, at least 10 ms.
+    pub interval: Option<Duration>,
+    /// Connections that are kept at most, finished ones that were not drained included; packets of
+    /// further ones are counted as [`Counts::untracked`].
+    pub max_connections: usize,
+    /// Connections that are open at a time at most; beyond it the quarter that was silent for
+    /// longest is finished early, and counted as [`Counts::forced_out`].
+    pub max_open: usize,
+    /// How long a closed connection's late packets still belong to it; by default 2 MSL of 2
+    /// minutes (RFC 9293, 3.4.2).
+    pub linger: Duration,
+    /// How long an open connection may be silent; by default 2 hours and 4 minutes (RFC 5382,
+    /// REQ-5).
+    pub idle_timeout: Duration,
+    /// Whose definitions the labels follow.
+    pub labels: Labels,
+    /// Which IP packet of a tunnelled one is analysed.
+    pub layer: Layer,
+    /// Which connections; all by default.
+    pub filter: Option<Filter>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            capture_point: CapturePoint::Unknown,
+            hint: PathHint::default(),
+            interval: None,
+            max_connections: 1 << 20,
+            max_open: 1 << 18,
+            linger: Duration::from_secs(240),
+            idle_timeout: Duration::from_secs(7440),
+            labels: Labels::default(),
+            layer: Layer::default(),
+            filter: None,
+        }
+    }
+}
+
+/// What became of a capture's packets, and how many connections were not told whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Counts {
+    /// Packets given.
+    pub packets: u64,
+    /// Of them, not TCP over IP (or behind something that is not entered, as a tunnel).
+    pub not_tcp: u64,
+    /// Of them, IP fragments before the one that completes their packet, or whose packet was never
+    /// complete.
+    pub fragments: u64,
+    /// Of them, cut before the end of the numbers in their TCP header.
+    pub cut: u64,
+    /// Of them, TCP of connections that [`Config::filter`] leaves out.
+    pub filtered: u64,
+    /// Of them, TCP of connections beyond [`Config::max_connections`].
+    pub untracked: u64,
+    /// Connections finished early because of [`Config::max_open`]; what came later of them is a
+    /// connection of its own.
+    pub forced_out: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        // All of them by name, so that a new one is not forgotten.
+        let Counts { packets, not_tcp, fragments, cut, filtered, untracked, forced_out } = other;
+        self.packets += packets;
+        self.not_tcp += not_tcp;
+        self.fragments += fragments;
+        self.cut += cut;
+        self.filtered += filtered;
+        self.untracked += untracked;
+        self.forced_out += forced_out;
+    }
+}
