@@ -111,7 +111,8 @@ pub fn cached() -> Result<Vec<Kernel>, CacheError> {
     cached_in(&folder)
 }
 
-/// The kernels in `folder`, newest release first. What is no kernel is passed over.
+/// The kernels in `folder`, newest release first, and of one release the one that was built last:
+/// an older one has another configuration or other patches. What is no kernel is passed over.
 ///
 /// # Errors
 /// A directory, or a kernel in it, that is not this user's alone.
@@ -131,7 +132,9 @@ pub(crate) fn cached_in(folder: &Path) -> Result<Vec<Kernel>, CacheError> {
         }
     }
     let version = |kernel: &Kernel| kernel.release.parse::<KernelVersion>().ok();
-    found.sort_by(|a, b| version(b).cmp(&version(a)).then_with(|| b.key.cmp(&a.key)));
+    let built = |kernel: &Kernel| kernel.program.metadata().and_then(|of| of.modified()).ok();
+    let rank = |kernel: &Kernel| (version(kernel), built(kernel), kernel.key.clone());
+    found.sort_by_cached_key(|kernel| std::cmp::Reverse(rank(kernel)));
     Ok(found)
 }
 
