@@ -5,7 +5,7 @@
 //! with the checksums that a NIC would have filled in; a sniffer on the host's device sees
 //! super-packets without either. Two points a direction: *ingress* is the wire at the sending host,
 //! *egress* the wire at the receiving host. A capture at a host's edge is thus the ingress of the
-//! direction that leaves it merged with the egress of the other (`fullpipe_lab::edge`).
+//! direction that leaves it merged with the egress of the other (by the lab and `fullpipe link`).
 //!
 //! The link's thread never waits for a disk: it fills chunks that a writer thread takes and gives
 //! back. When all chunks are under way, records are dropped and counted.
