@@ -68,7 +68,9 @@ impl Pipe {
             // Once set, the interrupt is readable for ever.
             let waited = if left.is_some() { &mut both[..1] } else { &mut both[..] };
             ready(waited, left)?;
-            if both[0].revents().is_some_and(|events| !events.is_empty()) {
+            // Ctrl-C ends the other end as well: it has often closed by the time both are seen.
+            let is_news = self.interrupt.is_set() && self.ends.is_none();
+            if !is_news && both[0].revents().is_some_and(|events| !events.is_empty()) {
                 return Ok(true);
             }
         }
