@@ -1,4 +1,4 @@
-//! What went wrong, as one line and an exit code.
+//! A failure as one line and an exit code.
 
 use fullpipe_kernel::sandbox::SandboxError;
 use fullpipe_lab::guest::GuestError;
@@ -7,24 +7,24 @@ use fullpipe_lab::{ExperimentError, HostsError, LabError, ProgramError};
 use fullpipe_link::{EmulatorError, NetemLinkError, WordsError};
 use fullpipe_report::escape;
 
-/// Whose fault it is, which is what the exit code tells.
+/// Whose fault it is; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The run failed.
     Run,
-    /// The command line.
+    /// The command line is wrong.
     Usage,
-    /// A privilege or a tool that is not there.
+    /// A privilege or a tool is missing.
     Missing,
-    /// A file, a scenario, a value.
+    /// A file, a scenario or a value is wrong.
     Input,
-    /// The user ended it.
+    /// The user interrupted it.
     Interrupted,
-    /// Nobody reads our output any more.
+    /// The reader of our output closed the pipe.
     BrokenPipe,
 }
 
-/// A failure to be told in one line.
+/// A failure, reported in one line.
 #[derive(Debug)]
 pub struct Failure {
     kind: Kind,
@@ -37,7 +37,7 @@ impl Failure {
         Failure { kind, message: message.to_string() }
     }
 
-    /// A failure that was told elsewhere with this exit code.
+    /// A failure for which another process chose this exit code.
     pub fn with_code(code: u8, message: impl std::fmt::Display) -> Self {
         let kinds = [Kind::Usage, Kind::Missing, Kind::Input, Kind::Interrupted];
         let kind = kinds.into_iter().find(|&kind| Failure::code(kind) == code);
@@ -54,7 +54,7 @@ impl Failure {
         &self.message
     }
 
-    /// Prints it and gives the exit code.
+    /// Prints it and returns the exit code.
     pub fn told(&self) -> u8 {
         if self.kind != Kind::BrokenPipe {
             self.print();
@@ -62,7 +62,7 @@ impl Failure {
         Failure::code(self.kind)
     }
 
-    /// The exit code of a kind: for a run that goes on after a failure, and ends with it.
+    /// The exit code of a kind: for a run that continues after a failure, and ends with its code.
     pub fn code(kind: Kind) -> u8 {
         match kind {
             Kind::BrokenPipe => 0,
@@ -76,7 +76,7 @@ impl Failure {
 
     fn print(&self) {
         use std::io::Write;
-        // Standard error may be closed as well: then there is nobody to tell.
+        // If standard error is closed as well, nobody can be told.
         let message = self.message.replace('\n', " ");
         let line = format!("fullpipe: {}", escape::in_line(&message));
         let _ = writeln!(std::io::stderr(), "{}", crate::terminal::fitting(&line));
@@ -84,8 +84,8 @@ impl Failure {
 }
 
 impl From<clap::Error> for Failure {
-    /// clap's answer in one line: its paragraphs are the problem, tips, the usage and where help
-    /// is.
+    /// Puts clap's message into one line. Its paragraphs are the problem, tips, the usage and where
+    /// to find help.
     fn from(error: clap::Error) -> Self {
         let text = error.render().to_string();
         let told = text
@@ -151,7 +151,7 @@ pub fn kind_of(error: &LabError) -> Kind {
     }
 }
 
-/// What failed inside a guest comes out as text.
+/// Errors inside a guest arrive as text.
 fn of_guest(error: &GuestError) -> Kind {
     match error {
         GuestError::NoKernel(_) => Kind::Missing,

@@ -1,10 +1,10 @@
-//! `fullpipe`: finds what keeps a TCP transfer from filling its path, proves it in a lab, and fixes
+//! `fullpipe`: finds out why a TCP transfer does not fill its path, proves it in a lab, and fixes
 //! it.
 //!
-//! One file a subcommand in [`cmd`]; this one holds the exit policy and nothing else. 0: done. 1:
-//! the run failed, or found a problem that it was asked to look for. 2: usage. 3: a privilege or a
-//! tool is missing, and the message says which and how to get it. 4: bad input. 130: interrupted. A
-//! reader of our output that has seen enough is no error.
+//! Each subcommand has a file in [`cmd`]; this file holds only the exit policy. 0: success. 1: the
+//! run failed, or it found the problem that it was asked to look for. 2: wrong usage. 3: a
+//! privilege or tool is missing; the message says which and how to get it. 4: bad input. 130:
+//! interrupted. A closed pipe on our output is not an error.
 #![forbid(unsafe_code)]
 
 mod cmd;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let done = match cmd::Cli::try_parse() {
         Ok(cli) => cli.run(),
-        // Help, and the version: clap knows whether it was asked for, and ends with 0 or 2.
+        // For help and version clap knows whether they were requested, and exits with 0 or 2.
         Err(error) if is_help(&error) => error.exit(),
         Err(error) => Err(error.into()),
     };

@@ -1,4 +1,4 @@
-//! A progress bar on standard error, drawn only where that is a terminal.
+//! A progress bar on standard error, drawn only if that is a terminal.
 
 use fullpipe_lab::{Event, Run};
 use fullpipe_model::units::{Bytes, Duration};
@@ -6,14 +6,14 @@ use fullpipe_report::escape;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeMap;
 
-/// What a run costs however little it transfers: boot, analysis.
+/// Fixed cost of a run, in milliseconds: boot and analysis.
 const FIXED: u64 = 2_000;
-/// Bytes that cost as much as a millisecond of a transfer that does nothing.
+/// How many bytes cost as much as one millisecond of a transfer that does nothing.
 const BYTES_PER_UNIT: u64 = 25_000;
 
-/// The runs of a sweep, of which several may go on at once. The bar counts work, by what runs are
-/// expected to transfer: a sweep's last row may be a hundred times its first, and the time left is
-/// to be right.
+/// The progress of a sweep, in which several runs may be active. The bar counts expected work, by
+/// the data that runs should transfer, because the last row of a sweep may cost a hundred times the
+/// first and the estimated time should be right.
 pub struct Progress {
     bar: ProgressBar,
     runs: Vec<Expected>,
@@ -22,7 +22,7 @@ pub struct Progress {
     work: u64,
 }
 
-/// What a run is expected to be.
+/// The expected work of a run.
 struct Expected {
     length: Duration,
     work: u64,
@@ -34,7 +34,8 @@ impl Expected {
         let rate = scenario.path.to_client.rate;
         let mut length = scenario.transfer.duration;
         if let Some(time) = rate.and_then(|rate| rate.time_for(scenario.transfer.size)) {
-            // A file may end before its time is over; not before the link can have carried it.
+            // A file may be complete before the duration ends, but not before the link can have
+            // carried it.
             length = length.min(time.saturating_mul(2));
         }
         let bytes = rate.map_or(Bytes::ZERO, |rate| rate.over(length)).min(scenario.transfer.size);
@@ -42,7 +43,7 @@ impl Expected {
         Expected { length, work }
     }
 
-    /// How much of its work is done at `elapsed`.
+    /// How much of the work is done at `elapsed`.
     fn at(&self, elapsed: Duration) -> u64 {
         let share = elapsed.as_secs_f64() / self.length.as_secs_f64().max(0.001);
         (share.min(1.0) * self.work as f64) as u64
@@ -50,7 +51,7 @@ impl Expected {
 }
 
 impl Progress {
-    /// A bar for `runs`, none of them begun.
+    /// A bar for `runs`, none of which has begun.
     pub fn new(runs: &[Run]) -> Self {
         let runs: Vec<Expected> = runs.iter().map(Expected::of).collect();
         let left = if runs.len() > 1 { ", {eta} left" } else { "" };
@@ -63,7 +64,7 @@ impl Progress {
         Progress { bar, runs, going: BTreeMap::new(), done: 0, work: 0 }
     }
 
-    /// Shows what is going on.
+    /// Shows an event.
     pub fn show(&mut self, event: Event<'_>) {
         match event {
             Event::Started { index, scenario } => {
@@ -85,12 +86,12 @@ impl Progress {
         self.bar.set_position(self.work + self.going.values().sum::<u64>());
     }
 
-    /// Does what may print, without the bar in its way.
+    /// Does work that may print, with the bar hidden.
     pub fn aside(&self, work: impl FnOnce()) {
         self.bar.suspend(work);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(self) {
         self.bar.finish_and_clear();
     }

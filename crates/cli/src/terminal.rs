@@ -1,19 +1,18 @@
-//! What the terminal is like, asked once: the reports take it as an argument.
+//! Properties of the terminal. Reports take them as an argument.
 
 use fullpipe_report::{Charset, Layout, escape};
 use std::io::Write;
 
-/// Narrower than this a table of rows is not readable: better let the terminal break its lines.
+/// Below this width a table of rows is unreadable, so the terminal may wrap its lines.
 const WIDTH_MIN: u16 = 60;
 
-/// How to lay out text on standard output: as wide as the terminal, plain and unbounded where it is
-/// none.
+/// Layout for standard output: as wide as the terminal, or plain and unbounded if it is none.
 pub fn layout() -> Layout {
     let width = console::Term::stdout().size_checked().map(|(_, columns)| columns.max(WIDTH_MIN));
     Layout { width, charset: charset(), colour: width.is_some() && console::colors_enabled() }
 }
 
-/// What the locale says, as every program asks it.
+/// The character set that the locale names.
 fn charset() -> Charset {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale =
@@ -36,13 +35,13 @@ pub fn print_json(value: &impl serde::Serialize) -> std::io::Result<()> {
     print(&text)
 }
 
-/// Columns of the terminal that standard error is; `None` where it is none.
+/// Width of the terminal on standard error, in columns; `None` if it is none.
 pub fn error_width() -> Option<usize> {
     console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns))
 }
 
-/// `text` with line breaks in place of spaces, so that no line is longer than `width` but for words
-/// that are longer themselves: a command or a path stays whole.
+/// Breaks `text` at spaces so that no line is longer than `width`. A longer word, such as a command
+/// or a path, stays whole.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut column = 0;
@@ -61,14 +60,14 @@ pub fn wrapped(text: &str, width: usize) -> String {
     out
 }
 
-/// `text` as wide as the terminal that standard error is; as it is where that is none.
+/// `text` wrapped to the terminal on standard error; unchanged if it is none.
 pub fn fitting(text: &str) -> String {
     let wrap = |width| text.lines().map(|line| wrapped(line, width)).collect::<Vec<_>>().join("\n");
     error_width().map_or_else(|| text.into(), wrap)
 }
 
-/// Tells a person something beside the result, on standard error: plain text, in which control
-/// characters but for line breaks are shown and not obeyed.
+/// Tells the user something beside the result, on standard error. Control characters other than
+/// line breaks are shown, not obeyed.
 pub fn remark(text: &str) {
     // A remark that nobody can read is no reason to fail.
     let _ = writeln!(std::io::stderr(), "{}", fitting(&escape::in_lines(text)));

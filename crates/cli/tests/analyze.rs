@@ -155,7 +155,7 @@ fn the_exit_code_says_whose_fault_it_is() {
         (&[good.as_str(), "--connection", "7"], 2, "no connection 7"),
         (&[other.as_str(), "--connection", "7"], 4, "neither pcap"),
         (&[cut.as_str(), "--connection", "7"], 4, "no connection 7"),
-        (&[good.as_str(), "--interval", "0ms"], 2, "intervals have a length"),
+        (&[good.as_str(), "--interval", "0ms"], 2, "an interval cannot be 0"),
         (&[good.as_str(), "--interval", "1parsec"], 2, "--interval"),
         (&["-", "-"], 2, "read once"),
         (&[good.as_str(), "--json", "--csv"], 2, "cannot be used"),

@@ -122,6 +122,6 @@ fn a_pipe_that_nothing_came_through_is_told_as_interrupted() {
     running.ctrl_c();
     running.first_remark();
     running.stdin = None;
-    assert!(running.first_remark().contains("before a packet came"));
+    assert!(running.first_remark().contains("before any packet arrived"));
     assert_eq!(running.ended().0, Some(130));
 }

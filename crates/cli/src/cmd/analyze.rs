@@ -1,4 +1,4 @@
-//! `fullpipe analyze`: what held the connections of a capture.
+//! `fullpipe analyze`: what limited the connections of a capture.
 
 mod input;
 mod packets;
@@ -35,7 +35,7 @@ Examples:
 JSON: one object for one FILE (or --as-one), an array for several. JSON lines: one object a connection. CSV: one row for \
 each direction of a connection. Times are in us, sizes in bytes, rates in bit/s, as each name says.";
 
-/// The examples, and the columns of rows behind them.
+/// The examples, followed by the columns of each kind of row.
 fn with_columns() -> String {
     let (rows, packets) = (columns_in_short(CONNECTIONS), columns_in_short(PACKETS));
     format!(
@@ -44,20 +44,21 @@ fn with_columns() -> String {
     )
 }
 
-/// Explain every TCP connection of a capture: what held it, for which share of its time, and what
-/// would change it.
+/// Explain every TCP connection of a capture: what limited it, for which share of its time, and
+/// what would change it.
 ///
-/// Reads pcap, pcapng and snoop, packed with gzip, zstd, xz or lz4 or not, from files or standard
-/// input (`-`). Prints a table, the connections that lost most time first; one connection in depth
-/// where it is the only one or --connection names it. A capture that ends in the middle of a packet
-/// is analysed as far as it goes, said so, and the exit code is 4.
+/// Reads pcap, pcapng and snoop from files or standard input (`-`), plain or compressed with gzip,
+/// zstd, xz or lz4. Prints a table that begins with the connections that lost most time, or all
+/// details of one connection if it is the only one or --connection names it. If a capture ends in
+/// the middle of a packet, everything before that is analysed, a message says so, and the exit code
+/// is 4.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {
     /// Captures; `-` is standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Take all files for one capture, their packets in order of time: rotated files, or both
+    /// Treat all files as one capture and sort their packets by time: rotated files, or both
     /// directions of a link.
     #[arg(long)]
     as_one: bool,
@@ -70,45 +71,45 @@ pub struct Analyze {
     /// Print CSV.
     #[arg(long, group = "format")]
     csv: bool,
-    /// Write FILE in Parquet's format: the rows of --csv, with --packets one for each packet.
+    /// Write the rows of --csv to the Parquet file FILE; with --packets one row for each packet.
     #[arg(long, value_name = "FILE", group = "format")]
     parquet: Option<PathBuf>,
-    /// Only connections that match: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and,
-    /// or, not, ( ).
+    /// Select connections: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and, or, not, (
+    /// ).
     #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
-    /// Show the N connections that lost most [default: 20 in the table, otherwise all in the
-    /// capture's order].
+    /// Show the N connections that lost most time [default: 20 in the table, otherwise all in the
+    /// order of the capture].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Show only connection N, in depth.
+    /// Show all details of connection N only.
     #[arg(long, value_name = "N")]
     connection: Option<u64>,
-    /// Print one line a packet with its labels; with --connection or --filter only theirs.
+    /// Print one line for each packet with its labels; --connection and --filter select packets.
     #[arg(long, conflicts_with_all = ["json", "csv", "top"])]
     packets: bool,
-    /// Length of the intervals that the limits are decided for: 100ms [default: a round trip, at
+    /// Length of the intervals for which limits are decided: 100ms [default: one round trip, at
     /// least 10 ms].
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
-    /// Whose definitions the labels follow.
+    /// Whose definitions of the labels to use.
     #[arg(long, value_name = "LABELS", value_enum, default_value_t = Definitions::Sack)]
     labels: Definitions,
     /// Where the capture was taken.
     #[arg(long, value_name = "POINT", value_enum, default_value_t = Point::Auto)]
     capture_point: Point,
-    /// Which packet of a tunnelled one is analysed.
+    /// Which packet of a tunnelled one to analyse.
     #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
     layer: TunnelLayer,
-    /// Threads that read and analyse, each its part of the connections; the result is the same.
+    /// Threads that read and analyse; the result does not depend on their number.
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
     threads: NonZeroUsize,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Definitions {
-    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more; --packets
-    /// says where and why.
+    /// Wireshark's, corrected where SACK, timestamps or IP identifications are better evidence;
+    /// --packets says where and why.
     Sack,
     /// Wireshark's (TShark 4.0, default preferences).
     Wireshark,
@@ -120,27 +121,27 @@ enum Point {
     Sender,
     /// At the receiver of the data.
     Receiver,
-    /// By the timing of the handshake.
+    /// Guessed from the timing of the handshake.
     Auto,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum TunnelLayer {
-    /// The innermost: tunnels are entered.
+    /// The innermost, inside all tunnels.
     Inner,
-    /// The first.
+    /// The outermost.
     Outer,
 }
 
-/// A time that intervals can have.
+/// Parses the length of an interval.
 fn interval(text: &str) -> Result<Duration, String> {
     match text.parse::<Duration>().map_err(|error| error.to_string())? {
-        Duration::ZERO => Err("intervals have a length: 1ms or more is of use".into()),
+        Duration::ZERO => Err("an interval cannot be 0; use 1ms or more".into()),
         length => Ok(length),
     }
 }
 
-/// Connections in a table where --top does not say.
+/// Connections in a table without --top.
 const TOP: usize = 20;
 
 impl Analyze {
@@ -151,8 +152,8 @@ impl Analyze {
         if self.prints_rows() && self.top.is_none() && self.connection.is_none() {
             return self.stream();
         }
-        // Files end early for reasons of their own: the others are still worth their analysis, and
-        // the exit code tells.
+        // One file that ends early must not stop the analysis of the others; the exit code reports
+        // it.
         let mut is_whole = true;
         let mut reports = Vec::new();
         for capture in input::captures(&self.files, self.as_one)? {
@@ -181,7 +182,7 @@ impl Analyze {
         Ok(report)
     }
 
-    /// Prints rows as connections finish, so that memory does not follow their number.
+    /// Prints rows as connections finish, so that memory does not grow with their number.
     fn stream(&self) -> Result<u8, Failure> {
         let captures = input::captures(&self.files, self.as_one)?;
         let mut rows = Rows::new(self)?;
@@ -209,12 +210,12 @@ impl Analyze {
         Ok(Self::code(is_whole))
     }
 
-    /// Whether each connection is a line or a row of its own.
+    /// Whether the output has one line or row for each connection.
     fn prints_rows(&self) -> bool {
         self.jsonl || self.csv || self.parquet.is_some()
     }
 
-    /// Says why a capture was not read to its end, if it was not.
+    /// Says why a capture was not read to its end, if that happened.
     fn problem(&self, errors: Vec<Error>) -> Result<Option<String>, Failure> {
         let problems: Vec<_> = input::problems(errors)?.iter().map(Error::to_string).collect();
         for problem in &problems {
@@ -223,7 +224,7 @@ impl Analyze {
         Ok(if problems.is_empty() { None } else { Some(problems.join("\n")) })
     }
 
-    /// The exit code of a run that was, or was not, able to read all captures to their ends.
+    /// The exit code: whether all captures were read to their ends.
     fn code(is_whole: bool) -> u8 {
         if is_whole { 0 } else { Failure::code(Kind::Input) }
     }
@@ -253,7 +254,7 @@ impl Analyze {
         }
     }
 
-    /// Leaves in a report what was asked for.
+    /// Keeps in a report only what the options select.
     fn choose(&self, report: &mut Report) -> Result<(), Failure> {
         if let Some(id) = self.connection {
             let chosen =
@@ -264,7 +265,8 @@ impl Analyze {
                     report.file,
                     report.connections.len()
                 );
-                // Where the capture was not read whole, it is the capture's fault.
+                // In a capture that was not read to its end, the missing connection is the
+                // capture's fault.
                 let kind = if report.problem.is_some() { Kind::Input } else { Kind::Usage };
                 return Err(Failure::new(kind, problem));
             };

@@ -1,4 +1,4 @@
-//! `fullpipe calc`: what the laws say of a path.
+//! `fullpipe calc`: what a path needs and what a buffer allows.
 
 use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json};
@@ -7,11 +7,11 @@ use fullpipe_model::law::KernelVersion;
 use fullpipe_model::tune::{Path, Question, sheet};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
-/// What a path needs and what a buffer allows, from the laws.
+/// Calculate what a path needs and what a buffer allows.
 ///
-/// Nothing is measured and nothing is changed: buffers, windows and times follow from rate and
-/// round-trip time, by the laws of the kernel that is named (both families of kernels where none
-/// is).
+/// Measures nothing and changes nothing: buffers, windows and times follow from the rate and the
+/// round-trip time, by the rules of the given kernel (of both families of kernels without
+/// --kernel).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -25,10 +25,10 @@ pub struct Calc {
     /// Round-trip time without queues: 146ms, 50us.
     #[arg(long, value_name = "TIME")]
     rtt: Duration,
-    /// A buffer to judge, as receive and as send buffer: 6MiB, 4194304.
+    /// A buffer to judge, both as receive and as send buffer: 6MiB, 4194304.
     #[arg(long, value_name = "SIZE")]
     buffer: Option<Bytes>,
-    /// Kernel whose laws apply: 6.1, 6.12.8-amd64.
+    /// Kernel whose rules apply: 6.1, 6.12.8-amd64.
     #[arg(long, value_name = "VERSION")]
     kernel: Option<KernelVersion>,
     /// Print JSON.
@@ -36,7 +36,7 @@ pub struct Calc {
     json: bool,
 }
 
-/// The fastest rate and the longest round-trip time that the laws are tested for.
+/// The highest rate that the laws are tested for.
 const RATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
 fn rate(text: &str) -> Result<Rate, String> {

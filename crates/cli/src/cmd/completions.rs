@@ -1,4 +1,5 @@
-//! `fullpipe completions`: completions for a shell, made from the command line itself.
+//! `fullpipe completions`: completions for a shell, generated from the definition of the command
+//! line.
 
 use crate::failure::Failure;
 use clap::{Args, CommandFactory};
@@ -11,7 +12,7 @@ Examples:
   fullpipe completions bash > /etc/bash_completion.d/fullpipe
   fullpipe completions fish > ~/.config/fish/completions/fullpipe.fish")]
 pub struct Completions {
-    /// Which shell.
+    /// The shell.
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

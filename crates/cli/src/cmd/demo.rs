@@ -1,5 +1,5 @@
-//! `fullpipe demo`: the tour. A real transfer that does not fill its path, the reason, the settings
-//! that follow, the same transfer with them, and both side by side.
+//! `fullpipe demo`: a real transfer that does not fill its path, the reason, the settings that
+//! follow, and the same transfer with them, side by side.
 
 use super::lab::{in_sandbox, run_one};
 use crate::failure::{Failure, Kind};
@@ -15,12 +15,11 @@ use fullpipe_report::{Layout, paragraph, plan, rows};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// The tour: a transfer that fills less than half of a gigabit path, the reason, the fix, and the
-/// proof.
+/// Show everything in half a minute: a transfer that fills less than half of a gigabit path, the
+/// reason, the fix, and the proof.
 ///
-/// Two real transfers between two real TCP stacks over an emulated path of 1 Gbit/s and 50 ms,
-/// about half a minute. Nothing of this machine is changed: both stacks live in namespaces of their
-/// own.
+/// Runs two real transfers between two real TCP stacks over an emulated path of 1 Gbit/s and 50 ms.
+/// Nothing on this machine is changed: both stacks live in their own namespaces.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -34,12 +33,12 @@ pub struct Demo {
     /// Folder to keep results in, new or empty.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep the captures at both ends (pcap with nanoseconds) among the results.
+    /// Also keep the captures at both ends (pcap with nanoseconds).
     #[arg(long, requires = "out")]
     keep_captures: bool,
 }
 
-/// The experiment of the tour: the article's B2.
+/// The experiment of the demo: B2 of the articles.
 const PRESET: &str = "articles/b2";
 
 #[derive(Serialize)]
@@ -52,7 +51,7 @@ struct Tour<'a> {
 impl Demo {
     pub fn run(self) -> Result<u8, Failure> {
         if let Some(folder) = &self.out {
-            // Before half a minute is spent on what cannot be kept.
+            // Fail now rather than after half a minute.
             fullpipe_lab::results::check_empty(folder).map_err(fullpipe_lab::LabError::from)?;
         }
         let mut before = preset::load(PRESET)?.remove(0);
@@ -107,7 +106,7 @@ impl Demo {
         Ok(0)
     }
 
-    /// For people; with --json nothing else may be on standard output.
+    /// Prints for people; with --json standard output contains nothing but JSON.
     fn say(&self, text: &str) -> Result<(), Failure> {
         if !self.json {
             print(text)?;
@@ -131,7 +130,7 @@ fn introduction(scenario: &Scenario, layout: Layout) -> String {
     format!("{}\n", paragraph::fill("", &text, layout.width))
 }
 
-/// What held the first transfer, with its numbers.
+/// What limited the first transfer, with its numbers.
 fn reason(row: &Row, layout: Layout) -> String {
     let share = row.rate_nominal.map_or(0.0, |rate| row.goodput.fraction_of(rate));
     let sockets = row.limited_by_sockets.map_or(String::new(), |limit| {
@@ -152,7 +151,7 @@ fn reason(row: &Row, layout: Layout) -> String {
     format!("\n{}\n", paragraph::fill("", &text, layout.width))
 }
 
-/// With a capital at its beginning.
+/// Capitalises the first letter.
 fn sentence(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())

@@ -1,11 +1,10 @@
-//! `fullpipe guest`: what the virtual engine's guest kernel starts as its first process. Not for
-//! people.
+//! `fullpipe guest`: the first process of the virtual engine's guest kernel. Users do not call it.
 
 use crate::failure::{Failure, Kind};
 use clap::Args;
 use std::path::PathBuf;
 
-/// Be the first process of a guest of the virtual engine.
+/// Run as the first process of a guest of the virtual engine.
 #[derive(Args)]
 pub struct Guest {
     /// The host's directory with the job.

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 pub use run::run_one;
 
-/// Experiments: real transfers between two real TCP stacks over an emulated path.
+/// Run experiments: real transfers between two real TCP stacks over an emulated path.
 #[derive(Subcommand)]
 pub enum Lab {
     Run(run::Run),
@@ -48,7 +48,7 @@ impl Lab {
     }
 }
 
-/// Runs `work` inside namespaces that end with it. Its exit code becomes ours.
+/// Runs `work` inside namespaces that end with it, and returns its exit code.
 pub fn in_sandbox(work: impl FnOnce(&Inside) -> Result<u8, Failure>) -> Result<u8, Failure> {
     let exit = sandbox::run(&sandbox::Options::default(), |inside| {
         for action in inside.cleaned().iter().flat_map(|cleaned| &cleaned.actions) {
@@ -59,7 +59,7 @@ pub fn in_sandbox(work: impl FnOnce(&Inside) -> Result<u8, Failure>) -> Result<u
     Ok(u8::try_from(exit.code()).unwrap_or(1))
 }
 
-/// Name the scenarios that come with the program.
+/// List the scenarios that come with the program.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -107,7 +107,7 @@ impl List {
 /// Clean up after runs that were killed.
 ///
 /// The next run does the same by itself. Namespaces, devices and sysctls need no cleaning: the
-/// kernel ends them with the processes that held them.
+/// kernel removes them with the processes that held them.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -123,7 +123,7 @@ impl Clean {
         self.run_after(Vec::new())
     }
 
-    /// The same where something else, told first, has been cleaned already.
+    /// The same, with `cleaned` listing what has been cleaned before.
     pub fn run_after(self, mut cleaned: Vec<Cleaned>) -> Result<u8, Failure> {
         let runs = journal::clean_stale().map_err(|error| Failure::new(Kind::Run, error))?;
         cleaned.extend(runs.iter().map(|run| Cleaned {
@@ -136,15 +136,15 @@ impl Clean {
         } else {
             print(&told(&cleaned))?;
         }
-        // Something is still there: the journal stays, and the caller should know.
+        // If something is still there, the journal stays and the exit code reports it.
         Ok(u8::from(cleaned.iter().any(|one| !one.complete)))
     }
 }
 
-/// What was left of one run or link, and what was done about it.
+/// What one run or link left behind, and what was done about it.
 #[derive(Serialize)]
 pub struct Cleaned {
-    /// Where it was written down; what is known without is there no more.
+    /// The journal that listed it; none for leftovers found otherwise, and those are gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     journal: Option<String>,
     complete: bool,
@@ -152,7 +152,7 @@ pub struct Cleaned {
 }
 
 impl Cleaned {
-    /// Something that is gone, as one sentence says.
+    /// Something that was removed, described by one sentence.
     pub fn gone(action: String) -> Cleaned {
         Cleaned { journal: None, complete: true, actions: vec![action] }
     }

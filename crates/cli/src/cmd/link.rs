@@ -21,17 +21,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use words::PathOptions;
 
-/// Of each packet of a capture; every header fits.
+/// Bytes captured of each packet; every header fits.
 const SNAPLEN: Bytes = Bytes::new(128);
 
-/// Put a program behind an emulated path: rate, delay, loss and all the rest, for that program
-/// alone.
+/// Run a program behind an emulated path: rate, delay, loss and everything else apply to that
+/// program only.
 ///
-/// The program runs in a network namespace of its own; what it sends to the outside world passes
-/// the link, and comes to a gateway that connects onwards from this machine. No privilege is needed
-/// where user namespaces exist, nothing of this machine is changed, and nothing is left, however it
-/// ends. `{server}` in the program's words is the address of the far end: of the --server, else of
-/// the gateway, where this machine's loopback is reached.
+/// The program runs in its own network namespace. What it sends to the outside world passes the
+/// link and reaches a gateway, which connects onwards from this machine. It needs no privilege
+/// where user namespaces are allowed, changes nothing on this machine, and leaves nothing behind,
+/// however it ends. `{server}` in the program's arguments becomes the address of the far end: of
+/// the --server, or else of the gateway, where this machine's loopback can be reached.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
@@ -70,26 +70,28 @@ enum Action {
 /// How to run the program.
 #[derive(Args, Clone, Default)]
 pub struct Options {
-    /// Print the equivalent tc commands for this device [default: eth0], and do nothing.
+    /// Print the equivalent tc commands for this device [default: eth0], and do nothing else.
     #[arg(long, value_name = "DEVICE", num_args = 0..=1, default_missing_value = "eth0")]
     show: Option<String>,
-    /// Start the other end too, by the shell: CMD starts once it listens, and reaches nothing else.
+    /// Start the other end too, by the shell. CMD starts once CMD2 listens, and reaches nothing
+    /// else.
     #[arg(long, value_name = "CMD2")]
     server: Option<String>,
-    /// What emulates the path: fullpipe's own link, or the kernel's netem, which lacks rules,
-    /// disciplines and changes.
+    /// What emulates the path: fullpipe's own link, or the kernel's netem, which has no rules,
+    /// disciplines and changes over time.
     #[arg(long, value_name = "ENGINE", value_enum, default_value = "auto")]
     engine: EngineChoice,
-    /// Route packets on from this machine's address, not connections: servers see the program's own
-    /// TCP. Needs root and net.ipv4.ip_forward.
+    /// Route packets onwards from this machine's address instead of connecting: servers see the
+    /// program's own TCP. Needs root and net.ipv4.ip_forward.
     #[arg(long, conflicts_with = "server")]
     nat: bool,
-    /// How long the link goes on after the program for connections whose data have not arrived yet:
-    /// those that are closed until they make no progress for so long, those of processes that it
-    /// has left behind so long in all [default: 10s and 10 round trips]. Ctrl-C ends it at once.
+    /// How long the link continues after the program for connections whose data has not arrived
+    /// yet. For closed connections it is the time without progress; for connections of processes
+    /// that the program left behind, the total time [default: 10s and 10 round trips]. Ctrl-C ends
+    /// the link at once.
     #[arg(long, value_name = "TIME")]
     linger: Option<Duration>,
-    /// What the link is called in `fullpipe link set --link` [default: the process id].
+    /// Name of the link for `fullpipe link set --link` [default: the process id].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -99,7 +101,7 @@ pub struct Options {
 /// What emulates a path.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EngineChoice {
-    /// Our own link: it needs nothing of the kernel and tells its own error.
+    /// Our own link: it needs nothing from the kernel and reports its own error.
     #[default]
     Auto,
     /// Our own link.
@@ -108,25 +110,25 @@ pub enum EngineChoice {
     Netem,
 }
 
-/// What to keep and to tell.
+/// What to record and report.
 #[derive(Args, Clone, Default)]
 pub struct Output {
-    /// Keep what passes the link's ends in this folder: server.edge.pcap and client.edge.pcap, both
+    /// Capture at both ends into this folder: server.edge.pcap and client.edge.pcap, both
     /// directions in each, for `fullpipe analyze`; complete when the link has ended.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
-    /// Write down of each packet when it arrived, what became of it and when it left (binary, one
-    /// record a packet).
+    /// Log for each packet when it arrived, what happened to it and when it left (binary, one
+    /// record for each packet).
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Print the link's report as JSON, one line on standard error at the end: standard output is
+    /// Print the link's report as one line of JSON on standard error at the end; standard output is
     /// the program's.
     #[arg(long)]
     json: bool,
     /// Write the link's report as JSON into this file.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Draw a line of statistics on standard error [default: where that is a terminal and standard
+    /// Draw a line of statistics on standard error [default: if that is a terminal and standard
     /// output is not].
     #[arg(long, conflicts_with = "quiet")]
     live: bool,
@@ -148,7 +150,7 @@ impl Output {
         own.map_or(Ok(()), captures::merge)
     }
 
-    /// What our own link is to keep.
+    /// What our own link should record.
     fn kept(&self) -> LinkOptions<'_> {
         let epoch = clock::realtime_offset();
         let capture = self.capture.as_deref();
@@ -160,7 +162,7 @@ impl Output {
     }
 }
 
-/// A path named from the root: for a process that works elsewhere.
+/// Makes a path absolute, for a process with another working directory.
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map_err(|error| Failure::new(Kind::Usage, format!("find {}: {error}", path.display())))

@@ -1,17 +1,17 @@
-//! `fullpipe man`: the manual page, made from the command line itself.
+//! `fullpipe man`: the man pages, generated from the definition of the command line.
 
 use crate::failure::Failure;
 use clap::{Args, CommandFactory};
 use std::path::PathBuf;
 
-/// Write the manual pages: one for the program, one for each subcommand.
+/// Write the man pages: one for the program, one for each subcommand.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   fullpipe man | man -l -
   fullpipe man --out /usr/local/share/man/man1")]
 pub struct Man {
-    /// Folder to write them to; without one the program's own page is printed.
+    /// Folder to write them to; without it the program's own page is printed.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! The command line: one file a subcommand. What is here is what `--help`, the man page and the
-//! completions say.
+//! The command line, one file for each subcommand. `--help`, the man pages and the completions are
+//! made from the definitions here.
 
 mod analyze;
 mod calc;
@@ -13,7 +13,7 @@ mod man;
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
 
-/// Finds what keeps a TCP transfer from filling its path, proves it in a lab, and fixes it.
+/// Finds out why a TCP transfer does not fill its path, proves it in a lab, and fixes it.
 #[derive(Parser)]
 #[command(name = "fullpipe", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
@@ -47,7 +47,8 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the subcommand; the exit code is 0 unless it has found what it was asked to look for.
+    /// Runs the subcommand; the exit code is 0 unless it found the problem that it was asked to
+    /// look for.
     pub fn run(self) -> Result<u8, Failure> {
         match self.command {
             Command::Demo(demo) => demo.run(),

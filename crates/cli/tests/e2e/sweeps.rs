@@ -505,7 +505,7 @@ fn what_cannot_be_compared_says_why() {
         (&["a.jsonl", "nothing.jsonl"][..], 4, "read results nothing.jsonl"),
         (&["a.jsonl", "foreign.json"], 4, "no row of `lab run`"),
         (&["a.jsonl", "empty"], 4, "read results empty"),
-        (&["a.jsonl", "other.jsonl"], 4, "no row of one has its name in the other"),
+        (&["a.jsonl", "other.jsonl"], 4, "they have no row name in common"),
         (&["a.jsonl"], 2, "two are needed"),
         (&["a.jsonl", "a.jsonl", "--fail-on", "goodput:+2%"], 2, "less is worse"),
         (&["a.jsonl", "a.jsonl", "--fail-on", "speed:-2%"], 2, "no figure 'speed'"),

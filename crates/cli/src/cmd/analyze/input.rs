@@ -1,5 +1,5 @@
-//! The captures that the command line names: opened with a progress bar, and ended by Ctrl-C where
-//! they are pipes.
+//! Opens the captures that the command line names, with a progress bar. Ctrl-C ends those that are
+//! pipes.
 
 use super::pipe::{self, Pipe};
 use crate::failure::{Failure, Kind};
@@ -11,14 +11,14 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// A file below this size is read before a bar could be seen.
+/// A smaller file is read before a bar would be visible.
 const PROGRESS_FROM: u64 = 100 << 20;
 
-/// The captures that the command line names.
+/// Opens the captures that the command line names.
 ///
 /// # Errors
-/// No file that can be opened; standard input named twice, or among files that must be put in
-/// order.
+/// No file can be opened; or standard input is named twice, or together with files whose packets
+/// must be sorted by time.
 pub fn captures(files: &[PathBuf], as_one: bool) -> Result<Vec<Capture>, Failure> {
     let standard = files.iter().filter(|file| is_standard_input(file)).count();
     if standard > 1 || standard == 1 && as_one && files.len() > 1 {
@@ -26,8 +26,8 @@ pub fn captures(files: &[PathBuf], as_one: bool) -> Result<Vec<Capture>, Failure
             "analyze -: standard input can be read once only; name it once, and not with --as-one";
         return Err(Failure::new(Kind::Usage, problem));
     }
-    // One file of many that is not there does not stop the others; with none there is nothing to
-    // begin.
+    // A missing file among several does not stop the others; without any file there is nothing to
+    // do.
     let missing: Vec<Error> = files.iter().filter_map(|file| missing(file)).collect();
     if missing.len() == files.len() {
         let problems: Vec<_> = missing.iter().map(Error::to_string).collect();
@@ -43,7 +43,7 @@ fn is_standard_input(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Why a file cannot be opened. A pipe is not touched: it can be opened once only.
+/// Why a file cannot be opened. A pipe is not tested, because it can be opened only once.
 fn missing(file: &Path) -> Option<Error> {
     if is_standard_input(file) {
         return None;
@@ -70,7 +70,7 @@ fn capture(file: &Path) -> Result<Capture, Failure> {
     Ok(Capture::reader("standard input", source))
 }
 
-/// Opens a file; a bar moves with what is read of it.
+/// Opens a file whose reads move a progress bar.
 fn open(path: &Path) -> std::io::Result<Box<dyn Read + Send>> {
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {
@@ -80,12 +80,12 @@ fn open(path: &Path) -> std::io::Result<Box<dyn Read + Send>> {
     if bar.is_hidden() { unless_pipe(file) } else { Ok(Box::new(bar.wrap_read(file))) }
 }
 
-/// A file as it is; a pipe or a terminal until Ctrl-C.
+/// Returns a regular file as it is, and wraps a pipe or terminal so that Ctrl-C ends it.
 fn unless_pipe(file: File) -> std::io::Result<Box<dyn Read + Send>> {
     Ok(if file.metadata()?.is_file() { Box::new(file) } else { Box::new(Pipe::new(file)?) })
 }
 
-/// A bar where the file is long enough for one; it is drawn on a terminal only.
+/// A progress bar for a large file; it is drawn on a terminal only.
 fn progress(path: &Path, file: &File) -> ProgressBar {
     let length =
         file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |file| file.len());
@@ -100,16 +100,19 @@ fn progress(path: &Path, file: &File) -> ProgressBar {
     bar
 }
 
-/// Leaves out what is no problem: a pipe that Ctrl-C ended may end in the middle of a packet.
+/// Drops errors that are no problem: a pipe that Ctrl-C ended may end in the middle of a packet.
 ///
 /// # Errors
-/// A pipe that Ctrl-C ended before anything came.
+/// Ctrl-C ended a pipe before any packet arrived.
 pub fn problems(errors: Vec<Error>) -> Result<Vec<Error>, Failure> {
     if !pipe::is_interrupted() {
         return Ok(errors);
     }
     if errors.iter().any(|error| matches!(error, Error::Empty { .. })) {
-        return Err(Failure::new(Kind::Interrupted, "analyze: interrupted before a packet came"));
+        return Err(Failure::new(
+            Kind::Interrupted,
+            "analyze: interrupted before any packet arrived",
+        ));
     }
     Ok(errors.into_iter().filter(|error| !is_end(error)).collect())
 }

@@ -1,4 +1,4 @@
-//! One line a packet, with its labels.
+//! One line for each packet, with its labels.
 
 use super::rows::Stored;
 use super::{Analyze, input};
@@ -9,7 +9,7 @@ use fullpipe_flow::connection::LabelSet;
 use fullpipe_flow::schema::{Object, PACKETS, PacketRow};
 use std::io::{BufWriter, StdoutLock, Write};
 
-/// Where lines go.
+/// The destination of the lines.
 enum Lines {
     Text(BufWriter<StdoutLock<'static>>),
     Json(BufWriter<StdoutLock<'static>>),
@@ -48,7 +48,7 @@ impl Lines {
     }
 }
 
-/// Prints every packet of a connection that was asked for.
+/// Prints every packet of the selected connections.
 pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
     let captures = input::captures(&analyze.files, analyze.as_one)?;
     let mut lines = Lines::new(analyze)?;

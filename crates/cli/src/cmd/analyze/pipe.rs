@@ -1,8 +1,9 @@
-//! A pipe that Ctrl-C ends as its other end's end would: what came until then is analysed.
+//! A pipe that Ctrl-C ends as if its other end had closed, so that everything read until then is
+//! analysed.
 //!
-//! `tcpdump -w - | fullpipe analyze -` ended with Ctrl-C ends both programs, and tcpdump writes
-//! what it still holds before it goes. So the first Ctrl-C is the wish for a report: what comes is
-//! read on until the other end has closed, for [`PATIENCE`] at most. The second ends the program.
+//! In `tcpdump -w - | fullpipe analyze -` Ctrl-C reaches both programs, and tcpdump writes what it
+//! still holds before it exits. So the first Ctrl-C asks for the report: the pipe is read until the
+//! other end closes, for [`PATIENCE`] at most. The second Ctrl-C ends the program.
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
@@ -15,10 +16,10 @@ use std::io::{Error, Read, Result};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
-/// How long the other end may take for its last words.
+/// How long the other end may take to write what it still holds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Ctrl-C, once a pipe is read.
+/// The interrupt by Ctrl-C, set up when the first pipe is opened.
 static INTERRUPT: OnceLock<Interrupt> = OnceLock::new();
 
 /// Whether Ctrl-C has ended a pipe.
@@ -26,19 +27,19 @@ pub fn is_interrupted() -> bool {
     INTERRUPT.get().is_some_and(Interrupt::is_set)
 }
 
-/// A pipe until Ctrl-C.
+/// A pipe that ends at Ctrl-C.
 pub struct Pipe {
     file: File,
     interrupt: Interrupt,
-    /// When it ends although the other end has not closed, once Ctrl-C was seen.
+    /// After Ctrl-C: when to stop reading even if the other end has not closed.
     ends: Option<Instant>,
 }
 
 impl Pipe {
-    /// Takes the next Ctrl-C for the wish that `file` ends.
+    /// Makes the next Ctrl-C end `file`.
     ///
     /// # Errors
-    /// A signal that cannot be handled.
+    /// The signal cannot be handled.
     pub fn new(file: File) -> Result<Self> {
         let interrupt = match INTERRUPT.get() {
             Some(interrupt) => interrupt.clone(),
@@ -52,11 +53,11 @@ impl Pipe {
         Ok(Pipe { file, interrupt, ends: None })
     }
 
-    /// Waits until there is something to read, or the file's end; false where Ctrl-C has ended it.
+    /// Waits for data or the end of the file; false if Ctrl-C has ended the pipe.
     fn wait(&mut self) -> Result<bool> {
         loop {
             if self.interrupt.is_set() && self.ends.is_none() {
-                remark("fullpipe: interrupted: what was read until now is reported");
+                remark("fullpipe: interrupted: reporting what was read so far");
                 self.ends = Some(clock::now() + PATIENCE);
             }
             let left = self.ends.map(|ends| ends.since(clock::now()));
@@ -65,10 +66,10 @@ impl Pipe {
             }
             let mut both = [&self.file.as_fd(), &self.interrupt.as_fd()]
                 .map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
-            // Once set, the interrupt is readable for ever.
+            // Once set, the interrupt stays readable.
             let waited = if left.is_some() { &mut both[..1] } else { &mut both[..] };
             ready(waited, left)?;
-            // Ctrl-C ends the other end as well: it has often closed by the time both are seen.
+            // Ctrl-C ends the other program as well, so both are often ready at the same time.
             let is_news = self.interrupt.is_set() && self.ends.is_none();
             if !is_news && both[0].revents().is_some_and(|events| !events.is_empty()) {
                 return Ok(true);
@@ -77,9 +78,9 @@ impl Pipe {
     }
 }
 
-/// Ends the program at the second Ctrl-C, whatever it does then.
+/// Ends the program at the second Ctrl-C, whatever it is doing.
 fn end_at_the_second(first: &Interrupt) {
-    // Where it cannot be waited for, Ctrl-C does by then what it does everywhere.
+    // If waiting fails, Ctrl-C has its default effect.
     if first.wait(None).is_err() {
         return;
     }

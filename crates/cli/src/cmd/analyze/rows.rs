@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
-/// Something with the name of the file that it is from.
+/// A value together with the name of its file.
 #[derive(Serialize)]
 struct InFile<'a, T> {
     file: &'a str,
@@ -20,7 +20,7 @@ struct InFile<'a, T> {
     what: T,
 }
 
-/// Where rows go.
+/// The destination of rows.
 pub enum Rows {
     Lines(BufWriter<StdoutLock<'static>>),
     Csv { out: BufWriter<StdoutLock<'static>>, headed: bool },
@@ -28,10 +28,10 @@ pub enum Rows {
 }
 
 impl Rows {
-    /// Rows in the format that was asked for.
+    /// Rows in the format that the options select.
     ///
     /// # Errors
-    /// A Parquet file that cannot be made.
+    /// The Parquet file cannot be made.
     pub fn new(analyze: &Analyze) -> Result<Self, Failure> {
         let out = || BufWriter::new(std::io::stdout().lock());
         Ok(match &analyze.parquet {
@@ -41,7 +41,7 @@ impl Rows {
         })
     }
 
-    /// What a row needs of a connection.
+    /// How much of a connection a row needs.
     pub fn explain(&self) -> fn(Connection) -> DiagnosedConnection {
         match self {
             Rows::Lines(_) => {
@@ -51,10 +51,10 @@ impl Rows {
         }
     }
 
-    /// Writes connections of a file.
+    /// Writes the connections of one file.
     ///
     /// # Errors
-    /// Those of the output.
+    /// The output fails.
     pub fn write(
         &mut self,
         file: &str,
@@ -74,7 +74,7 @@ impl Rows {
     /// Ends the output.
     ///
     /// # Errors
-    /// Those of the output.
+    /// The output fails.
     pub fn finish(self) -> Result<(), Failure> {
         match self {
             Rows::Lines(mut out) | Rows::Csv { mut out, .. } => Ok(out.flush()?),
@@ -91,7 +91,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Begins the file, which has its name when it is complete.
+    /// Begins the file. It gets its final name when it is complete.
     pub fn new(file: &Path, layout: &Layout) -> Result<Self, Failure> {
         let pending = Pending::at(file).map_err(|error| not_written(file, error))?;
         let handle = pending.handle().map_err(|error| not_written(file, error))?;
@@ -115,7 +115,7 @@ impl Stored {
 
 fn not_written(file: &Path, error: impl std::fmt::Display) -> Failure {
     let problem = format!(
-        "write {}: {error}; --parquet names a file that can be made, on a disk with room",
+        "write {}: {error}; give --parquet a file that can be written, on a disk with free space",
         file.display()
     );
     Failure::new(Kind::Run, problem)
@@ -133,7 +133,7 @@ fn print_lines(
     Ok(())
 }
 
-/// Rows, and the names of the columns before the first of all.
+/// Prints rows, with the names of the columns before the first.
 fn print_csv(
     file: &str,
     connections: &[DiagnosedConnection],

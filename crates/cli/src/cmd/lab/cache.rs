@@ -1,4 +1,4 @@
-//! `fullpipe lab cache`: the runs in virtual time that are not run again.
+//! `fullpipe lab cache`: results of runs in virtual time that need not run again.
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
@@ -10,26 +10,25 @@ use fullpipe_report::{Column, Table, escape, figure};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Runs in virtual time that were done before: their results are taken from here.
+/// List or remove cached runs in virtual time.
 ///
-/// Such a run is a function of its scenario with its seed, the guest's kernel and this program, so
-/// the same three give the same bytes, and need not be run twice. Runs in real time, and those with
-/// nginx, Python or curl, are never kept.
+/// Such a run depends only on its scenario with its seed, the guest kernel and this program, so the
+/// same three give the same bytes and need not run twice. Runs in real time, and those with nginx,
+/// Python, curl or iperf3, are never cached.
 #[derive(Subcommand)]
 pub enum Cache {
     List(List),
     Clean(Clean),
 }
 
-/// The cache that runs in virtual time are taken from; one that is not this user's alone is done
-/// without.
+/// The cache of runs in virtual time; `None` if it does not belong to this user alone.
 pub fn of_runs(engine: &Engine) -> Option<cache::Cache> {
     if !matches!(engine, Engine::Virtual(_)) {
         return None;
     }
     let cache = cache::Cache::of_user();
     cache.unwrap_or_else(|error| {
-        remark(&format!("fullpipe: nothing comes from the cache: {error}"));
+        remark(&format!("fullpipe: the cache is not used: {error}"));
         None
     })
 }
@@ -46,7 +45,7 @@ impl Cache {
     }
 }
 
-/// Name the runs that are kept, those used last first.
+/// List the cached runs, most recently used first.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -130,14 +129,14 @@ impl List {
     }
 }
 
-/// Remove runs, those that were not used for longest first.
+/// Remove cached runs, least recently used first.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   fullpipe lab cache clean
   fullpipe lab cache clean --keep 500MB")]
 pub struct Clean {
-    /// Keep so much of what was used last [default: nothing].
+    /// Keep this much of the most recently used runs [default: nothing].
     #[arg(long, value_name = "SIZE", default_value = "0B", hide_default_value = true)]
     keep: Bytes,
     /// Print JSON: {"removed": .., "bytes": ..}.

@@ -1,4 +1,4 @@
-//! `fullpipe lab compare`: two results side by side, and whether the second got worse.
+//! `fullpipe lab compare`: two results side by side, and whether the second one is worse.
 
 use super::cache::of_runs;
 use super::engine::{Choice, Name};
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 
 /// Compare two results: which rows changed, by how much, and whether by more than noise.
 ///
-/// A and B are folders of results, or files of rows as `lab run` prints them with --json or
-/// --jsonl. Or give scenarios and what to vary, two kernels or a setting, and both sides are run
-/// first. Rows belong together by their names. In virtual time every difference is one; in real
-/// time the spread of repetitions decides (Welch's t, 95 %).
+/// A and B are folders of results, or files with rows that `lab run` printed with --json or
+/// --jsonl. Or give scenarios and what to vary (two kernels, or a setting), and both sides run
+/// first. Rows with the same name are compared. In virtual time every difference is real; in real
+/// time the spread of the repetitions decides (Welch's t-test, 95 %).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -31,44 +31,44 @@ Examples:
 Exit codes: 0 compared; 1 a row got worse by more than a --fail-on bound, or a run failed; 4 results that cannot be read or have no row in \
 common.")]
 pub struct Compare {
-    /// Two results, or with --kernel or --with: scenario files or presets.
+    /// Two results; with --kernel or --with scenario files or presets.
     #[arg(value_name = "RESULTS|SCENARIO", required = true)]
     sources: Vec<String>,
-    /// Run the scenarios in virtual time under both of these kernels (releases, or how they begin)
-    /// and compare.
+    /// Run the scenarios in virtual time under both of these kernels (releases, or the beginning of
+    /// one) and compare.
     #[arg(long, value_names = ["A", "B"], num_args = 2, conflicts_with_all = ["with", "engine"])]
     kernel: Option<Vec<String>>,
     /// Run the scenarios as they are and with this key of a scenario file set, and compare; can be
-    /// given several times.
+    /// repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     with: Vec<Override>,
-    /// Whose clock the runs for --with go by.
+    /// Whose clock the runs of --with use.
     #[arg(long, value_name = "ENGINE", value_enum, requires = "with")]
     engine: Option<Name>,
-    /// Run each row this often, each time with another seed: in real time three times or more.
+    /// Run each row N times, each time with another seed; use 3 or more in real time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
-    /// Guests at once, where memory allows [default: one for each CPU].
+    /// Guests at once, if there is enough memory [default: one for each CPU].
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Run in virtual time what was run before, too, rather than take it from the cache.
+    /// Run everything, even what the cache has.
     #[arg(long)]
     no_cache: bool,
-    /// Folder for the runs' results, new or empty [default: fullpipe-results/TIME].
+    /// Folder for the results of the runs, new or empty [default: fullpipe-results/TIME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// End with 1 if a figure of any row changed by more: goodput:-2%, rtt_p99:+5ms,
-    /// retransmission:+10, or without a sign the way in which it is worse. Can be given several
-    /// times, or with commas.
+    /// Exit with 1 if a figure of any row got worse by more than this: goodput:-2%, rtt_p99:+5ms,
+    /// retransmission:+10. Without a sign, the change counts in the direction that is worse. Can be
+    /// repeated, or given with commas.
     #[arg(long, value_name = "FIGURE:CHANGE", value_delimiter = ',', allow_hyphen_values = true)]
     fail_on: Vec<Bound>,
-    /// Show N changes: goodput's first, then the largest.
+    /// Show N changes: goodput first, then the largest.
     #[arg(long, value_name = "N", default_value_t = 40)]
     top: usize,
-    /// Show the differences that noise explains, too.
+    /// Also show differences that noise explains.
     #[arg(long)]
     noise: bool,
-    /// Show how late the emulator was, too: that is about the machine, not about the transfer.
+    /// Also show how late the emulator was, which depends on the machine, not on the transfer.
     #[arg(long)]
     lateness: bool,
     /// Print JSON: {"a": .., "b": .., "changes": [..], "only_in_a": [..], "exceeded": [..], ..},
@@ -77,7 +77,7 @@ pub struct Compare {
     json: bool,
 }
 
-/// A side of the comparison that is to be run.
+/// One side of a comparison that has to run first.
 struct Side {
     label: String,
     scenarios: Vec<Scenario>,
@@ -117,7 +117,7 @@ impl Compare {
             return Err(Failure::new(
                 Kind::Usage,
                 format!(
-                    "compare results: {given} given, two are needed; or vary scenarios by --kernel or --with"
+                    "compare results: got {given}, need two; or vary scenarios with --kernel or --with"
                 ),
             ));
         };
@@ -125,7 +125,7 @@ impl Compare {
         self.tell((a, &rows_a), (b, &rows_b))
     }
 
-    /// What is to be run for A and for B.
+    /// What to run for A and for B.
     fn sides(&self) -> Result<[Side; 2], Failure> {
         let load = |over: &[Override]| -> Result<Vec<Scenario>, Failure> {
             Ok(preset::load_all(&self.sources, over, self.repeat)?)
@@ -156,17 +156,17 @@ impl Compare {
         let comparison = Comparison::new(a, b, &self.fail_on);
         if comparison.compared() == 0 {
             if comparison.failed() > 0 {
-                let problem = format!("compare {} and {}: no row was done on both sides", a.0, b.0);
+                let problem =
+                    format!("compare {} and {}: no row succeeded on both sides", a.0, b.0);
                 return Err(Failure::new(
                     Kind::Run,
                     format!("{problem}; their `error` says why they failed"),
                 ));
             }
-            let problem =
-                format!("compare {} and {}: no row of one has its name in the other", a.0, b.0);
+            let problem = format!("compare {} and {}: they have no row name in common", a.0, b.0);
             return Err(Failure::new(
                 Kind::Input,
-                format!("{problem}; rows belong together by their names"),
+                format!("{problem}; only rows with the same name are compared"),
             ));
         }
         if self.json {
@@ -181,7 +181,7 @@ impl Compare {
     }
 }
 
-/// The rows of a folder of results, of one run's folder, or of a file.
+/// Reads the rows of a folder of results, of one run's folder, or of a file.
 fn read(path: &Path) -> Result<Vec<Row>, Failure> {
     let file = if path.is_dir() {
         let all = path.join("rows.jsonl");

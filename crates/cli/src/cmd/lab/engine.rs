@@ -1,4 +1,4 @@
-//! `--engine` and `--kernel`: what carries the runs.
+//! `--engine` and `--kernel`: what runs the scenarios.
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
@@ -8,20 +8,20 @@ use fullpipe_lab::Engine;
 use fullpipe_lab::guest::{self, kernel};
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 
-/// What carries the runs.
+/// What runs the scenarios.
 #[derive(Args)]
 pub struct Choice {
-    /// Whose clock runs go by: this machine's, or that of guest kernels, which stands still while
-    /// anything computes: exact on any machine and the same every time (build a kernel first:
-    /// `fullpipe lab kernel build`).
+    /// Whose clock runs use: this machine's, or that of guest kernels, which stands still while
+    /// anything computes. Virtual time is exact on any machine and repeats byte for byte (build a
+    /// kernel first: `fullpipe lab kernel build`).
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = Name::Real)]
     engine: Name,
-    /// Release of the guest kernel, or how it begins, such as 6.1; it stands above the scenarios'
-    /// own `kernel`.
+    /// Release of the guest kernel, or the beginning of one, such as 6.1; overrides `kernel` in the
+    /// scenarios.
     #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,
-    /// What carries the packets: our own link, or the kernel's netem; it stands above the
-    /// scenarios' own `link.engine` [default: netem in virtual time, own in real time].
+    /// What carries the packets: our own link or the kernel's netem; overrides `link.engine` in the
+    /// scenarios [default: netem in virtual time, own in real time].
     #[arg(long, value_name = "ENGINE", value_enum)]
     link_engine: Option<LinkName>,
 }
@@ -30,7 +30,7 @@ pub struct Choice {
 enum LinkName {
     /// Our own link, on any kernel.
     Own,
-    /// netem, where the kernel has it; the guest kernels do.
+    /// The kernel's netem, if it has one; the guest kernels do.
     Netem,
 }
 
@@ -41,18 +41,18 @@ pub enum Name {
     Real,
     /// Virtual time, in a guest kernel.
     Virtual,
-    /// Virtual where a guest kernel is built, else real.
+    /// Virtual if a guest kernel is built, else real.
     Auto,
 }
 
 impl Choice {
-    /// What was chosen otherwise than by these options.
+    /// A choice made without these options.
     pub fn new(engine: Name, kernel: Option<String>) -> Choice {
         Choice { engine, kernel, link_engine: None }
     }
 
-    /// The engine; the kernel that was asked for is put into the scenarios. Rows that only show the
-    /// cause of another one's difference are taken out where they cannot run.
+    /// Decides the engine and puts the requested kernel into the scenarios. Takes out rows that
+    /// only explain another row's difference and cannot run here.
     pub fn settle(&self, scenarios: &mut Vec<Scenario>) -> Result<Engine, Failure> {
         if let Some(name) = self.link_engine {
             for scenario in scenarios.iter_mut() {
@@ -65,20 +65,20 @@ impl Choice {
         if self.engine == Name::Real && self.kernel.is_some() {
             return Err(Failure::new(
                 Kind::Usage,
-                "choose kernel: --kernel works with --engine virtual only",
+                "choose kernel: --kernel needs --engine virtual",
             ));
         }
         let kernels = match (self.engine, kernel::cached()) {
             (Name::Real, _) => Vec::new(),
             (_, Ok(kernels)) => kernels,
             (Name::Auto, Err(error)) => {
-                remark(&format!("fullpipe: no guest kernel is used: {error}"));
+                remark(&format!("fullpipe: runs in real time, without a guest kernel: {error}"));
                 Vec::new()
             }
             (Name::Virtual, Err(error)) => return Err(error.into()),
         };
         if let Some(release) = &self.kernel {
-            leave_out(scenarios, "--kernel stands above theirs", |asked| asked == release);
+            leave_out(scenarios, "--kernel overrides theirs", |asked| asked == release);
             for scenario in scenarios.iter_mut() {
                 scenario.kernel = Some(release.clone());
             }
@@ -89,7 +89,8 @@ impl Choice {
             let running = Host::read().kernel;
             let why = "this machine runs another; use --engine virtual";
             leave_out(scenarios, why, |asked| kernel::is_release(&running, asked));
-            // Many a kernel has no netem; a row of its own right says so when it fails.
+            // Many kernels have no netem; any other row that needs it fails with a message of its
+            // own.
             let netem = |row: &Scenario| {
                 row.reference.cause.is_some() && row.link_engine == Some(LinkEngine::Netem)
             };
@@ -104,7 +105,7 @@ impl Choice {
         }
         let why = "it is not built: `fullpipe lab kernel build`";
         leave_out(scenarios, why, |asked| kernel::find(&kernels, Some(asked)).is_some());
-        // All of them now, rather than one of them in an hour.
+        // Check all kernels now, rather than fail after an hour.
         for scenario in scenarios.iter().filter(|scenario| guest::unsuited(scenario).is_none()) {
             guest::choose(&kernels, scenario)?;
         }
@@ -112,7 +113,8 @@ impl Choice {
     }
 }
 
-/// Takes out the rows that show a cause by a kernel that is not to be `had`, and says so.
+/// Takes out, with a message, the rows that explain a difference by a kernel for which `had` is
+/// false.
 fn leave_out(scenarios: &mut Vec<Scenario>, why: &str, had: impl Fn(&str) -> bool) {
     let fits = |scenario: &Scenario| {
         scenario.reference.cause.is_none() || scenario.kernel.as_deref().is_none_or(&had)

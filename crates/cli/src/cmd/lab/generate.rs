@@ -6,13 +6,13 @@ use clap::Args;
 use fullpipe_model::scenario::{Generated, generate};
 use std::path::{Path, PathBuf};
 
-/// The most that one set has: its numbers have four digits.
+/// The most scenarios in one set: their numbers have four digits.
 const COUNT_MAX: u32 = 10_000;
 
 /// Write random scenarios, each built so that one known cause limits it.
 ///
-/// A cause is drawn first, then a path, hosts and a transfer for which it binds; `[truth]` in the
-/// file names it. Scenario N of a seed is always the same, however many are written.
+/// A cause is drawn first, then a path, hosts and a transfer for which it is the limit; `[truth]`
+/// in the file names it. Scenario N of a seed is always the same, whatever the count.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -20,13 +20,13 @@ Examples:
   fullpipe lab generate --seed 1 --count 200 --out set-1
   fullpipe lab run set-1/0007-*.toml --engine virtual --keep-captures --out results")]
 pub struct Generate {
-    /// Which set.
+    /// The seed of the set.
     #[arg(long, value_name = "SEED")]
     seed: u64,
-    /// How many scenarios.
+    /// Number of scenarios.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX as i64))]
     count: u32,
-    /// Folder for a file each; without it they are printed one after another.
+    /// Folder for one file each; without it the scenarios are printed one after another.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `fullpipe lab kernel`: the kernels of the virtual engine.
+//! `fullpipe lab kernel`: the guest kernels of the virtual engine.
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
@@ -9,7 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Kernels for experiments in virtual time: user-mode Linux, built here, one program each.
+/// Build and list the kernels for experiments in virtual time: user-mode Linux, each an ordinary
+/// program.
 #[derive(Subcommand)]
 pub enum Kernel {
     Build(Build),
@@ -27,14 +28,14 @@ impl Kernel {
     }
 }
 
-/// Build the guest kernels into the cache, and print where they are.
+/// Build the guest kernels into the cache, and print their paths.
 ///
-/// Without options these are two, of Debian's sources: 6.12 and, for what changed since, 6.1. Each
-/// takes some 10 minutes of CPU time and 4 GB of disk meanwhile (12 MB afterwards), no privilege,
-/// and a compiler; what is missing is named. A build that was interrupted goes on where it was.
-/// What is built already is not built again.
+/// Without options it builds two from Debian's sources: 6.12, and 6.1 to show what changed since.
+/// Each takes some 10 minutes of CPU time, 4 GB of disk while it builds (12 MB afterwards), no
+/// privilege, and a compiler; missing packages are named. An interrupted build continues where it
+/// stopped. A kernel that is already built is not built again.
 #[derive(Args)]
-// --version is the kernel's here.
+// --version means the kernel's version here.
 #[command(disable_version_flag = true)]
 #[command(after_help = "\
 Examples:
@@ -42,11 +43,11 @@ Examples:
   fullpipe lab kernel build --version 6.1
   fullpipe lab kernel build --source linux-6.12.8.tar.xz")]
 pub struct Build {
-    /// `debian` (the package linux-source-VERSION, downloaded where it is not installed), a tar
-    /// file, or a source tree.
+    /// `debian` (the package linux-source-VERSION, downloaded if it is not installed), a tar file,
+    /// or a source tree.
     #[arg(long, value_name = "SOURCE", default_value = "debian")]
     source: Source,
-    /// Version of Debian's package, for one kernel only [default: 6.12, then 6.1].
+    /// Version of Debian's package; builds one kernel only [default: 6.12, then 6.1].
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
     /// Compilers at once [default: one for each CPU].
@@ -61,7 +62,7 @@ impl Build {
         let versions = match (self.version, &self.source) {
             (Some(version), _) => vec![version],
             (None, Source::Debian) => kernel::VERSIONS.map(String::from).into(),
-            // A source says itself what it is.
+            // A source tree knows its own version.
             (None, _) => vec![kernel::VERSIONS[0].into()],
         };
         for version in versions {
@@ -128,7 +129,7 @@ impl Progress {
     }
 }
 
-/// Name the kernels that are built, newest first: `lab run` takes the first that fits.
+/// List the kernels that are built, newest first: `lab run` takes the first that fits.
 #[derive(Args)]
 pub struct List {
     /// Print JSON.
@@ -172,7 +173,7 @@ impl List {
 /// Print the path of a kernel, for other programs.
 #[derive(Args)]
 pub struct KernelPath {
-    /// Its release, or how it begins [default: the newest].
+    /// Its release, or the beginning of it [default: the newest].
     #[arg(value_name = "RELEASE")]
     release: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Where rows go as they come: lines of JSON, CSV, a Parquet file.
+//! Writes rows as they come: lines of JSON, CSV, a Parquet file.
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::print;
@@ -12,14 +12,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is printed of a row as soon as its turn has come.
+/// What to print of a row as soon as it and all before it are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lines {
     /// Nothing: rows are shown together at the end.
     None,
     /// A JSON object.
     Json,
-    /// A line of CSV, the names of the columns before the first.
+    /// A line of CSV, with the names of the columns before the first.
     Csv,
 }
 
@@ -33,7 +33,7 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// For the rows of `runs`; `parquet` is there whole after [`Output::finish`], or not at all.
+    /// Writes the rows of `runs`. The `parquet` file appears, complete, with [`Output::finish`].
     pub fn new(runs: &'a [Run], lines: Lines, parquet: Option<&Path>) -> Result<Self, Failure> {
         let columns = Columns::of(runs.iter().map(|run| &run.scenario));
         let file = parquet.map(|path| ParquetFile::create(path, &columns)).transpose()?;
@@ -63,7 +63,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Every row has come: the file gets its name.
+    /// Ends the output after the last row and gives the file its name.
     pub fn finish(self) -> Result<(), Failure> {
         let Some(ParquetFile { table, pending, path }) = self.file else { return Ok(()) };
         table.finish().map_err(|cause| wrong(&path, cause))?;
@@ -78,7 +78,8 @@ struct ParquetFile {
 }
 
 impl ParquetFile {
-    /// Before the first run: a place that cannot be written is said now, not in an hour.
+    /// Called before the first run, so that a place that cannot be written is reported now, not in
+    /// an hour.
     fn create(path: &Path, columns: &Columns) -> Result<Self, Failure> {
         let pending = Pending::at(path).map_err(|cause| wrong(path, cause))?;
         let layout = Layout::of(RUNS).and(SCENARIOS).and_texts(columns.words().iter().cloned());

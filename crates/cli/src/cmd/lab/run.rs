@@ -1,4 +1,4 @@
-//! `fullpipe lab run`: scenarios become runs, runs become rows.
+//! `fullpipe lab run`: runs scenarios and shows their rows.
 
 use super::cache::of_runs;
 use super::output::{Lines, Output};
@@ -19,10 +19,10 @@ use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Run scenarios and show what each transfer reached, what limited it, and the law beside it.
+/// Run scenarios and show the speed of each transfer, what limited it, and the theoretical bound.
 ///
 /// Works as root and, where user namespaces are allowed, as an ordinary user. Everything it makes
-/// is in namespaces of its own and is gone when it ends, however it ends.
+/// is in its own namespaces and disappears with it, however it ends.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -59,40 +59,40 @@ pub struct Run {
     /// Print JSON: {"rows": [..]}.
     #[arg(long, group = "format")]
     json: bool,
-    /// Print JSON lines: a row as soon as it and all before it are done.
+    /// Print JSON lines: each row as soon as it and all before it are done.
     #[arg(long, group = "format")]
     jsonl: bool,
-    /// Print CSV: as --jsonl, with what was asked for beside each row.
+    /// Print CSV as --jsonl does, with the scenario's values beside each row.
     #[arg(long, group = "format")]
     csv: bool,
-    /// Write the rows into FILE in Parquet's format, with the columns of --csv; it is there when
-    /// all runs are done.
+    /// Write the rows to the Parquet file FILE, with the columns of --csv; it appears when all runs
+    /// are done.
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
     /// Folder for results, new or empty [default: fullpipe-results/TIME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the sweep of the same scenarios that was interrupted in --out: what is done there
-    /// is not run again, what failed is tried again.
+    /// Continue the interrupted sweep of the same scenarios in --out: finished runs are not
+    /// repeated, failed ones are.
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Guests at once, where memory allows [default: one for each CPU]; runs in real time are made
-    /// one at a time.
+    /// Guests at once, if there is enough memory [default: one for each CPU]; runs in real time
+    /// always run one at a time.
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Run in virtual time what was run before, too, rather than take it from the cache.
+    /// Run everything, even what the cache has.
     #[arg(long)]
     no_cache: bool,
-    /// Run each row this often, each time with another seed.
+    /// Run each row N times, each time with another seed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
-    /// Keep the captures at both ends (pcap with nanoseconds) among the results.
+    /// Also keep the captures at both ends (pcap with nanoseconds).
     #[arg(long)]
     keep_captures: bool,
-    /// Memory of a guest, such as 8GiB [default: 2 GiB and eight times what its path holds].
+    /// Memory of a guest, such as 8GiB [default: 2 GiB plus eight times what its path holds].
     #[arg(long, value_name = "SIZE")]
     guest_memory: Option<Bytes>,
-    /// End a guest that has not moved for this long of this machine's time.
+    /// Kill a guest that has made no progress for this long, in real time.
     #[arg(long, value_name = "TIME", default_value_t = Limits::STALLED_AFTER)]
     guest_stall: Duration,
     #[command(flatten)]
@@ -110,10 +110,10 @@ impl Run {
         let engine = self.engine.settle(&mut scenarios)?;
         if engine == Engine::Real && self.jobs.is_some_and(|jobs| jobs.get() > 1) {
             remark(
-                "fullpipe: --jobs is for virtual time: in real time runs would disturb each other, so one is made at a time",
+                "fullpipe: --jobs is ignored in real time: runs would disturb each other, so they run one at a time",
             );
         }
-        // Linux sizes its connections' buffers by its memory: with another one it is another
+        // Linux sizes the buffers of connections by its memory, so another size gives another
         // result.
         let from_cache = !self.no_cache && self.guest_memory.is_none();
         let cache = if from_cache { of_runs(&engine) } else { None };
@@ -149,7 +149,7 @@ impl Run {
         })
     }
 
-    /// What is printed as rows come.
+    /// What to print as rows come.
     fn lines(&self) -> Lines {
         match (self.jsonl, self.csv) {
             (true, _) => Lines::Json,
@@ -158,8 +158,7 @@ impl Run {
         }
     }
 
-    /// Does the runs and hands rows on as they come. What is done before an error is told to be
-    /// there.
+    /// Runs everything and passes rows on as they come. After an error it says which results exist.
     fn sweep(
         &self,
         inside: &Inside,
@@ -171,7 +170,7 @@ impl Run {
         let mut written = Ok(());
         let mut look = |event: Event<'_>| match event {
             Event::Finished { .. } => done += 1,
-            // One run that fails is the command's failure, and told as such.
+            // A single run that fails is the failure of the command, and is reported as such.
             Event::Row(row) if row.is_failed() && runs.len() == 1 => {}
             Event::Row(row) if written.is_ok() => {
                 if let Some(error) = &row.error {
@@ -179,8 +178,7 @@ impl Run {
                 }
                 written = output.row(row);
                 if written.is_err() {
-                    // Nobody reads any more, or the disk is full: what is going on need not come to
-                    // its end.
+                    // The reader is gone or the disk is full, so the running runs need not finish.
                     inside.interrupt().set();
                 }
             }
@@ -205,8 +203,8 @@ impl Run {
     }
 }
 
-/// Says how many runs failed and what can be done about it; the exit code. Where no run was done
-/// and all failed for the same reason, such as a missing tool, the code is that reason's.
+/// Says how many runs failed and what to do about it; returns the exit code. If no run succeeded
+/// and all failed for the same reason, such as a missing tool, it is the code of that reason.
 fn tell_failures(sweep: &Sweep, out: &Path) -> u8 {
     let (failed, total) = (sweep.failures.len(), sweep.rows.len());
     if failed == 0 {
@@ -223,8 +221,8 @@ fn tell_failures(sweep: &Sweep, out: &Path) -> u8 {
     Failure::code(if is_common { first } else { Kind::Run })
 }
 
-/// A new `fullpipe-results/2026-11-20T23-19-05Z`, or one with `-2` behind it where that is taken:
-/// no colons, which some file systems and shells mind.
+/// A new folder `fullpipe-results/2026-11-20T23-19-05Z`, or with `-2` appended if that exists. The
+/// name has no colons, because some file systems and shells do not accept them.
 pub fn default_folder() -> Result<PathBuf, Failure> {
     let now = std::time::UNIX_EPOCH
         + std::time::Duration::from((clock::now() + clock::realtime_offset()).since(Instant::ZERO));
@@ -232,7 +230,7 @@ pub fn default_folder() -> Result<PathBuf, Failure> {
     Ok(results::claim(Path::new("fullpipe-results"), &stamp).map_err(LabError::from)?)
 }
 
-/// Does runs with a progress bar.
+/// Executes runs with a progress bar.
 pub fn run_all(
     inside: &Inside,
     runs: &[fullpipe_lab::Run],
@@ -241,7 +239,7 @@ pub fn run_all(
     observed(inside, runs, options, &mut |_| {})
 }
 
-/// Does one run of `scenario` with a progress bar.
+/// Executes one run of `scenario` with a progress bar.
 pub fn run_one(inside: &Inside, scenario: &Scenario, options: &Options) -> Result<Row, Failure> {
     let runs = plan(std::slice::from_ref(scenario), Some(1));
     let mut sweep = run_all(inside, &runs, options)?;

@@ -19,17 +19,17 @@ use fullpipe_model::units::Duration;
 use std::io::{PipeWriter, Read, Write};
 use std::sync::Arc;
 
-/// How often it is looked at the link.
+/// How often the link is checked.
 const TICK: Duration = Duration::from_millis(250);
-/// Packets that are on their way when the link is taken away get so long to arrive.
+/// How long packets on the link may take to arrive when it is detached.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Put a path on a device of this machine: an interface, a container's bridge or veth.
 ///
-/// IP packets of the device (or only those that --to, --from and --protocol name) are led through
-/// the link, both ways; all else is left alone, and no other device is touched. It goes on in the
-/// background until `fullpipe link detach`. Nothing of the device is changed: a link that is killed
-/// has let go, and traffic flows as before. Needs root.
+/// IP packets of the device (or only those that match --to, --from and --protocol) pass the link,
+/// in both directions; everything else and all other devices are left alone. The link continues in
+/// the background until `fullpipe link detach`. The device itself is not changed: if the link is
+/// killed, traffic flows as before. Needs root.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -43,16 +43,17 @@ pub struct Attach {
     dev: String,
     #[command(flatten)]
     words: PathOptions,
-    /// What the link is called in `fullpipe link set --link` [default: the device].
+    /// Name of the link for `fullpipe link set --link` [default: the device].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Print the equivalent tc commands, and do nothing.
+    /// Print the equivalent tc commands, and do nothing else.
     #[arg(long)]
     show: bool,
-    /// How the programs come to the device's hooks: for trials of the way before Linux 6.6.
+    /// How the programs are attached to the device's hooks; for testing the way that Linux before
+    /// 6.6 needs.
     #[arg(long, value_enum, default_value = "auto", hide = true)]
     hooks: HooksChoice,
-    /// Stay in the foreground until interrupted, and tell what the link did.
+    /// Stay in the foreground until interrupted, and report what the link did.
     #[arg(long)]
     foreground: bool,
     #[command(flatten)]
@@ -65,7 +66,7 @@ impl Attach {
         if self.words.0.is_empty() {
             return Err(Failure::new(
                 Kind::Usage,
-                "attach link: no path is said; give words, as in `--delay 100ms`",
+                "attach link: no path is given; describe one, for example `--delay 100ms`",
             ));
         }
         if self.show {
@@ -91,7 +92,7 @@ impl Attach {
             Some((code, message)) => Err(Failure::with_code(code.parse().unwrap_or(1), message)),
             None if told == READY => Ok(0),
             None => {
-                Err(Failure::new(Kind::Run, "attach link: its process ended before it was ready"))
+                Err(Failure::new(Kind::Run, "attach link: its process exited before it was ready"))
             }
         }
     }
@@ -117,14 +118,14 @@ impl From<HooksChoice> for Hooks {
     }
 }
 
-/// The life of the process in the background: its word to the one that started it is READY, or a
-/// code and a message.
+/// Runs the background process. It sends the process that started it READY, or an exit code and a
+/// message.
 fn in_background(attach: &Attach, name: &str, asked: RequestedPath, mut word: PipeWriter) -> i32 {
     match Running::start(attach, name, asked) {
         Ok(running) => {
             let told = word.write_all(READY.as_bytes());
             drop(word);
-            // Whoever started it was killed: nobody knows of it, and nobody would take it away.
+            // If the starter was killed, nobody knows of this link and nobody would detach it.
             let done = told
                 .map_err(Failure::from)
                 .and_then(|()| running.until_detached(&attach.output, false));
@@ -142,7 +143,7 @@ struct Running {
     link: Arc<Shared>,
     redirect: Redirect,
     ended: Interrupt,
-    /// Last, so that the file of the socket goes when all else has gone.
+    /// The last field, so that the socket file is removed after everything else.
     _door: Door,
 }
 
@@ -169,7 +170,7 @@ impl Running {
     fn until_detached(mut self, output: &Output, tells: bool) -> Result<u8, Failure> {
         let mut line = (tells && output.draws_line()).then(Line::default);
         while !self.ended.wait(Some(TICK))? {
-            // A link that has ended must not go on taking packets: its error ends this process, and
+            // A link that has ended must not take more packets: the error ends this process, and
             // with it the redirection.
             let now = self.link.statistics()?;
             line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
@@ -178,7 +179,7 @@ impl Running {
         self.redirect.release();
         self.drain()?;
         let (status, report) = self.link.stop()?;
-        // In the background nobody reads standard error; a report's file is wanted all the same.
+        // In the background nobody reads standard error, but a report file is still wanted.
         let told = if tells {
             output.clone()
         } else {
@@ -189,7 +190,7 @@ impl Running {
         Ok(0)
     }
 
-    /// Lets what is on its way arrive.
+    /// Waits for packets on the link to arrive.
     fn drain(&self) -> Result<(), Failure> {
         let deadline = clock::now() + DRAIN;
         let inside = || -> Result<u64, Failure> {
@@ -203,7 +204,7 @@ impl Running {
     }
 }
 
-/// Which packets must be led through the link: all, unless only some are impaired.
+/// Which packets pass the link: all, unless only some are impaired.
 fn wanted(asked: &RequestedPath) -> Vec<Match> {
     let nothing = |config: &Config| *config == Config::default();
     if !nothing(&asked.path.to_client) || !nothing(&asked.path.to_server) {
@@ -221,7 +222,7 @@ fn attach_failure(refused: Refused) -> Failure {
         _ => Kind::Run,
     };
     if matches!(refused.errno(), Some(libc_errno::EPERM | libc_errno::EACCES)) {
-        let advice = "it takes root's power over this machine's network (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF): run it \
+        let advice = "it needs root's power over this machine's network (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF): run it \
                       with sudo, or put the program alone behind a link, `fullpipe link .. -- CMD`, which takes none";
         return Failure::new(
             kind,
@@ -231,7 +232,7 @@ fn attach_failure(refused: Refused) -> Failure {
     Failure::new(kind, refused)
 }
 
-/// Numbers of errno(3), the same on every Linux architecture that Rust knows but for none of these.
+/// Numbers of errno(3). They are the same on all Linux architectures that Rust supports.
 mod libc_errno {
     pub const EPERM: i32 = 1;
     pub const ENOENT: i32 = 2;
@@ -242,14 +243,14 @@ mod libc_errno {
 
 /// Take the link off a device again.
 ///
-/// New packets go their own way at once; those on the link still arrive. When the command returns,
+/// New packets bypass the link at once; those on the link still arrive. When the command returns,
 /// everything is as it was before.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   fullpipe link detach --dev eth0")]
 pub struct Detach {
-    /// The device, or the name that its link was given.
+    /// The device, or the name of its link.
     #[arg(long, value_name = "DEVICE")]
     dev: String,
 }

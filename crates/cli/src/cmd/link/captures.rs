@@ -1,8 +1,9 @@
-//! What `--capture` leaves: one capture for each end of the link, both directions in order of time.
+//! What `--capture` writes: one capture for each end of the link, with both directions in order of
+//! time.
 //!
-//! Our link writes four streams while it runs, each direction on its way in and out. When it has
-//! ended, those of an end are merged and go. netem's captures are one for each end from the
-//! beginning, by the same names.
+//! Our link writes four streams while it runs: each direction on its way in and out. When the link
+//! has ended, the two streams of each end are merged into one file and removed. netem's captures
+//! are one file for each end from the beginning, with the same names.
 
 use super::SNAPLEN;
 use crate::failure::{Failure, Kind};
@@ -14,8 +15,8 @@ use fullpipe_link::{EDGES, STREAMS};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// The streams of the server's and the client's end: what came before what left, as an answer may
-/// have the time of what it answers.
+/// The streams of the server's and the client's end. Arriving packets come before departing ones,
+/// because an answer may have the same time as the packet that it answers.
 const ENDS: [[&str; 2]; 2] = [[STREAMS[3], STREAMS[0]], [STREAMS[1], STREAMS[2]]];
 
 /// Why an end's capture could not be made.
@@ -27,10 +28,10 @@ enum MergeError {
     Write(#[from] std::io::Error),
 }
 
-/// Makes one capture for each end of the streams that our link left in `folder`.
+/// Merges the streams that our link left in `folder` into one capture for each end.
 ///
 /// # Errors
-/// A capture that cannot be written; its streams stay.
+/// A capture cannot be written; its streams stay.
 pub fn merge(folder: &Path) -> Result<(), Failure> {
     for (streams, edge) in ENDS.into_iter().zip(EDGES) {
         let streams = streams.map(|name| folder.join(name));
@@ -44,7 +45,7 @@ pub fn merge(folder: &Path) -> Result<(), Failure> {
             );
             Failure::new(Kind::Run, problem)
         })?;
-        // One that stays does no harm.
+        // A leftover stream does no harm.
         streams.iter().for_each(|stream| drop(std::fs::remove_file(stream)));
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! Control of a link while it runs: a Unix socket, one JSON line each way, then the connection
-//! ends.
+//! Control of a running link through a Unix socket: one JSON line in each direction, then the
+//! connection closes.
 //!
-//! The socket is `link-NAME.sock` in this user's directory of journals, which nobody else may
-//! enter: who may connect is who may signal the process anyway. A request is `"status"`, `"detach"`
-//! or `{"set": WORDS}`; an answer is `{"status": ..}`, `"done"` or
-//! `{"error": {"code": 4, "message": ".."}}` with the exit code that the command which asked ends
-//! with.
+//! The socket is `link-NAME.sock` in the user's directory of journals, which nobody else may enter:
+//! only those who may signal the process anyway may connect. A request is `"status"`, `"detach"` or
+//! `{"set": WORDS}`; an answer is `{"status": ..}`, `"done"` or
+//! `{"error": {"code": 4, "message": ".."}}`, where the code is the exit code of the requesting
+//! command.
 
 use super::shared::{Shared, Status};
 use crate::failure::{Failure, Kind};
@@ -23,43 +23,43 @@ use std::time::Duration;
 
 const PREFIX: &str = "link-";
 const SUFFIX: &str = ".sock";
-/// Longer than any request, shorter than what would be a burden.
+/// Longer than any real request, and small enough to buffer.
 const LINE_MAX: u64 = 256 << 10;
-/// Both sides are on this machine; whoever takes longer has hung.
+/// Both sides are on this machine, so a side that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A request is written at once by whoever asks; so long is waited for its end.
+/// A client writes its request at once; the link waits this long for the end of it.
 const REQUEST_WITHIN: Duration = Duration::from_secs(2);
-/// Requests that are answered at the same time; each has a thread.
+/// Requests served at the same time; each has a thread.
 const REQUESTS_MAX: usize = 32;
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// All about the link.
+    /// The state of the link.
     Status(Box<Status>),
-    /// It is done.
+    /// The request succeeded.
     Done,
-    /// It is not.
+    /// The request failed.
     Error {
-        /// Exit code of the command that asked.
+        /// Exit code for the requesting command.
         code: u8,
         /// Why.
         message: String,
     },
 }
 
-/// The socket of a link that is about to run. Its file goes when this value does.
+/// The socket of a link that is about to run. Dropping this value removes the file.
 #[derive(Debug)]
 pub struct Door {
     path: PathBuf,
     listener: UnixListener,
-    /// Only the process that made the file takes it away, not its copies.
+    /// Only the process that made the file removes it, not its forks.
     owner: u32,
 }
 
 impl Door {
-    /// Makes the socket of link `name`; refused where one of that name runs.
+    /// Makes the socket of link `name`; fails if a link of that name runs.
     pub fn open(name: &str) -> Result<Door, Failure> {
         let path = socket(name)?;
         let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
@@ -68,7 +68,7 @@ impl Door {
                 format!("start link {name}: a link of this name runs; choose another with --name");
             return Err(Failure::new(Kind::Usage, message));
         }
-        // Left over from a run that was killed.
+        // A killed run may have left one.
         let _ = std::fs::remove_file(&path);
         let wrong = |error| {
             Failure::new(Kind::Run, format!("make control socket {}: {error}", path.display()))
@@ -82,8 +82,8 @@ impl Door {
         self.owner
     }
 
-    /// Answers whoever asks about `link`, on a thread, as long as the process lives. `detach` is
-    /// set when that is asked for; `None` where it cannot be.
+    /// Serves requests about `link` on a thread for as long as the process lives. A detach request
+    /// sets `detach`; `None` refuses such requests.
     pub fn serve(&self, link: Arc<Shared>, detach: Option<Interrupt>) -> Result<(), Failure> {
         let wrong = |error| Failure::new(Kind::Run, format!("serve control socket: {error}"));
         let listener = self.listener.try_clone().map_err(wrong)?;
@@ -105,8 +105,8 @@ impl Drop for Door {
     }
 }
 
-/// Answers on a thread of its own, as whoever connects and says nothing must not hold the others
-/// up.
+/// Answers on a separate thread, because a client that connects and says nothing must not block the
+/// others.
 fn answer_aside(
     stream: UnixStream,
     link: &Arc<Shared>,
@@ -114,9 +114,10 @@ fn answer_aside(
     asking: &Arc<AtomicUsize>,
 ) {
     if asking.load(Ordering::Relaxed) >= REQUESTS_MAX {
-        let message =
-            format!("ask link: {REQUESTS_MAX} others ask at the moment; try again in a moment");
-        // The answer fits into the socket's buffer: nobody is waited for.
+        let message = format!(
+            "ask link: it serves {REQUESTS_MAX} other requests at the moment; try again in a moment"
+        );
+        // The answer fits into the socket's buffer, so this does not block.
         let _ = write_line(
             &stream,
             &Answer::Error { code: Failure::new(Kind::Run, "").exit_code(), message },
@@ -126,7 +127,7 @@ fn answer_aside(
     asking.fetch_add(1, Ordering::Relaxed);
     let (link, detach, count) = (Arc::clone(link), detach.cloned(), Arc::clone(asking));
     let work = move || {
-        // Whoever asked and went away needs no answer.
+        // A client that went away needs no answer.
         let _ = answer(&stream, &link, detach.as_ref());
         count.fetch_sub(1, Ordering::Relaxed);
     };
@@ -135,7 +136,7 @@ fn answer_aside(
     }
 }
 
-/// The line that is asked with, all of it within [`REQUEST_WITHIN`].
+/// Reads one request line, within [`REQUEST_WITHIN`].
 fn read_request(mut stream: &UnixStream) -> std::io::Result<Vec<u8>> {
     let deadline = clock::now() + REQUEST_WITHIN.into();
     let (mut line, mut part) = (Vec::new(), [0; 4096]);
@@ -162,14 +163,14 @@ fn answer(stream: &UnixStream, link: &Shared, detach: Option<&Interrupt>) -> std
         Ok(Request::Set(words)) => link.set(&words).map(|()| Answer::Done),
         Ok(Request::Detach) => match detach {
             Some(detach) => {
-                // Never closed: that it ends tells whoever asked that the process has ended.
+                // Never closed, so the client sees the connection end when the process has ended.
                 std::mem::forget(stream.try_clone()?);
                 detach.set();
                 Ok(Answer::Done)
             }
             None => Err(Failure::new(
                 Kind::Usage,
-                "detach link: it is a command's, and ends with the command",
+                "detach link: it belongs to a command, and ends with the command",
             )),
         },
         Err(error) => Err(Failure::new(Kind::Usage, error)),
@@ -187,12 +188,12 @@ fn write_line(mut stream: &UnixStream, value: &impl Serialize) -> std::io::Resul
     stream.write_all(&line)
 }
 
-/// Asks the link `name`.
+/// Sends a request to the link `name`.
 pub fn ask(name: &str, request: &Request) -> Result<Answer, Failure> {
     exchange(name, request).map(|(answer, _)| answer)
 }
 
-/// Asks the link `name` for its end, and waits until its process has ended.
+/// Asks the link `name` to end, and waits until its process has ended.
 pub fn ask_until_gone(name: &str, request: &Request) -> Result<(), Failure> {
     let (_, mut connection) = exchange(name, request)?;
     let ended = connection.read_to_end(&mut Vec::new());
@@ -218,7 +219,7 @@ fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStre
     let mut connection = BufReader::new(stream);
     connection.read_until(b'\n', &mut line).map_err(wrong)?;
     if line.is_empty() {
-        // One that has no time for requests answers before it has read any.
+        // A link that is too busy answers before it has read the request.
         written.map_err(wrong)?;
     }
     match serde_json::from_slice(&line).map_err(|error| wrong(error.into()))? {
@@ -227,7 +228,7 @@ fn exchange(name: &str, request: &Request) -> Result<(Answer, BufReader<UnixStre
     }
 }
 
-/// Where the socket of link `name` is.
+/// The path of the socket of link `name`.
 fn socket(name: &str) -> Result<PathBuf, Failure> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
     if name.is_empty() || name.len() > 40 || !name.chars().all(plain) || name.starts_with('.') {
@@ -239,19 +240,19 @@ fn socket(name: &str) -> Result<PathBuf, Failure> {
     Ok(directory.join(format!("{PREFIX}{name}{SUFFIX}")))
 }
 
-/// Names of this user's links that run; the sockets of those that were killed are taken away.
+/// Names of this user's running links; removes the sockets of those that were killed.
 pub fn names() -> Result<Vec<String>, Failure> {
     look().map(|(alive, _)| alive)
 }
 
-/// Takes the sockets of links that were killed away; their names.
+/// Removes the sockets of killed links and returns their names.
 pub fn clean() -> Result<Vec<String>, Failure> {
     look().map(|(_, dead)| dead)
 }
 
 fn look() -> Result<(Vec<String>, Vec<String>), Failure> {
     let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
-    // One that is being made is not answered yet.
+    // A link that is just being made does not answer yet.
     let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
     let (mut alive, mut dead) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(&directory)?.flatten() {
@@ -271,7 +272,7 @@ fn look() -> Result<(Vec<String>, Vec<String>), Failure> {
     Ok((alive, dead))
 }
 
-/// The link that is meant: the named one, or the only one.
+/// The named link, or the only one.
 pub fn the_link(name: Option<&str>) -> Result<String, Failure> {
     if let Some(name) = name {
         return Ok(name.into());

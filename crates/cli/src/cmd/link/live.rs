@@ -1,4 +1,4 @@
-//! What a link does, for people: a line while it runs, a sentence at its end.
+//! What a link does, in text for people: one line while it runs, a summary at its end.
 
 use super::shared::Status;
 use crate::terminal::error_width;
@@ -8,7 +8,8 @@ use fullpipe_model::units::{Bytes, Duration};
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// Lateness of 1 % of the packets above which figures are the machine's as well as the link's.
+/// If 1 % of the packets are later than this, the figures depend on the machine as well as on the
+/// link.
 pub const LATE_MAX: Duration = Duration::from_micros(500);
 
 /// A line on standard error that is drawn over itself.
@@ -19,7 +20,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Draws it anew.
+    /// Redraws the line.
     pub fn show(&mut self, now: &Statistics) {
         if let Some([down, up]) = self.earlier.as_ref().and_then(|earlier| now.rates_since(earlier))
         {
@@ -36,9 +37,9 @@ impl Line {
                 way("down", down.to_string(), &now.to_client),
             );
             let line = format!("{up} | {down} | late {late}");
-            // What does not fit would be a line of its own each time.
+            // A longer line would wrap and stay each time.
             let width = error_width().unwrap_or(usize::MAX).saturating_sub(1);
-            // A terminal that has gone away is no reason to stop.
+            // A terminal that has gone away must not stop the link.
             let _ =
                 write!(std::io::stderr(), "\r\x1b[K{}", console::truncate_str(&line, width, ""));
             self.drawn = true;
@@ -46,7 +47,7 @@ impl Line {
         self.earlier = Some(now.clone());
     }
 
-    /// Takes it away.
+    /// Erases the line.
     pub fn clear(&mut self) {
         if self.drawn {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
@@ -54,12 +55,12 @@ impl Line {
     }
 }
 
-/// Packets that did not arrive, for whichever reason.
+/// Packets that did not arrive, for any reason.
 pub fn dropped(counters: &Counters) -> u64 {
     counters.lost_packets + counters.queue_dropped_packets + counters.discipline_dropped_packets
 }
 
-/// What the gateway could not carry, a sentence each.
+/// What the gateway could not carry, one sentence each.
 pub fn gateway_losses(status: &Status) -> Vec<String> {
     let GatewayCounts { refused_connections, evicted_flows, dropped_datagrams } =
         status.gateway.unwrap_or_default();
@@ -77,7 +78,8 @@ pub fn gateway_losses(status: &Status) -> Vec<String> {
     told.into_iter().filter_map(|(happened, sentence)| happened.then_some(sentence)).collect()
 }
 
-/// What the link did, in a sentence a direction, and how late it was; a line for each rule follows.
+/// What the link did, one sentence for each direction, and how late it was; then one line for each
+/// rule.
 pub fn summary(status: &Status) -> String {
     let way = |name: &str, counters: &Counters| {
         let mut text = format!(
@@ -101,7 +103,7 @@ pub fn summary(status: &Status) -> String {
         text
     };
     let Some(Statistics { to_client, to_server, .. }) = &status.statistics else {
-        return "netem tells what it did at its end".into();
+        return "netem reports only at its end".into();
     };
     let late = to_client.late_p99.max(to_server.late_p99);
     let ways = |up: &Counters, down: &Counters| format!("{}; {}", way("up", up), way("down", down));

@@ -1,4 +1,4 @@
-//! `fullpipe link log`: what a link did to each packet, read back.
+//! `fullpipe link log`: reads the log of what a link did to each packet.
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::{print, print_json};

@@ -20,15 +20,15 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-/// How often it is looked at the link.
+/// How often the link is checked.
 const TICK: Duration = Duration::from_millis(250);
-/// How long connections may make no progress after the command's end. A retransmission that is lost
-/// some times in a row comes 6 s after the one before.
+/// How long connections may make no progress after the command's end. A segment that was lost
+/// several times in a row is retransmitted 6 s after the time before.
 const LINGER: Duration = Duration::from_secs(10);
-/// And so much more on a long path: a lost segment, its retransmission and the end take three.
+/// Added for long paths: a lost segment, its retransmission and the FIN take three round trips.
 const LINGER_ROUND_TRIPS: u64 = 10;
 
-/// Runs `command` behind the path that `words` describe; its exit code is ours.
+/// Runs `command` behind the path that `words` describe, and returns its exit code.
 pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8, Failure> {
     let asked = RequestedPath { path: words.path()?, words: words.clone() };
     let far_end = match (&options.server, options.nat) {
@@ -50,7 +50,7 @@ pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8,
     Ok(u8::try_from(exit.code()).unwrap_or(1))
 }
 
-/// Everything between the making of the namespaces and the end of the program.
+/// Everything between making the namespaces and the end of the program.
 fn behind(
     inside: &Inside,
     before: &Before,
@@ -82,7 +82,7 @@ fn behind(
         }
         before.check()?;
         full.tell_once(&link, &options.output);
-        // Behind a link that has ended the program would wait for ever.
+        // If the link has ended, the program behind it would wait forever.
         let now = link.statistics()?;
         line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
     };
@@ -100,13 +100,13 @@ fn behind(
         tell(&status, &report, (name_of_engine, not_tun), &options.output, Some(code))?;
         options.output.complete_captures(name_of_engine)
     });
-    // A full disk is told, but the command's own code says more.
+    // A full disk is reported, but the command's own exit code says more.
     let own = stopped.map_or_else(|failure| failure.told(), |()| 0);
     Ok(if code == 0 { own } else { code })
 }
 
-/// Whether it was said that the gateway takes no more connections: it is said once, while the
-/// command may still wonder.
+/// Whether the user was told that the gateway takes no more connections. They are told once, while
+/// the command may still fail for that reason.
 #[derive(Default)]
 struct FullGateway {
     told: bool,
@@ -130,13 +130,13 @@ fn default_linger(path: &Path) -> Duration {
     LINGER.saturating_add(longest.saturating_mul(LINGER_ROUND_TRIPS))
 }
 
-/// Packets that are on the link to the far end.
+/// Packets on their way to the far end.
 fn packets_to_server(link: &Shared) -> u64 {
     let statistics = link.statistics().ok().flatten();
     statistics.map_or(0, |statistics| statistics.to_server.inside_packets)
 }
 
-/// Tells what the end of the link has cut off.
+/// Reports what the end of the link has cut off.
 fn tell_undelivered(owed: &Owed, server_ended: Option<bool>) {
     if owed.undelivered() > 0 {
         let (count, bytes) = (owed.undelivered(), owed.bytes);
@@ -156,7 +156,7 @@ fn tell_undelivered(owed: &Owed, server_ended: Option<bool>) {
     }
 }
 
-/// The link between the two ends of `place`; with it, why it is not carried by TUN devices.
+/// Starts the link between the two ends of `place`; also returns why TUN devices do not carry it.
 fn start(
     place: &Place,
     path: &Path,
@@ -167,7 +167,7 @@ fn start(
         if kept.log.is_some() {
             return Err(Failure::new(
                 Kind::Usage,
-                "log packets: netem does not tell their fates; use --engine own",
+                "log packets: netem does not report their fates; use --engine own",
             ));
         }
         let segments = gso_max_segs(path);
@@ -184,7 +184,7 @@ fn start(
 }
 
 impl Output {
-    /// Drawn where it cannot fall into what the program shows, or where it is asked for.
+    /// Whether to draw the line: on request, or where it cannot mix with the program's output.
     pub fn draws_line(&self) -> bool {
         let aside = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
         !self.quiet && (self.live || aside && !self.json)
@@ -208,8 +208,8 @@ struct Report<'a> {
     quiet: bool,
 }
 
-/// Tells what the link did: as JSON where asked for, to a person, and always where its lateness was
-/// in the way.
+/// Reports what the link did: as JSON on request, as text for people, and always if it was too
+/// late.
 pub fn tell(
     status: &Status,
     report: &LinkReport,
@@ -257,7 +257,7 @@ pub fn tell(
     if !options.quiet && report.port_drops > 0 {
         let count = report.port_drops;
         remark(&format!(
-            "fullpipe: link: {count} packets were lost between the program and the link, by no word of yours"
+            "fullpipe: link: {count} packets were lost between the program and the link, not by the emulated path"
         ));
     }
     Ok(())

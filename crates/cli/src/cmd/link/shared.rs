@@ -1,4 +1,4 @@
-//! A running link as its own run and whoever controls it from outside share it.
+//! A running link, shared by its own run and by those who control it from outside.
 
 use super::words::RequestedPath;
 use crate::failure::{Failure, Kind};
@@ -11,7 +11,7 @@ use fullpipe_model::scenario::Path;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a link is about.
+/// Whose traffic a link carries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
@@ -26,7 +26,7 @@ pub enum Subject {
 pub enum Engine {
     /// Our own link.
     Own(Box<Emulator>),
-    /// The kernel's netem, which tells and takes nothing while it runs.
+    /// The kernel's netem, which gives no statistics and takes no changes while it runs.
     Netem(Box<NetemLink>),
 }
 
@@ -53,26 +53,26 @@ pub struct Shared {
 /// What a link is and does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// How it is called in `--link`.
+    /// Its name, as for `--link`.
     pub name: String,
-    /// What it is about.
+    /// Whose traffic it carries.
     pub subject: Subject,
-    /// The process to signal: of a command's run the first one.
+    /// The process to signal: the first one of a command's run.
     pub pid: u32,
-    /// As it was asked for.
+    /// The path as it was requested.
     pub words: Words,
-    /// What is emulated.
+    /// The path that is emulated.
     pub path: Path,
-    /// What it has done so far; netem tells at the end only.
+    /// What it has done so far; netem reports only at the end.
     #[serde(default)]
     pub statistics: Option<Statistics>,
-    /// What the gateway could not carry for the command; only where there is one.
+    /// What the gateway could not carry, if there is a gateway.
     #[serde(default)]
     pub gateway: Option<GatewayCounts>,
 }
 
 impl Shared {
-    /// A link that has started, of the process that is `pid` to others.
+    /// A started link; `pid` is its process as seen from outside.
     pub fn new(
         name: &str,
         subject: Subject,
@@ -84,18 +84,17 @@ impl Shared {
         Shared { name: name.into(), subject, pid, engine, asked, gateway: None }
     }
 
-    /// The same with a gateway's counts in its status.
+    /// Adds a gateway's counters to its status.
     pub fn with_gateway(self, gateway: Option<Arc<GatewayCounters>>) -> Shared {
         Shared { gateway, ..self }
     }
 
-    /// What the gateway could not carry so far; nothing where there is none.
+    /// What the gateway could not carry so far; zeros without a gateway.
     pub fn gateway_counts(&self) -> GatewayCounts {
         self.gateway.as_ref().map(|counters| counters.read()).unwrap_or_default()
     }
 
-    /// Puts `words` in place of those that say the same, from now on. Nothing is changed where that
-    /// fails.
+    /// Replaces the parts of the path that `words` name, from now on. On error nothing is changed.
     pub fn set(&self, words: &Words) -> Result<(), Failure> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let words = asked.words.with(words);
@@ -125,7 +124,7 @@ impl Shared {
             failure.unwrap_or_else(|| {
                 Failure::new(
                     Kind::Input,
-                    format!("set link {}: netem's path stays; use --engine own", self.name),
+                    format!("set link {}: netem's path cannot change; use --engine own", self.name),
                 )
             })
         })?;
@@ -137,7 +136,7 @@ impl Shared {
         matches!(self.subject, Subject::Device(_))
     }
 
-    /// What it has done so far; `None` where its engine does not tell.
+    /// What it has done so far; `None` if its engine does not report that.
     pub fn statistics(&self) -> Result<Option<Statistics>, Failure> {
         match self.with(Emulator::statistics) {
             Err(None) => Ok(None),
@@ -146,7 +145,7 @@ impl Shared {
         }
     }
 
-    /// All about it.
+    /// Its state.
     pub fn status(&self) -> Result<Status, Failure> {
         let statistics = self.statistics()?;
         let RequestedPath { path, words } =
@@ -156,8 +155,7 @@ impl Shared {
         Ok(Status { name, subject, pid: self.pid, words, path, statistics, gateway })
     }
 
-    /// Ends it; what it did, and all about it a moment before. Whoever asks later is told that it
-    /// has ended.
+    /// Ends it; returns its state just before and its report. Later requests get an error.
     pub fn stop(&self) -> Result<(Status, LinkReport), Failure> {
         let mut status = self.status()?;
         let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -176,7 +174,7 @@ impl Shared {
         }
     }
 
-    /// `Err(None)`: not with this engine.
+    /// `Err(None)`: this engine cannot do it.
     fn with<T>(
         &self,
         work: impl FnOnce(&Emulator) -> Result<T, EmulatorError>,

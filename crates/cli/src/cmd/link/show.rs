@@ -1,15 +1,15 @@
 //! `--show`: the same path as `tc` commands, for a machine whose kernel has netem.
 //!
-//! tc's words for an impairment are ours, so they are written as they are. What tc has no words for
-//! is said in a comment, never left out in silence: netem acts on what leaves a device, so one
-//! direction is at the device itself, the other at an `ifb` to which arrivals are redirected.
+//! Our grammar for an impairment is tc's, so it is written unchanged. Where tc has no equivalent, a
+//! comment says so. netem acts on packets that leave a device, so one direction is at the device
+//! itself, and the other at an `ifb` to which arriving packets are redirected.
 
 use fullpipe_model::link::rule::Endpoint;
 use fullpipe_model::link::{Config, Discipline, Words};
 use fullpipe_model::scenario::Path;
 use std::fmt::Write;
 
-/// The commands for `device`, outwards and back.
+/// The commands for both directions of `device`.
 pub fn commands(path: &Path, device: &str) -> String {
     let mut text = format!("# outwards: at {device}\n");
     direction(&mut text, path, device, |rule| &rule.to_server, &path.to_server, ["dst", "src"]);
@@ -31,7 +31,7 @@ pub fn commands(path: &Path, device: &str) -> String {
 
 type OfRule = fn(&fullpipe_model::scenario::Rule) -> &Config;
 
-/// One direction: `ends` are tc's words for the end that a rule calls `to`, and for the other.
+/// One direction; `ends` are tc's words for the end that a rule calls `to`, and for the other end.
 fn direction(
     text: &mut String,
     path: &Path,
@@ -44,8 +44,8 @@ fn direction(
         netem(text, path, default, device, "root handle 1:");
         return;
     }
-    // A band for each rule and one for the rest; without filters of ours the map sends everything
-    // to the last.
+    // One band for each rule and one for the rest. The priomap sends everything that no filter
+    // matches to the last.
     let bands = path.rules.len() + 1;
     let map = vec![(bands - 1).to_string(); 16].join(" ");
     let _ = writeln!(
@@ -70,7 +70,7 @@ fn direction(
             }
         }
         let family = if ipv6 { "ipv6" } else { "ip" };
-        // flower wants to know whose ports they are.
+        // flower matches ports only together with a protocol.
         let protocols = match rule.matches.protocol {
             Some(protocol) => vec![protocol.0.to_string()],
             None if matches.contains("_port") => vec!["tcp".into(), "udp".into()],
@@ -88,7 +88,7 @@ fn direction(
     netem(text, path, default, device, &format!("parent 1:{bands} handle {bands}0:"));
 }
 
-/// One discipline.
+/// One netem qdisc.
 fn netem(text: &mut String, path: &Path, config: &Config, device: &str, place: &str) {
     let words = Words::from(config);
     let mut options = String::new();
@@ -114,7 +114,7 @@ fn netem(text: &mut String, path: &Path, config: &Config, device: &str, place: &
             "# netem has no changes over time ({changes}): repeat the command with other words then"
         );
     }
-    // netem's limit counts what is delayed as well as what waits.
+    // netem's limit counts delayed packets as well as queued ones.
     let held = config
         .bytes_in_flight(path.rtt())
         .map(|held| held.get().div_ceil(path.mtu.get().max(1)).max(1));

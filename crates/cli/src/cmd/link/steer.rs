@@ -1,4 +1,4 @@
-//! `fullpipe link set`, `status`, `list`: control of links that run.
+//! `fullpipe link set`, `status`, `list`: control of running links.
 
 use super::control::{self, Answer, Request};
 use super::live::{dropped, gateway_losses, summary};
@@ -12,10 +12,10 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::redirect::Redirect;
 use fullpipe_report::{Column, Table, escape};
 
-/// Change the path of a link while it runs.
+/// Change the path of a running link.
 ///
-/// The words given take the place of those that say the same; all others stay. What is on its way
-/// leaves as it would have; what arrives from now on meets the new path.
+/// Replaces the options that are given and leaves the others. Packets that are on their way leave
+/// as planned; new arrivals take the new path.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
   fullpipe link set --link eth0 --down-rate 1mbit --loss 2%
   fullpipe link set --to 10.0.0.5:443 --loss 100%          that port fails, from now on")]
 pub struct Set {
-    /// Which link; not needed while only one runs.
+    /// The link; not needed if only one runs.
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
     #[command(flatten)]
@@ -35,11 +35,11 @@ impl Set {
         if self.words.0.is_empty() {
             return Err(Failure::new(
                 Kind::Usage,
-                "set link: nothing to change is said; give words, as in `--delay 100ms`",
+                "set link: no change is given; describe one, for example `--delay 100ms`",
             ));
         }
-        // Alone they need not be a path (`queue 20ms` wants a rate, which the link may have): the
-        // link tells.
+        // These words alone need not make a path (`queue 20ms` needs a rate, which the link may
+        // have), so the link checks them.
         control::ask(
             &control::the_link(self.link.as_deref())?,
             &Request::Set(self.words.0.absolute()),
@@ -48,14 +48,14 @@ impl Set {
     }
 }
 
-/// Show what a link is asked to be, and what it does.
+/// Show the path that a link emulates, and what it has done.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   fullpipe link status
   fullpipe link status --link eth0 --json | jq .statistics.to_client.queue_bytes")]
 pub struct ShowStatus {
-    /// Which link; not needed while only one runs.
+    /// The link; not needed if only one runs.
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
     /// Print JSON.
@@ -80,7 +80,7 @@ impl ShowStatus {
     }
 }
 
-/// Name this user's links that run.
+/// List this user's running links.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -94,7 +94,7 @@ pub struct List {
 
 impl List {
     pub fn run(self) -> Result<u8, Failure> {
-        // One that ends meanwhile is not in the list.
+        // A link that ends in the meantime is left out.
         let links: Vec<Status> =
             control::names()?.iter().filter_map(|name| status(name).ok()).collect();
         if self.json {
@@ -148,8 +148,9 @@ fn status(name: &str) -> Result<Status, Failure> {
 /// Clean up after links that were killed.
 ///
 /// There is little to do: namespaces, devices and the redirection of a device's traffic end with
-/// the processes that held them. What is left is a control socket that nobody answers, before Linux
-/// 6.6 a filter on the device that lets every packet pass, and what `fullpipe lab clean` removes.
+/// the processes that held them. What may be left is a control socket that nobody serves, before
+/// Linux 6.6 a filter on the device that lets every packet pass, and what `fullpipe lab clean`
+/// removes.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -164,16 +165,16 @@ impl CleanLinks {
         let sockets = control::clean()?.into_iter();
         let mut cleaned: Vec<_> = sockets
             .map(|name| {
-                Cleaned::gone(format!("Took the socket of link {name} away, which was killed."))
+                Cleaned::gone(format!("Removed the socket of link {name}, which was killed."))
             })
             .collect();
         let here =
             NetNs::current("this machine").map_err(|refused| Failure::new(Kind::Run, refused))?;
         match Redirect::clean(&here).map_err(|refused| Failure::new(Kind::Run, refused))? {
             0 => {}
-            1 => cleaned.push(Cleaned::gone("Took what a killed link left off 1 device.".into())),
+            1 => cleaned.push(Cleaned::gone("Removed what a killed link left on 1 device.".into())),
             count => cleaned
-                .push(Cleaned::gone(format!("Took what killed links left off {count} devices."))),
+                .push(Cleaned::gone(format!("Removed what killed links left on {count} devices."))),
         }
         self.clean.run_after(cleaned)
     }

@@ -1,15 +1,15 @@
-//! A path in words of the command line: the keys of a scenario's `[link]` as options.
+//! The path on the command line: the keys of a scenario's `[link]` as options.
 //!
-//! `--delay 20ms` is both directions, `--up-delay` the way from the command (or this machine)
-//! outwards, `--down-delay` the way back. Words before the first match (`--to`, `--from`,
-//! `--protocol`) are about every packet; words after a match are about those that it names, up to
-//! the next match.
+//! `--delay 20ms` applies to both directions, `--up-delay` to the direction from the command (or
+//! this machine) outwards, `--down-delay` to the way back. Options before the first match (`--to`,
+//! `--from`, `--protocol`) apply to every packet; options after a match apply to the packets that
+//! it matches, up to the next match.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use fullpipe_link::{Directions, What, Words};
 use fullpipe_model::scenario::Path;
 
-/// A word: its key, the options for one direction, the name of its value, what it says.
+/// An option: its key, its names for one direction, the name of its value, its help.
 struct PathOption {
     key: &'static str,
     up: &'static str,
@@ -18,7 +18,7 @@ struct PathOption {
     help: &'static str,
 }
 
-/// clap wants the names of options to be there for good.
+/// clap needs the names of options as static strings.
 macro_rules! word {
     ($key:literal, $value:literal, $help:literal) => {
         PathOption {
@@ -41,42 +41,42 @@ impl PathOption {
     }
 }
 
-/// Words that each direction can have for itself.
+/// Options that each direction can have.
 const WORDS: &[PathOption] = &[
-    word!("rate", "RATE", "Bits of IP packets per second: 100mbit"),
+    word!("rate", "RATE", "Rate of IP packets: 100mbit"),
     word!(
         "delay",
         "TIME",
         "Propagation delay one way, jitter and distribution: 25ms, \"100ms 10ms 30% distribution normal\""
     ),
     word!("loss", "SPEC", "Loss: 0.1%, \"1% 25%\", \"gemodel 1% 10% 70% 0.1%\""),
-    word!("queue", "SIZE", "Room of the queue: 1bdp, 100kB, 1000packets, 20ms"),
+    word!("queue", "SIZE", "Size of the queue: 1bdp, 100kB, 1000packets, 20ms"),
     word!(
         "discipline",
         "SPEC",
-        "What the queue does besides being full: droptail, police, \"codel target 5ms\", fq_codel, red, \"mark 50packets\""
+        "Queue discipline: droptail, police, \"codel target 5ms\", fq_codel, red, \"mark 50packets\""
     ),
-    word!("duplicate", "SPEC", "Packets that come twice: 1%"),
-    word!("corrupt", "SPEC", "Packets in which a bit is flipped: 0.1%"),
-    word!("reorder", "SPEC", "Packets that overtake the delayed ones: \"25% 50% gap 5\""),
-    word!("slot", "SPEC", "Bursts: packets leave together, so often: \"5ms 20ms packets 10\""),
+    word!("duplicate", "SPEC", "Share of packets that are duplicated: 1%"),
+    word!("corrupt", "SPEC", "Share of packets in which a bit is flipped: 0.1%"),
+    word!("reorder", "SPEC", "Share of packets that overtake the delayed ones: \"25% 50% gap 5\""),
+    word!("slot", "SPEC", "Slots in which packets leave together: \"5ms 20ms packets 10\""),
     word!(
         "changes",
         "SPEC",
         "Rate and delay that change over time: \"5s rate 1mbit, 10s rate 10mbit\""
     ),
 ];
-/// Words for both directions only.
+/// Options for both directions only.
 const RTT: PathOption =
     word!("rtt", "TIME", "Round-trip time: half of it is each direction's delay");
-/// Words that say which packets are meant.
+/// Options that select packets.
 const MATCHES: &[PathOption] = &[
     word!(
         "to",
         "ENDPOINT",
-        "The words after this are for packets to there and answers from there only: 10.0.0.5:443"
+        "Apply the following options only to packets to this endpoint and answers from it: 10.0.0.5:443"
     ),
-    word!("from", "ENDPOINT", "The same for packets from there and answers to there"),
+    word!("from", "ENDPOINT", "The same for packets from this endpoint and answers to it"),
     word!("protocol", "NAME", "The same for packets of this protocol: tcp, udp"),
 ];
 const SETTINGS: &[PathOption] = &[
@@ -86,16 +86,16 @@ const SETTINGS: &[PathOption] = &[
 const HEADING: &str = "The path";
 const HEADING_WAYS: &str = "The path, one direction (up: outwards; down: back)";
 
-/// The path, and its words.
+/// A requested path.
 #[derive(Debug, Clone)]
 pub struct RequestedPath {
-    /// What is emulated.
+    /// The path that is emulated.
     pub path: Path,
-    /// As it was asked for.
+    /// The path as it was requested.
     pub words: Words,
 }
 
-/// Words as options of a command.
+/// The path as options of a command.
 #[derive(Debug, Clone, Default)]
 pub struct PathOptions(pub Words);
 
@@ -110,7 +110,7 @@ impl Args for PathOptions {
         }
         for (way, name) in [(Directions::Up, "outwards"), (Directions::Down, "back")] {
             for word in WORDS {
-                let help = format!("--{} for the way {name} only", word.key);
+                let help = format!("--{} for the direction {name} only", word.key);
                 command = command.arg(
                     argument(word.option(way), word, HEADING_WAYS).help(help).hide_short_help(true),
                 );
