@@ -1,4 +1,4 @@
-//! Work that goes on after the command that started it has ended.
+//! A process that continues after the command that started it has ended.
 
 use std::fs::OpenOptions;
 use std::io::{self, PipeReader, PipeWriter};
@@ -7,11 +7,11 @@ use nix::unistd::{ForkResult, chdir, dup2_stderr, dup2_stdin, dup2_stdout, fork,
 
 use crate::Refused;
 
-/// Runs `work` in a process of its own, without terminal, in the root directory. What it writes to
-/// the pipe that it is given can be read here: its word that it is ready, or why not. Call it from
-/// `main` before any thread is started.
+/// Runs `work` in a separate process without a terminal, in the root directory. The returned reader
+/// receives what `work` writes to its pipe: that it is ready, or why not. Call this from `main`
+/// before any thread is started.
 ///
-/// The process ends with the code that `work` returns, of which nobody asks.
+/// The process exits with the code that `work` returns; nobody waits for it.
 pub fn start(work: impl FnOnce(PipeWriter) -> i32) -> Result<PipeReader, Refused> {
     let refused = |cause: io::Error| Refused::new("start in the background", "process", cause);
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
@@ -26,8 +26,7 @@ pub fn start(work: impl FnOnce(PipeWriter) -> i32) -> Result<PipeReader, Refused
         ForkResult::Parent { .. } => Ok(reader),
         ForkResult::Child => {
             drop(reader);
-            // The terminal's keys are not for it, and nothing that it was started from is held by
-            // it.
+            // It must not get the terminal's signals, nor hold open what it inherited.
             let _ =
                 (setsid(), chdir("/"), dup2_stdin(&null), dup2_stdout(&null), dup2_stderr(&null));
             std::process::exit(work(writer))

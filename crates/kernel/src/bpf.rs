@@ -1,12 +1,11 @@
-//! Small BPF programs at a device's hooks, that go with the descriptor that holds them.
+//! Small BPF programs at a device's hooks, each tied to the descriptor that holds it.
 //!
 //! A program is attached by a *link* (`tcx`, Linux 6.6): the kernel detaches it when the last
-//! descriptor of the link is closed, thus when its process ends, however it ends. Nothing can be
-//! left behind, and nothing of others at the same hook is in the way: programs and `clsact` filters
-//! of others run beside ours.
+//! descriptor of the link is closed, so when its process ends, however it ends. Nothing is left
+//! behind. Programs and `clsact` filters that others have at the same hook run beside ours.
 //!
-//! Programs are put together here, instruction by instruction, by [`Assembler`]: they are a page
-//! long at most, and an object file would need a compiler to make and a loader to read.
+//! [`Assembler`] builds the programs instruction by instruction: they are a page long at most, and
+//! an object file would need a compiler to make it and a loader to read it.
 //!
 //! Source: bpf(2), Documentation/bpf/standardization/instruction-set.rst, linux/bpf.h.
 
@@ -21,23 +20,23 @@ const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_MAP_TYPE_PROG_ARRAY: u32 = 3;
-/// A 64-bit load whose value is a map's descriptor.
+/// Marks a 64-bit load whose value is a map's descriptor.
 const BPF_PSEUDO_MAP_FD: u8 = 1;
 const BPF_TAIL_CALL: i32 = 12;
-/// What follows at the hook decides.
+/// The programs after this one at the hook decide.
 const TC_ACT_UNSPEC: i32 = -1;
 
 /// A hook of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook {
-    /// What arrives, before anybody else sees it.
+    /// Arriving packets, before anybody else sees them.
     Ingress,
-    /// What is sent, before the queueing discipline.
+    /// Packets to send, before the queueing discipline.
     Egress,
 }
 
 impl std::fmt::Display for Hook {
-    /// As tc(8) calls it.
+    /// The name that tc(8) uses.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Hook::Ingress => "ingress",
@@ -55,8 +54,8 @@ impl Hook {
     }
 }
 
-/// A register. `R1` to `R5` are arguments and are lost in a call, `R6` to `R9` are kept, `R10` is
-/// the stack's end.
+/// A register. `R1` to `R5` are arguments and are lost in a call, `R6` to `R9` keep their values,
+/// `R10` is the end of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "a register is its number")]
 pub enum Register {
@@ -73,7 +72,7 @@ pub enum Register {
     R10,
 }
 
-/// How much of memory is meant.
+/// The size of a memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     /// 1 byte.
@@ -101,13 +100,13 @@ pub enum Test {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label(usize);
 
-/// A program in the making. Jumps go forwards only, to labels that are set later.
+/// A program under construction. Jumps go forwards only, to labels that are set later.
 #[derive(Debug, Default)]
 pub struct Assembler {
     code: Vec<u64>,
-    /// Where each label is.
+    /// Position of each label.
     labels: Vec<Option<usize>>,
-    /// Jumps: which instruction, to which label.
+    /// Jumps: index of the instruction, and its label.
     jumps: Vec<(usize, Label)>,
 }
 
@@ -144,7 +143,7 @@ impl Assembler {
         self.emit(0x67, to, Register::R0, 0, bits);
     }
 
-    /// `to` from network order.
+    /// Converts `to` from network byte order.
     pub(crate) fn swap_from_network(&mut self, to: Register, size: Size) {
         let bits = match size {
             Size::Byte => return,
@@ -166,7 +165,7 @@ impl Assembler {
 
     /// `to` = the map with this descriptor.
     fn map(&mut self, to: Register, map: &OwnedFd) {
-        // Two instructions, of which the second has the value's upper half.
+        // This takes two instructions; the second one has the upper half of the value.
         let registers = to as u8 | BPF_PSEUDO_MAP_FD << 4;
         let [i0, i1, i2, i3] = map.as_raw_fd().to_ne_bytes();
         self.code.push(u64::from_ne_bytes([0x18, registers, 0, 0, i0, i1, i2, i3]));
@@ -178,12 +177,12 @@ impl Assembler {
         self.emit(0x85, Register::R0, Register::R0, 0, helper);
     }
 
-    /// The end; `R0` is the answer.
+    /// Ends the program; `R0` is its result.
     pub fn exit(&mut self) {
         self.emit(0x95, Register::R0, Register::R0, 0, 0);
     }
 
-    /// A label, to be set later.
+    /// Makes a label, to be set later.
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
@@ -194,19 +193,19 @@ impl Assembler {
         self.labels[label.0] = Some(self.code.len());
     }
 
-    /// Goes on at `label`.
+    /// Continues at `label`.
     pub fn jump(&mut self, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.emit(0x05, Register::R0, Register::R0, 0, 0);
     }
 
-    /// Goes on at `label` where the test of the register with `value` holds.
+    /// Continues at `label` if the test of the register against `value` holds.
     pub(crate) fn jump_if(&mut self, register: Register, test: Test, value: u32, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.emit(0x06 | test as u8, register, Register::R0, 0, value as i32);
     }
 
-    /// The instructions; `None` where a label was not set, or is too far away.
+    /// The instructions; `None` if a label was not set or is too far away.
     pub fn finish(mut self) -> Option<Vec<u64>> {
         for (at, label) in self.jumps {
             let target = self.labels[label.0]?;
@@ -219,7 +218,7 @@ impl Assembler {
     }
 }
 
-/// A program that is attached as long as this value lives.
+/// A program that stays attached as long as this value lives.
 #[derive(Debug)]
 pub struct Attached {
     _link: OwnedFd,
@@ -256,11 +255,11 @@ struct Link {
     expected_revision: u64,
 }
 
-/// Loads `program` and attaches it to the device with `index` of the calling thread's network
+/// Loads `program` and attaches it to the device with `index` in the calling thread's network
 /// namespace. `subject` names both in messages.
 ///
 /// # Errors
-/// Before Linux 6.6 with errno `EINVAL`: then [`crate::filters`] is the way.
+/// Before Linux 6.6 with errno `EINVAL`: use [`crate::filters`] then.
 pub fn attach(program: &[u64], index: u32, hook: Hook, subject: &str) -> Result<Attached, Refused> {
     let program = load(program, hook.attach_type(), subject)?;
     let mut request = Link {
@@ -281,8 +280,9 @@ pub fn attach(program: &[u64], index: u32, hook: Hook, subject: &str) -> Result<
     Ok(Attached { _link: link })
 }
 
-/// Loads `program`, and another that goes on to it through slot 0 of a table: the table, whose last
-/// descriptor must live as long as the way is to be open, and the program to be put somewhere.
+/// Loads `program`, and a second program that calls it through slot 0 of a table. Returns the table
+/// and the second program. The second one reaches the first as long as the table's last descriptor
+/// is open.
 pub(crate) fn behind_a_slot(program: &[u64], subject: &str) -> Result<(OwnedFd, OwnedFd), Refused> {
     let wrong = |cause| {
         Refused::new("make program table for", subject, cause).hint("run as root of the machine")
@@ -372,10 +372,10 @@ fn load(program: &[u64], attach_type: u32, subject: &str) -> Result<OwnedFd, Ref
     })
 }
 
-/// The system call, where it opens something.
+/// The system call for commands that open something.
 ///
 /// # Safety
-/// As of [`command`]; and `number` must be a command that answers with a new descriptor.
+/// As for [`command`]; and `number` must be a command that returns a new descriptor.
 unsafe fn bpf<T>(number: libc::c_int, request: &mut T) -> std::io::Result<OwnedFd> {
     // SAFETY: the caller's promise.
     let raw = unsafe { command(number, request) }?;

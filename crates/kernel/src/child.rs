@@ -1,8 +1,8 @@
-//! Programs that are not to outlive the one that started them.
+//! Programs that must not outlive the process that started them.
 //!
-//! Inside a [`crate::sandbox`] the end of the PID namespace takes every program along. This is for
-//! what runs outside of one, such as a compiler: however its parent ends, `kill -9` included, the
-//! kernel tells it to end.
+//! Inside a [`crate::sandbox`] the end of the PID namespace ends every program. This module is for
+//! programs outside of one, such as a compiler: however their parent ends, `kill -9` included, the
+//! kernel sends them a signal.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -12,10 +12,11 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid, getppid};
 
-/// Makes `command` get SIGTERM when the thread that starts it ends: with that thread's process, if
-/// it is the main one.
+/// Makes `command` get SIGTERM when the thread that starts it ends: if that is the main thread,
+/// when the process ends.
 ///
-/// It reaches this one program, not what it starts in its turn; make, for one, passes it on.
+/// The signal reaches only this program, not the programs that it starts; make, for example, passes
+/// it on.
 pub fn end_with_parent(command: &mut Command) {
     let parent = getpid();
     // SAFETY: the hook makes two system calls and allocates nothing, as is right between fork and
@@ -25,7 +26,7 @@ pub fn end_with_parent(command: &mut Command) {
 
 fn ask(parent: Pid) -> io::Result<()> {
     prctl::set_pdeathsig(Signal::SIGTERM)?;
-    // A parent that ended before is not told of any more.
+    // The kernel does not signal the end of a parent that has already ended.
     if getppid() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }
 
@@ -43,7 +44,7 @@ mod tests {
             command.spawn().unwrap()
         };
         let mut child = std::thread::spawn(start).join().unwrap();
-        // Its standard input is open, so nothing but the signal ends it.
+        // Its standard input is open, so only the signal can end it.
         let _input = child.stdin.take();
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGTERM as i32));
     }

@@ -1,10 +1,9 @@
-//! The clock that all shells share: `CLOCK_MONOTONIC` as the model's [`Instant`], and the way from
-//! there to the calendar.
+//! The clock of all shells: `CLOCK_MONOTONIC` as the model's [`Instant`], and its offset to the
+//! calendar.
 //!
-//! Packets, socket samples and intervals of a run are all stamped with [`now`], so that they can be
-//! compared without correction. A capture file wants the time since 1970: add [`realtime_offset`],
-//! taken once a run, so that a step of the wall clock in the middle of a run cannot tear the
-//! capture.
+//! [`now`] stamps the packets, socket samples and intervals of a run, so they can be compared
+//! without correction. A capture file needs the time since 1970: add [`realtime_offset`], read once
+//! for each run, so that a step of the wall clock during a run does not show in the capture.
 
 use fullpipe_model::units::{Duration, Instant};
 
@@ -16,17 +15,17 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The time since some point at or before boot; never steps back, is the same for all processes of
-/// the machine.
+/// The time since some point at or before boot. It never steps back and is the same for all
+/// processes of the machine.
 pub fn now() -> Instant {
     Instant::from_nanos(read(libc::CLOCK_MONOTONIC))
 }
 
-/// What to add to [`now`] to get the time since 1970-01-01 UTC.
+/// The difference between [`now`] and the time since 1970-01-01 UTC.
 ///
-/// The wall clock is read between two readings of the monotonic clock; the closest of a few such
-/// pairs counts, so the error is about the time of one reading (well under a microsecond on a
-/// machine that is not suspended meanwhile).
+/// The wall clock is read between two readings of the monotonic clock. The closest of a few such
+/// pairs counts, so the error is about the time of one reading (well below a microsecond unless the
+/// machine is suspended in between).
 pub fn realtime_offset() -> Duration {
     let pair = || {
         let before = read(libc::CLOCK_MONOTONIC);

@@ -1,14 +1,14 @@
-//! Congestion control: which there are, setting one, and checking which one a connection really
-//! has.
+//! Congestion control: which algorithms exist, how to set one, and which one a connection really
+//! uses.
 //!
-//! Three ways lead to a connection's congestion control, with different rights:
+//! There are three ways to set a connection's congestion control, with different rights:
 //! * the sysctl `net.ipv4.tcp_congestion_control` of the namespace: only those in
 //!   `tcp_allowed_congestion_control`, which in a namespace is the machine's list;
 //! * a route's `congctl` ([`crate::netlink::RouteMetrics::congctl`]): any that the kernel has;
 //! * the socket option: as the sysctl, or any with CAP_NET_ADMIN.
 //!
-//! A kernel that lacks one falls back silently in the second case, so what was asked for is never
-//! proof of what runs: compare [`of`], or the congestion control in a
+//! In the second case a kernel that lacks the algorithm silently uses another one, so a request
+//! does not prove what runs: check [`of`], or the congestion control in a
 //! [`Sample`](fullpipe_flow::sample::Sample).
 
 use std::fs;
@@ -21,12 +21,12 @@ use crate::netns::NetNs;
 /// `TCP_CA_NAME_MAX` of the kernel.
 const NAME_MAX: usize = 16;
 
-/// Those that this kernel has loaded, as in `net.ipv4.tcp_available_congestion_control`.
+/// The algorithms that this kernel has loaded (`net.ipv4.tcp_available_congestion_control`).
 pub fn available(ns: &NetNs) -> Result<Vec<String>, Refused> {
     list(ns, "/proc/sys/net/ipv4/tcp_available_congestion_control")
 }
 
-/// Those that any program may choose, as in `net.ipv4.tcp_allowed_congestion_control`.
+/// The algorithms that any program may choose (`net.ipv4.tcp_allowed_congestion_control`).
 pub fn allowed(ns: &NetNs) -> Result<Vec<String>, Refused> {
     list(ns, "/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 }
@@ -68,7 +68,7 @@ pub fn set(socket: impl AsFd, name: &str) -> Result<(), Refused> {
     }
 }
 
-/// The congestion control that `socket` has.
+/// The congestion control of `socket`.
 pub fn of(socket: impl AsFd) -> Result<String, Refused> {
     let mut name = [0u8; NAME_MAX];
     let mut length = name.len() as libc::socklen_t;

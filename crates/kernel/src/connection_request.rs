@@ -1,9 +1,9 @@
-//! Requests for TCP connections, taken before the kernel answers them.
+//! Intercepts requests for TCP connections before the kernel answers them.
 //!
-//! A listener completes every handshake by itself. Who stands in for other machines must not: the
-//! one that was asked for may refuse. So [`crate::transparent::rule`] drops each SYN that comes in
-//! by a device, [`ConnectionRequests`] gets a copy of it before that, and once it is known what the
-//! other machine says, it is sent on to the listener over the loopback device
+//! A listener completes every handshake by itself. A gateway that stands in for other machines must
+//! not do that, because the real machine may refuse. So [`crate::transparent::rule`] drops each SYN
+//! that arrives on a device, and [`ConnectionRequests`] gets a copy of it before that. Once the
+//! other machine's answer is known, the SYN is passed to the listener over the loopback device
 //! ([`ConnectionRequests::pass`]), or answered as that machine or a router would have done
 //! ([`ConnectionRequests::refuse`]).
 //!
@@ -26,17 +26,17 @@ const ICMP: u8 = 1;
 const ICMP6: u8 = 58;
 const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
-/// Without options.
+/// Length of a TCP header without options.
 const TCP_LEN: usize = 20;
 const RST_ACK: u8 = 0x14;
-/// Hops that an answer may take: it goes to the other end of a link.
+/// Hop limit of an answer: it goes to the other end of a link.
 const HOPS: u8 = 64;
-/// A SYN with options and the data of TCP Fast Open, on a link with large packets.
+/// Fits a SYN with options and TCP Fast Open data on a link with large packets.
 const ROOM: usize = 65_536;
 
-/// Lets only SYNs through that have no ACK, of IPv4 without fragments and options of IPv6, as
-/// classic BPF: operation, jumps where true and false, operand (linux/filter.h). The packet begins
-/// with its IP header.
+/// Classic BPF that accepts only SYNs without ACK, for IPv4 without fragments and IPv6 without
+/// extension headers. Fields: operation, jump if true, jump if false, operand (linux/filter.h). The
+/// packet begins with its IP header.
 const FILTER: [(u16, u8, u8, u32); 19] = [
     (0x30, 0, 0, 0),       // load byte 0
     (0x54, 0, 0, 0xf0),    // its upper half: the version
@@ -59,16 +59,16 @@ const FILTER: [(u16, u8, u8, u32); 19] = [
     (0x06, 0, 0, 0),       // no
 ];
 
-/// Why a machine that was asked for a connection is not reached.
+/// Why the requested machine cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Nobody listens.
     Reset,
-    /// No way to its network.
+    /// No route to its network.
     NetworkUnreachable,
-    /// No way to it.
+    /// No route to the machine.
     HostUnreachable,
-    /// Somebody on the way does not allow it.
+    /// A firewall on the way does not allow it.
     Prohibited,
 }
 
@@ -90,18 +90,18 @@ impl Refusal {
 /// A SYN.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionRequest {
-    /// Who asks.
+    /// Sender of the SYN.
     pub from: SocketAddr,
-    /// Who is asked.
+    /// Destination of the SYN.
     pub to: SocketAddr,
-    /// The IP packet, its checksums right.
+    /// The IP packet, with correct checksums.
     packet: Vec<u8>,
-    /// Where the TCP header begins in it.
+    /// Offset of the TCP header in it.
     tcp: usize,
 }
 
 impl ConnectionRequest {
-    /// Reads an IP packet; `None` where it is no SYN, or broken.
+    /// Parses an IP packet; `None` if it is not a SYN or is malformed.
     pub fn parse(bytes: &[u8]) -> Option<ConnectionRequest> {
         let (tcp, end, protocol) = match bytes.first()? >> 4 {
             4 => {
@@ -134,8 +134,7 @@ impl ConnectionRequest {
         Some(request)
     }
 
-    /// Makes the TCP checksum right where the sender has left it to its device; `None` where it is
-    /// wrong.
+    /// Completes the TCP checksum if the sender left it to its device; `None` if it is wrong.
     fn check(&mut self) -> Option<()> {
         let pseudo = pseudo_sum(self.from, self.to, TCP, self.packet.len() - self.tcp);
         if fold(pseudo + sum(&self.packet[self.tcp..])) == 0xffff {
@@ -157,8 +156,7 @@ impl ConnectionRequest {
         }
     }
 
-    /// The reset that a machine sends on whose port nobody listens: it acknowledges the SYN, and
-    /// its data.
+    /// The reset of a machine with no listener on the port: it acknowledges the SYN and its data.
     fn reset(&self) -> Vec<u8> {
         let syn = &self.packet[self.tcp..];
         let header = usize::from(syn[12] >> 4) * 4;
@@ -175,8 +173,8 @@ impl ConnectionRequest {
         self.answer(TCP, &tcp)
     }
 
-    /// The message that the machine is not reached, with as much of the SYN as TCP needs to know it
-    /// by.
+    /// The ICMP message that the machine cannot be reached, with as much of the SYN as TCP needs to
+    /// identify it.
     fn unreachable(&self, kind: u8, code: u8) -> Vec<u8> {
         let quoted = &self.packet[..(self.tcp + TCP_LEN).min(self.packet.len())];
         let mut icmp = vec![kind, code, 0, 0, 0, 0, 0, 0];
@@ -188,7 +186,7 @@ impl ConnectionRequest {
         self.answer(if self.to.is_ipv4() { ICMP } else { ICMP6 }, &icmp)
     }
 
-    /// An IP packet back to who asks.
+    /// An IP packet to the sender of the SYN.
     fn answer(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(IPV6_LEN + payload.len());
         match (self.to, self.from) {
@@ -215,7 +213,7 @@ impl ConnectionRequest {
     }
 }
 
-/// The requests that come in by one device.
+/// Receives the requests that arrive on one device.
 #[derive(Debug)]
 pub struct ConnectionRequests {
     seen: OwnedFd,
@@ -224,8 +222,8 @@ pub struct ConnectionRequests {
 }
 
 impl ConnectionRequests {
-    /// Takes those that come in by the device of this index in `ns`, from now on. It takes power
-    /// over the namespace.
+    /// Receives requests that arrive on the device with this index in `ns`, from now on. Needs
+    /// power over the namespace.
     pub fn open(ns: &NetNs, index: u32) -> Result<ConnectionRequests, Refused> {
         let refused =
             |cause: io::Error| Refused::new("take connection requests in", ns.label(), cause);
@@ -238,7 +236,7 @@ impl ConnectionRequests {
         .map_err(refused)
     }
 
-    /// Waits for the next one.
+    /// Waits for the next request.
     pub fn receive(&self, buffer: &mut Vec<u8>) -> io::Result<ConnectionRequest> {
         buffer.resize(ROOM, 0);
         loop {
@@ -251,7 +249,7 @@ impl ConnectionRequests {
         }
     }
 
-    /// Hands `request` to the listener, which answers it.
+    /// Passes `request` to the listener, which answers it.
     pub fn pass(&self, request: &ConnectionRequest) -> io::Result<()> {
         self.send(&request.packet, request.to)
     }
@@ -263,7 +261,7 @@ impl ConnectionRequests {
 
     fn send(&self, packet: &[u8], to: SocketAddr) -> io::Result<()> {
         let socket = if to.is_ipv4() { &self.ipv4 } else { &self.ipv6 };
-        // A port has no meaning to a raw socket, and IPv6 refuses one.
+        // A port has no meaning for a raw socket, and IPv6 refuses one.
         let to = SockaddrStorage::from(SocketAddr::new(to.ip(), 0));
         sendto(socket.as_raw_fd(), packet, &to, MsgFlags::empty())?;
         Ok(())
@@ -309,7 +307,7 @@ fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2)?.first_chunk().map(|&pair| u16::from_be_bytes(pair))
 }
 
-/// The sum of RFC 1071 before it is folded; an odd byte at the end counts as if a zero followed.
+/// The sum of RFC 1071 before folding; an odd last byte counts as if a zero followed.
 fn sum(bytes: &[u8]) -> u64 {
     bytes
         .chunks(2)
@@ -324,7 +322,7 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The pseudo header's sum (RFC 9293 section 3.1, RFC 8200 section 8.1).
+/// Sum of the pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1).
 fn pseudo_sum(from: SocketAddr, to: SocketAddr, protocol: u8, length: usize) -> u64 {
     let octets = |end: SocketAddr| match end {
         SocketAddr::V4(v4) => sum(&v4.ip().octets()),
@@ -358,7 +356,7 @@ mod tests {
             (request.from.to_string(), request.to.to_string()),
             ("10.77.0.2:40000".into(), "192.0.2.1:80".into())
         );
-        // What was made is right now.
+        // The parser has completed the checksum.
         assert_eq!(ConnectionRequest::parse(&request.packet).as_ref(), Some(&request));
         let mut wrong = request.packet;
         wrong[36] ^= 1;

@@ -1,14 +1,14 @@
-//! Programs at a device's hooks where the kernel has no `tcx` (before Linux 6.6): filters that do
-//! nothing once we have ended.
+//! BPF programs at a device's hooks on kernels without `tcx` (before Linux 6.6): filters that have
+//! no effect once we have ended.
 //!
 //! A filter belongs to its device and stays when the process that made it is killed. So the filter
-//! itself is a few instructions that go on (tail call) to the program in slot 0 of a table, and let
-//! the packet pass where that is empty. The table's descriptor is ours alone, and **the kernel
-//! empties a program table when its last descriptor is closed** (`bpf_fd_array_map_clear`, since
-//! Linux 4.2): a process that is killed has detached, and what it leaves lets every packet pass.
+//! itself is only a few instructions: a tail call to the program in slot 0 of a table; if the slot
+//! is empty, the packet passes. Only we hold the table's descriptor, and **the kernel empties a
+//! program table when its last descriptor is closed** (`bpf_fd_array_map_clear`, since Linux 4.2).
+//! So a killed process is detached, and its leftover filter lets every packet pass.
 //!
-//! What is left is noted beforehand, in a file beside the journals, and [`clean`] takes it away,
-//! with the `clsact` that it needed if nobody else has filters there by then.
+//! Before a filter is made, it is noted in a file beside the journals. [`clean`] removes it, and
+//! also the `clsact` that it needed, unless somebody else has filters there by then.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,29 +33,29 @@ pub struct Filter {
     note: Option<Note>,
 }
 
-/// What is known, beyond the end of this process, of the filters on a device.
+/// The file that records filters on a device; it outlives this process.
 #[derive(Debug, Clone)]
 struct Note(PathBuf);
 
 impl Note {
-    /// Of the device with number `device` in `ns`.
+    /// The note for device number `device` in `ns`.
     fn of(ns: &NetNs, device: u32) -> Result<Note, Refused> {
         let directory = directory()?;
         Ok(Note(directory.join(format!("{PREFIX}{}-{device}", ns.inode()?))))
     }
 
-    /// Notes that there will be filters; `made`: the device had no hooks for them before.
+    /// Notes that there will be filters. `made`: the device had no `clsact` before.
     fn write(&self, made: bool) -> Result<(), Refused> {
         fs::write(&self.0, if made { "clsact" } else { "" })
             .map_err(|cause| Refused::new("note filters in", self.0.display().to_string(), cause))
     }
 
-    /// What was noted; `None`: nothing.
+    /// What was noted: whether we made the `clsact`; `None` without a note.
     fn made(&self) -> Option<bool> {
         fs::read(&self.0).ok().map(|text| text == b"clsact")
     }
 
-    /// Forgets it, and takes the hooks away if they are ours and nobody uses them.
+    /// Removes the note, and the `clsact` if we made it and nobody uses it.
     fn settle(&self, netlink: &mut Netlink, device: u32) -> Result<(), Refused> {
         let ours = self.made() == Some(true);
         if ours
@@ -76,9 +76,8 @@ fn directory() -> Result<PathBuf, Refused> {
 }
 
 impl Filter {
-    /// Has packets at `hook` of the device with number `device` in `ns` meet `program`. `subject`
-    /// names both in messages. `stays`: the device does not go with this process, as one of our own
-    /// does.
+    /// Runs `program` for packets at `hook` of device number `device` in `ns`. `subject` names both
+    /// in messages. `stays`: the device outlives this process, unlike our own devices.
     pub fn add(
         ns: &NetNs,
         program: &[u64],
@@ -90,7 +89,8 @@ impl Filter {
         let mut netlink = Netlink::open(ns)?;
         let note = if stays { Some(Note::of(ns, device)?) } else { None };
         let before = note.as_ref().and_then(Note::made);
-        // Before it is made, and again with what was found: nothing is left without a note of it.
+        // Noted before the filter is made, and again when it is known who made the `clsact`, so
+        // that nothing is left without a note.
         if let Some(note) = &note {
             note.write(before.unwrap_or(false))?;
         }
@@ -106,7 +106,7 @@ impl Filter {
 impl Drop for Filter {
     fn drop(&mut self) {
         let Some(note) = &self.note else { return };
-        // A device that is gone took them along; whatever else goes wrong is left to `clean`.
+        // A device that is gone took its filters along; `clean` handles other failures.
         let _ = self.netlink.delete_filter(self.device, self.hook);
         let other = BOTH.map(|hook| {
             hook != self.hook && self.netlink.has_filter(self.device, hook).unwrap_or(true)
@@ -117,8 +117,8 @@ impl Drop for Filter {
     }
 }
 
-/// Takes away what killed processes left on devices of `ns`; how many devices that were. `lives`
-/// says of a device's number whether its filters are in use.
+/// Removes what killed processes left on devices of `ns` and returns the number of devices. `lives`
+/// says whether the filters of a device number are in use.
 pub fn clean(ns: &NetNs, lives: impl Fn(&mut Netlink, u32) -> bool) -> Result<usize, Refused> {
     let (mut netlink, prefix) = (Netlink::open(ns)?, format!("{PREFIX}{}-", ns.inode()?));
     let mut cleaned = 0;
@@ -144,7 +144,7 @@ pub fn clean(ns: &NetNs, lives: impl Fn(&mut Netlink, u32) -> bool) -> Result<us
     Ok(cleaned)
 }
 
-/// The device in a note's name.
+/// The device number in a note's name.
 fn number(path: &Path, prefix: &str) -> Option<u32> {
     path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
 }

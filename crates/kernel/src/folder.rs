@@ -1,14 +1,14 @@
-//! Folders held by descriptor, and files that are written whole.
+//! Folders held by descriptor, and files that are written completely or not at all.
 //!
-//! A path is looked up anew at each use, and whoever can write to one of its directories decides
-//! what it leads to. A [`Folder`] is looked up once: everything in it is then found, made, renamed
-//! and removed relative to its descriptor (`openat` and its kin), and its last name is never a
-//! symbolic link. So once the owner of a folder has been checked, on the descriptor, nobody can put
-//! another one in its place.
+//! A path is resolved anew at each use, and whoever can write to one of its directories decides
+//! where it leads. A [`Folder`] is resolved once: everything in it is found, made, renamed and
+//! removed relative to its descriptor (`openat` and its kin), and its last name is never a symbolic
+//! link. So once the owner of the folder has been checked, on the descriptor, nobody can replace
+//! it.
 //!
-//! [`Pending`] is the one way in which a file that matters is written: under a temporary name that
-//! did not exist (`O_EXCL`), synced, renamed. A reader, or a machine that went down, has the old
-//! file or the new one.
+//! Files that matter are written through [`Pending`]: under a temporary name that did not exist
+//! (`O_EXCL`), synced, renamed. A reader, or a machine that went down, has either the old file or
+//! the new one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -22,9 +22,9 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
-/// Rights to write for anybody but the owner.
+/// Permission bits that let anybody but the owner write.
 const OTHERS_WRITE: u32 = 0o022;
-/// How the names of files and folders that are not complete end.
+/// Suffix of incomplete files and folders.
 const PART: &str = ".part";
 
 /// Why a folder or a file is not trusted.
@@ -51,9 +51,9 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The directory at `path`, whose last name must not be a symbolic link.
+    /// Opens the directory at `path`, whose last name must not be a symbolic link.
     pub fn open(path: &Path) -> io::Result<Folder> {
-        // A slash at the end would follow a link.
+        // With a slash at the end, a link would be followed.
         let plain: PathBuf = path.components().collect();
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let handle = open(&plain, flags, Mode::empty())
@@ -61,13 +61,13 @@ impl Folder {
         Ok(Folder { handle: handle.into(), path: path.into() })
     }
 
-    /// How it was called; another directory may have this name by now.
+    /// The path by which it was opened; another directory may have this name by now.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A path that leads to this very directory, whatever has become of its name: valid in this
-    /// process, as long as this value lives.
+    /// A path to this very directory, whatever has happened to its name. Valid in this process as
+    /// long as this value lives.
     pub fn by_descriptor(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
     }
@@ -82,7 +82,7 @@ impl Folder {
         check(&self.handle, &self.path, OTHERS_WRITE)
     }
 
-    /// Whether somebody else could make or replace what is in it.
+    /// Whether somebody else could make or replace files in it.
     pub fn is_shared(&self) -> bool {
         self.check_ours_alone().is_err()
     }
@@ -96,17 +96,17 @@ impl Folder {
         Ok(Folder { handle: handle.into(), path })
     }
 
-    /// Makes the directory `name`, which must not be there, with these rights but for the process's
+    /// Makes the directory `name`, which must not exist, with this mode, reduced by the process's
     /// `umask`.
     pub fn make_folder(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<Folder> {
         mkdirat(&self.handle, one_name(name.as_ref())?, Mode::from_bits_truncate(mode))?;
         let made = self.folder(name)?;
-        // Whoever can write in here could have put another one in its place.
+        // Whoever can write in here could have replaced it.
         made.check_owner()?;
         Ok(made)
     }
 
-    /// The directory `name`, made where it is missing; it must be ours alone.
+    /// Opens the directory `name` and makes it if it is missing; it must belong to us alone.
     pub(crate) fn own_folder(&self, name: impl AsRef<OsStr>) -> io::Result<Folder> {
         match self.make_folder(name.as_ref(), 0o700) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -117,9 +117,9 @@ impl Folder {
         Ok(there)
     }
 
-    /// The plain file `name` for reading.
+    /// Opens the regular file `name` for reading.
     pub(crate) fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        // Without O_NONBLOCK a pipe of this name would hold us up for ever.
+        // Without O_NONBLOCK, opening a FIFO of this name would block forever.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file: File =
             openat(&self.handle, one_name(name.as_ref())?, flags, Mode::empty())?.into();
@@ -129,31 +129,31 @@ impl Folder {
         Ok(file)
     }
 
-    /// The same, refused unless it is this user's and nobody else may write to it.
+    /// The same, but refuses a file of another user and one that others can write to.
     pub fn open_own_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let file = self.open_file(name.as_ref())?;
         check(&file, &self.path.join(name.as_ref()), OTHERS_WRITE)?;
         Ok(file)
     }
 
-    /// The bytes of the plain file `name`.
+    /// Reads the regular file `name`.
     pub fn read(&self, name: impl AsRef<OsStr>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open_file(name)?.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Makes the file `name`, which must not be there.
+    /// Makes the file `name`, which must not exist.
     pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        // Whatever the umask is: what others can write is not to be trusted afterwards.
+        // Regardless of the umask: a file that others can write is not trusted later.
         let mode = Mode::from_bits_truncate(0o644);
         Ok(openat(&self.handle, one_name(name.as_ref())?, flags, mode)?.into())
     }
 
-    /// Begins the file `name`, which gets its name when it is complete and takes the place of one
-    /// that is there.
+    /// Begins the file `name`. It gets that name when it is complete, and replaces an existing
+    /// file.
     pub fn begin(&self, name: impl AsRef<OsStr>) -> io::Result<Pending> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let folder = self.handle.try_clone()?;
@@ -172,14 +172,14 @@ impl Folder {
                         done: false,
                     });
                 }
-                // Left by a process that had our number once.
+                // Left by a process that once had our id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Writes the file `name` whole, or not at all.
+    /// Writes the file `name` completely or not at all.
     pub fn write_whole(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> io::Result<()> {
         let mut file = self.begin(name)?;
         file.write_all(bytes)?;
@@ -191,7 +191,7 @@ impl Folder {
         fs::read_dir(self.by_descriptor())?.map(|entry| Ok(entry?.file_name())).collect()
     }
 
-    /// Gives `from` the name `to`, which must be free or a file or an empty directory.
+    /// Renames `from` to `to`, which must be free, a file, or an empty directory.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         Ok(renameat(&self.handle, one_name(from.as_ref())?, &self.handle, one_name(to.as_ref())?)?)
     }
@@ -201,15 +201,14 @@ impl Folder {
         Ok(unlinkat(&self.handle, one_name(name.as_ref())?, UnlinkatFlags::NoRemoveDir)?)
     }
 
-    /// Removes the directory `name` with all that is in it; links in it are removed and not
-    /// followed.
+    /// Removes the directory `name` with everything in it. Links in it are removed, not followed.
     pub fn remove_folder(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         fs::remove_dir_all(self.by_descriptor().join(one_name(name.as_ref())?))
     }
 }
 
-/// The directory at `path`, made where it is missing, with all above it that is missing, for this
-/// user only. It must be ours alone, and root makes nothing in another user's directory.
+/// Opens the directory at `path` and makes it and its parents if they are missing, for this user
+/// only. It must belong to us alone, and root makes nothing in another user's directory.
 pub fn make_own(path: &Path) -> io::Result<Folder> {
     match Folder::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -232,10 +231,9 @@ pub fn make_own(path: &Path) -> io::Result<Folder> {
     above.own_folder(name)
 }
 
-/// Refuses a path that somebody else could lead elsewhere: one of whose directories belongs to
-/// neither root nor this user, or can be written to by others, who may remove what is in it (as
-/// they may not in one that is sticky, as /tmp is). For programs that are given a path and no
-/// descriptor.
+/// Refuses a path that somebody else could redirect: one of its directories belongs to neither root
+/// nor this user, or others can write to it and remove what is in it (which they cannot in a sticky
+/// directory such as /tmp). For programs that are given a path instead of a descriptor.
 pub fn check_path(path: &Path) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     for above in fs::canonicalize(path)?.ancestors() {
@@ -251,24 +249,24 @@ pub fn check_path(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A copy of an open file that the programs have which are started from now on: the interpreter of
-/// a script opens it once more by its descriptor.
+/// A copy of an open file that programs started from now on inherit: the interpreter of a script
+/// opens the script again by its descriptor.
 pub fn inheritable(file: &File) -> io::Result<OwnedFd> {
     Ok(nix::unistd::dup(file)?)
 }
 
-/// What is wrong with a folder or file, where that is why `error` came.
+/// What is wrong with a folder or file, if that caused `error`.
 pub fn not_ours(error: &io::Error) -> Option<NotOurs> {
     error.get_ref()?.downcast_ref::<NotOurs>().cloned()
 }
 
-/// Whether `name` is that of a file which a process of ours, since killed, has not completed.
+/// Whether `name` belongs to an incomplete file of a process of ours that was killed.
 pub fn is_left_over(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") && name.ends_with(PART.as_bytes())
 }
 
-/// A path through a descriptor as a person would write it; any other one as it is.
+/// Resolves a path through a descriptor to a readable one; returns any other path unchanged.
 pub fn readable(path: &Path) -> PathBuf {
     let mut parts = path.components();
     let through: PathBuf = parts.by_ref().take(5).collect();
@@ -278,7 +276,7 @@ pub fn readable(path: &Path) -> PathBuf {
     }
 }
 
-/// A file under its temporary name: what is not committed is gone with this value.
+/// A file under its temporary name. Dropping it without commit removes the file.
 #[derive(Debug)]
 pub struct Pending {
     folder: File,
@@ -289,8 +287,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Begins the file at `path`, in whatever directory a person has named. What is there and is no
-    /// plain file, such as a device, is not replaced.
+    /// Begins the file at `path`, in any directory that the user named. Anything that exists and is
+    /// not a regular file, such as a device, is not replaced.
     pub fn at(path: &Path) -> io::Result<Pending> {
         let name = path
             .file_name()
@@ -307,12 +305,12 @@ impl Pending {
         Folder { handle: handle.into(), path: folder.into() }.begin(name)
     }
 
-    /// Another handle of the file, for a writer that wants to own one.
+    /// Another handle of the file, for a writer that needs to own one.
     pub fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// It is complete: waits until it is on disk, and gives it its name.
+    /// Waits until the complete file is on disk, and gives it its name.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         renameat(&self.folder, self.part.as_os_str(), &self.folder, self.name.as_os_str())?;
@@ -334,20 +332,21 @@ impl Write for Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.done {
-            // What cannot be removed is known by its name.
+            // A file that cannot be removed is recognised by its name later.
             let _ = unlinkat(&self.folder, self.part.as_os_str(), UnlinkatFlags::NoRemoveDir);
         }
     }
 }
 
-/// Writes the file at `path` whole, or not at all: see [`Pending::at`].
+/// Writes the file at `path` completely or not at all: see [`Pending::at`].
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = Pending::at(path)?;
     file.write_all(bytes)?;
     file.commit()
 }
 
-/// The same, and straight into what is there where that is no plain file: a pipe or a device.
+/// The same, but writes directly into something that exists and is not a regular file: a pipe or a
+/// device.
 pub fn write_into(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return fs::write(path, bytes);
@@ -355,8 +354,8 @@ pub fn write_into(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole(path, bytes)
 }
 
-/// Refuses what belongs to another user, and what has one of the rights `forbidden`; looked at by
-/// its descriptor.
+/// Refuses a file of another user, and one with any permission bit of `forbidden`; checked on its
+/// descriptor.
 fn check(file: &File, path: &Path, forbidden: u32) -> Result<(), NotOurs> {
     let wrong = |problem| Err(NotOurs { path: path.into(), problem });
     match file.metadata() {
@@ -369,7 +368,7 @@ fn check(file: &File, path: &Path, forbidden: u32) -> Result<(), NotOurs> {
     }
 }
 
-/// A name that stays in its directory.
+/// Refuses a name that would leave its directory.
 fn one_name(name: &OsStr) -> io::Result<&OsStr> {
     let mut parts = Path::new(name).components();
     match (parts.next(), parts.next()) {
@@ -378,7 +377,7 @@ fn one_name(name: &OsStr) -> io::Result<&OsStr> {
     }
 }
 
-/// Linux says of a link that it is no directory.
+/// For a link Linux reports that it is not a directory.
 fn not_a_folder(path: &Path, cause: io::Error) -> io::Error {
     if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
         return io::Error::new(

@@ -1,9 +1,9 @@
 //! The duties of a machine's first process, for a guest whose whole userland is this program.
 //!
 //! User-mode Linux boots with the host's files as its read-only root (hostfs), so every program and
-//! library of the host is there, at its own path. What a running system has besides comes from
-//! [`mount_system`]; [`mount_host_directory`] makes the one place where the guest may write to the
-//! host; [`power_off`] ends the machine.
+//! library of the host is at its own path. [`mount_system`] mounts what a running system has in
+//! addition; [`mount_host_directory`] makes the one place where the guest may write to the host;
+//! [`power_off`] ends the machine.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -14,8 +14,8 @@ use nix::unistd::Pid;
 
 use crate::Refused;
 
-/// Mounts what programs expect of a running system: proc, sysfs, devices, and memory for what is
-/// written in passing.
+/// Mounts what programs expect of a running system: proc, sysfs, devices, and tmpfs for temporary
+/// files.
 ///
 /// `/proc`, `/sys`, `/dev`, `/run` and `/tmp` must exist in the root, as they do on any Linux.
 pub fn mount_system() -> Result<(), Refused> {
@@ -31,7 +31,7 @@ pub fn mount_system() -> Result<(), Refused> {
     Ok(())
 }
 
-/// Makes the host's directory `from` writable at `to`, which is made.
+/// Mounts the host's directory `from` writable at `to`, which is created.
 pub fn mount_host_directory(from: &Path, to: &Path) -> Result<(), Refused> {
     std::fs::create_dir_all(to)
         .map_err(|cause| Refused::new("make directory", to.display().to_string(), cause))?;
@@ -45,11 +45,11 @@ fn mount_at(kind: &str, target: &Path, data: Option<&Path>) -> Result<(), Refuse
     })
 }
 
-/// Keeps the pages of this program in memory once they are there, from now on.
+/// Keeps the pages of this program in memory once they are loaded.
 ///
-/// Where memory runs out a kernel first gives up pages that it can read again. In a guest reading
-/// takes no time, so it would read the program it runs for ever, and nobody would be told that
-/// memory is what is missing.
+/// A kernel that runs out of memory first drops pages that it can read again. In a guest reading
+/// takes no time, so it would read the program's own pages forever, and nobody would learn that
+/// memory is missing.
 pub fn keep_program_in_memory() -> Result<(), Refused> {
     // SAFETY: takes no memory of ours; which pages may be given up is no matter of what is in them.
     match unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_ONFAULT) } {
@@ -58,8 +58,7 @@ pub fn keep_program_in_memory() -> Result<(), Refused> {
     }
 }
 
-/// Ends the machine at once; files must be synced before. Returns only where this process may not
-/// do that.
+/// Powers the machine off at once; sync files before. Returns only if this process may not do that.
 pub fn power_off() -> Result<Infallible, Refused> {
     // SAFETY: takes no memory; it ends every process of the machine without a word, which is what
     // is asked for.
@@ -67,11 +66,11 @@ pub fn power_off() -> Result<Infallible, Refused> {
     Err(Refused::last("power off", "the guest").hint("only a guest's first process may do that"))
 }
 
-/// Kills every process of the group that process `leader` began, itself included: a guest is many
-/// processes of its host. Does nothing where there is none left.
+/// Kills every process of the group that process `leader` started, including itself: a guest is
+/// many processes on its host. Does nothing if none is left.
 ///
-/// Its number cannot be somebody else's in a PID namespace of our own ([`crate::sandbox`]), where
-/// only we start processes.
+/// In a PID namespace of our own ([`crate::sandbox`]) only we start processes, so the number cannot
+/// belong to somebody else.
 pub fn end_group(leader: u32) {
     if let Ok(leader) = i32::try_from(leader) {
         let _ = killpg(Pid::from_raw(leader), Signal::SIGKILL);

@@ -1,4 +1,4 @@
-//! What machine this is: for the environment that stands beside each result.
+//! Properties of this machine, recorded beside each result.
 
 use std::fs;
 
@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::sched;
 
-/// The machine as far as results depend on it.
+/// The properties of the machine that results depend on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Host {
     /// The kernel's release as `uname -r` prints it.
     pub kernel: String,
-    /// The CPU's name; "unknown" where the machine does not tell.
+    /// The CPU's name; "unknown" if the machine does not report it.
     pub cpu_model: String,
     /// How many CPUs this program may use.
     pub cpus: usize,
@@ -23,7 +23,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// As it is now.
+    /// Reads the present state.
     pub fn read() -> Host {
         let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Host {
@@ -34,15 +34,15 @@ impl Host {
         }
     }
 
-    /// The kernel's version, for the laws that differ by it; `None` for a release that is not
-    /// numbered as Linux is.
+    /// The kernel's version, for laws that depend on it; `None` if the release is not numbered like
+    /// Linux.
     pub fn kernel_version(&self) -> Option<KernelVersion> {
         self.kernel.parse().ok()
     }
 }
 
-/// Memory that programs can still take without swapping, by the kernel's estimate (`MemAvailable`);
-/// `None` where it does not tell.
+/// Memory that programs can still use without swapping, as the kernel estimates it
+/// (`MemAvailable`); `None` if it does not report that.
 pub fn memory_available() -> Option<Bytes> {
     available_in(&fs::read_to_string("/proc/meminfo").ok()?)
 }

@@ -1,20 +1,20 @@
-//! What a run has made outside of its namespaces, on disk before it is made, so that the next run
-//! can clean up.
+//! A record on disk of what a run makes outside of its namespaces, written before it is made, so
+//! that the next run can clean up.
 //!
 //! Most of a run needs no journal: the kernel ends it with its processes (see [`crate::sandbox`]).
 //! The journal is for the rest: directories on disk, and the run's first process in case it
-//! outlived its supervisor.
+//! outlives its supervisor.
 //!
-//! One file a run, in a directory that only this user can write: `/run/fullpipe` for root,
-//! `$XDG_RUNTIME_DIR/fullpipe` or `/tmp/fullpipe-<uid>` else, or where somebody else has taken that
-//! name the first directory of ours whose name begins so. One JSON object a line, each line synced
-//! before the thing it names is made. The supervisor holds an `flock` on its file: **a journal is
-//! stale exactly when its lock can be had**, no process id needs guessing about. Two runs at once
-//! have two files.
+//! Each run has one file, in a directory that only this user can write: `/run/fullpipe` for root,
+//! otherwise `$XDG_RUNTIME_DIR/fullpipe` or `/tmp/fullpipe-<uid>`; if somebody else owns that name,
+//! the first directory of ours whose name begins with it. Each line is a JSON object, synced before
+//! the thing that it names is made. The supervisor holds an `flock` on its file, so **a journal is
+//! stale exactly when its lock is free**, without guessing about process ids. Two runs at once have
+//! two files.
 //!
-//! [`clean_stale`] trusts no line: it kills a process only if its start time, boot and PID
-//! namespace are those noted (and by a pidfd, so that the process checked is the process killed),
-//! and removes a directory only if it is named as we name them, is a directory, and is ours.
+//! [`clean_stale`] trusts no line. It kills a process only if its start time, boot and PID
+//! namespace match the entry (through a pidfd, so that the process checked is the process killed).
+//! It removes a directory only if it has one of our names, is a directory, and belongs to us.
 
 mod entry;
 mod stale;
@@ -29,12 +29,12 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 
-/// How the names of our scratch directories begin; nothing else is ever removed.
+/// Prefix of our scratch directories; nothing else is ever removed.
 const SCRATCH_PREFIX: &str = "fullpipe-scratch-";
 const JOURNAL_PREFIX: &str = "run-";
 const JOURNAL_SUFFIX: &str = ".journal";
 
-/// Why a journal could not be kept or read.
+/// Why a journal could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// A file or directory refused an operation.
@@ -67,16 +67,17 @@ impl JournalError {
     }
 }
 
-/// The directory of this user's journals; it need not exist yet.
+/// The directory of this user's journals; it may not exist yet.
 pub fn directory() -> PathBuf {
     let uid = nix::unistd::geteuid();
     let run = Path::new("/run");
-    // To the root of a user namespace that has not mapped the machine's, /run belongs to nobody.
+    // For the root of a user namespace that has not mapped the machine's root, /run belongs to
+    // nobody.
     if uid.is_root() && fs::metadata(run).is_ok_and(|m| m.is_dir() && m.uid() == uid.as_raw()) {
         return run.join("fullpipe");
     }
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    // Someone else's runtime directory comes along with `su` and `sudo -E`; it is no place of ours.
+    // `su` and `sudo -E` keep another user's runtime directory, which is not ours.
     let ours = |path: &PathBuf| {
         path.is_absolute() && fs::metadata(path).is_ok_and(|m| m.uid() == uid.as_raw())
     };
@@ -86,8 +87,8 @@ pub fn directory() -> PathBuf {
     }
 }
 
-/// The directory `name` in `parent`, where anybody can make one first: then the first of ours whose
-/// name begins so, or one that is free, which nobody could have known.
+/// The directory `name` in `parent`, where anybody can make one first. If somebody did, the first
+/// directory of ours whose name begins with it, or a free name that nobody could have predicted.
 fn temporary(parent: &Path, name: &str) -> PathBuf {
     let usual = parent.join(name);
     match check(&usual) {
@@ -104,14 +105,14 @@ fn temporary(parent: &Path, name: &str) -> PathBuf {
     first.unwrap_or_else(|| parent.join(format!("{begin}{}", crate::clock::now().as_nanos())))
 }
 
-/// This user's [`directory`], made where missing and checked to be ours alone.
+/// This user's [`directory`], created if it is missing and checked to belong to us alone.
 pub fn own_directory() -> Result<PathBuf, JournalError> {
     let directory = directory();
     prepare(&directory)?;
     Ok(directory)
 }
 
-/// Makes `directory` for this user only, or checks that it is so.
+/// Makes `directory` for this user only, or checks that it is such a directory.
 fn prepare(directory: &Path) -> Result<(), JournalError> {
     let made = DirBuilder::new().mode(0o700).create(directory);
     match made {
@@ -124,7 +125,7 @@ fn prepare(directory: &Path) -> Result<(), JournalError> {
 
 fn check(directory: &Path) -> Result<(), JournalError> {
     let not_ours = |problem| Err(JournalError::NotOurs { path: directory.into(), problem });
-    // Not following a link: whoever can place one could lead us anywhere.
+    // Links are not followed: whoever can place one could lead us anywhere.
     let metadata = fs::symlink_metadata(directory)
         .map_err(|e| JournalError::io("look at journal directory", directory, e))?;
     if !metadata.is_dir() {
@@ -139,7 +140,7 @@ fn check(directory: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// A run's own journal, locked as long as this value lives in the process that made it.
+/// The journal of a run, locked as long as this value lives in the process that made it.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -152,7 +153,7 @@ impl Journal {
         Journal::create_in(&directory())
     }
 
-    /// The same in a directory of the caller's choice, which is made where missing.
+    /// The same in a given directory, which is created if it is missing.
     pub(crate) fn create_in(directory: &Path) -> Result<Journal, JournalError> {
         prepare(directory)?;
         let mut attempt = crate::clock::now().as_nanos();
@@ -166,14 +167,14 @@ impl Journal {
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
                     Err(e) => return Err(JournalError::io("make journal", &path, e)),
                 };
-            // Between the two calls a run that cleans may lock the file, find nothing in it and
-            // remove it.
+            // Between these two calls a cleaning run may lock the file, find it empty and remove
+            // it.
             let lock = Flock::lock(file, FlockArg::LockExclusive)
                 .map_err(|(_, errno)| JournalError::io("lock journal", &path, errno))?;
             if lock.metadata().is_ok_and(|m| m.nlink() > 0) {
                 let journal = Journal { path, lock };
                 if let Err(error) = journal.writer().note(&Entry::run()) {
-                    // Nothing stands in it, so nothing is lost with it.
+                    // The file is empty, so nothing is lost.
                     let _ = fs::remove_file(&journal.path);
                     return Err(error);
                 }
@@ -182,29 +183,29 @@ impl Journal {
         }
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A way to add entries that another process may use: it does not hold the lock.
+    /// A writer of entries for other processes: it does not hold the lock.
     pub fn writer(&self) -> JournalWriter {
         JournalWriter { path: self.path.clone() }
     }
 
-    /// Closes this process's copy of the locked descriptor without unlocking: for a forked child.
+    /// For a forked child: closes its copy of the locked descriptor without unlocking.
     pub(crate) fn leave_to_parent(self) -> JournalWriter {
         use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
         let writer = self.writer();
         let raw = self.lock.as_raw_fd();
-        // `Flock` unlocks when dropped, and the lock is the parent's as much as this copy's.
+        // Dropping `Flock` unlocks, and the parent shares this lock.
         std::mem::forget(self.lock);
         // SAFETY: the owner was just forgotten, so the descriptor has exactly this one.
         drop(unsafe { OwnedFd::from_raw_fd(raw) });
         writer
     }
 
-    /// Removes what the entries name, then the journal; `Err` leaves it for the next
+    /// Removes what the entries name, then the journal; on `Err` it stays for the next
     /// [`clean_stale`].
     pub fn finish(self) -> Result<Cleaned, JournalError> {
         stale::clean(&self.path)
@@ -223,8 +224,8 @@ impl JournalWriter {
         let mut line = serde_json::to_vec(entry)
             .map_err(|e| JournalError::io("write journal", &self.path, e))?;
         line.push(b'\n');
-        // Opened each time: entries are few, and a descriptor kept would have to be kept out of
-        // every child.
+        // Opened each time: entries are few, and a descriptor that stays open would have to be
+        // closed in every child.
         let file = OpenOptions::new().append(true).open(&self.path);
         let written = file.and_then(|mut file| {
             file.write_all(&line)?;
@@ -233,15 +234,15 @@ impl JournalWriter {
         written.map_err(|e| JournalError::io("write journal", &self.path, e))
     }
 
-    /// Makes a directory for this user only that goes with the run, in the system's place for
-    /// temporary files.
+    /// Makes a directory for this user only, which is removed with the run, in the system's
+    /// directory for temporary files.
     pub fn scratch_directory(&self, purpose: &str) -> Result<PathBuf, JournalError> {
         let run = self.path.file_stem().unwrap_or_default().to_string_lossy();
         let purpose: String =
             purpose.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
         let number = crate::clock::now().as_nanos();
         let parent = std::env::temp_dir();
-        // The journal's line must mean the same wherever the next run starts.
+        // The path must have the same meaning wherever the next run starts.
         let parent = fs::canonicalize(&parent)
             .map_err(|e| JournalError::io("find temporary directory", &parent, e))?;
         let path = parent.join(format!("{SCRATCH_PREFIX}{run}-{purpose}-{number}"));
@@ -262,7 +263,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let usual = place.path().join("fullpipe-7");
         assert_eq!(temporary(place.path(), "fullpipe-7"), usual, "nobody has it");
-        // Not ours: as a directory of another user is, but for what it takes to make one.
+        // It exists, and it is not ours to use: the same situation as another user's directory,
+        // which a test cannot make.
         fs::create_dir(&usual).unwrap();
         fs::set_permissions(&usual, fs::Permissions::from_mode(0o777)).unwrap();
         let other = place.path().join("fullpipe-7-0");

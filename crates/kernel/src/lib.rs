@@ -1,13 +1,12 @@
-//! Everything asked of or told to Linux: namespaces, devices, sysctls, sockets' state, scheduling,
-//! clocks.
+//! Every call to Linux: namespaces, devices, sysctls, socket state, scheduling, clocks.
 //!
-//! The rule of this room is **clean-up by construction, a journal for the rest**. Nothing is named
-//! in the host: network namespaces, devices and sysctls hang on file descriptors and processes, and
-//! all processes of a run live in one PID namespace ([`sandbox`]) whose end, however it comes, ends
-//! them. What the kernel does not end by itself (a scratch directory) is written to the [`journal`]
-//! before it is made.
+//! The rule of this crate is **clean-up by construction, a journal for the rest**. Nothing gets a
+//! name in the host: network namespaces, devices and sysctls depend on file descriptors and
+//! processes, and all processes of a run live in one PID namespace ([`sandbox`]). When that ends,
+//! however it ends, they end. What the kernel does not remove by itself (a scratch directory) is
+//! written to the [`journal`] before it is made.
 //!
-//! Unsafe code is allowed here and nowhere else in the workspace; each block says why it is sound.
+//! Unsafe code is allowed only here in the workspace; each block says why it is sound.
 
 pub mod background;
 pub mod bpf;

@@ -1,27 +1,26 @@
-//! Files that a person names in a scenario or in the words of a link: read whole, but only if they
-//! are regular files and not larger than what they are for. A device such as `/dev/zero` has no
-//! end, and a FIFO may never have a byte.
+//! Reads files that a user names in a scenario or in the options of a link, but only regular files
+//! up to a given size. A device such as `/dev/zero` has no end, and a FIFO may never deliver a
+//! byte.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// No trace or table is larger: 10 million lines of a trace, which is its bound in `model`, mostly
-/// fit.
+/// Enough for 10 million lines of a mahimahi trace, the bound in `model`, in most cases.
 pub const DATA_MAX: u64 = 64 << 20;
 
-/// The bytes of a regular file of at most `max` bytes.
+/// Reads a regular file of at most `max` bytes.
 ///
 /// # Errors
-/// What the system says, and `InvalidInput` for what is no regular file or is larger.
+/// The system's error, or `InvalidInput` if it is not a regular file or is larger.
 pub fn read(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let refused = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
-    // Before it is opened: to open a FIFO is to wait for its writer.
+    // Checked before opening, because opening a FIFO waits for its writer.
     if !fs::metadata(path)?.is_file() {
         return Err(refused("it is no regular file; copy it into one first".into()));
     }
     let mut bytes = Vec::new();
-    // What grows meanwhile, or has no size of its own (as in /proc), ends at the bound too.
+    // A file that grows meanwhile, or that reports no size (as in /proc), is bounded too.
     File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max {
         return Err(refused(format!("it is larger than {max} B, which is the most that is read")));

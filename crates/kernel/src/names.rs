@@ -1,9 +1,8 @@
-//! Names that a user's processes have, each one's a Unix socket in the directory of journals.
+//! Names of a user's processes. Each name is a Unix socket in the directory of journals.
 //!
-//! A name is free when nobody answers at its socket. To look and then to make the socket are two
-//! steps, and between them another process could do the same; so whoever takes a name, or takes
-//! sockets away that nobody answers, does so in its [`Turn`]. The kernel ends a turn with its
-//! process.
+//! A name is free when nobody answers at its socket. Checking that and making the socket are two
+//! steps, and another process could do the same in between. So a process holds a [`Turn`] while it
+//! takes a name or removes sockets that nobody answers. The kernel ends a turn with its process.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -15,7 +14,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, soc
 
 use crate::journal::{JournalError, own_directory};
 
-/// While it lives, no other process of this user takes a name or frees one.
+/// While this lives, no other process of this user takes or frees a name.
 #[derive(Debug)]
 #[must_use = "the turn ends with the value"]
 pub struct Turn {
@@ -23,7 +22,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits for it; nobody has it for longer than a few system calls.
+    /// Waits for the turn; nobody holds it for longer than a few system calls.
     pub fn wait() -> Result<Turn, JournalError> {
         let directory = own_directory()?;
         let file = File::open(&directory)
@@ -34,8 +33,8 @@ impl Turn {
     }
 }
 
-/// Whether a process listens at the socket `path`. One that takes no connections at the moment
-/// listens all the same, and is not waited for.
+/// Whether a process listens at the socket `path`. A listener with a full backlog counts, and is
+/// not waited for.
 pub fn is_answered(path: &Path) -> bool {
     let connected = || -> nix::Result<()> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -58,7 +57,7 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         assert!(is_answered(&path));
         nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(1).unwrap()).unwrap();
-        // Nobody takes them: what comes on top would have to wait.
+        // Nobody accepts them, so further connections would have to wait.
         let clients: Vec<std::io::Result<UnixStream>> =
             (0..1).map(|_| UnixStream::connect(&path)).collect();
         assert!(clients.iter().all(Result::is_ok));

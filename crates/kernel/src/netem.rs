@@ -1,21 +1,23 @@
-//! Linux's own network emulator, the queueing discipline `netem`, by its own words.
+//! Linux's own network emulator, the queueing discipline `netem`, in its own terms.
 //!
-//! A [`Netem`] is what `tc qdisc add .. netem ..` would be told, with types;
-//! [`crate::netlink::Netlink::set_netem`] puts it on a device, [`crate::netlink::Netlink::netem`]
-//! reads back what the kernel has. It acts on what leaves the device.
+//! A [`Netem`] holds the options of `tc qdisc add .. netem ..` as types.
+//! [`crate::netlink::Netlink::set_netem`] applies it to a device,
+//! [`crate::netlink::Netlink::netem`] reads back what the kernel has. It acts on packets that leave
+//! the device.
 //!
-//! How to think about it: every packet meets loss, duplication and corruption, in this order; then
-//! it gets the time at which it may leave, `delay` and jitter after now or behind the packet before
-//! it where there is a `rate`; then it waits for that time in one queue, of which `limit` counts
-//! every packet, those that are merely delayed too. Its packet is what the device is given: with
-//! segmentation offload that is a super-packet of up to 64 KB, whose loss is the loss of 44
-//! segments. Who wants it to act on segments sets [`crate::netlink::LinkChange::gso_max_segs`] at
-//! the sender's device.
+//! How to think about it: every packet passes loss, duplication and corruption, in this order. Then
+//! it gets the time at which it may leave: `delay` and jitter after now, or, with a `rate`, after
+//! the packet before it. Then it waits in one queue until that time; `limit` counts every packet in
+//! it, including those that are merely delayed. A packet is whatever the device is given: with
+//! segmentation offload a super-packet of up to 64 KB, whose loss is the loss of 44 segments. To
+//! make netem act on segments, set [`crate::netlink::LinkChange::gso_max_segs`] at the sender's
+//! device.
 //!
-//! Not here: which words a path needs, and two of them one behind the other, which is the lab's.
+//! Not here: which options a path needs, and the use of two netems one behind the other; see the
+//! `link` crate.
 //!
-//! Source: tc-netem(8), linux/pkt_sched.h, net/sched/sch_netem.c. What cannot be read back: a
-//! distribution table. What kernels before 6.7 do not know: the seed.
+//! Source: tc-netem(8), linux/pkt_sched.h, net/sched/sch_netem.c. A distribution table cannot be
+//! read back. Kernels before 6.7 do not know the seed.
 
 mod attributes;
 
@@ -24,49 +26,50 @@ pub use attributes::{NetemError, decode, encode};
 use fullpipe_model::link::{Chance, LossModel, Overhead, Reorder};
 use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
 
-/// The most entries that the kernel takes for a table of a distribution.
+/// The most entries that the kernel accepts in a distribution table.
 pub(crate) const DISTRIBUTION_MAX: usize = 16_384;
 
-/// All words of netem; the default lets everything pass at once.
+/// All options of netem; the default lets everything pass at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Netem {
-    /// Packets that it holds, delayed ones included; what comes on top is dropped.
+    /// Packets that it holds, delayed ones included; more are dropped.
     pub limit: u32,
-    /// Time that every packet waits.
+    /// Delay of every packet.
     pub delay: Duration,
-    /// Random part of the delay, either way: the deviation of its distribution.
+    /// Random part of the delay, in either direction: the standard deviation of its distribution.
     pub jitter: Duration,
-    /// How much a packet's random delay depends on that of the one before.
+    /// Correlation of a packet's random delay with that of the packet before it.
     pub delay_correlation: Probability,
     /// Table of the jitter's distribution (as in `/usr/lib/tc/normal.dist`: 8192 is one deviation);
-    /// empty: uniform.
+    /// empty means uniform.
     ///
-    /// Once given, a table stays with a discipline until that is removed.
+    /// Once set, a discipline keeps a table until the discipline is removed.
     pub distribution: Vec<i16>,
     /// Loss.
     pub loss: LossModel,
-    /// Sent twice.
+    /// Probability of a duplicate.
     pub duplicate: Chance,
-    /// A bit flipped.
+    /// Probability of a flipped bit.
     pub corrupt: Chance,
-    /// Sent at once, while others wait for their delay.
+    /// Packets that skip the delay.
     pub reorder: Option<Reorder>,
-    /// One packet after another.
+    /// Serialisation at a rate.
     pub rate: Option<Shaping>,
     /// Packets leave in bursts.
     pub slot: Option<Slot>,
-    /// Marks (CE) in place of losing, where the packet allows it.
+    /// Marks (CE) instead of dropping, if the packet supports ECN.
     pub ecn: bool,
-    /// Seed of everything random; `None`: the kernel draws one. Linux 6.7 and later.
+    /// Seed of all randomness; `None`: the kernel draws one. Needs Linux 6.7.
     pub seed: Option<u64>,
 }
 
 /// Serialisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shaping {
-    /// Bits a second, of packets with their link-layer header; whole bytes a second are kept of it.
+    /// Bits per second of packets with their link-layer header; the kernel keeps whole bytes per
+    /// second.
     pub rate: Rate,
-    /// What to add to each packet, or to leave out: -14 on Ethernet makes the rate one of IP
+    /// Bytes to add to each packet, or to subtract: with -14 on Ethernet the rate is one of IP
     /// packets.
     pub overhead: Overhead,
 }
@@ -74,20 +77,20 @@ pub struct Shaping {
 /// Bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Time between two of them.
+    /// Time between two bursts.
     pub spacing: Spacing,
-    /// Packets in one at most; zero: any number.
+    /// Packets in a burst at most; 0 means any number.
     pub packets_max: u32,
-    /// Bytes in one at most; zero: any number.
+    /// Bytes in a burst at most; 0 means any number.
     pub bytes_max: Bytes,
 }
 
 /// Time between two bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spacing {
-    /// Evenly drawn from a range.
+    /// Drawn uniformly from a range.
     Between(Duration, Duration),
-    /// Around a delay with a jitter; the kernel's distribution is uniform unless it was given a
+    /// Around a delay with a jitter; the distribution is uniform unless the kernel was given a
     /// table.
     Around(Duration, Duration),
 }

@@ -1,10 +1,10 @@
-//! Devices, addresses, routes and neighbours by rtnetlink, synchronously: a request, its
-//! acknowledgement.
+//! Devices, addresses, routes and neighbours through rtnetlink, synchronously: each request waits
+//! for its acknowledgement.
 //!
-//! A [`Netlink`] speaks to the namespace it was opened for, from any thread. Devices are named by
-//! their interface name; the index is looked up each time, as nothing here is on a hot path. The
-//! messages are those of `ip link`, `ip address`, `ip route` and `ip neighbour`; errors carry the
-//! kernel's own explanation (extended ACK) where it gives one.
+//! A [`Netlink`] talks to the namespace for which it was opened, from any thread. Devices are named
+//! by their interface name; the index is looked up each time, because nothing here is on a hot
+//! path. The messages are those of `ip link`, `ip address`, `ip route` and `ip neighbour`. Errors
+//! contain the kernel's own explanation (extended ACK) if it gives one.
 
 mod filter;
 mod ipv6;
@@ -40,12 +40,12 @@ use crate::netns::NetNs;
 /// An Ethernet address.
 pub type Mac = [u8; 6];
 
-/// An address with the length of its network's prefix, as in `10.1.2.3/24`.
+/// An address with its prefix length, as in `10.1.2.3/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network {
     /// The address.
     pub address: IpAddr,
-    /// How many leading bits name the network.
+    /// The prefix length in bits.
     pub prefix_len: u8,
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Display for Network {
     }
 }
 
-/// What to change of a device; `None` leaves it as it is.
+/// Changes to a device; `None` leaves a property as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkChange {
     /// Whether it is up.
@@ -73,18 +73,18 @@ pub struct LinkChange {
     pub txqueuelen: Option<u32>,
     /// Its Ethernet address.
     pub mac: Option<Mac>,
-    /// Whether it asks for its neighbours' addresses (ARP, ND).
+    /// Whether it resolves its neighbours' addresses (ARP, ND).
     pub arp: Option<bool>,
-    /// MTU segments in the largest super-packet that hosts may send by it; 1: none but single
-    /// segments.
+    /// MTU segments in the largest super-packet that hosts may send through it; 1 means single
+    /// segments only.
     pub gso_max_segs: Option<u32>,
-    /// Whether it makes itself an IPv6 link-local address (and so speaks unasked: router
-    /// solicitations, MLD). Nothing is asked of a device that takes no part in IPv6.
+    /// Whether it generates an IPv6 link-local address (and then sends unsolicited packets: router
+    /// solicitations, MLD). Ignored for a device without IPv6.
     pub ipv6_link_local: Option<bool>,
 }
 
 impl std::fmt::Display for LinkChange {
-    /// In the words of `ip link set`: "up, mtu 1500".
+    /// In the terms of `ip link set`: "up, mtu 1500".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let on_off = |on: bool| if on { "on" } else { "off" };
         let words = [
@@ -104,17 +104,17 @@ impl std::fmt::Display for LinkChange {
 /// A route to add to the main table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Where to.
+    /// The destination.
     pub destination: Network,
-    /// By which router; `None`: straight onto the device.
+    /// The router; `None`: directly on the device.
     pub gateway: Option<IpAddr>,
-    /// By which device.
+    /// The outgoing device.
     pub device: String,
-    /// What TCP connections along it start with.
+    /// Settings of TCP connections along it.
     pub metrics: RouteMetrics,
 }
 
-/// Per-route settings of TCP, by the names of `ip route`.
+/// Per-route settings of TCP, with the names of `ip route`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RouteMetrics {
     /// Congestion control of connections along this route; an application may still choose another.
@@ -136,11 +136,11 @@ pub struct LinkCounters {
     pub tx_packets: u64,
     /// Received packets that it dropped.
     pub rx_dropped: u64,
-    /// Packets to send that it dropped, as for want of room in its queue.
+    /// Packets to send that it dropped, for example because its queue was full.
     pub tx_dropped: u64,
 }
 
-/// A socket that asks the routing side of one network namespace.
+/// A socket for routing requests to one network namespace.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -149,7 +149,7 @@ pub struct Netlink {
     place: String,
 }
 
-/// What [`Netlink::device`] tells of a device.
+/// Properties of a device, from [`Netlink::device`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
     /// Its number.
@@ -161,14 +161,14 @@ pub struct Device {
 }
 
 impl Netlink {
-    /// Opens one for `ns`; it keeps working when `ns` is dropped while the namespace lives.
+    /// Opens one for `ns`. It works as long as the namespace lives, even after `ns` is dropped.
     pub fn open(ns: &NetNs) -> Result<Netlink, Refused> {
         let socket = ns.run(|| -> io::Result<Socket> {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
             socket.bind_auto()?;
             socket.connect(&SocketAddr::new(0, 0))?;
-            // Both are niceties (an explanation with the errno, not the whole request back): old
-            // kernels refuse them.
+            // Both are optional (an explanation with the errno, and not the whole request back);
+            // old kernels refuse them.
             let _ = socket.set_ext_ack(true);
             let _ = socket.set_cap_ack(true);
             Ok(socket)
@@ -197,7 +197,7 @@ impl Netlink {
         Ok(stats.unwrap_or_default())
     }
 
-    /// The Ethernet address of device `name`, where it has one.
+    /// The Ethernet address of device `name`, if it has one.
     pub fn mac(&mut self, name: &str) -> Result<Option<Mac>, Refused> {
         let link = self.link(name)?;
         Ok(link.attributes.iter().find_map(|a| match a {
@@ -206,7 +206,7 @@ impl Netlink {
         }))
     }
 
-    /// What a device is.
+    /// The properties of device `name`.
     pub fn device(&mut self, name: &str) -> Result<Device, Refused> {
         let link = self.link(name)?;
         let mtu = link.attributes.iter().find_map(|a| match a {
@@ -325,8 +325,8 @@ impl Netlink {
         )
     }
 
-    /// Adds a route, or takes the place of the one to the same destination, also of that which came
-    /// with an address.
+    /// Adds a route, or replaces the one to the same destination, including one that came with an
+    /// address.
     pub fn set_route(&mut self, route: &Route) -> Result<(), Refused> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(route.destination.address);
@@ -379,9 +379,9 @@ impl Netlink {
         )
     }
 
-    /// Calls every address of `family_of`'s family local (`ip route add local default dev lo`), but
-    /// for those to which a more specific route leads: for a namespace that stands in for the rest
-    /// of the world.
+    /// Makes every address of `family_of`'s family local (`ip route add local default dev lo`),
+    /// except where a more specific route exists: for a namespace that stands in for the rest of
+    /// the world.
     pub fn own_every_address(&mut self, family_of: IpAddr) -> Result<(), Refused> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(family_of);
@@ -399,7 +399,7 @@ impl Netlink {
         )
     }
 
-    /// Says for good that `address` is at `mac` on `device`.
+    /// Sets a permanent neighbour entry: `address` is at `mac` on `device`.
     pub fn set_neighbour(
         &mut self,
         device: &str,
@@ -457,7 +457,7 @@ impl Netlink {
             let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes)
                 .map_err(|e| refused(io::Error::new(io::ErrorKind::InvalidData, e.to_string())))?;
             if answer.header.sequence_number != self.sequence {
-                // Left over from a request whose answer was not waited for.
+                // Left over from a request whose answer nobody waited for.
                 continue;
             }
             return match answer.payload {
@@ -466,7 +466,7 @@ impl Netlink {
                     Err(refused(error.to_io()).hint(hint(error.raw_code(), explanation(&error))))
                 }
                 NetlinkPayload::InnerMessage(inner) => Ok(Some(inner)),
-                // Of a dump: there was nothing.
+                // The end of a dump without entries.
                 NetlinkPayload::Done(_) => Ok(None),
                 _ => continue,
             };
@@ -474,8 +474,8 @@ impl Netlink {
     }
 }
 
-/// Before the route that comes with an address (256), which in IPv4 is replaced but in IPv6 stays
-/// beside.
+/// Precedes the route that comes with an address (256). In IPv4 that route is replaced; in IPv6 it
+/// stays.
 const IPV6_PRIORITY: u32 = 1;
 
 fn family(address: IpAddr) -> AddressFamily {
@@ -486,7 +486,7 @@ fn mtu_u32(mtu: Bytes) -> u32 {
     u32::try_from(mtu.get()).unwrap_or(u32::MAX)
 }
 
-/// The kernel's sentence in an error's attributes (NLMSGERR_ATTR_MSG), which follow the request's
+/// The kernel's message among an error's attributes (NLMSGERR_ATTR_MSG), which follow the request's
 /// header.
 fn explanation(error: &ErrorMessage) -> Option<String> {
     const NLMSGHDR_LEN: usize = 16;

@@ -1,11 +1,11 @@
-//! Network namespaces: a host of the lab is one of them.
+//! Network namespaces: each host of the lab is one.
 //!
 //! A namespace has no name here, only a file descriptor: nothing appears in `/run/netns`, and the
-//! kernel ends the namespace with its last descriptor, thread and program. The namespace belongs to
-//! a *thread*: sockets, netlink, sysctls under `/proc/sys/net` and programs started all follow the
-//! thread that makes them. So there are three ways in: [`NetNs::run`] for a request and its answer,
-//! [`NetNs::enter`] for a thread that stays, [`NetNs::start_in`] for a program. A socket stays in
-//! the namespace where it was opened, from whichever thread it is used.
+//! kernel ends the namespace with its last descriptor, thread and program. A namespace is a
+//! property of a *thread*: sockets, netlink, sysctls under `/proc/sys/net` and programs use the
+//! namespace of the thread that makes them. So there are three ways in: [`NetNs::run`] for a
+//! request and its answer, [`NetNs::enter`] for a thread that stays, [`NetNs::start_in`] for a
+//! program. A socket stays in the namespace in which it was opened, whichever thread uses it.
 //!
 //! Making and entering one needs CAP_SYS_ADMIN: root, or [`crate::sandbox`].
 
@@ -30,7 +30,7 @@ pub struct NetNs {
 const THREAD_NS: &str = "/proc/thread-self/ns/net";
 
 impl NetNs {
-    /// A new, empty namespace with its loopback device up; `label` names it in messages only.
+    /// Makes an empty namespace with its loopback device up; `label` names it in messages only.
     pub fn create(label: &str) -> Result<NetNs, Refused> {
         let made = on_thread(label, || {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|errno| {
@@ -43,7 +43,7 @@ impl NetNs {
         Ok(made)
     }
 
-    /// The namespace that the calling thread is in.
+    /// The namespace of the calling thread.
     pub fn current(label: &str) -> Result<NetNs, Refused> {
         let file = File::open(THREAD_NS)
             .map_err(|e| Refused::new("open network namespace", THREAD_NS, e))?;
@@ -55,8 +55,8 @@ impl NetNs {
         &self.label
     }
 
-    /// Its identity: the number in `net:[4026531840]`, equal for two values exactly when they are
-    /// the same namespace.
+    /// Its identity: the number in `net:[4026531840]`. Two values are equal exactly if they are the
+    /// same namespace.
     pub fn inode(&self) -> Result<u64, Refused> {
         let file = self.fd.try_clone().map(File::from);
         let metadata = file.and_then(|file| file.metadata());
@@ -65,17 +65,17 @@ impl NetNs {
             .map_err(|e| Refused::new("identify network namespace", &self.label, e))
     }
 
-    /// Runs `work` on a thread of its own inside and returns what it returned; a panic in there
-    /// goes on here.
+    /// Runs `work` on a separate thread inside and returns its result; a panic inside is
+    /// propagated.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Refused> {
         on_thread(&self.label, || self.enter().map(|()| work()))?
     }
 
-    /// Moves the calling thread inside, for good: there is no way back without a handle on where it
-    /// came from.
+    /// Moves the calling thread inside for good; it cannot return without a handle of its old
+    /// namespace.
     ///
-    /// For threads that live for one host (its socket sampler, its built-in server). Threads it
-    /// starts are inside too.
+    /// For threads that live for one host (its socket sampler, its built-in server). Threads that
+    /// it starts are inside too.
     pub fn enter(&self) -> Result<(), Refused> {
         setns(&self.fd, CloneFlags::CLONE_NEWNET).map_err(|errno| {
             Refused::new("enter network namespace", &self.label, errno)
@@ -83,9 +83,9 @@ impl NetNs {
         })
     }
 
-    /// Makes `command` start inside; call it before any hook that needs to be inside.
+    /// Makes `command` start inside; call this before adding any hook that needs to be inside.
     pub fn start_in(&self, command: &mut Command) -> Result<(), Refused> {
-        // An own descriptor for the command: it may be spawned after `self` is gone.
+        // The command gets its own descriptor, because it may be spawned after `self` is gone.
         let fd = self
             .fd
             .try_clone()
@@ -111,7 +111,7 @@ impl AsFd for NetNs {
 
 /// Brings the loopback device of the calling thread's namespace up.
 ///
-/// By the old ioctl (netdevice(7)), as [`crate::netlink`] needs a namespace to be opened in.
+/// Uses the old ioctl (netdevice(7)), because [`crate::netlink`] needs a finished namespace.
 fn raise_loopback(label: &str) -> Result<(), Refused> {
     let refused = |cause| Refused::new("bring loopback up in network namespace", label, cause);
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(refused)?;
@@ -129,7 +129,7 @@ fn raise_loopback(label: &str) -> Result<(), Refused> {
     }
 }
 
-/// Runs `work` on a scoped thread, so that what it does to its namespaces ends with it.
+/// Runs `work` on a scoped thread, so that changes to its namespaces end with it.
 fn on_thread<T: Send>(label: &str, work: impl FnOnce() -> T + Send) -> Result<T, Refused> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()

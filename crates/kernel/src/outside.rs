@@ -1,13 +1,12 @@
 //! Sockets in the network namespace that a run has left.
 //!
-//! A run lives in namespaces of its own ([`crate::sandbox`]), and an ordinary user has no way back:
+//! A run lives in its own namespaces ([`crate::sandbox`]), and an ordinary user cannot return:
 //! entering the machine's network namespace again would need CAP_SYS_ADMIN over it. But a socket
-//! belongs for good to the namespace in which it was opened, whoever uses it. So a small process
-//! stays behind ([`Outside::keep`], before the run), opens sockets when it is asked to, and passes
-//! their descriptors in (`SCM_RIGHTS`). It does nothing else: connecting, sending and all waiting
-//! is the run's own business.
+//! always belongs to the namespace in which it was opened, whoever uses it. So a small process
+//! stays outside ([`Outside::keep`], before the run), opens sockets on request, and passes their
+//! descriptors in (`SCM_RIGHTS`). It does nothing else: the run itself connects, sends and waits.
 //!
-//! Its end: the process that made it ends (`PR_SET_PDEATHSIG`), however it does.
+//! It ends when the process that made it ends (`PR_SET_PDEATHSIG`), however that happens.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -26,7 +25,7 @@ use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork};
 use crate::Refused;
 use crate::wait::{self, PollFd, PollFlags};
 
-/// The way out. Shared by reference between threads.
+/// The connection to the process outside. Threads share it by reference.
 #[derive(Debug)]
 pub struct Outside {
     socket: OwnedFd,
@@ -34,7 +33,7 @@ pub struct Outside {
     turn: Mutex<()>,
 }
 
-/// What is asked for, as the byte that asks.
+/// The kind of socket, encoded as the request byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Tcp4 = 1,
@@ -101,7 +100,7 @@ impl Outside {
         }
     }
 
-    /// A TCP connection to `address` as seen from outside; waits until it stands.
+    /// A TCP connection to `address` as seen from outside; waits until it is established.
     pub fn connect(&self, address: SocketAddr) -> Result<TcpStream, Refused> {
         let fd = self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?;
         connect(fd.as_raw_fd(), &SockaddrStorage::from(address))
@@ -109,8 +108,8 @@ impl Outside {
         Ok(TcpStream::from(fd))
     }
 
-    /// A TCP connection to `address` as seen from outside that is being made, and does not block:
-    /// once it can be written to it stands, or has an error.
+    /// Starts a TCP connection to `address` as seen from outside without blocking: once the socket
+    /// is writable, it is connected or has an error.
     pub fn begin_connect(&self, address: SocketAddr) -> Result<TcpStream, Refused> {
         let stream =
             TcpStream::from(self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?);
@@ -133,8 +132,8 @@ impl Outside {
         Ok(UdpSocket::from(fd))
     }
 
-    /// Fails once the process outside has ended, which it does not by itself: from then on no
-    /// socket can be had.
+    /// Fails if the process outside has ended, which it does not do by itself. From then on no
+    /// socket can be opened.
     pub fn check(&self) -> Result<(), Refused> {
         let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::empty())];
         let gone = wait::ready(&mut fds, Some(Duration::ZERO)).is_ok_and(|ready| ready > 0);
@@ -155,9 +154,9 @@ impl Outside {
     }
 }
 
-/// Ends the wait of whoever receives from `socket`, now and later.
+/// Ends the wait of a thread that receives from `socket`, now and later.
 pub fn end_datagrams(socket: &UdpSocket) {
-    // One that is not connected has nobody waiting either.
+    // Nobody waits on a socket that is not connected.
     let _ = nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);
 }
 
@@ -187,7 +186,7 @@ fn ask(socket: &OwnedFd, kind: Kind) -> std::io::Result<OwnedFd> {
 fn serve(socket: &OwnedFd) -> ! {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
     let _ = prctl::set_name(c"fullpipe-out");
-    // Ctrl-C is for the run; this process ends with it, not before.
+    // Ctrl-C is meant for the run; this process ends with it, not before.
     for signal in [
         Signal::SIGINT,
         Signal::SIGTERM,
@@ -199,7 +198,8 @@ fn serve(socket: &OwnedFd) -> ! {
         // SAFETY: ignoring a signal runs no code of ours.
         let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigIgn) };
     }
-    // Whoever reads our output waits for its end: this process must not hold it open.
+    // A reader of our output waits until everybody has closed it, so this process must not hold it
+    // open.
     if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
         let _ = (dup2_stdin(&null), dup2_stdout(&null), dup2_stderr(&null));
     }

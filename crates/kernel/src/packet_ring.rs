@@ -1,14 +1,14 @@
-//! Packets seen on a device, in memory that the kernel writes and this program reads: no system
-//! call a packet.
+//! Packets seen on a device, in memory that the kernel writes and this program reads, without a
+//! system call for each packet.
 //!
 //! The kernel (`AF_PACKET` with `PACKET_RX_RING`, TPACKET_V3) fills blocks one after another with
-//! packets as long as there is room, each with the time at which it passed, and hands a block over
-//! when it is full or [`RETIRE_AFTER`] old. So: wait ([`crate::wait`]) until the ring is readable,
-//! take what is there with [`PacketRing::read`], wait again. Who stops reading waits for
-//! [`RETIRE_AFTER`] once more, or misses the last block.
+//! packets and their times while there is room. It releases a block when it is full or
+//! [`RETIRE_AFTER`] old. So: wait ([`crate::wait`]) until the ring is readable, read everything
+//! with [`PacketRing::read`], wait again. Before you stop, wait [`RETIRE_AFTER`] once more, or you
+//! miss the last block.
 //!
-//! Of each packet up to a length is kept, with the `vnet_hdr` of [`crate::port`] before it, which
-//! tells super-packets. Source: Documentation/networking/packet_mmap.rst, linux/if_packet.h,
+//! Each packet is kept up to a length, with the `vnet_hdr` of [`crate::port`] before it, which
+//! marks super-packets. Source: Documentation/networking/packet_mmap.rst, linux/if_packet.h,
 //! net/packet/af_packet.c.
 
 use std::io;
@@ -22,11 +22,11 @@ use crate::Refused;
 use crate::netns::NetNs;
 use crate::port::VNET_HDR_LEN;
 
-/// A block that is not full is handed over after this time.
+/// The kernel releases a block that is not full after this time.
 pub const RETIRE_AFTER: Duration = Duration::from_millis(20);
 const BLOCK_SIZE: usize = 256 << 10;
 const BLOCKS: usize = 16;
-/// The smallest packet takes this much: the kernel wants to know how many there can be.
+/// Space of the smallest packet: the kernel needs to know the largest possible number.
 const FRAME_SIZE: usize = 256;
 
 // From linux/if_packet.h; the libc crate does not have all of them.
@@ -60,17 +60,17 @@ struct Request {
 /// A packet that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen<'a> {
-    /// When, since 1970.
+    /// When it passed, since 1970.
     pub at: Duration,
-    /// Whether it left by the device, rather than arrived.
+    /// Whether it left through the device rather than arrived.
     pub outgoing: bool,
-    /// `vnet_hdr`, link header and packet, as far as kept.
+    /// `vnet_hdr`, link header and packet, up to the kept length.
     pub frame: &'a [u8],
     /// Length of the whole frame.
     pub len: usize,
 }
 
-/// The memory, and the socket that it belongs to.
+/// The mapped memory, and its socket.
 #[derive(Debug)]
 pub struct PacketRing {
     fd: OwnedFd,
@@ -83,8 +83,8 @@ pub struct PacketRing {
 unsafe impl Send for PacketRing {}
 
 impl PacketRing {
-    /// Sees what arrives on and leaves by `device` of `ns` from now on, and keeps `snaplen` of each
-    /// frame, its link header included. The device must be up.
+    /// Records what arrives on and leaves through `device` of `ns` from now on, with up to
+    /// `snaplen` bytes of each frame, including its link header. The device must be up.
     pub fn open(
         ns: &NetNs,
         device: &str,
@@ -94,8 +94,7 @@ impl PacketRing {
         ns.run(|| open(device, index, snaplen))?
     }
 
-    /// Hands every packet that is there to `each`, in the order in which they passed; returns how
-    /// many.
+    /// Passes every available packet to `each`, in order of time; returns their number.
     pub fn read(&mut self, mut each: impl FnMut(Seen<'_>)) -> usize {
         let mut count = 0;
         loop {
@@ -116,7 +115,7 @@ impl PacketRing {
         }
     }
 
-    /// Packets that found no room since the last call.
+    /// Packets dropped because the ring was full, since the last call.
     pub fn drops(&self) -> Result<u64, Refused> {
         // struct tpacket_stats_v3: packets, drops, freeze_q_cnt
         let mut stats = [0 as libc::c_uint; 3];
@@ -170,7 +169,7 @@ fn open(device: &str, index: u32, snaplen: Bytes) -> Result<PacketRing, Refused>
     })?;
     set(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1)
         .map_err(|e| Refused::new("set PACKET_VNET_HDR", device, e))?;
-    // A filter that takes everything says how much of it.
+    // A filter that accepts everything also says how many bytes to keep.
     let keep = u32::try_from(snaplen.get()).unwrap_or(u32::MAX);
     let mut filter =
         [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: keep }];
@@ -236,7 +235,7 @@ fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> i
     }
 }
 
-/// Walks a block; what does not lie within it ends the walk.
+/// Walks a block; stops at anything that does not lie within it.
 fn packets(block: &[u8], each: &mut impl FnMut(Seen<'_>)) -> usize {
     let word = |at: usize| {
         block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes)

@@ -1,14 +1,12 @@
-//! A user's own program inside of a run: as itself, with the files that it expects.
+//! Runs a user's own program inside a run, with the user and files that it expects.
 //!
-//! [`crate::netns::NetNs::start_in`] gives a program its network. What is here gives it the rest,
-//! so that `ssh`, `sudo -u` or a shell behave as they do outside:
-//! * its own user again, where the run has become root of a user namespace: a user namespace in
-//!   that one, in which it is who it was (and has no power over the run's network);
-//! * files in place of others (a `resolv.conf` with a resolver that can be reached), in a mount
-//!   namespace of its own;
-//! * its own bound on descriptors, where the run has raised its;
-//! * a `/proc` that shows the processes of the run by the numbers that they have there, where the
-//!   kernel allows it.
+//! [`crate::netns::NetNs::start_in`] gives a program its network. This module gives it the rest, so
+//! that `ssh`, `sudo -u` or a shell behave as they do outside:
+//! * its original user, if the run became root of a user namespace: a nested user namespace, in
+//!   which it is who it was (and has no power over the run's network);
+//! * replaced files (a `resolv.conf` with a reachable resolver), in its own mount namespace;
+//! * its original limit of descriptors, if the run raised its own;
+//! * a `/proc` that shows the processes of the run by their ids there, if the kernel allows it.
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
@@ -27,9 +25,9 @@ use nix::unistd::{Gid, Uid, getegid, geteuid};
 use crate::Refused;
 use crate::descriptors::DescriptorLimit;
 
-/// A descriptor that can be read once the process has ended: to wait for it beside other things.
-/// Only the parent of a process that it has not waited for may ask, else the number may be
-/// another's.
+/// A descriptor that becomes readable once the process has ended, to wait for it together with
+/// other descriptors. Only the parent of a process that was not yet waited for may call this;
+/// otherwise the number may belong to another process.
 pub fn pidfd(pid: u32) -> Result<OwnedFd, Refused> {
     // SAFETY: no memory is passed.
     let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
@@ -42,14 +40,14 @@ pub fn pidfd(pid: u32) -> Result<OwnedFd, Refused> {
     }
 }
 
-/// Sends `signal` (its number) to a child of this process that was not waited for yet.
+/// Sends `signal` (its number) to a child of this process that was not yet waited for.
 pub fn send(pid: u32, signal: u32) {
     // One that is not there any more needs no signal.
     // SAFETY: no memory is passed.
     unsafe { libc::kill(pid as libc::pid_t, signal as libc::c_int) };
 }
 
-/// Who somebody is: to be read before [`crate::sandbox::run`].
+/// A user and group; read it before [`crate::sandbox::run`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     uid: Uid,
@@ -57,26 +55,26 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Who this process is.
+    /// The identity of this process.
     pub fn own() -> Identity {
         Identity { uid: geteuid(), gid: getegid() }
     }
 }
 
-/// What a program finds at its start.
+/// The environment of a program at its start.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// Whom it runs as, where that is not who the run is.
+    /// The user it runs as, if that is not the run's user.
     pub identity: Identity,
-    /// Files to be found in place of others: (what is shown, where).
+    /// Replaced files: (what is shown, where).
     pub files: Vec<(PathBuf, PathBuf)>,
     /// How many descriptors it may have, whatever the run itself needs.
     pub descriptors: DescriptorLimit,
 }
 
 impl Surroundings {
-    /// Makes `command` start in them; call it after [`crate::netns::NetNs::start_in`], for it gives
-    /// up the power to enter anything.
+    /// Makes `command` start in this environment. Call it after [`crate::netns::NetNs::start_in`],
+    /// because it gives up the power to enter anything.
     pub fn apply_to(&self, command: &mut Command) -> Result<(), Refused> {
         let text = |path: &Path| {
             CString::new(path.as_os_str().as_bytes())
@@ -86,7 +84,7 @@ impl Surroundings {
         for (shown, place) in &self.files {
             files.push((text(shown)?, text(place)?));
         }
-        // Texts are made here: nothing may be allocated between fork and exec.
+        // Strings are made here, because nothing may be allocated between fork and exec.
         let maps = (self.identity != Identity::own())
             .then(|| [format!("{} 0 1", self.identity.uid), format!("{} 0 1", self.identity.gid)]);
         let descriptors = self.descriptors;
@@ -103,16 +101,16 @@ impl Surroundings {
 }
 
 fn surround(files: &[(CString, CString)], maps: Option<&[String; 2]>) -> io::Result<()> {
-    // Those that the run has blocked to pass them on are the program's to take.
+    // The run blocked signals in order to pass them on; the program must receive them.
     SigSet::empty().thread_set_mask()?;
     unshare(CloneFlags::CLONE_NEWNS)?;
     const NONE: Option<&str> = None;
-    // What is mounted here is this program's alone.
+    // Mounts are visible to this program only.
     mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NONE)?;
     for (shown, place) in files {
         mount(Some(shown.as_c_str()), place.as_c_str(), NONE, MsFlags::MS_BIND, NONE)?;
     }
-    // Refused in containers whose own /proc has hidden parts: there the numbers are the outer ones.
+    // Containers that hide parts of /proc refuse this; the program then sees the outer ids.
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags, NONE);
     if let Some([uid, gid]) = maps {

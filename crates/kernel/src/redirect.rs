@@ -1,4 +1,4 @@
-//! A device's traffic led through this process, and back to where it was taken from.
+//! Redirects a device's traffic through this process and back to where it was taken from.
 //!
 //! ```text
 //!   network ──► device, ingress hook ──► TAP n ──► [ read a │ this process │ write b ] ──► TAP h ──► device's stack, bridge
@@ -6,21 +6,20 @@
 //! ```
 //!
 //! Two TAP devices, `a` at the network's side and `b` at the host's, are a [`PortPair`] like any
-//! other. A program at each of the device's hooks takes what is wanted (all IP packets, or those
-//! that rules name) and sends it out of a TAP, where this process reads it. What the process writes
-//! comes in by the other TAP, where a program marks it and hands it to the device again, in the
-//! direction in which it went; the mark tells the device's program that it has been here.
+//! other. A program at each of the device's hooks takes the selected packets (all IP packets, or
+//! those that rules match) and sends them out of a TAP, where this process reads them. What the
+//! process writes arrives on the other TAP. A program there marks it and returns it to the device,
+//! in the direction in which it went; the mark tells the device's program not to take it again.
 //!
-//! The device itself is not changed: no address, no route, no queueing discipline; whoever has
-//! programs or filters on it keeps them. Only the four programs and the two TAPs are new, and all
-//! six end with the descriptors of this process ([`crate::bpf`]): **a process that is killed has
-//! detached**. Before Linux 6.6 that takes filters, which are left behind without an effect
-//! ([`crate::filters`]).
+//! The device's addresses, routes and queueing disciplines do not change, and other programs and
+//! filters on it stay. Only the four programs and the two TAPs are new, and all six end with the
+//! descriptors of this process ([`crate::bpf`]): **a killed process is detached**. Before Linux 6.6
+//! this needs filters, which stay behind without effect ([`crate::filters`]).
 //!
-//! Passes by untouched: ARP and whatever else is not IP, and frames with a VLAN tag (attach to the
-//! VLAN's own device). A packet's own mark (`fwmark`) ends here, after routing has used it. Later
-//! fragments have no ports: a rule with ports does not see them, nor ports behind IPv6 extension
-//! headers.
+//! These packets bypass the link: ARP and everything else that is not IP, and frames with a VLAN
+//! tag (attach to the VLAN's own device). A packet's own mark (`fwmark`) is lost here, after
+//! routing has used it. Later fragments have no ports, so a rule with ports does not match them,
+//! nor packets with ports behind IPv6 extension headers.
 
 use std::net::IpAddr;
 
@@ -35,9 +34,9 @@ use crate::port::{PortConfig, PortPair};
 
 use Register::{R0, R1, R2, R3, R4, R5, R6, R8, R9, R10};
 
-/// On packets that have been here; nobody sees it but the two programs.
+/// Marks packets that have passed this process; only our programs see it.
 const MARK: u32 = 0x6670_6c6b;
-/// More rules would be a program that no verifier reads through.
+/// With more rules the verifier would reject the program as too complex.
 const RULES_MAX: usize = 64;
 
 // linux/bpf.h: struct __sk_buff
@@ -48,22 +47,22 @@ const BPF_REDIRECT: i32 = 23;
 const BPF_SKB_LOAD_BYTES_RELATIVE: i32 = 68;
 const BPF_HDR_START_NET: i32 = 1;
 const BPF_F_INGRESS: i32 = 1;
-/// What follows at the hook decides.
+/// The programs after this one at the hook decide.
 const TC_ACT_UNSPEC: i32 = -1;
 
-// Places on the program's stack.
+// Offsets on the program's stack.
 const HEADER: i16 = -48;
 const PORTS: i16 = -8;
 
-/// How programs come to a device's hooks.
+/// How programs are attached to a device's hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hooks {
-    /// By links where the kernel has them, else by filters.
+    /// By links if the kernel has them, else by filters.
     #[default]
     Auto,
-    /// By `tcx` links (Linux 6.6), which go with this process.
+    /// By `tcx` links (Linux 6.6), which end with this process.
     Links,
-    /// By filters of `clsact`, which let every packet pass once this process has ended, see
+    /// By `clsact` filters, which let every packet pass once this process has ended; see
     /// [`crate::filters`].
     Filters,
 }
@@ -76,7 +75,7 @@ enum Program {
     Filter(Filter),
 }
 
-/// Traffic that is led through this process as long as this value lives.
+/// Traffic that passes this process as long as this value lives.
 #[derive(Debug)]
 pub struct Redirect {
     /// `a` is the network's side, `b` the host's.
@@ -85,13 +84,13 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// Takes the traffic of `device`, which is in the namespace `ns`: packets that one of `wanted`
-    /// matches, all IP packets where that is empty. From here on packets wait for whoever reads the
-    /// ports.
+    /// Redirects the traffic of `device` in the namespace `ns`: packets that one of `wanted`
+    /// matches, or all IP packets if it is empty. From now on packets wait until the ports are
+    /// read.
     ///
     /// # Errors
-    /// A device that is not there or has no Ethernet frames; one that is redirected already; a
-    /// kernel that has not those `hooks`; no privilege over the machine.
+    /// The device does not exist, has no Ethernet frames, or is already redirected; the kernel does
+    /// not have these `hooks`; this process has no privilege over the machine.
     pub fn start(
         ns: &NetNs,
         device: &str,
@@ -145,7 +144,7 @@ impl Redirect {
                 },
             }
         };
-        // The ways back first: nothing may be taken that cannot be given back.
+        // The ways back come first, so that nothing is taken that cannot be returned.
         let programs = vec![
             attach(give_back(found.index, Hook::Egress), at_network, Hook::Ingress, &network)?,
             attach(give_back(found.index, Hook::Ingress), at_host, Hook::Ingress, &host)?,
@@ -155,25 +154,24 @@ impl Redirect {
         Ok(Redirect { ports: std::sync::Arc::new(ports), programs })
     }
 
-    /// Takes away what redirections that were killed left on devices of `ns`; of how many devices.
+    /// Removes what killed redirections left on devices of `ns`; returns the number of devices.
     pub fn clean(ns: &NetNs) -> Result<usize, Refused> {
-        // A TAP goes with its process: one that is there is in use.
+        // A TAP ends with its process, so an existing one is in use.
         filters::clean(ns, |netlink, device| netlink.link_index(&taps(device)[0]).is_ok())
     }
 
-    /// Takes no more: what comes from now on goes its own way. What was taken can still be given
-    /// back.
+    /// Stops taking packets. Those taken before can still be returned.
     pub fn release(&mut self) {
         self.programs.truncate(2);
     }
 }
 
-/// The TAPs of the device with this number: the network's side, and the host's.
+/// Names of the TAPs of the device with this number: the network's side, and the host's.
 fn taps(device: u32) -> [String; 2] {
     [format!("fp{device}n"), format!("fp{device}h")]
 }
 
-/// What a TAP's program does: the device gets it, in the direction of `hook`.
+/// The program of a TAP: returns packets to the device, in the direction of `hook`.
 fn give_back(device: u32, hook: Hook) -> Option<Vec<u64>> {
     let mut a = Assembler::default();
     a.set(R0, MARK as i32);
@@ -185,7 +183,7 @@ fn give_back(device: u32, hook: Hook) -> Option<Vec<u64>> {
     a.finish()
 }
 
-/// What the device's program does: the TAP `target` gets what is wanted and has not been there.
+/// The device's program: sends selected packets that were not there before to the TAP `target`.
 fn take(target: u32, wanted: &[Match]) -> Option<Vec<u64>> {
     let mut a = Assembler::default();
     let (been_here, pass, redirect, v4, v6) =
@@ -232,7 +230,7 @@ impl Family {
         if self == Family::V4 { 20 } else { 40 }
     }
 
-    /// Where in the header source and destination are.
+    /// Offsets of source and destination in the header.
     fn addresses(self) -> [i16; 2] {
         if self == Family::V4 { [12, 16] } else { [8, 24] }
     }
@@ -242,8 +240,8 @@ impl Family {
     }
 }
 
-/// Reads `length` bytes at `R2` of the packet to `place` on the stack; `R0` is not 0 where there
-/// are not so many.
+/// Reads `length` bytes at `R2` of the packet to `place` on the stack; `R0` is not 0 if the packet
+/// is too short.
 fn read_packet(a: &mut Assembler, place: i16, length: i32) {
     a.copy(R1, R6);
     a.copy(R3, R10);
@@ -253,8 +251,8 @@ fn read_packet(a: &mut Assembler, place: i16, length: i32) {
     a.call(BPF_SKB_LOAD_BYTES_RELATIVE);
 }
 
-/// Goes on at `redirect` for what one of `wanted` matches, else at `pass`. R8: protocol, R9:
-/// whether there are ports.
+/// Continues at `redirect` if one of `wanted` matches, else at `pass`. R8: protocol, R9: whether
+/// there are ports.
 fn choose(a: &mut Assembler, family: Family, wanted: &[Match], redirect: Label, pass: Label) {
     a.set(R2, 0);
     read_packet(a, HEADER, family.header_len());
@@ -287,10 +285,10 @@ fn choose(a: &mut Assembler, family: Family, wanted: &[Match], redirect: Label, 
             .and_then(|end| end.prefix.as_ref())
             .is_none_or(|prefix| words(family, prefix).is_some())
     };
-    // A test that nothing passes would leave the rest of its rule unreachable, which no verifier
-    // takes.
+    // A test that always fails would make the rest of its rule unreachable, which the verifier
+    // rejects.
     for rule in wanted.iter().filter(|rule| of_family(&rule.to) && of_family(&rule.from)) {
-        // A rule is about a conversation: the packet, or the answer to it.
+        // A rule means a conversation: the packet, or the answer to it.
         for [to, from] in [[1, 0], [0, 1]] {
             let fails = a.label();
             if let Some(protocol) = rule.protocol {
@@ -308,7 +306,7 @@ fn choose(a: &mut Assembler, family: Family, wanted: &[Match], redirect: Label, 
     a.jump(pass);
 }
 
-/// Goes on at `fails` unless the packet's source (0) or destination (1) is `end`.
+/// Continues at `fails` unless the packet's source (0) or destination (1) is `end`.
 fn compare(a: &mut Assembler, family: Family, end: &Endpoint, which: usize, fails: Label) {
     if let Some(prefix) = &end.prefix {
         let words = words(family, prefix).unwrap_or_default();
@@ -330,7 +328,7 @@ fn compare(a: &mut Assembler, family: Family, end: &Endpoint, which: usize, fail
     }
 }
 
-/// A prefix as words of 32 bits with their masks; `None` for one of the other family.
+/// A prefix as 32-bit words with their masks; `None` for one of the other family.
 fn words(family: Family, prefix: &Prefix) -> Option<Vec<(u32, u32)>> {
     let bytes: Vec<u8> = match (family, prefix.address()) {
         (Family::V4, IpAddr::V4(v4)) => v4.octets().to_vec(),

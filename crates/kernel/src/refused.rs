@@ -1,17 +1,16 @@
-//! What Linux said no to: the one shape of error of this crate's requests.
+//! The error type of this crate's requests to Linux.
 
 use std::borrow::Cow;
 use std::io;
 
-/// A request that the kernel refused: what was asked, about what, what the kernel said, what to
-/// try.
+/// A request that the kernel refused: operation, subject, cause, and what to try.
 ///
-/// The hint is a sentence without a full stop, empty where there is no useful advice.
+/// The hint is a sentence without a full stop, empty if there is no useful advice.
 #[derive(Debug)]
 pub struct Refused {
-    /// What was asked, as a verb phrase: "add route".
+    /// The operation, as a verb phrase: "add route".
     pub operation: &'static str,
-    /// What it was asked about: "10.1.2.0/24 via device wan0".
+    /// What it was about: "10.1.2.0/24 via device wan0".
     pub subject: String,
     /// The kernel's answer.
     pub cause: io::Error,
@@ -39,7 +38,7 @@ impl Refused {
         self
     }
 
-    /// The errno, where the cause has one.
+    /// The errno, if the cause has one.
     pub fn errno(&self) -> Option<i32> {
         self.cause.raw_os_error()
     }

@@ -1,4 +1,4 @@
-//! A run inside namespaces that end with it.
+//! Runs code inside namespaces that end with it.
 //!
 //! [`run`] turns one process into three:
 //!
@@ -8,24 +8,24 @@
 //!        └─ worker   runs the closure; its programs and threads     dies with init (the kernel ends the namespace)
 //! ```
 //!
-//! However it ends (return, panic, signal, `kill -9` of any of the three), the kernel kills every
-//! process of the PID namespace when its init ends, and with them go the network namespaces,
-//! devices and sysctls that they held. No code of ours needs to run for that. The supervisor then
-//! removes what the journal names; if it was killed itself, the next run does. Init is apart from
-//! the worker so that reaping orphans cannot take away an exit code that `std::process::Command`
-//! waits for.
+//! However a run ends (return, panic, signal, `kill -9` of any of the three), the kernel kills
+//! every process of the PID namespace when its init ends, and with them go the network namespaces,
+//! devices and sysctls that they held. None of our code has to run for that. The supervisor then
+//! removes what the journal names; if the supervisor was killed, the next run does. Init and worker
+//! are separate because init reaps orphans and could otherwise take an exit code that
+//! `std::process::Command` waits for.
 //!
-//! Privilege: with CAP_SYS_ADMIN the namespaces are made directly; without, a user namespace comes
-//! first, in which this user is root: over the namespaces of the run, not over the machine.
+//! Privilege: with CAP_SYS_ADMIN the namespaces are made directly. Without it, a user namespace
+//! comes first, in which this user is root: over the namespaces of the run, not over the machine.
 //!
-//! SIGINT, SIGTERM and SIGHUP set the worker's [`Interrupt`]; what it does then is its business. A
-//! second one, at least [`PATIENCE`] after the first, kills the run. The same keystroke reaches all
-//! three processes and is forwarded besides: setting the interrupt twice is setting it once. System
-//! calls that block are not cut short by it: whoever waits, waits for the interrupt's descriptor
-//! too.
+//! SIGINT, SIGTERM and SIGHUP set the worker's [`Interrupt`]; the worker decides what to do then. A
+//! second one, at least [`PATIENCE`] after the first, kills the run. A keystroke reaches all three
+//! processes and is forwarded as well; setting the interrupt twice has no further effect. The
+//! interrupt does not cut blocking system calls short: whoever waits must also wait for the
+//! interrupt's descriptor.
 //!
-//! procfs is not mounted anew: `/proc/self` is right inside, but process ids seen by
-//! `std::process::id` and those in `/proc` differ.
+//! procfs is not mounted again: `/proc/self` is right inside, but the ids of `std::process::id` and
+//! those in `/proc` differ.
 
 mod init;
 mod interrupt;
@@ -50,36 +50,36 @@ use crate::clock;
 use crate::journal::{self, Cleaned, Entry, Journal, JournalError, JournalWriter, Process};
 use crate::wait::{self, PollFd, PollFlags};
 
-/// Interrupts closer together than this are one: a keystroke and its forwarded copy, `timeout`'s
-/// two signals.
+/// Interrupts closer together than this count as one: a keystroke and its forwarded copy, or
+/// `timeout`'s two signals.
 pub const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Exit code of a run whose closure panicked, as Rust's own.
 const PANICKED: i32 = 101;
 
-/// Choices about a run.
+/// Options of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Where journals are; `None`: this user's [`journal::directory`].
+    /// The directory of journals; `None`: this user's [`journal::directory`].
     pub journals: Option<PathBuf>,
-    /// What signals mean to the run.
+    /// What signals mean for the run.
     pub signals: Signals,
 }
 
-/// What signals mean to a run.
+/// What signals mean for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signals {
-    /// SIGINT, SIGTERM and SIGHUP ask it to end; a second one, after [`PATIENCE`], ends it.
+    /// SIGINT, SIGTERM and SIGHUP ask it to end; a second one, after [`PATIENCE`], kills it.
     #[default]
     End,
     /// They are for a program that the run has started, and so are SIGQUIT, SIGUSR1 and SIGUSR2:
-    /// the run reads them from [`Inside::signals`] and passes them on. What a terminal sends to all
-    /// of its foreground at once is not sent again.
+    /// the run reads them from [`Inside::signals`] and passes them on. A signal that the terminal
+    /// sends to its whole foreground group is not sent again.
     Forward,
 }
 
 impl Signals {
-    /// Those that are taken, without those that whoever started us had ignored.
+    /// The signals that are handled: not those that our parent had set to be ignored.
     fn taken(self) -> SigSet {
         let mut set = ending_signals();
         if self == Signals::Forward {
@@ -92,7 +92,7 @@ impl Signals {
     }
 }
 
-/// Where the power over the run's namespaces comes from.
+/// The source of power over the run's namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {
     /// CAP_SYS_ADMIN from the start.
@@ -104,11 +104,11 @@ pub enum Privilege {
 /// How the closure ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It returned this (its lowest 8 bits, as exit codes are).
+    /// It returned this code (the lowest 8 bits count, as for exit codes).
     Code(i32),
-    /// It panicked; the message is on standard error already.
+    /// It panicked; the message is already on standard error.
     Panicked,
-    /// It was killed at a second interrupt.
+    /// A second interrupt killed it.
     Interrupted,
 }
 
@@ -123,21 +123,21 @@ impl Exit {
     }
 }
 
-/// Why there was no run, or no end of it that can be told.
+/// Why a run could not start, or its result is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// Forking a process with threads would lose them, and their locks with them.
     #[error("start sandbox: this process has {0} threads; start it from main before any thread")]
     Threads(usize),
-    /// Neither root nor user namespaces: exit code 3.
+    /// Neither root nor user namespaces are available: exit code 3.
     #[error("make namespaces: {cause}; {limits}")]
     NoPrivilege {
-        /// The kernel's answer to the last try.
+        /// The kernel's answer to the last attempt.
         cause: io::Error,
-        /// What may forbid it here, and how to get it.
+        /// The settings that may forbid it, and how to allow it.
         limits: UserNamespaceLimits,
     },
-    /// Root in name, as in a container that dropped its capabilities: exit code 3.
+    /// Root in name only, as in a container that dropped its capabilities: exit code 3.
     #[error(
         "make namespaces: {0}; this is root without CAP_SYS_ADMIN and CAP_SETFCAP: run it as an ordinary user, or start \
          the container with `--cap-add SYS_ADMIN --cap-add NET_ADMIN` or `--privileged`"
@@ -153,7 +153,7 @@ pub enum SandboxError {
         /// What may have happened.
         hint: &'static str,
     },
-    /// The journal could not be kept or cleaned.
+    /// The journal could not be written or cleaned.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// Another request was refused.
@@ -161,7 +161,7 @@ pub enum SandboxError {
     Refused(#[from] Refused),
 }
 
-/// What the closure gets.
+/// What the closure receives.
 #[derive(Debug)]
 pub struct Inside {
     privilege: Privilege,
@@ -172,7 +172,7 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// Where the power over the run's namespaces comes from.
+    /// The source of power over the run's namespaces.
     pub fn privilege(&self) -> Privilege {
         self.privilege
     }
@@ -182,30 +182,30 @@ impl Inside {
         self.interrupt.clone()
     }
 
-    /// With [`Signals::Forward`]: the signals meant for the run's program. They are blocked in the
-    /// run's threads.
+    /// With [`Signals::Forward`]: the signals for the run's program. They are blocked in the run's
+    /// threads.
     pub fn signals(&self) -> Option<&SignalFd> {
         self.signals.as_ref()
     }
 
-    /// For what is made outside of the namespaces: note it here before making it.
+    /// The journal: note here what you are about to make outside of the namespaces.
     pub fn journal(&self) -> &JournalWriter {
         &self.journal
     }
 
-    /// What was left over from earlier runs and cleaned before this one.
+    /// Leftovers of earlier runs that were cleaned before this one.
     pub fn cleaned(&self) -> &[Cleaned] {
         &self.cleaned
     }
 }
 
-/// Cleans after earlier runs, then runs `inside` in namespaces of its own and waits for it.
+/// Cleans up after earlier runs, then runs `inside` in its own namespaces and waits for it.
 ///
 /// Call it from `main` before any thread is started, once in a process: the calling process itself
-/// is moved into an empty network namespace (and a user namespace, for an ordinary user).
+/// moves into an empty network namespace (and a user namespace, for an ordinary user).
 ///
-/// Errors: [`SandboxError::NoPrivilege`] where namespaces cannot be had, [`SandboxError::Killed`]
-/// where the closure's process was killed by something else than a second interrupt.
+/// Errors: [`SandboxError::NoPrivilege`] if namespaces cannot be made, [`SandboxError::Killed`] if
+/// the closure's process was killed by something other than a second interrupt.
 pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exit, SandboxError> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
@@ -223,7 +223,7 @@ pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exi
             return Err(error);
         }
     };
-    // What is buffered would be printed by both processes.
+    // Otherwise both processes would print what is still buffered.
     let _ = io::stdout().flush();
     // SAFETY: this process has one thread (checked above), so the child may do whatever the parent
     // might.
@@ -267,16 +267,17 @@ pub fn run(options: &Options, inside: impl FnOnce(&Inside) -> i32) -> Result<Exi
     }
 }
 
-/// What must be ready before the fork, so that no signal and no death falls between.
+/// What must be ready before the fork, so that no signal and no death is missed.
 struct Start {
-    /// The signal mask to go back to.
+    /// The signal mask to restore.
     mask: SigSet,
-    /// The parent's word that the journal knows the child; its end, that the parent is gone.
+    /// The parent writes here once the journal knows the child; its end of file means that the
+    /// parent is gone.
     go: (PipeReader, PipeWriter),
-    /// The worker's wait status from init.
+    /// Passes the worker's wait status from init.
     status: (PipeReader, PipeWriter),
     signals: SignalFd,
-    /// What `signals` reads.
+    /// The signals that `signals` reads.
     taken: SigSet,
     mode: Signals,
 }
@@ -286,7 +287,7 @@ fn signal_fd(taken: &SigSet) -> io::Result<SignalFd> {
         .map_err(io::Error::from)
 }
 
-/// The signals that ask a run to end, without those that whoever started us had ignored (`nohup`,
+/// The signals that ask a run to end, except those that our parent had set to be ignored (`nohup`,
 /// `&` in a script).
 fn ending_signals() -> SigSet {
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
@@ -327,7 +328,7 @@ impl Start {
     }
 }
 
-/// The parent's part: from the fork to the end of the child.
+/// The parent's part, from the fork to the end of the child.
 fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, SandboxError> {
     let Start { go: (go_child, mut go), status: (mut status, status_child), signals, mode, .. } =
         start;
@@ -335,12 +336,12 @@ fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, Sandbo
     let process = Process::with_pid(child.as_raw() as u32, "init of the run");
     let noted = process.map_or(Ok(()), |process| journal.writer().note(&Entry::Process(process)));
     if let Err(error) = noted {
-        // Without a word on the pipe the child ends by itself.
+        // The child ends by itself if nothing is written to the pipe.
         drop(go);
         let _ = waitpid(child, None);
         return Err(error.into());
     }
-    // A child that is dead already tells more by its status than this write by its error.
+    // If the child is already dead, its status says more than the error of this write.
     let _ = go.write_all(&[1]);
     let killed = watch(child, &signals, &status, mode)?;
     let mut worker = [0; 4];
@@ -355,7 +356,7 @@ fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, Sandbo
             signal: signal.to_string(),
             hint: "someone killed it, or memory ran out (see dmesg)",
         }),
-        // It ends by itself without a status only where it could not fork.
+        // Init ends without a status only if it could not fork.
         (Err(cause), _) => {
             let error = Refused::new("start", "the run's process", cause);
             Err(error
@@ -365,8 +366,7 @@ fn supervise(child: Pid, start: Start, journal: &Journal) -> Result<Exit, Sandbo
     }
 }
 
-/// Forwards signals until there is a status; returns whether the run was killed for want of
-/// patience.
+/// Forwards signals until there is a status; returns whether a second interrupt killed the run.
 fn watch(
     child: Pid,
     signals: &SignalFd,
@@ -387,7 +387,7 @@ fn watch(
         while let Ok(Some(info)) = signals.read_signal() {
             let now = clock::now();
             if mode == Signals::Forward && info.ssi_code == libc::SI_KERNEL {
-                // By a key: the terminal has sent it to the program as well.
+                // A key: the terminal has sent the signal to the program as well.
                 continue;
             }
             let signal = match first {
@@ -398,7 +398,7 @@ fn watch(
             };
             killed |= signal == Signal::SIGKILL;
             first.get_or_insert(now);
-            // Gone already: its status follows.
+            // If it is gone, its status follows.
             let _ = kill(child, signal);
         }
     }

@@ -1,9 +1,9 @@
 //! How the kernel schedules a thread: real-time class, timer slack, CPU affinity, niceness.
 //!
-//! In Linux all of these belong to a thread, whatever POSIX says; the functions here act on the
+//! In Linux all of these belong to a thread, whatever POSIX says. The functions here act on the
 //! calling thread, and [`Placement::apply_to`] on a program before it starts. Each returns the
-//! kernel's answer rather than failing a run: the link works without SCHED_FIFO, only later, and
-//! the result says so.
+//! kernel's answer, and a failure need not fail a run: the link works without SCHED_FIFO, only
+//! later, and the result says so.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -15,8 +15,8 @@ use nix::unistd::Pid;
 
 use crate::Refused;
 
-/// Puts the calling thread into SCHED_FIFO at the lowest priority: it runs at once when it wakes,
-/// before all usual work.
+/// Puts the calling thread into SCHED_FIFO at the lowest priority, so that it runs at once when it
+/// wakes, before all normal threads.
 ///
 /// Needs CAP_SYS_NICE on the machine itself or an RLIMIT_RTPRIO; in a user namespace only the
 /// latter helps. Threads and programs started from this thread do not inherit the class.
@@ -31,18 +31,18 @@ pub fn fifo() -> Result<(), Refused> {
     }
 }
 
-/// Whether the calling thread has one CPU and no other: real-time class there is every other
-/// program's loss, as whoever waits for the CPU has nowhere else to go. A machine that does not
-/// tell is taken for one with more.
+/// Whether the calling thread has only one CPU. A real-time thread there blocks every other
+/// program, because they have nowhere else to go. If the machine does not report its CPUs, it
+/// counts as having more.
 pub fn has_one_cpu() -> bool {
     cpus().is_ok_and(|cpus| cpus.len() == 1)
 }
 
-/// Lets timers of the calling thread fire at most `slack` late for the sake of saving power; the
-/// default is 50 us.
+/// Lets the kernel delay timers of the calling thread by at most `slack` to save power; the default
+/// is 50 us.
 ///
-/// Zero would mean "back to the default" to the kernel, so the least is 1 ns. Real-time threads
-/// have no slack anyway.
+/// To the kernel zero means "back to the default", so the least is 1 ns. Real-time threads have no
+/// slack anyway.
 pub fn timer_slack(slack: Duration) -> Result<(), Refused> {
     nix::sys::prctl::set_timerslack(slack.as_nanos().max(1))
         .map_err(|errno| Refused::new("set timer slack", "calling thread", errno))
@@ -55,8 +55,7 @@ pub fn cpus() -> Result<Vec<usize>, Refused> {
     Ok((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect())
 }
 
-/// The same, from the one that the calling thread is on: who begins there does not meet everybody
-/// else on the first.
+/// The same, starting with the calling thread's CPU, so that not everybody starts on the first one.
 pub fn cpus_from_here() -> Result<Vec<usize>, Refused> {
     let mut cpus = cpus()?;
     let here =
@@ -65,13 +64,13 @@ pub fn cpus_from_here() -> Result<Vec<usize>, Refused> {
     Ok(cpus)
 }
 
-/// Where and how politely a thread or program runs.
+/// The CPUs and the niceness of a thread or program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Placement {
-    /// The CPUs to run on; empty: as before.
+    /// The CPUs to run on; empty: unchanged.
     pub cpus: Vec<usize>,
-    /// The niceness from -20 (greedy) to 19 (polite); `None`: as before. Below the present value
-    /// needs CAP_SYS_NICE.
+    /// The niceness from -20 (greedy) to 19 (polite); `None`: unchanged. Lowering it needs
+    /// CAP_SYS_NICE.
     pub nice: Option<i8>,
 }
 
@@ -86,13 +85,13 @@ impl std::fmt::Display for Placement {
 }
 
 impl Placement {
-    /// Applies to the calling thread, and to what it starts from now on.
+    /// Applies to the calling thread and to everything it starts from now on.
     pub fn apply(&self) -> Result<(), Refused> {
         let set = self.cpu_set()?;
         self.place(set.as_ref()).map_err(|e| Refused::new("place thread", self.to_string(), e))
     }
 
-    /// Applies to `command` in its own process, just before the program starts.
+    /// Applies to the process of `command`, just before the program starts.
     pub fn apply_to(&self, command: &mut Command) -> Result<(), Refused> {
         let set = self.cpu_set()?;
         let nice = Placement { cpus: Vec::new(), nice: self.nice };

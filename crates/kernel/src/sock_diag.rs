@@ -1,10 +1,10 @@
-//! What the kernel knows of its TCP sockets: `sock_diag`, the interface of `ss`.
+//! What the kernel knows about its TCP sockets: `sock_diag`, the interface of `ss`.
 //!
-//! [`SockDiag::sample`] asks for one connection by its addresses, in about 2 us: for every 10 ms of
-//! a run. [`SockDiag::dump`] asks for all that match; the kernel walks its whole table of
-//! connections for it, 0.8 ms on a machine of 24 GB, so it is for finding a connection, not for
-//! following it. Both give [`Sample`]s with `TCP_INFO`, socket memory and congestion control.
-//! Buffers are reused.
+//! [`SockDiag::sample`] reads one connection by its addresses in about 2 us: use it for sampling
+//! every 10 ms. [`SockDiag::dump`] reads all that match. For that the kernel walks its whole table
+//! of connections, 0.8 ms on a machine with 24 GB, so use it to find a connection, not to follow
+//! it. Both return [`Sample`]s with `TCP_INFO`, socket memory and congestion control. Buffers are
+//! reused.
 //!
 //! Source: sock_diag(7), linux/inet_diag.h, net/ipv4/inet_diag.c.
 
@@ -21,8 +21,8 @@ use crate::netns::NetNs;
 use crate::{Refused, clock};
 use message::{Family, Progress, Request};
 
-/// Which connections to report. Listening sockets and those in TIME-WAIT are left out: they have no
-/// TCP_INFO to speak of.
+/// Which connections to report. Listening sockets and those in TIME-WAIT are left out, because they
+/// have no useful TCP_INFO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter {
     /// Port of the socket's own end.
@@ -31,22 +31,22 @@ pub struct Filter {
     pub remote_port: Option<u16>,
 }
 
-/// A TCP socket in few words: for asking which there are, and what is still to be done for them.
+/// A summary of a TCP socket: which sockets exist, and what is still to be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenSocket {
     /// The socket's own end.
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
-    /// Where it is in its life.
+    /// Its TCP state.
     pub state: TcpState,
-    /// Received, and not read by its process yet. Of a listener: connections that wait to be
+    /// Received and not yet read by its process. For a listener: connections that wait to be
     /// accepted.
     pub unread: Bytes,
-    /// Written by its process, and not acknowledged yet. A FIN counts as one byte.
+    /// Written by its process and not yet acknowledged. A FIN counts as one byte.
     pub unsent: Bytes,
-    /// Whether a process has it open. The kernel goes on with one that was closed until its data
-    /// are delivered.
+    /// Whether a process has it open. After it was closed, the kernel keeps it until its data is
+    /// delivered.
     pub has_owner: bool,
 }
 
@@ -90,7 +90,7 @@ impl SockDiag {
         Ok(())
     }
 
-    /// The addresses on which connections (TCP) or datagrams (UDP) from anybody are waited for.
+    /// The local addresses that accept connections (TCP) or datagrams (UDP) from anybody.
     pub fn listeners(&mut self) -> Result<Vec<SocketAddr>, Refused> {
         let mut samples = Vec::new();
         for family in [Family::V4, Family::V6] {
@@ -102,13 +102,13 @@ impl SockDiag {
         Ok(samples.into_iter().map(|sample| sample.local).collect())
     }
 
-    /// All connections of the namespace but those in TIME-WAIT, with those that a process has
-    /// closed already.
+    /// All connections of the namespace except those in TIME-WAIT, including those that a process
+    /// has closed.
     pub fn open_sockets(&mut self) -> Result<Vec<OpenSocket>, Refused> {
         self.list([Request::dump(Family::V4, None, None), Request::dump(Family::V6, None, None)])
     }
 
-    /// Established connections that nobody has accepted yet, of all listeners.
+    /// The number of established connections that nobody has accepted yet, over all listeners.
     pub fn waiting_to_be_accepted(&mut self) -> Result<u64, Refused> {
         let listeners =
             self.list([Request::listeners(Family::V4), Request::listeners(Family::V6)])?;
@@ -124,10 +124,9 @@ impl SockDiag {
         Ok(sockets)
     }
 
-    /// The connection between these two ends as it is now; `None` where there is none.
+    /// The connection between these two ends as it is now; `None` if there is none.
     ///
-    /// Addresses of IPv4 that are written as IPv6 (`::ffff:10.0.0.1`) are the same as plain ones,
-    /// here and in the answer.
+    /// IPv4 addresses written as IPv6 (`::ffff:10.0.0.1`) equal plain ones, here and in the answer.
     pub fn sample(
         &mut self,
         local: SocketAddr,
@@ -136,7 +135,7 @@ impl SockDiag {
         Request::one(local, remote).write(&mut self.request);
         let mut samples = Vec::with_capacity(1);
         self.exchange(&mut samples)?;
-        // Without a connection, the lookup finds who listens on the local address.
+        // Without a connection, the lookup finds the listener on the local address.
         Ok(samples.pop().filter(|sample| sample.remote.port() == remote.port()))
     }
 
@@ -161,7 +160,7 @@ impl SockDiag {
             match read(&self.answer, clock::now()) {
                 Progress::More => {}
                 Progress::Done => return Ok(()),
-                // The connection went away, or was never there.
+                // The connection ended, or never existed.
                 Progress::Failed(libc::ENOENT) => return Ok(()),
                 Progress::Failed(errno) => {
                     return Err(refused(io::Error::from_raw_os_error(errno)));

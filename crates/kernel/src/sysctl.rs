@@ -1,10 +1,10 @@
-//! Reading and writing sysctls of a network namespace, and refusing those that are not its own.
+//! Reads and writes sysctls of a network namespace, and refuses those that belong to the machine.
 //!
-//! `/proc/sys/net` shows each thread the settings of the namespace that the thread is in. Some of
-//! them belong to the whole machine whatever the namespace (`net.core.rmem_max` on most kernels):
-//! there the kernel shows no file, or one that nobody may write. [`write()`] refuses these with
-//! that reason, so a lab can never change its host; and because a namespace is always named, there
-//! is no way to write the machine's own by mistake.
+//! `/proc/sys/net` shows each thread the settings of the thread's namespace. Some of them belong to
+//! the whole machine in any namespace (`net.core.rmem_max` on most kernels): for those the kernel
+//! shows no file, or one that nobody may write. [`write()`] refuses these with that reason, so a
+//! lab can never change its host. Because every call names a namespace, nobody can write the
+//! machine's own settings by mistake.
 
 use std::fs;
 use std::io;
@@ -14,14 +14,14 @@ use std::path::PathBuf;
 use crate::Refused;
 use crate::netns::NetNs;
 
-/// The name of a sysctl below `net.`, checked: `net.ipv4.tcp_rmem`.
+/// A checked name of a sysctl below `net.`: `net.ipv4.tcp_rmem`.
 ///
-/// A dot inside a component is written as a slash, as `sysctl(8)` does:
+/// A dot inside a component is written as a slash, as in `sysctl(8)`:
 /// `net.ipv4.conf.eth0/1.rp_filter`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// Why a text names no sysctl of a network namespace.
+/// Why a text is not the name of a network namespace's sysctl.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Not below `net.`.
@@ -29,16 +29,16 @@ pub enum NameError {
         "sysctl '{0}': only settings of the network can be set per host; write for example net.ipv4.tcp_rmem"
     )]
     NotNet(String),
-    /// Not made of words with letters, digits, `_` and `-`.
+    /// Not made of components with letters, digits, `_` and `-`.
     #[error("sysctl '{0}': not a name; write words joined by dots, for example net.ipv4.tcp_rmem")]
     NotAName(String),
 }
 
 impl Name {
-    /// Where it is in procfs.
+    /// Its path in procfs.
     pub fn path(&self) -> PathBuf {
         let mut path = PathBuf::from("/proc/sys");
-        // A component has no dot and is not empty (checked when read), so none is "..", and none is
+        // Components have no dots and are not empty (checked by the parser), so none is ".." or
         // absolute.
         path.extend(self.0.split('.').map(|part| part.replace('/', ".")));
         path
@@ -81,7 +81,7 @@ impl std::fmt::Display for Name {
 /// Why a sysctl could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SysctlError {
-    /// The setting is the machine's, not the namespace's.
+    /// The setting belongs to the machine, not to the namespace.
     #[error(
         "set sysctl: {name} in {place}: it belongs to the whole machine, not to a network namespace; leave it out, or \
          set it on the machine with `sysctl -w` if that is what you want"
@@ -89,7 +89,7 @@ pub enum SysctlError {
     Global {
         /// The sysctl.
         name: Name,
-        /// Where it was to be set.
+        /// The namespace.
         place: String,
     },
     /// The kernel accepted a value and shows another.
@@ -99,27 +99,27 @@ pub enum SysctlError {
     NotKept {
         /// The sysctl.
         name: Name,
-        /// Where it was set.
+        /// The namespace.
         place: String,
         /// What was written.
         wanted: String,
-        /// What is there now.
+        /// What the kernel shows now.
         got: String,
     },
-    /// The kernel said no.
+    /// The kernel refused.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
-/// The value of `name` in `ns`, words separated by single spaces.
+/// The value of `name` in `ns`, with single spaces between its parts.
 pub fn read(ns: &NetNs, name: &Name) -> Result<String, SysctlError> {
     Ok(ns.run(|| read_here(ns.label(), name))??)
 }
 
 /// Sets `name` in `ns` to `value` and reads it back.
 ///
-/// Errors: [`SysctlError::Global`] where the setting is not per namespace, [`SysctlError::NotKept`]
-/// where the kernel made another value of it.
+/// Errors: [`SysctlError::Global`] if the setting does not belong to the namespace,
+/// [`SysctlError::NotKept`] if the kernel changed the value.
 pub fn write(ns: &NetNs, name: &Name, value: &str) -> Result<(), SysctlError> {
     ns.run(|| write_here(ns.label(), name, value))?
 }
@@ -134,8 +134,7 @@ fn write_here(place: &str, name: &Name, value: &str) -> Result<(), SysctlError> 
     let path = name.path();
     let global = || SysctlError::Global { name: name.clone(), place: place.into() };
     match fs::metadata(&path) {
-        // The kernel takes the write bits away from what is shown in a namespace and shared with
-        // others.
+        // The kernel removes the write permission of settings that a namespace shares with others.
         Ok(metadata) if metadata.permissions().mode() & 0o222 == 0 => return Err(global()),
         Ok(_) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound && of_the_machine(name) => {
@@ -152,11 +151,11 @@ fn write_here(place: &str, name: &Name, value: &str) -> Result<(), SysctlError> 
     Ok(())
 }
 
-/// Whether a name that a new namespace does not show is one that the machine has.
+/// Whether the machine has a setting that a new namespace does not show.
 fn of_the_machine(name: &Name) -> bool {
-    // /proc/1 is the machine's init or the container's; either way it is outside of the namespaces
-    // made here. Its sysctl tree cannot be seen from here, so this is the list of what people ask
-    // for; others are "no such sysctl".
+    // /proc/1 is the init of the machine or container, outside of the namespaces made here. Its
+    // sysctl tree is not visible from here, so this lists what people ask for; others are "no such
+    // sysctl".
     const KNOWN: [&str; 11] = [
         "net.core.busy_poll",
         "net.core.busy_read",

@@ -1,10 +1,10 @@
-//! Sockets that stand in for every address: transparent proxying, inside a namespace of our own.
+//! Sockets that accept every address: transparent proxying, inside our own namespace.
 //!
-//! Three things together make a namespace answer for the whole world: routes that call every
-//! address local ([`crate::netlink::Netlink::own_every_address`]), a rule of nftables that hands
-//! packets to a socket whatever their destination (`tproxy`, [`rule`]), and sockets that may use
-//! addresses that are not theirs (`IP_TRANSPARENT`), which are made here. An accepted connection's
-//! local address is then the one that the other side meant.
+//! Three parts together let a namespace answer for the whole world: routes that make every address
+//! local ([`crate::netlink::Netlink::own_every_address`]), an nftables rule that passes packets to
+//! a socket whatever their destination (`tproxy`, [`rule`]), and sockets that may use foreign
+//! addresses (`IP_TRANSPARENT`), which are made here. The local address of an accepted connection
+//! is then the address to which the peer connected.
 //!
 //! Source: Documentation/networking/tproxy.rst, ip(7), nft(8).
 
@@ -26,9 +26,9 @@ use crate::netns::NetNs;
 
 const IPV6_TRANSPARENT: libc::c_int = 75;
 
-/// The rule by which all TCP and UDP that comes in by `device` goes to the sockets on `port`, as
-/// nftables text; with `ipv6` both families, else IPv4 alone, as a kernel without IPv6 knows
-/// nothing else.
+/// The rule, as nftables text, that passes all TCP and UDP arriving on `device` to the sockets on
+/// `port`. With `ipv6` it covers both families; otherwise only IPv4, because a kernel without IPv6
+/// knows nothing else.
 pub fn rule(device: &str, port: u16, ipv6: bool) -> String {
     let family = |protocol: &str, tproxy: &str| {
         format!(
@@ -36,8 +36,7 @@ pub fn rule(device: &str, port: u16, ipv6: bool) -> String {
              accept\n"
         )
     };
-    // Those are answered by whoever takes them with crate::connection_request, and come again by
-    // the loopback device.
+    // crate::connection_request answers these SYNs; they return through the loopback device.
     let mut requests = format!(
         "  iifname \"{device}\" meta nfproto ipv4 tcp flags & (fin|syn|rst|ack) == syn drop\n"
     );
@@ -53,11 +52,11 @@ pub fn rule(device: &str, port: u16, ipv6: bool) -> String {
     )
 }
 
-/// The program `nft`, to be started in `ns`.
+/// The command `nft`, to run in `ns`.
 fn nft_in(ns: &NetNs) -> Result<Command, Refused> {
     let mut command = Command::new("nft");
     let path = std::env::var("PATH").unwrap_or_default();
-    // On Debian it is in a directory that an ordinary user's PATH does not name.
+    // Debian installs it in a directory that is not in an ordinary user's PATH.
     command
         .env("PATH", format!("{path}:/usr/sbin:/sbin"))
         .stdin(Stdio::piped())
@@ -74,14 +73,14 @@ fn nft_refused(ns: &NetNs, cause: io::Error) -> Refused {
     Refused::new("run nft in", ns.label(), cause).hint(hint)
 }
 
-/// Has `nft` apply `text` in `ns`.
+/// Applies `text` by `nft` in `ns`.
 pub fn nft(ns: &NetNs, text: &str) -> Result<(), Refused> {
     let refused = |cause: io::Error| nft_refused(ns, cause);
     let mut command = nft_in(ns)?;
     command.args(["-f", "-"]).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(refused)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Where it does not read to the end, its status tells why.
+        // If nft does not read everything, its exit status says why.
         let _ = stdin.write_all(text.as_bytes());
     }
     let output = child.wait_with_output().map_err(refused)?;
@@ -94,24 +93,24 @@ pub fn nft(ns: &NetNs, text: &str) -> Result<(), Refused> {
         .hint("this kernel may be built without nf_tables, nft_tproxy or nft_masq"))
 }
 
-/// An `nft` that stays: tables with `flags owner` that it made are the session's, and the kernel
-/// removes them when it ends (Linux 5.12). It ends when this value is dropped, or its process ends,
-/// however it does.
+/// A running `nft`. Its tables with `flags owner` belong to the session, and the kernel removes
+/// them when it ends (Linux 5.12). It ends when this value is dropped or its process ends, however
+/// that happens.
 #[derive(Debug)]
 pub struct NftSession {
     child: Child,
 }
 
 impl NftSession {
-    /// Has a session carry out `commands`, one a line. They take effect after this returns: ask for
-    /// them.
+    /// Starts a session that executes `commands`, one on each line. They take effect after this
+    /// returns, so check for the result.
     pub fn start(ns: &NetNs, commands: &str) -> Result<NftSession, Refused> {
         let refused = |cause: io::Error| nft_refused(ns, cause);
         let mut command = nft_in(ns)?;
         let mut child = command.arg("-i").stderr(Stdio::null()).spawn().map_err(refused)?;
         let stdin =
             child.stdin.as_mut().ok_or_else(|| refused(io::ErrorKind::BrokenPipe.into()))?;
-        // Its standard input stays open in `child`: its end would be the session's.
+        // Its standard input stays open in `child`, because closing it would end the session.
         stdin.write_all(commands.as_bytes()).and_then(|()| stdin.flush()).map_err(refused)?;
         Ok(NftSession { child })
     }
@@ -151,8 +150,8 @@ fn open(kind: SockType, address: SocketAddr) -> nix::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// A listener in `ns` to which connections to any address come, given the rule; an accepted
-/// connection's local address is the one that was meant.
+/// A listener in `ns` for connections to any address, given the rule. The local address of an
+/// accepted connection is the address to which the peer connected.
 pub fn listener(ns: &NetNs, address: SocketAddr) -> Result<TcpListener, Refused> {
     let refused =
         |errno: nix::Error| Refused::new("listen for every address", address.to_string(), errno);
@@ -164,8 +163,7 @@ pub fn listener(ns: &NetNs, address: SocketAddr) -> Result<TcpListener, Refused>
     Ok(TcpListener::from(fd.map_err(refused)?))
 }
 
-/// A UDP socket in `ns` to which datagrams for any address come, given the rule; read it with
-/// [`receive`].
+/// A UDP socket in `ns` for datagrams to any address, given the rule; read it with [`receive`].
 pub fn datagrams(ns: &NetNs, address: SocketAddr) -> Result<UdpSocket, Refused> {
     let refused =
         |errno: nix::Error| Refused::new("receive for every address", address.to_string(), errno);
@@ -181,17 +179,17 @@ pub fn datagrams(ns: &NetNs, address: SocketAddr) -> Result<UdpSocket, Refused> 
     Ok(UdpSocket::from(fd.map_err(refused)?))
 }
 
-/// A UDP socket in `ns` that sends as `from`, whoever that is. What is sent back to `from` goes on
-/// coming to the [`datagrams`] socket.
+/// A UDP socket in `ns` that sends from the address `from`, whoever owns it. Datagrams to `from`
+/// still arrive at the [`datagrams`] socket.
 pub fn reply_socket(ns: &NetNs, from: SocketAddr) -> Result<UdpSocket, Refused> {
     let fd = ns.run(|| open(SockType::Datagram, from))?;
     Ok(UdpSocket::from(fd.map_err(|errno| Refused::new("answer as", from.to_string(), errno))?))
 }
 
-/// A socket in `ns` that sends whole IP packets of `any`'s family, whatever their addresses.
+/// A socket in `ns` that sends whole IP packets of `any`'s family, with any addresses.
 pub fn packets(ns: &NetNs, any: IpAddr) -> Result<OwnedFd, Refused> {
     let family = if any.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    // raw(7): with this protocol the header is the sender's own.
+    // raw(7): with this protocol the sender writes the header itself.
     let opened =
         ns.run(|| socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw))?;
     opened.map_err(|errno| Refused::new("open socket for packets", ns.label(), errno))
@@ -203,23 +201,23 @@ pub fn send_packet(socket: &OwnedFd, packet: &[u8], to: IpAddr) -> io::Result<()
     Ok(sendto(socket.as_raw_fd(), packet, &to, MsgFlags::empty()).map(drop)?)
 }
 
-/// Ends a connection so that its peer sees a reset, as of a port where nobody listens.
+/// Ends a connection with a reset, as from a port without a listener.
 pub fn reset(connection: TcpStream) {
     reset_at_close(&connection);
 }
 
-/// Has a connection end by a reset when it is closed, rather than by a FIN.
+/// Makes a connection end with a reset instead of a FIN when it is closed.
 pub fn reset_at_close(connection: &TcpStream) {
-    // Closing with data that may not linger is how TCP is asked for it; where that is refused it is
-    // an ordinary close.
+    // Closing with a linger time of zero resets the connection; if the kernel refuses the option,
+    // it closes normally.
     let now = libc::linger { l_onoff: 1, l_linger: 0 };
     let _ = setsockopt(connection, sockopt::Linger, &now);
 }
 
-/// What was written to `connection` and is not acknowledged by its peer yet; a FIN counts as one
-/// byte.
+/// Bytes written to `connection` and not yet acknowledged by its peer; a FIN counts as one byte.
 pub fn unsent(connection: &TcpStream) -> io::Result<Bytes> {
-    /// `TCP_CLOSE`: one that was reset owes nothing, whatever it counts (include/net/tcp_states.h).
+    /// `TCP_CLOSE`: a connection that was reset owes nothing, whatever it counts
+    /// (include/net/tcp_states.h).
     const CLOSED: u8 = 7;
     let mut state = 0u8;
     let mut length = size_of_val(&state) as libc::socklen_t;
@@ -247,7 +245,7 @@ pub fn unsent(connection: &TcpStream) -> io::Result<Bytes> {
     }
 }
 
-/// A datagram of a [`datagrams`] socket: its length, who sent it, whom it was meant for.
+/// Receives a datagram from a [`datagrams`] socket: its length, its sender, its destination.
 pub fn receive(
     socket: &UdpSocket,
     buffer: &mut [u8],

@@ -1,8 +1,8 @@
-//! Waiting for file descriptors with a timeout in nanoseconds: `ppoll` for once, a [`Waiter`] for
-//! again and again.
+//! Waits for file descriptors with a timeout in nanoseconds: `ppoll` for a single wait, a
+//! [`Waiter`] for repeated ones.
 //!
-//! `poll` counts milliseconds, too coarse for a link that must send at its time. How early or late
-//! the wake-up is depends on the thread's timer slack (see [`crate::sched::timer_slack`]).
+//! `poll` counts milliseconds, which is too coarse for a link that must send on time. How late the
+//! wake-up is depends on the thread's timer slack (see [`crate::sched::timer_slack`]).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -14,22 +14,22 @@ use nix::sys::time::TimeSpec;
 /// Waits until one of `fds` is ready or `timeout` has passed (`None`: no limit); returns how many
 /// are ready.
 ///
-/// Look at each [`PollFd::revents`]. A signal ends the wait with `Ok(0)`, like the timeout: callers
-/// have a loop with a deadline anyway, and the interrupt is a descriptor among `fds`.
+/// Check each [`PollFd::revents`]. A signal ends the wait with `Ok(0)`, like the timeout: callers
+/// loop until a deadline anyway, and the interrupt is a descriptor among `fds`.
 pub fn ready(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usize> {
     let timeout = timeout.map(|span| TimeSpec::from_duration(span.into()));
     match nix::poll::ppoll(fds, timeout, None) {
         Ok(count) => Ok(count as usize),
         Err(nix::errno::Errno::EINTR) => {
-            // After EINTR the kernel has not written the answers: the previous call's would be
-            // taken for this one's.
+            // After EINTR the kernel has not written `revents`, so those of the previous call would
+            // be taken for this one's.
             Ok(0)
         }
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// Waits until `fd` can be read (or has hung up) or `timeout` has passed; whether it can.
+/// Waits until `fd` is readable (or has hung up) or `timeout` has passed; returns whether it is.
 pub fn readable(fd: impl AsFd, timeout: Option<Duration>) -> io::Result<bool> {
     let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
     Ok(ready(&mut fds, timeout)? > 0)
@@ -37,37 +37,37 @@ pub fn readable(fd: impl AsFd, timeout: Option<Duration>) -> io::Result<bool> {
 
 /// Waits for the same descriptors again and again: `epoll_pwait2`.
 ///
-/// `ppoll` asks each descriptor at each call, and hangs the thread into the queue of each and out
-/// again: with the four of a link that is a fifth of what a sleep costs. Before Linux 5.11, which
-/// has no such timeout in nanoseconds for `epoll`, `ppoll` waits for the one descriptor that stands
-/// for all.
+/// `ppoll` checks every descriptor at each call, and adds the thread to each wait queue and removes
+/// it again. With the four descriptors of a link that is a fifth of the cost of a sleep. Before
+/// Linux 5.11 `epoll` has no timeout in nanoseconds; there `ppoll` waits for the epoll descriptor,
+/// which stands for all.
 #[derive(Debug)]
 pub struct Waiter {
     epoll: OwnedFd,
     has_pwait2: bool,
 }
 
-/// Which descriptors a [`Waiter`] found ready.
+/// The descriptors that a [`Waiter`] found ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ready(u64);
 
 impl Ready {
-    /// Whether the descriptor with this token is.
+    /// Whether the descriptor with this token is ready.
     pub fn has(self, token: usize) -> bool {
         self.0 >> token & 1 == 1
     }
 
-    /// Whether none is.
+    /// Whether none is ready.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
 impl Waiter {
-    /// Descriptors that may be ready at once; what finds no room is told by the next wait.
+    /// The most ready descriptors that one wait reports; the next wait reports the others.
     const EVENTS: usize = 8;
 
-    /// Waits for nothing yet.
+    /// A waiter without descriptors.
     pub fn new() -> io::Result<Waiter> {
         // SAFETY: no memory is passed.
         match unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) } {
@@ -79,8 +79,8 @@ impl Waiter {
         }
     }
 
-    /// Waits for `fd` too, until it is closed: it has something to read, has hung up or failed.
-    /// `token`, at most 63, is how [`Ready`] names it.
+    /// Adds `fd` until it is closed: it is ready when it is readable, has hung up or has failed.
+    /// `token`, at most 63, identifies it in [`Ready`].
     pub fn add(&self, fd: impl AsFd, token: usize) -> io::Result<()> {
         let mut event =
             libc::epoll_event { events: libc::EPOLLIN as u32, u64: (token & 63) as u64 };
@@ -96,7 +96,7 @@ impl Waiter {
     /// timeout.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Ready> {
         match self.has_pwait2.then(|| self.wait_by_pwait2(timeout)) {
-            // A sandbox that does not know a call refuses it with EPERM.
+            // A sandbox that does not know a system call refuses it with EPERM.
             Some(Err(error))
                 if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) =>
             {
@@ -110,7 +110,7 @@ impl Waiter {
 
     fn wait_by_pwait2(&self, timeout: Duration) -> io::Result<Ready> {
         let timeout = std::time::Duration::from(timeout);
-        // `struct __kernel_timespec`, whatever the C library's own has.
+        // `struct __kernel_timespec`, whatever the C library's own is.
         let timeout = [timeout.as_secs() as i64, i64::from(timeout.subsec_nanos())];
         let no_mask: *const libc::sigset_t = std::ptr::null();
         let epoll = self.epoll.as_raw_fd();
@@ -142,7 +142,7 @@ impl Waiter {
     }
 }
 
-/// What `call` has told into the room that it is given.
+/// Collects what `call` writes into the space that it is given.
 fn collect(
     call: impl FnOnce(*mut libc::epoll_event, libc::c_int) -> libc::c_int,
 ) -> io::Result<Ready> {

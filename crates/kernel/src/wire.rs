@@ -1,5 +1,5 @@
-//! Two hosts joined through a namespace that is neither's: where netem can stand between them, and
-//! be watched.
+//! Two hosts joined through a third namespace, in which netem can stand between them and packets
+//! can be captured.
 //!
 //! ```text
 //!  host a            wire                      host b
@@ -15,20 +15,20 @@
 //! ```
 //!
 //! The host's own device keeps all offloads, so its TCP makes super-packets and charges its buffers
-//! for them as on any machine; "a-card" has none, so the kernel cuts what is sent to it and
-//! finishes its checksums. Offloads cannot be turned off at the host's device in its place: a
-//! device without checksum offload has no scatter-gather, one without that no segmentation in
-//! software either (`netdev_fix_features`), and TCP, seeing this at its route, would make segments
-//! itself. Each of them is charged with its own bookkeeping, and a send buffer carries a third
-//! less.
+//! for them as on any machine. "a-card" has no offloads, so the kernel cuts what is sent to it and
+//! completes the checksums. Turning offloads off at the host's own device would not do: a device
+//! without checksum offload has no scatter-gather, without that it has no segmentation in software
+//! either (`netdev_fix_features`), and TCP, which sees this at its route, would make segments
+//! itself. Each segment would be charged with its own bookkeeping, and a send buffer would carry a
+//! third less.
 //!
-//! A discipline on the host's own device would stand before everything that could watch it: what
-//! leaves a device is seen behind its disciplines. Here each host's edge is a device of the wire:
-//! what the host sends is seen arriving there, before netem, and what it receives leaving, behind
-//! netem. No program touches a packet on its way.
+//! A discipline on the host's own device would come before every point of observation, because
+//! packets that leave a device are seen behind its disciplines. Here each host's edge is a device
+//! of the wire: what the host sends is seen arriving there, before netem, and what it receives is
+//! seen leaving, behind netem. No program touches a packet on its way.
 //!
 //! Addressing is that of [`crate::port`]'s veth pairs: both hosts' devices share one Ethernet
-//! address and do not ask for others.
+//! address and do not resolve others.
 
 use std::os::fd::AsRawFd;
 
@@ -64,7 +64,7 @@ impl Side {
         }
     }
 
-    /// The host's peer, where a card stands between it and the edge.
+    /// The host's peer, if a card stands between host and edge.
     fn host(self) -> &'static str {
         match self {
             Side::A => "a-host",
@@ -80,7 +80,7 @@ impl Side {
     }
 }
 
-/// Two hosts' devices and what joins them; they end with it.
+/// The wire between two hosts' devices; everything ends with this value.
 pub struct Wire {
     ns: NetNs,
     netlink: Netlink,
@@ -94,8 +94,8 @@ impl std::fmt::Debug for Wire {
 
 impl Wire {
     /// Joins both hosts, with super-packets of up to `gso_max_segs` MTU segments between them. With
-    /// 1 there are segments as on a wire, checksum and all: the hosts' TCP makes super-packets as
-    /// any Linux does, and each host's card cuts them.
+    /// 1 there are single segments with checksums, as on a real wire: the hosts' TCP makes
+    /// super-packets as any Linux does, and each host's card cuts them.
     pub fn create(
         a: &PortConfig<'_>,
         b: &PortConfig<'_>,
@@ -116,7 +116,7 @@ impl Wire {
             } else {
                 vec![side.device()]
             };
-            // The wire takes anything that the hosts' devices can be told to send.
+            // The wire accepts anything that the hosts' devices can be configured to send.
             let silent = LinkChange {
                 ipv6_link_local: Some(false),
                 arp: Some(false),
@@ -130,15 +130,15 @@ impl Wire {
                 netlink
                     .change_link(device, &LinkChange { up: Some(true), ..LinkChange::default() })?;
             }
-            // A limit here is one on TCP itself, whose buffers then hold less in more and smaller
-            // packets.
+            // A limit here would act on TCP itself, whose buffers then hold less data, in more and
+            // smaller packets.
             let gso_max_segs = (!cut_at_card).then_some(gso_max_segs);
             host.change_link(
                 config.device,
                 &LinkChange { mtu: Some(mtu), gso_max_segs, ..silent },
             )?;
         }
-        // Before anything else that a kernel may lack: this is the one whose absence has a remedy.
+        // First, before other requests that a kernel may refuse, because this refusal has a remedy.
         for side in [Side::A, Side::B] {
             netlink.set_netem(side.device(), Place::Root, &Netem::default())?;
             if cut_at_card {
@@ -150,7 +150,7 @@ impl Wire {
         netlink.redirect_arrivals(Side::B.device(), Side::A.device())?;
         for config in [a, b] {
             let mut host = Netlink::open(config.ns)?;
-            // Up last: from here on the host may speak.
+            // Brought up last, because the host may send from then on.
             host.change_link(
                 config.device,
                 &LinkChange { up: Some(true), ..LinkChange::default() },
@@ -160,17 +160,17 @@ impl Wire {
         Ok(Wire { ns, netlink })
     }
 
-    /// Puts a netem before `side`: on the way from the other host.
+    /// Puts a netem in front of `side`, for packets from the other host.
     pub fn set_netem(&mut self, side: Side, place: Place, netem: &Netem) -> Result<(), Refused> {
         self.netlink.set_netem(side.device(), place, netem)
     }
 
-    /// The netem before `side` as the kernel has it, and what it counted.
+    /// The netem in front of `side` as the kernel has it, and its counters.
     pub fn netem(&mut self, side: Side, place: Place) -> Result<(Netem, QdiscCounters), Refused> {
         self.netlink.netem(side.device(), place)
     }
 
-    /// Watches `side`'s edge: packets that are outgoing there are on their way to that host.
+    /// Captures at `side`'s edge: outgoing packets there are on their way to that host.
     pub fn watch(&mut self, side: Side, snaplen: Bytes) -> Result<PacketRing, Refused> {
         let index = self.netlink.link_index(side.device())?;
         PacketRing::open(
@@ -182,9 +182,9 @@ impl Wire {
     }
 }
 
-/// Has the kernel put checksums into what is sent to `device` rather than leave them to a card that
-/// is none; with that it cuts super-packets too, as only who knows the segments knows their
-/// checksums.
+/// Makes the kernel write checksums into what is sent to `device` rather than leave them to a card
+/// that does not exist. So it cuts super-packets too, because it can compute a segment's checksum
+/// only when it knows the segment.
 fn offload_nothing(device: &str) -> Result<(), Refused> {
     /// `struct ifreq` with `ifr_data`.
     #[repr(C)]

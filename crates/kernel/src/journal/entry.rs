@@ -6,15 +6,16 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// One line of a journal: something that exists, or is about to.
+/// A line of a journal: something that exists or is about to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Entry {
-    /// The run itself, first in the file; where the process ids of the other lines mean something.
+    /// The run itself, always first. It says in which boot and PID namespace the process ids of the
+    /// other lines are valid.
     Run {
         /// Version of the program that wrote it.
         version: String,
-        /// Random number of this boot: start times count from it.
+        /// Random number of this boot; start times count from it.
         boot_id: String,
         /// The PID namespace of the supervisor, as the number in `pid:[4026531836]`.
         pid_namespace: u64,
@@ -25,19 +26,19 @@ pub enum Entry {
     Process(Process),
     /// A directory to remove with all that is in it.
     Directory {
-        /// Absolute, named as [`super::JournalWriter::scratch_directory`] does.
+        /// Absolute path, named as [`super::JournalWriter::scratch_directory`] does.
         path: PathBuf,
     },
-    /// Something that the kernel ends by itself; for whoever reads the journal.
+    /// Something that the kernel ends by itself; for people who read the journal.
     Note {
-        /// What kind of thing: "namespace", "device", "sysctl".
+        /// Its kind: "namespace", "device", "sysctl".
         kind: String,
-        /// Which one.
+        /// Its name.
         name: String,
     },
 }
 
-/// A process that cannot be mistaken for a later one with the same id.
+/// A process, described so that a later one with the same id is not mistaken for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
@@ -45,12 +46,12 @@ pub struct Process {
     pub pid: u32,
     /// When it started, in clock ticks since boot: field 22 of /proc/PID/stat.
     pub start_ticks: u64,
-    /// What it is in the run.
+    /// Its role in the run.
     pub role: String,
 }
 
 impl Entry {
-    /// The line about this run.
+    /// The entry for this run.
     pub(super) fn run() -> Entry {
         Entry::Run {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -62,7 +63,7 @@ impl Entry {
 }
 
 impl Process {
-    /// Describes the process that has `pid` now; `None` where there is none.
+    /// Describes the process that has `pid` now; `None` if there is none.
     pub fn with_pid(pid: u32, role: &str) -> Option<Process> {
         Some(Process { pid, start_ticks: start_ticks(pid)?, role: role.into() })
     }
@@ -73,13 +74,12 @@ impl Process {
     }
 }
 
-/// Identity of this boot; empty where the kernel does not tell.
+/// Identity of this boot; empty if the kernel does not report it.
 pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
 }
 
-/// Identity of the PID namespace in which this process sees others; 0 where the kernel does not
-/// tell.
+/// Identity of this process's PID namespace; 0 if the kernel does not report it.
 pub(super) fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map(|m| m.ino()).unwrap_or(0)
 }
@@ -90,8 +90,8 @@ fn start_ticks(pid: u32) -> Option<u64> {
 }
 
 fn parse_start_ticks(stat: &str) -> Option<u64> {
-    // The command's name is in parentheses and may itself hold blanks and parentheses: the last one
-    // ends it.
+    // The command's name is in parentheses and may itself contain blanks and parentheses, so the
+    // last parenthesis ends it.
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(19)?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Cleaning after a run that could not do it itself.
+//! Cleans up after runs that could not do it themselves.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -14,8 +14,7 @@ use nix::fcntl::{Flock, FlockArg};
 use super::entry::{self, Entry, Process};
 use super::{JOURNAL_PREFIX, JOURNAL_SUFFIX, JournalError, SCRATCH_PREFIX, check, directory};
 
-/// How long a killed process may take to be gone; one stuck in the kernel must not hang the next
-/// run.
+/// How long a killed process may take to end; one stuck in the kernel must not block the next run.
 const DEATH: Duration = Duration::from_secs(5);
 
 /// What was done about one journal.
@@ -23,7 +22,7 @@ const DEATH: Duration = Duration::from_secs(5);
 pub struct Cleaned {
     /// The journal's file.
     pub journal: PathBuf,
-    /// What was ended, removed, or could not be, in order.
+    /// What was ended or removed, or could not be, in order.
     pub actions: Vec<Action>,
 }
 
@@ -34,16 +33,16 @@ impl Cleaned {
     }
 }
 
-/// One thing done.
+/// The outcome for one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A process was killed.
     Killed(Process),
     /// A directory was removed.
     Removed(PathBuf),
-    /// A line was left alone, with the reason.
+    /// A line was ignored, with the reason.
     Ignored {
-        /// The line, cut to what can be printed.
+        /// The line, shortened for printing.
         line: String,
         /// Why.
         reason: String,
@@ -70,16 +69,15 @@ impl fmt::Display for Action {
     }
 }
 
-/// Cleans after all runs of this user that have ended without doing so; returns what was done, one
-/// item a journal.
+/// Cleans up after all runs of this user that ended without doing so; returns one item for each
+/// journal.
 ///
-/// Runs still going are not touched. A journal of which something is left over stays, for the next
-/// time.
+/// Active runs are not touched. A journal stays if something that it names could not be removed.
 pub fn clean_stale() -> Result<Vec<Cleaned>, JournalError> {
     clean_stale_in(&directory())
 }
 
-/// The same for journals in `directory`; none where there is no such directory.
+/// The same for journals in `directory`; returns nothing if it does not exist.
 pub fn clean_stale_in(directory: &Path) -> Result<Vec<Cleaned>, JournalError> {
     let listing = match fs::read_dir(directory) {
         Ok(listing) => listing,
@@ -100,7 +98,7 @@ pub fn clean_stale_in(directory: &Path) -> Result<Vec<Cleaned>, JournalError> {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             Err(e) => return Err(JournalError::io("open journal", &path, e)),
         };
-        // Held until the file is removed, so that two runs that clean do not do it twice.
+        // Held until the file is removed, so that two cleaning runs do not do it twice.
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) if lock.metadata().is_ok_and(|m| m.nlink() > 0) => cleaned.push(clean(&path)?),
             Ok(_) | Err((_, Errno::EWOULDBLOCK)) => {}
@@ -111,7 +109,7 @@ pub fn clean_stale_in(directory: &Path) -> Result<Vec<Cleaned>, JournalError> {
 }
 
 /// Ends and removes what the journal names, then the journal itself unless something is left. The
-/// caller has its lock.
+/// caller holds its lock.
 pub(super) fn clean(path: &Path) -> Result<Cleaned, JournalError> {
     let bytes = fs::read(path).map_err(|e| JournalError::io("read journal", path, e))?;
     let mut same_place = false;
@@ -124,11 +122,11 @@ pub(super) fn clean(path: &Path) -> Result<Cleaned, JournalError> {
                 same_place = boot_id == entry::boot_id() && pid_namespace == entry::pid_namespace();
             }
             Ok(Entry::Process(process)) if same_place => actions.extend(end(process)),
-            // Of another boot or PID namespace: the number means another process, or none.
+            // Written in another boot or PID namespace: the number means another process, or none.
             Ok(Entry::Process(_) | Entry::Note { .. }) => {}
             Ok(Entry::Directory { path }) => directories.push(path),
-            // A last line cut short is of a run killed while writing it: the thing was not made
-            // yet.
+            // An incomplete last line means that the run was killed while writing it, so the thing
+            // was not made yet.
             Err(e) => actions.push(Action::Ignored { line: text(), reason: e.to_string() }),
         }
     }
@@ -141,13 +139,14 @@ pub(super) fn clean(path: &Path) -> Result<Cleaned, JournalError> {
     Ok(cleaned)
 }
 
-/// Kills the very process described and waits until it is gone; `None` where it was gone already.
+/// Kills exactly the described process and waits until it is gone; `None` if it was gone already.
 fn end(process: Process) -> Option<Action> {
     let failed = |cause: io::Error| {
         let subject = format!("process {} ({})", process.pid, process.role);
         Some(Action::Failed { subject, reason: cause.to_string() })
     };
-    // Its own supervisor's child cannot be this process or its parent; pid 0 and -1 mean groups.
+    // Pid 0 and -1 mean groups. The process itself and its parent cannot be named by a journal
+    // whose lock is free.
     let pid = i32::try_from(process.pid)
         .ok()
         .filter(|&pid| pid > 1 && process.pid != std::process::id())?;
@@ -160,8 +159,8 @@ fn end(process: Process) -> Option<Action> {
     }
     // SAFETY: `raw` was just opened and belongs to nobody else.
     let pidfd = unsafe { OwnedFd::from_raw_fd(raw) };
-    // Looked at after the pidfd was opened: from here on the descriptor means this process,
-    // whatever the number does.
+    // Checked after the pidfd was opened: from here on the descriptor means this process, whatever
+    // happens to the number.
     if !process.is_running() {
         return None;
     }
@@ -186,7 +185,7 @@ fn end(process: Process) -> Option<Action> {
     }
 }
 
-/// Removes a scratch directory; `None` where there is none.
+/// Removes a scratch directory; `None` if there is none.
 fn remove(path: PathBuf) -> Option<Action> {
     let ignored = |reason: &str| {
         Some(Action::Ignored { line: path.display().to_string(), reason: reason.into() })

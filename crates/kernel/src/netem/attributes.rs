@@ -1,8 +1,8 @@
-//! netem's words as the bytes of `TCA_OPTIONS`: a `struct tc_netem_qopt`, attributes behind it.
+//! netem's options as the bytes of `TCA_OPTIONS`: a `struct tc_netem_qopt` followed by attributes.
 //!
-//! [`encode`] says every word, also those at rest: an attribute that is not there leaves a
-//! discipline as it was, and to set one means to have this one. [`decode`] takes whatever a kernel
-//! says, and more.
+//! [`encode`] writes every option, including those with default values: a missing attribute would
+//! leave an existing discipline as it was, and setting a netem means to have exactly this one.
+//! [`decode`] accepts what a kernel reports, and more.
 
 use super::{DISTRIBUTION_MAX, Netem, Shaping, Slot, Spacing};
 use fullpipe_model::link::{Chance, LossModel, Overhead, Reorder};
@@ -30,34 +30,34 @@ const NLA_TYPE_MASK: u16 = 0x3fff;
 
 /// `struct tc_netem_qopt`: six words of 32 bits.
 const QOPT_LEN: usize = 24;
-/// The unit of its times, 64 ns (PSCHED_SHIFT).
+/// The unit of its times is 2^6 = 64 ns (PSCHED_SHIFT).
 const TICK_SHIFT: u32 = 6;
 
-/// What netem cannot be told, or what is no netem.
+/// A value that netem cannot represent, or bytes that are not netem's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetemError {
-    /// The kernel's field is narrower.
+    /// The kernel's field is too narrow.
     #[error("netem {word} {value} is more than the {most} that its field holds")]
     TooMuch {
-        /// Which.
+        /// Which option.
         word: &'static str,
-        /// As asked.
+        /// The requested value.
         value: u64,
-        /// The most.
+        /// The largest possible value.
         most: u64,
     },
-    /// Rates are in whole bytes a second, and zero means none.
+    /// Rates are in whole bytes per second, and zero means none.
     #[error("netem rate {0} is below one byte a second")]
     Rate(Rate),
-    /// A table that is longer than the kernel's.
+    /// The table is longer than the kernel accepts.
     #[error("netem distribution has {0} entries; the kernel takes up to {DISTRIBUTION_MAX}")]
     Distribution(usize),
-    /// Bytes that are none.
+    /// The bytes are too short.
     #[error("netem options are cut off: {0} bytes")]
     CutOff(usize),
 }
 
-/// The words as the kernel is told them.
+/// Encodes the options for the kernel.
 pub fn encode(netem: &Netem) -> Result<Vec<u8>, NetemError> {
     if netem.distribution.len() > DISTRIBUTION_MAX {
         return Err(NetemError::Distribution(netem.distribution.len()));
@@ -69,7 +69,7 @@ pub fn encode(netem: &Netem) -> Result<Vec<u8>, NetemError> {
     let gap = netem.reorder.map_or(0, |reorder| reorder.gap.get());
     let reorder = netem.reorder.map_or(Chance::NEVER, |reorder| reorder.chance);
     let mut out = Vec::with_capacity(256 + 2 * netem.distribution.len());
-    // Kernels before 4.15 know these times only; later ones take LATENCY64 and JITTER64 below.
+    // Kernels before 4.15 know only these times; later ones use LATENCY64 and JITTER64 below.
     let ticks = |time: Duration| u32::try_from(time.as_nanos() >> TICK_SHIFT).unwrap_or(u32::MAX);
     let qopt = [
         ticks(netem.delay),
@@ -113,7 +113,7 @@ fn put_rate(out: &mut Vec<u8>, shaping: Option<Shaping>) -> Result<(), NetemErro
     if bytes == 0 && shaping.rate > Rate::ZERO {
         return Err(NetemError::Rate(shaping.rate));
     }
-    // A rate that needs 64 bits is all ones here.
+    // All ones here mean that the rate needs 64 bits.
     let short = u32::try_from(bytes).unwrap_or(u32::MAX);
     let fields = [short.to_ne_bytes(), packet.to_ne_bytes()].concat();
     let cells =
@@ -155,7 +155,7 @@ fn put_loss(out: &mut Vec<u8>, loss: LossModel) {
         LossModel::State { p13, p31, p32, p23, p14 } => {
             (LOSS_GI, [p13, p31, p32, p14, p23].map(scaled).to_vec())
         }
-        // The kernel's h is the probability to be spared in the bad state.
+        // The kernel's h is the probability of surviving in the bad state.
         LossModel::GilbertElliott { p, r, bad, good } => {
             (LOSS_GE, vec![scaled(p), scaled(r), u32::MAX - scaled(bad), scaled(good)])
         }
@@ -165,7 +165,7 @@ fn put_loss(out: &mut Vec<u8>, loss: LossModel) {
     put(out, LOSS | NLA_F_NESTED, &nested);
 }
 
-/// The words of a discipline as a kernel tells them; the distribution is never among them.
+/// Decodes the options that a kernel reports; they never contain the distribution.
 pub fn decode(options: &[u8]) -> Result<Netem, NetemError> {
     let Some((qopt, rest)) = options.split_first_chunk::<QOPT_LEN>() else {
         return Err(NetemError::CutOff(options.len()));
@@ -261,12 +261,12 @@ fn read_slot(value: &[u8]) -> Option<Slot> {
         (Duration::ZERO, _) => Spacing::Around(delay, jitter),
         _ => Spacing::Between(min, max),
     };
-    // Any number is told as the most that the field holds.
+    // The kernel reports "any number" as the largest value of the field.
     let any = |number: u32| if number == i32::MAX as u32 { 0 } else { number };
     Some(Slot { spacing, packets_max: any(packets), bytes_max: Bytes::new(any(bytes).into()) })
 }
 
-/// netem's scale: all ones is certainty.
+/// Converts to netem's scale, where all ones is certainty.
 fn scaled(probability: Probability) -> u32 {
     (probability.get() * f64::from(u32::MAX)).round() as u32
 }
@@ -307,7 +307,7 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The first `N` numbers of `bytes`; what is missing is zero.
+/// The first `N` numbers of `bytes`; missing ones are zero.
 fn u32s<const N: usize>(bytes: &[u8]) -> [u32; N] {
     std::array::from_fn(|i| {
         let mut field = [0; 4];

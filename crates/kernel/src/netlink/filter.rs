@@ -1,8 +1,7 @@
-//! Filters at a device's hooks that are BPF programs:
-//! `tc filter add dev D ingress bpf direct-action ..`.
+//! BPF programs as filters at a device's hooks: `tc filter add dev D ingress bpf direct-action ..`.
 //!
-//! The way before `tcx` links ([`crate::bpf`]): a filter belongs to the device and stays when its
-//! maker has ended.
+//! This is for kernels without `tcx` links ([`crate::bpf`]): a filter belongs to the device and
+//! stays when the process that made it has ended.
 
 use super::Netlink;
 use crate::Refused;
@@ -20,7 +19,8 @@ const TCA_BPF_FD: u16 = 6;
 const TCA_BPF_NAME: u16 = 7;
 const TCA_BPF_FLAGS: u16 = 8;
 const TCA_BPF_FLAG_ACT_DIRECT: u32 = 1;
-/// Of our filters: before all that others usually have, at a number that nobody chooses by chance.
+/// Priority of our filters: before those that others usually have, with a handle that nobody
+/// chooses by chance.
 const PRIORITY: u32 = 1;
 const HANDLE: u16 = 0x6670;
 const NAME: &[u8] = b"fullpipe\0";
@@ -47,7 +47,7 @@ fn filter(device: u32, hook: Hook) -> TcMessage {
     let mut message = TcMessage::with_index(device as i32);
     message.header.handle = TcHandle { major: 0, minor: HANDLE };
     message.header.parent = hook.parent();
-    // Priority above, protocol in network byte order below.
+    // The priority is in the upper half, the protocol in network byte order in the lower half.
     message.header.info = PRIORITY << 16 | u32::from((libc::ETH_P_ALL as u16).to_be());
     message.attributes = vec![TcAttribute::Kind(KIND.into())];
     message
@@ -62,12 +62,12 @@ fn attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
 }
 
 impl Netlink {
-    /// Gives the device with number `device` hooks for filters (the discipline `clsact`); whether
+    /// Adds hooks for filters (the discipline `clsact`) to device number `device`; returns whether
     /// it had none before.
     ///
     /// # Errors
-    /// A kernel without it; another discipline (`ingress`) at its place shows only when a filter is
-    /// added.
+    /// The kernel does not have it. Another discipline (`ingress`) in its place shows only when a
+    /// filter is added.
     pub fn add_clsact(&mut self, device: u32) -> Result<bool, Refused> {
         let request = RouteNetlinkMessage::NewQueueDiscipline(clsact(device));
         let subject = format!("to device number {device} in {}", self.place);
@@ -81,7 +81,7 @@ impl Netlink {
         }
     }
 
-    /// Takes the hooks away again, and every filter with them.
+    /// Removes the hooks, and every filter with them.
     pub fn delete_clsact(&mut self, device: u32) -> Result<(), Refused> {
         let subject = format!("of device number {device} in {}", self.place);
         self.tell(
@@ -92,7 +92,7 @@ impl Netlink {
         )
     }
 
-    /// Puts `program` at the hook, in place of one of ours that may be left there.
+    /// Puts `program` at the hook and replaces a leftover filter of ours.
     pub fn set_filter(
         &mut self,
         device: u32,
@@ -116,7 +116,7 @@ impl Netlink {
         })
     }
 
-    /// Takes our filter away from the hook; whether one was there.
+    /// Removes our filter from the hook; returns whether there was one.
     pub fn delete_filter(&mut self, device: u32, hook: Hook) -> Result<bool, Refused> {
         let subject = format!("at device number {device} in {} ({hook})", self.place);
         let request = RouteNetlinkMessage::DelTrafficFilter(filter(device, hook));
@@ -129,7 +129,7 @@ impl Netlink {
         }
     }
 
-    /// Whether anybody's filter is at the hook.
+    /// Whether the hook has any filter, ours or not.
     pub fn has_filter(&mut self, device: u32, hook: Hook) -> Result<bool, Refused> {
         let mut message = TcMessage::with_index(device as i32);
         message.header.parent = hook.parent();

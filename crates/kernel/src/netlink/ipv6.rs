@@ -1,9 +1,9 @@
-//! Whether a device takes part in IPv6.
+//! Whether a device has IPv6.
 //!
-//! It does not where its packets are smaller than IPv6 asks of every link (1280 bytes, RFC 8200,
-//! section 5; the kernel then takes the protocol off the device), where the kernel was built or
-//! started without IPv6, and where `net.ipv6.conf.*.disable_ipv6` is 1. The kernel refuses every
-//! IPv6 setting of such a device, each in its own way, so it is asked first.
+//! It does not if its MTU is smaller than IPv6 requires of every link (1280 bytes, RFC 8200,
+//! section 5; the kernel then removes the protocol from the device), if the kernel was built or
+//! started without IPv6, or if `net.ipv6.conf.*.disable_ipv6` is 1. The kernel refuses every IPv6
+//! setting of such a device, each in a different way, so callers check first.
 
 use fullpipe_model::units::Bytes;
 use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, LinkAttribute, LinkMessage};
@@ -11,7 +11,7 @@ use netlink_packet_route::link::{AfSpecInet6, AfSpecUnspec, LinkAttribute, LinkM
 use super::{Netlink, Network};
 use crate::Refused;
 
-/// The smallest MTU that IPv6 runs over (RFC 8200, section 5; `IPV6_MIN_MTU` in the kernel).
+/// The smallest MTU for IPv6 (RFC 8200, section 5; `IPV6_MIN_MTU` in the kernel).
 pub const IPV6_MTU_MIN: Bytes = Bytes::new(1280);
 
 impl Netlink {
@@ -26,7 +26,7 @@ impl Netlink {
         Ok(settings(&link).is_some_and(|settings| !disabled(settings)))
     }
 
-    /// Gives `device` those of `addresses` whose protocol it takes part in; IPv4 is never left out.
+    /// Adds those of `addresses` whose protocol `device` has; IPv4 addresses are always added.
     pub fn add_addresses(&mut self, device: &str, addresses: &[Network]) -> Result<(), Refused> {
         let takes_ipv6 =
             addresses.iter().any(|network| network.address.is_ipv6()) && self.takes_ipv6(device)?;
@@ -35,7 +35,7 @@ impl Netlink {
     }
 }
 
-/// Whether `link` has IPv6 settings at all, and will have them with this MTU.
+/// Whether `link` has IPv6 settings now, and will still have them with this MTU.
 pub(super) fn keeps_settings(link: &LinkMessage, mtu: Option<Bytes>) -> bool {
     settings(link).is_some() && mtu.is_none_or(|mtu| mtu >= IPV6_MTU_MIN)
 }

@@ -1,5 +1,5 @@
-//! Queueing disciplines: netem on a device, what it counted, and one device's arrivals handed to
-//! another.
+//! Queueing disciplines: netem on a device, its counters, and redirecting arrivals from one device
+//! to another.
 
 use super::Netlink;
 use crate::Refused;
@@ -17,16 +17,16 @@ use std::io;
 
 const TCA_OPTIONS: u16 = 2;
 const KIND: &str = "netem";
-/// The only class of a netem, behind which another discipline can stand.
+/// The only class of a netem, to which another discipline can be attached.
 const CLASS: u16 = 1;
 const ETH_P_ALL: u16 = libc::ETH_P_ALL as u16;
 
-/// Where on a device a discipline stands.
+/// The position of a discipline on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// At the device itself.
     Root,
-    /// Behind the netem at the root: what that lets go comes here.
+    /// Behind the netem at the root: it receives what that lets pass.
     Behind,
 }
 
@@ -47,25 +47,25 @@ impl Place {
     }
 }
 
-/// What a discipline counted.
+/// The counters of a discipline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QdiscCounters {
     /// Packets that left it.
     pub packets: u64,
-    /// Bytes of them, with link-layer headers.
+    /// Their bytes, with link-layer headers.
     pub bytes: u64,
-    /// Packets dropped: by intent or for want of room, which it does not tell apart. With ECN also
-    /// those marked.
+    /// Packets dropped, on purpose or because it was full; netem does not distinguish these. With
+    /// ECN it also counts marked packets.
     pub drops: u64,
     /// Packets that it holds now.
     pub held: u64,
 }
 
 impl Netlink {
-    /// Puts a netem on `device`, or makes the one that is there be this one.
+    /// Puts a netem on `device`, or changes the existing one to match.
     ///
     /// # Errors
-    /// Words that netem has no fields for, a device that is not there, and a kernel without netem.
+    /// netem has no fields for a value, the device does not exist, or the kernel has no netem.
     pub fn set_netem(&mut self, device: &str, place: Place, netem: &Netem) -> Result<(), Refused> {
         let subject = format!("on device {device} in {}", self.place);
         let options = netem::encode(netem).map_err(|error| {
@@ -90,15 +90,15 @@ impl Netlink {
         })
     }
 
-    /// The netem on `device` as the kernel has it, without its distribution, and what it counted.
+    /// The netem on `device` as the kernel has it, without its distribution, and its counters.
     pub fn netem(&mut self, device: &str, place: Place) -> Result<(Netem, QdiscCounters), Refused> {
         let subject = format!("on device {device} in {}", self.place);
         let wrong = |what: &str| {
             Refused::new("read netem", &subject, io::Error::new(io::ErrorKind::InvalidData, what))
         };
         let message = self.qdisc_message(device, place)?;
-        // Without ECHO the kernel tells the answer to whoever listens to changes, and not to who
-        // asks.
+        // Without ECHO the kernel sends the answer to those who monitor changes, not to the
+        // requester.
         let flags = NLM_F_ECHO | NLM_F_ACK;
         let answer = self.ask(
             "read netem",
@@ -132,8 +132,8 @@ impl Netlink {
         Ok((netem, counters(&found)))
     }
 
-    /// Everything that arrives on `device` leaves by the device `to` of the same namespace, as if
-    /// it had been sent there: no stack sees it. It ends with either device.
+    /// Sends everything that arrives on `device` out through the device `to` of the same namespace,
+    /// so no IP stack sees it. It ends with either device.
     pub fn redirect_arrivals(&mut self, device: &str, to: &str) -> Result<(), Refused> {
         let subject = format!("from device {device} to {to} in {}", self.place);
         let (index, target) = (self.link_index(device)? as i32, self.link_index(to)?);
@@ -157,7 +157,7 @@ impl Netlink {
         ];
         let mut message = TcMessage::with_index(index);
         message.header.parent = TcHandle { major: 0xffff, minor: 0 };
-        // Priority above, protocol in network byte order below.
+        // The priority is in the upper half, the protocol in network byte order in the lower half.
         message.header.info = 1 << 16 | u32::from(ETH_P_ALL.to_be());
         message.attributes = vec![
             TcAttribute::Kind(TcFilterMatchAll::KIND.into()),

@@ -1,29 +1,29 @@
-//! Where a link touches the two hosts that it joins: frames out of a host, frames into a host.
+//! The ends of a link at its two hosts: frames out of a host, frames into a host.
 //!
-//! A [`PortPair`] joins two network namespaces by nothing at all: what one host sends can be read
-//! from its port, and the program that owns the pair decides when, and whether, to write it into
-//! the other port. Frames look like this:
+//! A [`PortPair`] attaches to two network namespaces and does not connect them: what one host sends
+//! can be read from its port, and the program that owns the pair decides when, and whether, to
+//! write it to the other port. Frames look like this:
 //!
 //! ```text
 //! [vnet_hdr: 10 bytes][l2: Port::l2_len() bytes][IP packet]
 //! ```
 //!
-//! The `vnet_hdr` is `struct virtio_net_hdr` (linux/virtio_net.h, host byte order): it tells that a
-//! frame is a super-packet of up to 64 KB that stands for many segments (`gso_type`, `gso_size`),
-//! and where a checksum is still to be put (`csum_start`, `csum_offset`). Its offsets count from
-//! the end of the `vnet_hdr`, thus include the `l2_len` bytes. Both ports of a pair are of one
-//! kind, and their hosts share one Ethernet address, so a frame read from one can be written into
-//! the other unchanged.
+//! The `vnet_hdr` is `struct virtio_net_hdr` (linux/virtio_net.h, host byte order). It marks a
+//! frame as a super-packet of up to 64 KB that stands for many segments (`gso_type`, `gso_size`),
+//! and says where a checksum is still missing (`csum_start`, `csum_offset`). Its offsets count from
+//! the end of the `vnet_hdr`, so they include the `l2_len` bytes. Both ports of a pair are of one
+//! kind, and their hosts share one Ethernet address, so a frame read from one can be written to the
+//! other unchanged.
 //!
-//! Two kinds, in order of choice:
+//! Two kinds, in order of preference:
 //! * [`PortKind::Tun`]: a TUN device in each host. One copy in, one out.
-//! * [`PortKind::Veth`]: where `/dev/net/tun` is missing or not ours to open (containers, hardened
-//!   machines): a veth pair for each host, whose far end is in a namespace of its own with an
-//!   `AF_PACKET` socket on it. Slower, and the queue between host and program is a socket buffer
-//!   bounded by `net.core.rmem_max`: see [`Port::drops`].
+//! * [`PortKind::Veth`]: where `/dev/net/tun` is missing or may not be opened (containers, hardened
+//!   machines): a veth pair for each host, whose far end is in a separate namespace with an
+//!   `AF_PACKET` socket. Slower, and the queue between host and program is a socket buffer bounded
+//!   by `net.core.rmem_max`: see [`Port::drops`].
 //!
 //! A third kind, [`PortKind::Tap`], is not for hosts of a lab but for the traffic of a device of
-//! the machine ([`crate::redirect`]): as TUN, with Ethernet headers.
+//! the machine ([`crate::redirect`]): like TUN, with Ethernet headers.
 //!
 //! Both ports are non-blocking; wait with [`crate::wait`]. Every method takes `&self`: one thread
 //! for each direction reads one port and writes the other.
@@ -44,14 +44,14 @@ use crate::netns::NetNs;
 /// Bytes of `struct virtio_net_hdr` in front of each frame.
 pub const VNET_HDR_LEN: usize = 10;
 
-/// A buffer this long holds any frame.
+/// A buffer of this length holds any frame.
 pub const FRAME_MAX: usize = VNET_HDR_LEN + 14 + 65_536;
 
-/// Packets that a TUN device holds for the reader; a full window must fit, as nothing slows the
-/// sender down here.
+/// Packets that a TUN device queues for the reader. A full window must fit, because nothing slows
+/// the sender down here.
 const TX_QUEUE_LEN: u32 = 10_000;
 
-/// How a port reaches its host.
+/// How a port is connected to its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortKind {
     /// A TUN device in the host.
@@ -72,15 +72,15 @@ impl std::fmt::Display for PortKind {
     }
 }
 
-/// One side of a pair: the host and what its device is called.
+/// One side of a pair: the host and its device.
 #[derive(Debug, Clone)]
 pub struct PortConfig<'a> {
     /// The host.
     pub ns: &'a NetNs,
     /// Name of the device in the host, at most 15 bytes: `wan0`.
     pub device: &'a str,
-    /// The device's addresses; a route to each one's network comes with it. IPv6 addresses are left
-    /// out where the device takes no part in IPv6: an MTU below 1280, or IPv6 is switched off.
+    /// The device's addresses, each of which adds a route to its network. IPv6 addresses are left
+    /// out if the device has no IPv6: the MTU is below 1280, or IPv6 is disabled.
     pub addresses: &'a [Network],
 }
 
@@ -90,12 +90,12 @@ pub enum PortError {
     /// Neither kind works here.
     #[error("make ports: no TUN device ({tun}), and no veth pair either ({veth})")]
     Neither {
-        /// What happened to the first choice.
+        /// Why TUN failed.
         tun: Box<Refused>,
-        /// What happened to the second.
+        /// Why veth failed.
         veth: Box<Refused>,
     },
-    /// The kind that was asked for, or what comes after it, failed.
+    /// The requested kind failed, or a later step.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
@@ -107,16 +107,16 @@ pub struct PortPair {
     pub a: Port,
     /// The second host's.
     pub b: Port,
-    /// Why this is not a pair of TUN devices, for the run's environment.
+    /// Why this is not a pair of TUN devices, for the notes of a run.
     pub not_tun: Option<Refused>,
 }
 
 impl PortPair {
-    /// Gives both hosts a device that is up, with `mtu` and its addresses; TUN where possible, else
+    /// Gives both hosts a device that is up, with `mtu` and its addresses; TUN if possible, else
     /// veth.
     ///
     /// Two devices of a pair that share a network (`10.0.0.1/24`, `10.0.0.2/24`) reach each other
-    /// without further routes. There is no ARP and no neighbour discovery on them.
+    /// without further routes. They use no ARP and no neighbour discovery.
     pub fn create(
         a: &PortConfig<'_>,
         b: &PortConfig<'_>,
@@ -136,7 +136,7 @@ impl PortPair {
         PortPair::of_kind(PortKind::Tap, a, b, mtu)
     }
 
-    /// The same with no choice of kind: for comparisons and tests.
+    /// The same with a fixed kind: for comparisons and tests.
     pub fn of_kind(
         kind: PortKind,
         a: &PortConfig<'_>,
@@ -179,7 +179,7 @@ impl Finish for (Port, Port) {
                 ..LinkChange::default()
             };
             netlink.change_link(side.device, &change)?;
-            // Up last: from here on the host may speak.
+            // Brought up last, because the host may send from then on.
             netlink.change_link(
                 side.device,
                 &LinkChange { up: Some(true), ..LinkChange::default() },
@@ -191,12 +191,12 @@ impl Finish for (Port, Port) {
 }
 
 /// Packets lost between a host and the program, which no model decided to lose. A run with any of
-/// them is not to be trusted as an experiment on the link.
+/// them is not a valid experiment on the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drops {
-    /// Sent by the host, not read in time by the program.
+    /// Sent by the host and not read in time by the program.
     pub from_host: u64,
-    /// Written by the program, not taken by the host.
+    /// Written by the program and not accepted by the host.
     pub to_host: u64,
 }
 
@@ -208,12 +208,12 @@ pub struct Port {
     counters: Mutex<Counters>,
 }
 
-/// What [`Port::drops`] reads.
+/// Sources of [`Port::drops`].
 struct Counters {
-    /// Speaks to the namespace of `device`: the host's for TUN, the far end's for veth.
+    /// For the namespace of `device`: the host's for TUN, the far end's for veth.
     netlink: Netlink,
     device: String,
-    /// Of the packet socket, whose own counter starts again at each reading.
+    /// Drops of the packet socket, whose own counter restarts at each reading.
     socket: u64,
 }
 
@@ -232,7 +232,7 @@ impl Port {
         }
     }
 
-    /// How it reaches its host.
+    /// How it is connected to its host.
     pub fn kind(&self) -> PortKind {
         self.kind
     }
@@ -245,8 +245,8 @@ impl Port {
         }
     }
 
-    /// Reads the next frame that the host sent and returns its length, `vnet_hdr` included;
-    /// `WouldBlock` when there is none. A `buffer` shorter than [`FRAME_MAX`] may cut a frame off.
+    /// Reads the next frame that the host sent and returns its length, including the `vnet_hdr`;
+    /// `WouldBlock` if there is none. A `buffer` shorter than [`FRAME_MAX`] may cut a frame off.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
         let count =
@@ -254,10 +254,11 @@ impl Port {
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Hands the host one frame, given in parts that start with the `vnet_hdr`; returns its length.
+    /// Delivers one frame to the host, given in parts that start with the `vnet_hdr`; returns its
+    /// length.
     ///
-    /// `WouldBlock` where the host has no room; `InvalidInput` for a `vnet_hdr` that contradicts
-    /// the frame.
+    /// `WouldBlock` if the host has no room; `InvalidInput` if the `vnet_hdr` contradicts the
+    /// frame.
     pub fn write_vectored(&self, frame: &[IoSlice<'_>]) -> io::Result<usize> {
         // SAFETY: an IoSlice is an iovec by its documentation; the kernel only reads the memory
         // that they name.
@@ -267,8 +268,8 @@ impl Port {
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
-    /// What was lost between host and program so far. Asks the kernel: for the end of a run, not
-    /// for each packet.
+    /// Packets lost between host and program so far. This asks the kernel: call it at the end of a
+    /// run, not for each packet.
     pub fn drops(&self) -> Result<Drops, Refused> {
         let mut counters = self.counters.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Counters { netlink, device, socket } = &mut *counters;
@@ -279,8 +280,8 @@ impl Port {
             }
             PortKind::Veth => {
                 *socket += veth::socket_drops(self.fd.as_fd())?;
-                // Before the socket is a queue of each CPU (net.core.netdev_max_backlog), counted
-                // at the far device.
+                // Before the socket there is a queue for each CPU (net.core.netdev_max_backlog),
+                // counted at the far device.
                 Ok(Drops { from_host: *socket + link.rx_dropped, to_host: link.tx_dropped })
             }
         }

@@ -1,9 +1,9 @@
-//! Ports that are TUN devices: the kernel hands each packet that the host sends to the reader of a
+//! Ports that are TUN devices: the kernel passes each packet that the host sends to the reader of a
 //! descriptor.
 //!
 //! Source: Documentation/networking/tuntap.rst, drivers/net/tun.c. With `IFF_VNET_HDR` and offloads
-//! the host's TCP hands over unsegmented super-packets; without them the descriptor carries about
-//! 170,000 packets a second at best, which is 2 Gbit/s and all of a CPU.
+//! the host's TCP passes unsegmented super-packets; without them the descriptor carries about
+//! 170,000 packets a second at best, which is 2 Gbit/s and a whole CPU.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -16,7 +16,7 @@ use crate::netlink::Netlink;
 
 const DEVICE: &str = "/dev/net/tun";
 
-/// `struct ifreq` as far as TUNSETIFF reads it.
+/// `struct ifreq`, as far as TUNSETIFF reads it.
 #[repr(C)]
 struct IfReq {
     name: [u8; libc::IFNAMSIZ],
@@ -25,7 +25,7 @@ struct IfReq {
     rest: [u8; 22],
 }
 
-/// Makes the device in the host's namespace; it is gone when the port is dropped.
+/// Makes the device in the host's namespace; it is removed when the port is dropped.
 pub(super) fn open(kind: PortKind, config: &PortConfig<'_>) -> Result<Port, Refused> {
     let mode = if kind == PortKind::Tap { libc::IFF_TAP } else { libc::IFF_TUN };
     let fd = config.ns.run(|| attach(config.device, mode))??;

@@ -1,24 +1,23 @@
-//! Ports without TUN: a veth pair for each host, an `AF_PACKET` socket at its far end.
+//! Ports without TUN: a veth pair for each host, with an `AF_PACKET` socket at its far end.
 //!
-//! The far ends are in a namespace of their own, which has no addresses and lives as long as the
-//! two sockets. Both hosts' devices have the same Ethernet address and do not ask for their
-//! neighbours' (NOARP: Linux then addresses frames to the device's own address). So every frame is
-//! already addressed to the other host, whichever IP address it is for, and no neighbour table
-//! needs filling. The far ends have another address: their own IP stack sees frames for someone
-//! else and drops them at once.
+//! The far ends are in a separate namespace, which has no addresses and lives as long as the two
+//! sockets. Both hosts' devices have the same Ethernet address and do not resolve neighbours
+//! (NOARP: Linux then addresses frames to the device's own address). So every frame is already
+//! addressed to the other host, whatever its IP address, and no neighbour table is needed. The far
+//! ends have another address, so their own IP stack drops the frames at once.
 //!
 //! The socket's buffer is the queue between host and program. With CAP_NET_ADMIN on the machine it
-//! is 128 MB, without it `net.core.rmem_max` bounds it: 4 MB since Linux 6.17, 208 KiB before, of
-//! which a super-packet takes up to 64 KiB and more. What does not fit is lost and counted
-//! ([`Port::drops`]). `PACKET_QDISC_BYPASS` was measured and gives nothing: a veth device has no
-//! queueing discipline to begin with.
+//! is 128 MB; otherwise `net.core.rmem_max` bounds it: 4 MB since Linux 6.17, 208 KiB before, and a
+//! super-packet takes 64 KiB and more. What does not fit is lost and counted ([`Port::drops`]).
+//! `PACKET_QDISC_BYPASS` was measured and gains nothing, because a veth device has no queueing
+//! discipline.
 //!
 //! A host takes frames from the queue of the CPU on which they were written, so a writing thread
-//! that moves between CPUs can bring packets out of order: pin it ([`crate::sched::Placement`])
-//! where that matters.
+//! that moves between CPUs can reorder packets: pin it ([`crate::sched::Placement`]) where that
+//! matters.
 //!
-//! With `PACKET_VNET_HDR` the socket gives and takes super-packets with the same header as TUN
-//! does. Source: packet(7), net/packet/af_packet.c.
+//! With `PACKET_VNET_HDR` the socket reads and writes super-packets with the same header as TUN.
+//! Source: packet(7), net/packet/af_packet.c.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -37,10 +36,10 @@ const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-/// Asked of the kernel as socket buffer; it gives what its limits allow.
+/// Requested socket buffer; the kernel grants what its limits allow.
 const BUFFER: libc::c_int = 128 << 20;
 
-/// Makes both hosts' veth pairs; they are gone when the ports are dropped.
+/// Makes both hosts' veth pairs; they are removed when the ports are dropped.
 pub(super) fn open(a: &PortConfig<'_>, b: &PortConfig<'_>) -> Result<(Port, Port), Refused> {
     let wire = NetNs::create("wire")?;
     Ok((one(a, &wire, "a")?, one(b, &wire, "b")?))
@@ -51,14 +50,14 @@ fn one(config: &PortConfig<'_>, wire: &NetNs, far: &str) -> Result<Port, Refused
     let mut netlink = Netlink::open(wire)?;
     host.add_veth((config.device, HOST_MAC), (far, FAR_MAC), wire)?;
     host.change_link(config.device, &LinkChange { arp: Some(false), ..LinkChange::default() })?;
-    // The far end takes anything that the host's device can be told to send.
+    // The far end accepts anything that the host's device can be configured to send.
     let mtu = Some(fullpipe_model::units::Bytes::new(65_535));
     let silent =
         LinkChange { ipv6_link_local: Some(false), arp: Some(false), mtu, ..LinkChange::default() };
     netlink.change_link(far, &silent)?;
     netlink.change_link(far, &LinkChange { up: Some(true), ..LinkChange::default() })?;
-    // Bound to a device that is down, a socket has ENETDOWN in store for its first read. The host's
-    // end is still down, so nothing is missed.
+    // A socket bound to a device that is down returns ENETDOWN at its first read. The host's end is
+    // still down, so nothing is missed.
     let fd = wire.run(|| packet_socket(far, netlink.link_index(far)?))??;
     Ok(Port::new(PortKind::Veth, fd, netlink, far))
 }
@@ -118,7 +117,7 @@ fn set(
     }
 }
 
-/// Packets that found the socket's buffer full since the last call.
+/// Packets dropped because the socket's buffer was full, since the last call.
 pub(super) fn socket_drops(fd: BorrowedFd<'_>) -> Result<u64, Refused> {
     /// `struct tpacket_stats`.
     #[repr(C)]

@@ -12,11 +12,11 @@ use nix::unistd::{ForkResult, Pid, fork};
 
 use super::{Interrupt, PANICKED};
 
-/// The child's whole life: waits for the parent's word, starts the worker, reaps until it has
+/// The child's whole life: waits for the parent's permission, starts the worker, reaps until it has
 /// ended.
 ///
-/// Signals are blocked since before the fork: none is lost, and none meets a process 1 without
-/// handlers (to which the kernel would not deliver it).
+/// Signals have been blocked since before the fork, so none is lost and none reaches a process 1
+/// without handlers (to which the kernel would not deliver it).
 pub(super) fn main(
     mut go: PipeReader,
     mut status: PipeWriter,
@@ -26,8 +26,8 @@ pub(super) fn main(
 ) -> ! {
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
     let _ = prctl::set_name(c"fullpipe-init");
-    // The parent holds the other end: if it died before the line above could take effect, this is
-    // the end of the file.
+    // The parent holds the other end. If it died before the line above took effect, this is the end
+    // of file.
     if go.read_exact(&mut [0]).is_err() {
         exit(1);
     }
@@ -47,10 +47,10 @@ pub(super) fn main(
     }
 }
 
-/// Reaps every child, forwards signals to `worker`; returns its wait status.
+/// Reaps every child and forwards signals to `worker`; returns its wait status.
 ///
-/// What the kernel sent (a key of the terminal) is not forwarded: the worker, in the same process
-/// group, got it as well.
+/// A signal from the kernel (a key of the terminal) is not forwarded: the worker is in the same
+/// process group and received it as well.
 fn reap_until(worker: Pid, taken: &SigSet) -> i32 {
     let mut awaited = *taken;
     awaited.add(Signal::SIGCHLD);
@@ -87,7 +87,7 @@ fn reap() -> Option<(Pid, i32)> {
 
 fn worker(mask: SigSet, work: impl FnOnce(Interrupt) -> i32) -> ! {
     let _ = prctl::set_name(c"fullpipe-run");
-    // Unwinding must end here: above is the parent's stack, whose destructors are the parent's to
+    // Unwinding must stop here: above is the parent's stack, whose destructors only the parent may
     // run.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let interrupt = Interrupt::on_signals().expect("an eventfd and three signal handlers");
@@ -98,7 +98,7 @@ fn worker(mask: SigSet, work: impl FnOnce(Interrupt) -> i32) -> ! {
     std::process::exit(outcome.unwrap_or(PANICKED))
 }
 
-/// Ends init without running what the parent's program registered for its own end.
+/// Ends init without running the exit handlers of the parent's program.
 fn exit(code: i32) -> ! {
     // SAFETY: ends the process; nothing after it runs.
     unsafe { libc::_exit(code) }

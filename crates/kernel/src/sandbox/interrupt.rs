@@ -1,4 +1,4 @@
-//! The wish that a run should end, as a flag and as a file descriptor.
+//! A request to end a run, as a flag and as a file descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -11,8 +11,8 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 use crate::Refused;
 use crate::{clock, wait};
 
-/// Set once, never unset; clones share it. Put its descriptor among those waited for: it is
-/// readable once set.
+/// Set once, never cleared; clones share it. Include its descriptor in every wait: it is readable
+/// once set.
 #[derive(Debug, Clone)]
 pub struct Interrupt(Arc<Inner>);
 
@@ -27,7 +27,7 @@ struct Inner {
 static BY_SIGNAL: AtomicPtr<Inner> = AtomicPtr::new(std::ptr::null_mut());
 
 impl Interrupt {
-    /// One that only [`Interrupt::set`] sets.
+    /// An interrupt that only [`Interrupt::set`] sets.
     pub fn new() -> Result<Interrupt, Refused> {
         // SAFETY: no memory is passed.
         let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -39,20 +39,20 @@ impl Interrupt {
         Ok(Interrupt(Arc::new(Inner { set: AtomicBool::new(false), event })))
     }
 
-    /// One that SIGINT, SIGTERM and SIGHUP set from now on, in place of what they did.
+    /// An interrupt that SIGINT, SIGTERM and SIGHUP set from now on, instead of their previous
+    /// action.
     pub fn on_signals() -> Result<Interrupt, Refused> {
         Interrupt::on(&super::ending_signals(), SaFlags::SA_RESTART)
     }
 
-    /// One that the next SIGINT sets, in place of what it did. What it did is what the SIGINT after
-    /// that does.
+    /// An interrupt that the next SIGINT sets. The SIGINT after that has its previous action.
     pub fn on_first_ctrl_c() -> Result<Interrupt, Refused> {
         Interrupt::on(&Signal::SIGINT.into(), SaFlags::SA_RESTART | SaFlags::SA_RESETHAND)
     }
 
     fn on(signals: &SigSet, flags: SaFlags) -> Result<Interrupt, Refused> {
         let interrupt = Interrupt::new()?;
-        // Never freed: a handler may be using it at any time.
+        // Never freed, because a handler may use it at any time.
         BY_SIGNAL.store(Arc::into_raw(Arc::clone(&interrupt.0)).cast_mut(), Ordering::Release);
         let action = SigAction::new(SigHandler::Handler(handle), flags, SigSet::empty());
         for signal in signals {
@@ -63,20 +63,20 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Asks for the end.
+    /// Requests the end.
     pub fn set(&self) {
         self.0.set();
     }
 
-    /// Whether the end was asked for.
+    /// Whether the end was requested.
     pub fn is_set(&self) -> bool {
         self.0.set.load(Ordering::Acquire)
     }
 
-    /// Waits until it is set or `timeout` has passed; whether it is set.
+    /// Waits until it is set or `timeout` has passed; returns whether it is set.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
         let deadline = timeout.map(|span| clock::now() + span);
-        // Any signal ends a wait, the very one that sets the interrupt before it can be seen as
+        // Any signal ends the wait, even the one that sets the interrupt, before the descriptor is
         // readable.
         loop {
             let left = deadline.map(|deadline| deadline.since(clock::now()));

@@ -1,4 +1,4 @@
-//! Getting the namespaces, directly or through a user namespace, and saying why not.
+//! Makes the namespaces, directly or through a user namespace, and explains why it failed.
 
 use std::fmt;
 use std::fs;
@@ -11,20 +11,20 @@ use nix::unistd::{getegid, geteuid};
 use super::{Privilege, SandboxError};
 use crate::Refused;
 
-/// The settings that decide whether an ordinary user gets a user namespace; `None` where the kernel
-/// has no such setting.
+/// The settings that decide whether an ordinary user may make a user namespace; `None` if the
+/// kernel has no such setting.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserNamespaceLimits {
     /// `kernel.unprivileged_userns_clone` (Debian, Ubuntu, Arch): 0 forbids.
     pub unprivileged_userns_clone: Option<u64>,
     /// `user.max_user_namespaces`: 0 forbids.
     pub max_user_namespaces: Option<u64>,
-    /// `kernel.apparmor_restrict_unprivileged_userns` (Ubuntu): 1 takes all power away inside.
+    /// `kernel.apparmor_restrict_unprivileged_userns` (Ubuntu): 1 removes all capabilities inside.
     pub apparmor_restrict_unprivileged_userns: Option<u64>,
 }
 
 impl UserNamespaceLimits {
-    /// As they are on this machine.
+    /// Reads them on this machine.
     pub fn read() -> Self {
         let number = |path| fs::read_to_string(path).ok()?.trim().parse().ok();
         UserNamespaceLimits {
@@ -73,7 +73,7 @@ pub(super) fn make() -> Result<Privilege, SandboxError> {
         Err(Errno::EPERM) => {}
         Err(errno) => return Err(Refused::new("make namespaces", "PID and network", errno).into()),
     }
-    // Ids are asked for before: inside, until they are mapped, everybody is nobody.
+    // Read the ids before: inside, everybody is nobody until they are mapped.
     let (uid, gid) = (geteuid(), getegid());
     unshare(CloneFlags::CLONE_NEWUSER | inner).map_err(|errno| SandboxError::NoPrivilege {
         cause: errno.into(),
@@ -88,8 +88,8 @@ pub(super) fn make() -> Result<Privilege, SandboxError> {
 }
 
 /// Since Linux 5.12 root maps itself only with CAP_SETFCAP (`verify_root_map` in
-/// kernel/user_namespace.c), which a container may have dropped; an ordinary user is refused where
-/// a security module takes all power away inside.
+/// kernel/user_namespace.c), which a container may have dropped. An ordinary user is refused where
+/// a security module removes all capabilities inside.
 fn not_mapped(cause: io::Error, is_root: bool) -> SandboxError {
     match cause.raw_os_error() {
         Some(libc::EPERM) if is_root => SandboxError::RootWithoutCapabilities(cause),

@@ -1,8 +1,8 @@
 //! The bytes of requests and answers: `struct inet_diag_req_v2`, `struct inet_diag_msg` and their
 //! attributes.
 //!
-//! The reader is a pure function of bytes and tolerates what it does not know: attributes are
-//! skipped by their length, and a message that is too short ends the datagram.
+//! The reader is a pure function of bytes and tolerates unknown input: it skips attributes by their
+//! length, and a message that is too short ends the datagram.
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
-/// Bit n-1 asks for attribute n.
+/// Bit n-1 requests attribute n.
 const EXTENSIONS: u8 =
     1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
 
@@ -32,7 +32,7 @@ const ANSWER_LEN: usize = 72;
 
 // include/net/tcp_states.h
 const TCP_TIME_WAIT: u32 = 6;
-/// Of UDP: a socket that is not connected.
+/// For UDP: a socket that is not connected.
 const TCP_CLOSE: u32 = 7;
 const TCP_LISTEN: u32 = 10;
 const TCP_NEW_SYN_RECV: u32 = 12;
@@ -69,7 +69,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// About all of a family with these ports.
+    /// Requests all sockets of a family with these ports.
     pub(super) fn dump(family: Family, local_port: Option<u16>, remote_port: Option<u16>) -> Self {
         let end = |port: Option<u16>| ([0; 16], port.unwrap_or(0));
         let (local, remote) = (end(local_port), end(remote_port));
@@ -83,12 +83,12 @@ impl Request {
         }
     }
 
-    /// About all of a family that wait for connections.
+    /// Requests all listeners of a family.
     pub(super) fn listeners(family: Family) -> Self {
         Request { states: 1 << TCP_LISTEN, ..Request::dump(family, None, None) }
     }
 
-    /// About all of a family that wait for datagrams.
+    /// Requests all sockets of a family that receive datagrams.
     pub(super) fn datagrams(family: Family) -> Self {
         Request {
             protocol: libc::IPPROTO_UDP,
@@ -97,7 +97,7 @@ impl Request {
         }
     }
 
-    /// About one.
+    /// Requests one connection.
     pub(super) fn one(local: SocketAddr, remote: SocketAddr) -> Self {
         let (local, remote) = (plain(local), plain(remote));
         let family = if remote.is_ipv4() { Family::V4 } else { Family::V6 };
@@ -112,7 +112,7 @@ impl Request {
         }
     }
 
-    /// The request's bytes in place of what `buffer` held.
+    /// Replaces the contents of `buffer` by the request's bytes.
     pub(super) fn write(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         // struct nlmsghdr; sequence and port numbers are not needed on a connected socket with one
@@ -136,28 +136,28 @@ impl Request {
     }
 }
 
-/// What a datagram leaves to be done.
+/// What to do after a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Another one follows.
+    /// Another datagram follows.
     More,
-    /// It was the last.
+    /// It was the last one.
     Done,
-    /// The kernel said no, with this errno.
+    /// The kernel refused with this errno.
     Failed(i32),
 }
 
-/// Reads a datagram of answers, appending a sample for each socket.
+/// Reads a datagram of answers and appends a sample for each socket.
 pub(super) fn read(datagram: &[u8], at: Instant, samples: &mut Vec<Sample>) -> Progress {
     read_each(datagram, |payload| samples.extend(read_socket(payload, at)))
 }
 
-/// Reads a datagram of answers, appending each socket.
+/// Reads a datagram of answers and appends each socket.
 pub(super) fn read_open(datagram: &[u8], sockets: &mut Vec<OpenSocket>) -> Progress {
     read_each(datagram, |payload| sockets.extend(read_open_socket(payload)))
 }
 
-/// Reads a datagram of answers; `each` gets the payload of each socket.
+/// Reads a datagram of answers and passes the payload of each socket to `each`.
 fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> Progress {
     let mut multi = false;
     while let Some((header, _)) = datagram.split_first_chunk::<HEADER_LEN>() {
@@ -185,7 +185,7 @@ fn read_each(mut datagram: &[u8], mut each: impl FnMut(&[u8])) -> Progress {
     if multi { Progress::More } else { Progress::Done }
 }
 
-/// The fixed part of an answer, as far as it is not about timers.
+/// The fixed part of an answer, without its timers.
 fn read_open_socket(payload: &[u8]) -> Option<OpenSocket> {
     let (fixed, _) = payload.split_first_chunk::<ANSWER_LEN>()?;
     let family = Family::from_number(fixed[0])?;
