@@ -4,12 +4,12 @@
 //! was not larger, and [`End`] says at which end something is to be set. A law predicts a [`Limit`]
 //! and a verdict finds one: because both use this type, they can be compared.
 
-/// What held the sender.
+/// What limited the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Limit {
-    /// The peer's receive window, at the size that the peer is willing to give.
+    /// The peer's receive window, although its application reads as fast as data arrives.
     ReceiveWindow,
-    /// The receiving application: it reads slower than data comes, so the window closes.
+    /// The receiving application: it reads more slowly than data arrives, so the window closes.
     ReceiverApplication,
     /// The send buffer.
     SendBuffer,
@@ -27,14 +27,13 @@ pub enum Limit {
 /// Why the congestion window was not larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// It is being grown towards the path for the first time since the start or since an idle
-    /// period.
+    /// It is growing towards the path for the first time since the start or an idle period.
     SlowStart,
     /// It was reduced by loss and has not recovered.
     Loss,
 }
 
-/// Which end of the transfer.
+/// An end of the transfer.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -78,7 +77,7 @@ impl Limit {
         Limit::Unknown,
     ];
 
-    /// The stable name in results; the cause of a congestion window apart, in [`Limit::cause`].
+    /// The stable name in results; [`Limit::cause`] has the cause of a congestion window.
     pub const fn name(self) -> &'static str {
         match self {
             Limit::ReceiveWindow => "receive_window",
@@ -104,7 +103,7 @@ impl Limit {
         Limit::ALL.into_iter().find(|limit| limit.name() == name && limit.cause() == cause)
     }
 
-    /// In words, for people.
+    /// A text for people.
     pub const fn words(self) -> &'static str {
         match self {
             Limit::ReceiveWindow => "receive window",
@@ -125,8 +124,7 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// As `{"limit": name, "cause": cause}`, the cause left out where there is none: flatten it into a
-/// row.
+/// As `{"limit": name, "cause": cause}`, without the cause if there is none; flatten it into a row.
 impl serde::Serialize for Limit {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
@@ -156,8 +154,8 @@ impl<'de> serde::Deserialize<'de> for Limit {
 }
 
 /// The limit that a law gives for a steady transfer, as its bare name: `"send_buffer"`. A
-/// congestion window that bounds a steady transfer is one that loss keeps small
-/// ([`crate::law::mathis`]), so the cause needs no name here.
+/// congestion window that bounds a steady transfer is kept small by loss ([`crate::law::mathis`]),
+/// so the name needs no cause.
 pub mod term {
     use super::{Cause, Limit};
     use serde::{Deserialize, Deserializer, Serializer, de};
@@ -178,11 +176,11 @@ pub mod term {
             .ok_or_else(|| E::custom(format!("reading a limit: '{name}' is not one")))
     }
 
-    /// The same where no law bounds the transfer: `null`.
+    /// The same for transfers that no law may bound: `null`.
     pub mod optional {
         use super::*;
 
-        /// Writes the name, or that there is none.
+        /// Writes the name, or `null`.
         pub fn serialize<S: Serializer>(limit: &Option<Limit>, s: S) -> Result<S::Ok, S::Error> {
             match limit {
                 Some(limit) => s.serialize_some(limit.name()),
@@ -190,7 +188,7 @@ pub mod term {
             }
         }
 
-        /// Reads the name, or that there is none.
+        /// Reads the name, or `null`.
         pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Limit>, D::Error> {
             Option::<String>::deserialize(d)?.map(|name| named(&name)).transpose()
         }

@@ -1,13 +1,13 @@
-//! The bandwidth-delay product: how much is in flight on a full path (RFC 7323 section 1.1 calls it
-//! by this name).
+//! The bandwidth-delay product: the bytes in flight on a full path (RFC 7323 section 1.1 uses this
+//! name).
 //!
-//! BDP = rate x RTT. The same product is read in three directions: bytes from rate and RTT, the
+//! BDP = rate x RTT. The same product is used in three directions: bytes from rate and RTT, the
 //! rate that an amount in flight gives at an RTT ([`crate::law::window`]), and the largest RTT at
 //! which an amount in flight fills a rate.
 
 use crate::units::{Bytes, Duration, Rate};
 
-/// Bytes in flight on a path of `rate` and `rtt` that is full; saturates.
+/// Bytes in flight on a full path of `rate` and `rtt`; saturates.
 ///
 /// ```
 /// use fullpipe_model::law::bdp::bdp;

@@ -1,10 +1,10 @@
-//! Which Linux a host runs, as far as the laws differ by version.
+//! The Linux version of a host, for laws that differ by version.
 
-/// A Linux release: `6.1`, `6.12.8`; what follows the numbers (`-amd64`, `-fc-v595`, `.el9`) is the
-/// distributor's.
+/// A Linux release: `6.1`, `6.12.8`. What follows the numbers (`-amd64`, `-fc-v595`, `.el9`)
+/// belongs to the distributor.
 ///
-/// Distributors carry changes back, so a version decides which law is *expected*; a measured socket
-/// decides which holds.
+/// Distributors backport changes, so a version decides which law is *expected*; a measured socket
+/// decides which one applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVersion {
     /// First number.

@@ -1,11 +1,11 @@
 //! The loss law: rate = MSS / (RTT x sqrt(2p/3)) for Reno in steady state.
 //!
 //! M. Mathis, J. Semke, J. Mahdavi, T. Ott, "The Macroscopic Behavior of the TCP Congestion
-//! Avoidance Algorithm", CCR 27(3), 1997: a sawtooth of the congestion window between W/2 and W
-//! loses one packet of 3/8 W^2. It holds for independent losses that fast retransmit repairs, p
-//! below about 2 %, an ACK for each segment and no other limit; above that, timeouts make it an
-//! upper bound. CUBIC does better where rate x RTT is large (RFC 9438 section 5.1), and never worse
-//! than Reno; BBR does not take random loss for congestion at all.
+//! Avoidance Algorithm", CCR 27(3), 1997: a congestion window that moves in a sawtooth between W/2
+//! and W loses one packet in 3/8 W^2. The law holds for independent losses that fast retransmit
+//! repairs, p below about 2 %, an ACK for each segment and no other limit. Above that, timeouts
+//! make it an upper bound. CUBIC is faster where rate x RTT is large (RFC 9438 section 5.1), and
+//! never slower than Reno. BBR does not treat random loss as congestion at all.
 
 use crate::limit::{Cause, Limit};
 use crate::units::{Bytes, Duration, Probability, Rate, Window};

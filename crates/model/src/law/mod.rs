@@ -1,13 +1,13 @@
 //! The laws: what a path and its hosts allow, as formulas.
 //!
-//! How to think about it: a TCP sender may have SWND bytes in flight, the least of what the
-//! receiver advertises, what congestion control allows and what the send buffer can keep until it
-//! is acknowledged. One SWND passes each round trip, so the rate is SWND / RTT, and the path is
-//! full where SWND reaches its bandwidth-delay product. Each file here is one formula of that
-//! chain, with the RFC, paper or kernel source it comes from, and says where it ceases to hold.
+//! How to think about it: a TCP sender may have SWND bytes in flight, the least of the receiver's
+//! window, the congestion window, and what the send buffer can keep until it is acknowledged. One
+//! SWND passes in each round trip, so the rate is SWND / RTT, and the path is full when SWND
+//! reaches its bandwidth-delay product. Each file here is one formula of that chain, with the RFC,
+//! paper or kernel source it comes from, and says where it no longer holds.
 //!
-//! Everything is a pure function of typed quantities, total over its whole range: no law panics or
-//! overflows.
+//! Everything is a pure function of typed quantities and total over its whole range: no law panics
+//! or overflows.
 
 pub mod bdp;
 pub mod kernel_version;

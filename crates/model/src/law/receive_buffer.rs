@@ -71,15 +71,15 @@ impl<'de> serde::Deserialize<'de> for AdvWinScale {
 pub struct ScalingRatio(std::num::NonZeroU8);
 
 impl ScalingRatio {
-    /// Where a socket starts since Linux 6.10: half. Also a cautious guess for sockets that have
-    /// measured theirs.
+    /// The ratio of a new socket since Linux 6.10: half. Also a cautious assumption for sockets
+    /// that have measured theirs.
     pub const HALF: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(128).unwrap());
-    /// Where a socket started in Linux 6.6 to 6.9: 1200 bytes of payload in each page of 4096 and
-    /// its `sk_buff` (computed with 576 bytes for the latter: `SKB_TRUESIZE(4096)` on x86-64).
+    /// The ratio of a new socket in Linux 6.6 to 6.9: 1200 bytes of payload in each page of 4096
+    /// and its `sk_buff` (computed with 576 bytes for the latter: `SKB_TRUESIZE(4096)` on x86-64).
     pub const QUARTER: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(65).unwrap());
 
-    /// Two segments of 1448 bytes in one super-packet, which is how a bulk transfer's first ones
-    /// come: 0.664. What to expect; to be sure, reckon with [`ScalingRatio::HALF`].
+    /// Two segments of 1448 bytes in one super-packet, as the first ones of a bulk transfer usually
+    /// arrive: 0.664. This is what to expect; for a cautious plan use [`ScalingRatio::HALF`].
     pub const USUAL: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(170).unwrap());
 
     /// `ratio` / 256, at least one, as the kernel keeps it.
@@ -87,7 +87,7 @@ impl ScalingRatio {
         ScalingRatio(std::num::NonZeroU8::new(ratio).unwrap_or(std::num::NonZeroU8::MIN))
     }
 
-    /// What the kernel measures of a packet: its length over the memory it is charged.
+    /// The ratio that the kernel measures for a packet: its length over the memory it is charged.
     pub fn measured(len: Bytes, truesize: Bytes) -> Self {
         let ratio =
             (u128::from(len.get()) << 8).checked_div(u128::from(truesize.get())).unwrap_or(0);
@@ -100,7 +100,7 @@ impl ScalingRatio {
     }
 }
 
-/// How a kernel turns receive buffer into window.
+/// How a kernel turns a receive buffer into a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowLaw {
@@ -111,8 +111,8 @@ pub enum WindowLaw {
 }
 
 impl WindowLaw {
-    /// The law of `kernel`, given the sysctl that the older kernels obey; for the newer ones the
-    /// usual ratio.
+    /// The law of `kernel`. The sysctl applies to the older kernels; the newer ones get the usual
+    /// ratio.
     pub fn of(kernel: KernelVersion, adv_win_scale: AdvWinScale) -> Self {
         if kernel < KernelVersion::SCALING_RATIO {
             WindowLaw::AdvWinScale(adv_win_scale)
@@ -121,8 +121,8 @@ impl WindowLaw {
         }
     }
 
-    /// The law to size a buffer by: a scaling ratio is a driver's property, so not more than half
-    /// is relied upon.
+    /// The law for sizing a buffer. A scaling ratio depends on the driver, so no more than half is
+    /// assumed.
     pub fn cautious(self) -> Self {
         match self {
             WindowLaw::ScalingRatio(ratio) => {

@@ -68,31 +68,32 @@ const PAYLOAD_PERCENT: u64 = 98;
 pub const IN_FLIGHT_SHARE: f64 = IN_FLIGHT_PERCENT as f64 / 100.0;
 const IN_FLIGHT_PERCENT: u64 = 66;
 
-/// What a send buffer of `sndbuf` (`sk_sndbuf`) keeps in flight, as a mean over a round trip: the
-/// window of the law rate = window / RTT.
+/// The bytes that a send buffer of `sndbuf` (`sk_sndbuf`) keeps in flight, as a mean over a round
+/// trip: the window of the law rate = window / RTT.
 pub fn window(sndbuf: Bytes) -> Window {
     Window::new(percent_of(sndbuf, IN_FLIGHT_PERCENT))
 }
 
 /// The most that a send buffer of `sndbuf` ever has in flight: what a queue on the path must
-/// expect, and the bound of what it carries. Packets are taken whole ([`OVERSHOOT`]).
+/// expect, and the bound of what it carries. Packets are accepted whole ([`OVERSHOOT`]).
 pub fn peak_window(sndbuf: Bytes) -> Window {
     Window::new(percent_of(sndbuf, PAYLOAD_PERCENT).saturating_add(OVERSHOOT))
 }
 
-/// What a send buffer has in flight beyond its bound, at most, as a mean over a transfer: the
-/// application's writes are taken whole (see the module), and 240 to 560 kB were in flight of
-/// buffers of 4096 or 65536 bytes (our own server, nginx and Python's; 20 and 50 ms). A bound of
-/// what programs write at once, not a law: in slow start only the congestion window holds them.
+/// The most that a send buffer has in flight beyond its bound, as a mean over a transfer. The
+/// kernel accepts an application's writes whole (see the module): with buffers of 4096 or 65536
+/// bytes, 240 to 560 kB were in flight (our own server, nginx and Python's; 20 and 50 ms). This
+/// bounds what programs write at once; it is not a law: in slow start only the congestion window
+/// holds them.
 pub const OVERSHOOT: Bytes = Bytes::new(576 << 10);
 
-/// The least that a buffer takes, whatever its size: one packet of 45 segments of 1448 bytes, the
+/// The least that a buffer accepts, whatever its size: one packet of 45 segments of 1448 bytes, the
 /// most below 64 KiB.
 pub const SUPER_PACKET: Bytes = Bytes::new(45 * 1448);
 
-/// What a send buffer of `sndbuf` keeps in flight for an application that writes `write` bytes at a
-/// time and is paced below [`SUPER_PACKET`] a millisecond: its own share, or a whole write where
-/// that is more (see the module).
+/// The bytes that a send buffer of `sndbuf` keeps in flight for an application that writes `write`
+/// bytes at a time and is paced below [`SUPER_PACKET`] per millisecond: the buffer's own share, or
+/// a whole write if that is more (see the module).
 pub fn window_of_writes(sndbuf: Bytes, write: Bytes) -> Window {
     window(sndbuf).max(Window::new(write.max(SUPER_PACKET)))
 }
@@ -109,18 +110,17 @@ fn percent_of(amount: Bytes, percent: u64) -> Bytes {
 }
 
 /// The largest RTT at which `sndbuf` still fills `rate`; `None` at rate zero. Without the factor,
-/// as the articles reckon it, it is [`bdp::largest_rtt`].
+/// as in the articles, it is [`bdp::largest_rtt`].
 pub fn largest_rtt(sndbuf: Bytes, rate: Rate) -> Option<Duration> {
     bdp::largest_rtt(window(sndbuf).bytes(), rate)
 }
 
 /// The `sk_sndbuf` to which autotuning raises a buffer for a congestion window of `segments`: twice
-/// that many segments at the memory a segment may take by itself, bounded by `tcp_wmem[2]`
-/// (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c; BBR asks for three times).
+/// that many segments, each with the memory of a segment in its own packet, bounded by
+/// `tcp_wmem[2]` (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c; BBR asks for three times).
 ///
-/// A segment is reckoned as its data and headers rounded up to a power of two, plus an `sk_buff`:
-/// 4352 bytes for 1500-byte packets on x86-64, so that an untouched connection shows 10 x 2 x 4352
-/// = 87040.
+/// A segment counts as its data and headers rounded up to a power of two, plus an `sk_buff`: 4352
+/// bytes for 1500-byte packets on x86-64, so an untouched connection shows 10 x 2 x 4352 = 87040.
 pub fn autotuned(segments: u64, mss: Bytes, tcp_wmem_max: Bytes) -> Bytes {
     /// `MAX_TCP_HEADER` and `skb_shared_info`, as far as they decide the power of two.
     const HEADERS: u64 = 640;
@@ -133,8 +133,8 @@ pub fn autotuned(segments: u64, mss: Bytes, tcp_wmem_max: Bytes) -> Bytes {
 /// `SOCK_MIN_SNDBUF` on x86-64: the kernel raises smaller send buffers to this.
 pub const SOCK_MIN_SNDBUF: Bytes = Bytes::new(4608);
 
-/// The `sk_sndbuf` that SO_SNDBUF gives: twice what was asked for, after `wmem_max` has bounded the
-/// request (socket(7)). Autotuning ends for that socket.
+/// The `sk_sndbuf` that SO_SNDBUF gives: twice the request, after `wmem_max` has bounded it
+/// (socket(7)). Autotuning ends for that socket.
 pub fn so_sndbuf(requested: Bytes, wmem_max: Bytes) -> Bytes {
     requested.min(wmem_max).checked_mul(2).unwrap_or(Bytes::MAX).max(SOCK_MIN_SNDBUF)
 }

@@ -1,9 +1,9 @@
-//! Slow start: how long until the window that fills the path is reached.
+//! Slow start: how long it takes to reach the window that fills the path.
 //!
 //! The congestion window starts at ten segments (RFC 6928) and doubles each round trip. Delayed
 //! ACKs do not slow it in Linux, which counts the bytes that an ACK covers (RFC 3465;
-//! `tcp_slow_start`). HyStart (RFC 9406; on in CUBIC) leaves slow start early where delay rises,
-//! often before the path is full; the receive window must be growing as fast (see
+//! `tcp_slow_start`). HyStart (RFC 9406; on in CUBIC) leaves slow start early when delay rises,
+//! often before the path is full, and the receive window must grow as fast (see
 //! [`crate::law::receive_buffer`]). So the time here is the shortest possible.
 
 use crate::units::{Bytes, Duration, Window};
@@ -16,14 +16,14 @@ pub fn initial_window(mss: Bytes) -> Window {
     Window::new(mss.checked_mul(INITIAL_WINDOW_SEGMENTS).unwrap_or(Bytes::MAX).max(Bytes::new(1)))
 }
 
-/// The round trips that doubling takes from the initial window until `target` may be in flight; 0
-/// where it fits.
+/// The round trips of doubling from the initial window until `target` may be in flight; 0 if it
+/// already fits.
 pub fn round_trips(mss: Bytes, target: Window) -> u32 {
     let ratio = target.bytes().get().div_ceil(initial_window(mss).bytes().get());
     ratio.checked_next_power_of_two().map_or(64, u64::trailing_zeros)
 }
 
-/// The time that doubling takes from the initial window until `target` may be in flight.
+/// The time of doubling from the initial window until `target` may be in flight.
 ///
 /// ```
 /// use fullpipe_model::law::slow_start;
@@ -36,7 +36,7 @@ pub fn time_to(mss: Bytes, target: Window, rtt: Duration) -> Duration {
     rtt.saturating_mul(u64::from(round_trips(mss, target)))
 }
 
-/// What the sender has sent after `round_trips` of doubling: IW (2^n - 1); saturates.
+/// The bytes sent after `round_trips` of doubling: IW (2^n - 1); saturates.
 pub fn sent_in(mss: Bytes, round_trips: u32) -> Bytes {
     let doubled = 1u128.checked_shl(round_trips).map_or(u128::MAX, |power| power - 1);
     let sent = u128::from(initial_window(mss).bytes().get()).saturating_mul(doubled);

@@ -1,11 +1,12 @@
 //! How long a transfer of N bytes takes: connect, slow start, steady state.
 //!
-//! The client waits one round trip for the SYN-ACK and one from its request to the first byte. From
-//! there the window doubles each round trip until the steady rate is reached; then the steady rate
-//! holds. What slow start costs against sending at the steady rate from the first byte is its
-//! share: near 1 for small files, which no buffer helps.
+//! The client waits one round trip for the SYN-ACK and one from its request to the first byte. Then
+//! the window doubles each round trip until the steady rate is reached, and the steady rate holds
+//! from there. The share of slow start is its cost compared with sending at the steady rate from
+//! the first byte: near 1 for small files, which no buffer helps.
 //!
-//! Lower bound: no loss, no HyStart, an application that always has data, no name look-up or TLS.
+//! This is a lower bound: no loss, no HyStart, an application that always has data, no name lookup
+//! or TLS.
 
 use crate::law::slow_start;
 use crate::units::{Bytes, Duration, Rate, Window};
@@ -19,7 +20,7 @@ pub struct TransferTime {
     pub request: Duration,
     /// From the first byte until the steady rate is reached, or the end if that is earlier.
     pub slow_start: Duration,
-    /// At the steady rate.
+    /// The time at the steady rate.
     pub steady: Duration,
 }
 
@@ -37,8 +38,8 @@ impl TransferTime {
         amount.per(self.total())
     }
 
-    /// The share of the total that would not be there had `amount` moved at `steady_rate` from the
-    /// beginning: what connecting and slow start cost. Between 0 and 1.
+    /// The share of the total that connecting and slow start cost: what would be saved if `amount`
+    /// moved at `steady_rate` from the beginning. Between 0 and 1.
     pub fn share_lost(self, amount: Bytes, steady_rate: Rate) -> f64 {
         let total = self.total();
         match steady_rate.time_for(amount) {
@@ -78,8 +79,8 @@ pub fn transfer_time(
     })
 }
 
-/// The whole round trips of slow start that `amount` needs, at most `rounds`: the last window is
-/// not waited for.
+/// The whole round trips of slow start that `amount` needs, at most `rounds`; nobody waits for the
+/// end of the last window.
 fn rounds_of(amount: Bytes, mss: Bytes, rounds: u32) -> u32 {
     (0..rounds).find(|done| slow_start::sent_in(mss, done + 1) >= amount).unwrap_or(rounds)
 }

@@ -8,11 +8,11 @@
 use crate::limit::{Cause, Limit};
 use crate::units::{Duration, Rate, Window};
 
-/// A congestion window that bounds a steady transfer is one that loss keeps small: growing is no
-/// steady state.
+/// Growth is not a steady state, so a congestion window that bounds a steady transfer is kept small
+/// by loss.
 const BY_LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
 
-/// The three windows that a sender obeys; [`Window::UNLIMITED`] where one is not known to bind.
+/// The three windows that a sender obeys; [`Window::UNLIMITED`] for one that is not known to bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windows {
     /// The largest window that the receiver advertises.
@@ -31,8 +31,8 @@ impl Windows {
         congestion: Window::UNLIMITED,
     };
 
-    /// SWND, the least of the three, and which one it is. Of equals the receive window is named
-    /// first, then the send buffer: those can be set.
+    /// SWND, the least of the three, and which one it is. Among equal ones the receive window comes
+    /// first, then the send buffer, because those can be set.
     pub fn swnd(self) -> (Window, Limit) {
         let mut least = (self.receive, Limit::ReceiveWindow);
         for next in [(self.send, Limit::SendBuffer), (self.congestion, BY_LOSS)] {

@@ -1,10 +1,11 @@
-//! The window scale: how large a window the 16 bits of a TCP header can say (RFC 7323 section 2).
+//! The window scale: how large a window the 16 bits of a TCP header can express (RFC 7323 section
+//! 2).
 //!
-//! The shift is chosen once, when the SYN or SYN-ACK leaves, and holds for the connection: raising
-//! `tcp_rmem` later changes new connections only. Linux (`tcp_select_initial_window`,
+//! The shift is chosen once, when the SYN or SYN-ACK is sent, and holds for the connection: raising
+//! `tcp_rmem` later affects new connections only. Linux (`tcp_select_initial_window`,
 //! net/ipv4/tcp_output.c) takes the largest buffer that the socket may ever get,
-//! `max(tcp_rmem[2], rmem_max)`, bounded by the window clamp, and chooses the smallest shift with
-//! which a window of that size can be said: ilog2(space) - 15, between 0 and 14.
+//! `max(tcp_rmem[2], rmem_max)`, bounded by the window clamp, and chooses the smallest shift that
+//! can express a window of that size: ilog2(space) - 15, between 0 and 14.
 
 use crate::units::{Bytes, Window};
 
@@ -12,11 +13,11 @@ use crate::units::{Bytes, Window};
 /// 2.3).
 pub const MAX_SHIFT: u8 = 14;
 
-/// The largest window without scaling, as when a side's `tcp_window_scaling` is 0 or a middlebox
-/// strips the option.
+/// The largest window without scaling: `tcp_window_scaling` is 0 on one side, or a middlebox strips
+/// the option.
 pub const MAX_UNSCALED: Window = Window::new(Bytes::new(65_535));
 
-/// The largest window that TCP can say at all: 1 GiB less 16 KiB.
+/// The largest window that TCP can express at all: 1 GiB less 16 KiB.
 pub const MAX_WINDOW: Window = WindowScale(MAX_SHIFT).largest();
 
 /// A window scale shift, 0 to 14.
@@ -25,13 +26,13 @@ pub const MAX_WINDOW: Window = WindowScale(MAX_SHIFT).largest();
 pub struct WindowScale(u8);
 
 impl WindowScale {
-    /// `shift`, which RFC 7323 section 2.3 tells to use as 14 where it is larger.
+    /// `shift`; larger ones become 14, as RFC 7323 section 2.3 requires.
     pub const fn new(shift: u8) -> Self {
         WindowScale(if shift > MAX_SHIFT { MAX_SHIFT } else { shift })
     }
 
-    /// What Linux chooses with these settings (`window_clamp` is [`Bytes::MAX`] unless a route or
-    /// socket sets one).
+    /// The shift that Linux chooses with these settings (`window_clamp` is [`Bytes::MAX`] unless a
+    /// route or socket sets one).
     pub fn chosen(tcp_rmem_max: Bytes, rmem_max: Bytes, window_clamp: Bytes) -> Self {
         let space = tcp_rmem_max.max(rmem_max).min(window_clamp).get();
         WindowScale::new(space.checked_ilog2().unwrap_or(0).saturating_sub(15) as u8)
@@ -42,12 +43,12 @@ impl WindowScale {
         self.0
     }
 
-    /// The largest window that can be said.
+    /// The largest window that this shift can express.
     pub const fn largest(self) -> Window {
         Window::new(Bytes::new(65_535 << self.0))
     }
 
-    /// The steps in which windows can be said.
+    /// The granularity of windows with this shift.
     pub const fn granularity(self) -> Bytes {
         Bytes::new(1 << self.0)
     }

@@ -9,7 +9,7 @@
 
 use crate::units::{Bytes, Rate, column};
 
-/// Which IP carries the segments.
+/// The IP version of the segments.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
 )]
@@ -36,23 +36,23 @@ impl IpVersion {
 pub const TCP_HEADER: Bytes = Bytes::new(20);
 /// Length of the timestamps option, padded to words.
 pub const TIMESTAMPS: Bytes = Bytes::new(12);
-/// What a qdisc on Ethernet counts beside the IP packet.
+/// Bytes that a qdisc on Ethernet counts in addition to the IP packet.
 pub const ETHERNET_HEADER: Bytes = Bytes::new(14);
-/// What a frame takes of Ethernet's own rate beside the IP packet: header 14, FCS 4, preamble 8,
-/// gap 12.
+/// Bytes that a frame takes of Ethernet's own rate in addition to the IP packet: header 14, FCS 4,
+/// preamble 8, gap 12.
 pub const ETHERNET_WIRE: Bytes = Bytes::new(38);
 
-/// How data is cut and wrapped on a path.
+/// How data is segmented and framed on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Framing {
     /// Largest IP packet.
     #[serde(rename = "mtu_bytes", with = "column::bytes")]
     pub mtu: Bytes,
-    /// Which IP.
+    /// IP version.
     pub ip: IpVersion,
-    /// Whether `tcp_timestamps` is on at both ends, as is Linux's default.
+    /// Whether `tcp_timestamps` is on at both ends, as by default in Linux.
     pub timestamps: bool,
-    /// What the link counts for each packet beside the packet itself.
+    /// Bytes that the link counts for each packet in addition to the packet itself.
     #[serde(rename = "link_overhead_bytes", with = "column::bytes")]
     pub link_overhead: Bytes,
 }

@@ -1,17 +1,17 @@
 //! How often something happens to a packet: `1%`, or `1% 25%` with netem's correlation to the
-//! packet before.
+//! previous packet.
 
 use super::grammar::{Reader, WordsError, words_serde};
 use crate::units::Probability;
 
-/// A probability with the correlation of its draws: what `duplicate` and `corrupt` take.
+/// A probability with the correlation of its draws, for `duplicate` and `corrupt`.
 ///
 /// Text: `PROBABILITY [CORRELATION]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Chance {
-    /// Of each packet.
+    /// Probability for each packet.
     pub probability: Probability,
-    /// How much of a packet's draw is that of the packet before, as netem correlates them.
+    /// How much a packet's draw depends on the previous packet's, as netem correlates them.
     pub correlation: Probability,
 }
 
@@ -20,7 +20,7 @@ impl Chance {
     pub const NEVER: Chance =
         Chance { probability: Probability::ZERO, correlation: Probability::ZERO };
 
-    /// Whether it can happen at all.
+    /// Whether it can never happen.
     pub fn is_never(&self) -> bool {
         self.probability == Probability::ZERO
     }

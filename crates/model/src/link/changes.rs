@@ -1,7 +1,6 @@
-//! A path that changes by itself: steps, outages, satellite handovers, and recorded traces.
+//! A path that changes over time: steps, outages, satellite handovers, and recorded traces.
 //!
-//! Its time 0 is the link's start (see [`super::Link::starting_at`]), or that of the last
-//! [`super::Link::set`].
+//! Time 0 is the link's start (see [`super::Link::starting_at`]), or the last [`super::Link::set`].
 
 use super::grammar::{Reader, WordsError, words_serde};
 use super::trace::Trace;
@@ -19,29 +18,29 @@ use crate::units::{Duration, Rate};
 ///   leave, over and over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changes {
-    /// At given times.
+    /// Changes at given times.
     Steps(Steps),
-    /// Every so often, to a delay that is drawn.
+    /// Regular handovers, each to a randomly drawn delay.
     Handover(Handover),
-    /// A rate that was recorded.
+    /// A recorded rate.
     Trace(Trace),
-    /// A trace in a file that has not been read: [`super::Config::resolved`] does.
+    /// A trace in a file that has not been read yet: [`super::Config::resolved`] reads it.
     TraceFile(String),
 }
 
 /// Changes at given times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
-    /// In their order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// After this, everything is as configured and the first step is ahead again.
+    /// After this time, everything is as configured again and the steps repeat.
     pub every: Option<Duration>,
 }
 
 /// One change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Step {
-    /// Since the link's start.
+    /// Time since the link's start.
     pub at: Duration,
     /// A new rate.
     pub rate: Option<Rate>,
@@ -51,16 +50,16 @@ pub struct Step {
     pub up: Option<bool>,
 }
 
-/// A path over satellites in low orbit: another one every `interval`.
+/// A path through satellites in low orbit: another satellite every `interval`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handover {
-    /// From one handover to the next.
+    /// Time between two handovers.
     pub interval: Duration,
     /// Shortest delay.
     pub delay_min: Duration,
     /// Longest delay.
     pub delay_max: Duration,
-    /// At the end of each interval nothing is sent for this long.
+    /// How long nothing is sent at the end of each interval.
     pub outage: Duration,
 }
 
@@ -178,7 +177,7 @@ impl std::str::FromStr for Changes {
 words_serde!(Changes);
 
 impl Changes {
-    /// Whether they give the path a delay at some time.
+    /// Whether the changes give the path a delay at some time.
     pub(super) fn delays(&self) -> bool {
         match self {
             Changes::Steps(steps) => steps
@@ -197,7 +196,7 @@ mod tests {
     use super::super::{Link, Packet};
     use crate::units::{Bytes, Duration, Instant};
 
-    /// Bytes that depart in each second, of a queue that is never empty.
+    /// Bytes that depart in each second from a queue that is never empty.
     fn each_second(words: &str, seconds: usize) -> Vec<u64> {
         let mut link: Link<usize> = link(words, 1);
         let packets =

@@ -1,9 +1,9 @@
-//! CoDel (RFC 8289): a queue that keeps the time that packets wait near a target, by dropping at
+//! CoDel (RFC 8289): a queue that keeps the waiting time of packets near a target, by dropping at
 //! its head.
 //!
-//! What matters is not how much waits but whether even the luckiest packet of an interval waited
-//! too long: a burst is let through, a standing queue is not. Drops then come closer together, by
-//! the inverse square root of their number, until the senders have understood.
+//! CoDel does not look at the length of the queue but at whether even the luckiest packet of an
+//! interval waited too long: a burst passes, a standing queue does not. Drops then follow each
+//! other more closely, by the inverse square root of their number, until the senders slow down.
 
 use super::Packet;
 use super::discipline::Codel;
@@ -11,7 +11,7 @@ use super::wire::Marks;
 use crate::units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
 
-/// A packet that waits.
+/// A waiting packet.
 #[derive(Debug)]
 pub(super) struct Waiting<T> {
     pub item: T,
@@ -65,14 +65,14 @@ impl<T> CodelQueue<T> {
         self.packets.len()
     }
 
-    /// Takes the head, whatever the control law says.
+    /// Takes the head, regardless of the control law.
     pub fn pop(&mut self) -> Option<Waiting<T>> {
         let waiting = self.packets.pop_front()?;
         self.bytes = self.bytes.saturating_sub(waiting.packet.size);
         Some(waiting)
     }
 
-    /// The packet to be sent at `now`; those dropped before it go to `dropped`.
+    /// The packet to send at `now`; packets dropped before it are added to `dropped`.
     pub fn dequeue(
         &mut self,
         codel: &Codel,
@@ -129,7 +129,7 @@ impl<T> CodelQueue<T> {
         self.control.drop_next = self.control_law(codel, now);
     }
 
-    /// The head, and whether it has waited above the target for an interval.
+    /// The head, and whether packets have waited above the target for an interval.
     fn dodequeue(&mut self, codel: &Codel, now: Instant) -> Option<(Waiting<T>, bool)> {
         let Some(waiting) = self.pop() else {
             self.control.first_above = None;
@@ -137,7 +137,7 @@ impl<T> CodelQueue<T> {
         };
         let sojourn = now.since(waiting.arrived);
         if sojourn < codel.target || self.bytes <= self.largest {
-            // Went below; stay below for at least an interval.
+            // It went below the target, and must be above it for an interval again.
             self.control.first_above = None;
             return Some((waiting, false));
         }
@@ -162,7 +162,7 @@ impl<T> CodelQueue<T> {
     }
 }
 
-/// Marks a packet that can be marked; gives back one that must be dropped.
+/// Marks a packet if possible; returns one that must be dropped.
 fn mark_or<T>(ecn: bool, mut waiting: Waiting<T>) -> Result<Waiting<T>, Waiting<T>> {
     if ecn && waiting.packet.ecn.is_capable() {
         waiting.marks.mark = true;

@@ -1,4 +1,4 @@
-//! What a direction of a path is asked to be.
+//! The configuration of one direction of a path.
 
 use super::changes::{Changes, Steps};
 use super::distribution::{Distribution, Table};
@@ -7,18 +7,17 @@ use super::trace::Trace;
 use super::{Capacity, Chance, Delay, Discipline, Loss, Overhead, QueueLimit, Reorder, Slot};
 use crate::units::{Bytes, Duration, Probability, Rate};
 
-/// Queues are never asked to be smaller than this many full-size packets by default: a short path
-/// has a tiny BDP, but no real queue is that short.
+/// By default a queue has room for at least this many full-size packets: a short path has a tiny
+/// BDP, but no real queue is that short.
 const DEFAULT_QUEUE_PACKETS_MIN: u64 = 64;
 
-/// The size of a packet where only its number is known (the usual MTU of Ethernet).
+/// The size of a packet if only the number of packets is known (the usual MTU of Ethernet).
 const FULL_PACKET: u64 = 1500;
 
-/// The fastest link and the longest delay that are not taken for a typing error.
+/// The highest rate that is not taken for a typing error.
 const RATE_MAX: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 const DELAY_MAX: Duration = Duration::from_secs(60);
-/// The shortest time in which a path may change over and over, so that no packet crosses a million
-/// changes.
+/// The shortest period of repeated changes, so that no packet crosses a million changes.
 const CHANGE_MIN: Duration = Duration::from_millis(1);
 
 /// One direction of a path. The default is a path that does nothing.
@@ -26,23 +25,23 @@ const CHANGE_MIN: Duration = Duration::from_millis(1);
 pub struct Config {
     /// Propagation delay, one way, and its jitter.
     pub delay: Delay,
-    /// Bits of IP packets per second; `None`: no serialisation time.
+    /// Rate in bits of IP packets per second; `None`: no serialisation time.
     pub rate: Option<Rate>,
-    /// What a packet takes of the rate besides its own bytes.
+    /// Bytes of the rate that a packet takes in addition to its own.
     pub overhead: Overhead,
-    /// The room of the queue before the transmitter.
+    /// The room of the queue in front of the transmitter.
     pub queue: QueueLimit,
-    /// What the queue does besides being full.
+    /// The queue discipline.
     pub discipline: Discipline,
     /// Which packets are lost.
     pub loss: Loss,
-    /// Which packets arrive twice.
+    /// Which packets are duplicated.
     pub duplicate: Chance,
-    /// In which packets a bit is flipped.
+    /// Which packets get a flipped bit.
     pub corrupt: Chance,
     /// Which packets skip the delay.
     pub reorder: Option<Reorder>,
-    /// Packets leave in bursts.
+    /// Bursts in which packets leave.
     pub slot: Option<Slot>,
     /// How rate and delay change over time.
     pub changes: Option<Changes>,
@@ -56,48 +55,48 @@ pub enum ConfigError {
         "link rate 0 carries nothing: leave `rate` out for a link without one, or use loss = \"100%\""
     )]
     NoRate,
-    /// Faster than anything there is.
-    #[error("link rate {0} is above {RATE_MAX}, the largest that is taken for real")]
+    /// Faster than any real link.
+    #[error("link rate {0} is above {RATE_MAX}, the highest possible")]
     Rate(Rate),
-    /// Longer than any path.
-    #[error("link delay {0} is above {DELAY_MAX}, the longest that is taken for real")]
+    /// Longer than any real path.
+    #[error("link delay {0} is above {DELAY_MAX}, the longest possible")]
     Delay(Duration),
-    /// A queue that counts time or BDP needs a rate.
+    /// A queue in time or BDP needs a rate.
     #[error("link queue {0} needs a rate: without one nothing ever queues")]
     QueueWithoutRate(QueueLimit),
-    /// A queue that holds nothing.
+    /// The queue cannot hold a packet.
     #[error("link queue {0} holds less than one packet of {FULL_PACKET} bytes")]
     QueueTooSmall(QueueLimit),
-    /// A combination of words that means nothing.
+    /// A combination of values without a meaning.
     #[error("link {0}")]
     Senseless(String),
-    /// A file that a word names has not been read.
+    /// A file named by a word has not been read.
     #[error(
         "link {word} file:{path} has not been read: a file can be named only where files are read"
     )]
     FileNotRead {
-        /// Which word.
+        /// The word.
         word: &'static str,
-        /// Which file.
+        /// The file.
         path: String,
     },
-    /// A file that a word names cannot be used.
+    /// A file named by a word cannot be used.
     #[error("read {path} for link {word}: {problem}")]
     File {
-        /// Which word.
+        /// The word.
         word: &'static str,
-        /// Which file.
+        /// The file.
         path: String,
-        /// Why not.
+        /// The problem.
         problem: String,
     },
 }
 
 impl Config {
-    /// Checks bounds and combinations; every configuration from outside passes here.
+    /// Checks bounds and combinations. Every configuration from outside passes through here.
     ///
     /// # Errors
-    /// What cannot be, with the reason.
+    /// Values that are impossible, with the reason.
     pub fn checked(self) -> Result<Self, ConfigError> {
         let rate = self.mean_rate();
         match rate {
@@ -228,9 +227,7 @@ impl Config {
             );
         }
         if longest > DELAY_MAX {
-            return senseless(format!(
-                "slot {longest} is above {DELAY_MAX}, the longest that is taken for real"
-            ));
+            return senseless(format!("slot {longest} is above {DELAY_MAX}, the longest possible"));
         }
         if slot.bytes == Some(Bytes::ZERO) {
             return senseless(
@@ -342,11 +339,11 @@ impl Config {
         Ok(())
     }
 
-    /// The configuration with the files that its words name read by `read`. A configuration that
-    /// names none is not changed.
+    /// The configuration with the files that it names, read by `read`. Without files it is
+    /// unchanged.
     ///
     /// # Errors
-    /// A file that `read` cannot give (its answer says why) or that is not what it should be.
+    /// A file that `read` cannot provide (its answer says why) or that has the wrong contents.
     pub fn resolved(
         mut self,
         read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
@@ -378,7 +375,7 @@ impl Config {
         Ok(self)
     }
 
-    /// The rate, or what a trace carries on average.
+    /// The rate; for a trace, its mean rate.
     pub fn mean_rate(&self) -> Option<Rate> {
         match &self.changes {
             Some(Changes::Trace(trace)) => Some(trace.mean_rate()),
@@ -391,7 +388,7 @@ impl Config {
         self.room(self.queue, rtt)
     }
 
-    /// What `limit` is on a path of `rtt`.
+    /// What `limit` means on a path of `rtt`.
     pub(super) fn room(&self, limit: QueueLimit, rtt: Duration) -> Capacity {
         let Some(rate) = self.mean_rate() else {
             return Capacity::Unlimited;
@@ -408,7 +405,7 @@ impl Config {
         }
     }
 
-    /// The longest that a packet propagates, as far as can be said: of a distribution, four
+    /// The longest propagation delay, as far as it is bounded; for a distribution, four standard
     /// deviations.
     pub fn delay_max(&self) -> Duration {
         let jitter = match self.delay.distribution {
@@ -432,7 +429,7 @@ impl Config {
         self.delay.base.max(changed).saturating_add(jitter).saturating_add(slot)
     }
 
-    /// The fastest that it ever sends.
+    /// The highest rate that it ever has.
     pub fn rate_max(&self) -> Option<Rate> {
         let changed = match &self.changes {
             Some(Changes::Steps(steps)) => steps.steps.iter().filter_map(|step| step.rate).max(),
@@ -441,7 +438,7 @@ impl Config {
         self.mean_rate().max(changed)
     }
 
-    /// Bytes that can be on this direction at once, waiting and propagating; `None` without a rate.
+    /// Bytes that can be on this direction at once, waiting or propagating; `None` without a rate.
     pub fn bytes_in_flight(&self, rtt: Duration) -> Option<Bytes> {
         let rate = self.rate_max()?;
         let queue = match self.capacity(rtt) {
@@ -452,7 +449,7 @@ impl Config {
         Some(rate.over(self.delay_max()).saturating_add(queue))
     }
 
-    /// How many full-size packets to make room for up front, within reason.
+    /// The number of full-size packets to allocate room for, within reason.
     pub(super) fn packets_in_flight(&self, capacity: Capacity) -> usize {
         const MOST: u64 = 1 << 20;
         let queue = match capacity {

@@ -15,7 +15,7 @@ pub struct Delay {
     pub base: Duration,
     /// Uniform: the delay is within this of `base`. Other distributions: its standard deviation.
     pub jitter: Duration,
-    /// How much of a packet's draw is that of the packet before.
+    /// How much a packet's draw depends on the previous packet's.
     pub correlation: Probability,
     /// How the delay is spread around `base`.
     pub distribution: Distribution,
@@ -161,7 +161,7 @@ mod tests {
             ("10ms 20ms", "before they were sent"),
             ("10ms 0ms 30%", "nothing to spread"),
             ("10ms distribution normal", "nothing to spread"),
-            ("10ms 1ms distribution gauss", "there is no distribution gauss"),
+            ("10ms 1ms distribution gauss", "unknown distribution gauss"),
             ("10ms 1ms 30% 5", "'5' is not expected"),
             ("10ms 1ms distribution file:x.dist", "no x.dist here"),
             ("", "delay is missing"),

@@ -1,8 +1,8 @@
-//! What a queue does besides being full: which packets it drops or marks to signal congestion.
+//! Queueing disciplines: which packets a queue drops or marks to signal congestion.
 //!
-//! Every discipline but drop-tail marks a packet that is ECN-capable where it would drop another
-//! (RFC 3168), unless it is told `noecn`. tc's codel and red must be asked for it (`ecn`); ours
-//! must be asked not to.
+//! Every discipline except drop-tail and the policer marks a packet that is ECN-capable where it
+//! would drop another (RFC 3168), unless it has `noecn`. tc's codel and red mark only with `ecn`;
+//! ours mark unless told otherwise.
 
 use super::grammar::{Reader, WordsError, words_serde};
 use super::limit::QueueLimit;
@@ -17,14 +17,15 @@ use std::num::NonZeroU32;
 /// `red [min SIZE] [max SIZE] [probability P] [burst N] [noecn]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Discipline {
-    /// Takes what there is room for.
+    /// Accepts packets while there is room.
     #[default]
     DropTail,
     /// A token bucket (RFC 2697's committed rate and burst): packets that find no tokens are
-    /// dropped, the others pass without waiting. The link's rate fills it, its queue is its size.
+    /// dropped, the others pass without waiting. The link's rate fills the bucket, and the queue's
+    /// size is its size.
     Police,
-    /// Drop-tail that marks ECN-capable packets which find more than this waiting (the step of
-    /// DCTCP, RFC 8257).
+    /// Drop-tail that marks ECN-capable packets if more than this is waiting (the step of DCTCP,
+    /// RFC 8257).
     Mark(QueueLimit),
     /// RFC 8289.
     Codel(Codel),
@@ -44,7 +45,7 @@ pub struct Codel {
     pub interval: Duration,
     /// Marks every ECN-capable packet that waited for longer than this.
     pub ce_threshold: Option<Duration>,
-    /// Marks ECN-capable packets in place of dropping them.
+    /// Marks ECN-capable packets instead of dropping them.
     pub ecn: bool,
 }
 
@@ -66,7 +67,7 @@ pub struct FqCodel {
     pub flows: NonZeroU32,
     /// Bytes that a queue may send in its turn.
     pub quantum: Bytes,
-    /// Of each queue.
+    /// The CoDel parameters of each queue.
     pub codel: Codel,
 }
 
@@ -90,9 +91,9 @@ pub struct Red {
     pub max: Option<Bytes>,
     /// Probability of a drop just below `max`.
     pub probability: Probability,
-    /// Packets of a burst that is let through; `None`: (2 min + max) / 3 in packets of 1000 bytes.
+    /// Packets of a burst that passes; `None`: (2 min + max) / 3 in packets of 1000 bytes.
     pub burst: Option<NonZeroU32>,
-    /// Marks ECN-capable packets in place of dropping them.
+    /// Marks ECN-capable packets instead of dropping them.
     pub ecn: bool,
 }
 
@@ -122,7 +123,7 @@ impl Discipline {
     }
 }
 
-/// Reads one of CoDel's words into `codel`; false where the next word is none.
+/// Reads one of CoDel's words into `codel`; false if the next word is not one.
 fn codel_word(words: &mut Reader<'_>, codel: &mut Codel) -> Result<bool, WordsError> {
     if let Some(target) = words.after("target")? {
         codel.target = target;

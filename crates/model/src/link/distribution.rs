@@ -1,7 +1,7 @@
-//! How a delay is spread: netem's distributions, and tables of one's own.
+//! The distribution of a delay: netem's distributions, and custom tables.
 //!
 //! A distribution is a table of quantiles in units of 1/8192 of the standard deviation: a draw
-//! picks an entry. That is netem's way, and iproute2's `.dist` files (`/usr/lib/tc/*.dist`) are
+//! picks an entry. netem works this way, and iproute2's `.dist` files (`/usr/lib/tc/*.dist`) are
 //! such tables as text.
 
 use crate::units::Duration;
@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 /// Entries are multiples of the standard deviation times this.
 const SCALE: i128 = 8192;
-/// Entries of the tables that are computed, as many as iproute2's have.
+/// Entries of computed tables; iproute2's have as many.
 const TABLE_SIZE: usize = 4096;
 const STEP: f64 = 1.0 / TABLE_SIZE as f64;
-/// netem takes no larger table.
+/// netem accepts no larger table.
 const TABLE_MAX: usize = 16_384;
 
 /// The spread of a delay around its mean.
@@ -21,18 +21,18 @@ const TABLE_MAX: usize = 16_384;
 /// by the caller) or `table:-8192,0,8192`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Distribution {
-    /// Anywhere within the jitter, equally often.
+    /// Uniform within the jitter.
     #[default]
     Uniform,
-    /// Gauss.
+    /// Gaussian.
     Normal,
-    /// Pareto of index 3: rarely much later.
+    /// Pareto with index 3: rarely much later.
     Pareto,
     /// A quarter normal, three quarters Pareto.
     ParetoNormal,
-    /// A table of one's own.
+    /// A custom table.
     Table(Table),
-    /// A table in a file that has not been read: [`super::Config::resolved`] does.
+    /// A table in a file that has not been read yet: [`super::Config::resolved`] reads it.
     File(String),
 }
 
@@ -40,25 +40,25 @@ pub enum Distribution {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table(Arc<[i16]>);
 
-/// Why a text is no distribution.
+/// Why a text is not a distribution.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// Not one of the names.
     #[error(
-        "there is no distribution {0}, but uniform, normal, pareto, paretonormal, file:PATH and table:N,N,.."
+        "unknown distribution {0}; there are uniform, normal, pareto, paretonormal, file:PATH and table:N,N,.."
     )]
     Name(String),
-    /// An entry that is no number of 16 bits.
+    /// An entry that is not a 16-bit number.
     #[error(
         "distribution table: entry {index} '{text}' is no whole number between -32768 and 32767"
     )]
     Entry {
-        /// Which, from 1.
+        /// Its position, from 1.
         index: usize,
-        /// What stands there.
+        /// Its text.
         text: String,
     },
-    /// No entry, or too many.
+    /// No entries, or too many.
     #[error("distribution table: {0} entries; there must be between 1 and {TABLE_MAX}")]
     Size(usize),
 }
@@ -106,10 +106,10 @@ impl Table {
 }
 
 impl Distribution {
-    /// How far a draw is from the mean, in nanoseconds: `random` is 64 bits, `deviation` the
+    /// The offset of a draw from the mean, in nanoseconds: `random` is 64 bits, `deviation` the
     /// standard deviation (uniform: half the width).
     ///
-    /// The draw is scaled to the table where netem takes a remainder; a remainder would lose the
+    /// The draw is scaled to the table, where netem takes a remainder; a remainder would lose the
     /// correlation of draws.
     pub(super) fn offset(&self, random: u64, deviation: Duration) -> i64 {
         let sigma = i128::from(deviation.as_nanos());
@@ -123,8 +123,8 @@ impl Distribution {
         clamped((product + product.signum() * SCALE / 2) / SCALE)
     }
 
-    /// The quantiles; `None` for the uniform one, and for a file that has not been read (which
-    /// `checked` refuses).
+    /// The quantiles; `None` for the uniform distribution, and for a file that has not been read
+    /// (which `checked` refuses).
     pub fn table(&self) -> Option<&[i16]> {
         static NORMAL: OnceLock<Vec<i16>> = OnceLock::new();
         static PARETO: OnceLock<Vec<i16>> = OnceLock::new();
@@ -132,7 +132,7 @@ impl Distribution {
         match self {
             Distribution::Uniform | Distribution::File(_) => None,
             Distribution::Normal => Some(NORMAL.get_or_init(|| quantiles(normal_quantile))),
-            // iproute2 takes the begin of each step here, not its middle.
+            // iproute2 takes the beginning of each step here, not its middle.
             Distribution::Pareto => {
                 Some(PARETO.get_or_init(|| quantiles(|p| pareto_quantile(p - STEP / 2.0))))
             }
@@ -155,8 +155,7 @@ fn quantiles(quantile: impl Fn(f64) -> f64) -> Vec<i16> {
     (0..TABLE_SIZE).map(|index| (quantile(at(index)) * 8192.0).round() as i16).collect()
 }
 
-/// Pareto of index 3, its mean taken away, in iproute2's scale of 4/3 (which is the inverse of the
-/// variance).
+/// Pareto with index 3, less its mean, in iproute2's scale of 4/3 (the inverse of the variance).
 fn pareto_quantile(p: f64) -> f64 {
     let value = ((1.0 - p).cbrt().recip() - 1.5) * 4.0 / 3.0;
     value.min(f64::from(i16::MAX) / 8192.0)

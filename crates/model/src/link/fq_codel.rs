@@ -1,23 +1,23 @@
 //! FQ-CoDel (RFC 8290): a CoDel queue for each flow, served in turn.
 //!
-//! Flows are hashed into queues. A queue that gets its first packet is new and is served before the
-//! old ones, once: so a flow that sends little never waits behind one that fills the link. Each
-//! queue sends a quantum of bytes in its turn.
+//! Flows are hashed into queues. A queue that gets its first packet is new, and new queues are
+//! served once before the old ones, so a flow that sends little never waits behind one that fills
+//! the link. Each queue sends a quantum of bytes in its turn.
 
 use super::codel::{CodelQueue, Waiting};
 use super::discipline::FqCodel;
 use crate::units::{Bytes, Instant};
 use std::collections::VecDeque;
 
-/// What a packet is charged at most: more than any has, and few enough quanta for its flow to be
-/// served again.
+/// The most that a packet is charged: more than any packet has, and few enough quanta for its flow
+/// to be served again.
 const CHARGE_MAX: u64 = 1 << 20;
 
 /// The queue of one flow, or of several whose hashes collide.
 #[derive(Debug)]
 struct Flow<T> {
     queue: CodelQueue<T>,
-    /// Bytes it may still send in its turn; below zero by what its last packet was larger.
+    /// Bytes that it may still send in its turn; negative after a packet that was larger.
     credit: i64,
     listed: bool,
 }
@@ -64,8 +64,8 @@ impl<T> FqQueue<T> {
         self.packets
     }
 
-    /// Takes the head of the queue with the most bytes, as RFC 8290, section 4.1 asks where there
-    /// is no room.
+    /// Takes the head of the queue with the most bytes, as RFC 8290, section 4.1 requires when
+    /// there is no room.
     pub fn drop_from_fattest(&mut self) -> Option<Waiting<T>> {
         let fattest = self.flows.iter_mut().max_by_key(|flow| flow.queue.bytes())?;
         let waiting = fattest.queue.pop()?;
@@ -73,7 +73,7 @@ impl<T> FqQueue<T> {
         Some(waiting)
     }
 
-    /// The packet to be sent at `now`; those dropped before it go to `dropped`.
+    /// The packet to send at `now`; packets dropped before it are added to `dropped`.
     pub fn dequeue(
         &mut self,
         config: &FqCodel,
@@ -106,8 +106,8 @@ impl<T> FqQueue<T> {
             }
             let list = if is_new { &mut self.new } else { &mut self.old };
             list.pop_front();
-            // An empty new queue is old for one turn, else a flow could stay new for ever by
-            // sending little at a time.
+            // An empty new queue becomes old for one turn; otherwise a flow could stay new forever
+            // by sending little at a time.
             if is_new && !self.old.is_empty() {
                 self.old.push_back(index);
             } else {
@@ -116,7 +116,7 @@ impl<T> FqQueue<T> {
         }
     }
 
-    /// Everything that waits, a flow after the other.
+    /// All waiting packets, one flow after another.
     pub fn drain(&mut self) -> Vec<Waiting<T>> {
         let mut all: Vec<Waiting<T>> = Vec::with_capacity(self.packets);
         for flow in &mut self.flows {

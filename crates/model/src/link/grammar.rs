@@ -1,27 +1,26 @@
-//! netem's words as text: a value is a few words in a fixed order, as one would write them after
-//! `tc ... netem`.
+//! netem's grammar as text: a value is a few words in a fixed order, as after `tc ... netem`.
 //!
-//! The same grammar holds in scenario files, on the command line and over the control socket; each
-//! impairment's file says its own. Reading is strict: a word too many is an error that shows what
-//! was expected.
+//! The same grammar applies in scenario files, on the command line and over the control socket;
+//! each impairment's file documents its own. The parser is strict: an extra word is an error that
+//! shows what was expected.
 
 use std::str::FromStr;
 
-/// Why a text is not what a word of the link takes.
+/// Why a text is not a valid value of a word of the link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{word} '{text}': {problem}; write for example {example}")]
 pub struct WordsError {
-    /// Which word of the link: `delay`, `loss`.
+    /// The word of the link: `delay`, `loss`.
     pub word: &'static str,
-    /// What was given.
+    /// The given text.
     pub text: String,
     /// What is wrong with it.
     pub problem: String,
-    /// What would have been right.
+    /// A correct example.
     pub example: &'static str,
 }
 
-/// A text being read word by word.
+/// A text that is read word by word.
 pub(super) struct Reader<'a> {
     word: &'static str,
     example: &'static str,
@@ -62,7 +61,8 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// The value that must come next; `what` names it in errors. `100 ms` is as good as `100ms`.
+    /// The value that must come next; `what` names it in errors. `100 ms` means the same as
+    /// `100ms`.
     pub fn value<T: FromStr<Err: std::fmt::Display>>(
         &mut self,
         what: &str,
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
             return Ok(value);
         }
         first.parse().map_err(|error: T::Err| {
-            // What a quantity says of itself, without what this error says anyway.
+            // The quantity's own message, without the example that this error adds anyway.
             let error = error.to_string();
             let problem = error.split("; write for example").next().unwrap_or_default();
             let alone = self.text.trim() == first;
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The value that may come next: there is one where a number is.
+    /// An optional value: present if the next word is a number.
     pub fn optional<T: FromStr<Err: std::fmt::Display>>(
         &mut self,
         what: &str,
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value after `keyword`, where that is next.
+    /// The value after `keyword`, if that comes next.
     pub fn after<T: FromStr<Err: std::fmt::Display>>(
         &mut self,
         keyword: &str,
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         if self.keyword(keyword) { self.value(keyword).map(Some) } else { Ok(None) }
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     pub fn end(mut self) -> Result<(), WordsError> {
         match self.next() {
             None => Ok(()),
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Serialises a type as the text that parses back to it; it is read from a text or a number.
+/// Serialises a type as the text that parses back to it; deserialises it from a text or a number.
 macro_rules! words_serde {
     ($t:ty) => {
         impl serde::Serialize for $t {

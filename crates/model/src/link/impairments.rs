@@ -1,12 +1,11 @@
-//! What is drawn for a packet as it arrives: everything random about it but what its queue's
-//! discipline does.
+//! The draws for a packet on arrival: all its randomness except its queue discipline's.
 
 use super::loss::LossState;
 use super::random::{Correlated, Purpose, Stream};
 use super::{Bit, Config, Delay, LossModel, Reorder};
 use crate::units::{Bytes, Probability};
 
-/// What was drawn for one packet.
+/// The draws for one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Draw {
     pub lost: bool,
@@ -14,14 +13,14 @@ pub(super) struct Draw {
     pub corrupt: Option<Bit>,
     /// Skips the delay, if the gap allows it.
     pub overtakes: bool,
-    /// For the delay's distribution.
+    /// Random bits for the delay's distribution.
     pub random: u64,
 }
 
 /// The random impairments of a direction and their streams.
 #[derive(Debug)]
 pub(super) struct Impairments {
-    /// Nothing but random loss without correlation is configured.
+    /// Only random loss without correlation is configured.
     plain: bool,
     config: Asked,
     loss: LossState,
@@ -31,11 +30,11 @@ pub(super) struct Impairments {
     reorder: Correlated,
     delay: Correlated,
     copies: Stream,
-    /// Packets since the last that overtook.
+    /// Packets since the last one that overtook.
     since_overtaking: u32,
 }
 
-/// The part of the configuration that is needed here.
+/// The part of the configuration that matters here.
 #[derive(Debug)]
 struct Asked {
     loss: super::Loss,
@@ -85,13 +84,13 @@ impl Impairments {
         }
     }
 
-    /// Other impairments from now on; the streams go on where they are.
+    /// Changes the impairments; the random streams continue.
     pub fn set(&mut self, config: &Config) {
         self.config = Asked::new(config);
         self.plain = self.config.is_plain();
     }
 
-    /// Draws for a packet of `size`: once a packet from each stream, whatever becomes of it.
+    /// Draws for a packet of `size`: once for each packet from each stream, whatever happens to it.
     pub fn draw(&mut self, size: Bytes) -> Draw {
         let lost = !self.config.loss.is_never() && self.loss.next(&self.config.loss.model);
         if self.plain {
@@ -115,7 +114,7 @@ impl Impairments {
         }
     }
 
-    /// Draws for a duplicate, which is not lost or corrupted and has no duplicate of its own.
+    /// Draws for a duplicate, which is not lost or corrupted and is not duplicated again.
     pub fn draw_copy(&mut self) -> Draw {
         let (random, overtakes) = (self.copies.next(), self.copies.next());
         let overtakes = self
@@ -125,7 +124,7 @@ impl Impairments {
         Draw { random, overtakes, ..Draw::default() }
     }
 
-    /// Whether the next packet that comes to the delay skips it: it was drawn to, and the gap is
+    /// Whether the next packet that reaches the delay skips it: it was drawn to, and the gap is
     /// over.
     pub fn overtakes(&mut self, drawn: bool) -> bool {
         let Some(reorder) = self.config.reorder else { return false };
@@ -140,7 +139,7 @@ impl Impairments {
     }
 }
 
-/// One bit of a packet of `size`; `None` where it has none.
+/// A bit of a packet of `size`; `None` for an empty packet.
 fn bit_of(size: Bytes, random: u64) -> Option<Bit> {
     let bits = u128::from(size.get().min(u64::from(u32::MAX))) * 8;
     let index = (u128::from(random) * bits) >> 64;

@@ -1,17 +1,17 @@
-//! How large a queue is asked to be.
+//! The requested size of a queue.
 
 use crate::units::{Bytes, Duration, ParseError};
 
-/// How the room of a queue is asked for: `100kB`, `1000packets`, `20ms` or `1.5bdp`.
+/// The size of a queue: `100kB`, `1000packets`, `20ms` or `1.5bdp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueLimit {
     /// Bytes of IP packets.
     Bytes(Bytes),
     /// Packets of any size.
     Packets(u64),
-    /// What the rate serialises in this time.
+    /// The bytes that the rate serialises in this time.
     Time(Duration),
-    /// This many hundredths of the path's bandwidth-delay product.
+    /// Hundredths of the path's bandwidth-delay product.
     BdpPercent(u32),
 }
 

@@ -1,5 +1,4 @@
-//! Which packets are lost: at random, or by one of netem's two state machines, which lose in
-//! bursts.
+//! Packet loss: at random, or by one of netem's two state machines, which lose packets in bursts.
 
 use super::chance::Chance;
 use super::grammar::{Reader, WordsError, words_serde};
@@ -9,26 +8,26 @@ use crate::units::Probability;
 /// How packets are lost, and whether ECN-capable ones are marked instead.
 ///
 /// Text: `[random] P [CORRELATION]`, `state P13 [P31 [P32 [P23 [P14]]]]` or
-/// `gemodel P [R [1-H [1-K]]]`, each with `ecn` at its end or without. What is left out is what
-/// tc(8) takes: P31 = 1 - P13, P32 = 0, P23 = 1, P14 = 0; R = 1 - P, 1-H = 1, 1-K = 0.
+/// `gemodel P [R [1-H [1-K]]]`, each optionally followed by `ecn`. The defaults are those of tc(8):
+/// P31 = 1 - P13, P32 = 0, P23 = 1, P14 = 0; R = 1 - P, 1-H = 1, 1-K = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Loss {
-    /// Which packets.
+    /// Which packets are lost.
     pub model: LossModel,
-    /// A packet that can carry a congestion mark is marked instead of lost.
+    /// ECN-capable packets are marked instead of lost.
     pub ecn: bool,
 }
 
 /// Which packets are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossModel {
-    /// Each by its own draw.
+    /// Each packet by its own draw.
     Random(Chance),
     /// Four states (Salsano and others, "Definition of a general and intuitive loss model"): 1
     /// good, 2 good within a burst, 3 lost within a burst, 4 lost alone. `p13` is the probability
     /// to go from 1 to 3.
     State {
-        /// From good into a burst.
+        /// From good into a burst (1 to 3).
         p13: Probability,
         /// From a burst back to good.
         p31: Probability,
@@ -36,10 +35,10 @@ pub enum LossModel {
         p32: Probability,
         /// From good to lost within a burst.
         p23: Probability,
-        /// From good to a loss alone.
+        /// From good to a single loss.
         p14: Probability,
     },
-    /// Gilbert and Elliott: two states, each with a loss of its own.
+    /// Gilbert and Elliott: two states, each with its own probability of loss.
     GilbertElliott {
         /// From good to bad.
         p: Probability,
@@ -62,7 +61,7 @@ impl Loss {
     /// No packet is lost.
     pub const NEVER: Loss = Loss { model: LossModel::Random(Chance::NEVER), ecn: false };
 
-    /// Each packet with `probability`, by itself.
+    /// Each packet with `probability`, independently.
     pub const fn random(probability: Probability) -> Self {
         Loss {
             model: LossModel::Random(Chance { probability, correlation: Probability::ZERO }),
@@ -84,14 +83,14 @@ impl Loss {
     }
 }
 
-/// Where the loss model is.
+/// The present state of the loss model.
 #[derive(Debug)]
 pub(super) struct LossState {
     draws: Correlated,
     state: State,
 }
 
-/// Of netem's models: the first two are all that Gilbert and Elliott's knows.
+/// The states of netem's models; Gilbert and Elliott's has only the first two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Good,
@@ -140,15 +139,15 @@ impl LossState {
                     true => State::Good,
                     false => State::LostInBurst,
                 };
-                // The state in which the packet finds the link decides, as in netem, not the one
-                // that it leaves.
+                // As in netem, the state before the transition decides about the packet, not the
+                // state after it.
                 if was_good { good.happens(loses) } else { bad.happens(loses) }
             }
         }
     }
 }
 
-/// One draw decides between two ways out and staying.
+/// One draw chooses between two transitions and staying.
 fn of_two(
     random: u64,
     first: (Probability, State),

@@ -1,5 +1,5 @@
-//! One direction of an emulated path: netem's impairments, a queue and a rate, told the time and
-//! never asking for it.
+//! One direction of an emulated path: netem's impairments, a queue and a rate. It gets the time as
+//! an argument and has no clock.
 //!
 //! # How to think about it
 //!
@@ -10,27 +10,27 @@
 //! ```
 //!
 //! A packet of `n` bytes that finds the queue empty leaves it `8 n / rate` later and departs from
-//! the link a `delay` after that. Others wait for their turn. Loss is drawn before the queue, as
-//! netem does it, so a lost packet takes no room in the queue and no time of the link. Sizes are
-//! those of IP packets: a rate is met at layer 3.
+//! the link a `delay` after that. Other packets wait for their turn. Loss is drawn before the
+//! queue, as in netem, so a lost packet takes no room in the queue and no transmission time. Sizes
+//! are those of IP packets, so rates are layer-3 rates.
 //!
 //! # Order of calls
 //!
-//! `now` never decreases over the calls of one [`Link`]. [`Link::push`] whenever a packet arrives,
-//! [`Link::poll`] until `None` whenever time has reached [`Link::poll_at`]. A packet is polled at
+//! `now` never decreases over the calls of one [`Link`]. Call [`Link::push`] when a packet arrives,
+//! and [`Link::poll`] until `None` when time has reached [`Link::poll_at`]. A packet is polled at
 //! its departure or later: the difference between `now` and [`Departure::at`] is the lateness of
-//! the driver, which it should measure and report. A push or a [`Link::set`] may bring
-//! [`Link::poll_at`] forward: ask it again after each.
+//! the driver, which should measure and report it. A push or a [`Link::set`] may bring
+//! [`Link::poll_at`] forward, so call it again after each.
 //!
-//! # Chance
+//! # Randomness
 //!
 //! The same seed and the same arrivals give the same fate to every packet: the random source is
-//! [`rand_pcg`], whose stream is fixed by its specification. Each impairment has a stream of its
-//! own and draws once a packet that arrives, whatever becomes of the packet: adding or changing one
-//! impairment does not change what another does to whom.
+//! [`rand_pcg`], whose stream is fixed by its specification. Each impairment has its own stream and
+//! draws once for each arriving packet, whatever happens to the packet. So adding or changing one
+//! impairment does not change which packets another one affects.
 //!
-//! It does not know packets' contents, addresses or super-packets: the driver splits those and
-//! pushes each segment.
+//! The link does not know packets' contents, addresses or super-packets: the driver splits those
+//! and pushes each segment.
 
 mod chance;
 mod changes;
@@ -91,8 +91,8 @@ use transmitter::{Service, Transmitter};
 use waiting::{Found, Promised, Queue};
 use wire::{Entry, Marks, Wire};
 
-/// One direction of a path carrying packets named by `T` (an index, a buffer). `T` is cloned where
-/// a packet is duplicated.
+/// One direction of a path that carries packets identified by `T` (an index, a buffer). `T` is
+/// cloned if a packet is duplicated.
 #[derive(Debug)]
 pub struct Link<T> {
     config: Config,
@@ -109,15 +109,15 @@ pub struct Link<T> {
     promised: Promised,
     wire: Wire<T>,
     gate: Option<Gate>,
-    /// Packets that were admitted and then dropped, not yet told.
+    /// Packets that were admitted and then dropped, not yet reported.
     dropped: VecDeque<Dropped<T>>,
     now: Instant,
     counters: Counters,
 }
 
 impl<T: Clone> Link<T> {
-    /// A direction as configured. `rtt` is that of the whole path: it gives a queue of "n x BDP"
-    /// its size.
+    /// A direction with this configuration. `rtt` is the round-trip time of the whole path; a queue
+    /// in BDP needs it.
     pub fn new(config: &Config, rtt: Duration, seed: u64) -> Self {
         let capacity = config.capacity(rtt);
         let schedule = Schedule::new(config, seed).map(Arc::new);
@@ -146,15 +146,15 @@ impl<T: Clone> Link<T> {
         self
     }
 
-    /// Changes the path at `now`, as configured by `config` on a path of `rtt`. What is on the wire
-    /// stays as it is, and the queue keeps its packets, even where its new room is less: they go on
-    /// by the new rate and delay. The time 0 of [`Config::changes`] is `now`. Random streams go on
-    /// where they are, but for those of a discipline and of slots.
+    /// Changes the path at `now` to `config` on a path of `rtt`. Packets on the wire are not
+    /// affected. The queue keeps its packets, even if its new room is smaller; they get the new
+    /// rate and delay. `now` is the new time 0 of [`Config::changes`]. Random streams continue,
+    /// except those of a discipline and of slots.
     pub fn set(&mut self, config: &Config, rtt: Duration, now: Instant) {
         self.advance(now);
         let planned = self.wire.take_unserialised(self.now);
         let held = self.queue.drain();
-        // The packet in service has sent a part of itself.
+        // The packet in service has already sent a part of itself.
         let first = planned
             .first()
             .map(|first| self.transmitter.unsent(first.size, first.serialised_at, self.now));
@@ -182,7 +182,7 @@ impl<T: Clone> Link<T> {
         self.serve();
     }
 
-    /// A packet arrives: what becomes of it, and of its duplicate where it has one.
+    /// A packet arrives; returns what happens to it and to its duplicate, if it has one.
     pub fn push(&mut self, item: T, packet: Packet, now: Instant) -> Fate {
         self.advance(now);
         self.start.get_or_insert(self.now);
@@ -205,7 +205,7 @@ impl<T: Clone> Link<T> {
         Fate { backlog, original, copy }
     }
 
-    /// Puts a packet into the queue, or says why not.
+    /// Puts a packet into the queue, or returns why not.
     fn admit(
         &mut self,
         item: T,
@@ -220,8 +220,7 @@ impl<T: Clone> Link<T> {
             if let Some(refused) =
                 self.hold(Waiting { item, packet, arrived: self.now, marks }, self.capacity)
             {
-                // Of FQ-CoDel it may be another packet that gives way, which has been told that it
-                // was admitted.
+                // FQ-CoDel may drop another packet, which was already reported as admitted.
                 if matches!(self.queue, Queue::Codel { .. }) {
                     self.counters.queue_dropped_packets += 1;
                     return Err(DropCause::QueueFull);
@@ -270,8 +269,8 @@ impl<T: Clone> Link<T> {
         self.queue.hold(waiting, capacity, in_service)
     }
 
-    /// Gives the transmitter a packet of which `left` is still to be sent, from `turn` on, and
-    /// plans its departure.
+    /// Gives the transmitter a packet with `left` bytes still to send, from `turn` on, and plans
+    /// its departure.
     fn plan(
         &mut self,
         item: T,
@@ -285,7 +284,7 @@ impl<T: Clone> Link<T> {
         let Service { start: served_at, end } =
             self.transmitter.accept(self.config.overhead.on_wire(left), turn, start);
         self.promised.push(end, size);
-        // What a policer admits has its tokens: it does not wait for them.
+        // A packet that a policer admits already has its tokens and does not wait for them.
         let polices = self.config.discipline == Discipline::Police;
         let (served_at, end) = if polices { (turn, turn) } else { (served_at, end) };
         let overtakes = self.impairments.overtakes(marks.overtakes);
@@ -308,8 +307,7 @@ impl<T: Clone> Link<T> {
         Duration::from_nanos(base.as_nanos().saturating_add_signed(offset))
     }
 
-    /// What has happened by `now`: the next packet that departed, or was dropped after it had been
-    /// admitted.
+    /// The next event up to `now`: a packet departed, or was dropped after it had been admitted.
     pub fn poll(&mut self, now: Instant) -> Option<Event<T>> {
         self.advance(now);
         if let Some(dropped) = self.dropped.pop_front() {
@@ -337,7 +335,7 @@ impl<T: Clone> Link<T> {
     }
 
     /// When to call [`Link::poll`] next; `None` while the link is empty. It may be early: a poll
-    /// may tell nothing but move on what is inside.
+    /// may return nothing and only advance the state.
     pub fn poll_at(&self) -> Option<Instant> {
         if !self.dropped.is_empty() {
             return Some(self.now);
@@ -349,7 +347,7 @@ impl<T: Clone> Link<T> {
         if self.queue.len() == 0 {
             return first;
         }
-        // When the head is served; it cannot depart before, nor earlier than by a delay that is the
+        // When the head is served. It cannot depart earlier than that, plus a delay that is the
         // same for all.
         let served = self.transmitter.next_start(self.held_since, self.start.unwrap_or_default());
         let varies = self.schedule.is_some()
@@ -359,9 +357,9 @@ impl<T: Clone> Link<T> {
         Some(first.map_or(departs, |first| first.min(departs)))
     }
 
-    /// The departures that are certain if nothing more arrives, in their order: what a driver may
-    /// look at to deliver several at once. Packets whose turn a discipline or a slot has not
-    /// decided are not among them, so it may be empty while [`Link::poll_at`] is not `None`.
+    /// The departures that are certain if nothing more arrives, in order; a driver may use them to
+    /// deliver several packets at once. They do not include packets whose turn a discipline or a
+    /// slot has not yet decided, so this may be empty while [`Link::poll_at`] is not `None`.
     pub fn planned(&self) -> impl Iterator<Item = (&T, Instant)> {
         let slot = self.gate.as_ref().map(|gate| gate.present());
         let decided = move |(index, entry): &(usize, &Entry<T>)| match slot {
@@ -375,7 +373,7 @@ impl<T: Clone> Link<T> {
         })
     }
 
-    /// Bytes that wait at `now`, the unserialised part of the packet in service included.
+    /// Bytes waiting at `now`, including the unserialised part of the packet in service.
     pub fn backlog(&self, now: Instant) -> Bytes {
         let now = now.max(self.now);
         let promised = self.transmitter.backlog(now).unwrap_or_else(|| self.promised.bytes());
@@ -397,17 +395,17 @@ impl<T: Clone> Link<T> {
         self.capacity
     }
 
-    /// What was carried and dropped so far.
+    /// What it has carried and dropped so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// The configured rate, if any; of a trace, its mean.
+    /// The configured rate, if any; for a trace, its mean.
     pub fn rate(&self) -> Option<Rate> {
         self.config.mean_rate()
     }
 
-    /// What the link is at present.
+    /// The present configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -416,14 +414,15 @@ impl<T: Clone> Link<T> {
         self.promised_bytes().saturating_add(self.queue.bytes())
     }
 
-    /// Bytes that the transmitter has not sent: to the bit where there is one rate and no overhead.
+    /// Bytes that the transmitter has not sent: exact to the bit if there is one rate and no
+    /// overhead.
     fn promised_bytes(&self) -> Bytes {
         let exact =
             self.transmitter.backlog(self.now).filter(|_| self.config.overhead == Overhead::NONE);
         exact.unwrap_or_else(|| self.promised.bytes())
     }
 
-    /// Moves the clock, never back, and with it what is inside.
+    /// Advances the time (never back) and the state.
     fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         if self.queue.holds() {
@@ -432,7 +431,7 @@ impl<T: Clone> Link<T> {
         self.promised.advance(self.now);
     }
 
-    /// Lets the transmitter take what is held, as far as its turn has come.
+    /// Lets the transmitter take held packets whose turn has come.
     fn serve(&mut self) {
         let mut dropped = Vec::new();
         while self.queue.len() > 0 {
@@ -457,7 +456,7 @@ impl<T: Clone> Link<T> {
         }
     }
 
-    /// FQ-CoDel's overflow: a packet that had been admitted gives way.
+    /// FQ-CoDel overflowed: a packet that had been admitted is dropped.
     fn tell_drop(&mut self, refused: Waiting<T>, at: Instant, cause: DropCause) {
         self.counters.queue_dropped_packets += 1;
         let (queued, copy) = (at.since(refused.arrived), refused.marks.copy);

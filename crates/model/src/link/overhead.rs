@@ -4,31 +4,31 @@ use super::grammar::{Reader, WordsError, words_serde};
 use crate::units::{Bytes, Rate};
 use std::num::NonZeroU32;
 
-/// The rate of a link with its overhead, as netem's `rate` takes them.
+/// The rate of a link with its overhead, in the grammar of netem's `rate`.
 ///
-/// Text: `RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`: `1gbit`, `1gbit 38` (Ethernet, preamble
-/// and gap included), `8mbit 8 48 5` (ATM).
+/// Text: `RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`: `1gbit`, `1gbit 38` (Ethernet,
+/// including preamble and gap), `8mbit 8 48 5` (ATM).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateWords {
     /// Bits per second of everything, overhead included.
     pub rate: Rate,
-    /// What each packet takes besides its own bytes.
+    /// What each packet takes in addition to its own bytes.
     pub overhead: Overhead,
 }
 
-/// Bytes that a packet takes on a link besides its own.
+/// Bytes that a packet takes on a link in addition to its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Overhead {
-    /// Bytes added to each packet; negative where headers are compressed.
+    /// Bytes added to each packet; negative for compressed headers.
     pub packet: i32,
-    /// Payload of a cell: a packet takes whole cells.
+    /// Payload of a cell; a packet takes whole cells.
     pub cell: Option<NonZeroU32>,
-    /// Bytes added to each cell; negative where they shrink.
+    /// Bytes added to each cell; may be negative.
     pub cell_overhead: i32,
 }
 
 impl Overhead {
-    /// No overhead: the rate is met at layer 3.
+    /// No overhead: the rate is a layer-3 rate.
     pub const NONE: Overhead = Overhead { packet: 0, cell: None, cell_overhead: 0 };
 
     /// Bytes that a packet of `size` takes on the link.

@@ -1,11 +1,11 @@
-//! What the link is told of a packet, and what it tells of its fate.
+//! A packet as the link sees it, and what the link reports about its fate.
 
 use crate::units::{Bytes, Duration, Instant};
 
 /// A packet as the link sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// Of the IP packet.
+    /// Size of the IP packet.
     pub size: Bytes,
     /// A hash of its addresses, ports and protocol: packets of one flow share it. Only FQ-CoDel
     /// looks at it.
@@ -63,16 +63,16 @@ pub enum DropCause {
     Discipline,
 }
 
-/// What [`super::Link::push`] decided at once. A packet that was admitted may still be dropped by a
-/// discipline that decides later: then [`super::Link::poll`] tells.
+/// The immediate decision of [`super::Link::push`]. A discipline that decides later may still drop
+/// an admitted packet; [`super::Link::poll`] reports that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Fate {
-    /// Bytes that waited when it arrived.
+    /// Bytes that were waiting when it arrived.
     pub backlog: Bytes,
-    /// Of the packet itself: admitted, or why not.
+    /// For the packet itself: admitted, or why not.
     pub original: Result<(), DropCause>,
-    /// Of its duplicate, where it has one.
+    /// For its duplicate, if it has one.
     pub copy: Option<Result<(), DropCause>>,
 }
 
@@ -83,7 +83,7 @@ impl Fate {
     }
 }
 
-/// What [`super::Link::poll`] tells.
+/// An event from [`super::Link::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<T> {
     /// A packet leaves the link.
@@ -95,7 +95,7 @@ pub enum Event<T> {
 /// A packet that leaves the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Departure<T> {
-    /// What was pushed.
+    /// The pushed item.
     pub item: T,
     /// When it leaves, by the model.
     pub at: Instant,
@@ -112,7 +112,7 @@ pub struct Departure<T> {
 /// A packet that was admitted and then dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped<T> {
-    /// What was pushed.
+    /// The pushed item.
     pub item: T,
     /// When.
     pub at: Instant,
@@ -133,9 +133,9 @@ pub struct Bit {
     pub bit: u8,
 }
 
-/// What a direction has carried and dropped so far.
+/// Totals of a direction so far.
 ///
-/// `arrived + duplicated = departed + lost + queue_dropped + discipline_dropped + ` what is inside.
+/// `arrived + duplicated = departed + lost + queue_dropped + discipline_dropped + ` packets inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Counters {
@@ -153,7 +153,7 @@ pub struct Counters {
     pub queue_dropped_packets: u64,
     /// Packets that the queue's discipline dropped.
     pub discipline_dropped_packets: u64,
-    /// Packets that were given a congestion mark.
+    /// Packets that got a congestion mark.
     pub marked_packets: u64,
     /// Packets with a bit flipped.
     pub corrupted_packets: u64,

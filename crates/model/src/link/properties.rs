@@ -1,4 +1,4 @@
-//! What holds for the link whatever it is asked: conservation, causality, its rate, its seed.
+//! Properties of the link under any configuration: conservation, causality, its rate, its seed.
 
 use super::tests::{Outcome, poll_until, run, written};
 use super::*;

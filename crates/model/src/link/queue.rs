@@ -2,8 +2,8 @@
 
 use crate::units::Bytes;
 
-/// How much may wait: bytes or packets, or neither. A packet is always admitted to an empty queue,
-/// however small its room is said to be: the transmitter itself holds one.
+/// How much may wait: bytes or packets, or no bound. An empty queue always admits a packet, however
+/// small its room, because the transmitter itself holds one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capacity {

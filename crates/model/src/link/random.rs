@@ -1,11 +1,11 @@
-//! Chance, seeded: a stream for each impairment, so that what one draws never moves what another
-//! draws.
+//! Seeded randomness: a stream for each impairment, so that the draws of one never affect those of
+//! another.
 
 use crate::units::Probability;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Who draws.
+/// What a stream is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Loss = 0,
@@ -14,7 +14,7 @@ pub(super) enum Purpose {
     Reorder,
     Delay,
     Slot,
-    /// Everything about duplicates, which must not move what their originals draw.
+    /// All draws for duplicates, which must not affect the draws of their originals.
     Copies,
     Handover,
     Discipline,
@@ -34,12 +34,12 @@ impl Stream {
     }
 }
 
-/// A stream whose draws hang together, as netem's do: each is a mean of a fresh one and the draw
-/// before, weighted by the correlation. `x(n) = rho x(n-1) + (1 - rho) u(n)`.
+/// A stream with correlated draws, as in netem: each is a mean of a fresh draw and the previous
+/// one, weighted by the correlation. `x(n) = rho x(n-1) + (1 - rho) u(n)`.
 ///
-/// The series has the correlation that was asked for, and less spread than its parts: its standard
-/// deviation is that of a uniform draw times `sqrt((1 - rho) / (1 + rho))`. So a rare event with a
-/// correlation is rarer than its probability says, and jitter is smaller. That is netem's known
+/// The series has the requested correlation, and less spread than its parts: its standard deviation
+/// is that of a uniform draw times `sqrt((1 - rho) / (1 + rho))`. So a rare event with a
+/// correlation is rarer than its probability, and jitter is smaller. This is netem's known
 /// behaviour, kept because figures are compared with netem's.
 #[derive(Debug)]
 pub(super) struct Correlated {
@@ -50,8 +50,8 @@ pub(super) struct Correlated {
 
 impl Correlated {
     pub fn new(seed: u64, purpose: Purpose) -> Self {
-        // The draw before the first comes from another stream: with and without correlation the
-        // fresh draws are the same.
+        // The draw before the first comes from another stream, so that the fresh draws are the same
+        // with and without correlation.
         let last = Stream::new(!seed, purpose).next() >> 32;
         Correlated { stream: Stream::new(seed, purpose), last }
     }
@@ -64,8 +64,8 @@ impl Correlated {
         }
         let rho = (correlation.get() * 4_294_967_296.0) as u64;
         self.last = ((fresh >> 32) * (4_294_967_296 - rho) + self.last * rho) >> 32;
-        // The lower half is below what the recurrence keeps; fresh bits there let the smallest
-        // probabilities be met.
+        // The recurrence does not keep the lower half; fresh bits there make the smallest
+        // probabilities exact.
         (self.last << 32) | (fresh & 0xffff_ffff)
     }
 

@@ -2,8 +2,9 @@
 
 use crate::units::{Bytes, Duration, Instant, Rate};
 
-/// When the transmitter is free again. Times are whole nanoseconds; what is left of a division is
-/// carried to the next packet, so that a million packets take exactly as long as their sum.
+/// Computes when the transmitter is free again. Times are whole nanoseconds; the remainder of a
+/// division is carried to the next packet, so that a million packets take exactly as long as their
+/// sum.
 #[derive(Debug)]
 pub(super) struct Serialiser {
     rate: Option<Rate>,
@@ -31,12 +32,13 @@ impl Serialiser {
         self.rate.map_or(Bytes::ZERO, |rate| rate.over(self.busy_until.since(now)))
     }
 
-    /// Takes a packet of `size` and returns when its last bit is out.
+    /// Accepts a packet of `size` and returns when its last bit is sent.
     pub fn accept(&mut self, size: Bytes, now: Instant) -> Instant {
         let Some(rate) = self.rate else {
             return now;
         };
-        // At the very end of the packet before nothing was idle: its remainder is still owed.
+        // Exactly at the end of the previous packet the transmitter was never idle, so its
+        // remainder still counts.
         if self.busy_until < now {
             self.busy_until = now;
             self.carry = 0;

@@ -22,7 +22,7 @@ pub(super) enum Verdict {
     Forced,
 }
 
-/// RED's memory.
+/// The state of RED.
 #[derive(Debug)]
 pub(super) struct RedState {
     min: f64,
@@ -38,7 +38,7 @@ pub(super) struct RedState {
 }
 
 impl RedState {
-    /// `room` is that of the queue.
+    /// `room` is the room of the queue.
     pub fn new(red: &Red, room: Bytes, rate: Rate, seed: u64) -> Self {
         let max = red.max.map_or(room.as_f64() / 4.0, Bytes::as_f64).max(2.0);
         let min = red.min.map_or(max / 3.0, Bytes::as_f64);
@@ -57,10 +57,10 @@ impl RedState {
         }
     }
 
-    /// A packet arrives and finds `backlog` waiting; `idle_since` is when the queue ran empty, if
-    /// it has.
+    /// Decides about a packet that arrives while `backlog` is waiting; `idle_since` is when the
+    /// queue became empty, if it is.
     pub fn arrival(&mut self, backlog: Bytes, idle_since: Instant, now: Instant) -> Verdict {
-        // One draw a packet, whatever its fate.
+        // One draw for each packet, whatever its fate.
         let random = self.random.next();
         if backlog == Bytes::ZERO {
             let packets = now.since(idle_since).as_nanos() as f64 / self.packet_time;
@@ -86,8 +86,8 @@ impl RedState {
     }
 }
 
-/// The weight of a new sample for which a burst of so many packets just stays below `min`: the
-/// largest power of two that tc(8)'s condition holds for,
+/// The weight of a new sample for which a burst of this many packets just stays below `min`: the
+/// largest power of two that satisfies tc(8)'s condition,
 /// `burst + 1 - min/avpkt < (1 - (1-w)^burst) / w`.
 fn weight(min: f64, burst: f64) -> f64 {
     let above = burst + 1.0 - min / MEAN_PACKET;

@@ -1,10 +1,9 @@
-//! Reordering: a packet now and then is sent without delay, and so overtakes those that wait for
-//! theirs.
+//! Reordering: some packets are sent without delay, and so overtake those that wait for theirs.
 //!
-//! Who overtakes is netem's rule, `netem_enqueue` in net/sched/sch_netem.c: a counter since the
-//! last that did has reached `gap - 1`, and a draw says so. What it overtakes is not: netem puts it
-//! before all that waits, without rate or slot, so that a share `p` of such packets makes
-//! `rate / (1 - p)` pass. Here it skips the delay alone.
+//! netem's rule decides which packets overtake (`netem_enqueue` in net/sched/sch_netem.c): the
+//! counter since the last one that did has reached `gap - 1`, and a draw succeeds. What they
+//! overtake differs: netem puts them before everything that waits, past rate and slot, so that a
+//! share `p` of such packets makes `rate / (1 - p)` pass. Here they skip only the delay.
 
 use super::chance::Chance;
 use super::grammar::{Reader, WordsError, words_serde};
@@ -16,9 +15,9 @@ use std::num::NonZeroU32;
 /// Text: `PROBABILITY [CORRELATION] [gap N]`, or `gap N` for every N-th packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reorder {
-    /// How often a packet that may is sent at once.
+    /// How often an eligible packet is sent at once.
     pub chance: Chance,
-    /// After one that was, the next `gap - 1` packets may not.
+    /// After such a packet, the next `gap - 1` packets are not eligible.
     pub gap: NonZeroU32,
 }
 

@@ -1,22 +1,22 @@
-//! Rules: which packets meet which path. The first rule that matches decides; the rest take the
+//! Rules: which packets take which path. The first rule that matches decides; all others take the
 //! default path.
 //!
-//! A rule matches a conversation, not a direction: `to 10.0.0.5:443` is every packet to that
+//! A rule matches a conversation, not a direction: `to 10.0.0.5:443` means every packet to that
 //! address and port, and every answer from it.
 
 use super::grammar::{Reader, WordsError, words_serde};
 use std::net::IpAddr;
 
-/// What a rule looks at in a packet.
+/// The fields of a packet that rules look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PacketKey {
-    /// Of the IP header.
+    /// Source address of the IP header.
     pub source: IpAddr,
-    /// Of the IP header.
+    /// Destination address of the IP header.
     pub destination: IpAddr,
-    /// Of the IP header (or of the last extension header).
+    /// Protocol of the IP header (or of the last extension header).
     pub protocol: Protocol,
-    /// Source and destination port, where the protocol has them and the packet shows them (a later
+    /// Source and destination port, if the protocol has them and the packet contains them (a later
     /// fragment does not).
     pub ports: Option<(u16, u16)>,
 }
@@ -44,8 +44,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The addresses that share the first `length` bits of `address`; `None` where it has not so
-    /// many.
+    /// The addresses that share the first `length` bits of `address`; `None` if it has fewer bits.
     pub fn new(address: IpAddr, length: u8) -> Option<Self> {
         let address = match address {
             IpAddr::V4(v4) if length <= 32 => {
@@ -69,7 +68,7 @@ impl Prefix {
         self.length
     }
 
-    /// Whether `address` is one of them.
+    /// Whether `address` is in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         Prefix::new(address, self.length).is_some_and(|of| of.address == self.address)
     }
@@ -79,7 +78,7 @@ impl Prefix {
     }
 }
 
-/// The first `length` of `bits` bits.
+/// A mask of the first `length` of `bits` bits.
 fn mask(length: u8, bits: u32) -> u128 {
     let all = if bits == 128 { u128::MAX } else { (1 << bits) - 1 };
     let rest = bits - u32::from(length);
@@ -93,7 +92,7 @@ fn mask(length: u8, bits: u32) -> u128 {
 pub struct Endpoint {
     /// `None`: any address.
     pub prefix: Option<Prefix>,
-    /// First and last port; `None`: any, and packets without ports.
+    /// First and last port; `None`: any, including packets without ports.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -106,22 +105,22 @@ impl Endpoint {
     }
 }
 
-/// Which packets a rule is for; all that it says must hold. One that says nothing matches every
+/// Which packets a rule applies to; all its parts must match. A rule without parts matches every
 /// packet.
 ///
 /// Text: `[to] ENDPOINT [from ENDPOINT] [protocol NAME]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Match {
-    /// The end that packets go to, and answers come from.
+    /// The destination of packets, and the source of answers.
     pub to: Option<Endpoint>,
-    /// The end that packets come from, and answers go to.
+    /// The source of packets, and the destination of answers.
     pub from: Option<Endpoint>,
     /// The protocol above IP.
     pub protocol: Option<Protocol>,
 }
 
 impl Match {
-    /// Whether the packet, or the answer to it, is meant.
+    /// Whether it matches the packet or the answer to it.
     pub fn matches(&self, key: &PacketKey) -> bool {
         if self.protocol.is_some_and(|protocol| protocol != key.protocol) {
             return false;
@@ -138,17 +137,17 @@ impl Match {
     }
 }
 
-/// A list of matches: the first that fits decides.
+/// A list of matches; the first that matches decides.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Classifier(Vec<Match>);
 
 impl Classifier {
-    /// In their order.
+    /// Tries them in order.
     pub fn new(matches: Vec<Match>) -> Self {
         Classifier(matches)
     }
 
-    /// Which rule is for the packet, from 0; `None`: the default path.
+    /// The index of the matching rule, from 0; `None`: the default path.
     pub fn classify(&self, key: &PacketKey) -> Option<usize> {
         self.0.iter().position(|rule| rule.matches(key))
     }

@@ -1,21 +1,21 @@
-//! Changes over time, made ready to be asked: which rate and delay hold at a time, and until when.
+//! Prepared changes over time: which rate and delay apply at a time, and until when.
 
 use super::changes::{Changes, Handover, Steps};
 use super::random::{Purpose, Stream};
 use super::{Config, Delay};
 use crate::units::{Duration, Rate};
 
-/// What holds for a while.
+/// Rate and delay over a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     /// Zero while the transmitter does not send; `None`: no serialisation time.
     pub rate: Option<Rate>,
     pub delay: Duration,
-    /// Since the start; `None`: for ever.
+    /// End, since the start; `None`: forever.
     pub until: Option<Duration>,
 }
 
-/// The course of rate and delay.
+/// Rate and delay over time.
 #[derive(Debug)]
 pub(super) enum Schedule {
     /// (from, rate, delay), the first from 0.
@@ -31,7 +31,7 @@ pub(super) enum Schedule {
 }
 
 impl Schedule {
-    /// `None` where nothing changes but by a trace, which is the transmitter's own.
+    /// `None` if nothing changes, or only by a trace, which the transmitter handles.
     pub fn new(config: &Config, seed: u64) -> Option<Self> {
         match config.changes.as_ref()? {
             Changes::Steps(steps) => Some(Schedule::steps(config, steps)),
@@ -55,7 +55,7 @@ impl Schedule {
         Schedule::Steps { spans, every: *every }
     }
 
-    /// What holds at `time` since the start.
+    /// Rate and delay at `time` since the start.
     pub fn at(&self, time: Duration) -> Span {
         match self {
             Schedule::Steps { spans, every } => {
@@ -71,8 +71,7 @@ impl Schedule {
                 let width =
                     u128::from(handover.delay_max.saturating_sub(handover.delay_min).as_nanos())
                         + 1;
-                // Not a stream: the satellite of an interval is the same however the time came
-                // there.
+                // Not a stream: an interval has the same satellite however the time reached it.
                 let random = Stream::new(seed.wrapping_add(number), Purpose::Handover).next();
                 let drawn = Duration::from_nanos(((u128::from(random) * width) >> 64) as u64);
                 let delay = handover.delay_min.saturating_add(drawn);
@@ -87,8 +86,8 @@ impl Schedule {
         }
     }
 
-    /// The time after which it repeats itself, and what it sends in that (bits times 10^9); `None`
-    /// where it does not repeat.
+    /// The period after which it repeats, and what it sends in a period (bits times 10^9); `None`
+    /// if it does not repeat.
     pub fn lap(&self) -> Option<(Duration, u128)> {
         let work = |rate: Option<Rate>, time: Duration| {
             u128::from(rate.unwrap_or_default().bits_per_sec()) * u128::from(time.as_nanos())
@@ -111,7 +110,7 @@ impl Schedule {
     }
 }
 
-/// Begin of the lap that `time` is in, and the time since.
+/// The beginning of the period that contains `time`, and the time since then.
 fn lap(time: Duration, every: Option<Duration>) -> (Duration, Duration) {
     match every.map(Duration::as_nanos) {
         None | Some(0) => (Duration::ZERO, time),

@@ -1,5 +1,4 @@
-//! Slots: packets are handed over in bursts, as by media that send only when it is their turn
-//! (Wi-Fi, DOCSIS, LTE).
+//! Slots: packets leave in bursts, as on media that send only in their turn (Wi-Fi, DOCSIS, LTE).
 
 use super::distribution::Distribution;
 use super::grammar::{Reader, WordsError, words_serde};
@@ -13,25 +12,25 @@ use std::num::NonZeroU32;
 /// `distribution NAME DELAY JITTER [packets N] [bytes SIZE]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// From one slot to the next.
+    /// Time between two slots.
     pub spacing: Spacing,
-    /// At most so many packets a slot.
+    /// The most packets in a slot.
     pub packets: Option<NonZeroU32>,
-    /// A slot ends with the packet that fills this.
+    /// The packet that reaches this many bytes ends the slot.
     pub bytes: Option<Bytes>,
 }
 
-/// From one slot to the next.
+/// Time between two slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spacing {
-    /// Anywhere between the two, equally often.
+    /// Uniform between two values.
     Between {
         /// Shortest.
         min: Duration,
         /// Longest.
         max: Duration,
     },
-    /// Spread around a mean.
+    /// Random around a mean.
     Distributed {
         /// How.
         distribution: Distribution,
@@ -44,13 +43,13 @@ pub enum Spacing {
 
 /// The slots of a direction, one after another.
 ///
-/// A packet that is ready by the time a slot opens leaves with it, as long as there is room; one
-/// that gets ready later waits for the next.
+/// A packet that is ready when a slot opens leaves in it while there is room; one that is ready
+/// later waits for the next slot.
 #[derive(Debug)]
 pub(super) struct Gate {
     slot: Slot,
     random: Stream,
-    /// When the present slot opens, or did; `None` before the first packet.
+    /// When the present slot opens or opened; `None` before the first packet.
     opens: Option<Instant>,
     packets_left: u32,
     bytes_left: Bytes,
@@ -70,8 +69,8 @@ impl Gate {
         gate
     }
 
-    /// When a packet that was ready at `ready` leaves. To be asked in the order of `ready`, which
-    /// must have come.
+    /// When a packet that was ready at `ready` leaves. Call it in the order of `ready`, which must
+    /// have passed.
     pub fn leaves_at(&mut self, ready: Instant) -> Instant {
         match self.opens {
             Some(opens) if opens >= ready => opens,
@@ -84,8 +83,8 @@ impl Gate {
         self.opens.map_or(ready, |opens| opens.max(ready))
     }
 
-    /// How many packets that are ready can leave with the present slot, and when: those whose
-    /// `ready` is not after it.
+    /// How many ready packets can leave in the present slot, and when: those with a `ready` no
+    /// later than that.
     pub fn present(&self) -> Option<(Instant, u32)> {
         self.opens.map(|opens| (opens, self.packets_left))
     }
@@ -100,8 +99,8 @@ impl Gate {
         }
     }
 
-    /// The next slot that opens at `ready` or later. After a pause slots begin anew, by the first
-    /// packet.
+    /// The next slot that opens at `ready` or later. After a pause the first packet begins a new
+    /// series of slots.
     fn next_slot(&mut self, ready: Instant) -> Instant {
         let random = self.random.next();
         let spacing = match &self.slot.spacing {

@@ -1,20 +1,18 @@
-//! The same path for Linux's own tools: `tc` commands, and what they cannot say.
+//! The same path for Linux's own tools: `tc` commands, and what they cannot express.
 //!
 //! A direction is one netem with delay, jitter, loss, duplication, corruption, reordering, rate and
-//! slots. Where the queue is not drop-tail, or its room is in bytes or time, the rate is an htb
-//! class's and a queueing discipline of its own stands below it, with netem above. Rules are bands
-//! of a prio, chosen by flower filters.
+//! slots. If the queue is not drop-tail, or its room is in bytes or time, an htb class has the
+//! rate, with a queueing discipline below it and netem above. Rules are bands of a prio, chosen by
+//! flower filters.
 //!
-//! netem holds what waits for the rate and what propagates in one list, whose `limit` counts
-//! packets: it must be larger than both together, or netem drops what the path would not.
+//! netem keeps waiting and propagating packets in one list, whose `limit` counts packets: it must
+//! be larger than both together, or netem drops what the path would not.
 
 use super::rule::{Endpoint, Match};
 use super::{Capacity, Config, Discipline, Distribution, Loss, LossModel, Overhead, Spacing};
 use crate::units::{Bytes, Duration, Probability};
 
-/// Why netem cannot do what is asked, one reason for each word.
-///
-/// Empty: it can.
+/// Why netem cannot emulate `config`, one reason for each word. Empty if it can.
 pub fn refusals(config: &Config) -> Vec<String> {
     let mut why = Vec::new();
     if config.changes.is_some() {
@@ -54,8 +52,8 @@ pub fn refusals(config: &Config) -> Vec<String> {
     why
 }
 
-/// The commands that make `config` on `device` for what leaves it; `rtt` is that of the path. The
-/// first takes away what was there.
+/// The commands that apply `config` to what leaves `device`; `rtt` is that of the path. The first
+/// command removes what was there.
 ///
 /// # Errors
 /// What netem cannot do: [`refusals`].
@@ -94,8 +92,8 @@ pub fn commands_with_rules(
         return commands(device, default, rtt);
     }
     let bands = (rules.len() + 1).max(2);
-    // Priorities of packets choose no band: all of them are the last one's, until a filter says
-    // otherwise.
+    // Priorities of packets choose no band: everything goes to the last one unless a filter
+    // matches.
     let last = vec![(bands - 1).to_string(); 16].join(" ");
     let mut commands = vec![
         format!("tc qdisc del dev {device} root"),
@@ -110,7 +108,8 @@ pub fn commands_with_rules(
             config,
             rtt,
         ));
-        // A conversation: what goes to the endpoint, or what comes from it, leaves by this device.
+        // A conversation: both packets to the endpoint and packets from it may leave through this
+        // device.
         for (to, from) in [(matches.to, matches.from), (matches.from, matches.to)] {
             commands.extend(filters(device, band, matches, to, from));
         }
@@ -128,8 +127,8 @@ fn below(device: &str, place: &str, handle: u32, config: &Config, rtt: Duration)
             "tc qdisc add dev {device} {place} handle {handle:x}: netem{netem}{limit}"
         )];
     };
-    // netem first, so that what is lost takes no room; the delay is there too, which to the ends is
-    // the same.
+    // netem comes first, so that lost packets take no room. The delay is there too, which makes no
+    // difference to the ends.
     let without_rate = Config { rate: None, ..config.clone() };
     let words = netem_words(&without_rate);
     let mut commands = Vec::new();
@@ -142,8 +141,7 @@ fn below(device: &str, place: &str, handle: u32, config: &Config, rtt: Duration)
     place = format!("parent {handle:x}:1");
     handle += 1;
     if !words.is_empty() {
-        // An inner queue below netem would never fill: a second device (ifb) is where netem
-        // belongs.
+        // An inner queue below netem would never fill, so netem must be on a second device (ifb).
         commands.push(format!(
             "# on the device that the packets come from, as netem must not hold the queue: netem{words}"
         ));
@@ -155,7 +153,7 @@ fn below(device: &str, place: &str, handle: u32, config: &Config, rtt: Duration)
     commands
 }
 
-/// netem's words, each with a space before it.
+/// netem's options, each with a space before it.
 fn netem_words(config: &Config) -> String {
     let mut words = String::new();
     if config.delay != super::Delay::default() {
@@ -238,8 +236,7 @@ fn packets_waiting(capacity: Capacity) -> u64 {
     }
 }
 
-/// Filters for packets to `to` and from `from`: one for each version of IP that the addresses leave
-/// open.
+/// Filters for packets to `to` and from `from`: one for each IP version that the addresses allow.
 fn filters(
     device: &str,
     band: usize,
@@ -257,7 +254,7 @@ fn filters(
         }
         let protocols: Vec<String> = match matches.protocol {
             Some(protocol) => vec![format!(" ip_proto {protocol}")],
-            // flower asks for a protocol where it looks at ports.
+            // flower needs a protocol to match ports.
             None if ports.iter().any(Option::is_some) => {
                 vec![" ip_proto tcp".into(), " ip_proto udp".into()]
             }
@@ -275,8 +272,7 @@ fn filters(
                     keys += &format!(" {side}_port {range}");
                 }
             }
-            // Each priority has filters of one protocol; the order of rules is that of their
-            // priorities.
+            // Each priority has filters of one protocol; priorities keep the order of the rules.
             let priority = 2 * band + usize::from(is_v6);
             filters.push(format!(
                 "tc filter add dev {device} parent 1: protocol {version} prio {priority} flower{keys} classid 1:{band:x}"

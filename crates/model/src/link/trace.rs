@@ -1,8 +1,8 @@
 //! A recorded rate: mahimahi's traces, which list when a packet could leave.
 //!
-//! Each line of the file is a time in milliseconds; at each, 1500 bytes may leave. What is not used
-//! is gone. After the last line the trace starts again, its last time being its length (Netravali
-//! and others, "Mahimahi", USENIX ATC 2015).
+//! Each line of the file is a time in milliseconds at which 1500 bytes may leave. Unused
+//! opportunities are lost. After the last line the trace starts again; the last time is its length
+//! (Netravali and others, "Mahimahi", USENIX ATC 2015).
 
 use crate::units::{Bytes, Duration, Rate};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ const LINES_MAX: usize = 10_000_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace(Arc<[u32]>);
 
-/// Why a text is no trace.
+/// Why a text is not a trace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// A line that is no time.
+    /// A line that is not a time.
     #[error("trace: line {line} '{text}' is no whole number of milliseconds")]
     Line {
-        /// Which, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What stands there.
+        /// Its text.
         text: String,
     },
     /// Time goes back.
@@ -32,12 +32,12 @@ pub enum TraceError {
         "trace: line {line} is {time} ms, earlier than the line before; times must not decrease"
     )]
     Order {
-        /// Which, from 1.
+        /// Line number, from 1.
         line: usize,
         /// Its time.
         time: u32,
     },
-    /// Nothing ever leaves, or everything at once.
+    /// The length is zero, so nothing or everything would leave.
     #[error("trace: the last time is its length and must be at least 1 ms")]
     Empty,
     /// Too long.
@@ -46,10 +46,10 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// Reads a mahimahi trace file.
+    /// Parses a mahimahi trace file.
     ///
     /// # Errors
-    /// A line that is no time, a time before the one above, no time at all.
+    /// A line that is not a time, a time before the previous one, or no times at all.
     pub fn parse(file: &[u8]) -> Result<Self, TraceError> {
         let text = String::from_utf8_lossy(file);
         Trace::collect(text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()))
@@ -74,12 +74,12 @@ impl Trace {
         Ok(Trace(times.into()))
     }
 
-    /// After this it starts again.
+    /// The time after which it starts again.
     pub fn period(&self) -> Duration {
         Duration::from_millis(self.0.last().copied().unwrap_or(1).into())
     }
 
-    /// What it carries in its whole length, each second.
+    /// Its mean rate over the whole length.
     pub fn mean_rate(&self) -> Rate {
         let bytes = OPPORTUNITY.checked_mul(self.0.len() as u64).unwrap_or(Bytes::MAX);
         bytes.per(self.period()).unwrap_or(Rate::ZERO)

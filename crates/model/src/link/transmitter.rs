@@ -1,4 +1,4 @@
-//! The transmitter: when the first and the last bit of a packet are out.
+//! The transmitter: when the first and the last bit of a packet are sent.
 
 use super::rate::Serialiser;
 use super::schedule::Schedule;
@@ -10,16 +10,16 @@ use std::sync::Arc;
 /// When a packet is serialised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Service {
-    /// Its turn begins.
+    /// When its turn begins.
     pub start: Instant,
-    /// Its last bit is out.
+    /// When its last bit is sent.
     pub end: Instant,
 }
 
 /// One packet after another.
 #[derive(Debug)]
 pub(super) enum Transmitter {
-    /// At one rate, or at none.
+    /// At one rate, or without one.
     Constant(Serialiser),
     /// At a rate that changes at known times.
     Scheduled(Scheduled),
@@ -44,7 +44,7 @@ impl Transmitter {
         }
     }
 
-    /// When a packet that is there at `now` can begin; `start` is the time 0 of changes.
+    /// When a packet that is there at `now` can begin; `start` is time 0 of changes.
     pub fn next_start(&self, now: Instant, start: Instant) -> Instant {
         match self {
             Transmitter::Constant(serialiser) => serialiser.busy_until().max(now),
@@ -53,7 +53,7 @@ impl Transmitter {
         }
     }
 
-    /// Takes a packet that is `size` on the wire.
+    /// Accepts a packet that takes `size` on the wire.
     pub fn accept(&mut self, size: Bytes, now: Instant, start: Instant) -> Service {
         match self {
             Transmitter::Constant(serialiser) => {
@@ -65,7 +65,8 @@ impl Transmitter {
         }
     }
 
-    /// Bytes not serialised at `now`, to the bit; `None` where only whole packets can be counted.
+    /// Bytes not serialised at `now`, exact to the bit; `None` if only whole packets can be
+    /// counted.
     pub fn backlog(&self, now: Instant) -> Option<Bytes> {
         match self {
             Transmitter::Constant(serialiser) => Some(serialiser.backlog(now)),
@@ -73,7 +74,7 @@ impl Transmitter {
         }
     }
 
-    /// Of `size`, what a packet whose last bit is out at `end` has not sent by `now`.
+    /// How much of `size` a packet whose last bit is sent at `end` has not sent by `now`.
     pub fn unsent(&self, size: Bytes, end: Instant, now: Instant) -> Bytes {
         match self {
             Transmitter::Constant(serialiser) => {
@@ -89,7 +90,7 @@ impl Transmitter {
 pub(super) struct Scheduled {
     schedule: Arc<Schedule>,
     busy_until: Instant,
-    /// Bits times 10^9 that the last nanosecond had room for and the last packet did not need.
+    /// Bits times 10^9 that fitted into the last nanosecond and that the last packet did not need.
     spare: u128,
 }
 
@@ -97,7 +98,7 @@ impl Scheduled {
     fn next_start(&self, now: Instant, start: Instant) -> Instant {
         let begin = self.busy_until.max(now);
         let mut time = begin.since(start);
-        // A lap has at least one span in which something is sent; without laps the list ends.
+        // Each lap has at least one span in which something is sent; without laps the list ends.
         for _ in 0..1_000_000 {
             let span = self.schedule.at(time);
             match span.until {
@@ -139,7 +140,8 @@ impl Scheduled {
                 && time.as_nanos().is_multiple_of(lap.as_nanos().max(1))
                 && sent > 0
             {
-                // Whole laps at once: a large packet at a low rate would walk through each.
+                // Whole laps at once, because a large packet at a low rate would walk through every
+                // one.
                 let laps = work.saturating_sub(1) / sent;
                 work -= laps * sent;
                 time = time
@@ -158,10 +160,10 @@ impl Scheduled {
 #[derive(Debug)]
 pub(super) struct Traced {
     trace: Trace,
-    /// Which time of the trace is used up next: laps done, index of the line.
+    /// The next unused time: completed laps, and index of the line.
     lap: u64,
     index: usize,
-    /// Bytes already taken of it.
+    /// Bytes of it that are already used.
     used: Bytes,
     busy_until: Instant,
 }
@@ -176,8 +178,8 @@ impl Traced {
         self.trace.period().saturating_mul(lap).saturating_add(within)
     }
 
-    /// The first line that is not used up at `now`: where the cursor stands, or later, what passed
-    /// unused being gone.
+    /// The first unused line at `now`: the present position, or a later one, because unused
+    /// opportunities are lost.
     fn seek(&self, now: Instant, start: Instant) -> (u64, usize, Bytes) {
         let since = now.max(self.busy_until).since(start);
         if self.time(self.lap, self.index) >= since {
@@ -189,7 +191,7 @@ impl Traced {
         let times = self.trace.times();
         let index =
             times.partition_point(|time| Duration::from_millis((*time).into()).as_nanos() < offset);
-        // The last time is the lap's length, which no offset reaches: there is always a line.
+        // The last time is the lap's length, which no offset reaches, so there is always a line.
         (lap, index.min(times.len() - 1), Bytes::ZERO)
     }
 
@@ -201,7 +203,7 @@ impl Traced {
     fn accept(&mut self, size: Bytes, now: Instant, start: Instant) -> Service {
         (self.lap, self.index, self.used) = self.seek(now, start);
         let begin = (start + self.time(self.lap, self.index)).max(now);
-        // Whole laps at once: a length that no packet has must not be walked through.
+        // Whole laps at once: do not walk through the laps of an unrealistic length.
         let lap = OPPORTUNITY.get().saturating_mul(self.trace.times().len() as u64);
         let laps = size.get().saturating_sub(1) / lap;
         self.lap = self.lap.saturating_add(laps);

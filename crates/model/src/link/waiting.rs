@@ -1,9 +1,9 @@
-//! What waits before the transmitter.
+//! The packets that wait in front of the transmitter.
 //!
-//! Two kinds of discipline. Drop-tail, the mark threshold and RED decide when a packet arrives:
-//! from then on it is certain when it is served, so it goes to the wire at once, and only how much
-//! waits is kept here. CoDel and FQ-CoDel decide when a packet would be served: they hold their
-//! packets until then.
+//! There are two kinds of disciplines. Drop-tail, the policer, the mark threshold and RED decide
+//! when a packet arrives. From then on it is certain when it is served, so it goes to the wire at
+//! once, and only the amount that waits is kept here. CoDel and FQ-CoDel decide when a packet would
+//! be served, so they hold their packets until then.
 
 use super::codel::{CodelQueue, Waiting};
 use super::discipline::{Codel, Discipline, FqCodel};
@@ -17,9 +17,9 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) enum Queue<T> {
     DropTail,
-    /// Tokens that were taken are what waits: a bucket admits what an equal queue would.
+    /// What waits is the tokens taken: a bucket admits what a queue of the same size would.
     Police,
-    /// Marks what finds no room in this.
+    /// Marks packets that would not fit into this.
     Mark(Capacity),
     Red {
         state: RedState,
@@ -35,12 +35,12 @@ pub(super) enum Queue<T> {
     },
 }
 
-/// What a packet finds when it arrives.
+/// The state that a packet finds when it arrives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub backlog: Bytes,
     pub packets: u64,
-    /// Since when nothing waits, where nothing does.
+    /// When the queue became empty, if it is.
     pub idle_since: Instant,
     pub now: Instant,
 }
@@ -65,8 +65,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// For the disciplines that decide on arrival: whether the packet is marked, or why it is
-    /// dropped.
+    /// For disciplines that decide on arrival: whether the packet is marked, or why it is dropped.
     pub fn arrives(
         &mut self,
         packet: &Packet,
@@ -100,8 +99,8 @@ impl<T> Queue<T> {
         matches!(self, Queue::Codel { .. } | Queue::FqCodel { .. })
     }
 
-    /// Holds a packet; the one that gives way to it where there is no room for both, which may be
-    /// itself.
+    /// Holds a packet. Returns the packet that is dropped if there is no room for both, which may
+    /// be this one.
     pub fn hold(
         &mut self,
         waiting: Waiting<T>,
@@ -125,7 +124,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The packet to be served at `now`; those dropped before it go to `dropped`.
+    /// The packet to serve at `now`; packets dropped before it are added to `dropped`.
     pub fn serve(&mut self, now: Instant, dropped: &mut Vec<Waiting<T>>) -> Option<Waiting<T>> {
         match self {
             Queue::Codel { config, queue } => queue.dequeue(config, now, dropped),
@@ -152,7 +151,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Everything that is held, in the order of arrival.
+    /// All held packets, in the order of arrival.
     pub fn drain(&mut self) -> Vec<Waiting<T>> {
         match self {
             Queue::Codel { queue, .. } => std::iter::from_fn(|| queue.pop()).collect(),
@@ -166,10 +165,10 @@ impl<T> Queue<T> {
     }
 }
 
-/// Packets that the transmitter has been promised and has not sent.
+/// Packets assigned to the transmitter that it has not sent.
 #[derive(Debug, Default)]
 pub(super) struct Promised {
-    /// When the last bit of each is out, and its size.
+    /// When the last bit of each is sent, and its size.
     ends: VecDeque<(Instant, Bytes)>,
     bytes: u64,
     last_end: Instant,
@@ -200,7 +199,7 @@ impl Promised {
         Bytes::new(self.bytes)
     }
 
-    /// When the last of them is out, or was.
+    /// When the last of them is or was sent completely.
     pub fn last_end(&self) -> Instant {
         self.last_end
     }

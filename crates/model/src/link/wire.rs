@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Entry<T> {
     pub item: T,
     pub size: Bytes,
-    /// When its last bit has been serialised: until then it is in the queue.
+    /// When its last bit is serialised; until then it is in the queue.
     pub serialised_at: Instant,
     /// When it departs.
     pub at: Instant,
@@ -19,7 +19,7 @@ pub(super) struct Entry<T> {
     pub marks: Marks,
 }
 
-/// What a packet carries besides itself.
+/// The draws that a packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Marks {
     /// Its draw for the delay's distribution.
@@ -31,13 +31,13 @@ pub(super) struct Marks {
     pub copy: bool,
 }
 
-/// Entries by departure. Those that depart in the order in which they came, which is all of them
-/// where the delay is constant, are a queue; only those that overtake are sorted.
+/// Entries sorted by departure. Those that depart in the order of arrival (all of them, if the
+/// delay is constant) are in a queue; only those that overtake are in a sorted map.
 #[derive(Debug)]
 pub(super) struct Wire<T> {
     in_order: VecDeque<Entry<T>>,
     early: BTreeMap<(Instant, u64), Entry<T>>,
-    /// Tells entries apart that depart at the same time.
+    /// Distinguishes entries that depart at the same time.
     serial: u64,
 }
 
@@ -68,7 +68,7 @@ impl<T> Wire<T> {
     }
 
     fn early_is_first(&self) -> bool {
-        // An entry in order that departs at the same time came before.
+        // Of two entries with the same departure, the one in the queue came first.
         let Some(((early, _), _)) = self.early.first_key_value() else { return false };
         self.in_order.front().is_none_or(|front| *early < front.at)
     }
@@ -83,7 +83,7 @@ impl<T> Wire<T> {
         })
     }
 
-    /// Takes out what has not been serialised at `now`, in the order of service.
+    /// Removes what has not been serialised at `now`, in the order of service.
     pub fn take_unserialised(&mut self, now: Instant) -> Vec<Entry<T>> {
         let (waiting, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.in_order)
             .into_iter()

@@ -1,14 +1,13 @@
-//! The words of a path as they are written: each may be given or left out, and some may override
-//! others.
+//! The parts of a path as they are written: each is optional, and some may override others.
 //!
-//! A scenario's `[link]` with its `[link.to_client]`, the options of a command and a change sent
-//! over a control socket are all this, and [`Words::config`] makes the same [`Config`] of each.
+//! A scenario's `[link]` with its `[link.to_client]`, the options of a command, and a change sent
+//! over a control socket are all of this type; [`Words::config`] makes the same [`Config`] of each.
 
 use super::{Chance, Config, ConfigError, Delay, Discipline, Loss, QueueLimit, RateWords};
 
-/// Declares a table of optional keys with the words of a path in it, and `words()` to take them
-/// out: one list of words for every place where they can be written (serde cannot both flatten and
-/// refuse unknown keys).
+/// Declares a table of optional keys that includes the words of a path, and `words()` to extract
+/// them. So there is one list of words for every place where they can be written (serde cannot both
+/// flatten and refuse unknown keys).
 macro_rules! with_words {
     ($(#[$meta:meta])* pub struct $name:ident { $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
@@ -23,7 +22,7 @@ macro_rules! with_words {
             /// Queue: `100kB`, `1000packets`, `20ms`, `1.5bdp`.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub queue: Option<$crate::link::QueueLimit>,
-            /// What the queue does besides being full: `codel target 5ms`.
+            /// Queue discipline: `codel target 5ms`.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub discipline: Option<$crate::link::Discipline>,
             /// Loss: `1%`, `gemodel 1% 10% 70% 0.1%`.
@@ -68,14 +67,15 @@ macro_rules! with_words {
 pub(crate) use with_words;
 
 with_words! {
-    /// What was written of one direction; the rest is left to what it overrides, or to the default.
+    /// The words that were written for one direction; the others come from what it overrides, or
+    /// from the defaults.
     #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Words {}
 }
 
 impl Words {
-    /// These words, and those of `below` where these say nothing.
+    /// These words, completed by those of `below`.
     pub fn over(&self, below: &Words) -> Words {
         let above = self.clone();
         Words {
@@ -92,13 +92,13 @@ impl Words {
         }
     }
 
-    /// Whether nothing is said.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         *self == Words::default()
     }
 
-    /// The direction that they describe, not checked: [`Config::resolved`] and [`Config::checked`]
-    /// follow.
+    /// The direction that they describe, unchecked: call [`Config::resolved`] and
+    /// [`Config::checked`] next.
     pub fn unchecked(&self) -> Config {
         let words = self.clone();
         Config {
@@ -116,10 +116,10 @@ impl Words {
         }
     }
 
-    /// The direction that they describe, files read by `read`.
+    /// The direction that they describe; `read` reads files.
     ///
     /// # Errors
-    /// What cannot be, with the reason.
+    /// Values that are impossible, with the reason.
     pub fn config(
         &self,
         read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
@@ -129,7 +129,7 @@ impl Words {
 }
 
 impl From<&Config> for Words {
-    /// Everything that is not the default.
+    /// The words for everything that is not the default.
     fn from(config: &Config) -> Self {
         let config = config.clone();
         fn unless_default<T: Default + PartialEq>(value: T) -> Option<T> {

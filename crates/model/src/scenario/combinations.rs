@@ -1,5 +1,4 @@
-//! Cases times matrix: how many rows there are, by arithmetic alone, and each of them when it is
-//! asked for.
+//! Cases times matrix: the number of rows by arithmetic alone, and each row on demand.
 
 use super::error::ScenarioError;
 use super::file::File;
@@ -7,22 +6,22 @@ use super::over::Override;
 use super::table::{merge, nested};
 use std::collections::BTreeMap;
 
-/// Runs of one command: rows times repetitions, over everything that is included. More is a slip in
-/// a matrix.
+/// The most runs of one command: rows times repetitions, over everything that is included. More is
+/// a mistake in a matrix.
 pub const RUNS_MAX: u64 = 10_000;
-/// How often a row can be repeated.
+/// The most repetitions of a row.
 pub const REPEAT_MAX: u32 = 1000;
-/// What the tables of all rows of a file may come to, as text: rows are small, and many of them are
-/// not large.
+/// The total size of the tables of all rows of a file, as text: many rows of a large table would
+/// fill the memory.
 const TEXT_MAX: u64 = 32 << 20;
 
 impl File {
-    /// How many runs its own rows are (those of [`File::include`] are not among them): by
-    /// arithmetic, nothing is made. `repeat` stands above what the file says, and so does `over`.
-    /// [`u64::MAX`] where it is more than that.
+    /// The number of runs of its own rows (without those of [`File::include`]), computed without
+    /// making any. `repeat` overrides the file, and so does `over`. [`u64::MAX`] if it does not
+    /// fit.
     ///
     /// # Errors
-    /// A key of the matrix without values.
+    /// A matrix key without values.
     pub fn runs(&self, over: &[Override], repeat: Option<u32>) -> Result<u64, ScenarioError> {
         if !self.include.is_empty() {
             return Ok(0);
@@ -55,7 +54,7 @@ impl File {
         })
     }
 
-    /// How many rows it has.
+    /// The number of its rows.
     pub(super) fn rows(&self) -> Result<u64, ScenarioError> {
         if let Some((key, _)) = self.matrix.iter().find(|(_, values)| values.is_empty()) {
             return Err(ScenarioError::EmptyAxis(key.clone()));
@@ -65,12 +64,12 @@ impl File {
             .saturating_mul(product(self.matrix.values().map(|values| values.len() as u64))))
     }
 
-    /// Rows before the matrix multiplies them.
+    /// Rows before multiplication by the matrix.
     fn bases(&self) -> u64 {
         self.bases_of_file().chain(self.changed().map(|_| 1)).count() as u64
     }
 
-    /// The file's own row, if it has one, as how often it is repeated.
+    /// The repetitions of the file's own row, if it has one.
     fn bases_of_file(&self) -> impl Iterator<Item = u32> {
         self.cases.is_empty().then_some(self.repeat.unwrap_or(1)).into_iter()
     }
@@ -85,7 +84,7 @@ fn product(factors: impl Iterator<Item = u64>) -> u64 {
     factors.fold(1, u64::saturating_mul)
 }
 
-/// What a table says of `repeat`.
+/// The `repeat` in a table.
 fn repeat_of(table: &toml::Table) -> Option<u32> {
     table.get("repeat").and_then(repeats)
 }
@@ -98,7 +97,7 @@ fn repeats(value: &toml::Value) -> Option<u32> {
     }
 }
 
-/// The rows of a file as tables, each made when it is asked for.
+/// The rows of a file as tables, each made on demand.
 pub(super) struct Combinations<'a> {
     file: &'a File,
     name: &'a str,
@@ -107,10 +106,10 @@ pub(super) struct Combinations<'a> {
 }
 
 impl<'a> Combinations<'a> {
-    /// Those of `file`; `base` is what it says to all of them.
+    /// The rows of `file`; `base` is what they have in common.
     ///
     /// # Errors
-    /// More rows than [`RUNS_MAX`], or more text in them than memory should hold.
+    /// More rows than [`RUNS_MAX`], or too much text in them.
     pub fn new(
         file: &'a File,
         name: &'a str,
@@ -167,7 +166,7 @@ impl<'a> Combinations<'a> {
     }
 }
 
-/// `rtt=10ms`: the last part of the key, and the value without what a name cannot have.
+/// `rtt=10ms`: the last part of the key, and the value without characters that a name cannot have.
 fn part_of_name(key: &str, value: &toml::Value) -> String {
     let shown = value.as_str().map_or_else(|| value.to_string(), str::to_string);
     let short = key.rsplit(['.', '"', '\'']).find(|part| !part.is_empty()).unwrap_or(key);

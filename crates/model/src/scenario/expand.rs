@@ -1,4 +1,4 @@
-//! From a file to ready scenarios: cases times matrix, each combination checked.
+//! From a file to ready scenarios: cases times matrix, with each combination checked.
 
 use super::combinations::{Combinations, REPEAT_MAX};
 use super::error::ScenarioError;
@@ -8,28 +8,27 @@ use crate::link::rule::Match;
 use crate::link::{Config, Words};
 use crate::units::{Bytes, Duration};
 
-/// A transfer that says neither size nor duration ends after this.
+/// Duration of a transfer that has neither size nor duration.
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
-/// No transfer in real time runs longer.
+/// The longest transfer in real time.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 const SNAPLEN_DEFAULT: Bytes = Bytes::new(128);
 const SNAPLEN_MIN: Bytes = Bytes::new(100);
 const MTU_DEFAULT: Bytes = Bytes::new(1500);
-/// More at once is no block but the transfer.
+/// A larger block would be the whole transfer.
 const BLOCK_MAX: Bytes = Bytes::new(64 << 20);
 
-/// Reads a file that a word names: its bytes, or why not.
+/// Reads a file that a word names: returns its bytes, or why it cannot.
 type Read<'a> = dyn FnMut(&str) -> Result<Vec<u8>, String> + 'a;
 
 impl File {
-    /// Every row of the file as a ready scenario. `fallback_name` serves where the file has no name
-    /// of its own. A file that only includes others has none: the caller resolves
-    /// [`File::include`].
+    /// Every row of the file as a ready scenario. `fallback_name` is used if the file has no name.
+    /// A file that only includes others has no rows; the caller resolves [`File::include`].
     ///
     /// # Errors
-    /// The first row that cannot be run, with its name. One that names a file (`trace file:PATH`)
-    /// cannot: [`File::scenarios_with`] is told how to read it.
+    /// The first invalid row, with its name. A row that names a file (`trace file:PATH`) is invalid
+    /// here; use [`File::scenarios_with`].
     pub fn scenarios(
         &self,
         text: &str,
@@ -38,12 +37,12 @@ impl File {
         self.scenarios_with(text, fallback_name, &[], &mut |_| Err("no files are read here".into()))
     }
 
-    /// As [`File::scenarios`], with `over` above what the file says; files that the link's words
-    /// name are read by `read`, which says why one cannot be. What was read is in the scenario: it
-    /// needs the file no more.
+    /// Like [`File::scenarios`], with `over` overriding the file. `read` reads the files that the
+    /// link names, and says why it cannot. The scenario contains what was read and does not need
+    /// the file any more.
     ///
     /// # Errors
-    /// The first row that cannot be run, with its name.
+    /// The first invalid row, with its name.
     pub fn scenarios_with(
         &self,
         text: &str,
@@ -92,7 +91,7 @@ fn check_name(name: &str) -> Result<(), ScenarioError> {
     }
 }
 
-/// A row with every default filled in and every bound checked.
+/// A row with all defaults filled in and all bounds checked.
 fn ready(name: &str, file: &File, read: &mut Read<'_>) -> Result<Scenario, String> {
     let repeat = file.repeat.unwrap_or(1);
     if !(1..=REPEAT_MAX).contains(&repeat) {
@@ -135,7 +134,7 @@ fn kernel(release: Option<&str>) -> Result<Option<String>, String> {
                 || !release.chars().all(plain) =>
         {
             Err(format!(
-                "kernel '{release}' is no release of Linux, nor how one begins, such as 6.12 or 6.1"
+                "kernel '{release}' is not a Linux release or the beginning of one, such as 6.12 or 6.1"
             ))
         }
         release => Ok(release.map(str::to_string)),
@@ -211,7 +210,7 @@ fn rule_of(index: usize, rule: &RuleFile, read: &mut Read<'_>) -> Result<Rule, S
     Ok(Rule { matches, to_client, to_server })
 }
 
-/// Both directions of a table: common words, and what each says for itself.
+/// Both directions of a table: the common words, completed by each direction's own.
 fn directions(
     name: &str,
     rtt: Option<Duration>,
@@ -276,14 +275,14 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     }
     if (server == Server::Iperf3) != (client == Client::Iperf3) {
         return Err(
-            "iperf3 speaks with itself only: give server = \"iperf3\" and client = \"iperf3\""
+            "iperf3 works only with itself: give server = \"iperf3\" and client = \"iperf3\""
                 .into(),
         );
     }
     if server == Server::Iperf3
         && (file.size.is_some() || !duration.as_nanos().is_multiple_of(NANOS_PER_SEC))
     {
-        // By size it looks at the clock until time passes, which in virtual time it does not.
+        // By size it polls the clock until time passes, which never happens in virtual time.
         return Err(
             "iperf3 ends by transfer.duration, in whole seconds, not by transfer.size".into()
         );

@@ -7,17 +7,18 @@ use crate::link::{Words, with_words};
 use crate::units::{Bytes, Duration, Rate, written};
 use std::collections::BTreeMap;
 
-/// What a TOML file says: every key optional, unknown keys an error. See the module's example.
+/// The contents of a TOML file: every key is optional, unknown keys are errors. See the module's
+/// example.
 #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct File {
-    /// Name of the experiment; without one the file's name serves.
+    /// Name of the experiment; by default the file's name.
     pub name: Option<String>,
-    /// What it shows.
+    /// What the experiment shows.
     pub description: String,
-    /// Other scenarios by name, in place of an experiment of its own.
+    /// Names of other scenarios to run instead of an experiment in this file.
     pub include: Vec<String>,
-    /// Release of the kernel to run under, or how it begins: `"6.1"`. With the virtual engine only.
+    /// Kernel release to run under, or the beginning of one: `"6.1"`. Only with the virtual engine.
     #[serde(deserialize_with = "written::quoted_optional")]
     pub kernel: Option<String>,
     /// Settings of the two hosts.
@@ -30,18 +31,18 @@ pub struct File {
     pub capture: CaptureFile,
     /// Socket samples.
     pub sample: SampleFile,
-    /// Figures to stand beside ours.
+    /// Published figures to compare with.
     pub reference: Reference,
-    /// What limits it, where it was built to show that.
+    /// The limit that it was built to have, if any.
     pub truth: Option<Truth>,
-    /// How often to run each row.
+    /// Repetitions of each row.
     #[serde(deserialize_with = "written::count_optional")]
     pub repeat: Option<u32>,
-    /// Keys (as in the file, dotted) and the values that each takes: all combinations are run.
+    /// Keys (dotted, as in the file) with the values that each takes; every combination runs.
     pub matrix: BTreeMap<String, Vec<toml::Value>>,
-    /// Rows that override what they name, in place of the file's own.
+    /// Rows that override the keys they name and replace the file's own row.
     pub cases: Vec<toml::Table>,
-    /// The same beside it: rows that repeat the file's own with something changed.
+    /// The same in addition to the file's own row.
     pub also: Vec<toml::Table>,
 }
 
@@ -52,8 +53,8 @@ impl File {
     }
 }
 
-/// Place and problem, without the picture of the line that the crate draws below: errors of ours
-/// are one line.
+/// Position and problem, without the picture of the line that the crate adds: our errors are one
+/// line.
 fn in_one_line(error: &toml::de::Error, text: &str) -> String {
     let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
         return error.message().replace('\n', "; ");
@@ -74,13 +75,13 @@ pub struct HostsFile {
 }
 
 with_words! {
-    /// `[link]`: besides these keys the words of both directions.
+    /// `[link]`: these keys, and the words of both directions.
     #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct LinkFile {
-        /// `own` or `netem`: what carries the packets.
+        /// What carries the packets: `own` or `netem`.
         pub engine: Option<LinkEngine>,
-        /// Round-trip time: half of it is each direction's delay. Not together with `delay`.
+        /// Round-trip time: half of it is each direction's delay. Excludes `delay`.
         pub rtt: Option<Duration>,
         /// Largest IP packet.
         pub mtu: Option<Bytes>,
@@ -91,24 +92,24 @@ with_words! {
         pub to_client: Words,
         /// Overrides for client to server.
         pub to_server: Words,
-        /// Other paths for some packets; the first that matches decides.
+        /// Other paths for some packets; the first match decides.
         pub rules: Vec<RuleFile>,
     }
 }
 
 with_words! {
-    /// `[[link.rules]]`: which packets, and the words of their path. Nothing is taken over from
+    /// `[[link.rules]]`: which packets, and the words of their path. It takes nothing over from
     /// `[link]`.
     #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RuleFile {
-        /// The end that packets go to, and answers come from: `10.0.0.5:443`, `:8081`.
+        /// The destination of packets, and the source of answers: `10.0.0.5:443`, `:8081`.
         pub to: Option<Endpoint>,
-        /// The end that packets come from, and answers go to.
+        /// The source of packets, and the destination of answers.
         pub from: Option<Endpoint>,
         /// `tcp`, `udp`.
         pub protocol: Option<Protocol>,
-        /// Round-trip time: half of it is each direction's delay. Not together with `delay`.
+        /// Round-trip time: half of it is each direction's delay. Excludes `delay`.
         pub rtt: Option<Duration>,
         /// Overrides for server to client.
         pub to_client: Words,
@@ -125,12 +126,12 @@ pub struct TransferFile {
     pub server: Option<Server>,
     /// `builtin`, `curl` or `iperf3`.
     pub client: Option<Client>,
-    /// The server's port; without one any that is free.
+    /// The server's port; by default any free port.
     #[serde(deserialize_with = "written::count_optional")]
     pub port: Option<u16>,
     /// Size of the file.
     pub size: Option<Bytes>,
-    /// Stop after this long; a bare number is seconds.
+    /// Stop after this time; a bare number is seconds.
     #[serde(deserialize_with = "written::seconds_optional")]
     pub duration: Option<Duration>,
     /// Rate at which the client's application reads.
@@ -159,6 +160,6 @@ pub struct CaptureFile {
 #[derive(Debug, Clone, PartialEq, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SampleFile {
-    /// Time between two observations of a socket.
+    /// Time between two samples of a socket.
     pub interval: Option<Duration>,
 }

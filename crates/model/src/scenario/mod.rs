@@ -1,9 +1,9 @@
 //! An experiment as plain data: two hosts, the path between them, a transfer, what to vary and how
 //! often.
 //!
-//! Two views, as of everything that comes from outside. [`File`] is exactly what a TOML file says,
-//! unknown keys refused with their line. [`File::scenarios`] turns it into ready [`Scenario`]s:
-//! cases and matrix multiplied out, every combination checked, names given.
+//! There are two views, as for all foreign data. [`File`] is exactly what a TOML file contains;
+//! unknown keys are refused with their line. [`File::scenarios`] turns it into ready [`Scenario`]s:
+//! cases and matrix multiplied, every combination checked and named.
 //!
 //! ```toml
 //! name = "b2"
@@ -57,11 +57,11 @@ use crate::link::rule::{Classifier, Match};
 use crate::units::{Bytes, Duration, Rate, written};
 use std::collections::BTreeMap;
 
-/// One experiment, ready to run: nothing in it is left to a default.
+/// One experiment, ready to run, with no defaults left open.
 ///
-/// As JSON it is what stands beside results, and what is read back where a run happens in another
-/// process: the same value, exactly. Reading it back checks types only; bounds are checked where a
-/// [`File`] becomes scenarios.
+/// Its JSON is stored with the results, and passed to a run in another process, which reads back
+/// exactly the same value. Reading checks types only; bounds are checked when a [`File`] becomes
+/// scenarios.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -69,27 +69,27 @@ pub struct Scenario {
     pub name: String,
     /// What it shows, for people.
     pub description: String,
-    /// Release of the kernel to run under, or how it begins (`6.1`); `None`: whichever is there.
+    /// Kernel release to run under, or the beginning of one (`6.1`); `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// What carries the packets; `None`: whichever suits the run.
+    /// What carries the packets; `None`: whatever suits the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_engine: Option<LinkEngine>,
     /// The two hosts.
     pub hosts: Hosts,
     /// The path between them.
     pub path: Path,
-    /// What is sent.
+    /// The transfer.
     pub transfer: Transfer,
-    /// What is captured.
+    /// What to capture.
     pub capture: Capture,
-    /// How often sockets are observed.
+    /// Time between two samples of a socket.
     pub sample_interval: Duration,
-    /// How often to run it; each repetition has the seed one higher.
+    /// Number of repetitions; each next one has a seed one higher.
     pub repeat: u32,
-    /// Figures that somebody else measured, to stand beside ours.
+    /// Published figures to compare with.
     pub reference: Reference,
-    /// What limits it, where it was built to show that.
+    /// The limit that it was built to have, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truth: Option<Truth>,
 }
@@ -100,7 +100,7 @@ pub struct Scenario {
 pub struct Hosts {
     /// Sends the data.
     pub server: Host,
-    /// Asks for it and reads it.
+    /// Requests and reads the data.
     pub client: Host,
 }
 
@@ -113,12 +113,10 @@ pub struct Host {
     /// Congestion control of its connections; `None`: the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
-    /// Congestion window that its connections start with, in segments (`ip route`'s word); `None`:
-    /// the kernel's 10.
+    /// Initial congestion window in segments (`initcwnd` of `ip route`); `None`: the kernel's 10.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub initcwnd: Option<u32>,
-    /// Receive window that its connections start with, in segments (`ip route`'s word); `None`: the
-    /// kernel's choice.
+    /// Initial receive window in segments (`initrwnd` of `ip route`); `None`: the kernel's choice.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub initrwnd: Option<u32>,
     /// Run its application on this CPU only.
@@ -127,13 +125,12 @@ pub struct Host {
     /// Niceness of its application, -20 to 19.
     #[serde(deserialize_with = "written::count")]
     pub nice: i8,
-    /// Burn the CPU that its application is pinned to (which then must be named) by a hog of this
-    /// niceness.
+    /// Runs a CPU hog of this niceness on the application's CPU (which must then be set).
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub cpu_hog_nice: Option<i8>,
 }
 
-/// A sysctl's value as it is written: TOML may give a number or a text.
+/// A sysctl's value; TOML may give a number or a text.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct Setting(pub String);
@@ -149,17 +146,17 @@ impl<'de> serde::Deserialize<'de> for Setting {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
-    /// From server to client: the way of the data.
+    /// From server to client: the direction of the data.
     #[serde(with = "direction")]
     pub to_client: link::Config,
-    /// From client to server: the way of the acknowledgements.
+    /// From client to server: the direction of the acknowledgements.
     #[serde(with = "direction")]
     pub to_server: link::Config,
     /// Largest IP packet.
     pub mtu: Bytes,
     /// Seed of everything random on the path.
     pub seed: u64,
-    /// Other paths for some packets; the first that matches decides.
+    /// Other paths for some packets; the first match decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
 }
@@ -168,7 +165,7 @@ pub struct Path {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Which.
+    /// The packets.
     #[serde(rename = "match")]
     pub matches: Match,
     /// From server to client.
@@ -192,7 +189,7 @@ impl Path {
         self.to_client.delay.base.saturating_add(self.to_server.delay.base)
     }
 
-    /// Which rule is for a packet.
+    /// A classifier of packets by rule.
     pub fn classifier(&self) -> Classifier {
         Classifier::new(self.rules.iter().map(|rule| rule.matches).collect())
     }
@@ -210,7 +207,7 @@ pub enum LinkEngine {
 }
 
 impl LinkEngine {
-    /// As it is written.
+    /// The name, as it is written.
     pub fn name(self) -> &'static str {
         match self {
             LinkEngine::Own => "own",
@@ -219,7 +216,7 @@ impl LinkEngine {
     }
 }
 
-/// What is sent, by whom, until when.
+/// The transfer: programs, size and duration.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
@@ -227,21 +224,23 @@ pub struct Transfer {
     pub server: Server,
     /// Program that receives.
     pub client: Client,
-    /// The server's port; `None`: any that is free.
+    /// The server's port; `None`: any free port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Size of the file.
     pub size: Bytes,
-    /// Stop after this long, complete or not.
+    /// Stop after this time, complete or not.
     pub duration: Duration,
     /// The receiving application reads no faster than this (built-in client only).
     pub read_rate: Option<Rate>,
-    /// It reads so much at once, then waits until that is paid for (built-in client only).
+    /// The block size of its reads; after each it waits as the rate requires (built-in client
+    /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_block: Option<Bytes>,
     /// The sending application writes no faster than this (built-in server only).
     pub write_rate: Option<Rate>,
-    /// It writes so much at once, then waits until that is paid for (built-in server only).
+    /// The block size of its writes; after each it waits as the rate requires (built-in server
+    /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_block: Option<Bytes>,
     /// `SO_RCVBUF` set by the receiving application (built-in client only).
@@ -254,13 +253,13 @@ pub struct Transfer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Server {
-    /// Our own, generated bytes.
+    /// Our own, with generated bytes.
     Builtin,
-    /// nginx, a file.
+    /// nginx, with a file.
     Nginx,
-    /// `python3 -m http.server`, a file.
+    /// `python3 -m http.server`, with a file.
     Python,
-    /// `iperf3 --server`, what it makes up; for iperf3 as the client only.
+    /// `iperf3 --server`, with generated data; needs iperf3 as the client.
     Iperf3,
 }
 
@@ -272,36 +271,36 @@ pub enum Client {
     Builtin,
     /// curl.
     Curl,
-    /// `iperf3 --client --reverse`, from iperf3 as the server only.
+    /// `iperf3 --client --reverse`; needs iperf3 as the server.
     Iperf3,
 }
 
-/// What the link writes down of each packet.
+/// What the link captures.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
-    /// Bytes kept of each packet: 128 hold every header.
+    /// Bytes captured of each packet: 128 hold every header.
     pub snaplen: Bytes,
 }
 
-/// What somebody else saw in the same experiment.
+/// What others measured in the same experiment.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reference {
     /// Mean goodput.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Rate>,
-    /// Rate of whole Ethernet frames, both ways together, where that was measured in place of
-    /// goodput: what capinfos calls the data byte rate, and what Wireshark's capture file
-    /// properties show.
+    /// Rate of whole Ethernet frames in both directions together, if that was measured instead of
+    /// goodput: capinfos calls it the data byte rate, and Wireshark shows it in the capture file
+    /// properties.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<Rate>,
     /// Why ours differs, or what to compare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// This repeats another experiment with one thing changed, to show why that one's figure
-    /// differs: what was changed. Where it cannot be run (another kernel, a link of other means),
-    /// it is left out rather than an error.
+    /// This row repeats another experiment with one change, to explain why that one's figure
+    /// differs: the change. If it cannot run (another kernel, another link), it is left out without
+    /// an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -313,7 +312,7 @@ mod direction {
 
     pub fn serialize<S: Serializer>(config: &Config, s: S) -> Result<S::Ok, S::Error> {
         let words = Words::from(config);
-        // These three stand in every result, also where nothing was asked for.
+        // Every result contains these three, even with default values.
         Words {
             delay: Some(config.delay.clone()),
             queue: Some(config.queue),

@@ -1,13 +1,13 @@
-//! A key of a scenario set from outside of its file: above the file's own, its cases and its
+//! A key of a scenario that is set from outside the file; it overrides the file, its cases and its
 //! matrix.
 
 use super::table::{merge, nested};
 use std::fmt;
 use std::str::FromStr;
 
-/// `link.loss=1%`: a key as a scenario file has it, and the value in its place.
+/// `link.loss=1%`: a key of a scenario file, and its new value.
 ///
-/// The value is TOML where it can be (`transfer.size="1MB"`, `link.seed=7`), else it is text
+/// The value is TOML if it can be parsed (`transfer.size="1MB"`, `link.seed=7`), else it is text
 /// (`link.rtt=50ms`). A key with dots in one of its parts is quoted as in TOML:
 /// `hosts.server.sysctl."net.ipv4.tcp_wmem"=4096 16384 4194304`.
 ///
@@ -23,7 +23,7 @@ pub struct Override {
     table: toml::Table,
 }
 
-/// Why a text sets nothing.
+/// Why a text is not a setting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("setting '{text}': {problem}; write KEY=VALUE, for example link.rtt=50ms")]
 pub struct OverrideError {
@@ -38,7 +38,7 @@ impl FromStr for Override {
         let wrong = |problem: &str| OverrideError { text: text.into(), problem: problem.into() };
         let (key, value) = text.split_once('=').ok_or_else(|| wrong("there is no '='"))?;
         let (key, value) = (key.trim(), value.trim());
-        // Both become part of a line of TOML: it must stay one.
+        // Key and value become part of a line of TOML, which must remain one line.
         if key.is_empty() || text.chars().any(char::is_control) {
             return Err(wrong("there is no key, or more than a line"));
         }
@@ -65,7 +65,7 @@ impl Override {
         &self.table
     }
 
-    /// Puts it on top of a row's table.
+    /// Applies it to a row's table.
     pub(super) fn apply(&self, row: &mut toml::Table) {
         merge(row, self.table.clone());
     }

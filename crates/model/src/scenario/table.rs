@@ -1,4 +1,4 @@
-//! Tables of TOML, one on top of another.
+//! Merging of TOML tables.
 
 use super::error::ScenarioError;
 
@@ -11,7 +11,7 @@ pub(super) fn nested(key: &str, value: &toml::Value) -> Result<toml::Table, Scen
     })
 }
 
-/// Puts `over` on top of `table`, table by table.
+/// Merges `over` into `table`, recursively; `over` wins.
 pub(super) fn merge(table: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (table.get_mut(&key), value) {

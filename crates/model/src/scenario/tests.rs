@@ -1,4 +1,4 @@
-//! Scenario files as people write them, right and wrong.
+//! Valid and invalid scenario files.
 
 use super::*;
 use crate::link::QueueLimit;

@@ -1,4 +1,4 @@
-//! What is known of a scenario's limit before it runs.
+//! The limit of a scenario that is known before it runs.
 
 /// The cause that a scenario was built to have.
 #[derive(
@@ -18,7 +18,7 @@ pub enum Cause {
     SendBuffer,
     /// The sending application writes slowly, or in pieces.
     SenderApplication,
-    /// Loss that is no congestion keeps the congestion window small.
+    /// Random loss keeps the congestion window small.
     Loss,
     /// The transfer ends before its congestion window has grown to the path.
     SlowStart,
@@ -37,7 +37,7 @@ impl Cause {
         Cause::SlowStart,
     ];
 
-    /// As it is written.
+    /// The name, as it is written.
     pub const fn name(self) -> &'static str {
         match self {
             Cause::Link => "link",
@@ -51,7 +51,7 @@ impl Cause {
         }
     }
 
-    /// The limit that a verdict should name, and its cause where it has one, by their names in
+    /// The limit that a verdict should name, and its cause if it has one, by their names in
     /// results.
     pub const fn limit(self) -> (&'static str, Option<&'static str>) {
         match self {
@@ -63,8 +63,8 @@ impl Cause {
     }
 }
 
-/// `[truth]`: what a scenario was built to show. Nothing that analyses a run reads it; what scores
-/// the analysis does.
+/// `[truth]`: the limit that a scenario was built to have. The analysis never reads it; the scoring
+/// of the analysis does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Truth {

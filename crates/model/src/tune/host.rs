@@ -1,14 +1,14 @@
-//! What a host is set to, in Linux's sysctl names.
+//! The settings of a host, by Linux's sysctl names.
 
 use super::{MemTriple, SetError, Setting, Value};
 use crate::law::window_scale::WindowScale;
 use crate::law::{AdvWinScale, KernelVersion, WindowLaw, receive_buffer, send_buffer};
 use crate::units::{Bytes, Window};
 
-/// The settings of one host that decide how much it can have in flight.
+/// The settings of one host that decide how much data it can have in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostSettings {
-    /// Which law turns buffers into windows.
+    /// Decides the law that turns buffers into windows.
     pub kernel: KernelVersion,
     /// `net.ipv4.tcp_rmem`.
     pub tcp_rmem: MemTriple,
@@ -26,17 +26,17 @@ pub struct HostSettings {
     pub tcp_moderate_rcvbuf: bool,
     /// `net.ipv4.tcp_slow_start_after_idle`.
     pub tcp_slow_start_after_idle: bool,
-    /// The pages at which all TCP sockets together come under memory pressure,
-    /// `net.ipv4.tcp_mem[1]`, if known.
+    /// Pages at which all TCP sockets together come under memory pressure (`net.ipv4.tcp_mem[1]`),
+    /// if known.
     pub tcp_mem_pressure_pages: Option<u64>,
-    /// What the application asks for with SO_RCVBUF, if it does: autotuning then ends.
+    /// The application's SO_RCVBUF, if it sets one; that ends autotuning.
     pub so_rcvbuf: Option<Bytes>,
-    /// What the application asks for with SO_SNDBUF, if it does: autotuning then ends.
+    /// The application's SO_SNDBUF, if it sets one; that ends autotuning.
     pub so_sndbuf: Option<Bytes>,
 }
 
 impl HostSettings {
-    /// What `kernel` sets on a machine with enough memory (several GiB) when nobody tuned it.
+    /// The defaults of `kernel` on a machine with enough memory (several GiB).
     pub fn defaults(kernel: KernelVersion) -> Self {
         let initial = if kernel < KernelVersion::RMEM_INITIAL_128K { 87_380 } else { 131_072 };
         let rmem_max = if kernel < KernelVersion::RMEM_32M { 6_291_456 } else { 33_554_432 };
@@ -57,10 +57,10 @@ impl HostSettings {
         }
     }
 
-    /// Sets one setting.
+    /// Changes one setting.
     ///
     /// # Errors
-    /// A value of another setting's type.
+    /// The value has another setting's type.
     pub fn set(&mut self, setting: Setting, value: Value) -> Result<(), SetError> {
         match (setting, value) {
             (Setting::TcpRmem, Value::Triple(triple)) => self.tcp_rmem = triple,
@@ -86,7 +86,7 @@ impl HostSettings {
         }
     }
 
-    /// How this host turns receive buffer into window.
+    /// How this host turns a receive buffer into a window.
     pub fn window_law(&self) -> WindowLaw {
         WindowLaw::of(self.kernel, self.tcp_adv_win_scale)
     }
@@ -96,7 +96,7 @@ impl HostSettings {
         WindowScale::chosen(self.tcp_rmem.max, self.rmem_max, Bytes::MAX)
     }
 
-    /// The largest `sk_rcvbuf` that a connection may get.
+    /// The largest `sk_rcvbuf` of a connection.
     pub fn rcvbuf(&self) -> Bytes {
         match self.so_rcvbuf {
             Some(requested) => receive_buffer::so_rcvbuf(requested, self.rmem_max),
@@ -105,7 +105,7 @@ impl HostSettings {
         }
     }
 
-    /// The largest `sk_sndbuf` that a connection may get.
+    /// The largest `sk_sndbuf` of a connection.
     pub fn sndbuf(&self) -> Bytes {
         match self.so_sndbuf {
             Some(requested) => send_buffer::so_sndbuf(requested, self.wmem_max),
@@ -118,7 +118,7 @@ impl HostSettings {
         self.window_law().window(self.rcvbuf()).min(self.window_scale().largest())
     }
 
-    /// What this host keeps in flight when it sends.
+    /// The bytes that this host keeps in flight when it sends.
     pub fn send_window(&self) -> Window {
         send_buffer::window(self.sndbuf())
     }

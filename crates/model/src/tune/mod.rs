@@ -1,9 +1,8 @@
 //! From a path and the settings of its hosts to the settings that fill it, each with its reason.
 //!
-//! [`plan`] is pure: it is told the path ([`Path`]) and both hosts ([`HostSettings`]) and answers a
-//! [`Plan`]. `calc` prints it, `why` explains with it, the lab's demonstration applies it: each
-//! [`Change`] is one sysctl and its value. Only what must change is changed, and nothing is ever
-//! lowered.
+//! [`plan`] is pure: it gets the path ([`Path`]) and both hosts ([`HostSettings`]) and returns a
+//! [`Plan`]. `calc` prints it, `analyze` explains with it, and the demo applies it. Each [`Change`]
+//! is one sysctl and its value. A plan changes only what must change, and never lowers a value.
 
 mod host;
 mod note;

@@ -1,4 +1,4 @@
-//! What to know beside the changes: costs, and what no sysctl of a plan repairs.
+//! Notes beside the changes: their costs, and problems that no sysctl of a plan solves.
 
 use super::{HostSettings, Path};
 use crate::law::window_scale::{MAX_WINDOW, WindowScale};
@@ -6,20 +6,20 @@ use crate::law::{receive_buffer, send_buffer, slow_start};
 use crate::limit::End;
 use crate::units::{Bytes, Window};
 
-/// Something to know that is not a change of a sysctl.
+/// A note that is not a change of a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Note {
-    /// Where; `None`: the path, or both ends.
+    /// The host; `None`: the path, or both ends.
     #[serde(rename = "host")]
     pub end: Option<End>,
-    /// What, with the numbers.
+    /// The text, with its numbers.
     pub text: String,
 }
 
-/// `tcp_mem` counts pages; 4096 bytes on x86-64 and most others.
+/// `tcp_mem` counts pages: 4096 bytes on x86-64 and most others.
 const PAGE: u64 = 4096;
 
-/// The notes for hosts as they will be, `offered` being the receiver's window scale before.
+/// The notes for hosts after the changes; `offered` is the receiver's window scale before.
 pub(super) fn notes(
     path: Path,
     sender: &HostSettings,
@@ -89,7 +89,7 @@ fn memory(direction: &str, buffer: Bytes, pressure_pages: Option<u64>) -> String
     }
 }
 
-/// The commonest cause in the field: the application asked for a buffer, and so ended autotuning.
+/// The commonest cause in practice: the application set a buffer and so ended autotuning.
 fn frozen_receive(path: Path, host: &HostSettings) -> Option<String> {
     let law = host.window_law().cautious();
     let needed = Window::new(path.bdp()).min(MAX_WINDOW);

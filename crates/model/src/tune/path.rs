@@ -16,10 +16,10 @@ pub struct Path {
     /// Round-trip time without queues.
     #[serde(rename = "rtt_us", with = "column::micros")]
     pub rtt: Duration,
-    /// What the bottleneck's queue holds.
+    /// Capacity of the bottleneck's queue.
     #[serde(rename = "queue_bytes", with = "column::bytes")]
     pub queue: Bytes,
-    /// How data is cut and wrapped.
+    /// How data is segmented and framed.
     #[serde(flatten)]
     pub framing: Framing,
 }
@@ -40,7 +40,7 @@ impl Path {
         self.framing.goodput(self.rate)
     }
 
-    /// What a connection should be able to have in flight, as a mean: the BDP and an eighth of the
+    /// What a connection should be able to have in flight, as a mean: the BDP plus an eighth of the
     /// queue. Less than the BDP leaves the link idle. Much more fills the queue: a send buffer of
     /// mean window W has up to 1.5 W in flight at its peaks (see [`crate::law::send_buffer`]), and
     /// what the queue cannot hold is lost at the end of slow start, which costs more than any
@@ -58,18 +58,18 @@ pub struct Prediction {
     /// The largest window that the receiver advertises.
     #[serde(rename = "receive_window_bytes")]
     pub receive_window: Window,
-    /// What the sender keeps in flight.
+    /// Bytes that the sender keeps in flight.
     #[serde(rename = "send_window_bytes")]
     pub send_window: Window,
     /// Steady goodput.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
-    /// What bounds it.
+    /// The limit.
     #[serde(with = "limit::term")]
     pub limited_by: Limit,
 }
 
-/// What the settings of `sender` and `receiver` allow on `path`: an expectation, without loss.
+/// What the settings of `sender` and `receiver` should allow on `path`, without loss.
 pub fn predict(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Prediction {
     let scaled = sender.tcp_window_scaling && receiver.tcp_window_scaling;
     let sayable = if scaled { receiver.window_scale().largest() } else { MAX_UNSCALED };

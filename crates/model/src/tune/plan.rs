@@ -1,9 +1,9 @@
 //! The plan: what to change, on which host, and why.
 //!
-//! A buffer is changed where it cannot keep one BDP in flight, and then to the size that keeps the
-//! BDP and a little of the queue ([`Path::in_flight_target`]), rounded up to an eighth of a power
-//! of two. Receive buffers are sized by the cautious form of the window law, as a scaling ratio is
-//! the driver's. Nothing is lowered; a plan for a host that a plan has tuned is empty.
+//! A buffer is changed if it cannot keep one BDP in flight. Its new size keeps the BDP and a little
+//! of the queue in flight ([`Path::in_flight_target`]), rounded up to an eighth of a power of two.
+//! Receive buffers are sized by the cautious form of the window law, because a scaling ratio
+//! depends on the driver. Nothing is lowered; a plan for a host that a plan has tuned is empty.
 
 use super::note::{self, Note};
 use super::{HostSettings, MemTriple, Path, Prediction, SetError, Setting, Value, predict};
@@ -16,20 +16,20 @@ use crate::units::{Bytes, Window, column};
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "WrittenChange")]
 pub struct Change {
-    /// Where.
+    /// The host.
     #[serde(rename = "host")]
     pub end: End,
-    /// Which sysctl.
+    /// The sysctl.
     pub setting: Setting,
-    /// Its value now.
+    /// Its present value.
     pub from: Value,
-    /// Its value to be.
+    /// Its new value.
     pub to: Value,
     /// Why: a sentence with the numbers.
     pub reason: String,
 }
 
-/// A change as it is written: which type its values have follows from the setting.
+/// A change as it is written; the setting decides the type of its values.
 #[derive(serde::Deserialize)]
 struct WrittenChange {
     host: End,
@@ -50,7 +50,7 @@ impl TryFrom<WrittenChange> for Change {
 }
 
 impl Change {
-    /// The command that makes the change, on one line, ready to paste into a shell.
+    /// The command that makes the change: one line to paste into a shell.
     pub fn command(&self) -> String {
         format!("sysctl -w {}='{}'", self.setting, self.to)
     }
@@ -59,22 +59,22 @@ impl Change {
 /// The settings that fill a path, each with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Plan {
-    /// What the plan is for.
+    /// The path that the plan is for.
     pub path: Path,
-    /// In flight on the full path.
+    /// Bytes in flight on the full path.
     #[serde(rename = "bdp_bytes", with = "column::bytes")]
     pub bdp: Bytes,
     /// What the settings allow before.
     pub before: Prediction,
-    /// What they allow with the changes.
+    /// What the settings allow with the changes.
     pub after: Prediction,
-    /// What to set, sender first. Empty where the hosts can fill the path already.
+    /// The changes, sender first. Empty if the hosts can already fill the path.
     pub changes: Vec<Change>,
-    /// What to know beside.
+    /// What else to know.
     pub notes: Vec<Note>,
 }
 
-/// The largest value that a sysctl of C's type int takes.
+/// The largest value of a sysctl of C's type int.
 const SYSCTL_MAX: Bytes = Bytes::new(i32::MAX as u64);
 
 /// The settings that let `sender` fill `path` towards `receiver`.
@@ -105,7 +105,7 @@ pub fn plan(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Plan 
     }
 }
 
-/// The hosts while the plan grows.
+/// The hosts while the plan is made.
 struct Tuned {
     path: Path,
     sender: HostSettings,
@@ -124,7 +124,7 @@ impl Tuned {
         self.changes.push(Change { end, setting, from, to, reason });
     }
 
-    /// What must be kept in flight to fill the path with one connection, as far as TCP can say it.
+    /// What one connection must keep in flight to fill the path, as far as TCP can express it.
     fn needed(&self) -> Window {
         Window::new(self.path.bdp()).min(MAX_WINDOW)
     }
@@ -148,7 +148,7 @@ impl Tuned {
             self.path.queue
         );
         if self.sender.so_sndbuf.is_some() {
-            // Twice the request is granted, so half of the buffer must be allowed.
+            // The kernel doubles the request, so half of the buffer must be allowed.
             let request = Bytes::new(sndbuf.get().div_ceil(2));
             if self.sender.wmem_max < request {
                 let reason =
@@ -230,8 +230,8 @@ fn percent(share: f64) -> u32 {
     (share * 100.0).round() as u32
 }
 
-/// Up to the next eighth of a power of two (at most 12.5 % more), pages at least, and what a sysctl
-/// can hold at most.
+/// Rounds up to the next eighth of a power of two (at most 12.5 % more), to whole pages, and at
+/// most to what a sysctl can hold.
 fn round_up(bytes: Bytes) -> Bytes {
     const PAGE: u64 = 4096;
     let bytes = bytes.min(SYSCTL_MAX).get().max(1);

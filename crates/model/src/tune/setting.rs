@@ -14,13 +14,13 @@ pub enum Setting {
     /// Send buffer of TCP sockets: least, initial, largest (autotuning's bound).
     #[serde(rename = "net.ipv4.tcp_wmem")]
     TcpWmem,
-    /// The largest SO_RCVBUF that an application may ask for.
+    /// The largest SO_RCVBUF that an application may request.
     #[serde(rename = "net.core.rmem_max")]
     RmemMax,
-    /// The largest SO_SNDBUF that an application may ask for.
+    /// The largest SO_SNDBUF that an application may request.
     #[serde(rename = "net.core.wmem_max")]
     WmemMax,
-    /// Whether windows above 65535 can be said.
+    /// Whether windows above 65535 can be used.
     #[serde(rename = "net.ipv4.tcp_window_scaling")]
     TcpWindowScaling,
     /// Whether receive buffers are autotuned.
@@ -29,7 +29,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// Every setting: what to read of a host before planning.
+    /// Every setting; read these of a host before planning.
     pub const ALL: [Setting; 6] = [
         Setting::TcpRmem,
         Setting::TcpWmem,
@@ -51,7 +51,7 @@ impl Setting {
         }
     }
 
-    /// Whether each network namespace has its own value. `net.core.*mem_max` are the machine's.
+    /// Whether each network namespace has its own value. `net.core.*mem_max` belong to the machine.
     pub const fn per_namespace(self) -> bool {
         !matches!(self, Setting::RmemMax | Setting::WmemMax)
     }
@@ -66,11 +66,11 @@ impl std::fmt::Display for Setting {
 /// The three values of `tcp_rmem` or `tcp_wmem`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct MemTriple {
-    /// What a socket keeps even under memory pressure.
+    /// The size that a socket keeps even under memory pressure.
     pub min: Bytes,
-    /// Where a socket starts.
+    /// The initial size.
     pub default: Bytes,
-    /// What autotuning may reach.
+    /// The bound of autotuning.
     pub max: Bytes,
 }
 
@@ -81,7 +81,7 @@ impl MemTriple {
     }
 }
 
-/// As the sysctl takes it: `4096 131072 6291456`.
+/// As in the sysctl: `4096 131072 6291456`.
 impl std::fmt::Display for MemTriple {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.min.get(), self.default.get(), self.max.get())
@@ -94,7 +94,7 @@ impl std::fmt::Display for MemTriple {
     "memory triple '{text}': not three whole numbers of bytes; write for example 4096 131072 6291456"
 )]
 pub struct ParseMemTripleError {
-    /// What was given.
+    /// The given text.
     pub text: String,
 }
 
@@ -110,34 +110,34 @@ impl std::str::FromStr for MemTriple {
     }
 }
 
-/// Why a sysctl's text was not taken.
+/// Why a text is not a value of a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "setting {setting}: '{value}' is not a value of it; write whole numbers as sysctl prints them"
 )]
 pub struct SetError {
-    /// Which sysctl.
+    /// The sysctl.
     pub setting: Setting,
-    /// What was given.
+    /// The given text.
     pub value: String,
 }
 
-/// What a setting is set to. It is displayed and serialised as the sysctl prints it.
+/// The value of a setting. It is displayed and serialised as the sysctl prints it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// Of `tcp_rmem` and `tcp_wmem`.
+    /// For `tcp_rmem` and `tcp_wmem`.
     Triple(MemTriple),
-    /// Of `rmem_max` and `wmem_max`.
+    /// For `rmem_max` and `wmem_max`.
     Bytes(Bytes),
-    /// Of a switch: 1 or 0.
+    /// For a switch: 1 or 0.
     Flag(bool),
 }
 
 impl Value {
-    /// Reads the text of `setting`: what /proc shows, what `sysctl -w` takes.
+    /// Parses the text of `setting`: what /proc shows and what `sysctl -w` takes.
     ///
     /// # Errors
-    /// A text that is no value of this setting.
+    /// The text is not a value of this setting.
     pub fn parse(setting: Setting, text: &str) -> Result<Value, SetError> {
         let value = match setting {
             Setting::TcpRmem | Setting::TcpWmem => text.parse().ok().map(Value::Triple),

@@ -1,9 +1,9 @@
 //! Everything that `fullpipe calc` answers, as data.
 //!
-//! A [`Question`] is a path and perhaps a buffer and a kernel; [`sheet`] answers with a [`Sheet`].
-//! Without a kernel both generations of the receive-buffer law are answered side by side
-//! ([`KernelSheet`]): Linux 6.1 stands for those before 6.6 and 6.18 for those since. Serialised,
-//! every field says its unit.
+//! A [`Question`] is a path and optionally a buffer and a kernel; [`sheet`] answers with a
+//! [`Sheet`]. Without a kernel it answers for both generations of the receive-buffer law side by
+//! side ([`KernelSheet`]): Linux 6.1 stands for those before 6.6, and 6.18 for those since. When
+//! serialised, every field's name has its unit.
 
 use super::{HostSettings, Path, Plan, plan};
 use crate::law::window::Windows;
@@ -11,29 +11,29 @@ use crate::law::{KernelVersion, WindowLaw, bdp, send_buffer, slow_start, transfe
 use crate::limit::{self, Limit};
 use crate::units::{Bytes, Duration, Rate, Window, column};
 
-/// What is asked.
+/// The input of a calculation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Question {
     /// The path to fill.
     pub path: Path,
-    /// A buffer whose effect is asked for.
+    /// A buffer to judge.
     pub buffer: Option<Bytes>,
     /// The kernel of both hosts; `None`: both generations.
     pub kernel: Option<KernelVersion>,
 }
 
-/// What the laws say of a path.
+/// What the laws give for a path.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Sheet {
-    /// The path that was asked about.
+    /// The path.
     pub path: Path,
-    /// In flight on the full path.
+    /// Bytes in flight on the full path.
     #[serde(rename = "bdp_bytes", with = "column::bytes")]
     pub bdp: Bytes,
-    /// BDP and what the queue holds: what buffers are sized for.
+    /// The BDP and an eighth of the queue: the target for buffers.
     #[serde(rename = "in_flight_target_bytes")]
     pub in_flight_target: Window,
-    /// Data in a full segment.
+    /// Payload of a full segment.
     #[serde(rename = "mss_bytes", with = "column::bytes")]
     pub mss: Bytes,
     /// The largest goodput after framing.
@@ -44,44 +44,44 @@ pub struct Sheet {
     pub sndbuf_for_bdp: Bytes,
     /// Round trips of slow start until the path is full.
     pub slow_start_round_trips: u32,
-    /// Their time.
+    /// Their duration.
     #[serde(rename = "slow_start_us", with = "column::micros")]
     pub slow_start: Duration,
     /// A transfer of 1 GB over the full path; absent at rate zero.
     pub gigabyte: Option<TransferSheet>,
-    /// What depends on the kernel, one entry for each generation asked about.
+    /// What depends on the kernel, one entry for each generation.
     pub kernels: Vec<KernelSheet>,
 }
 
 /// The least time of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct TransferSheet {
-    /// How much.
+    /// The amount.
     #[serde(rename = "amount_bytes", with = "column::bytes")]
     pub amount: Bytes,
     /// From SYN to last byte.
     #[serde(rename = "total_us", with = "column::micros")]
     pub total: Duration,
-    /// The share of it that connecting and slow start cost.
+    /// The share of the total that connecting and slow start cost.
     pub share_lost: f64,
 }
 
 /// What depends on the kernel.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct KernelSheet {
-    /// Which.
+    /// The kernel.
     pub kernel: KernelVersion,
-    /// The law by which its receive buffers become windows, in words.
+    /// The law that turns its receive buffers into windows, as text.
     pub window_law: String,
     /// `sk_rcvbuf` whose window is one BDP, by the cautious form of the law.
     #[serde(rename = "rcvbuf_for_bdp_bytes", with = "column::bytes")]
     pub rcvbuf_for_bdp: Bytes,
-    /// The `tcp_rmem[2]` that it sets by default.
+    /// Its default `tcp_rmem[2]`.
     #[serde(rename = "default_rcvbuf_bytes", with = "column::bytes")]
     pub default_rcvbuf: Bytes,
-    /// The shift that its default settings offer.
+    /// The window scale that its default settings offer.
     pub window_scale: u8,
-    /// What the buffer allows, if one was asked about.
+    /// What the given buffer allows, if one was given.
     pub buffer: Option<BufferSheet>,
     /// From this kernel's default settings to those that fill the path.
     pub plan: Plan,
@@ -90,7 +90,7 @@ pub struct KernelSheet {
 /// What a buffer allows, at either end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct BufferSheet {
-    /// Its size: `sk_rcvbuf` or `sk_sndbuf`, what `tcp_rmem` and `tcp_wmem` bound (SO_RCVBUF
+    /// Its size: `sk_rcvbuf` or `sk_sndbuf`, which `tcp_rmem` and `tcp_wmem` bound (SO_RCVBUF
     /// doubles its request).
     #[serde(rename = "buffer_bytes", with = "column::bytes")]
     pub buffer: Bytes,
@@ -103,13 +103,13 @@ pub struct BufferSheet {
 /// What a buffer allows at one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct EndSheet {
-    /// What may be in flight.
+    /// Bytes that may be in flight.
     #[serde(rename = "window_bytes")]
     pub window: Window,
     /// Goodput on the path.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
-    /// What bounds it.
+    /// The limit.
     #[serde(with = "limit::term")]
     pub limited_by: Limit,
     /// The largest RTT at which it fills the path's rate.
@@ -177,7 +177,7 @@ fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> Ker
     }
 }
 
-/// The law, and the ratio that buffers are sized for where that is another.
+/// The law as text, and the ratio for which buffers are sized if that is another.
 fn law_in_words(law: WindowLaw) -> String {
     match law.cautious() {
         WindowLaw::ScalingRatio(ratio) if law != law.cautious() => {

@@ -4,8 +4,8 @@ use super::number::{self, Number, ParseError};
 
 /// An amount of data in bytes: a file, a buffer, a queue.
 ///
-/// Reads `4096` (a bare number is bytes, as in sysctls), `6.25MB` (10^6), `16MiB` (2^20), `64kB`,
-/// `1GiB`. Shows SI units; the alternate form `{:#}` shows powers of 1024.
+/// Parses `4096` (a bare number is bytes, as in sysctls), `6.25MB` (10^6), `16MiB` (2^20), `64kB`,
+/// `1GiB`. Displays SI units; the alternate form `{:#}` displays powers of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 
@@ -51,12 +51,12 @@ impl Bytes {
         Bytes(self.0.saturating_sub(other.0))
     }
 
-    /// The sum, `None` where it does not fit.
+    /// The sum; `None` if it does not fit.
     pub fn checked_add(self, other: Bytes) -> Option<Bytes> {
         self.0.checked_add(other.0).map(Bytes)
     }
 
-    /// `self` times `factor`, `None` where it does not fit.
+    /// `self` times `factor`; `None` if it does not fit.
     pub fn checked_mul(self, factor: u64) -> Option<Bytes> {
         self.0.checked_mul(factor).map(Bytes)
     }

@@ -1,10 +1,10 @@
-//! Quantities as plain numbers, for fields whose name says the unit: `.._bytes`, `.._bps`, `.._us`,
-//! `.._ns`.
+//! Quantities as plain numbers, for fields with the unit in their names: `.._bytes`, `.._bps`,
+//! `.._us`, `.._ns`.
 //!
-//! A scenario file is written by people and says `50ms`; a result is read by programs and says
-//! `"rtt_us": 50000`. Every room's results use these helpers, as
-//! `#[serde(with = "column::bytes")]`, and the `.._optional` one beside it where the quantity may
-//! not be known (`null`).
+//! People write scenario files, which say `50ms`; programs read results, which say
+//! `"rtt_us": 50000`. The results of every crate use these helpers, as
+//! `#[serde(with = "column::bytes")]`, and the `.._optional` variant if the quantity may be unknown
+//! (`null`).
 
 macro_rules! column {
     ($(#[$doc:meta])* $name:ident, $optional:ident, $quantity:ty, $to:expr, $from:expr) => {
@@ -27,12 +27,12 @@ macro_rules! column {
         }
 
         $(#[$doc])*
-        /// `null` where the quantity is not known.
+        /// `null` if the quantity is unknown.
         pub mod $optional {
             use crate::units::*;
             use serde::{Deserialize, Deserializer, Serializer};
 
-            /// Writes the number, or that there is none.
+            /// Writes the number, or `null`.
             pub fn serialize<S: Serializer>(
                 quantity: &Option<$quantity>,
                 s: S,
@@ -44,7 +44,7 @@ macro_rules! column {
                 }
             }
 
-            /// Reads the number, or that there is none.
+            /// Reads the number, or `null`.
             pub fn deserialize<'de, D: Deserializer<'de>>(
                 d: D,
             ) -> Result<Option<$quantity>, D::Error> {

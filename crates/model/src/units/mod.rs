@@ -1,7 +1,6 @@
-//! Quantities as types: a number without its unit does not cross a public signature of this
-//! workspace.
+//! Quantities as types: no public signature of this workspace has a number without its unit.
 //!
-//! Parsing is strict where people are sloppy. `1gbit` and `125MB/s` are rates; `1gb` is an error
+//! Parsing is strict where people are careless. `1gbit` and `125MB/s` are rates; `1gb` is an error
 //! that says what to write instead, because half of its readers mean bits. `kB` and `MB` are powers
 //! of 1000, `KiB` and `MiB` of 1024. Display uses SI units and says bit or byte.
 //!
@@ -30,8 +29,8 @@ pub use rate::Rate;
 pub use time::{Duration, Instant};
 pub use window::Window;
 
-/// Serialises a quantity as the text that parses back to it, for scenario files; it is read from a
-/// text or a number.
+/// Serialises a quantity as the text that parses back to it, for scenario files; deserialises it
+/// from a text or a number.
 macro_rules! text_serde {
     ($t:ty) => {
         impl serde::Serialize for $t {

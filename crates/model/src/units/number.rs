@@ -1,32 +1,32 @@
-//! Decimal numbers with a unit, read exactly (no floating point) and shown in at most four
+//! Decimal numbers with a unit, parsed exactly (no floating point) and displayed with at most four
 //! significant digits.
 
-/// Why a text is not the quantity that was asked for.
+/// Why a text is not the expected quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Nothing, or no digit where the number should be.
+    /// No number, or no digit where it should begin.
     #[error("{quantity} '{text}': no number; write for example {example}")]
     NoNumber {
-        /// What was being read.
+        /// The quantity.
         quantity: &'static str,
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What would have been right.
+        /// A correct example.
         example: &'static str,
     },
-    /// A number without a unit, or with one that is not known or not clear.
+    /// A number with a missing, unknown or ambiguous unit.
     #[error("{quantity} '{text}': {problem}; write for example {example}")]
     Unit {
-        /// What was being read.
+        /// The quantity.
         quantity: &'static str,
-        /// What was given.
+        /// The given text.
         text: String,
         /// What is wrong with the unit.
         problem: String,
-        /// What would have been right.
+        /// A correct example.
         example: &'static str,
     },
-    /// Outside of what the quantity can hold.
+    /// Out of the quantity's range.
     #[error("{quantity} '{text}': out of range, must be between {min} and {max}")]
     Range {
         /// What was being read.
@@ -44,7 +44,7 @@ pub enum ParseError {
 pub(super) struct Number<'a> {
     mantissa: u128,
     decimals: u32,
-    /// What follows the digits, trimmed.
+    /// The trimmed text after the digits.
     pub unit: &'a str,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Number<'a> {
         Ok(Number { mantissa, decimals: fraction.len() as u32, unit: unit.trim() })
     }
 
-    /// The number times `scale`, rounded to the nearest whole; `None` beyond `u64`.
+    /// The number times `scale`, rounded to the nearest integer; `None` if it exceeds `u64`.
     pub fn scaled(&self, scale: u128) -> Option<u64> {
         let denominator = 10u128.pow(self.decimals);
         let product = self.mantissa.checked_mul(scale)?;
@@ -111,7 +111,8 @@ pub(super) fn show(
     f.pad(&format!("{text} {name}"))
 }
 
-/// `value` in the largest of `units` that divides it: the text parses back to the same value.
+/// `value` in the largest of `units` that divides it, so that the text parses back to the same
+/// value.
 pub(super) fn exact(value: u64, units: &[(u64, &str)]) -> String {
     let (factor, name) = units
         .iter()

@@ -1,11 +1,11 @@
-//! Probabilities: of loss, of duplication.
+//! Probabilities, for example of loss.
 
 use super::number::{Number, ParseError};
 
-/// A probability in [0, 1], kept as billionths so that the same text always means the same draws.
+/// A probability in [0, 1], stored in billionths so that the same text always gives the same draws.
 ///
-/// Reads `1%`, `0.1%` and `0.001`. A number from 1 on without a unit is refused: `1` is one in a
-/// hundred to whoever knows tc(8), and always to whoever thinks in fractions.
+/// Parses `1%`, `0.1%` and `0.001`. A number of 1 or more without a unit is refused: `1` means one
+/// in a hundred to users of tc(8), and certainty to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Probability(u32);
 
@@ -17,7 +17,7 @@ impl Probability {
     /// Always.
     pub const ONE: Probability = Probability(ONE);
 
-    /// `fraction` rounded to billionths; `None` outside of [0, 1].
+    /// `fraction` rounded to billionths; `None` outside [0, 1].
     pub fn new(fraction: f64) -> Option<Self> {
         (0.0..=1.0)
             .contains(&fraction)
@@ -86,7 +86,7 @@ impl std::str::FromStr for Probability {
     }
 }
 
-/// Says both ways to write what a number from 1 on may have meant.
+/// An error with both ways to write what a number of 1 or more may mean.
 fn without_unit(text: &str, number: &Number<'_>) -> ParseError {
     let percent =
         number.scaled(u128::from(ONE / 100)).and_then(|billionths| u32::try_from(billionths).ok());

@@ -5,9 +5,9 @@ use super::{Bytes, Duration};
 
 /// A rate in bits per second: of a link, of a transfer.
 ///
-/// Reads tc's bit units in any case (`1gbit`, `1000Mbit`, `2.5Gbit/s`) and byte units with a
-/// capital B (`125MB/s`, `16MiB/s`). `bps` forms are refused: tc's `mbps` is megabytes, everybody
-/// else's is megabits. Shows bits; the alternate form `{:#}` shows bytes per second.
+/// Parses tc's bit units in any case (`1gbit`, `1000Mbit`, `2.5Gbit/s`) and byte units with a
+/// capital B (`125MB/s`, `16MiB/s`). `bps` forms are refused: `mbps` means megabytes in tc and
+/// megabits everywhere else. Displays bits; the alternate form `{:#}` displays bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
 
@@ -22,8 +22,8 @@ const BYTES: [(u64, &str); 4] =
     [(1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s")];
 
 impl Bytes {
-    /// Mean rate at which this amount passes in `time`; `None` in no time or beyond what [`Rate`]
-    /// holds.
+    /// Mean rate at which this amount passes in `time`; `None` if `time` is zero or the rate does
+    /// not fit.
     pub fn per(self, time: Duration) -> Option<Rate> {
         let bits = u128::from(self.get()) * 8 * 1_000_000_000;
         let nanos = u128::from(time.as_nanos());
@@ -65,7 +65,7 @@ impl Rate {
         self.0 as f64
     }
 
-    /// What passes at this rate in `time`, in whole bytes; saturates.
+    /// The amount that passes at this rate in `time`, in whole bytes; saturates.
     pub fn over(self, time: Duration) -> Bytes {
         // The usual product fits u64, where a division is ten times faster.
         if let Some(product) = self.0.checked_mul(time.as_nanos()) {
@@ -75,8 +75,8 @@ impl Rate {
         Bytes::new(u64::try_from(bits / 8).unwrap_or(u64::MAX))
     }
 
-    /// How long `amount` takes at this rate, rounded to a nanosecond; `None` at rate zero or beyond
-    /// 584 years.
+    /// The time that `amount` takes at this rate, rounded to a nanosecond; `None` at rate zero or
+    /// beyond 584 years.
     pub fn time_for(self, amount: Bytes) -> Option<Duration> {
         if self.0 == 0 {
             return None;
@@ -86,7 +86,7 @@ impl Rate {
         u64::try_from(nanos).ok().map(Duration::from_nanos)
     }
 
-    /// `self / whole` as a fraction; zero where `whole` is zero.
+    /// `self / whole` as a fraction; zero if `whole` is zero.
     pub fn fraction_of(self, whole: Rate) -> f64 {
         if whole.0 == 0 { 0.0 } else { self.0 as f64 / whole.0 as f64 }
     }

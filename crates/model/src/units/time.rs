@@ -4,7 +4,7 @@ use super::number::{self, Number, ParseError};
 
 /// A span of time in whole nanoseconds: a delay, a round-trip time, an interval.
 ///
-/// Reads `146ms`, `50us`, `1.5s`, `2min`, `1h`; a number without a unit is refused.
+/// Parses `146ms`, `50us`, `1.5s`, `2min`, `1h`; a number without a unit is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Duration(u64);
 
@@ -71,7 +71,7 @@ impl Duration {
         Duration(self.0.saturating_sub(other.0))
     }
 
-    /// The span between the two, whichever is longer.
+    /// The absolute difference.
     pub const fn abs_diff(self, other: Duration) -> Duration {
         Duration(self.0.abs_diff(other.0))
     }
@@ -164,8 +164,8 @@ impl std::iter::Sum for Duration {
 
 super::text_serde!(Duration);
 
-/// A point in time: nanoseconds since an epoch that the caller chooses and keeps to (boot, 1970,
-/// the start of a test).
+/// A point in time: nanoseconds since an epoch that the caller chooses (boot, 1970, the start of a
+/// test).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
@@ -183,12 +183,12 @@ impl Instant {
         self.0
     }
 
-    /// The time since `earlier`, zero where `earlier` is later (captures' clocks step back).
+    /// The time since `earlier`; zero if `earlier` is later (the clocks of captures step back).
     pub const fn since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// `span` before this instant, not before the epoch.
+    /// `span` before this instant, at least the epoch.
     pub const fn saturating_sub(self, span: Duration) -> Instant {
         Instant(self.0.saturating_sub(span.0))
     }

@@ -1,12 +1,12 @@
-//! Windows: what a peer allows to be in flight, as opposed to the buffer behind it.
+//! Windows: the bytes that may be in flight, as opposed to the buffer behind them.
 
 use super::{Bytes, Duration, Rate};
 
 /// Bytes that may be in flight: an advertised receive window, a congestion window, or what a send
 /// buffer holds.
 ///
-/// Not a [`Bytes`], because a buffer is not a window: Linux turns the one into the other with a
-/// factor (see `law::window`).
+/// Not a [`Bytes`], because a buffer is not a window: Linux converts between them by a factor (see
+/// `law::window`).
 #[derive(
     Debug,
     Clone,
@@ -39,8 +39,8 @@ impl Window {
         Bytes::new(self.0)
     }
 
-    /// The rate that a window allows: one window each round trip; `None` where `rtt` is zero (then
-    /// the link decides).
+    /// The rate that a window allows: one window in each round trip; `None` if `rtt` is zero (the
+    /// link decides then).
     pub fn per_rtt(self, rtt: Duration) -> Option<Rate> {
         self.bytes().per(rtt)
     }

@@ -1,12 +1,11 @@
-//! Values as people write them in TOML and JSON: a number stands bare or as a text, and means the
-//! same.
+//! Values as people write them in TOML and JSON: a number means the same bare or as a text.
 
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 use std::str::FromStr;
 
-/// A number or a text, as its text: `1500` and `"1500"` are the same. What it means, and whether it
-/// needs a unit, is for the type that reads the text.
+/// A number or a text, as text: `1500` and `"1500"` are the same. The type that parses the text
+/// decides what it means and whether it needs a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NumberOrText(pub String);
 
@@ -16,7 +15,7 @@ impl<'de> serde::Deserialize<'de> for NumberOrText {
     }
 }
 
-/// What a number or text is read by; `whole` refuses fractions.
+/// Visits a number or text; `whole` refuses fractions.
 struct Written {
     expecting: &'static str,
     whole: bool,
@@ -58,7 +57,7 @@ impl<'de> Visitor<'de> for Written {
     }
 }
 
-/// The text of a value that has no fraction: a sysctl's.
+/// The text of a sysctl's value, without fractions.
 pub(crate) fn whole_or_text<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
     const EXPECTING: &str = "a whole number or a text such as \"4096 131072 6291456\"";
     d.deserialize_any(Written { expecting: EXPECTING, whole: true }).map(|written| written.0)
@@ -72,14 +71,14 @@ pub(crate) fn count<'de, T: FromStr, D: Deserializer<'de>>(d: D) -> Result<T, D:
     })
 }
 
-/// The same for a key that may be left out.
+/// The same for an optional key.
 pub(crate) fn count_optional<'de, T: FromStr, D: Deserializer<'de>>(
     d: D,
 ) -> Result<Option<T>, D::Error> {
     count(d).map(Some)
 }
 
-/// A time of which a bare number is seconds, as in `iperf3 -t 10`.
+/// A time for which a bare number is seconds, as in `iperf3 -t 10`.
 pub(crate) fn seconds_optional<'de, D: Deserializer<'de>>(
     d: D,
 ) -> Result<Option<super::Duration>, D::Error> {
@@ -89,7 +88,7 @@ pub(crate) fn seconds_optional<'de, D: Deserializer<'de>>(
     text.parse().map(Some).map_err(D::Error::custom)
 }
 
-/// A text that looks like a number: `kernel = 6.10` would be 6.1.
+/// A text that looks like a number: `kernel = 6.10` would mean 6.1.
 pub(crate) fn quoted_optional<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
     struct Quoted;
     impl Visitor<'_> for Quoted {

@@ -10,8 +10,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The difference of two numbers of 64 bits, either way, as a varint that is short where they are
-/// close.
+/// The difference of two 64-bit numbers as a varint, which is short if they are close.
 pub(super) fn put_difference(out: &mut Vec<u8>, from: u64, to: u64) {
     let difference = to.wrapping_sub(from) as i64;
     put_varint(out, ((difference << 1) ^ (difference >> 63)) as u64);
@@ -24,7 +23,7 @@ pub(super) fn put_address(out: &mut Vec<u8>, address: IpAddr) {
     }
 }
 
-/// The rest of a record's body.
+/// The unread rest of a record's body.
 pub(super) struct Body<'a>(pub &'a [u8]);
 
 impl Body<'_> {
@@ -57,8 +56,8 @@ impl Body<'_> {
     }
 }
 
-/// A varint at the begin of `bytes`, and its length; `None`: not all of it is there.
-/// `Some(None, _)`: longer than any number of 64 bits.
+/// A varint at the beginning of `bytes`, and its length; `None` if it is incomplete.
+/// `Some(None, _)`: longer than any 64-bit number.
 pub(super) fn varint(bytes: &[u8]) -> Option<(Option<u64>, usize)> {
     let mut value = 0u64;
     for (index, byte) in bytes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! From bytes to records. The bytes are foreign: every length and index is checked.
+//! From bytes to records. The bytes are untrusted, so every length and index is checked.
 
 use super::coding::{Body, varint};
 use super::*;
@@ -7,11 +7,11 @@ use crate::link::rule::Protocol;
 /// Bytes of the header.
 const HEADER: usize = 16;
 
-/// Reads a log from bytes as they come.
+/// Reads a log from bytes as they arrive.
 #[derive(Debug, Default)]
 pub struct Decoder {
     pending: Vec<u8>,
-    /// Bytes of `pending` that have been read.
+    /// How many bytes of `pending` have been read.
     used: usize,
     epoch: Option<Duration>,
     flows: Vec<PacketKey>,
@@ -20,7 +20,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// For a log from its begin.
+    /// A decoder for a log from its beginning.
     pub fn new() -> Self {
         Decoder::default()
     }
@@ -32,10 +32,10 @@ impl Decoder {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next record; `None`: more bytes are needed.
+    /// The next record; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// Bytes that are no log. What comes after an error is not to be trusted.
+    /// The bytes are not a log. Records after an error are not trustworthy.
     pub fn poll(&mut self) -> Result<Option<Record>, LogError> {
         if self.epoch.is_none() && !self.header()? {
             return Ok(None);
@@ -60,10 +60,10 @@ impl Decoder {
         Ok(Some(record))
     }
 
-    /// Nothing follows.
+    /// Checks that the log is complete.
     ///
     /// # Errors
-    /// A record that is not whole.
+    /// The last record is incomplete.
     pub fn finish(self) -> Result<(), LogError> {
         match self.epoch {
             None => Err(LogError::Truncated { record: 0 }),
@@ -74,7 +74,7 @@ impl Decoder {
         }
     }
 
-    /// The time from the records' clock to 1970, once the header has been read.
+    /// The offset from the records' clock to 1970, once the header has been read.
     pub fn epoch(&self) -> Option<Duration> {
         self.epoch
     }

@@ -4,8 +4,7 @@ use super::coding::{put_address, put_difference, put_varint};
 use super::*;
 use std::collections::HashMap;
 
-/// Writes a log. It has a memory: the flows it has written out, and the last record of each
-/// direction.
+/// Writes a log. It remembers the flows it has written, and the last record of each direction.
 #[derive(Debug, Default)]
 pub struct Encoder {
     flows: HashMap<PacketKey, u64>,
@@ -14,8 +13,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for a new log, and the log's header: `epoch` is the time from the records' clock
-    /// to 1970.
+    /// An encoder for a new log, and the log's header; `epoch` is the offset from the records'
+    /// clock to 1970.
     pub fn new(epoch: Duration) -> (Self, [u8; 16]) {
         let mut header = [0; 16];
         header[..7].copy_from_slice(&MAGIC);

@@ -1,17 +1,17 @@
-//! The truth log: for each packet when it came, what became of it, how long it waited and when it
-//! left.
+//! The truth log: for each packet when it arrived, what happened to it, how long it waited and when
+//! it left.
 //!
-//! It is the ground truth that an analysis of captures can be scored against. A record holds what a
-//! reader needs to find the packet in a capture without having it: its flow, and of a TCP segment
-//! sequence and acknowledgement number.
+//! It is the ground truth against which an analysis of captures can be scored. A record has what a
+//! reader needs to find the packet in a capture: its flow, and for a TCP segment its sequence and
+//! acknowledgement number.
 //!
 //! # Coding
 //!
-//! A header of 16 bytes (magic, version, the epoch), then records. Each is its length as a varint
-//! and its body; a reader can skip a body that it does not understand. Numbers are LEB128 varints,
-//! differences zigzag-coded: of number and arrival to the record before in the same direction. A
-//! flow is written out once and then named by its index. A record of a TCP segment takes some 30
-//! bytes.
+//! A header of 16 bytes (magic, version, the epoch), then records. Each record is its length as a
+//! varint, followed by its body, so a reader can skip a body that it does not understand. Numbers
+//! are LEB128 varints; the packet number and arrival are zigzag-coded differences from the previous
+//! record in the same direction. A flow is written in full once and then referred to by its index.
+//! A record of a TCP segment takes some 30 bytes.
 //!
 //! ```text
 //! header   "FPLINK" 00 version | epoch: nanoseconds from the log's clock to 1970, u64 little endian
@@ -19,9 +19,9 @@
 //! flags    1 to server, 2 copy, 4 dropped, 8 marked, 16 corrupted, 32 flow, 64 tcp, 128 flow written out
 //! ```
 //!
-//! [`Encoder::encode`] is called once a packet, in any order of fates. A [`Decoder`] is given bytes
-//! by [`Decoder::push`] as they come, asked by [`Decoder::poll`] until `None`, and at the end told
-//! to [`Decoder::finish`].
+//! Call [`Encoder::encode`] once for each packet, in any order of fates. Pass bytes to a
+//! [`Decoder`] by [`Decoder::push`] as they arrive, call [`Decoder::poll`] until `None`, and
+//! [`Decoder::finish`] at the end.
 
 mod coding;
 mod decode;
@@ -34,12 +34,12 @@ use super::rule::PacketKey;
 use super::{Bit, DropCause};
 use crate::units::{Bytes, Duration, Instant};
 
-/// The coding that is written, and the newest that is read.
+/// The version that is written, and the newest that can be read.
 pub const VERSION: u8 = 1;
 const MAGIC: [u8; 7] = *b"FPLINK\0";
-/// Flows that are given an index; those after are written out each time.
+/// Flows that get an index; further ones are written in full each time.
 const FLOWS_MAX: usize = 1 << 16;
-/// No record is longer.
+/// The longest possible record.
 const RECORD_MAX: usize = 256;
 
 const TO_SERVER: u8 = 1;
@@ -51,10 +51,10 @@ const FLOW: u8 = 32;
 const TCP: u8 = 64;
 const FLOW_WRITTEN: u8 = 128;
 
-/// Which way a packet goes.
+/// The direction of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// From server to client: the way of the data.
+    /// From server to client: the direction of the data.
     ToClient,
     /// From client to server.
     ToServer,
@@ -63,41 +63,43 @@ pub enum Direction {
 /// A packet and its fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// In the order of arrival, from 0 in each direction. A duplicate has its original's.
+    /// Position in the order of arrival, from 0 in each direction. A duplicate has its original's
+    /// number.
     pub number: u64,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
     /// Whether this is the duplicate.
     pub copy: bool,
-    /// When it came to the link.
+    /// When it arrived at the link.
     pub arrival: Instant,
-    /// Of the IP packet.
+    /// Size of the IP packet.
     pub size: Bytes,
-    /// Bytes that waited when it came.
+    /// Bytes that were waiting when it arrived.
     pub backlog: Bytes,
     /// How long it waited for the transmitter.
     pub queued: Duration,
-    /// What became of it.
+    /// What happened to it.
     pub fate: Fate,
-    /// Addresses, ports and protocol, where it could be read.
+    /// Addresses, ports and protocol, if they could be read.
     pub flow: Option<PacketKey>,
-    /// Of a TCP segment.
+    /// For a TCP segment.
     pub tcp: Option<Tcp>,
 }
 
-/// What became of a packet.
+/// What happened to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It left.
     Departed {
-        /// When, by the model: a capture at the far edge has this time and the driver's lateness.
+        /// Departure time by the model. A capture at the far edge shows this time plus the driver's
+        /// lateness.
         at: Instant,
         /// With a congestion mark.
         mark: bool,
         /// With a bit flipped.
         corrupt: Option<Bit>,
     },
-    /// It did not.
+    /// It was dropped.
     Dropped {
         /// When.
         at: Instant,
@@ -106,7 +108,7 @@ pub enum Fate {
     },
 }
 
-/// What tells a TCP segment from the others of its flow.
+/// Identifies a TCP segment within its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tcp {
     /// Sequence number.
@@ -119,25 +121,23 @@ pub struct Tcp {
     pub flags: u8,
 }
 
-/// Why bytes are no truth log.
+/// Why bytes are not a truth log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// Another file.
-    #[error(
-        "read link log: it does not begin as one; is it a file that `fullpipe` wrote with --log?"
-    )]
+    /// The file is something else.
+    #[error("read link log: it is not a link log; is it a file that `fullpipe` wrote with --log?")]
     Magic,
     /// A newer program wrote it.
     #[error(
         "read link log: its version is {0}, this program reads up to {VERSION}; use the program that wrote it"
     )]
     Version(u8),
-    /// A record that cannot be.
+    /// An impossible record.
     #[error(
         "read link log: record {record}: {problem}; the file is damaged there, the records before it are whole"
     )]
     Record {
-        /// Which, from 1.
+        /// Its number, from 1.
         record: u64,
         /// What is wrong.
         problem: &'static str,

@@ -1,5 +1,5 @@
-//! For each cause, parameters that make it bind: it holds the transfer well below everything else,
-//! or, for the link, everything else is well above the link.
+//! For each cause, parameters that make it the limit: it holds the transfer well below everything
+//! else, or, for the link, everything else is well above the link.
 
 use super::super::Cause;
 use super::dice::Dice;
@@ -7,14 +7,14 @@ use super::draft::Draft;
 
 const ANY: [&str; 3] = ["cubic", "reno", "bbr"];
 const LOSS_BASED: [&str; 2] = ["cubic", "reno"];
-/// A buffer below this many segments is bound by how segments are accounted, not by its size.
+/// A smaller buffer is limited by how segments are accounted, not by its size.
 const SEGMENTS_MIN: f64 = 20.0;
-/// Below this a send buffer is passed by a whole write of the application (`law::send_buffer`).
+/// Below this, a whole write of the application exceeds the send buffer (`law::send_buffer`).
 const SEND_WINDOW_MIN: f64 = 150e3;
 /// Segments that fit into the first receive window of 64 KB; the kernel's own first window is 10.
 const INITIAL_WINDOW_RELAXED: i64 = 40;
 
-/// Draws what makes the draft's cause bind.
+/// Draws parameters that make the draft's cause the limit.
 pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
     match draft.cause {
         Cause::Link => link(draft, dice),
@@ -32,7 +32,7 @@ pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
 fn link(draft: &mut Draft, dice: &mut Dice) {
     draft.congestion_control(dice, &ANY);
     draft.path(dice, 1.0, |path| path.bdp() >= 2.0 * path.mss);
-    // A queue that is too short for the congestion control's decrease leaves the link empty.
+    // A queue that is too short for the congestion control's decrease leaves the link idle.
     let least = match draft.congestion_control {
         "reno" => 1.0,
         "cubic" => 0.5,
@@ -62,7 +62,7 @@ fn relax_rate(draft: &mut Draft) {
     draft.relax(&["link", "queue"], format!("{}", (2.0 * draft.queue * draft.bdp()).ceil()));
 }
 
-/// A rate that changes on the way, sometimes.
+/// Sometimes changes the rate during the transfer.
 fn changing_rate(draft: &mut Draft, dice: &mut Dice) {
     if !dice.chance(0.25) {
         return;
@@ -102,7 +102,7 @@ fn receive_window(draft: &mut Draft, dice: &mut Dice) {
         draft.sysctl("client", "net.ipv4.tcp_window_scaling", 0);
         draft.relax_without(&["hosts", "client", "sysctl", "net.ipv4.tcp_window_scaling"]);
     } else if dice.chance(0.4) {
-        // The kernel doubles what the application asks for.
+        // The kernel doubles the application's request.
         draft.set(&["transfer", "receive_buffer"], format!("{}", (buffer / 2.0).ceil()));
         draft.relax_without(&["transfer", "receive_buffer"]);
     } else {
@@ -119,7 +119,7 @@ fn receiver_application(draft: &mut Draft, dice: &mut Dice) {
     draft.path(dice, share, |path| path.bdp() >= 8.0 * path.mss && path.rate * share >= 64e3);
     let queue = dice.log(0.5, 4.0);
     draft.queue(queue, 64.0);
-    // Large enough for the path, small enough to be full soon.
+    // Large enough for the path, small enough to fill soon.
     let buffer = (3.0 * draft.bdp()).max(131_072.0).max(SEGMENTS_MIN * 2.0 * draft.mss).ceil();
     let fills = (4.0 * buffer * 8.0 / (draft.rate * (1.0 - share))).ceil();
     draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 131072 {buffer}"));
@@ -163,7 +163,7 @@ fn sender_application(draft: &mut Draft, dice: &mut Dice) {
     draft.set(&["transfer", "write_rate"], format!("{}kbit", (draft.expected / 1e3).round()));
     draft.relax(&["transfer", "write_rate"], format!("{}kbit", (draft.expected / 500.0).round()));
     if dice.chance(0.4) {
-        // Below the BDP, or the link limits each block for a while.
+        // Below the BDP, or else the link limits each block for a while.
         let block = dice.log(2048.0, 262_144.0).min(draft.bdp() / 2.0);
         draft.set(&["transfer", "write_block"], format!("{}", block.ceil().max(1024.0)));
     }
@@ -173,7 +173,7 @@ fn sender_application(draft: &mut Draft, dice: &mut Dice) {
     }
 }
 
-/// Segments that loss of probability `p` leaves in flight.
+/// Segments in flight under a loss of probability `p`.
 fn window_under_loss(draft: &Draft, p: f64) -> f64 {
     // Mathis and others (CCR 27(3), 1997); RFC 9438 section 5.1 for CUBIC's own region.
     let reno = 1.22 / p.sqrt();
@@ -184,7 +184,7 @@ fn window_under_loss(draft: &Draft, p: f64) -> f64 {
 fn loss(draft: &mut Draft, dice: &mut Dice) {
     draft.congestion_control(dice, &LOSS_BASED);
     let probability = dice.log(0.002, 0.04);
-    // Losses of one burst count once.
+    // Several losses in one burst count once.
     let leaves = dice.chance(0.3).then(|| dice.uniform(0.3, 0.8));
     let events = probability * leaves.unwrap_or(1.0);
     draft.path(dice, 0.4, |path| path.bdp() * 0.35 >= window_under_loss(path, events) * path.mss);
@@ -207,7 +207,7 @@ fn slow_start(draft: &mut Draft, dice: &mut Dice) {
     draft.path(dice, 0.2, |path| path.bdp() >= 300.0 * path.mss);
     let queue = dice.log(1.0, 4.0);
     draft.queue(queue, 64.0);
-    // A congestion window of half a BDP follows after one BDP was sent.
+    // The congestion window reaches half a BDP after one BDP was sent.
     let share = dice.uniform(0.5, 1.0);
     draft.set(&["transfer", "size"], format!("{}", (share * draft.bdp()).ceil()));
     draft.relax(&["hosts", "server", "initcwnd"], INITIAL_WINDOW_RELAXED);

@@ -1,4 +1,4 @@
-//! Draws, seeded.
+//! Seeded draws.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -9,7 +9,7 @@ pub(super) struct Dice(Pcg64Mcg);
 
 impl Dice {
     pub fn new(seed: u64, index: u32) -> Dice {
-        // Scenarios of one seed have streams of their own: the odd constant is 2^64 over the golden
+        // Each scenario of a seed has its own stream: the odd constant is 2^64 over the golden
         // ratio.
         Dice(Pcg64Mcg::seed_from_u64(
             seed ^ (u64::from(index) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
@@ -21,12 +21,12 @@ impl Dice {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Between two numbers, each value as likely as another.
+    /// Uniform between two numbers.
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + self.unit() * (high - low)
     }
 
-    /// Between two numbers, each magnitude as likely as another.
+    /// Log-uniform between two numbers.
     pub fn log(&mut self, low: f64, high: f64) -> f64 {
         self.uniform(low.ln(), high.ln()).exp()
     }

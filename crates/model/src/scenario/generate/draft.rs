@@ -1,15 +1,15 @@
-//! A scenario in the making: its path in numbers, the rest as the table that a file will be.
+//! A scenario under construction: its path as numbers, the rest as the table of its file.
 
 use super::super::Cause;
 use super::dice::Dice;
 use toml::Value;
 
-/// Bits per second and seconds that are drawn: log-uniform between these.
+/// Ranges of rates (bits per second) and round trips (seconds); both are log-uniform.
 const RATES: (f64, f64) = (256e3, 1e9);
 const RTTS: (f64, f64) = (1e-3, 0.6);
-/// Bytes that a transfer carries at most: virtual time costs some 0.1 s for 10^6 of them.
+/// The most bytes that a transfer carries: virtual time costs some 0.1 s for 10^6 of them.
 const CARRIED_MAX: f64 = 40e6;
-/// A transfer lasts at least so many round trips, and seconds.
+/// The least length of a transfer, in round trips and in seconds.
 const ROUNDS: f64 = 60.0;
 const SECONDS_MIN: f64 = 1.0;
 /// IPv4 and TCP headers with timestamps.
@@ -30,8 +30,7 @@ pub(super) struct Draft {
     /// What the transfer is expected to carry, in bits per second.
     pub expected: f64,
     root: toml::Table,
-    /// What the counterfactual has in place of what binds: keys with their values, `None` to leave
-    /// out.
+    /// The changes of the counterfactual: keys with their values, `None` to remove a key.
     relaxed: Vec<(Vec<String>, Option<Value>)>,
 }
 
@@ -62,12 +61,12 @@ impl Draft {
         put(&mut self.root, key, Some(value.into()));
     }
 
-    /// In the counterfactual, `key` has this value.
+    /// Sets `key` in the counterfactual.
     pub fn relax(&mut self, key: &[&str], value: impl Into<Value>) {
         self.relaxed.push((key.iter().map(ToString::to_string).collect(), Some(value.into())));
     }
 
-    /// In the counterfactual, `key` is not there.
+    /// Removes `key` in the counterfactual.
     pub fn relax_without(&mut self, key: &[&str]) {
         self.relaxed.push((key.iter().map(ToString::to_string).collect(), None));
     }
@@ -95,13 +94,13 @@ impl Draft {
         self.set(&["hosts", "server", "congestion_control"], self.congestion_control);
     }
 
-    /// Draws the MTU, then rate and round-trip time such that `fits` holds of them; `utilisation`
-    /// is the part of the rate that the transfer is expected to carry, for its cost.
+    /// Draws the MTU, then rate and round-trip time that satisfy `fits`; `utilisation` is the share
+    /// of the rate that the transfer is expected to carry, which bounds its cost.
     pub fn path(&mut self, dice: &mut Dice, utilisation: f64, fits: impl Fn(&Draft) -> bool) {
         let mtu = *dice.pick(&[1500, 1500, 1500, 1500, 1280, 1400, 576, 9000]);
         self.mss = f64::from(mtu) - HEADERS;
         self.set(&["link", "mtu"], mtu.to_string());
-        // Where nothing fits, this does for each cause and MTU.
+        // Used if nothing fits; it suits every cause and MTU.
         (self.rate, self.rtt) = (200e6, 0.1);
         for _ in 0..10_000 {
             let (rate, rtt) = (dice.log(RATES.0, RATES.1), dice.log(RTTS.0, RTTS.1));
@@ -118,19 +117,20 @@ impl Draft {
         self.set(&["link", "seed"], i64::from(dice.seed()));
     }
 
-    /// A queue of so many BDPs, but of some packets at least.
+    /// A queue of this many BDPs, but at least `packets` packets.
     pub fn queue(&mut self, bdps: f64, packets: f64) {
         let bytes = (bdps * self.bdp()).max(packets * (self.mss + HEADERS)).ceil();
         self.queue = bytes / self.bdp();
         self.set(&["link", "queue"], format!("{bytes}"));
     }
 
-    /// A buffer that fills path and queue, and leaves room for what grows while a loss is repaired.
+    /// A buffer that fills path and queue, with room for what arrives while a loss is repaired.
     pub fn room(&self) -> f64 {
         (6.0 * self.bdp() * (1.0 + self.queue)).max(6_291_456.0).ceil()
     }
 
-    /// Buffers at both hosts that are large enough to fill path and queue; what was set stays.
+    /// Sets buffers at both hosts that are large enough to fill path and queue, unless they are
+    /// set.
     pub fn generous_buffers(&mut self) {
         let room = self.room();
         let buffers =
@@ -142,7 +142,7 @@ impl Draft {
         }
     }
 
-    /// How long the transfer lasts.
+    /// The length of the transfer in seconds.
     pub fn seconds(&self) -> f64 {
         seconds(self.rtt)
     }
@@ -154,13 +154,13 @@ impl Draft {
             let key: Vec<&str> = key.iter().map(String::as_str).collect();
             put(&mut other, &key, value);
         }
-        // A table of texts and numbers always is TOML.
+        // A table of texts and numbers is always valid TOML.
         let text = |table| toml::to_string(table).unwrap_or_default();
         (text(&self.root), text(&other))
     }
 }
 
-/// Sets a key of nested tables, or takes it away.
+/// Sets or removes a key of nested tables.
 fn put(root: &mut toml::Table, key: &[&str], value: Option<Value>) {
     let Some((last, tables)) = key.split_last() else { return };
     let mut table = root;

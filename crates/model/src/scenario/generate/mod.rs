@@ -1,7 +1,8 @@
 //! Random scenarios whose limit is known: a cause is drawn first, then a path, two hosts and a
-//! transfer for which that cause binds. So every cause is as frequent as the others, whatever the
-//! shape of the space of parameters.
+//! transfer for which it is the limit. So every cause is as frequent as the others, whatever the
+//! shape of the parameter space.
 //!
+//! Scenario `index` of a seed does not depend on what else is generated, so sets can grow.
 //! Scenario `index` of a seed is the same whatever else is generated: sets can grow.
 //!
 //! ```
@@ -21,22 +22,22 @@ use super::Cause;
 use dice::Dice;
 use draft::Draft;
 
-/// A scenario that was drawn.
+/// A generated scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
     /// Name of the experiment, unique in its set: `truth/7/0042-loss`.
     pub name: String,
-    /// What it was built to show.
+    /// The cause that it was built to have.
     pub cause: Cause,
     /// The scenario file.
     pub text: String,
-    /// The same with only its cause relaxed, as a scenario file: if that is what limits, this one
-    /// is faster.
+    /// The same scenario file with only its cause relaxed: if that was the limit, this one is
+    /// faster.
     pub relaxed: String,
 }
 
 impl Generated {
-    /// Name of a file for it: `0042-loss.toml`.
+    /// Its file name: `0042-loss.toml`.
     pub fn file_name(&self) -> String {
         let name = self.name.rsplit('/').next().unwrap_or(&self.name);
         format!("{name}.toml")

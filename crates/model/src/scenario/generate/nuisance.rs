@@ -1,12 +1,11 @@
-//! What varies without deciding anything: programs, kernels, options, and impairments that are too
-//! small to bind.
+//! Variations that decide nothing: programs, kernels, options, and impairments that are too small
+//! to be the limit.
 
 use super::super::Cause;
 use super::dice::Dice;
 use super::draft::Draft;
 
-/// Servers and clients that work together; the built-in ones are the only ones that can be slow or
-/// set buffers.
+/// Servers and clients that work together; only the built-in ones can be slow or set buffers.
 const PROGRAMS: [(&str, &str); 6] = [
     ("builtin", "builtin"),
     ("builtin", "builtin"),
@@ -51,15 +50,14 @@ fn programs(draft: &mut Draft, dice: &mut Dice) {
         draft.set(&["transfer", "duration"], format!("{}s", draft.seconds()));
     }
     if matches!(server, "nginx" | "python") {
-        // A file: the duration ends the transfer where it is too large.
+        // A file; the duration ends the transfer if it is too large.
         let size = (draft.expected / 8.0 * draft.seconds()).max(100_000.0).ceil();
         draft.set(&["transfer", "size"], format!("{size}"));
     }
 }
 
 fn path(draft: &mut Draft, dice: &mut Dice) {
-    // A way back that is thin and yet carries every acknowledgement: one of 52 bytes for two
-    // segments.
+    // A slow way back that still carries every acknowledgement: one of 52 bytes for two segments.
     if dice.chance(0.15) {
         let share = dice.log(0.06, 0.3);
         let rate = (draft.rate * share * 1448.0 / draft.mss.max(500.0)).max(128e3);
@@ -67,14 +65,14 @@ fn path(draft: &mut Draft, dice: &mut Dice) {
         draft.set(&["link", "to_server", "queue"], "1000packets");
     }
     let jitters = !matches!(draft.cause, Cause::SlowStart) && dice.chance(0.15);
-    // iperf3 does not end under jitter in virtual time: it asks for the time over and over.
+    // iperf3 does not end under jitter in virtual time, because it polls the clock.
     if jitters && !draft.is(&["transfer", "server"], "iperf3") {
-        // Too little to reorder packets of a full link, and far below a standing queue.
+        // Too little to reorder packets of a full link, and far less than a standing queue.
         let jitter = (draft.rtt * 1e6 * dice.log(0.001, 0.02)).min(2000.0).ceil();
         let delay = (draft.rtt * 1e6 / 2.0).round();
         draft.set(&["link", "to_client", "delay"], format!("{delay}us {jitter}us"));
     }
-    // Spurious retransmissions shrink a loss-based window: only BBR does not mind.
+    // Spurious retransmissions reduce a loss-based window; only BBR ignores them.
     if draft.congestion_control == "bbr" && dice.chance(0.1) {
         draft.set(&["link", "to_client", "reorder"], "0.1%");
     }
