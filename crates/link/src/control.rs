@@ -1,10 +1,9 @@
-//! Speaking with a running link: what it has done so far, and another path for it, without stopping
-//! it.
+//! Communication with a running link: statistics, and a new path without stopping it.
 //!
-//! The threads that move packets share no lock with anybody. Each has a [`Mailbox`] that it looks
-//! into once a turn (one relaxed load while there is nothing), and others hold its [`Remote`]. An
-//! order is put down first and the thread woken afterwards, so a thread in real-time class never
-//! spins for an order whose sender waits for the CPU.
+//! The threads that move packets share no lock with anybody. Each has a [`Mailbox`] that it checks
+//! once in each turn (one relaxed load if it is empty), and others hold its [`Remote`]. An order is
+//! stored before the thread is woken, so a real-time thread never spins for an order whose sender
+//! waits for the CPU.
 
 use super::direction::Change;
 use super::ring::Ring;
@@ -16,26 +15,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What a thread of the link can be asked.
+/// An order to a thread of the link.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// Another path from now on; answered when it is in force.
+    /// Use another path from now on; answered when it is in force.
     Change(Box<Change>, Sender<()>),
-    /// What it has done so far.
+    /// Report statistics so far.
     Statistics(Sender<DirectionStatistics>),
 }
 
-/// The thread's end.
+/// The thread's end of the mailbox.
 #[derive(Debug)]
 pub(super) struct Mailbox {
     pending: Arc<AtomicBool>,
     orders: Receiver<Order>,
     wake: UnixStream,
-    /// Memory to be freed by somebody who has the time.
+    /// Returns memory to be freed by another thread, because freeing takes time.
     superfluous: Sender<Ring>,
 }
 
-/// Everybody else's end.
+/// The other end, for everybody else.
 #[derive(Debug)]
 pub(super) struct Remote {
     pending: Arc<AtomicBool>,
@@ -44,7 +43,7 @@ pub(super) struct Remote {
     superfluous: Receiver<Ring>,
 }
 
-/// A mailbox and its remote.
+/// Makes a mailbox and its remote.
 pub(super) fn mailbox() -> io::Result<(Mailbox, Remote)> {
     let (thread_wake, wake) = UnixStream::pair()?;
     thread_wake.set_nonblocking(true)?;
@@ -62,7 +61,7 @@ impl Mailbox {
         if !self.pending.load(Ordering::Relaxed) {
             return None;
         }
-        // Cleared before looking: an order that comes in between is seen now or sets it again.
+        // Cleared before the check, so an order that comes in between is seen now or sets it again.
         self.pending.store(false, Ordering::SeqCst);
         let order = self.orders.try_recv().ok()?;
         // There may be more behind it.
@@ -70,27 +69,27 @@ impl Mailbox {
         Some(order)
     }
 
-    /// What becomes readable when there is an order; after that, [`Mailbox::woken`].
+    /// Becomes readable when there is an order; call [`Mailbox::woken`] after that.
     pub fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// Takes note of the wake-up.
+    /// Clears the wake-up.
     pub fn woken(&self) {
         let mut bytes = [0; 64];
         while matches!((&self.wake).read(&mut bytes), Ok(count) if count == bytes.len()) {}
     }
 
-    /// Gives memory to whoever next holds the remote.
+    /// Returns memory, to be freed by whoever next uses the remote.
     pub fn give_back(&self, ring: Ring) {
         let _ = self.superfluous.send(ring);
     }
 }
 
 impl Remote {
-    /// Puts down an order and wakes the thread.
+    /// Stores an order and wakes the thread.
     pub fn send(&self, order: Order) -> bool {
-        // Frees what the thread has no use for.
+        // Frees memory that the thread returned.
         while self.superfluous.try_recv().is_ok() {}
         let sent = self.orders.send(order).is_ok();
         self.pending.store(true, Ordering::SeqCst);

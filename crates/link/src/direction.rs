@@ -1,9 +1,9 @@
-//! One direction at work: which segments of which frame leave when, and what is handed over in one
-//! write.
+//! One direction of a link: which segments of which frame leave when, and which are delivered in
+//! one write.
 //!
-//! No clock and no descriptors here: [`Direction::arrived`] is told what was read and when,
-//! [`Direction::deliver`] hands over what is due. So the same code is driven by the real clock in
-//! the lab and by a made-up one in its tests.
+//! It has no clock and no descriptors: [`Direction::arrived`] is called with what was read and
+//! when, and [`Direction::deliver`] delivers what is due. So the real clock drives the same code in
+//! the lab as a simulated one does in its tests.
 
 use super::lane::Segment;
 use super::lanes::{Lanes, OneWay};
@@ -19,7 +19,7 @@ use fullpipe_model::link::{Counters, Departure, Ecn, Event, Fate as PushFate, Pa
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::io::IoSlice;
 
-/// Segments of one frame that are handed over together.
+/// Segments of one frame that are delivered together.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     frame: u64,
@@ -38,20 +38,20 @@ impl Run {
         }
     }
 
-    /// Adds `next` if it continues this run; whether it does.
+    /// Adds `next` if it continues this run; returns whether it does.
     fn takes(&mut self, next: &Departure<Segment>) -> bool {
         let follows = next.item.frame == self.frame
             && Some(next.item.index) == self.index.checked_add(self.count)
             && treatment(next) == self.treatment
-            // A packet that is corrupted goes by itself: the others' checksums are still to be
-            // made.
+            // A corrupted packet goes separately, because the others' checksums are still
+            // incomplete.
             && self.treatment.corrupt.is_none();
         self.count += u16::from(follows);
         follows
     }
 }
 
-/// The packet and its duplicate, as far as they were dropped at once.
+/// The log entries of the packet and its duplicate, if they were dropped at once.
 fn refusals(origin: Origin, index: u16, fate: &PushFate) -> impl Iterator<Item = Entry> {
     let (backlog, at) = (fate.backlog, origin.arrival);
     let both = [(false, Some(fate.original)), (true, fate.copy)].into_iter();
@@ -65,32 +65,32 @@ fn treatment(departure: &Departure<Segment>) -> Treatment {
     Treatment { mark: departure.mark, corrupt: departure.corrupt }
 }
 
-/// What a direction has to tell when it has ended.
+/// The results of a direction that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// What the model counted.
+    /// The model's counters.
     pub link: Counters,
-    /// What the driver counted.
+    /// The driver's counters.
     pub driver: DriverCounters,
-    /// How late hand-overs were.
+    /// How late deliveries were.
     pub lateness: Lateness,
 }
 
-/// Another path for a direction that is at work.
+/// A new path for an active direction.
 #[derive(Debug)]
 pub struct Change {
-    /// What the direction is from now on, with memory where it needs more than there is.
+    /// The new path, with memory if it needs more than there is.
     pub path: OneWay,
 }
 
-/// Everything one direction of an emulated link needs but a clock and descriptors.
+/// A direction of an emulated link, without clock and descriptors.
 #[derive(Debug)]
 pub struct Direction {
     lanes: Lanes,
     l2_len: usize,
     tap: Tap,
     log: Option<Log>,
-    /// The number of the next packet that arrives.
+    /// The number of the next arriving packet.
     number: u64,
     lateness: Lateness,
     counters: DriverCounters,
@@ -99,7 +99,7 @@ pub struct Direction {
 }
 
 impl Direction {
-    /// A direction whose frames have link headers of `l2_len`.
+    /// A direction whose frames have link headers of `l2_len` bytes.
     pub fn new(path: OneWay, l2_len: usize, tap: Tap) -> Self {
         Direction {
             lanes: Lanes::new(path),
@@ -120,17 +120,17 @@ impl Direction {
         self
     }
 
-    /// Another path from `now` on: what is on the wire leaves as it would have, see `Lanes::set`.
+    /// Changes the path from `now` on. Packets on the wire leave as planned, see `Lanes::set`.
     pub fn change(&mut self, change: Change, now: Instant) {
         self.lanes.set(change.path, now);
     }
 
-    /// Memory that nothing is in any more, to be freed by somebody who has the time.
+    /// Unused memory, to be freed by another thread, because freeing takes time.
     pub fn superfluous(&mut self) -> Option<Ring> {
         self.lanes.superfluous()
     }
 
-    /// Where to read the next frame to; `None` while there is no room for one.
+    /// Where to read the next frame to; `None` if there is no room for one.
     pub fn space(&mut self) -> Option<&mut [u8]> {
         let memory = self.lanes.rest().memory_mut();
         if memory.space().is_none() {
@@ -139,8 +139,8 @@ impl Direction {
         memory.space()
     }
 
-    /// A frame of `len` bytes has been read into [`Direction::space`] at `now`: each of its
-    /// segments meets its fate.
+    /// Handles a frame of `len` bytes that was read into [`Direction::space`] at `now`: the model
+    /// decides the fate of each segment.
     pub fn arrived(&mut self, len: usize, now: Instant) {
         let frame = self.lanes.rest().memory().fresh(len);
         let Some((layout, headers)) = Layout::read(frame, self.l2_len) else {
@@ -186,8 +186,8 @@ impl Direction {
         self.lanes.earliest().map(|(_, due)| due)
     }
 
-    /// Hands the next run over to `write` if it is due at `now`: the frame's parts in order.
-    /// Returns whether it did.
+    /// Passes the next run to `write` if it is due at `now`: the frame's parts in order. Returns
+    /// whether it did.
     pub fn deliver(
         &mut self,
         now: Instant,
@@ -215,8 +215,8 @@ impl Direction {
         };
         let mut last = departure;
         loop {
-            // On the wire each segment leaves by itself, at its own time; what the emulator was
-            // late, all of them are.
+            // On the wire each segment leaves separately, at its own time; all of them have the
+            // emulator's lateness.
             self.last_departure = self.last_departure.max((last.at + late).min(now));
             if let (Some(capture), Some((frame, _))) =
                 (&mut self.tap.egress, lane.memory().get(run.frame))
@@ -264,12 +264,12 @@ impl Direction {
         true
     }
 
-    /// Whether segments that depart close together are handed over together.
+    /// Whether segments that depart close together are delivered together.
     pub fn joins_writes(&self) -> bool {
         self.lanes.join_writes()
     }
 
-    /// What was done up to `now`.
+    /// Statistics up to `now`.
     pub fn statistics(&self, now: Instant) -> DirectionStatistics {
         let statistics = DirectionStatistics {
             link: self.lanes.counters(),
@@ -282,12 +282,12 @@ impl Direction {
         statistics.with_lateness(&self.lateness)
     }
 
-    /// What the model counted.
+    /// The model's counters.
     pub fn link_counters(&self) -> Counters {
         self.lanes.counters()
     }
 
-    /// How late hand-overs were.
+    /// How late deliveries were.
     pub fn lateness(&self) -> &Lateness {
         &self.lateness
     }
@@ -320,7 +320,7 @@ mod tests {
         direction.arrived(frame.len(), now);
     }
 
-    /// Delivers everything at its time: (time, bytes).
+    /// Delivers everything on time: (time, bytes).
     fn drain(direction: &mut Direction) -> Vec<(Instant, Vec<u8>)> {
         let mut out = Vec::new();
         while let Some(due) = direction.due() {

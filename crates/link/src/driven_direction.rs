@@ -1,5 +1,5 @@
-//! A direction with its ports, its mailbox and the word to stop: all that a thread needs to move
-//! its packets.
+//! A direction with its ports, its mailbox and its stop flag: everything that a thread needs to
+//! move its packets.
 
 use super::control::{Mailbox, Order};
 use super::direction::Direction;
@@ -14,30 +14,30 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Frames read before deliveries get their turn again.
+/// Frames to read before deliveries have their turn again.
 const READ_BUDGET: usize = 16;
-/// Deliveries before reading gets its turn again.
+/// Deliveries before reading has its turn again.
 const DELIVER_BUDGET: usize = 64;
 
-/// One direction, to be driven.
+/// A direction with everything that drives it.
 #[derive(Debug)]
 pub(super) struct DrivenDirection {
-    /// What decides.
+    /// Decides what leaves when.
     pub direction: Direction,
-    /// Both hosts' ends.
+    /// The ports of both hosts.
     pub ports: Arc<PortPair>,
-    /// Which end it leads to.
+    /// Where it leads.
     pub towards: Towards,
-    /// Set: the end.
+    /// Set to end it.
     pub stop: Arc<AtomicBool>,
-    /// Orders.
+    /// Incoming orders.
     pub mailbox: Mailbox,
-    /// Whether there may be something to read: each look in vain is a system call.
+    /// Whether there may be something to read: each failed attempt is a system call.
     pub look: bool,
 }
 
 impl DrivenDirection {
-    /// The direction, and where its frames come from.
+    /// The direction, and the port that its frames come from.
     pub fn source(&mut self) -> (&mut Direction, &Port) {
         (&mut self.direction, ends(&self.ports, self.towards).0)
     }
@@ -47,10 +47,10 @@ impl DrivenDirection {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Does what was asked.
+    /// Executes the orders.
     pub fn obey(&mut self) {
         while let Some(order) = self.mailbox.next() {
-            // Whoever does not wait for the answer has no need of it.
+            // The sender may no longer wait for the answer.
             match order {
                 Order::Change(change, done) => {
                     self.direction.change(*change, clock::now());
@@ -66,19 +66,19 @@ impl DrivenDirection {
         }
     }
 
-    /// Hands the next over that is due at `now`; whether there was one.
+    /// Delivers the next run that is due at `now`; returns whether there was one.
     pub fn deliver(&mut self, now: Instant) -> bool {
         let (_, port) = ends(&self.ports, self.towards);
         self.direction.deliver(now, |parts| port.write_vectored(parts))
     }
 
-    /// Delivers what is due, a bounded number; how many frames that were.
+    /// Delivers what is due, up to a limit; returns the number of frames.
     pub fn deliver_due(&mut self) -> usize {
         (0..DELIVER_BUDGET).take_while(|_| self.deliver(clock::now())).count()
     }
 
-    /// Reads until nothing is there, the budget is spent or something is due; how many frames that
-    /// were.
+    /// Reads until nothing is there, the budget is spent or something is due; returns the number of
+    /// frames.
     pub fn take_in(&mut self) -> Result<usize, EmulatorError> {
         for taken in 0..READ_BUDGET {
             let (direction, port) = self.source();
@@ -103,13 +103,13 @@ impl DrivenDirection {
         Ok(READ_BUDGET)
     }
 
-    /// Has `waiter` wait for packets and orders of this way, the `index`-th of its thread.
+    /// Registers packets and orders of this direction, the `index`-th of its thread, with `waiter`.
     pub fn join(&self, waiter: &Waiter, index: usize) -> io::Result<()> {
         waiter.add(ends(&self.ports, self.towards).0, 2 * index)?;
         waiter.add(self.mailbox.wake(), 2 * index + 1)
     }
 
-    /// Takes note of what a wait has ended with, for the `index`-th way.
+    /// Handles the result of a wait for the `index`-th direction.
     pub fn woken(&mut self, ready: Ready, index: usize) {
         self.look |= ready.has(2 * index);
         if ready.has(2 * index + 1) {
@@ -117,8 +117,8 @@ impl DrivenDirection {
         }
     }
 
-    /// Waits until there is something to read (if that is of interest) or an order, or `timeout`
-    /// has passed; whether there is something to read. For a thread whose waits cost it nothing.
+    /// Waits for something to read (if `reading`), an order, or `timeout`; returns whether there is
+    /// something to read. For a thread whose waits are cheap.
     pub fn wait(&self, reading: bool, timeout: Duration) -> io::Result<bool> {
         let poll = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut fds = [poll(self.mailbox.wake()), poll(ends(&self.ports, self.towards).0.as_fd())];
@@ -130,13 +130,13 @@ impl DrivenDirection {
         Ok(reading && is_ready(1))
     }
 
-    /// The error that reading or waiting ends with.
+    /// The error for a failed read or wait.
     pub fn failed(&self, cause: io::Error) -> EmulatorError {
         EmulatorError::Port { device: self.towards.device(), cause }
     }
 }
 
-/// Where frames of a direction come from, and where they go.
+/// The ports that frames of a direction come from and go to.
 fn ends(ports: &PortPair, towards: Towards) -> (&Port, &Port) {
     match towards {
         Towards::Client => (&ports.a, &ports.b),

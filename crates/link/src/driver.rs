@@ -1,22 +1,23 @@
-//! The threads of a link where time is real: ports to read, ports to write and the clock.
+//! The threads of a link in real time: ports to read, ports to write, and the clock.
 //!
 //! A thread delivers what is due, reads what has arrived, and waits for whichever comes first. A
-//! wait ends some tens of microseconds late even in SCHED_FIFO, so it is asked to end earlier by
-//! what `Foresight` has learned, and what is left then is spun away; but only on a link with few
-//! events: where the next event is always near, spinning would take the CPU from the very hosts
-//! that are being measured. There a wait may end up to `JOIN` later for the sake of serving both
-//! directions at once: sleeping and waking cost more than all else that a packet needs.
+//! wait ends some tens of microseconds late even in SCHED_FIFO. So the thread asks for an earlier
+//! end, by the lateness that `Foresight` has learned, and spins for the rest. It does that only on
+//! a link with few events: where the next event is always near, spinning would take the CPU from
+//! the hosts that are being measured. There a wait may even end up to `JOIN` later, in order to
+//! serve both directions at once, because sleeping and waking costs more than everything else that
+//! a packet needs.
 //!
-//! **One CPU.** Whoever has one CPU alone shares it with the hosts that are measured and with every
-//! other program: there the threads are not real-time and spin nothing away. They have their fair
-//! share as any program, and are later for it, which is measured and told as ever.
+//! **One CPU.** On a machine with one CPU the threads share it with the measured hosts and all
+//! other programs, so they are not real-time and do not spin. They get their fair share like any
+//! program and are later for it; that lateness is measured and reported as always.
 //!
-//! **One thread, or two.** What a host answers it answers within our write: its acknowledgement is
-//! there to be read when the write returns. A thread that drives both directions finds it without
-//! sleeping in between, and knows when it was sent; a second thread would have to be woken for it,
-//! which costs as much again and is some tens of microseconds late. So one thread drives both,
-//! until that is more than it can do: then a helper takes the second direction, and gives it back
-//! when both have little to do.
+//! **One thread, or two.** A host answers within our write: its acknowledgement can be read when
+//! the write returns. A thread that drives both directions finds it without sleeping in between,
+//! and knows when it was sent. A second thread would have to be woken for it, which doubles the
+//! cost and adds some tens of microseconds. So one thread drives both directions until that is too
+//! much for it. Then a helper takes over the second direction, and returns it when both have little
+//! to do.
 
 use super::driven_direction::DrivenDirection;
 use super::error::EmulatorError;
@@ -31,31 +32,30 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The longest sleep, should a wake-up ever be missed.
+/// The longest sleep, in case a wake-up is missed.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-/// How long a packet of one direction may be kept for one of the other to be handed over in the
-/// same waking, where there are many. The clock at 100 Mbit/s and 1500 bytes is 120 us.
+/// At high packet rates: how long a packet of one direction may be held so that one wake-up serves
+/// both directions. At 100 Mbit/s and 1500 bytes a packet takes 120 us.
 const JOIN: Duration = Duration::from_micros(50);
-/// The bell's token; those of the ways come before it.
+/// The bell's token; the tokens of the directions are smaller.
 const BELL: usize = 4;
-/// Hundredths of a window's time beyond which one thread is not enough.
+/// Load, in hundredths of a window, above which one thread is not enough.
 const TOO_MUCH: u32 = 75;
-/// The same on a link fast enough for writes to be joined: each is long there, and what waits for
-/// its end is late by it. At 2.5 Gbit/s one thread alone, busy for 60 hundredths, was 5 % below the
-/// rate.
+/// The same on a link fast enough for joined writes: each write is long there and delays what waits
+/// for its end. At 2.5 Gbit/s a single thread with a load of 60 hundredths was 5 % below the rate.
 const TOO_MUCH_FAST: u32 = 25;
-/// Hundredths, of both threads together, below which one is enough again.
+/// Load of both threads together, in hundredths, below which one is enough again.
 const LITTLE: u32 = 15;
-/// Windows in a row with so little, before it is believed.
+/// How many windows in a row must have such a low load.
 const LITTLE_FOR: u32 = 50;
 
-/// A thread of the link: what it knows of itself.
+/// The state of a thread of the link.
 #[derive(Debug)]
 struct Driver {
     pace: Pace,
     foresight: Foresight,
     real_time: bool,
-    /// Whether the rest of a wait may be spun away.
+    /// Whether it may spin for the rest of a wait.
     spins: bool,
 }
 
@@ -64,7 +64,7 @@ struct Driver {
 enum End {
     /// The link ends.
     Stopped,
-    /// It was told to look up: by its own judgement of a window, or by the bell.
+    /// It should reconsider: because of the load of a window, or because of the bell.
     Turn,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn run(ways: [DrivenDirection; 2]) -> Result<[DirectionReport; 2], Em
                 [first, second].map(|way| DirectionReport::new(way.direction.finish(), real_time));
             return Ok(reports);
         }
-        // Wakes this thread when the helper has done.
+        // Wakes this thread when the helper is done.
         let (bell, ring) = UnixStream::pair().map_err(EmulatorError::Thread)?;
         let load = Arc::new(AtomicU32::new(100));
         let of_first = Arc::clone(&load);
@@ -96,7 +96,7 @@ pub(super) fn run(ways: [DrivenDirection; 2]) -> Result<[DirectionReport; 2], Em
         };
         let ended = driver.drive(&mut alone, Some(&bell), told);
         if ended.is_err() {
-            // The helper looks at it within its longest sleep.
+            // The helper checks it within its longest sleep.
             alone[0].stop.store(true, Ordering::Relaxed);
         }
         let (way, helped_in_real_time) =
@@ -107,7 +107,7 @@ pub(super) fn run(ways: [DrivenDirection; 2]) -> Result<[DirectionReport; 2], Em
     }
 }
 
-/// Drives `way` until the link ends, or until it and the other thread, whose load is told, have
+/// Drives `way` until the link ends, or until it and the other thread, whose load it gets, have
 /// little to do.
 fn help(
     way: DrivenDirection,
@@ -121,8 +121,7 @@ fn help(
         little = if pace.load() + other.load(Ordering::Relaxed) < LITTLE { little + 1 } else { 0 };
         little >= LITTLE_FOR
     });
-    // A bell that cannot be rung has lost its listener, which then waits for the end of this thread
-    // already.
+    // If the bell cannot be rung, its listener is already waiting for the end of this thread.
     let _ = ring.write(&[1]);
     let [way] = ways;
     end.map(|_| (way, driver.real_time))
@@ -136,8 +135,8 @@ impl Driver {
     fn of_this_thread() -> Self {
         let one_cpu = sched::has_one_cpu();
         let real_time = !one_cpu && sched::fifo().is_ok();
-        // Without it the kernel adds up to 50 us to every wait of a thread that is not real-time;
-        // refusal costs only that.
+        // Without this the kernel adds up to 50 us to every wait of a thread that is not real-time;
+        // a refusal has no other effect.
         let _ = sched::timer_slack(Duration::from_nanos(1));
         Driver {
             pace: Pace::starting_at(clock::now()),
@@ -147,7 +146,8 @@ impl Driver {
         }
     }
 
-    /// Moves packets until the link ends, `bell` rings, or `enough` says so when a window is over.
+    /// Moves packets until the link ends, `bell` rings, or `enough` returns true at the end of a
+    /// window.
     fn drive(
         &mut self,
         ways: &mut [DrivenDirection],
@@ -187,8 +187,8 @@ impl Driver {
         Ok(End::Stopped)
     }
 
-    /// Something was `left` away, a wait was asked to end after `span`, and has ended after
-    /// `slept`.
+    /// Learns from a wait for something that was `left` away: it should have ended after `span`,
+    /// and ended after `slept`.
     fn slept(&mut self, left: Duration, span: Duration, slept: Duration, ready: Ready) {
         self.pace.waited(slept);
         if ready.is_empty() && left < SLEEP_MAX {
@@ -207,15 +207,15 @@ fn waiter(ways: &[DrivenDirection], bell: Option<&UnixStream>) -> io::Result<Wai
     Ok(waiter)
 }
 
-/// Each way does what it is asked, delivers what is due and reads what has arrived; how many frames
-/// that were.
+/// Each direction executes its orders, delivers what is due and reads what has arrived; returns the
+/// number of frames.
 fn turn(ways: &mut [DrivenDirection]) -> Result<usize, EmulatorError> {
     let mut events = 0;
     for index in 0..ways.len() {
         ways[index].obey();
         let delivered = ways[index].deliver_due();
         if delivered > 0 {
-            // What a host answers it answers within the write, and the other direction reads it.
+            // A host answers within the write, and the other direction reads the answer.
             for (other, way) in ways.iter_mut().enumerate() {
                 way.look |= other != index;
             }
@@ -226,8 +226,8 @@ fn turn(ways: &mut [DrivenDirection]) -> Result<usize, EmulatorError> {
     Ok(events)
 }
 
-/// When to look at `ways` again: when the first of them is due, or the last if that is within
-/// `join` of it.
+/// When to serve `ways` again: when the first is due, or the last if that is within `join` of the
+/// first.
 fn due(ways: &mut [DrivenDirection], join: Duration) -> Option<Instant> {
     let dues = ways.iter_mut().filter_map(|way| way.direction.due());
     let (first, last) = dues.fold(None, |span: Option<(Instant, Instant)>, due| {

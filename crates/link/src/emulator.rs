@@ -1,4 +1,4 @@
-//! A running link: the threads that drive its directions, and what can be asked of them.
+//! A running link: its threads, and requests to them.
 
 use super::control::{self, Order, Remote};
 use super::direction::{Change, Direction};
@@ -37,31 +37,31 @@ pub struct Emulator {
     present: Mutex<Present>,
 }
 
-/// What is known of the present path.
+/// The present path.
 #[derive(Debug)]
 struct Present {
     coalesce: Duration,
-    /// Memory to the client and to the server.
+    /// Memory towards the client and towards the server.
     memory: [Vec<LaneMemory>; 2],
 }
 
-/// How to reach whoever drives a direction.
+/// The connection to the thread that drives a direction.
 #[derive(Debug)]
 struct Worker {
     towards: Towards,
     remote: Remote,
 }
 
-/// Who drives the directions.
+/// The threads that drive the directions.
 #[derive(Debug)]
 enum Threads {
-    /// One thread both, with help when it needs any.
+    /// One thread for both, with a helper if it needs one.
     Both(JoinHandle<Result<[DirectionReport; 2], EmulatorError>>),
-    /// A thread each.
+    /// One thread for each.
     Each([JoinHandle<Result<DirectionReport, EmulatorError>>; 2]),
 }
 
-/// A direction has a port that is read.
+/// The port that is read for a direction.
 impl Towards {
     pub(super) fn device(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Emulator {
     /// It runs until [`Emulator::stop`].
     ///
     /// # Errors
-    /// Memory or threads that are not to be had, capture files that cannot be made.
+    /// There is not enough memory, a thread cannot be started, or a capture file cannot be made.
     pub fn start(
         ports: Arc<PortPair>,
         path: &LinkPath,
@@ -137,13 +137,13 @@ impl Emulator {
         })
     }
 
-    /// Changes the path in mid-transfer: packets that arrive after this returns meet `path`. What
-    /// is on the wire leaves when it would have, and the queue keeps its packets (see
-    /// [`fullpipe_model::link::Link::set`]). Memory that the new path needs is taken before
-    /// anything changes. The MTU is the ports' and stays.
+    /// Changes the path of a running link: packets that arrive after this returns take the new
+    /// `path`. Packets on the wire leave as planned, and the queue keeps its packets (see
+    /// [`fullpipe_model::link::Link::set`]). Memory for the new path is allocated before anything
+    /// changes. The MTU belongs to the ports and stays.
     ///
     /// # Errors
-    /// Memory that is not to be had, a direction that has ended.
+    /// There is not enough memory, or a direction has ended.
     pub fn set(&self, path: &LinkPath) -> Result<(), EmulatorError> {
         const CHANGE: &str = "change the link";
         let mut present = self.present.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -164,10 +164,10 @@ impl Emulator {
         Ok(())
     }
 
-    /// What the link has done so far.
+    /// Statistics so far.
     ///
     /// # Errors
-    /// A direction that has ended.
+    /// A direction has ended.
     pub fn statistics(&self) -> Result<Statistics, EmulatorError> {
         const ASK: &str = "ask the link what it does";
         let at = clock::now();
@@ -178,10 +178,10 @@ impl Emulator {
         Ok(Statistics { at, to_client: to_client?, to_server: to_server? })
     }
 
-    /// Ends the link; packets on their way are gone. Captures are complete when this returns.
+    /// Ends the link; packets on their way are lost. Captures are complete when this returns.
     ///
     /// # Errors
-    /// What ended a direction early, or a capture that could not be written.
+    /// The reason why a direction ended early, or a capture that could not be written.
     pub fn stop(self) -> Result<LinkReport, EmulatorError> {
         self.stop.store(true, Ordering::Relaxed);
         self.to_client.remote.wake();
@@ -222,8 +222,8 @@ impl Threads {
         Ok(Threads::Each([to_client, to_server]))
     }
 
-    /// What became of the way to the client and of that to the server. All are joined before any
-    /// error is returned: no thread outlives the link.
+    /// The reports of the directions to the client and to the server. Both threads are joined
+    /// before any error is returned, so no thread outlives the link.
     fn join(self) -> [Result<DirectionReport, EmulatorError>; 2] {
         match self {
             Threads::Both(thread) => match joined(thread) {
@@ -240,7 +240,7 @@ fn joined<T>(thread: JoinHandle<T>) -> T {
 }
 
 impl Worker {
-    /// Puts a question; the answer comes by the receiver.
+    /// Sends a question; the receiver gets the answer.
     fn ask<T>(
         &self,
         operation: &'static str,
@@ -255,7 +255,7 @@ impl Worker {
     }
 }
 
-/// Both directions of `path`, if there is memory for them.
+/// Both directions of `path`, if there is enough memory.
 fn directions(
     path: &LinkPath,
     coalesce: Option<Duration>,

@@ -12,24 +12,24 @@ pub enum EmulatorError {
          lower the rate, the delay or the queue"
     )]
     Memory {
-        /// Of the direction that does not fit.
+        /// The rate of the direction that does not fit.
         rate: Rate,
-        /// Of the same direction.
+        /// The delay of that direction.
         delay: Duration,
-        /// For both directions.
+        /// Memory for both directions.
         needed: Bytes,
-        /// What there is.
+        /// The bound.
         available: Bytes,
     },
-    /// The thread of a direction is no more.
+    /// The thread of a direction has ended.
     #[error("{operation}: the thread that reads {device} has ended; stop the link to learn why")]
     Ended {
-        /// What was asked of it.
+        /// The request.
         operation: &'static str,
-        /// Whose port it read.
+        /// The port that it read.
         device: &'static str,
     },
-    /// The capture.
+    /// A capture failed.
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// A thread could not be started.
@@ -38,7 +38,7 @@ pub enum EmulatorError {
     /// Reading or waiting failed in a way that ends the link.
     #[error("read from {device} of the link: {cause}")]
     Port {
-        /// Whose port.
+        /// The port.
         device: &'static str,
         /// The kernel's answer.
         cause: std::io::Error,

@@ -1,25 +1,25 @@
-//! How early to wake: what is left of a wait when the kernel ends it late is spun away, and no more
-//! than that (pure).
+//! How early to wake up: a thread asks the kernel for an earlier wake-up and spins for the rest
+//! (pure).
 //!
-//! A wait ends some 15 to 50 us late even in SCHED_FIFO, most of it the CPU's way out of idleness.
-//! How much depends on the machine and on how long the CPU could sleep, and hardly on chance. So
-//! the lateness is learned, for waits of about the same length together, and each wait is asked to
-//! end so much earlier. A fixed allowance would spin for the difference, on every packet.
+//! A wait ends some 15 to 50 us late even in SCHED_FIFO, mostly because the CPU leaves its idle
+//! state. How late depends on the machine and on how long the CPU could sleep, and hardly varies.
+//! So the lateness is learned, separately for each range of wait lengths, and each wait asks for a
+//! correspondingly earlier end. A fixed allowance would spin for the difference on every packet.
 
 use fullpipe_model::units::Duration;
 
-/// No wait is asked to end earlier than this: a machine that is later is a busy one, and spinning
-/// makes it busier.
+/// The most that a wait is shortened: a machine with more lateness is busy, and spinning makes it
+/// busier.
 const EARLY_MAX: Duration = Duration::from_micros(60);
-/// Where learning begins.
+/// The initial value.
 const EARLY_FIRST: Duration = Duration::from_micros(20);
-/// Three up for each one down: three waits of four end early enough.
+/// Three steps up for each step down: three of four waits end early enough.
 const UP: Duration = Duration::from_nanos(1500);
 const DOWN: Duration = Duration::from_nanos(500);
-/// Lengths of waits, each four times the one before it, from 64 us on.
+/// Ranges of wait lengths, each four times as long as the one before, from 64 us on.
 const LENGTHS: usize = 6;
 
-/// The lateness of waits, learned.
+/// The learned lateness of waits.
 #[derive(Debug)]
 pub(super) struct Foresight {
     early: [Duration; LENGTHS],
@@ -37,7 +37,7 @@ impl Foresight {
         self.early[length(span)]
     }
 
-    /// A wait for something that was `span` away was to end so much earlier, and ended `late`.
+    /// Learns from a shortened wait for something that was `span` away, and that ended `late`.
     pub fn learn(&mut self, span: Duration, late: Duration) {
         let early = &mut self.early[length(span)];
         *early = if late > *early {

@@ -1,13 +1,12 @@
-//! What the link reads from a packet's headers: whose it is, and whether it can carry a congestion
-//! mark (pure).
+//! What the link reads from a packet's headers: its flow, and whether it supports ECN (pure).
 //!
-//! Foreign bytes, read once a frame: all segments of a super-packet share these headers. What is
-//! not IP, or is shorter than it says, belongs to nobody: no rule matches it and it shares a flow
-//! with others of its kind.
+//! The bytes are untrusted and read once for each frame: all segments of a super-packet share these
+//! headers. A packet that is not IP, or is shorter than it claims, has no flow of its own: no rule
+//! matches it, and all such packets share a flow.
 //!
-//! **Fragments have no ports here, not even the first**, which shows them: so all pieces of a
+//! **Fragments have no ports here, not even the first**, which contains them: so all fragments of a
 //! packet match the same rule and share a flow, and none overtakes another. A rule that names a
-//! port leaves fragments to the next one.
+//! port does not match fragments.
 //!
 //! Sources: RFC 791, RFC 8200 (section 4, extension headers), RFC 6946 (atomic fragments), RFC
 //! 3168.
@@ -16,26 +15,24 @@ use fullpipe_model::link::Ecn;
 use fullpipe_model::link::rule::{PacketKey, Protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// More extension headers than this no packet has, or it is passed as one whose protocol is the
-/// next.
+/// No packet has more extension headers; if it does, the next one counts as its protocol.
 const EXTENSIONS_MAX: usize = 8;
 
-/// What is known of a packet.
+/// The headers of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
-    /// What rules look at.
+    /// The fields that rules look at.
     pub key: PacketKey,
     /// The ECN field.
     pub ecn: Ecn,
-    /// Where the header above IP begins, from the start of the IP packet; `None` in a fragment.
+    /// Offset of the transport header from the start of the IP packet; `None` in a fragment.
     pub transport: Option<usize>,
-    /// Whether it has an IPv6 routing header: its checksum may then be for another destination than
-    /// it names.
+    /// Whether it has an IPv6 routing header: its checksum may then be for another destination.
     pub routed: bool,
 }
 
 impl Headers {
-    /// Reads the headers of the IP packet `ip`; `None` if it is none.
+    /// Parses the headers of the IP packet `ip`; `None` if it is not IP.
     pub fn read(ip: &[u8]) -> Option<Headers> {
         match ip.first()? >> 4 {
             4 => Self::v4(ip),
@@ -51,7 +48,7 @@ impl Headers {
         }
         let address =
             |at: usize| IpAddr::V4(Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]));
-        // More fragments, or not the first.
+        // More fragments follow, or it is not the first.
         let fragment = u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff != 0;
         let protocol = Protocol(ip[9]);
         let transport = (!fragment).then_some(header);
@@ -69,11 +66,11 @@ impl Headers {
         let (protocol, transport, routed) = above_v6(ip);
         let ports = transport.and_then(|at| ports(protocol, ip.get(at..)?));
         let key = PacketKey { source, destination, protocol, ports };
-        // The traffic class lies across the first two bytes.
+        // The traffic class spans the first two bytes.
         Some(Headers { key, ecn: Ecn::from_bits(ip[1] >> 4), transport, routed })
     }
 
-    /// A hash that all packets of a flow share.
+    /// A hash that is the same for all packets of a flow.
     pub fn flow(&self) -> u32 {
         let PacketKey { source, destination, protocol, ports } = self.key;
         let wide = |address| match address {
@@ -96,7 +93,7 @@ impl Headers {
     }
 }
 
-/// The finaliser of SplitMix64: every bit in matters to every bit out.
+/// The finaliser of SplitMix64: every input bit affects every output bit.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -104,8 +101,8 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// The protocol above IPv6, where it begins (past the extension headers, unless there is a
-/// fragment), and whether one of them is for routing.
+/// The protocol above IPv6, its offset (past the extension headers; none in a fragment), and
+/// whether there is a routing header.
 fn above_v6(ip: &[u8]) -> (Protocol, Option<usize>, bool) {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -122,7 +119,7 @@ fn above_v6(ip: &[u8]) -> (Protocol, Option<usize>, bool) {
         let skip = match next {
             HOP_BY_HOP | ROUTING | DESTINATION => (usize::from(length) + 1) * 8,
             AUTHENTICATION => (usize::from(length) + 2) * 4,
-            // An atomic fragment, the whole packet in one, is none.
+            // An atomic fragment contains the whole packet and does not count.
             FRAGMENT if u16::from_be_bytes([high, low]) & 0xfff9 == 0 => 8,
             FRAGMENT => return (Protocol(following), None, routed),
             _ => break,
@@ -133,7 +130,7 @@ fn above_v6(ip: &[u8]) -> (Protocol, Option<usize>, bool) {
     (Protocol(next), Some(at), routed)
 }
 
-/// Source and destination port, where the protocol begins with them.
+/// Source and destination port, if the protocol has them.
 fn ports(protocol: Protocol, transport: &[u8]) -> Option<(u16, u16)> {
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;

@@ -1,14 +1,14 @@
 //! One link of a direction, the memory of its packets, and what is about to leave it.
 //!
-//! Each link has its own memory, or a slow one would keep the fast ones' frames from being
-//! forgotten. Frames are read into that of the link that takes the rest; those for a rule are
-//! copied over ([`Lane::copy`]).
+//! Each link has its own memory, so that a slow one does not keep the memory of the fast ones
+//! occupied. Frames are read into the memory of the default link; those for a rule are copied
+//! ([`Lane::copy`]).
 //!
-//! The model says when each segment departs; the driver wants to know when to act. Segments of one
-//! frame that depart within the coalescing time of each other are worth one hand-over, when the
-//! last of them is due: [`Lane::due`] looks at what the model has planned and says when that is. It
-//! is a wish about time only: what is handed over together is decided from what has departed, one
-//! departure after another ([`Lane::take`], [`Lane::put_back`]).
+//! The model says when each segment departs; the driver needs to know when to act. Segments of one
+//! frame that depart within the coalescing time of each other are delivered together when the last
+//! of them is due: [`Lane::due`] computes that from the model's planned departures. It affects only
+//! the time. What is delivered together is decided by what has actually departed, one departure
+//! after another ([`Lane::take`], [`Lane::put_back`]).
 
 use super::memory::Memory;
 use super::ring::{Origin, Ring};
@@ -17,14 +17,14 @@ use super::truth::{Entry, Identity, Log};
 use fullpipe_model::link::{Config, Event, Fate, Link, Packet, log};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
-/// One segment on the link: which frame, which of its parts.
+/// A segment on the link: its frame and its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Serial number of the frame in the packets' memory.
+    /// Serial number of the frame in the packet memory.
     pub frame: u64,
     /// Number of the segment within it.
     pub index: u16,
-    /// Bytes that waited when it arrived, where a log wants to know; at most 4 GiB.
+    /// Bytes that were waiting when it arrived, if a log needs it; at most 4 GiB.
     pub backlog: u32,
 }
 
@@ -34,17 +34,17 @@ pub struct Lane {
     link: Link<Segment>,
     memory: Memory,
     coalesce: Duration,
-    /// The next hand-over as planned, kept until the link's next departure is another.
+    /// The next planned delivery, valid until the link's next departure changes.
     plan: Option<Plan>,
-    /// Has happened, but is no part of the hand-over before it.
+    /// An event that has happened but does not belong to the previous delivery.
     ahead: Option<Event<Segment>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Plan {
-    /// When the first departs.
+    /// When the first segment departs.
     first: Instant,
-    /// When the last of those that are worth waiting for departs.
+    /// When the last of the segments to deliver together departs.
     due: Instant,
 }
 
@@ -69,12 +69,12 @@ impl Lane {
         &self.memory
     }
 
-    /// The memory of its packets, to read into and to release.
+    /// The memory of its packets, mutable.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.memory
     }
 
-    /// Another path from `now` on, see [`Link::set`], with more memory where it needs that.
+    /// Changes the path from `now` on, see [`Link::set`], with more memory if needed.
     pub fn set(
         &mut self,
         config: &Config,
@@ -91,16 +91,16 @@ impl Lane {
         }
     }
 
-    /// Takes a copy of `frame`, as if it had been read into this lane's memory; whether there was
-    /// room.
+    /// Copies `frame` into this lane's memory as if it had been read there; returns whether there
+    /// was room.
     pub fn copy(&mut self, frame: &[u8]) -> bool {
         let Some(space) = self.memory.space() else { return false };
         space[..frame.len()].copy_from_slice(frame);
         true
     }
 
-    /// The segments of the frame of `len` bytes that was read into this lane's memory arrive, each
-    /// as `packet` tells. `told` is told their fates, if anybody wants to know.
+    /// Handles the arrival of the segments of a frame of `len` bytes in this lane's memory, each
+    /// described by `packet`. `told` gets their fates, if given.
     pub fn arrived(
         &mut self,
         len: usize,
@@ -116,7 +116,7 @@ impl Lane {
                 .as_ref()
                 .map_or(0, |_| self.link.backlog(now).get().min(u32::MAX.into()) as u32);
             let fate = self.link.push(Segment { frame, index, backlog }, packet(index), now);
-            // Each segment or duplicate that is admitted comes out of `take` once.
+            // Each admitted segment or duplicate comes out of `take` once.
             references += fate.admitted();
             if let Some(told) = &mut told {
                 told(index, &fate);
@@ -127,7 +127,7 @@ impl Lane {
         }
     }
 
-    /// Tells `log` what became of a segment whose frame is in this lane's memory.
+    /// Writes to `log` what happened to a segment whose frame is in this lane's memory.
     pub fn tell(
         &self,
         log: &mut Log,
@@ -144,7 +144,7 @@ impl Lane {
         log.record(&entry, &Identity::of(frame, &layout), &layout);
     }
 
-    /// When to hand over next; `None` while nothing is on the link.
+    /// When to deliver next; `None` while nothing is on the link.
     pub fn due(&mut self) -> Option<Instant> {
         match &self.ahead {
             Some(Event::Departure(departure)) => return Some(departure.at),
@@ -162,7 +162,7 @@ impl Lane {
         }
     }
 
-    /// When the last segment departs that continues the one that departs `first`.
+    /// When the last segment departs that continues the run of the one that departs `first`.
     fn worth_waiting_for(&self, first: Instant) -> Instant {
         let mut due = first;
         let mut last: Option<Segment> = None;
@@ -177,13 +177,12 @@ impl Lane {
         due
     }
 
-    /// What has happened next by `now`: a segment departed, or was dropped after it had been
-    /// admitted.
+    /// The next event up to `now`: a segment departed, or was dropped after it had been admitted.
     pub fn take(&mut self, now: Instant) -> Option<Event<Segment>> {
         self.ahead.take().or_else(|| self.link.poll(now))
     }
 
-    /// Returns what [`Lane::take`] has just given: its turn comes with the next hand-over.
+    /// Returns an event from [`Lane::take`]; it belongs to the next delivery.
     pub fn put_back(&mut self, event: Event<Segment>) {
         self.ahead = Some(event);
     }

@@ -1,10 +1,9 @@
-//! The links of a direction side by side: one for each rule and one for the rest, and which of them
-//! is due first.
+//! The links of a direction: one for each rule and a default one; and which of them is due first.
 //!
-//! A rule is known by what it matches. When the path is changed, the link of a rule that is there
-//! before and after is changed in place; a rule that is new gets an empty link; the link of a rule
-//! that is gone takes no more packets and is kept until what is on it has left. Each has random
-//! draws of its own, which do not depend on the other rules.
+//! A rule is identified by its match. When the path changes, a rule that exists before and after
+//! keeps its link, which is changed in place; a new rule gets an empty link; the link of a removed
+//! rule takes no more packets and is kept until its packets have left. Each has its own random
+//! draws, which do not depend on the other rules.
 
 use super::lane::Lane;
 use super::ring::Ring;
@@ -15,10 +14,10 @@ use fullpipe_model::link::{Config, Counters, Link};
 use fullpipe_model::scenario::Path as LinkPath;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
-/// A direction of a path, and memory for it where that is to be taken.
+/// The configuration of one direction of a path, with memory once it is allocated.
 #[derive(Debug)]
 pub struct OneWay {
-    /// In their order; the last has no match and takes the rest.
+    /// In order; the last has no match and takes all other packets.
     ways: Vec<LaneConfig>,
     seed: u64,
 }
@@ -27,31 +26,30 @@ pub struct OneWay {
 struct LaneConfig {
     matches: Option<Match>,
     config: Config,
-    /// Of the whole path: a queue of "n x BDP" has its size from it.
+    /// Round-trip time of the whole path, for queue sizes in BDP.
     rtt: Duration,
-    /// Segments of a frame that depart within this time are handed over together.
+    /// Segments of a frame that depart within this time are delivered together.
     coalesce: Duration,
-    /// Memory that it needs.
+    /// The memory that it needs.
     size: Bytes,
-    /// Memory that was taken for it, where it had none or less.
+    /// Memory allocated for it, if it had none or too little.
     ring: Option<Ring>,
 }
 
-/// Memory that the link of a rule (`None`: of the rest) has.
+/// The memory of a rule's link; `None` is the default link.
 pub type LaneMemory = (Option<Match>, Bytes);
 
-/// Which of the two.
+/// A direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Towards {
-    /// Way of the data.
+    /// The direction of the data.
     Client,
-    /// Way of the acknowledgements.
+    /// The direction of the acknowledgements.
     Server,
 }
 
 impl OneWay {
-    /// One of the two directions of `path`. `coalesce` is chosen by the rates where it is not
-    /// given.
+    /// One of the two directions of `path`. Without `coalesce` the rates decide.
     pub fn of(path: &LinkPath, towards: Towards, coalesce: Option<Duration>) -> OneWay {
         let way = |matches, to_client: &Config, to_server: &Config, rtt| {
             let config = if towards == Towards::Client { to_client } else { to_server };
@@ -71,8 +69,8 @@ impl OneWay {
             .iter()
             .map(|rule| way(Some(rule.matches), &rule.to_client, &rule.to_server, rule.rtt()));
         let rest = way(None, &path.to_client, &path.to_server, path.rtt());
-        // Two directions, two random streams: the same seed must not lose the ACK of every packet
-        // it loses.
+        // The directions have different random streams: otherwise the same seed would lose the ACK
+        // of every packet that it loses.
         let seed = path.seed.wrapping_mul(2).wrapping_add(u64::from(towards == Towards::Server));
         OneWay { ways: rules.chain([rest]).collect(), seed }
     }
@@ -91,9 +89,8 @@ impl OneWay {
         self.ways.iter().map(|way| (&way.config, way.size))
     }
 
-    /// Takes memory, and touches it, for those links that have not enough in `had`. Returns what
-    /// they have then. This takes time: it is for the caller to do, not for the thread that moves
-    /// packets.
+    /// Allocates and touches memory for those links that have too little in `had`, and returns what
+    /// they have then. This takes time, so the caller does it, not the thread that moves packets.
     pub fn allocate(&mut self, had: &[LaneMemory]) -> Vec<LaneMemory> {
         let has = |way: &mut LaneConfig| {
             let had =
@@ -106,7 +103,8 @@ impl OneWay {
         self.ways.iter_mut().map(has).collect()
     }
 
-    /// Segments of a frame of the rest that are due within this time are handed over together.
+    /// Segments of a frame on the default link that are due within this time are delivered
+    /// together.
     pub fn coalesce(&self) -> Duration {
         self.ways.last().map_or(Duration::ZERO, |way| way.coalesce)
     }
@@ -115,7 +113,7 @@ impl OneWay {
         self.ways.iter().filter_map(|way| way.matches).collect()
     }
 
-    /// The random source of a rule depends on nothing but the rule and the path's own seed.
+    /// A rule's random source depends only on the rule and the path's seed.
     fn seed(&self, matches: Option<Match>) -> u64 {
         let Some(matches) = matches else { return self.seed };
         // FNV-1a of its text.
@@ -136,11 +134,11 @@ impl LaneConfig {
 pub struct Lanes {
     matches: Vec<Match>,
     classifier: Classifier,
-    /// One for each match, then that of the rest.
+    /// One for each match, then the default one.
     lanes: Vec<Lane>,
-    /// Of rules that are no more, until what is on them has left.
+    /// Links of removed rules, until their packets have left.
     draining: Vec<Lane>,
-    /// What links counted that are no more.
+    /// Counters of removed links.
     gone: Counters,
 }
 
@@ -158,7 +156,7 @@ impl Lanes {
         }
     }
 
-    /// Another path from `now` on.
+    /// Changes the path from `now` on.
     pub fn set(&mut self, path: OneWay, now: Instant) {
         let before = std::mem::replace(&mut self.matches, path.matches());
         self.classifier = Classifier::new(self.matches.clone());
@@ -186,24 +184,25 @@ impl Lanes {
         });
     }
 
-    /// The link that takes the rest: its memory is read into.
+    /// The default link; frames are read into its memory.
     pub fn rest(&mut self) -> &mut Lane {
         let last = self.lanes.len() - 1;
         &mut self.lanes[last]
     }
 
-    /// Which rule is for a packet; `None`: it takes the rest, as one does that is not IP.
+    /// The index of the rule for a packet; `None`: the default link, also for packets that are not
+    /// IP.
     pub fn rule(&self, key: Option<&PacketKey>) -> Option<usize> {
         key.filter(|_| !self.matches.is_empty()).and_then(|key| self.classifier.classify(key))
     }
 
-    /// The link of a rule and that of the rest.
+    /// The link of a rule and the default link.
     pub fn rule_and_rest(&mut self, rule: usize) -> Option<(&mut Lane, &mut Lane)> {
         let (rest, rules) = self.lanes.split_last_mut()?;
         rules.get_mut(rule).map(|lane| (lane, rest))
     }
 
-    /// Memory that nothing is in any more.
+    /// Unused memory.
     pub fn superfluous(&mut self) -> Option<Ring> {
         self.lanes
             .iter_mut()
@@ -217,7 +216,7 @@ impl Lanes {
         lanes.filter_map(|lane| lane.due().map(|due| (lane, due))).min_by_key(|(_, due)| *due)
     }
 
-    /// Whether any of them waits for segments that are worth joining.
+    /// Whether any of them joins segments.
     pub fn join_writes(&self) -> bool {
         self.lanes.iter().any(|lane| lane.coalesce() > Duration::ZERO)
     }
@@ -226,12 +225,12 @@ impl Lanes {
         self.lanes.iter().chain(&self.draining)
     }
 
-    /// What all of them counted.
+    /// The counters of all links.
     pub fn counters(&self) -> Counters {
         self.all().fold(self.gone, |total, lane| sum(total, lane.link().counters()))
     }
 
-    /// What the links of the rules have done by `now`, in the order of the rules.
+    /// Statistics of the rules' links up to `now`, in the order of the rules.
     pub fn rules(&self, now: Instant) -> Vec<RuleStatistics> {
         let rules = self.matches.iter().zip(&self.lanes).map(|(matches, lane)| {
             let link = lane.link();
@@ -240,7 +239,7 @@ impl Lanes {
         rules.collect()
     }
 
-    /// Bytes that wait at `now`.
+    /// Bytes waiting at `now`.
     pub fn backlog(&self, now: Instant) -> Bytes {
         self.all().fold(Bytes::ZERO, |total, lane| total.saturating_add(lane.link().backlog(now)))
     }
@@ -251,7 +250,7 @@ impl Lanes {
     }
 }
 
-/// Both together; the longest queue is the longest of either.
+/// The sum of two counters; the longest queue is the longer of the two.
 fn sum(a: Counters, b: Counters) -> Counters {
     Counters {
         arrived_packets: a.arrived_packets + b.arrived_packets,

@@ -1,8 +1,8 @@
-//! How late the emulator was: the difference between when a packet was due and when it was handed
-//! over.
+//! How late the emulator was: the difference between when a packet was due and when it was
+//! delivered.
 //!
-//! An emulator in user space is at the mercy of the scheduler. Its own error belongs to every
-//! result: a bounded histogram with a resolution of a microsecond up to 20 ms, and the exact
+//! An emulator in user space depends on the scheduler, so its own error belongs to every result. It
+//! is kept in a bounded histogram with a resolution of a microsecond up to 20 ms, with the exact
 //! maximum.
 
 use fullpipe_model::units::Duration;
@@ -41,8 +41,8 @@ impl Lateness {
         self.max = self.max.max(other.max);
     }
 
-    /// The lateness that a share `q` (0 to 1) of the packets did not exceed, to the microsecond
-    /// above; the maximum where it lies beyond 20 ms. Zero without packets.
+    /// The lateness that a share `q` (0 to 1) of the packets did not exceed, rounded up to a
+    /// microsecond; the maximum if it is beyond 20 ms. Zero without packets.
     pub fn quantile(&self, q: f64) -> Duration {
         let target = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
         let mut seen = 0;

@@ -1,34 +1,35 @@
-//! The emulated link: real packets of real kernels through [`fullpipe_model::link`], in real time;
-//! between two hosts, around a command, or on a device of this machine.
+//! The emulated link: carries real packets of real kernels through [`fullpipe_model::link`], in
+//! real time; between two hosts, around a command, or on a device of this machine.
 //!
-//! Each host's side is a [`Port`]; a thread reads super-packets from one, lets the model decide the
+//! Each host's side is a [`Port`]. A thread reads super-packets from one, lets the model decide the
 //! fate of every MTU segment in them, and writes the survivors to the other when they are due.
-//! Segments of one super-packet that leave close together are written as one super-packet again (a
-//! header rewritten, the payload untouched), because a write for each segment would cap the link at
-//! a fraction of a gigabit a core.
+//! Segments of one super-packet that leave close together are written as one super-packet again
+//! (with a rewritten header and an untouched payload), because a write for each segment would limit
+//! the link to a fraction of a gigabit per core.
 //!
 //! * `super_packet`: where a super-packet can be cut, and the headers of its parts (pure).
-//! * `ring`, `memory`: the packets' memory, taken up front. `sizing`, `memory_bound`: how much, and
-//!   whether it is there.
-//! * `headers`: whose a packet is (pure).
-//! * `outgoing`: what leaves: parts of a frame, marked or corrupted (pure).
-//! * `lane`, `lanes`: a link, its packets and what is about to leave it; one link for each rule
-//!   (pure but for memory).
-//! * `direction`: fate and delivery, told the time (pure but for its memory).
-//! * `driver`: the threads: clock, waiting, one of them or two. `virtual_time`: the same where time
-//!   is virtual.
+//! * `ring`, `memory`: the memory of the packets, allocated up front. `sizing`, `memory_bound`: how
+//!   much it takes, and whether there is enough.
+//! * `headers`: the flow of a packet (pure).
+//! * `outgoing`: outgoing packets: parts of a frame, marked or corrupted (pure).
+//! * `lane`, `lanes`: a link with its packets and next departures; one link for each rule (pure
+//!   except for memory).
+//! * `direction`: fate and delivery in one direction, with the time as an argument (pure except for
+//!   memory).
+//! * `driver`: the threads: clock, waiting, one of them or two. `virtual_time`: the same in virtual
+//!   time.
 //! * `driven_direction`: a direction with its ports and orders, as a thread drives it. `control`:
 //!   the orders.
-//! * `pace`: how busy a thread is (pure). `foresight`: how early to wake, learned (pure).
-//! * `tap`: every packet on its way in and out, to capture files. `truth`: every packet and its
-//!   fate, to the truth log.
-//! * `log_file`: a truth log read back, and in other forms.
-//! * `netem`: the kernel's own emulator in place of all this.
-//! * `lateness`: how late the emulator itself was. No result is without it. `statistics`, `report`:
-//!   all that it did.
-//! * `emulator`: both directions together: start, look, change, stop. `options`: how. `error`: why
-//!   not.
-//! * `words`: a path as a command line and the control socket say it.
+//! * `pace`: how busy a thread is (pure). `foresight`: how early to wake up, learned (pure).
+//! * `tap`: writes every packet on its way in and out to capture files. `truth`: writes every
+//!   packet and its fate to the truth log.
+//! * `log_file`: reads a truth log and converts it.
+//! * `netem`: the kernel's own emulator instead of all this.
+//! * `lateness`: how late the emulator was; part of every result. `statistics`, `report`:
+//!   everything that it did.
+//! * `emulator`: both directions together: start, statistics, change, stop. `options`: its options.
+//!   `error`: its errors.
+//! * `words`: a path as the command line and the control socket write it.
 //! * `command_link`: any command behind a link, with a gateway, a server or this machine at the
 //!   other end.
 //!

@@ -1,9 +1,9 @@
-//! A truth log read back: as records, as a count of fates, as pcapng with a comment on each packet,
-//! as JSON.
+//! Reads a truth log: as records, as counts of fates, as pcapng with a comment on each packet, as
+//! JSON.
 //!
-//! The log has no packets, but enough of each to show it: the pcapng has their headers as far as
-//! they are known, with the time at which they came to the link, in that order. So it opens beside
-//! a capture in Wireshark, and the fate of each packet stands in its comment.
+//! The log has no packets, but enough to reconstruct their headers. The pcapng has these headers,
+//! with the times and in the order in which the packets arrived at the link, and each packet's fate
+//! as its comment. So it opens in Wireshark beside a capture.
 
 use fullpipe_flow::capture::write_ng;
 use fullpipe_model::link::DropCause;
@@ -15,25 +15,25 @@ use std::io::{BufWriter, Read, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Why a log could not be read or written in another form.
+/// Why a log could not be read or converted.
 #[derive(Debug, thiserror::Error)]
 pub enum LogFileError {
-    /// A file.
+    /// A file operation failed.
     #[error("{operation} {path}: {cause}", path = path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// With what.
+        /// The file.
         path: PathBuf,
         /// The kernel's answer.
         cause: std::io::Error,
     },
-    /// What is in it.
+    /// The contents are invalid.
     #[error("{path}: {cause}", path = path.display())]
     Content {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         cause: LogError,
     },
 }
@@ -41,9 +41,9 @@ pub enum LogFileError {
 /// A log in memory: its records in the order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogFile {
-    /// From the records' clock to 1970.
+    /// Offset from the records' clock to 1970.
     pub epoch: Duration,
-    /// Each packet, and each duplicate.
+    /// One for each packet and each duplicate.
     pub records: Vec<Record>,
 }
 
@@ -51,7 +51,7 @@ impl LogFile {
     /// Reads the log at `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no log.
+    /// The file cannot be read, or is not a log.
     pub fn read(path: &Path) -> Result<LogFile, LogFileError> {
         let wrong =
             |cause| LogFileError::File { operation: "read link log", path: path.into(), cause };
@@ -76,7 +76,7 @@ impl LogFile {
         Ok(LogFile { epoch, records })
     }
 
-    /// How many packets of one direction met which fate.
+    /// Counts the fates of packets in one direction.
     pub fn count(&self, direction: Direction) -> Fates {
         let mut fates = Fates::default();
         for record in self.records.iter().filter(|record| record.direction == direction) {
@@ -88,7 +88,7 @@ impl LogFile {
     /// Writes it as pcapng.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn write_pcapng(&self, path: &Path) -> Result<(), LogFileError> {
         let wrong = |cause| LogFileError::File { operation: "write", path: path.into(), cause };
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path).map_err(wrong)?);
@@ -106,10 +106,10 @@ impl LogFile {
     }
 }
 
-/// Fates counted: packets, duplicates among them.
+/// Counts of fates; duplicates count as packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Fates {
-    /// Packets that came.
+    /// Packets that arrived.
     pub arrived_packets: u64,
     /// Copies made of them.
     pub duplicated_packets: u64,
@@ -117,9 +117,9 @@ pub struct Fates {
     pub departed_packets: u64,
     /// Lost by the loss model.
     pub lost_packets: u64,
-    /// Dropped for want of room in the queue.
+    /// Dropped because the queue was full.
     pub queue_dropped_packets: u64,
-    /// Dropped by the queue's discipline.
+    /// Dropped by the queue discipline.
     pub discipline_dropped_packets: u64,
     /// Left with a congestion mark.
     pub marked_packets: u64,
@@ -146,7 +146,7 @@ impl Fates {
     }
 }
 
-/// A record as JSON has it; every number has its unit in its name.
+/// A record in JSON; every number has its unit in its name.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct JsonRecord {
     direction: &'static str,
@@ -156,9 +156,9 @@ pub struct JsonRecord {
     size_bytes: u64,
     backlog_bytes: u64,
     queued_ns: u64,
-    /// `departed`, or why it was dropped.
+    /// `departed`, or the cause of the drop.
     fate: &'static str,
-    /// Departure or drop.
+    /// Time of the departure or drop.
     at_ns: u64,
     mark: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,7 +232,7 @@ fn cause_name(cause: DropCause) -> &'static str {
     }
 }
 
-/// What became of it, for people.
+/// What happened to it, as text.
 fn comment(record: &Record) -> String {
     let copy = if record.copy { " (duplicate)" } else { "" };
     let after = |at: Instant| at.since(record.arrival);
@@ -258,7 +258,7 @@ fn comment(record: &Record) -> String {
     format!("link #{}{copy}: {fate}", record.number)
 }
 
-/// The packet's headers as far as the log knows them; checksums are left out.
+/// The packet's headers, as far as the log knows them; checksums are left out.
 fn headers(record: &Record) -> Vec<u8> {
     let Some(PacketKey { source, destination, protocol, ports }) = record.flow else {
         return Vec::new();
@@ -298,7 +298,7 @@ fn headers(record: &Record) -> Vec<u8> {
     head
 }
 
-/// A TCP header past its ports. Options are there as room only, so that the payload has its length.
+/// A TCP header after its ports. Options are only padding, so that the payload has its length.
 fn tcp_rest(tcp: &Tcp, size: u64, ip_len: u64) -> Vec<u8> {
     const NOP: u8 = 1;
     let length = size.saturating_sub(ip_len).saturating_sub(tcp.payload.get()).clamp(20, 60) & !3;

@@ -1,21 +1,20 @@
-//! The packets' memory of a direction: a ring, and while the path is being changed the rings before
-//! it.
+//! The packet memory of a direction: a ring, and during a change of path also the previous rings.
 //!
-//! A path that is changed in mid-transfer can need more room than the one before. The new ring is
-//! taken and touched by whoever asked for the change; here it only takes over: what arrives from
-//! now on goes into it, what is in the old one stays there until it has left. Serial numbers run
-//! on, so a segment's frame is found in whichever ring holds it.
+//! A new path can need more room than the one before. The thread that asked for the change
+//! allocates and touches the new ring. Here it only takes over: new arrivals go into it, and frames
+//! in the old ring stay there until they have left. Serial numbers continue, so a segment's frame
+//! is found in whichever ring holds it.
 
 use super::ring::{Origin, Ring};
 use super::super_packet::Layout;
 
-/// Rings, the one that is read into last.
+/// The rings; frames are read into the last one.
 #[derive(Debug)]
 pub struct Memory {
     current: Ring,
-    /// Oldest first; each is superfluous when its last frame has left.
+    /// Oldest first; each is unused when its last frame has left.
     before: Vec<Ring>,
-    /// Freeing them takes time, which is for others to have.
+    /// Freeing them takes time, so another thread does it.
     superfluous: Vec<Ring>,
 }
 
@@ -25,13 +24,13 @@ impl Memory {
         Memory { current: ring, before: Vec::new(), superfluous: Vec::new() }
     }
 
-    /// Its size in bytes, rings that still drain included.
+    /// Its size in bytes, including rings that still drain.
     #[cfg(test)]
     pub fn size(&self) -> usize {
         self.before.iter().chain([&self.current]).map(Ring::size).sum()
     }
 
-    /// Where the next frame may be read to; `None` while there is no room.
+    /// Where to read the next frame to; `None` if there is no room.
     pub fn space(&mut self) -> Option<&mut [u8]> {
         self.current.space()
     }
@@ -56,14 +55,14 @@ impl Memory {
         self.current.get(serial).or_else(|| self.before.iter().find_map(|ring| ring.get(serial)))
     }
 
-    /// How a kept frame came to be here.
+    /// When and as which packet a kept frame arrived.
     pub fn origin(&self, serial: u64) -> Option<Origin> {
         self.current
             .origin(serial)
             .or_else(|| self.before.iter().find_map(|ring| ring.origin(serial)))
     }
 
-    /// `references` to a frame have ended.
+    /// Ends `references` references to a frame.
     pub fn release(&mut self, serial: u64, references: u32) {
         if self.before.is_empty() || self.current.has(serial) {
             return self.current.release(serial, references);
@@ -75,7 +74,7 @@ impl Memory {
         }
     }
 
-    /// `ring`, which must be new, takes over.
+    /// Makes `ring`, which must be new, take over.
     pub fn grow(&mut self, mut ring: Ring) {
         ring.continue_from(self.current.next_serial());
         let old = std::mem::replace(&mut self.current, ring);
@@ -83,7 +82,7 @@ impl Memory {
         rings.push(old);
     }
 
-    /// A ring that nothing is in any more.
+    /// An unused ring.
     pub fn superfluous(&mut self) -> Option<Ring> {
         self.superfluous.pop()
     }

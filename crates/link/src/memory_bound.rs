@@ -1,11 +1,11 @@
-//! Whether a path fits into the memory that there is.
+//! Checks whether a path fits into the available memory.
 
 use super::error::EmulatorError;
 use super::lanes::OneWay;
 use super::sizing::UNSHAPED_RATE;
 use fullpipe_model::units::Bytes;
 
-/// Refuses a path that needs more than is `available`, with the number.
+/// Refuses a path that needs more than `available`, with the numbers.
 pub(super) fn check(directions: [&OneWay; 2], available: Bytes) -> Result<(), EmulatorError> {
     let sizes = || directions.into_iter().flat_map(OneWay::memory);
     let needed = sizes().fold(Bytes::ZERO, |sum, (_, size)| sum.saturating_add(size));
@@ -18,7 +18,7 @@ pub(super) fn check(directions: [&OneWay; 2], available: Bytes) -> Result<(), Em
     }
 }
 
-/// Half of what the kernel says is available; where it does not say, a gigabyte.
+/// Half of the memory that the kernel reports as available; a gigabyte if it does not report it.
 pub(super) fn available_memory() -> Bytes {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -1,30 +1,29 @@
-//! A path as the kernel's own netem carries it, in place of our link: which disciplines, and
+//! A path carried by the kernel's own netem instead of our link: which disciplines it takes, and
 //! running them.
 //!
-//! Both hosts are joined by a [`Wire`]; before each of them stand up to two netems, one behind the
-//! other:
+//! A [`Wire`] joins both hosts. In front of each host are up to two netems, one behind the other:
 //!
 //! ```text
 //! from the other host ──► root: loss, delay ──► behind: rate, queue ──► the host
 //! ```
 //!
-//! Two, because netem's `limit` counts every packet that it holds: one discipline with delay and
-//! rate would count those on their way as if they waited. In this order what waits is exactly what
-//! the rate has not carried yet. That the delay comes first shifts everything in the queue by a
+//! Two, because netem's `limit` counts every packet that it holds: a single discipline with delay
+//! and rate would count packets on their way as queued. In this order the queue contains exactly
+//! what the rate has not carried yet. Putting the delay first shifts everything in the queue by a
 //! constant and changes no departure. Three things differ from our link:
 //!
-//! * netem's queue counts packets. A room in bytes is that of as many packets of the size that
-//!   flows there.
-//! * The random numbers are others: the same seed loses other packets than our link.
-//! * Super-packets are cut before the wire below some gigabits a second, so that netem's packet is
-//!   a segment; also on a path that treats packets one by one. Where they are not
-//!   ([`gso_max_segs`]), a packet of the queue is a super-packet that takes no longer than
-//!   [`GRAIN`] of the rate, and checksums in captures are those before a device would have
-//!   completed them.
+//! * netem's queue counts packets. A size in bytes becomes that many packets of the size that is
+//!   usual in that direction.
+//! * The random numbers differ: the same seed loses other packets than on our link.
+//! * Below some gigabits per second, and on a path that treats packets individually, super-packets
+//!   are cut before the wire, so that netem's packet is a segment. Where they are not
+//!   ([`gso_max_segs`]), a packet in the queue is a super-packet that takes no longer than
+//!   [`GRAIN`] at the rate, and checksums in captures are incomplete, as before a device completes
+//!   them.
 //!
-//! Captures are taken at both edges without a system call a packet
-//! ([`fullpipe_kernel::packet_ring`]), drops are what the disciplines count. There is no lateness:
-//! nothing of ours stands in the path.
+//! Captures are taken at both edges without a system call for each packet
+//! ([`fullpipe_kernel::packet_ring`]); drops are the disciplines' counters. There is no lateness,
+//! because no program of ours is in the path.
 
 mod watch;
 
@@ -41,9 +40,9 @@ use fullpipe_model::units::{Bytes, Duration};
 pub use watch::EDGES;
 use watch::{Watch, WatchError};
 
-/// The longest that a super-packet may take of the rate.
+/// The longest time that a super-packet may take at the rate.
 pub const GRAIN: Duration = Duration::from_micros(20);
-/// What IP lets a super-packet be.
+/// The largest super-packet, by IP's length field.
 const SUPER_PACKET_MAX: Bytes = Bytes::new(65_535);
 /// A queue holds at least this many super-packets.
 const QUEUE_GRAINS: u64 = 32;
@@ -52,35 +51,35 @@ const ACKNOWLEDGEMENT: Bytes = Bytes::new(52);
 /// More than is ever held: the root's queue is the path itself.
 const NO_LIMIT: u32 = 1 << 30;
 
-/// Why netem does not carry a path.
+/// Why netem cannot carry a path.
 #[derive(Debug, thiserror::Error)]
 pub enum NetemLinkError {
-    /// The kernel, netem above all.
+    /// The kernel refused a request, above all netem.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// Words of the path that netem does not have.
+    /// Parts of the path that netem does not have.
     #[error("emulate link with netem: {0}; leave it out, or use our own link (engine \"own\")")]
     Foreign(String),
-    /// The captures.
+    /// The captures failed.
     #[error(transparent)]
     Watch(#[from] WatchError),
 }
 
-/// The disciplines before one host.
+/// The disciplines in front of one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// At the device: all but rate and queue.
+    /// At the device: everything except rate and queue.
     pub root: Netem,
     /// Behind it: rate and queue; `None` without a rate.
     pub behind: Option<Netem>,
 }
 
 impl Plan {
-    /// The disciplines that make one direction: `rtt` is the whole path's, `packet` the size of
-    /// those that mostly flow there, `segments` how many of them a super-packet has.
+    /// The disciplines for one direction: `rtt` is the whole path's, `packet` the usual packet
+    /// size, `segments` the number of them in a super-packet.
     ///
     /// # Errors
-    /// Words that netem does not have.
+    /// Parts of the path that netem does not have.
     pub fn new(
         config: &Config,
         rtt: Duration,
@@ -103,7 +102,8 @@ impl Plan {
             reorder: config.reorder,
             slot: config.slot.as_ref().map(slot),
             ecn: config.loss.ecn,
-            // Neighbouring seeds would begin with alike numbers: the kernel takes them as they are.
+            // Spread, because the kernel uses seeds as they are, and similar seeds would begin with
+            // similar numbers.
             seed: Some(spread(seed)),
             rate: None,
         };
@@ -114,7 +114,7 @@ impl Plan {
                 Capacity::Unlimited => NO_LIMIT.into(),
             };
             let limit = u32::try_from(room).unwrap_or(NO_LIMIT).clamp(1, NO_LIMIT);
-            // Devices have Ethernet headers here, our rates are of IP packets.
+            // Devices have Ethernet headers here; our rates are of IP packets.
             let packet = config.overhead.packet.saturating_sub(L2_LEN as i32);
             let shaping = Shaping { rate, overhead: Overhead { packet, ..config.overhead } };
             Netem { limit, rate: Some(shaping), seed: Some(spread(!seed)), ..Netem::default() }
@@ -123,13 +123,13 @@ impl Plan {
     }
 }
 
-/// What of `path` netem does not have; `None` where it has everything.
+/// What netem cannot do of `path`; `None` if it can do everything.
 pub fn lacks(path: &LinkPath) -> Option<String> {
     let rules = (!path.rules.is_empty()).then(|| "it has no rules".to_string());
     rules.or_else(|| foreign(&path.to_client)).or_else(|| foreign(&path.to_server))
 }
 
-/// What of one direction netem does not have.
+/// What netem cannot do of one direction.
 fn foreign(config: &Config) -> Option<String> {
     if config.discipline != Discipline::DropTail {
         return Some(format!("it has no discipline {}", config.discipline));
@@ -165,8 +165,8 @@ fn spread(seed: u64) -> u64 {
 }
 
 /// How many MTU segments a super-packet on the wire may have on `path`: as many as the rate carries
-/// within `GRAIN`; one where packets are lost one by one, or where the queue would hold a few of
-/// them only.
+/// within `GRAIN`; one if packets are lost individually, or if the queue would hold only a few
+/// super-packets.
 pub fn gso_max_segs(path: &LinkPath) -> u32 {
     let mtu = path.mtu.get().max(1);
     let one_way = |config: &Config| {
@@ -186,7 +186,7 @@ pub fn gso_max_segs(path: &LinkPath) -> u32 {
     u32::try_from(segments).unwrap_or(1).max(1)
 }
 
-/// Whether packets meet different fates on purpose.
+/// Whether packets may have different fates on purpose.
 fn one_by_one(config: &Config) -> bool {
     let alike = config.loss.is_never()
         && config.duplicate.is_never()
@@ -203,7 +203,7 @@ pub struct NetemLink {
     wire: Wire,
     watch: Option<Watch>,
     queued: [bool; 2],
-    /// What a reader of the results must know.
+    /// Notes for readers of the results.
     pub notes: Vec<String>,
 }
 
@@ -211,18 +211,18 @@ const SIDES: [Side; 2] = [Side::B, Side::A];
 
 impl NetemLink {
     /// Puts the disciplines of `path` on `wire`, whose `A` is the server and which carries
-    /// super-packets of up to `segments`, and begins to watch both edges.
+    /// super-packets of up to `segments`, and begins to capture at both edges.
     ///
     /// # Errors
-    /// A kernel without netem or without what the wire takes, capture files that cannot be made.
+    /// The kernel lacks netem or what the wire needs, or a capture file cannot be made.
     pub fn start(
         mut wire: Wire,
         path: &LinkPath,
         segments: u32,
         capture: Option<CaptureOptions<'_>>,
     ) -> Result<NetemLink, NetemLinkError> {
-        // Two directions, two random streams: the same seed must not lose the ACK of every packet
-        // it loses.
+        // The directions have different random streams: otherwise the same seed would lose the ACK
+        // of every packet that it loses.
         let seeds = [path.seed.wrapping_mul(2), path.seed.wrapping_mul(2).wrapping_add(1)];
         let plans = [
             Plan::new(&path.to_client, path.rtt(), path.mtu, segments, seeds[0])?,
@@ -261,7 +261,7 @@ impl NetemLink {
     /// Ends it. Captures are complete when this returns.
     ///
     /// # Errors
-    /// A capture that could not be written, counters that could not be read.
+    /// A capture could not be written, or counters could not be read.
     pub fn stop(mut self) -> Result<LinkReport, NetemLinkError> {
         let capture_dropped = self.watch.map(Watch::stop).transpose()?.unwrap_or(0);
         let mut directions = Vec::with_capacity(2);
@@ -285,7 +285,8 @@ impl NetemLink {
     }
 }
 
-/// The root counts the drops of the one behind among its own, as it hands packets on to it.
+/// The root includes the drops of the one behind in its own counter, because it passes packets on
+/// to it.
 fn counters(root: QdiscCounters, behind: Option<QdiscCounters>) -> Counters {
     let queue_dropped = behind.map_or(0, |behind| behind.drops);
     Counters {

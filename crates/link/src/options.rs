@@ -6,14 +6,13 @@ use std::path::Path;
 /// How to run a link.
 #[derive(Debug, Clone, Default)]
 pub struct Options<'a> {
-    /// Where to put captures, and how much of each packet; `None`: no captures.
+    /// Where to capture, and how much of each packet; `None`: no captures.
     pub capture: Option<CaptureOptions<'a>>,
-    /// Where to write the truth log; `None`: none is written.
+    /// Where to write the truth log; `None`: no log.
     pub log: Option<LogOptions<'a>>,
-    /// Segments due within this time are written together; `None`: chosen by the rate.
+    /// Segments due within this time are written together; `None`: the rate decides.
     pub coalesce: Option<Duration>,
-    /// The most memory that packets may take, both directions together; `None`: half of what is
-    /// available.
+    /// The most memory for packets in both directions together; `None`: half of what is available.
     pub memory_max: Option<Bytes>,
     /// Time passes only while everything waits: see the module `virtual_time`.
     pub virtual_time: bool,
@@ -24,9 +23,9 @@ pub struct Options<'a> {
 pub struct CaptureOptions<'a> {
     /// Folder for the four streams, see [`STREAMS`].
     pub directory: &'a Path,
-    /// Bytes kept of each packet.
+    /// Bytes captured of each packet.
     pub snaplen: Bytes,
-    /// From the run's clock to 1970.
+    /// Offset from the run's clock to 1970.
     pub epoch: Duration,
 }
 
@@ -35,12 +34,12 @@ pub struct CaptureOptions<'a> {
 pub struct LogOptions<'a> {
     /// The file.
     pub path: &'a Path,
-    /// From the run's clock to 1970.
+    /// Offset from the run's clock to 1970.
     pub epoch: Duration,
 }
 
-/// File names of the four capture points: way of the data in and out, way of the acknowledgements
-/// in and out.
+/// File names of the four capture points: the direction of the data in and out, the direction of
+/// the acknowledgements in and out.
 pub const STREAMS: [&str; 4] = [
     "to-client.ingress.pcap",
     "to-client.egress.pcap",

@@ -1,15 +1,15 @@
-//! What leaves the link: parts of a frame, as they are or with what the link did to them (pure).
+//! Outgoing packets: parts of a frame, unchanged or with what the link did to them (pure).
 //!
-//! Most of what leaves is untouched but for headers of its own ([`Layout::header`]). A congestion
+//! Most of what leaves is unchanged except for its own headers ([`Layout::header`]). A congestion
 //! mark is set in the header that is written anyway. Corruption needs the whole packet: its
-//! checksums are made final first, then the bit is flipped, and the virtio header says nothing
-//! about checksums, so the receiving kernel verifies what it gets.
+//! checksums are completed first, then the bit is flipped, and the virtio header says nothing about
+//! checksums, so the receiving kernel verifies them.
 //!
-//! **Which bit.** The model draws one of the IP packet. Two places are spared, for there a flipped
-//! bit would not be corruption of a segment that its checksum finds: the IP header (a router on the
-//! path would have dropped the packet) and TCP's data offset (Linux looks at it before the
-//! checksum, and counts another error). A bit drawn there is moved into the transport header or
-//! payload. So each corrupted segment that reaches a socket is one more `TcpInCsumErrors`.
+//! **Which bit.** The model draws a bit of the IP packet. Two places are spared, because a flipped
+//! bit there would not make a segment that fails its checksum: the IP header (a router on the path
+//! would have dropped the packet) and TCP's data offset (Linux checks it before the checksum, and
+//! counts another error). A bit drawn there is moved into the transport header or payload. So each
+//! corrupted segment that reaches a socket increments `TcpInCsumErrors`.
 
 use super::headers::Headers;
 use super::super_packet::{HEADER_MAX, Layout, VNET_LEN, mark};
@@ -17,12 +17,12 @@ use fullpipe_model::link::Bit;
 use fullpipe_model::link::rule::Protocol;
 use std::io::IoSlice;
 
-/// What the link did to a packet besides delaying it.
+/// What the link did to a packet in addition to delaying it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Treatment {
-    /// It has experienced congestion.
+    /// Marked: congestion experienced.
     pub mark: bool,
-    /// A bit is flipped.
+    /// The flipped bit, if any.
     pub corrupt: Option<Bit>,
 }
 
@@ -37,17 +37,17 @@ impl Treatment {
 pub struct Parts<'a> {
     /// The frame.
     pub frame: &'a [u8],
-    /// Its cuts.
+    /// Its layout.
     pub layout: &'a Layout,
-    /// Number of the first segment.
+    /// Index of the first segment.
     pub index: u16,
-    /// How many there are: one, where it is corrupted.
+    /// Number of segments: one if it is corrupted.
     pub count: u16,
-    /// What was done to each.
+    /// What was done to each segment.
     pub treatment: Treatment,
 }
 
-/// Room for headers and for a packet that is corrupted.
+/// Room for headers and for a corrupted packet.
 #[derive(Debug)]
 pub struct Scratch {
     head: [u8; HEADER_MAX],
@@ -61,7 +61,7 @@ impl Default for Scratch {
 }
 
 impl<'a> Parts<'a> {
-    /// The frame to be written, in up to two parts.
+    /// The frame to write, in up to two parts.
     pub fn slices(&self, scratch: &'a mut Scratch) -> [IoSlice<'a>; 2] {
         let Parts { frame, layout, index, count, treatment } = *self;
         if treatment.is_none() && layout.is_whole(index, count) {
@@ -96,7 +96,7 @@ impl<'a> Parts<'a> {
         [IoSlice::new(&head[..head_len]), IoSlice::new(&frame[start..end])]
     }
 
-    /// Segment `index` as the wire carries it: the IP packet with final checksums.
+    /// Segment `index` as the wire carries it: the IP packet with complete checksums.
     pub fn on_wire<'h>(&self, index: u16, head: &'h mut [u8; HEADER_MAX]) -> Wire<'h>
     where
         'a: 'h,
@@ -118,22 +118,22 @@ pub struct Wire<'a> {
     pub head: &'a [u8],
     /// The rest of it.
     pub payload: &'a [u8],
-    /// The bit of it that is flipped.
+    /// The flipped bit of it, if any.
     pub flip: Option<Bit>,
 }
 
 impl Wire<'_> {
-    /// Of the IP packet.
+    /// Length of the IP packet.
     pub fn len(&self) -> usize {
         self.head.len() + self.payload.len()
     }
 
-    /// Whether there is nothing of it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends the first `captured` bytes of it to `out`, the bit flipped if it is among them.
+    /// Appends its first `captured` bytes to `out`, with the bit flipped if it is among them.
     pub fn append_to(&self, out: &mut Vec<u8>, captured: usize) {
         let start = out.len();
         let from_head = self.head.len().min(captured);
@@ -145,8 +145,7 @@ impl Wire<'_> {
     }
 }
 
-/// Where `bit` of a packet of `len` bytes that begins with `head` is flipped: not in what is
-/// spared.
+/// Moves `bit` of a packet of `len` bytes that begins with `head` out of the spared places.
 fn moved(bit: Bit, head: &[u8], len: usize) -> Bit {
     const DATA_OFFSET: usize = 12;
     const CHECKSUM: usize = 16;

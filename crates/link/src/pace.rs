@@ -2,12 +2,12 @@
 
 use fullpipe_model::units::{Duration, Instant};
 
-/// What is looked at together.
+/// The length of a window.
 const WINDOW: Duration = Duration::from_millis(10);
-/// With more events than this in a window nothing is spun away.
+/// With more events than this in a window the thread does not spin.
 const CALM_EVENTS: u32 = 40;
 
-/// What a thread did in the present window and in the one before.
+/// A thread's activity in the present window and in the one before.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     since: Instant,
@@ -18,12 +18,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Begins at `now`, with nothing done.
+    /// Begins at `now`, without activity.
     pub fn starting_at(now: Instant) -> Self {
         Pace { since: now, ..Pace::default() }
     }
 
-    /// Something has happened so often by `now`; whether a window has ended.
+    /// Counts `events` up to `now`; returns whether a window has ended.
     pub fn record(&mut self, events: usize, now: Instant) -> bool {
         self.events = self.events.saturating_add(events.try_into().unwrap_or(u32::MAX));
         let span = now.since(self.since);
@@ -41,17 +41,17 @@ impl Pace {
         true
     }
 
-    /// The thread has slept for so long.
+    /// Counts a sleep of `span`.
     pub fn waited(&mut self, span: Duration) {
         self.waited = self.waited.saturating_add(span);
     }
 
-    /// Whether little happens.
+    /// Whether there are few events.
     pub fn is_calm(&self) -> bool {
         self.last_events.max(self.events) <= CALM_EVENTS
     }
 
-    /// How much of the last window it did not sleep, in hundredths.
+    /// The share of the last window in which it was awake, in hundredths.
     pub fn load(&self) -> u32 {
         self.last_load
     }

@@ -1,4 +1,4 @@
-//! What a link did, once it has ended.
+//! The report of a link that has ended.
 
 use super::direction::Finished;
 use super::lateness::Lateness;
@@ -6,14 +6,14 @@ use super::statistics::DriverCounters;
 use fullpipe_model::link::Counters;
 use fullpipe_model::units::{Bytes, Duration};
 
-/// What one direction did.
+/// The report of one direction.
 #[derive(Debug, Clone, Default)]
 pub struct DirectionReport {
-    /// What the model counted.
+    /// The model's counters.
     pub link: Counters,
-    /// What the driver counted.
+    /// The driver's counters.
     pub driver: DriverCounters,
-    /// How late hand-overs were.
+    /// How late deliveries were.
     pub lateness: Lateness,
     /// Whether its thread ran in SCHED_FIFO.
     pub real_time: bool,
@@ -26,24 +26,24 @@ impl DirectionReport {
     }
 }
 
-/// What a link did.
+/// The report of a link.
 #[derive(Debug, Clone, Default)]
 pub struct LinkReport {
-    /// Way of the data.
+    /// The direction of the data.
     pub to_client: DirectionReport,
-    /// Way of the acknowledgements.
+    /// The direction of the acknowledgements.
     pub to_server: DirectionReport,
     /// Packets that the captures miss.
     pub capture_dropped: u64,
     /// Records that the truth log misses.
     pub log_dropped: u64,
-    /// Packets lost between the hosts and the emulator, which the model knows nothing of.
+    /// Packets lost between the hosts and the emulator, which the model does not know about.
     pub port_drops: u64,
     /// Segments due within this time were written together.
     pub coalesce: Duration,
-    /// Packet memory, taken before the run.
+    /// Packet memory, allocated before the run.
     pub memory: Bytes,
-    /// Which kind of device joined the hosts to the link.
+    /// The kind of device that joined the hosts to the link.
     pub port_kind: String,
 }
 

@@ -1,11 +1,11 @@
-//! The memory of a direction: frames one after another in a ring that was taken, and touched,
+//! The memory of a direction: frames one after another in a ring that was allocated, and touched,
 //! before the run.
 //!
-//! A packet stays where it was read until the last reference to it has ended: each segment on the
-//! link is one, each duplicate of a segment another, and they end in any order. Nothing is copied.
-//! Pages are touched up front because a fresh page costs more than the packet in it. When the ring
-//! is full, reading stops and the host's own device queue holds the packets: that is counted, for
-//! it is a queue that the model does not know.
+//! A packet stays where it was read until its last reference has ended: each segment on the link is
+//! one, each duplicate of a segment another, and they end in any order. Nothing is copied. Pages
+//! are touched in advance because a fresh page costs more than the packet in it. When the ring is
+//! full, reading stops and the host's own device queue holds the packets. That is counted, because
+//! the model does not know that queue.
 
 use super::super_packet::Layout;
 use fullpipe_model::units::Instant;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 /// Room for the largest frame: virtio and link headers and 64 KB.
 pub const FRAME_MAX: usize = 66_000;
 
-/// How a frame came to be here.
+/// When and as which packet a frame arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin {
     /// When it arrived.
@@ -30,7 +30,7 @@ struct Frame {
     len: usize,
     layout: Layout,
     origin: Origin,
-    /// Segments and duplicates of segments that are still on the link.
+    /// Segments and duplicates that are still on the link.
     references: u32,
 }
 
@@ -61,7 +61,7 @@ impl Ring {
         self.memory.len()
     }
 
-    /// Where the next frame may be read to, [`FRAME_MAX`] bytes; `None` while the ring is full.
+    /// Where to read the next frame to, [`FRAME_MAX`] bytes; `None` while the ring is full.
     pub fn space(&mut self) -> Option<&mut [u8]> {
         let start = self.next_start()?;
         let size = self.memory.len() as u64;
@@ -69,8 +69,8 @@ impl Ring {
         Some(&mut self.memory[offset..offset + FRAME_MAX])
     }
 
-    /// Where the next frame starts: contiguous, so at the beginning of memory where the end is too
-    /// near.
+    /// Where the next frame starts. Frames are contiguous, so it is at the beginning of memory if
+    /// the end is too near.
     fn next_start(&self) -> Option<u64> {
         let size = self.memory.len() as u64;
         let position = self.tail % size;
@@ -89,7 +89,7 @@ impl Ring {
         &self.memory[offset..offset + len]
     }
 
-    /// Keeps the frame of `len` bytes just read, to which there are `references`; returns its
+    /// Keeps the frame of `len` bytes just read, with this number of `references`; returns its
     /// serial.
     pub fn keep(&mut self, len: usize, layout: Layout, origin: Origin, references: u32) -> u64 {
         debug_assert!(references > 0 && len <= FRAME_MAX);
@@ -115,29 +115,29 @@ impl Ring {
         Some((&self.memory[offset..offset + frame.len], frame.layout))
     }
 
-    /// How a kept frame came to be here.
+    /// When and as which packet a kept frame arrived.
     pub fn origin(&self, serial: u64) -> Option<Origin> {
         let at = usize::try_from(serial.checked_sub(self.first)?).ok()?;
         self.frames.get(at).map(|frame| frame.origin)
     }
 
-    /// Whether a frame of this serial is here.
+    /// Whether it holds a frame with this serial.
     pub fn has(&self, serial: u64) -> bool {
         (self.first..self.next_serial()).contains(&serial)
     }
 
-    /// Whether no frame is here.
+    /// Whether it holds no frame.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// The first frame of this ring, which must be new, is to have the number `serial`.
+    /// Makes the first frame of this ring, which must be new, get the number `serial`.
     pub(super) fn continue_from(&mut self, serial: u64) {
         debug_assert!(self.is_empty());
         self.first = serial;
     }
 
-    /// `references` to a frame have ended: with the last of them its room is free once the frames
+    /// Ends `references` references to a frame. With the last one its room is free, once the frames
     /// before it are.
     pub fn release(&mut self, serial: u64, references: u32) {
         let frame = serial

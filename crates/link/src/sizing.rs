@@ -1,15 +1,14 @@
-//! How much memory a link needs, and which writes are worth joining on it.
+//! How much memory a link needs, and when joining writes pays off.
 
 use fullpipe_model::link::Config;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
-/// Assumed for the ring of a link without a rate.
+/// Assumed rate for the ring of a link without one.
 pub(super) const UNSHAPED_RATE: Rate = Rate::from_bits_per_sec(10_000_000_000);
 const UNSHAPED_QUEUE: Bytes = Bytes::new(16 << 20);
 
-/// Writes are worth joining where the link is fast: a tenth of a millisecond and more from a
-/// gigabit on, nothing where a packet takes that long by itself. `rate` is the faster of both
-/// directions.
+/// Joining writes pays off on fast links: a tenth of a millisecond and more from a gigabit on,
+/// nothing if a single packet takes that long. `rate` is the faster of both directions.
 pub(super) fn coalescing_time(rate: Option<Rate>) -> Duration {
     match rate.map_or(0, Rate::bits_per_sec) {
         0..200_000_000 => Duration::ZERO,
@@ -18,11 +17,12 @@ pub(super) fn coalescing_time(rate: Option<Rate>) -> Duration {
     }
 }
 
-/// What a link can hold at once by its model, and a quarter more.
+/// The most that a link can hold at once by its model, plus a quarter.
 pub(super) fn ring_size(config: &Config, rtt: Duration) -> Bytes {
     let unshaped = UNSHAPED_RATE.over(config.delay_max()).saturating_add(UNSHAPED_QUEUE);
     let held = config.bytes_in_flight(rtt).unwrap_or(unshaped);
-    // Small packets take a cache line more than their bytes; a few frames are always in the making.
+    // Small packets take a cache line more than their bytes, and a few frames are always being
+    // read.
     held.saturating_add(Bytes::new(held.get() / 4)).saturating_add(Bytes::new(1 << 20))
 }
 

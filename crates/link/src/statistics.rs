@@ -1,39 +1,39 @@
-//! What a running link has done so far.
+//! Statistics of a running link.
 //!
-//! As JSON every number has its unit in its name, and the names are those of a run's `link.json`.
+//! In JSON every number has its unit in its name, and the names are those of a run's `link.json`.
 
 use super::lateness::Lateness;
 use fullpipe_model::link::Counters;
 use fullpipe_model::link::rule::Match;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, column};
 
-/// What a direction did besides what the model counts.
+/// The driver's counters, in addition to the model's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct DriverCounters {
     /// Frames read, super-packets counted once.
     pub frames_read: u64,
-    /// Frames handed over.
+    /// Frames delivered.
     pub frames_written: u64,
-    /// Frames that were no packets.
+    /// Frames that were not valid packets.
     pub malformed: u64,
     /// Writes that the host's device refused.
     pub write_errors: u64,
-    /// Times that reading stopped because the ring was full: packets then wait in a queue the model
-    /// does not know.
+    /// How often reading stopped because the ring was full: packets then wait in a queue that the
+    /// model does not know.
     pub ring_full: u64,
-    /// Packets dropped because the memory of a rule's link was full, which its model knows nothing
-    /// of.
+    /// Packets dropped because the memory of a rule's link was full, which the model does not know
+    /// about.
     #[serde(default)]
     pub ring_dropped: u64,
 }
 
-/// What the link of one rule has done up to a moment: a part of what its direction has.
+/// Statistics of one rule's link up to a moment; its direction's statistics include them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RuleStatistics {
-    /// The packets that it is for.
+    /// The packets that it matches.
     #[serde(rename = "match")]
     pub matches: Match,
-    /// What the model counted.
+    /// The model's counters.
     #[serde(flatten)]
     pub link: Counters,
     /// Bytes that wait for its transmitter now.
@@ -41,13 +41,13 @@ pub struct RuleStatistics {
     pub queue: Bytes,
 }
 
-/// What one direction has done up to a moment.
+/// Statistics of one direction up to a moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct DirectionStatistics {
-    /// What the model counted.
+    /// The model's counters.
     #[serde(flatten)]
     pub link: Counters,
-    /// What the driver counted.
+    /// The driver's counters.
     #[serde(flatten)]
     pub driver: DriverCounters,
     /// Bytes that wait for the transmitter now.
@@ -61,36 +61,37 @@ pub struct DirectionStatistics {
     /// The lateness that 99 % of the packets did not exceed so far.
     #[serde(rename = "late_p99_us", with = "column::micros")]
     pub late_p99: Duration,
-    /// The worst so far.
+    /// The maximum so far.
     #[serde(rename = "late_max_us", with = "column::micros")]
     pub late_max: Duration,
-    /// Of that, what the rules' links did, in the order of the rules; the rest took the path's own.
+    /// The part of the rules' links, in the order of the rules; all other packets took the default
+    /// link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleStatistics>,
 }
 
 impl DirectionStatistics {
-    /// Takes quantiles of `lateness` over.
+    /// Takes the quantiles from `lateness`.
     pub(super) fn with_lateness(self, lateness: &Lateness) -> Self {
         let [late_p50, late_p99] = [0.5, 0.99].map(|q| lateness.quantile(q));
         DirectionStatistics { late_p50, late_p99, late_max: lateness.max(), ..self }
     }
 }
 
-/// What a link has done up to a moment.
+/// Statistics of a link up to a moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Statistics {
-    /// When the link was asked, by the clock of the run.
+    /// When they were taken, by the clock of the run.
     #[serde(rename = "at_ns", with = "column::instant")]
     pub at: Instant,
-    /// Way of the data.
+    /// The direction of the data.
     pub to_client: DirectionStatistics,
-    /// Way of the acknowledgements.
+    /// The direction of the acknowledgements.
     pub to_server: DirectionStatistics,
 }
 
 impl Statistics {
-    /// IP rates to the client and to the server since `earlier`; `None` where no time has passed.
+    /// IP rates to the client and to the server since `earlier`; `None` if no time has passed.
     pub fn rates_since(&self, earlier: &Statistics) -> Option<[Rate; 2]> {
         let rate = |now: &DirectionStatistics, then: &DirectionStatistics| {
             Bytes::new(now.link.departed_bytes.saturating_sub(then.link.departed_bytes))

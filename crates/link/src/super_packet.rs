@@ -1,16 +1,16 @@
-//! Super-packets: what a kernel with segmentation offload hands over as one packet of up to 64 KB.
+//! Super-packets: with segmentation offload a kernel passes up to 64 KB as one packet.
 //!
 //! A frame is `[virtio net header, 10 bytes][link header, 0 or 14 bytes][IP packet]`, in the layout
 //! of `include/uapi/linux/virtio_net.h`. With a GSO type its payload stands for segments of
-//! `gso_size` bytes that were never cut; [`Layout`] says where the cuts are, and [`Layout::header`]
+//! `gso_size` bytes that were never cut. [`Layout`] says where the cuts are, and [`Layout::header`]
 //! writes the headers of any run of segments so that the receiving kernel sees what the wire would
-//! have carried. Fields follow `net/ipv4/tcp_offload.c`: sequence number advanced, IP ID counted
-//! up, FIN and PSH on the last segment only, CWR on the first only, and in the checksum field the
-//! sum of the pseudo-header for the new length, as NEEDS_CSUM promises.
+//! have carried. Fields follow `net/ipv4/tcp_offload.c`: the sequence number advances, the IP ID
+//! counts up, FIN and PSH are on the last segment only, CWR on the first only, and the checksum
+//! field has the sum of the pseudo-header for the new length, as NEEDS_CSUM requires.
 //!
-//! Foreign bytes: what is not exactly a super-packet as a kernel makes them (lengths that
-//! contradict each other, a checksum elsewhere than where the headers end, fragments, an IPv6
-//! routing header) is passed on whole and untouched, as one packet.
+//! The bytes are untrusted. Anything that is not exactly a super-packet as kernels make them
+//! (contradicting lengths, a checksum in an unexpected place, fragments, an IPv6 routing header)
+//! passes whole and untouched, as one packet.
 
 use super::headers::Headers;
 use etherparse::checksum::Sum16BitWords;
@@ -18,8 +18,8 @@ use fullpipe_model::link::rule::Protocol;
 
 /// Length of the virtio net header.
 pub const VNET_LEN: usize = 10;
-/// Virtio, Ethernet, IPv4 or IPv6 with extensions, TCP with options: no header is longer, or the
-/// frame is passed whole.
+/// Virtio, Ethernet, IPv4 or IPv6 with extensions, TCP with options. No header is longer, or the
+/// frame passes whole.
 pub const HEADER_MAX: usize = 256;
 
 const NEEDS_CSUM: u8 = 1;
@@ -30,18 +30,18 @@ const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 const CE: u8 = 3;
 
-/// How a frame is made up. Cheap to keep beside it.
+/// The layout of a frame. Small enough to keep beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Where the IP packet begins.
+    /// Offset of the IP packet.
     ip: usize,
-    /// Where the TCP or UDP header begins; equals `ip` where there is nothing to cut.
+    /// Offset of the TCP or UDP header; equals `ip` if there is nothing to cut.
     transport: usize,
-    /// Where the payload begins.
+    /// Offset of the payload.
     payload: usize,
     /// Length of the frame.
     len: usize,
-    /// Payload bytes of each segment but the last.
+    /// Payload bytes of each segment except the last.
     segment: usize,
     /// Number of segments, at least one.
     count: u16,
@@ -49,18 +49,19 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads the headers of `frame`, whose link header is `l2_len` long. `None` if it is too short
-    /// to be a frame at all.
+    /// Parses the headers of `frame`, whose link header has `l2_len` bytes. `None` if it is too
+    /// short to be a frame at all.
     pub fn parse(frame: &[u8], l2_len: usize) -> Option<Layout> {
         Self::read(frame, l2_len).map(|(layout, _)| layout)
     }
 
-    /// The same of a frame of `len` bytes of which only the start is there, its headers included.
+    /// The same for a frame of `len` bytes of which only the beginning is there, including its
+    /// headers.
     pub fn parse_start(frame: &[u8], len: usize, l2_len: usize) -> Option<Layout> {
         Self::read_start(frame, len, l2_len).map(|(layout, _)| layout)
     }
 
-    /// The same with what the headers say; `None` there if it is no IP packet.
+    /// The same, with the parsed headers; `None` for those if it is not an IP packet.
     pub fn read(frame: &[u8], l2_len: usize) -> Option<(Layout, Option<Headers>)> {
         Self::read_start(frame, frame.len(), l2_len)
     }
@@ -78,7 +79,7 @@ impl Layout {
         Some((cut.unwrap_or(whole), headers))
     }
 
-    /// The cuts of a frame that carries a GSO type; `None` if it is not one that can be cut.
+    /// The layout of a frame with a GSO type; `None` if it cannot be cut.
     fn of_super_packet(frame: &[u8], len: usize, ip: usize, headers: &Headers) -> Option<Layout> {
         let segment = usize::from(u16::from_ne_bytes([frame[4], frame[5]]));
         let csum_start = usize::from(u16::from_ne_bytes([frame[6], frame[7]]));
@@ -99,8 +100,7 @@ impl Layout {
         } else {
             usize::from(u16::from_be_bytes([frame[ip + 4], frame[ip + 5]])) + 40
         };
-        // With NEEDS_CSUM the kernel says where the transport header is: it must be where we see
-        // it.
+        // With NEEDS_CSUM the kernel says where the transport header is; that must match.
         let needs_csum = frame[0] & NEEDS_CSUM != 0;
         let sound = said == len - ip
             && (!needs_csum
@@ -122,14 +122,14 @@ impl Layout {
         self.count
     }
 
-    /// Length of the IP packet that segment `index` is.
+    /// Length of segment `index` as an IP packet.
     pub fn ip_len(&self, index: u16) -> usize {
         let (start, end) = self.payload_range(index, 1);
         self.payload - self.ip + (end - start)
     }
 
-    /// Where in the frame the payload of `count` segments from `index` lies; the whole IP packet
-    /// where nothing is cut.
+    /// The range of the payload of `count` segments from `index` in the frame; the whole IP packet
+    /// if nothing is cut.
     pub fn payload_range(&self, index: u16, count: u16) -> (usize, usize) {
         let start = self.payload + usize::from(index) * self.segment;
         let last = usize::from(index) + usize::from(count) >= usize::from(self.count);
@@ -137,33 +137,33 @@ impl Layout {
         (start, end)
     }
 
-    /// Whether the frame, as it is, is the run of all its segments.
+    /// Whether these segments are the whole frame, unchanged.
     pub fn is_whole(&self, index: u16, count: u16) -> bool {
         index == 0 && count == self.count
     }
 
-    /// Whether there are headers that are known, so that a part can be given its own.
+    /// Whether the headers are known, so that a part can get its own.
     pub fn is_cuttable(&self) -> bool {
         self.payload > self.ip
     }
 
-    /// Where the IP packet begins.
+    /// Offset of the IP packet.
     pub fn ip_start(&self) -> usize {
         self.ip
     }
 
-    /// TCP's flags in segment `index` of a frame that has `flags`.
+    /// TCP flags of segment `index` of a frame with these flags.
     pub fn flags(&self, of_frame: u8, index: u16) -> u8 {
         flags(of_frame, index, index + 1 == self.count)
     }
 
-    /// Number of the first payload byte of segment `index` behind that of the first segment.
+    /// Offset of the payload of segment `index` from that of the first segment.
     pub fn payload_offset(&self, index: u16) -> usize {
         usize::from(index) * self.segment
     }
 
     /// Writes virtio, link, IP and transport headers for `count` segments from `index` into `out`;
-    /// returns their length. The payload to follow is [`Layout::payload_range`]. Only where
+    /// returns their length. The payload that follows is [`Layout::payload_range`]. Only if
     /// [`Layout::is_cuttable`].
     pub fn header(
         &self,
@@ -184,8 +184,8 @@ impl Layout {
             out[1] = GSO_NONE;
             out[2..6].fill(0);
         }
-        // A new length needs a new checksum: the receiving kernel takes our word for it, as it took
-        // the sender's.
+        // A new length needs a new checksum: the receiving kernel trusts ours, as it trusted the
+        // sender's.
         out[0] = NEEDS_CSUM;
         out[6..8].copy_from_slice(&((self.transport - VNET_LEN) as u16).to_ne_bytes());
         out[8..10].copy_from_slice(&(checksum_at(self.udp) as u16).to_ne_bytes());
@@ -250,7 +250,7 @@ impl Layout {
     }
 
     /// Segment `index` as the wire carries it, without its payload: IP and transport headers with
-    /// final checksums in `out`. Returns where they lie in `out`, and where the payload lies in
+    /// complete checksums in `out`. Returns their range in `out`, and the payload's range in
     /// `frame`.
     pub fn on_wire(
         &self,
@@ -265,8 +265,8 @@ impl Layout {
             finish_checksum(&mut out[..head], &frame[start..end], self.transport, at, self.udp);
             return (self.ip..head, start..end);
         }
-        // Nothing to cut: the headers in reach are copied, so that the checksum can be completed in
-        // them.
+        // Nothing to cut: the available headers are copied, so that the checksum can be completed
+        // in them.
         let head = frame.len().min(HEADER_MAX);
         out[..head].copy_from_slice(&frame[..head]);
         if frame[0] & NEEDS_CSUM != 0 {
@@ -288,13 +288,13 @@ fn flags(of_frame: u8, index: u16, last: bool) -> u8 {
     of_frame & !(if last { 0 } else { FIN_AND_PSH }) & !(if index > 0 { CWR } else { 0 })
 }
 
-/// Where the checksum lies in a transport header.
+/// Offset of the checksum in a transport header.
 fn checksum_at(udp: bool) -> usize {
     if udp { 6 } else { 16 }
 }
 
-/// Sets "congestion experienced" in the IP packet that begins at `ip`, whose first bytes must be
-/// there (RFC 3168).
+/// Sets "congestion experienced" in the IP packet that begins at `ip`, which must contain its first
+/// bytes (RFC 3168).
 pub fn mark(ip: &mut [u8]) {
     if ip[0] >> 4 == 6 {
         ip[1] |= CE << 4;
@@ -311,10 +311,10 @@ pub fn mark(ip: &mut [u8]) {
     ip[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Replaces the pseudo-header's sum at `at` by the checksum over everything from `start`.
+/// Replaces the pseudo-header's sum at `at` by the checksum of everything from `start`.
 fn finish_checksum(head: &mut [u8], rest: &[u8], start: usize, at: usize, udp: bool) {
-    // An odd number of bytes in `head` would shift the words of `rest`: sum the first byte of it
-    // with the head's last.
+    // An odd number of bytes in `head` would shift the words of `rest`, so sum its first byte with
+    // the head's last.
     let odd = (head.len() - start) % 2 == 1 && !rest.is_empty();
     let mut sum = Sum16BitWords::new();
     if odd {

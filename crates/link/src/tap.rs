@@ -1,14 +1,15 @@
 //! Captures taken inside the link: every MTU segment as the wire would carry it, on its way in and
 //! on its way out.
 //!
-//! The link is the only place that sees the segments one by one, with the exact time of each and
-//! with the checksums that a NIC would have filled in; a sniffer on the host's device sees
-//! super-packets without either. Two points a direction: *ingress* is the wire at the sending host,
-//! *egress* the wire at the receiving host. A capture at a host's edge is thus the ingress of the
-//! direction that leaves it merged with the egress of the other (by the lab and `fullpipe link`).
+//! Only the link sees the segments one by one, with the exact time of each and with the checksums
+//! that a NIC would have filled in; a sniffer on the host's device sees super-packets without
+//! either. There are two points in each direction: *ingress* is the wire at the sending host,
+//! *egress* the wire at the receiving host. So a capture at a host's edge is the ingress of the
+//! direction that leaves it merged with the egress of the other (the lab and `fullpipe link` do
+//! that).
 //!
-//! The link's thread never waits for a disk: it fills chunks that a writer thread takes and gives
-//! back. When all chunks are under way, records are dropped and counted.
+//! The link's thread never waits for a disk: it fills chunks that a writer thread takes and
+//! returns. If all chunks are in use, records are dropped and counted.
 
 use super::outgoing::Parts;
 use super::super_packet::HEADER_MAX;
@@ -33,7 +34,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Hands over what is still buffered.
+    /// Passes on what is still buffered.
     pub fn finish(self) {
         for stream in [self.ingress, self.egress].into_iter().flatten() {
             stream.finish();
@@ -41,12 +42,12 @@ impl Tap {
     }
 }
 
-/// Where one capture point writes to.
+/// The output of one capture point.
 #[derive(Debug)]
 pub struct Stream {
     number: usize,
     snaplen: usize,
-    /// From the clock of the run to 1970.
+    /// Offset from the clock of the run to 1970.
     epoch: Duration,
     chunk: Vec<u8>,
     full: Sender<Message>,
@@ -71,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// Writes a packet of `original` bytes, seen at `at`, of which only `start` is there.
+    /// Writes a packet of `original` bytes, seen at `at`, of which only `start` is available.
     pub fn start_of(&mut self, start: &[u8], original: usize, at: Instant) {
         let captured = start.len().min(self.snaplen).min(original);
         if self.begin(captured, original, at) {
@@ -79,7 +80,7 @@ impl Stream {
         }
     }
 
-    /// Writes a record's header; false where there is no room for the record.
+    /// Writes a record's header; false if there is no room for the record.
     fn begin(&mut self, captured: usize, original: usize, at: Instant) -> bool {
         if self.chunk.len() + 16 + captured > CHUNK && !self.next_chunk() {
             self.dropped += 1;
@@ -93,7 +94,7 @@ impl Stream {
         true
     }
 
-    /// Hands the chunk to the writer and takes an empty one; false when there is none.
+    /// Passes the chunk to the writer and takes an empty one; false if there is none.
     fn next_chunk(&mut self) -> bool {
         let Ok(empty) = self.empty.try_recv() else {
             return false;
@@ -102,9 +103,9 @@ impl Stream {
         self.full.send(Message::Chunk(self.number, full)).is_ok()
     }
 
-    /// Hands over what is still buffered.
+    /// Passes on what is still buffered.
     pub fn finish(self) {
-        // A writer that is gone has left its error to be found by `Writer::finish`.
+        // If the writer is gone, `Writer::finish` reports its error.
         let _ = self.full.send(Message::Chunk(self.number, self.chunk));
         let _ = self.full.send(Message::Dropped(self.dropped));
     }
@@ -125,17 +126,17 @@ impl CaptureError {
     }
 }
 
-/// The thread that puts the streams' chunks into their files.
+/// The thread that writes the streams' chunks to their files.
 #[derive(Debug)]
 pub struct Writer {
     thread: std::thread::JoinHandle<Result<u64, CaptureError>>,
 }
 
 impl Writer {
-    /// Creates a pcap file with nanoseconds for each of `paths` and the stream that feeds it.
+    /// Creates a pcap file with nanoseconds for each of `paths`, and the stream that feeds it.
     ///
     /// # Errors
-    /// A file that cannot be created.
+    /// A file cannot be created.
     pub fn start(
         paths: &[&Path],
         snaplen: Bytes,
@@ -195,8 +196,8 @@ fn write(
             Message::Dropped(count) => dropped += count,
             Message::Chunk(number, mut chunk) => {
                 let (file, path) = &mut files[number];
-                // After a failure chunks are still taken, so that the link goes on; the run is lost
-                // anyway.
+                // After a failure chunks are still accepted, so that the link goes on; the run
+                // fails anyway.
                 if failure.is_none() {
                     failure = file
                         .write_all(&chunk)

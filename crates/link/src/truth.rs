@@ -1,10 +1,9 @@
-//! The truth log's way from the packets to its file: `link.log`, in the coding of
-//! [`fullpipe_model::link::log`].
+//! Writes the truth log: `link.log`, in the coding of [`fullpipe_model::link::log`].
 //!
-//! The threads that move packets fill batches of plain records; one thread of its own codes and
-//! writes them, for the coding has a memory that both directions share. Nobody waits for a disk:
-//! when all batches are under way, records are dropped and counted. A record is made when a
-//! packet's fate is known, so the file is in the order of fates.
+//! The threads that move packets fill batches of plain records. A separate thread encodes and
+//! writes them, because the encoder's state is shared by both directions. Nobody waits for a disk:
+//! if all batches are in use, records are dropped and counted. A record is made when a packet's
+//! fate is known, so the file is in the order of fates.
 
 use super::headers::Headers;
 use super::ring::Origin;
@@ -22,10 +21,10 @@ use std::thread::JoinHandle;
 const BATCH: usize = 2048;
 const BATCHES: usize = 16;
 
-/// One direction's end: where records go.
+/// One direction's end of the log.
 #[derive(Debug)]
 pub struct Log {
-    /// Which way its packets go.
+    /// The direction of its packets.
     pub direction: Direction,
     batch: Vec<Record>,
     full: Sender<Message>,
@@ -40,7 +39,7 @@ enum Message {
 }
 
 impl Log {
-    /// Takes a record, or counts it where there is no room.
+    /// Accepts a record, or counts it if there is no room.
     fn push(&mut self, record: Record) {
         if self.batch.len() == BATCH && !self.next_batch() {
             self.dropped += 1;
@@ -55,24 +54,26 @@ impl Log {
         self.full.send(Message::Batch(self.direction, full)).is_ok()
     }
 
-    /// Hands over what is left.
+    /// Passes on what is left.
     pub fn finish(self) {
-        // A writer that is gone has left its error to be found by `LogWriter::finish`.
+        // If the writer is gone, `LogWriter::finish` reports its error.
         let _ = self.full.send(Message::Batch(self.direction, self.batch));
         let _ = self.full.send(Message::Dropped(self.dropped));
     }
 }
 
-/// What records say of a frame's segments, so that a reader can find them in a capture.
+/// What the records of a frame's segments have in common, so that a reader can find them in a
+/// capture.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Identity {
     flow: Option<PacketKey>,
-    /// Of the frame, as if it were one segment; and where its headers end within the IP packet.
+    /// The frame's, as if it were one segment; and the offset of the end of its headers in the IP
+    /// packet.
     tcp: Option<(Tcp, usize)>,
 }
 
 impl Identity {
-    /// Of `frame`.
+    /// The identity of `frame`.
     pub fn of(frame: &[u8], layout: &Layout) -> Identity {
         let ip = &frame[layout.ip_start()..];
         let Some(headers) = Headers::read(ip) else { return Identity::default() };
@@ -80,7 +81,7 @@ impl Identity {
         Identity { flow: Some(headers.key), tcp: transport.and_then(|at| tcp(ip.get(at..)?, at)) }
     }
 
-    /// Of segment `index`.
+    /// The identity of segment `index`.
     fn segment(&self, layout: &Layout, index: u16) -> (Option<PacketKey>, Option<Tcp>) {
         let tcp = self.tcp.map(|(tcp, headers)| Tcp {
             seq: tcp.seq.wrapping_add(layout.payload_offset(index) as u32),
@@ -101,25 +102,25 @@ fn tcp(header: &[u8], at: usize) -> Option<(Tcp, usize)> {
     Some((tcp, at + usize::from(header[12] >> 4) * 4))
 }
 
-/// A segment and what became of it.
+/// A segment and its fate.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     /// Its frame's arrival and the number of the frame's first segment.
     pub origin: Origin,
-    /// Number of the segment within the frame.
+    /// Index of the segment in the frame.
     pub index: u16,
     /// Whether this is the duplicate.
     pub copy: bool,
-    /// Bytes that waited when it came.
+    /// Bytes that were waiting when it arrived.
     pub backlog: Bytes,
     /// How long it waited for the transmitter.
     pub queued: Duration,
-    /// What became of it.
+    /// What happened to it.
     pub fate: Fate,
 }
 
 impl Log {
-    /// Writes down what became of a segment.
+    /// Records what happened to a segment.
     pub fn record(&mut self, entry: &Entry, identity: &Identity, layout: &Layout) {
         let Entry { origin, index, copy, backlog, queued, fate } = *entry;
         let (flow, tcp) = identity.segment(layout, index);
@@ -138,7 +139,7 @@ impl Log {
     }
 }
 
-/// The thread that codes and writes.
+/// The thread that encodes and writes.
 #[derive(Debug)]
 pub struct LogWriter {
     thread: JoinHandle<Result<u64, CaptureError>>,
@@ -146,10 +147,10 @@ pub struct LogWriter {
 
 impl LogWriter {
     /// Creates the file `path` and both directions' ends, to the client and to the server. `epoch`
-    /// is the time from the run's clock to 1970.
+    /// is the offset from the run's clock to 1970.
     ///
     /// # Errors
-    /// A file that cannot be created.
+    /// The file cannot be created.
     pub fn start(path: &Path, epoch: Duration) -> Result<(LogWriter, [Log; 2]), CaptureError> {
         let wrong = |cause| CaptureError::new("link log", path, cause);
         let mut file = BufWriter::with_capacity(1 << 18, File::create(path).map_err(wrong)?);
@@ -182,7 +183,7 @@ impl LogWriter {
         Ok((LogWriter { thread }, logs))
     }
 
-    /// Waits until both ends have finished and all is written; returns how many records were
+    /// Waits until both ends have finished and everything is written; returns how many records were
     /// dropped.
     ///
     /// # Errors
@@ -207,7 +208,7 @@ fn write(
                 for record in batch.drain(..) {
                     encoder.encode(&record, &mut bytes);
                 }
-                // After a failure batches are still taken, so that the link goes on; the log is
+                // After a failure batches are still accepted, so that the link goes on; the log is
                 // lost anyway.
                 if failure.is_none() {
                     failure = file.write_all(&bytes).err();

@@ -1,9 +1,9 @@
-//! The driver's loop where time is virtual: it passes only while everything waits.
+//! The driver's loop in virtual time, which passes only while everything waits.
 //!
-//! Two things differ from [`super::driver`]'s own. There is nothing to be late for, so nothing is
-//! spun away and nothing read early: a wait ends exactly when it should. And between two waits the
-//! time is one moment, so the clock is asked once a wait; in a guest of user-mode Linux each
-//! question is a system call of ten microseconds of wall time.
+//! Two things differ from [`super::driver`]. Nothing can be late, so it does not spin or wake up
+//! early: a wait ends exactly when it should. And no time passes between two waits, so it reads the
+//! clock once for each wait; in a guest of user-mode Linux each reading is a system call that takes
+//! ten microseconds of wall time.
 
 use super::driven_direction::DrivenDirection;
 use super::error::EmulatorError;
@@ -12,12 +12,12 @@ use fullpipe_kernel::{clock, sched};
 use fullpipe_model::units::{Duration, Instant};
 use std::io;
 
-/// The longest wait: it is where time goes on when nothing else wants it to.
+/// The longest wait: time advances by it if nothing else does.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 
-/// One direction's thread.
+/// The thread of one direction.
 pub(super) fn run(mut way: DrivenDirection) -> Result<DirectionReport, EmulatorError> {
-    // Before hosts' programs when both can run, as a wire is.
+    // Runs before the hosts' programs if both are ready, as a wire does.
     let real_time = sched::fifo().is_ok();
     let _ = sched::timer_slack(Duration::from_nanos(1));
     let (mut now, mut readable) = (clock::now(), true);
@@ -27,8 +27,8 @@ pub(super) fn run(mut way: DrivenDirection) -> Result<DirectionReport, EmulatorE
         let room = !readable || way.drain(now).map_err(|cause| way.failed(cause))?;
         let left = way.direction.due().map_or(SLEEP_MAX, |due| due.since(now).min(SLEEP_MAX));
         if left > Duration::ZERO {
-            // A full ring does not look at what has arrived: that would end every wait at once, and
-            // time with it.
+            // If the ring is full, do not wait for arrivals: that would end every wait at once, and
+            // stop time.
             readable = way.wait(room, left).map_err(|cause| way.failed(cause))? || !room;
             now = clock::now();
         }
@@ -37,7 +37,7 @@ pub(super) fn run(mut way: DrivenDirection) -> Result<DirectionReport, EmulatorE
 }
 
 impl DrivenDirection {
-    /// Reads all that is there; false where the ring is full before.
+    /// Reads everything; false if the ring is full before that.
     fn drain(&mut self, now: Instant) -> io::Result<bool> {
         loop {
             let (direction, port) = self.source();

@@ -1,18 +1,18 @@
-//! A path in words, in the order in which they were given: what options of a command line say, and
-//! what a running link is told over its control socket.
+//! A path in words, in the order in which they were given: from options of a command line, or from
+//! the control socket of a running link.
 //!
-//! Words before the first match are about every packet; words after a match are about those that it
-//! names, up to the next match. One grammar: what stands here is written as the TOML that a
-//! scenario would have, and read by the same code.
+//! Words before the first match apply to every packet; words after a match apply to the packets
+//! that it matches, up to the next match. There is only one grammar: the words are converted to the
+//! TOML of a scenario and parsed by the same code.
 //!
-//! Nothing here has been looked at before [`Words::path`]: keys and values may be anything.
+//! Nothing is checked before [`Words::path`]: keys and values may be anything.
 
 use fullpipe_kernel::named_file;
 use fullpipe_model::scenario::{File, Path, ScenarioError};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// Which direction a word is about.
+/// The direction that a word applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Directions {
@@ -24,11 +24,11 @@ pub enum Directions {
     Down,
 }
 
-/// Words about some packets.
+/// Words for some packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// Which: key and value; empty: all.
+    /// The packets: key and value; empty: all.
     #[serde(default)]
     pub matches: Vec<(String, String)>,
     /// The words.
@@ -40,14 +40,14 @@ pub struct Group {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
-    /// The first is about all packets.
+    /// The first applies to all packets.
     pub groups: Vec<Group>,
     /// `mtu`, `seed`.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
 }
 
-/// Why words are no path: the problem, with the option that it is about where that is known.
+/// Why words are not a path: the problem, with the option that causes it if known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct WordsError {
@@ -56,53 +56,52 @@ pub struct WordsError {
 }
 
 impl WordsError {
-    /// Whether a file that the words name was looked at: then the fault may be the file's.
+    /// Whether a file named by the words was read: then the fault may be the file's.
     pub fn names_file(&self) -> bool {
         self.names_file
     }
 }
 
-/// Whoever runs a link is asked one of these, as a line of JSON: `"status"`, `{"set": WORDS}`,
-/// `"detach"`.
+/// A request to a running link, as a line of JSON: `"status"`, `{"set": WORDS}`, `"detach"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// All about the link.
+    /// Report the state of the link.
     Status,
-    /// Other words from now on.
+    /// Use other words from now on.
     Set(Words),
-    /// The end, where the link is a device's.
+    /// End the link, if it is a device's.
     Detach,
 }
 
-/// Why a line is no request.
+/// Why a line is not a request.
 #[derive(Debug, thiserror::Error)]
 #[error("read request: {0}; ask \"status\", \"detach\" or {{\"set\": WORDS}}")]
 pub struct RequestError(#[from] serde_json::Error);
 
 impl Request {
-    /// Reads one, from whoever was let in.
+    /// Parses a request.
     ///
     /// # Errors
-    /// What is not JSON, and what is none of the requests.
+    /// It is not JSON, or not one of the requests.
     pub fn parse(line: &[u8]) -> Result<Request, RequestError> {
         Ok(serde_json::from_slice(line)?)
     }
 }
 
-/// What a value is about; each with its key.
+/// What a value applies to; each with its key.
 #[derive(Debug, Clone, Copy)]
 pub enum What {
     /// A direction of the path.
     Word(Directions, &'static str),
-    /// Which packets are meant.
+    /// Selects packets.
     Match(&'static str),
     /// The whole path.
     Setting(&'static str),
 }
 
 impl Words {
-    /// Those that were given, in their order.
+    /// Words in the order in which they were given.
     pub fn of(given: impl Iterator<Item = (What, String)>) -> Words {
         let mut groups = vec![Group::default()];
         let mut settings = Vec::new();
@@ -111,7 +110,7 @@ impl Words {
             match what {
                 What::Setting(key) => settings.push((key.into(), value)),
                 What::Word(way, key) => groups[last].words.push((way, key.into(), value)),
-                // Matches side by side are one; one after words begins anew.
+                // Adjacent matches are one match; a match after words begins a new group.
                 What::Match(key) if last > 0 && groups[last].words.is_empty() => {
                     groups[last].matches.push((key.into(), value));
                 }
@@ -123,14 +122,14 @@ impl Words {
         Words { groups, settings }
     }
 
-    /// Whether nothing was said.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.settings.is_empty()
             && self.groups.iter().all(|group| group.matches.is_empty() && group.words.is_empty())
     }
 
-    /// These words with `over` in place of what says the same. Words about packets that no group is
-    /// about yet come last.
+    /// These words, with those of `over` replacing the ones for the same property. Words for
+    /// packets without a group yet come last.
     pub fn with(&self, over: &Words) -> Words {
         let mut merged = self.clone();
         for given in &over.groups {
@@ -150,8 +149,8 @@ impl Words {
         merged
     }
 
-    /// The same with the files that words name (`file:PATH`) named from the root: for a process
-    /// that works elsewhere.
+    /// The same with absolute paths of files (`file:PATH`), for a process with another working
+    /// directory.
     pub fn absolute(mut self) -> Words {
         for (_, _, value) in self.groups.iter_mut().flat_map(|group| &mut group.words) {
             let parts = value.split(' ').map(|part| {
@@ -167,16 +166,16 @@ impl Words {
     /// The path.
     ///
     /// # Errors
-    /// Words that a scenario could not have, and files that cannot be read.
+    /// A scenario could not have these words, or a file cannot be read.
     pub fn path(&self) -> Result<Path, WordsError> {
         let read = |name: &str| named_file::read(std::path::Path::new(name), named_file::DATA_MAX);
         self.path_with(&mut |name| read(name).map_err(|error| error.to_string()))
     }
 
-    /// The same, with the files that words name read by `read`.
+    /// The same, with files read by `read`.
     ///
     /// # Errors
-    /// Words that a scenario could not have, and what `read` says.
+    /// A scenario could not have these words, or `read` fails.
     pub fn path_with(
         &self,
         read: &mut dyn FnMut(&str) -> Result<Vec<u8>, String>,
@@ -192,19 +191,19 @@ impl Words {
         let first = scenarios.map(|scenarios| scenarios.into_iter().next());
         let message = match first {
             Ok(Some(scenario)) => return Ok(scenario.path),
-            Ok(None) => "read words of link: nothing was read".into(),
+            Ok(None) => "read words of link: they give no path".into(),
             Err(error) => told(&error, &lines),
         };
         Err(WordsError { message, names_file })
     }
 
-    /// As a scenario would say it, and for each line the option that it is from.
+    /// The words as a scenario would write them, and for each line the option that it comes from.
     fn toml(&self) -> (String, Vec<String>) {
         let mut lines: Vec<(String, String)> = Vec::new();
         let quoted = |value: &str| serde_json::to_string(value).unwrap_or_default();
         lines.push(("[link]".into(), String::new()));
         for (key, value) in &self.settings {
-            // A number stands there bare.
+            // A number is written without quotes.
             let shown = if key == "seed" { value.clone() } else { quoted(value) };
             lines.push((format!("{key} = {shown}"), format!("--{key} {value}")));
         }
@@ -245,7 +244,7 @@ impl Words {
     }
 }
 
-/// As options.
+/// As options of the command line.
 impl std::fmt::Display for Words {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let quoted = |value: &str| {
@@ -270,7 +269,7 @@ impl std::fmt::Display for Words {
 impl Group {
     fn take_over(&mut self, words: &[(Directions, String, String)]) {
         for (way, key, value) in words {
-            // Delay can be said in two ways, and for both directions at once.
+            // Delay can be written in two ways, and for both directions at once.
             let same = |present: &str| present == key || is_delay(present) && is_delay(key);
             let covers = |present: Directions| *way == Directions::Both || present == *way;
             self.words.retain(|(its, present, _)| !(covers(*its) && same(present)));
@@ -283,7 +282,7 @@ fn is_delay(key: &str) -> bool {
     key == "delay" || key == "rtt"
 }
 
-/// The problem with the option that it is about.
+/// The problem, with the option that causes it.
 fn told(error: &ScenarioError, lines: &[String]) -> String {
     let text = match error {
         ScenarioError::Row { problem, .. } => return problem.clone(),

@@ -506,7 +506,7 @@ fn what_cannot_be_compared_says_why() {
         (&["a.jsonl", "foreign.json"], 4, "no row of `lab run`"),
         (&["a.jsonl", "empty"], 4, "read results empty"),
         (&["a.jsonl", "other.jsonl"], 4, "they have no row name in common"),
-        (&["a.jsonl"], 2, "two are needed"),
+        (&["a.jsonl"], 2, "need two"),
         (&["a.jsonl", "a.jsonl", "--fail-on", "goodput:+2%"], 2, "less is worse"),
         (&["a.jsonl", "a.jsonl", "--fail-on", "speed:-2%"], 2, "no figure 'speed'"),
         (&["quick", "--with", "link.rtt"], 2, "KEY=VALUE"),

@@ -1,9 +1,10 @@
-//! Addresses for the two ends of a link that collide with nothing that the machine can reach.
+//! Addresses for the two ends of a link that do not collide with anything that the machine can
+//! reach.
 //!
-//! A command behind the link still wants the machine's own networks: an address of ours that is
-//! also one of theirs would hide it. So the machine's routes are looked at first, and the first of
-//! a few private networks that none of them touches is taken; 10.77.0.0/24 is the lab's, and serves
-//! nearly always.
+//! A command behind the link still needs the machine's networks; if one of our addresses is also
+//! one of theirs, it would hide it. So this looks at the machine's routes and takes the first of a
+//! few private networks that does not overlap with any of them; the lab's 10.77.0.0/24 nearly
+//! always works.
 
 use fullpipe_kernel::netlink::Network;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,36 +12,36 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The addresses of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// The far end's: the server, or the gateway to everything else.
+    /// The far end's address: the server, or the gateway to everything else.
     pub far: Ipv4Addr,
-    /// The command's.
+    /// The command's address.
     pub near: Ipv4Addr,
     /// The far end's IPv6 address.
     pub far6: Ipv6Addr,
-    /// The command's.
+    /// The command's IPv6 address.
     pub near6: Ipv6Addr,
 }
 
 /// Prefix length of the network that both ends share.
 pub const PREFIX_LEN: u8 = 24;
-/// The same in IPv6.
+/// The same for IPv6.
 pub const PREFIX6_LEN: u8 = 64;
 
-/// Networks to choose from: private ones (RFC 1918), then those for benchmarks (RFC 2544), then
+/// Candidate networks: private ones (RFC 1918), then those for benchmarks (RFC 2544), then
 /// carriers' (RFC 6598).
 const CANDIDATES: [[u8; 3]; 6] =
     [[10, 77, 0], [172, 29, 77], [192, 168, 177], [198, 18, 77], [100, 99, 77], [10, 177, 0]];
 
 impl Addresses {
-    /// Those of the first network that no route in `taken` touches; with all of them taken, the
-    /// first.
+    /// Addresses in the first network that overlaps with no route in `taken`; if all overlap, in
+    /// the first network.
     pub fn beside(taken: &[Network]) -> Addresses {
         let free = CANDIDATES.into_iter().find(|&[a, b, c]| {
             let network = Network::new(IpAddr::V4(Ipv4Addr::new(a, b, c, 0)), PREFIX_LEN);
             !taken.iter().any(|route| touch(route, &network))
         });
         let [a, b, c] = free.unwrap_or(CANDIDATES[0]);
-        // A unique local prefix (RFC 4193) of which the 40 random bits are ours.
+        // A unique local prefix (RFC 4193) with 40 random bits of ours.
         let v6 = |last| Ipv6Addr::new(0xfd46, 0x7069, 0x7065, 0, 0, 0, 0, last);
         Addresses {
             far: Ipv4Addr::new(a, b, c, 1),
@@ -50,19 +51,19 @@ impl Addresses {
         }
     }
 
-    /// The far end's, as its device has them.
+    /// The far end's addresses, with their prefix lengths.
     pub fn of_far(&self) -> [Network; 2] {
         [Network::new(self.far.into(), PREFIX_LEN), Network::new(self.far6.into(), PREFIX6_LEN)]
     }
 
-    /// The command's.
+    /// The command's addresses, with their prefix lengths.
     pub fn of_near(&self) -> [Network; 2] {
         [Network::new(self.near.into(), PREFIX_LEN), Network::new(self.near6.into(), PREFIX6_LEN)]
     }
 }
 
-/// Whether one holds addresses of the other. The default route holds all, and is none to collide
-/// with.
+/// Whether one overlaps with the other. The default route contains everything, so it does not
+/// count.
 fn touch(a: &Network, b: &Network) -> bool {
     let (IpAddr::V4(x), IpAddr::V4(y)) = (a.address, b.address) else { return false };
     let shared = a.prefix_len.min(b.prefix_len);
@@ -73,7 +74,7 @@ fn touch(a: &Network, b: &Network) -> bool {
     u32::from(x) & mask == u32::from(y) & mask
 }
 
-/// The networks in `/proc/net/route`, which shows the main table: hexadecimal numbers in the
+/// The networks in `/proc/net/route`, which shows the main table as hexadecimal numbers in the
 /// machine's byte order.
 pub fn parse_routes(text: &str) -> Vec<Network> {
     let parse = |line: &str| {
@@ -86,7 +87,7 @@ pub fn parse_routes(text: &str) -> Vec<Network> {
     text.lines().skip(1).filter_map(parse).collect()
 }
 
-/// Whether `/proc/net/ipv6_route` has a default route that leads somewhere.
+/// Whether `/proc/net/ipv6_route` has a default route to a device other than the loopback.
 pub fn has_default_route6(text: &str) -> bool {
     text.lines().any(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,15 +1,15 @@
-//! What the gateway carries at once, and what it could not.
+//! How much the gateway carries at once, and what it could not carry.
 //!
-//! A connection takes two descriptors (its end over the link, and the one that goes on), and so
-//! does a flow of datagrams. Where the machine grants fewer than the bounds need, both are smaller,
-//! so that neither starves the other.
+//! A connection takes two descriptors (its end over the link, and the onward one), and so does a
+//! UDP flow. If the machine grants fewer descriptors than both bounds need, both are reduced, so
+//! that neither starves the other.
 
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// TCP connections at once; what comes on top is refused. Each is two threads besides.
+/// The most TCP connections at once; more are refused. Each also takes two threads.
 const CONNECTIONS_MAX: usize = 2048;
-/// Pairs of addresses that datagrams go between at once, of each IP version: each is a socket and a
+/// The most UDP flows (pairs of addresses) at once for each IP version; each takes a socket and a
 /// thread.
 const FLOWS_MAX: usize = 512;
 /// Descriptors of the link itself: devices, listeners, control socket and its clients, captures,
@@ -17,7 +17,7 @@ const FLOWS_MAX: usize = 512;
 const OWN: u64 = 128;
 const OF_A_CONNECTION: u64 = 2;
 const OF_A_FLOW: u64 = 2;
-/// IPv4 and IPv6 have flows of their own.
+/// IPv4 and IPv6 have separate flows.
 const FAMILIES: u64 = 2;
 
 /// How much the gateway carries at once.
@@ -25,13 +25,13 @@ const FAMILIES: u64 = 2;
 pub(super) struct Bounds {
     /// TCP connections.
     pub connections: usize,
-    /// Flows of datagrams of one IP version.
+    /// UDP flows of each IP version.
     pub flows: usize,
 }
 
 impl Bounds {
-    /// For a process that may have so many descriptors: a quarter is for datagrams where they are
-    /// few.
+    /// The bounds for a process that may have this many descriptors. If they are scarce, a quarter
+    /// is for UDP.
     pub fn within(descriptors: u64) -> Bounds {
         let available = descriptors.saturating_sub(OWN);
         let of_flows = (available / 4).min(FLOWS_MAX as u64 * OF_A_FLOW * FAMILIES);
@@ -48,15 +48,15 @@ impl Bounds {
 /// What the gateway could not carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GatewayCounts {
-    /// TCP connections that were refused as there were as many as there may be.
+    /// TCP connections that were refused because the maximum was reached.
     pub refused_connections: u64,
-    /// Flows of datagrams that were given up for newer ones, the longest silent first.
+    /// UDP flows that were given up for newer ones, longest silent first.
     pub evicted_flows: u64,
-    /// Datagrams of the command or for it that could not be passed on.
+    /// Datagrams from or to the command that could not be passed on.
     pub dropped_datagrams: u64,
 }
 
-/// [`GatewayCounts`] as they are counted.
+/// The live counters of [`GatewayCounts`].
 #[derive(Debug, Default)]
 pub struct GatewayCounters {
     refused_connections: AtomicU64,
@@ -65,7 +65,7 @@ pub struct GatewayCounters {
 }
 
 impl GatewayCounters {
-    /// So far.
+    /// The present counts.
     pub fn read(&self) -> GatewayCounts {
         GatewayCounts {
             refused_connections: self.refused_connections.load(Ordering::Relaxed),

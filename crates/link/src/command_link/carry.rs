@@ -1,5 +1,5 @@
-//! Bytes between the two halves of a connection, and how each of them ends: a FIN goes on as a FIN,
-//! a reset as a reset.
+//! Carries bytes between the two halves of a connection, and passes on how each ends: a FIN as a
+//! FIN, a reset as a reset.
 
 use super::connections::Connection;
 use super::destinations::{PAUSE, THREAD_STACK};
@@ -12,10 +12,10 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const BUFFER: usize = 128 << 10;
-/// How often a way that waits looks whether the other one is broken, where no event tells it.
+/// How often a waiting direction checks whether the other one is broken, when no event reports it.
 const LOOK: Duration = Duration::from_millis(100);
-/// What came before a reset may take so long without progress to arrive before it at the other
-/// side.
+/// How long data from before a reset may make no progress towards the other side before the reset
+/// overtakes it.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// One direction of a connection.
@@ -23,16 +23,16 @@ const DRAIN: Duration = Duration::from_secs(2);
 struct OneWay<'a> {
     from: &'a TcpStream,
     to: &'a TcpStream,
-    /// Whether one of the two was reset.
+    /// Whether one of the two halves was reset.
     broken: &'a AtomicBool,
 }
 
-/// Carries bytes both ways until both sides have ended. Where one is reset, the other is when it is
-/// dropped.
+/// Carries bytes in both directions until both sides have ended. If one is reset, dropping the
+/// other resets it too.
 pub(super) fn join(near: &TcpStream, far: &TcpStream, connection: &Connection) {
     let broken = AtomicBool::new(false);
     for stream in [near, far] {
-        // What was sent in pieces goes on in pieces.
+        // Data that was sent in small pieces is passed on in small pieces.
         let _ = (stream.set_nodelay(true), stream.set_nonblocking(true));
     }
     std::thread::scope(|scope| {
@@ -57,7 +57,7 @@ pub(super) fn join(near: &TcpStream, far: &TcpStream, connection: &Connection) {
 }
 
 impl OneWay<'_> {
-    /// Carries until the end; `holds` is told how many bytes are in between.
+    /// Carries until the end; calls `holds` with the number of bytes in between.
     fn run(self, holds: impl Fn(usize)) {
         match self.carry(holds) {
             Ok(()) => {
@@ -65,7 +65,7 @@ impl OneWay<'_> {
             }
             Err(_) => {
                 self.broken.store(true, Ordering::Release);
-                // Wakes the other way, and sends nothing: a FIN would look like a good end.
+                // Wakes the other direction and sends nothing: a FIN would look like a normal end.
                 let _ = (self.from.shutdown(Shutdown::Read), self.to.shutdown(Shutdown::Read));
             }
         }
@@ -111,7 +111,7 @@ impl OneWay<'_> {
         Ok(())
     }
 
-    /// Waits until `stream` is ready; an error where `other` is reset meanwhile.
+    /// Waits until `stream` is ready; an error if `other` is reset in the meantime.
     fn wait(self, stream: &TcpStream, events: PollFlags, other: &TcpStream) -> io::Result<()> {
         let mut watch_other = true;
         loop {
@@ -131,14 +131,14 @@ impl OneWay<'_> {
             if !told(&fds[0]).is_empty() {
                 return Ok(());
             }
-            // Both of its directions have ended well: it would wake this wait again and again.
+            // Both of its directions ended normally; it would wake this wait again and again.
             watch_other &= told(&fds[1]).is_empty();
         }
     }
 }
 
-/// Waits until what was written before a reset has arrived at the side that lives, as it would have
-/// without a gateway.
+/// Waits until data written before a reset has arrived at the living side, as it would have without
+/// a gateway.
 fn drain(near: &TcpStream, far: &TcpStream) {
     let left = || [near, far].map(|stream| transparent::unsent(stream).unwrap_or_default());
     let (mut last, mut progress) = (left(), clock::now());

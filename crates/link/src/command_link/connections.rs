@@ -1,4 +1,4 @@
-//! The gateway's connections, as those see them who do not carry them.
+//! The table of the gateway's connections, for the code that does not carry their bytes.
 
 use super::bounds::GatewayCounters;
 use fullpipe_kernel::transparent;
@@ -9,60 +9,60 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// One connection of the command's: its end at the gateway, and the one that goes on from there.
+/// A connection of the command: its end at the gateway, and the onward connection.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     far: OnceLock<Arc<TcpStream>>,
-    /// Bytes that were read from the command's side and are not written to the other yet.
+    /// Bytes that were read from the command's side and not yet written to the other.
     carried: AtomicU64,
     upwards_ended: AtomicBool,
-    /// Whether the handshake over the link is complete. Before that the command can have sent
-    /// nothing.
+    /// Whether the handshake over the link is complete. Before that the command cannot have sent
+    /// anything.
     accepted: AtomicBool,
-    /// Who waits for the command's end.
+    /// Where to send the command's end.
     expects: Mutex<Option<Sender<TcpStream>>>,
 }
 
-/// What a connection is known by: the command's end, and the end that it asked for.
+/// Identifies a connection: the command's end, and the end that it requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Ends {
-    /// The command's.
+    /// The command's end.
     pub(super) near: SocketAddr,
-    /// The one that it asked for.
+    /// The requested end.
     pub(super) meant: SocketAddr,
 }
 
 impl Connection {
-    /// Notes the connection that goes on from the gateway.
+    /// Records the onward connection.
     pub(super) fn connected(&self, far: &Arc<TcpStream>) {
         let _ = self.far.set(Arc::clone(far));
     }
 
-    /// Notes that the handshake over the link is complete.
+    /// Records that the handshake over the link is complete.
     pub(super) fn accepted(&self) {
         self.accepted.store(true, Ordering::Release);
     }
 
-    /// Where the command's end comes once the handshake over the link is complete.
+    /// The returned receiver gets the command's end once the handshake over the link is complete.
     pub(super) fn expect(&self) -> Receiver<TcpStream> {
         let (sender, receiver) = channel();
         *self.expects.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         receiver
     }
 
-    /// Notes how many bytes from the command's side are in the gateway's hands.
+    /// Records how many bytes from the command's side the gateway holds.
     pub(super) fn set_carried(&self, bytes: usize) {
         self.carried.store(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Notes that nothing more comes from the command's side.
+    /// Records that nothing more comes from the command's side.
     pub(super) fn end_upwards(&self) {
         self.upwards_ended.store(true, Ordering::Release);
     }
 
     /// Bytes from the command's side that the gateway has read and the server's kernel has not
-    /// acknowledged, the end of the stream as one; `None` where it has all, and there will be no
-    /// more.
+    /// acknowledged; the end of the stream counts as one. `None` if the server has everything and
+    /// no more will come.
     pub(super) fn owed(&self) -> Option<Bytes> {
         if !self.accepted.load(Ordering::Acquire) {
             return None;
@@ -75,7 +75,7 @@ impl Connection {
     }
 }
 
-/// All that there are. A connection that stands here has a slot.
+/// All connections; each has a slot.
 #[derive(Debug)]
 pub(super) struct Connections {
     all: Mutex<HashMap<Ends, Arc<Connection>>>,
@@ -84,13 +84,13 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// None yet, and never more than `max`; what is refused is counted.
+    /// An empty table for at most `max` connections; refused ones are counted.
     pub(super) fn new(max: usize, counters: &Arc<GatewayCounters>) -> Connections {
         Connections { all: Mutex::default(), max, counters: Arc::clone(counters) }
     }
 
-    /// A connection's place, given back by dropping it; `None` where there is none, which is
-    /// counted.
+    /// Takes a slot for a connection, which is freed when it is dropped; `None` if there is none,
+    /// which is counted.
     pub(super) fn enter(self: &Arc<Self>, ends: Ends) -> Option<Slot> {
         let mut all = self.lock();
         if all.len() >= self.max {
@@ -102,12 +102,12 @@ impl Connections {
         Some(Slot { ends, connection, connections: Arc::clone(self) })
     }
 
-    /// Whether the connection goes on from the gateway already; `None` where there is none.
+    /// Whether the onward connection exists already; `None` if there is no such connection.
     pub(super) fn is_connected(&self, ends: Ends) -> Option<bool> {
         self.lock().get(&ends).map(|connection| connection.far.get().is_some())
     }
 
-    /// Hands the command's end to who expects it; back where nobody does.
+    /// Passes the command's end to the thread that expects it; returns it if nobody does.
     pub(super) fn hand_over(&self, ends: Ends, near: TcpStream) -> Result<(), TcpStream> {
         let Some(connection) = self.lock().get(&ends).map(Arc::clone) else { return Err(near) };
         let expects = connection.expects.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -116,7 +116,7 @@ impl Connections {
         sender.send(near).map_err(|unsent| unsent.0)
     }
 
-    /// Those by which something is owed to a server, with how much.
+    /// Connections with data that a server has not received, and how much.
     pub(super) fn owed(&self) -> Vec<(Ends, Bytes)> {
         self.lock()
             .iter()
@@ -129,7 +129,7 @@ impl Connections {
     }
 }
 
-/// A connection's place among those that there may be.
+/// A connection's place in the table.
 #[derive(Debug)]
 pub(super) struct Slot {
     ends: Ends,
@@ -141,7 +141,7 @@ pub(super) struct Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut all = self.connections.lock();
-        // A port may have been used again in the meantime.
+        // The port may have been reused in the meantime.
         if all.get(&self.ends).is_some_and(|there| Arc::ptr_eq(there, &self.connection)) {
             all.remove(&self.ends);
         }

@@ -1,11 +1,11 @@
-//! The gateway's datagrams: each pair of addresses is a flow with a socket of its own outside
+//! The gateway's datagrams: each pair of addresses is a flow with its own socket outside
 //! ([`super::gateway`]).
 //!
-//! A flow lives as long as something goes either way. There are at most
-//! [`super::bounds::Bounds::flows`] of them; a new one takes the place of the one that has been
-//! silent for longest. What the far side answers by an error (nobody listens at that port) goes
-//! back as the ICMP message that a router would have sent, so that a connected socket of the
-//! command sees ECONNREFUSED. What could not be passed on is counted.
+//! A flow lives as long as datagrams pass in either direction. There are at most
+//! [`super::bounds::Bounds::flows`] of them; a new one replaces the one that has been silent for
+//! longest. If the far side answers with an error (nobody listens on that port), the command gets
+//! the ICMP message that a router would have sent, so that a connected socket sees ECONNREFUSED.
+//! Datagrams that could not be passed on are counted.
 
 use super::bounds::GatewayCounters;
 use super::destinations::{Destinations, PAUSE, spawn};
@@ -20,11 +20,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A pair of addresses without a datagram either way for so long is forgotten, as in RFC 4787,
+/// A flow without a datagram in either direction for this long is forgotten, as in RFC 4787,
 /// section 4.3 (at least two minutes).
 const FLOW_IDLE: Duration = Duration::from_secs(120);
 
-/// Who sends to whom.
+/// Sender and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Ends {
     sender: SocketAddr,
@@ -35,7 +35,7 @@ struct Ends {
 #[derive(Debug)]
 struct Flow {
     far: UdpSocket,
-    /// When the last one went, either way, in nanoseconds.
+    /// When the last datagram passed in either direction, in nanoseconds.
     last: AtomicU64,
     ended: AtomicBool,
 }
@@ -53,23 +53,23 @@ impl Flow {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Ends it; its thread wakes and goes.
+    /// Ends it; its thread wakes up and exits.
     fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         outside::end_datagrams(&self.far);
     }
 }
 
-/// The gateway's side of all flows of a family.
+/// The gateway's end of all flows of a family.
 pub(super) struct Passing {
-    /// Where the command's datagrams arrive.
+    /// The socket on which the command's datagrams arrive.
     pub near: UdpSocket,
     pub ns: Arc<NetNs>,
     pub outside: Arc<Outside>,
     pub destinations: Destinations,
     pub counters: Arc<GatewayCounters>,
     pub reporter: Arc<Reporter>,
-    /// Flows at once.
+    /// The most flows at once.
     pub flows_max: usize,
 }
 
@@ -93,8 +93,8 @@ impl Passing {
                 if opened.as_ref().is_err_and(|refused| !is_unreachable(refused))
                     && !flows.is_empty()
                 {
-                    // Out of descriptors or of threads before that many: a silent flow has some to
-                    // give.
+                    // Descriptors or threads ran out before the maximum; a silent flow can free
+                    // some.
                     self.evict_one(&mut flows);
                     opened = self.open(ends);
                 }
@@ -123,7 +123,7 @@ impl Passing {
     }
 
     fn send(&self, flow: &Flow, ends: Ends, datagram: &[u8]) {
-        // A socket tells what became of an earlier datagram in place of taking this one.
+        // A socket may report the error of an earlier datagram instead of taking this one.
         let mut sent = flow.far.send(datagram);
         if let Err(error) = &sent
             && self.report(ends, error.raw_os_error())
@@ -135,7 +135,7 @@ impl Passing {
         }
     }
 
-    /// Has the command's kernel know of `errno`, where that is about the way to the other side;
+    /// Reports `errno` to the command's kernel if it is about the way to the other side; returns
     /// whether it is.
     fn report(&self, ends: Ends, errno: Option<i32>) -> bool {
         let Some(unreachable) = errno.and_then(Unreachable::from_errno) else { return false };
@@ -160,7 +160,7 @@ impl Passing {
     }
 }
 
-/// The way back of a flow.
+/// The return direction of a flow.
 struct Answering {
     flow: Arc<Flow>,
     answers: UdpSocket,
@@ -210,14 +210,14 @@ fn is_wait(error: &io::Error) -> bool {
     )
 }
 
-/// How long a flow may go on in silence whose last datagram went at `last`; `None`: it is
+/// How much longer a flow with its last datagram at `last` may stay silent; `None`: it is
 /// forgotten.
 fn time_left(last: Instant, now: Instant) -> Option<Duration> {
     let left = FLOW_IDLE.saturating_sub(now.since(last));
     (left > Duration::ZERO).then_some(left)
 }
 
-/// The one that has been silent for longest.
+/// The flow that has been silent for longest.
 fn longest_silent<K>(flows: impl Iterator<Item = (K, Instant)>) -> Option<K> {
     flows.min_by_key(|&(_, last)| last).map(|(key, _)| key)
 }

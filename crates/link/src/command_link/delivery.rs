@@ -1,9 +1,8 @@
-//! What a command has left behind when it ends: connections that are still owed the delivery of
-//! their data.
+//! What a command leaves behind when it ends: connections whose data has not been delivered.
 //!
-//! A socket that a process has closed goes on in the kernel until its data have arrived. Here it
-//! would end with the link, so the link waits for it: for the command's own sockets, for those of
-//! the gateway, and for what a server that was started with the link has not taken yet.
+//! The kernel keeps a socket that a process has closed until its data has arrived. Here it would
+//! end with the link, so the link waits: for the command's own sockets, for those of the gateway,
+//! and until a server that was started with the link has read everything.
 
 use super::connections::Connections;
 use fullpipe_flow::sample::TcpState;
@@ -17,28 +16,28 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// The first looks follow each other so closely: most commands leave nothing behind.
+/// Interval of the first checks, which is short because most commands leave nothing behind.
 const LOOK_FIRST: Duration = Duration::from_millis(1);
-/// Later ones: a look costs some milliseconds.
+/// The longest interval; a check costs some milliseconds.
 const LOOK_MOST: Duration = Duration::from_millis(50);
 
-/// What had not been delivered when it was last looked at.
+/// What was undelivered at the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owed {
-    /// Connections that the command has closed and whose data, or whose end, have not arrived.
+    /// Connections that the command has closed and whose data or FIN has not arrived.
     pub closed: usize,
-    /// Connections that processes which the command has left behind have open.
+    /// Connections held open by processes that the command left behind.
     pub open: usize,
-    /// Of these, the ones with data that have not arrived.
+    /// Those of them with data that has not arrived.
     pub open_with_data: usize,
-    /// All that has not arrived.
+    /// Bytes that have not arrived.
     pub bytes: Bytes,
     /// Packets on the link, on their way from the command.
     pub packets: u64,
 }
 
 impl Owed {
-    /// Connections of which something was lost if the link ended now.
+    /// Connections that would lose something if the link ended now.
     pub fn undelivered(&self) -> usize {
         self.closed + self.open_with_data
     }
@@ -48,26 +47,26 @@ impl Owed {
     }
 }
 
-/// One connection's part in that.
+/// The undelivered part of one connection.
 #[derive(Debug, Clone, Copy, Default)]
 struct Share {
     bytes: u64,
     open: bool,
 }
 
-/// Looks for what is owed.
+/// Finds undelivered data.
 pub struct Delivery {
     near: SockDiag,
     far: Far,
 }
 
-/// Who takes the data at the far end.
+/// What receives the data at the far end.
 pub(super) enum Far {
-    /// Another command, with sockets in a namespace of its own.
+    /// Another command, with sockets in its own namespace.
     Server(SockDiag),
-    /// The gateway, with the sockets that it has towards the command.
+    /// The gateway, with its sockets towards the command.
     Gateway(SockDiag, Arc<Connections>),
-    /// Machines of the world, which acknowledge to the command itself.
+    /// Machines outside, which acknowledge to the command itself.
     World,
 }
 
@@ -76,18 +75,18 @@ impl Delivery {
         Delivery { near, far }
     }
 
-    /// Waits until nothing is owed any more, a signal comes, or it is not worth waiting: for
-    /// connections that are closed when they have not come any further for `linger`, for the rest
-    /// `linger` after this began.
+    /// Waits until everything is delivered, a signal comes, or waiting is pointless: closed
+    /// connections made no progress for `linger`, and for the rest `linger` has passed since this
+    /// began.
     ///
-    /// `packets` tells how many are on the link. What is left is returned.
+    /// `packets` returns how many are on the link. Returns what is undelivered.
     pub fn wait(
         &mut self,
         inside: &Inside,
         linger: Duration,
         packets: impl Fn() -> u64,
     ) -> Result<Owed, Refused> {
-        // A key that has ended the command is not meant for this.
+        // Discards the signal of a key that ended the command; it is not meant for this.
         while let Some(Ok(Some(_))) = inside.signals().map(|signals| signals.read_signal()) {}
         let start = clock::now();
         let (mut progress, mut last, mut look) = (start, Owed::default(), LOOK_FIRST);
@@ -107,7 +106,7 @@ impl Delivery {
         }
     }
 
-    /// What is owed now.
+    /// What is undelivered now.
     fn look(&mut self) -> Result<Owed, Refused> {
         let mut shares: HashMap<SocketAddr, Share> = HashMap::new();
         for socket in self.near.open_sockets()?.iter().filter(|socket| is_owed(socket)) {
@@ -127,7 +126,7 @@ impl Delivery {
                 let unaccepted = far.waiting_to_be_accepted()?;
                 gateway_shares(&mut shares, &sockets, connections);
                 if unaccepted > 0 {
-                    // Accepted within a moment: it must only not be overlooked.
+                    // The server will accept it in a moment; it must only be counted.
                     shares.entry(SocketAddr::from(([0; 4], 0))).or_default();
                 }
             }
@@ -143,7 +142,7 @@ impl Delivery {
     }
 }
 
-/// Adds what the gateway has in its hands; `sockets` are its ends towards the command.
+/// Adds what the gateway holds; `sockets` are its ends towards the command.
 fn gateway_shares(
     shares: &mut HashMap<SocketAddr, Share>,
     sockets: &[OpenSocket],
@@ -152,15 +151,14 @@ fn gateway_shares(
     for (ends, bytes) in connections.owed() {
         let socket = sockets.iter().find(|socket| socket.remote == ends.near);
         let unread = socket.map_or(Bytes::ZERO, |socket| socket.unread);
-        // Where the command's end is not among the namespace's sockets, it is in another one that a
-        // process has made.
+        // If the command's end is not in the namespace, a process has moved to another one.
         let open = socket.is_some_and(|socket| socket.state == TcpState::Established);
         let share = shares.entry(ends.near).or_insert(Share { bytes: 0, open });
         share.bytes += (bytes + unread).get();
     }
 }
 
-/// Whether the command's end of a connection is owed something. In FIN-WAIT-2 it has all been
+/// Whether the command's end of a connection has undelivered data. In FIN-WAIT-2 everything is
 /// acknowledged.
 fn is_owed(socket: &OpenSocket) -> bool {
     !matches!(
@@ -169,18 +167,18 @@ fn is_owed(socket: &OpenSocket) -> bool {
     )
 }
 
-/// Whether a server has not taken what came, or not ended its side in answer to the command's end.
+/// Whether a server has unread data, or has not closed its side after the command's end.
 fn is_owed_to_server(socket: &OpenSocket) -> bool {
     socket.unread > Bytes::ZERO || matches!(socket.state, TcpState::CloseWait | TcpState::LastAck)
 }
 
-/// Bytes not acknowledged, without the end of the stream.
+/// Unacknowledged bytes without the FIN.
 fn without_end(socket: &OpenSocket) -> u64 {
     let ended = matches!(socket.state, TcpState::FinWait1 | TcpState::Closing | TcpState::LastAck);
     socket.unsent.get().saturating_sub(u64::from(ended))
 }
 
-/// Waits for `span`; whether a signal has come.
+/// Waits for `span`; returns whether a signal has come.
 fn interrupted(inside: &Inside, span: Duration) -> Result<bool, Refused> {
     let mut fds: Vec<_> = inside
         .signals()

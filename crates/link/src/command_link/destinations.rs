@@ -1,24 +1,24 @@
-//! What addresses mean beyond the gateway, and the threads that carry what is sent there.
+//! The real destinations of addresses beyond the gateway, and the threads that carry data there.
 
 use fullpipe_kernel::Refused;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// After an error of the kernel, which may well come again at once.
+/// Pause after a kernel error, which may repeat at once.
 pub(super) const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
-/// Buffers are on the heap.
+/// Stack of the gateway's threads; their buffers are on the heap.
 pub(super) const THREAD_STACK: usize = 256 << 10;
 
-/// What addresses mean beyond the gateway.
+/// The real destinations of addresses beyond the gateway.
 #[derive(Debug, Clone, Copy)]
 pub struct Destinations {
-    /// The gateway's own addresses, which stand for the machine's loopback.
+    /// The gateway's own addresses, which mean the machine's loopback.
     pub gateway: (Ipv4Addr, Ipv6Addr),
-    /// Who is asked for what comes to the gateway's port 53.
+    /// The resolver that gets what arrives at the gateway's port 53.
     pub resolver: Option<IpAddr>,
 }
 
 impl Destinations {
-    /// Where to connect to, from the machine's own network.
+    /// The address to connect to in the machine's own network.
     pub(super) fn target(&self, meant: SocketAddr) -> SocketAddr {
         let of_gateway = meant.ip() == self.gateway.0 || meant.ip() == self.gateway.1;
         match (of_gateway, self.resolver, meant.ip()) {

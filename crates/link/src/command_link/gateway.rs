@@ -1,22 +1,22 @@
-//! The gateway behind the link: what the command sends to the rest of the world goes on from here.
+//! The gateway at the far end of the link, which forwards what the command sends to the rest of the
+//! world.
 //!
-//! The far end of the link is a network namespace that calls every address its own
-//! ([`fullpipe_kernel::transparent`]). A TCP connection that is asked for over the link is opened
-//! from the machine's own network ([`fullpipe_kernel::outside::Outside`]), and accepted here when
-//! that stands; bytes go from one to the other. Datagrams likewise, each pair of addresses with a
-//! socket of its own. Nothing of the machine is changed for it, no forwarding, no rule, no route,
-//! and it takes no privilege.
+//! The far end of the link is a network namespace in which every address is local
+//! ([`fullpipe_kernel::transparent`]). When the command requests a TCP connection over the link,
+//! the gateway first connects onwards from the machine's own network
+//! ([`fullpipe_kernel::outside::Outside`]), then accepts the request and copies bytes between the
+//! two. Datagrams work likewise, with a socket for each pair of addresses. Nothing on the machine
+//! is changed (no forwarding, rule or route), and no privilege is needed.
 //!
 //! How to think about it: the link carries a TCP connection of its own between two stacks of this
-//! kernel. Its round-trip time, rate and losses are the link's alone; what lies between the gateway
-//! and the server comes on top for the application, but not for this connection's congestion
-//! control. What refuses, is unreachable or silent, is so to the command too, and a reset is
-//! carried as one. ICMP is answered here: `ping` shows the link.
+//! kernel. Its round-trip time, rate and losses are the link's alone. What lies between the gateway
+//! and the server adds to that for the application, but not for this connection's congestion
+//! control. A server that refuses, is unreachable or silent appears so to the command, and a reset
+//! is passed on as a reset. The gateway itself answers ICMP: `ping` shows the link.
 //!
-//! The gateway's own address stands for the machine's loopback: a service on 127.0.0.1 is reached
-//! there.
+//! The gateway's own address means the machine's loopback: a service on 127.0.0.1 is reached there.
 //!
-//! It lives as long as the process.
+//! The gateway lives as long as the process.
 
 use super::bounds::{Bounds, GatewayCounters};
 use super::connections::Connections;
@@ -34,13 +34,13 @@ use fullpipe_kernel::{Refused, transparent};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-/// Port of the two listeners in the gateway's namespace, where nobody else is.
+/// Port of the two listeners in the gateway's namespace, where nothing else listens.
 const PORT: u16 = 1;
 
 /// Starts the gateway in `ns`, whose end of the link is `device`; the command is in `near`.
 ///
 /// # Errors
-/// A kernel without transparent proxying, a missing `nft`.
+/// The kernel has no transparent proxying, or `nft` is missing.
 pub(super) fn start(
     ns: &Arc<NetNs>,
     device: &str,

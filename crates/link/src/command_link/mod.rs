@@ -1,16 +1,16 @@
 //! A command behind a link: `fullpipe link .. -- CMD`.
 //!
-//! Two network namespaces with the link between them. In the near one runs the command. The far one
-//! is one of three things, all with the address that `{server}` stands for:
-//! * a **server**: another command, started first and waited for until it listens. Nothing else is
-//!   reachable;
+//! There are two network namespaces with the link between them. The command runs in the near one.
+//! The far one is one of three things, each with the address that `{server}` stands for:
+//! * a **server**: another command, which starts first; the run waits until it listens. Nothing
+//!   else is reachable;
 //! * a **gateway** to everything that the machine reaches, and to its loopback ([`gateway`]);
 //! * the **machine** itself, as a router ([`nat`]).
 //!
-//! Order: [`Before::look`] outside, before anything is forked (what the machine's network is like,
-//! a process left there); then, inside [`fullpipe_kernel::sandbox`], [`Place::make`], the link
-//! itself (whoever calls decides by which engine), [`Place::start_server`], [`Place::start`], and
-//! [`Program::wait`] until it ends. The sandbox's end ends the rest.
+//! Order of calls: [`Before::look`] outside, before anything is forked (it inspects the machine's
+//! network and leaves a process there); then, inside [`fullpipe_kernel::sandbox`], [`Place::make`],
+//! the link itself (the caller chooses the engine), [`Place::start_server`], [`Place::start`], and
+//! [`Program::wait`] until it ends. The end of the sandbox ends the rest.
 
 mod addresses;
 mod bounds;
@@ -57,50 +57,50 @@ use std::sync::Arc;
 const DEVICE: &str = "wan0";
 /// How long a server may take until it listens.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How often it is looked whether it does.
+/// How often that is checked.
 const LOOK: Duration = Duration::from_millis(2);
-/// How long a server may take to end when it is asked to.
+/// How long a server may take to end after SIGTERM.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// What is at the far end.
+/// What is at the far end of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FarEnd {
     /// A namespace in which the other command runs, and nothing else.
     Server,
-    /// The way to all that the machine reaches, for connections and datagrams: `gateway`.
+    /// A gateway for connections and datagrams to everything that the machine reaches: `gateway`.
     Gateway,
-    /// The machine itself, which routes packets on: `nat`.
+    /// The machine itself, which routes packets: `nat`.
     Machine,
 }
 
 /// Why a command could not be put behind a link.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandLinkError {
-    /// The devices.
+    /// The devices failed.
     #[error(transparent)]
     Ports(#[from] PortError),
-    /// A request to the kernel.
+    /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The gateway.
+    /// The gateway could not start.
     #[error("{0}; or start the other end too (--server), which needs no gateway")]
     Gateway(Refused),
-    /// The machine as a router.
+    /// The machine cannot be a router.
     #[error(transparent)]
     Nat(#[from] NatError),
-    /// A file that the command is shown.
+    /// A file that the command should see could not be written.
     #[error("write {path}: {cause}; free some space", path = path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The kernel's answer.
         cause: std::io::Error,
     },
-    /// The scratch folder.
+    /// The scratch folder could not be made.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A program.
+    /// A program failed.
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -116,13 +116,13 @@ pub struct Before {
     process: u32,
     resolv_conf: String,
     outside: Option<Arc<Outside>>,
-    /// Where [`FarEnd::Machine`] is.
+    /// The namespace for [`FarEnd::Machine`].
     machine: Option<Arc<NetNs>>,
 }
 
 impl Before {
-    /// Looks around, and for a gateway leaves a process behind. From `main`, before any thread,
-    /// before the sandbox.
+    /// Inspects the machine's network and, for a gateway, leaves a process behind. Call it from
+    /// `main`, before any thread and before the sandbox.
     pub fn look(far_end: FarEnd) -> Result<Before, Refused> {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let taken = addresses::parse_routes(&text("/proc/net/route"));
@@ -147,34 +147,33 @@ impl Before {
 }
 
 impl Before {
-    /// Fails where the way out has ended: behind it every connection would fail, and nobody be told
-    /// why.
+    /// Fails if the process outside has ended: every connection would fail without an explanation.
     pub fn check(&self) -> Result<(), CommandLinkError> {
         self.outside.as_ref().map_or(Ok(()), |outside| Ok(outside.check()?))
     }
 }
 
-/// Two namespaces that can be joined by a link.
+/// Two namespaces that a link can join.
 #[derive(Debug)]
 pub struct Place {
-    /// Where the server or the gateway is.
+    /// The namespace of the server or the gateway.
     pub far: Arc<NetNs>,
-    /// Where the command runs.
+    /// The namespace of the command.
     pub near: NetNs,
-    /// Their addresses.
+    /// Addresses of both ends.
     pub addresses: Addresses,
     far_end: FarEnd,
     /// The far end's device.
     device: String,
     nat: Option<nat::Nat>,
-    /// Those of a gateway.
+    /// The connections of a gateway.
     connections: Option<Arc<connections::Connections>>,
     surroundings: Surroundings,
     counters: Arc<GatewayCounters>,
 }
 
 impl Place {
-    /// Makes the namespaces, their loopback devices up and nothing between them.
+    /// Makes the namespaces with their loopback devices up, not yet joined.
     pub fn make(before: &Before, inside: &Inside) -> Result<Place, CommandLinkError> {
         let mut files = Vec::new();
         let gateway = IpAddr::V4(before.addresses.far);
@@ -184,7 +183,8 @@ impl Place {
             let path = inside.journal().scratch_directory("link")?.join("resolv.conf");
             std::fs::write(&path, replaced.text)
                 .map_err(|cause| CommandLinkError::File { path: path.clone(), cause })?;
-            // Read by the command's own user, which in a user namespace is another than ours.
+            // The command's own user must be able to read it; in a user namespace that is another
+            // user than ours.
             files.push((path, PathBuf::from(RESOLV_CONF)));
         }
         Ok(Place {
@@ -196,7 +196,7 @@ impl Place {
             near: NetNs::create("command")?,
             addresses: before.addresses,
             far_end: before.far_end,
-            // On the machine it is one among others, and its name must be free.
+            // On the machine it is one device among others, so its name must be free.
             device: before
                 .machine
                 .as_ref()
@@ -212,7 +212,7 @@ impl Place {
         })
     }
 
-    /// Gives both ends a port of the link: `a` the far one's, `b` the command's.
+    /// Gives both ends a port of the link: `a` is the far end's, `b` the command's.
     pub fn ports(&self, mtu: Bytes) -> Result<Arc<PortPair>, PortError> {
         let (far, near) = (self.addresses.of_far(), self.addresses.of_near());
         let far = PortConfig { ns: &self.far, device: &self.device, addresses: &far };
@@ -220,7 +220,7 @@ impl Place {
         PortPair::create(&far, &near, mtu).map(Arc::new)
     }
 
-    /// The same where the kernel's netem is to stand between them.
+    /// The same for the kernel's netem.
     pub fn wire(&self, mtu: Bytes, gso_max_segs: u32) -> Result<Wire, Refused> {
         let (far, near) = (self.addresses.of_far(), self.addresses.of_near());
         let far = PortConfig { ns: &self.far, device: &self.device, addresses: &far };
@@ -228,8 +228,8 @@ impl Place {
         Wire::create(&far, &near, mtu, gso_max_segs)
     }
 
-    /// Leads everything from the command's end over the link, and on from there. The ports must be
-    /// there.
+    /// Routes everything from the command's end over the link, and onwards from there. The ports
+    /// must exist.
     pub fn open_ways(&mut self, before: &Before) -> Result<(), CommandLinkError> {
         if self.far_end == FarEnd::Server {
             return Ok(());
@@ -257,7 +257,7 @@ impl Place {
             return Ok(());
         };
         if before.default_route6 && netlink.takes_ipv6(DEVICE)? {
-            // Where the machine has none, a program must not be led to try IPv6 first.
+            // If the machine has no IPv6, a program must not try it first.
             netlink
                 .set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
@@ -268,7 +268,7 @@ impl Place {
         Ok(())
     }
 
-    /// Looks, once the command has ended, for what it is still owed.
+    /// For use after the command has ended: finds undelivered data.
     pub fn delivery(&self) -> Result<Delivery, CommandLinkError> {
         let far = match (self.far_end, &self.connections) {
             (FarEnd::Server, _) => Far::Server(SockDiag::open_in(&self.far)?),
@@ -280,9 +280,9 @@ impl Place {
         Ok(Delivery::new(SockDiag::open_in(&self.near)?, far))
     }
 
-    /// Lets the server end once the command has: one that listens no more is waited for, for
-    /// `span`, as it works on what it was sent; one that goes on is asked to end (SIGTERM). Whether
-    /// it has ended.
+    /// Lets the server end after the command. It waits up to `span` for a server that no longer
+    /// listens, because it still works on what it was sent; a server that still listens gets
+    /// SIGTERM. Returns whether it has ended.
     pub fn end_server(
         &self,
         server: &mut Program,
@@ -297,17 +297,17 @@ impl Place {
         Ok(matches!(server.wait(inside, span)?, ProgramEvent::Ended(_)))
     }
 
-    /// What the gateway could not carry, as it is counted; `None` where there is no gateway.
+    /// Live counters of what the gateway could not carry; `None` without a gateway.
     pub fn gateway_counters(&self) -> Option<Arc<GatewayCounters>> {
         (self.far_end == FarEnd::Gateway).then(|| Arc::clone(&self.counters))
     }
 
-    /// Starts the other end's command by the shell and waits until it listens.
+    /// Starts the far end's command by the shell and waits until it listens.
     pub fn start_server(&self, line: &str) -> Result<Program, CommandLinkError> {
         debug_assert_eq!(self.far_end, FarEnd::Server);
         let line = line.replace(run::PLACEHOLDER, &self.addresses.far.to_string());
         let mut command = Command::new("sh");
-        // Standard output is the command's.
+        // Standard output belongs to the command.
         command.args(["-c", &line]).stdin(Stdio::null()).stdout(std::io::stderr());
         let mut server = self.start_in(&self.far, command, &format!("server `{line}`"))?;
         let mut diag = SockDiag::open_in(&self.far)?;
@@ -332,7 +332,7 @@ impl Place {
         Ok(server)
     }
 
-    /// Starts the command; `{server}` in its words is the far end's address.
+    /// Starts the command; `{server}` in its arguments becomes the far end's address.
     pub fn start(&self, words: &[OsString]) -> Result<Program, CommandLinkError> {
         let words = expand(words, self.addresses.far.into());
         let Some((program, arguments)) = words.split_first() else {
@@ -356,7 +356,7 @@ impl Place {
     }
 }
 
-/// Makes a folder for captures where there is none.
+/// Makes a folder for captures if it does not exist.
 pub fn make_folder(path: &Path) -> Result<(), CommandLinkError> {
     std::fs::create_dir_all(path)
         .map_err(|cause| CommandLinkError::File { path: path.into(), cause })

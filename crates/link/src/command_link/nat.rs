@@ -1,15 +1,16 @@
-//! The way out by routing: the program's packets themselves go on, from this machine's address.
+//! Routing as the way out: the program's packets themselves are forwarded, with this machine's
+//! address.
 //!
-//! The far end of the link is a device of the machine's own network namespace; what comes over the
-//! link is routed on, its source address replaced (masquerading). So the program's TCP connections
-//! end at the servers that they are for, not at a gateway: losses, congestion control and windows
-//! are those between the two over the whole way, and every protocol passes. It takes root, and a
-//! machine that forwards packets already (`net.ipv4.ip_forward`): that is a decision about the
-//! whole machine, and not ours. IPv6 goes the same way where the machine forwards that too
-//! (`net.ipv6.conf.all.forwarding`); elsewhere the program has no way out by IPv6.
+//! The far end of the link is a device in the machine's own network namespace. Packets from the
+//! link are routed onwards with a new source address (masquerading). So the program's TCP
+//! connections end at the real servers, not at a gateway: losses, congestion control and windows
+//! are those of the whole path, and every protocol passes. This needs root, and a machine that
+//! already forwards packets (`net.ipv4.ip_forward`), because that is a decision about the whole
+//! machine. IPv6 works the same way if the machine forwards it too
+//! (`net.ipv6.conf.all.forwarding`); otherwise the program has no IPv6 route.
 //!
-//! What is made goes with the processes that hold it: the device with the descriptor of the link,
-//! the rules with a session of `nft` to which they belong (`flags owner`).
+//! Everything made here ends with the processes that hold it: the device with the link's
+//! descriptor, the rules with the `nft` session that owns them (`flags owner`).
 
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sysctl::{self, SysctlError};
@@ -27,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Why packets cannot be routed.
 #[derive(Debug, thiserror::Error)]
 pub enum NatError {
-    /// The machine is no router.
+    /// The machine does not forward packets.
     #[error(
         "route packets of the command: net.ipv4.ip_forward of this machine is 0; leave --nat out (the gateway needs \
          nothing of the machine), or let it forward packets with `sysctl -w net.ipv4.ip_forward=1`"
@@ -39,15 +40,15 @@ pub enum NatError {
          sudo, or leave --nat out: the gateway takes no privilege"
     )]
     NoRoot,
-    /// A setting of the link's own device.
+    /// A setting of the link's own device failed.
     #[error(transparent)]
     Sysctl(#[from] SysctlError),
-    /// A request to the kernel.
+    /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
-/// Rules that last as long as this value.
+/// Rules that exist as long as this value.
 #[derive(Debug)]
 pub struct Nat {
     _session: NftSession,
@@ -55,8 +56,8 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// Starts to masquerade what comes from the near address over `device`, which is in `machine`;
-    /// what is for the far address goes to the machine's loopback, names to `resolver`.
+    /// Masquerades packets from the near address over `device`, which is in `machine`. Packets to
+    /// the far address go to the machine's loopback, DNS queries to `resolver`.
     pub fn start(
         machine: &NetNs,
         device: &str,
@@ -71,14 +72,14 @@ impl Nat {
             return Err(NatError::NoForwarding);
         }
         let ipv6 = is_set("net.ipv6.conf.all.forwarding");
-        // Of the link's own device: what comes over it may be for the loopback.
+        // For the link's own device: packets from the link may go to the loopback.
         if let Ok(name) = format!("net.ipv4.conf.{device}.route_localnet").parse() {
             sysctl::write(machine, &name, "1")?;
         }
         let table = format!("fullpipe_{device}");
         let session = NftSession::start(machine, &rules(&table, device, addresses, resolver))?;
         let deadline = clock::now() + WITHIN;
-        // The last of the rules is there when all are.
+        // When the last rule is there, all are.
         while let Err(refused) = nft(machine, &format!("list chain inet {table} {LAST}\n")) {
             if clock::now() >= deadline {
                 return Err(refused.into());
@@ -96,7 +97,7 @@ impl Nat {
 
 const LAST: &str = "out";
 
-/// As nftables text, a command a line, as a session reads it.
+/// The rules as nftables text for a session, one command on each line.
 fn rules(table: &str, device: &str, addresses: &Addresses, resolver: Option<IpAddr>) -> String {
     let Addresses { far, near, near6, .. } = addresses;
     let mut text = format!(

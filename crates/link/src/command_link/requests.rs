@@ -1,5 +1,5 @@
-//! Connections that are asked for over the link: each is answered when it is known what the other
-//! machine says.
+//! Requests for connections over the link. Each is answered once the other machine's answer is
+//! known.
 
 use super::carry::join;
 use super::connections::{Connections, Ends, Slot};
@@ -15,31 +15,31 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often it is looked whether a command still wants a connection that is not answered.
+/// How often to check whether a command still waits for an unanswered connection.
 const LOOK: Duration = Duration::from_millis(100);
-/// A handshake that is not complete after the kernel's five repetitions (`tcp_synack_retries`)
-/// never is: 63 s, tcp(7).
+/// A handshake that is not complete after the kernel's five repetitions (`tcp_synack_retries`, 63
+/// s, tcp(7)) never will be.
 const HANDSHAKE: std::time::Duration = std::time::Duration::from_secs(64);
 
-/// What the threads of a gateway share.
+/// The state shared by a gateway's threads.
 pub(super) struct Gateway {
     pub(super) requests: ConnectionRequests,
     pub(super) outside: Arc<Outside>,
     pub(super) destinations: Destinations,
     pub(super) connections: Arc<Connections>,
-    /// The command's sockets.
+    /// Finds the command's sockets.
     pub(super) near: Mutex<SockDiag>,
 }
 
-/// Why there is no connection outside.
+/// Why an onward connection failed.
 enum NoConnection {
-    /// The other machine, or one on the way, has said no.
+    /// The other machine, or one on the way, refused it.
     Refused(Refusal),
-    /// It has said nothing, or nobody waits for it any more.
+    /// There was no answer, or nobody waits for it any more.
     Silent,
 }
 
-/// Takes requests for ever.
+/// Receives requests forever.
 pub(super) fn take(gateway: &Arc<Gateway>) {
     let mut buffer = Vec::new();
     loop {
@@ -49,7 +49,7 @@ pub(super) fn take(gateway: &Arc<Gateway>) {
         };
         let ends = Ends { near: request.from, meant: request.to };
         match gateway.connections.is_connected(ends) {
-            // The answer to the first one was lost, or is on its way.
+            // The answer to the first SYN was lost, or is on its way.
             Some(true) => drop(gateway.requests.pass(&request)),
             Some(false) => {}
             None => begin(gateway, ends, request),
@@ -57,8 +57,7 @@ pub(super) fn take(gateway: &Arc<Gateway>) {
     }
 }
 
-/// Has a thread answer `request`; it is refused at once where there is no place or no thread for
-/// it.
+/// Answers `request` on a thread; refuses it at once if there is no slot or no thread.
 fn begin(gateway: &Arc<Gateway>, ends: Ends, request: ConnectionRequest) {
     let request = Arc::new(request);
     let begun = gateway.connections.enter(ends).is_some_and(|slot| {
@@ -70,18 +69,19 @@ fn begin(gateway: &Arc<Gateway>, ends: Ends, request: ConnectionRequest) {
     }
 }
 
-/// Hands connections that stand to the threads that have asked for them, for ever.
+/// Accepts connections forever and passes them to the threads that requested them.
 pub(super) fn accept(listener: &TcpListener, gateway: &Arc<Gateway>) {
     loop {
         let Ok((near, from)) = listener.accept() else {
-            // Out of descriptors, or a connection that is gone again: the next one may be well.
+            // Descriptors ran out, or the connection is gone already; the next one may work.
             std::thread::park_timeout(PAUSE);
             continue;
         };
         let Ok(meant) = near.local_addr() else { continue };
         let ends = Ends { near: from, meant };
         let Err(near) = gateway.connections.hand_over(ends, near) else { continue };
-        // Its request had options of IPv6, which are not looked through: it stands already.
+        // Its request had IPv6 extension headers, which are not parsed, so the connection is
+        // already established.
         let Some(slot) = gateway.connections.enter(ends) else {
             transparent::reset(near);
             continue;
@@ -101,7 +101,7 @@ pub(super) fn accept(listener: &TcpListener, gateway: &Arc<Gateway>) {
     }
 }
 
-/// Connects to who is asked for, tells the command what came of it, and carries what the two say.
+/// Connects to the requested address, reports the outcome to the command, and carries the bytes.
 fn answer(gateway: &Gateway, request: &ConnectionRequest, slot: &Slot) {
     match connect(gateway, request) {
         Ok(far) => {
@@ -127,8 +127,8 @@ fn connect(gateway: &Gateway, request: &ConnectionRequest) -> Result<TcpStream, 
         let mut near = gateway.near.lock().unwrap_or_else(PoisonError::into_inner);
         near.sample(request.from, request.to).is_ok_and(|socket| socket.is_some())
     };
-    // A socket that is never seen is in a namespace that the command has made, and cannot be looked
-    // for.
+    // A socket that was never seen is in a namespace that the command has made, so it cannot be
+    // found.
     let seen = wants();
     loop {
         let mut fds = [PollFd::new(far.as_fd(), PollFlags::POLLOUT)];
@@ -147,7 +147,7 @@ fn connect(gateway: &Gateway, request: &ConnectionRequest) -> Result<TcpStream, 
     }
 }
 
-/// What an error of `connect` means to who has asked (connect(2)).
+/// What an error of `connect` means for the requester (connect(2)).
 fn refusal(errno: Option<i32>) -> NoConnection {
     match errno.map(|errno| std::io::Error::from_raw_os_error(errno).kind()) {
         Some(ErrorKind::TimedOut) => NoConnection::Silent,

@@ -1,14 +1,14 @@
-//! Name resolution for a command that has a loopback of its own.
+//! Name resolution for a command with its own loopback.
 //!
 //! A `resolv.conf` that names a resolver on the loopback (systemd-resolved's 127.0.0.53, dnsmasq's
-//! 127.0.0.1) is of no use behind a link: that address is the command's own there. Such a file is
-//! replaced by one that names the gateway, and what comes to the gateway's port 53 goes to the
-//! resolver that was meant. One that names others is left as it is: they are reached over the link
-//! like anything else.
+//! 127.0.0.1) does not work behind a link, where that address is the command's own loopback. Such a
+//! file is replaced by one that names the gateway, and queries to the gateway's port 53 go to the
+//! original resolver. Other files stay as they are: their resolvers are reached over the link like
+//! anything else.
 
 use std::net::IpAddr;
 
-/// What the command is to be shown, and whom its questions are for.
+/// A replaced `resolv.conf`, and the resolver behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
     /// The text of its `resolv.conf`.
@@ -17,11 +17,11 @@ pub struct Replaced {
     pub resolver: IpAddr,
 }
 
-/// A `resolv.conf` for a command whose `gateway` answers for the machine's loopback; `None` where
+/// A `resolv.conf` for a command whose `gateway` stands for the machine's loopback; `None` if
 /// `text` can stay.
 pub fn replace(text: &str, gateway: IpAddr) -> Option<Replaced> {
     let servers: Vec<Option<IpAddr>> = text.lines().filter_map(nameserver).collect();
-    // Without any, the resolver asks the loopback (resolv.conf(5)).
+    // Without any, the resolver queries the loopback (resolv.conf(5)).
     let loopback = servers.iter().flatten().copied().find(IpAddr::is_loopback);
     let resolver = match (loopback, servers.is_empty()) {
         (Some(resolver), _) => resolver,
@@ -42,7 +42,7 @@ pub fn replace(text: &str, gateway: IpAddr) -> Option<Replaced> {
     Some(Replaced { text: shown, resolver })
 }
 
-/// Whether a line names a resolver, and which, where that can be read (`fe80::1%eth0` cannot).
+/// Whether a line names a resolver, and its address if it can be parsed (`fe80::1%eth0` cannot).
 fn nameserver(line: &str) -> Option<Option<IpAddr>> {
     let mut words = line.split_whitespace();
     (words.next()? == "nameserver").then(|| words.next().and_then(|word| word.parse().ok()))

@@ -1,4 +1,4 @@
-//! A user's program: started, sent the signals that are for it, waited for.
+//! Starts a user's program, passes signals on to it, and waits for it.
 
 use fullpipe_kernel::program::{pidfd, send};
 use fullpipe_kernel::sandbox::Inside;
@@ -12,29 +12,29 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
-/// What stands for the far end's address in a command.
+/// Placeholder for the far end's address in a command.
 pub(super) const PLACEHOLDER: &str = "{server}";
 
 /// Why a program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Nothing to start.
+    /// No command was given.
     #[error("start command: none is given; put one after `--`")]
     NoCommand,
-    /// It is not there.
+    /// The program was not found.
     #[error("start {0}: it is not installed, or not on the PATH; install it, or name its file")]
     NotFound(String),
     /// It could not be started or waited for.
     #[error("{operation} {program}: {cause}; check that it is a program, and that you may run it")]
     Process {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The program.
         program: String,
         /// The kernel's answer.
         cause: std::io::Error,
     },
-    /// A server that ended before it listened.
+    /// A server ended before it listened.
     #[error(
         "start {program}: it ended before it listened ({status}); see what it printed, and let it stay in the foreground"
     )]
@@ -44,20 +44,20 @@ pub enum RunError {
         /// How it ended.
         status: String,
     },
-    /// A server that does not listen.
+    /// A server does not listen.
     #[error("start {program}: it did not listen on any port within {within}; check its arguments")]
     NotListening {
         /// The program.
         program: String,
-        /// How long it was given.
+        /// The time limit.
         within: Duration,
     },
-    /// A request to the kernel.
+    /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
-/// A running program. It goes on when this value is dropped: the sandbox's end ends it.
+/// A running program. It continues when this value is dropped; the end of the sandbox ends it.
 #[derive(Debug)]
 pub struct Program {
     name: String,
@@ -65,22 +65,22 @@ pub struct Program {
     pidfd: OwnedFd,
 }
 
-/// Why [`Program::wait`] has returned.
+/// Why [`Program::wait`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramEvent {
-    /// It has ended with this exit code; by signal n: 128 + n, as a shell tells it.
+    /// It ended with this exit code; 128 + n if signal n ended it, as in a shell.
     Ended(u8),
-    /// The time is over.
+    /// The timeout has passed.
     Timeout,
 }
 
-/// The words with the far end's address in place of `{server}`.
+/// The arguments with the far end's address in place of `{server}`.
 pub fn expand(words: &[OsString], server: IpAddr) -> Vec<OsString> {
     let server = server.to_string();
     words.iter().map(|word| replaced(word, PLACEHOLDER.as_bytes(), server.as_bytes())).collect()
 }
 
-/// Words need not be UTF-8.
+/// Arguments need not be UTF-8.
 fn replaced(word: &OsStr, what: &[u8], by: &[u8]) -> OsString {
     let mut rest = word.as_bytes();
     let mut made = Vec::with_capacity(rest.len());
@@ -106,7 +106,7 @@ impl Program {
         Ok(Program { name: name.into(), child, pidfd })
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -116,15 +116,16 @@ impl Program {
         self.child.try_wait().map_err(|cause| self.wrong("wait for", cause))
     }
 
-    /// Waits for its end, at most for `span`; no result depends on how long.
+    /// Waits for its end for at most `span`; no result depends on how long.
     pub(super) fn wait_a_little(&self, span: Duration) -> Result<(), RunError> {
         wait::readable(&self.pidfd, Some(span))
             .map(drop)
             .map_err(|cause| self.wrong("wait for", cause))
     }
 
-    /// Waits until it has ended, at most for `timeout`, and passes signals on meanwhile: those that
-    /// somebody sent to us, not those of a key, which the terminal has sent to it as well.
+    /// Waits for its end for at most `timeout` and passes on signals that another process sent to
+    /// us. A key's signal is not passed on, because the terminal has sent it to the program as
+    /// well.
     pub fn wait(&mut self, inside: &Inside, timeout: Duration) -> Result<ProgramEvent, RunError> {
         let deadline = clock::now() + timeout;
         loop {
@@ -159,7 +160,7 @@ impl Program {
 /// `SIGTERM`, the same number everywhere (signal(7)).
 const SIGTERM: u32 = 15;
 
-/// Signals that have come, but for those by a key.
+/// Received signals, except those from a key.
 fn sent_by_somebody(inside: &Inside) -> Vec<u32> {
     /// `SI_KERNEL`: sent by the kernel, as a terminal's driver does.
     const BY_KERNEL: i32 = 0x80;

@@ -1,5 +1,5 @@
-//! What a router says of a datagram that it cannot pass on: ICMP's "destination unreachable" (RFC
-//! 792; RFC 4443, section 3.1), as from the address that was meant.
+//! ICMP's "destination unreachable" (RFC 792; RFC 4443, section 3.1), as a router sends it for a
+//! datagram that it cannot forward, with the destination as the source address.
 
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, PacketBuilder, UdpHeader, icmpv4, icmpv6};
 use fullpipe_kernel::netns::NetNs;
@@ -8,10 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Hops that a message of ours may take: the link is one.
+/// Hop limit of our messages: the link is one hop.
 const HOPS: u8 = 64;
 
-/// What cannot be reached.
+/// The reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unreachable {
     /// Nobody listens at the port.
@@ -23,7 +23,7 @@ pub(super) enum Unreachable {
 }
 
 impl Unreachable {
-    /// What a socket's errno says; `None` where it is about something else.
+    /// The meaning of a socket's errno; `None` if it is about something else.
     pub fn from_errno(errno: i32) -> Option<Unreachable> {
         match io_error_kind(errno) {
             std::io::ErrorKind::ConnectionRefused => Some(Unreachable::Port),
@@ -38,20 +38,20 @@ fn io_error_kind(errno: i32) -> std::io::ErrorKind {
     std::io::Error::from_raw_os_error(errno).kind()
 }
 
-/// Sends such messages to the command's end.
+/// Sends these messages to the command's end.
 #[derive(Debug)]
 pub(super) struct Reporter {
     socket: OwnedFd,
 }
 
 impl Reporter {
-    /// For the family of `any`, in the gateway's namespace.
+    /// A reporter for the family of `any`, in the gateway's namespace.
     pub fn open(ns: &Arc<NetNs>, any: IpAddr) -> Result<Reporter, Refused> {
         Ok(Reporter { socket: transparent::packets(ns, any)? })
     }
 
-    /// Tells `sender` that its datagram to `meant` went nowhere. As with every ICMP message it may
-    /// be lost.
+    /// Tells `sender` that its datagram to `meant` could not be delivered. Like every ICMP message
+    /// it may be lost.
     pub fn report(&self, unreachable: Unreachable, sender: SocketAddr, meant: SocketAddr) {
         let packet = match (sender.ip(), meant.ip()) {
             (IpAddr::V4(to), IpAddr::V4(from)) => {
@@ -68,7 +68,7 @@ impl Reporter {
     }
 }
 
-/// The UDP header that the message is about: what matters of it are the ports.
+/// The UDP header of the undeliverable datagram; only its ports matter.
 fn udp(sender: u16, meant: u16) -> [u8; UdpHeader::LEN] {
     let length = UdpHeader::LEN as u16;
     UdpHeader { source_port: sender, destination_port: meant, length, checksum: 0 }.to_bytes()

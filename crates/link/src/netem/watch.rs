@@ -1,4 +1,4 @@
-//! Captures at both edges of a wire: what the packet rings saw, in their order, a stream an edge.
+//! Captures at both edges of a wire: what the packet rings saw, in order, one stream for each edge.
 
 use super::super::options::CaptureOptions;
 use super::super::super_packet::{HEADER_MAX, Layout};
@@ -13,27 +13,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// The longest sleep: how soon a stop is noticed.
+/// The longest sleep; a stop is noticed this soon.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 
 /// File names of the server's and the client's edge.
 pub const EDGES: [&str; 2] = ["server.edge.pcap", "client.edge.pcap"];
 
-/// Why an edge could not be watched.
+/// Why an edge could not be captured.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The capture files.
+    /// A capture file failed.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// The kernel.
+    /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The thread, or waiting in it.
+    /// The thread, or its wait, failed.
     #[error("watch edges of the link: {0}")]
     Thread(std::io::Error),
 }
 
-/// A thread that writes down what passes both edges.
+/// A thread that captures at both edges.
 #[derive(Debug)]
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
@@ -61,7 +61,7 @@ impl Watch {
         Ok(Watch { stop, thread: thread.map_err(WatchError::Thread)?, writer })
     }
 
-    /// Packets that the captures miss.
+    /// Ends it; returns the number of packets that the captures miss.
     pub(super) fn stop(self) -> Result<u64, WatchError> {
         self.stop.store(true, Ordering::Relaxed);
         let missed = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -77,7 +77,7 @@ fn run(
     stop: &AtomicBool,
 ) -> Result<u64, WatchError> {
     let mut stop_at = None;
-    // After the stop the block in the making is waited for.
+    // After the stop, wait for the block that the kernel is filling.
     while stop_at.is_none_or(|at| clock::now() < at) {
         let mut fds = rings.each_ref().map(|ring| PollFd::new(ring.as_fd(), PollFlags::POLLIN));
         wait::ready(&mut fds, Some(SLEEP_MAX.min(RETIRE_AFTER))).map_err(WatchError::Thread)?;
@@ -96,7 +96,7 @@ fn run(
     Ok(missed)
 }
 
-/// Segment by segment, as the wire would have it.
+/// Writes segment by segment, as on the wire.
 fn write(stream: &mut Stream, seen: Seen<'_>, epoch: Duration) {
     let at = Instant::ZERO + seen.at.saturating_sub(epoch);
     let Some(layout) = Layout::parse_start(seen.frame, seen.len, L2_LEN) else { return };

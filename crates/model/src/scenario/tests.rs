@@ -56,7 +56,7 @@ fn iperf3_speaks_with_itself_for_whole_seconds() {
         ["server = \"iperf3\"", "client = \"iperf3\"", "server = \"nginx\"\nclient = \"iperf3\""]
     {
         let problem = problem(&format!("[transfer]\n{one}"));
-        assert!(problem.contains("speaks with itself only"), "{one}: {problem}");
+        assert!(problem.contains("works only with itself"), "{one}: {problem}");
     }
 }
 
@@ -138,7 +138,7 @@ fn mistakes_are_named_with_what_to_write() {
         ("[matrix]\n\"link.rtt\" = []", "no values"),
         ("[matrix]\n\"link.rtt\" = [\"10\"]", "no unit"),
         ("[matrix]\n\"link.rrt\" = [\"10ms\"]", "unknown field `rrt`"),
-        ("include = [\"b0\"]\n[link]\nrtt = \"1ms\"", "cannot stand beside"),
+        ("include = [\"b0\"]\n[link]\nrtt = \"1ms\"", "cannot be combined"),
         ("name = \"../../etc\"", "use letters"),
         ("repeat = 0", "between 1 and 1000"),
         ("link = 5", "invalid type"),

@@ -29,9 +29,9 @@ pub enum ParseError {
     /// Out of the quantity's range.
     #[error("{quantity} '{text}': out of range, must be between {min} and {max}")]
     Range {
-        /// What was being read.
+        /// The quantity.
         quantity: &'static str,
-        /// What was given.
+        /// The given text.
         text: String,
         /// Smallest value, as text.
         min: &'static str,

@@ -145,7 +145,7 @@ pub enum LogError {
     /// It ends within a record.
     #[error("read link log: it ends within record {record}; the records before it are whole")]
     Truncated {
-        /// Which, from 1; 0: within the header.
+        /// Its number, from 1; 0 means within the header.
         record: u64,
     },
 }
