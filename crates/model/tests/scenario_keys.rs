@@ -57,6 +57,8 @@ const KEYS: &[Key] = &[
     key("duration", "[transfer]\n@", &["1", "1.0", "'1'", "'1s'", "'1000ms'"]),
     key("read_rate", "[transfer]\n@", &["'8mbit'", "'1MB/s'"]),
     key("write_rate", "[transfer]\n@", &["'8mbit'", "'1MB/s'"]),
+    key("read_block", "[transfer]\nread_rate = '8mbit'\n@", &["65536", "'65536'", "'64KiB'"]),
+    key("write_block", "[transfer]\nwrite_rate = '8mbit'\n@", &["65536", "'65536'", "'64KiB'"]),
     key("receive_buffer", "[transfer]\n@", &["65536", "'65536'", "'64KiB'"]),
     key("send_buffer", "[transfer]\n@", &["65536", "'65536'", "'64KiB'"]),
     key("snaplen", "[capture]\n@", &["2000", "'2000'", "'2kB'"]),

@@ -1,4 +1,5 @@
-//! The draws for a packet on arrival: all its randomness except its queue discipline's.
+//! The draws for a packet on arrival: everything random about it, except what the discipline of its
+//! queue draws.
 
 use super::loss::LossState;
 use super::random::{Correlated, Purpose, Stream};

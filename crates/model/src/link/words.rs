@@ -1,4 +1,5 @@
-//! The parts of a path as they are written: each is optional, and some may override others.
+//! The words that describe one direction of a path: each may be given or left out, and some may
+//! override others.
 //!
 //! A scenario's `[link]` with its `[link.to_client]`, the options of a command, and a change sent
 //! over a control socket are all of this type; [`Words::config`] makes the same [`Config`] of each.
