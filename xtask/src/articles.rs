@@ -1,16 +1,16 @@
-//! `cargo xtask articles-table FILE.json`: the lab's rows of the articles' experiments, beside the
-//! articles' figures.
+//! `cargo xtask articles-table FILE.json`: compares the lab's rows of the articles' experiments
+//! with the articles' figures.
 //!
-//! FILE.json is what `fullpipe lab run articles --json` prints. The table replaces what stands
-//! between two markers in [`PAGE`]; the sentences around it, with the reasons for the differences,
-//! are written by people and stay.
+//! FILE.json is the output of `fullpipe lab run articles --json`. The table replaces everything
+//! between two markers in [`PAGE`]; people write the text around it, with the reasons for the
+//! differences.
 
 use anyhow::Context;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The page that holds the table, from the workspace's root.
+/// The page with the table, relative to the workspace's root.
 const PAGE: &str = "docs/src/articles.md";
 const BEGIN: &str = "<!-- articles-table: begin; written by `cargo xtask articles-table` -->";
 const END: &str = "<!-- articles-table: end -->";
@@ -36,7 +36,7 @@ fn replaced(page: &str, table: &str) -> anyhow::Result<String> {
     Ok(format!("{head}{BEGIN}\n{table}{END}{tail}"))
 }
 
-/// How near a figure must be to the article's to be called the same.
+/// The largest relative difference at which a figure counts as the same as the article's.
 const AGREES: f64 = 0.05;
 
 fn table(results: &Value) -> anyhow::Result<String> {
@@ -72,7 +72,7 @@ fn agrees(row: &Value) -> Option<bool> {
     row["reference_ratio"].as_f64().map(|ratio| (ratio - 1.0).abs() <= AGREES)
 }
 
-/// Why `row` differs from its article: nobody says so here but a further run that does not.
+/// Why `row` differs from its article. Only a further run that agrees counts as an explanation.
 fn difference(row: &Value, further: &[&Value]) -> String {
     if let Some(changed) = row["reference_cause"].as_str() {
         return format!("changed: {changed}");
@@ -170,7 +170,7 @@ fn line(row: &Value, difference: &str) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Bits a second as MB/s with three figures.
+/// Bits per second as MB/s with three digits.
 fn megabytes(bps: f64) -> String {
     let rate = bps / 8e6;
     let decimals = if rate >= 100.0 {

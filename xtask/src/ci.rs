@@ -1,5 +1,5 @@
-//! `cargo xtask ci`: one command for people and for machines, each step the plain command that a
-//! person would type.
+//! `cargo xtask ci`: one command for people and machines; each step is a plain command that a
+//! person could type.
 
 use anyhow::{Context, bail};
 use std::process::Command;
@@ -27,7 +27,7 @@ pub fn run(fuzz: bool) -> anyhow::Result<()> {
         fuzz_targets()?;
     }
     truth()?;
-    // Last, so that the runner's own closing lines are what is read at the end.
+    // Last, so that the test runner's summary is at the end of the output.
     cargo("tests", &["test", "--workspace", "--no-fail-fast"], &[])
 }
 
@@ -48,7 +48,7 @@ fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow
     Ok(())
 }
 
-/// A handful of generated scenarios, where a guest kernel is.
+/// A few generated scenarios, if there is a guest kernel.
 fn truth() -> anyhow::Result<()> {
     if std::env::var_os("FULLPIPE_KERNEL_BUILT").is_none() {
         eprintln!(
@@ -62,7 +62,7 @@ fn truth() -> anyhow::Result<()> {
     crate::truth::Truth::smoke(&target)
 }
 
-/// The pure crates build where there are no sockets, files, threads or clocks at all.
+/// Builds the pure crates for a target without sockets, files, threads and clocks.
 fn purity() -> anyhow::Result<()> {
     let sysroot =
         Command::new("rustc").args(["--print", "target-libdir", "--target", WASM]).output();
@@ -74,7 +74,7 @@ fn purity() -> anyhow::Result<()> {
         && !Command::new("rustup").args(["target", "add", WASM]).status().is_ok_and(|s| s.success())
     {
         eprintln!(
-            "SKIPPED: purity build: the target {WASM} cannot be had here; clippy's lint and tidy stand in for it"
+            "SKIPPED: purity build: the target {WASM} cannot be installed here; clippy's lint and tidy check instead"
         );
         return Ok(());
     }
@@ -85,12 +85,12 @@ fn purity() -> anyhow::Result<()> {
     cargo("purity", &arguments, &[])
 }
 
-/// Licences, sources and duplicates of what is linked in, and known advisories where their database
-/// can be had.
+/// Checks licences, sources and duplicates of dependencies, and known advisories if their database
+/// can be downloaded.
 fn dependencies() -> anyhow::Result<()> {
     let installed = Command::new(env!("CARGO")).args(["deny", "--version"]).output();
     if !installed.is_ok_and(|output| output.status.success()) {
-        let advice = "cargo deny is not there: install it with `cargo install cargo-deny --locked`";
+        let advice = "cargo deny is missing: install it with `cargo install cargo-deny --locked`";
         anyhow::ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{advice}");
         eprintln!("SKIPPED: dependencies: {advice}");
         return Ok(());
@@ -98,13 +98,13 @@ fn dependencies() -> anyhow::Result<()> {
     cargo("dependencies", &["deny", "check", "licenses", "bans", "sources"], &[])?;
     let fetched = Command::new(env!("CARGO")).args(["deny", "fetch", "db"]).output();
     if !fetched.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: advisories: their database cannot be had here");
+        eprintln!("SKIPPED: advisories: their database cannot be downloaded here");
         return Ok(());
     }
     cargo("advisories", &["deny", "check", "advisories"], &[])
 }
 
-/// The workspace builds with the oldest compiler that Cargo.toml promises.
+/// Builds the workspace with the oldest compiler that Cargo.toml promises.
 fn oldest_compiler() -> anyhow::Result<()> {
     let manifest = std::fs::read_to_string("Cargo.toml").context("read Cargo.toml")?;
     let promised = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
@@ -119,7 +119,7 @@ fn oldest_compiler() -> anyhow::Result<()> {
         return Ok(());
     }
     step(&format!("oldest compiler: cargo {toolchain} check --workspace"));
-    // A folder of its own: two compilers in one would throw each other's work away.
+    // A separate folder, because two compilers in one would discard each other's work.
     let status = Command::new("cargo")
         .args([&toolchain, "check", "--workspace", "--target-dir", "target/msrv"])
         .status()
@@ -128,12 +128,12 @@ fn oldest_compiler() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every target of `fuzz/` for a while, from its committed corpus.
+/// Runs every target of `fuzz/` for a while, from its committed corpus.
 fn fuzz_targets() -> anyhow::Result<()> {
     let listed =
         Command::new(env!("CARGO")).args(["fuzz", "list"]).output().context("start cargo fuzz")?;
     if !listed.status.success() {
-        let advice = "cargo fuzz is not there: install it with `cargo install cargo-fuzz --locked`";
+        let advice = "cargo fuzz is missing: install it with `cargo install cargo-fuzz --locked`";
         anyhow::ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{advice}");
         eprintln!("SKIPPED: fuzz targets: {advice}");
         return Ok(());
@@ -142,7 +142,7 @@ fn fuzz_targets() -> anyhow::Result<()> {
     anyhow::ensure!(targets.split_whitespace().next().is_some(), "cargo fuzz lists no targets");
     for target in targets.split_whitespace() {
         let time = format!("-max_total_time={FUZZ_SECONDS}");
-        // What is found goes to the build's folder; the committed corpus is only read.
+        // Findings go to the build's folder; the committed corpus is only read.
         let found = format!("target/fuzz/{target}");
         std::fs::create_dir_all(&found).with_context(|| format!("make {found}"))?;
         let corpus = format!("fuzz/corpus/{target}");

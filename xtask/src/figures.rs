@@ -1,15 +1,15 @@
 //! `cargo xtask figures [--lab DIR]..`: the tables of docs/src/analyze-figures.md.
 //!
-//! Those of the suites are written by the suites themselves, which also hold the page to them.
-//! Those of the lab are made from results folders of `fullpipe lab run --keep-captures`, since runs
-//! take minutes and a guest kernel; a table for which no folder has runs stays as it is.
+//! The test suites write their own tables and check that the page matches. The lab's tables are
+//! made from results folders of `fullpipe lab run --keep-captures`, because runs take minutes and a
+//! guest kernel; a table without runs in any folder stays as it is.
 
 use anyhow::{Context, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PAGE: &str = "docs/src/analyze-figures.md";
-/// What `score_lab` prints, and the page's part that it is for.
+/// Tables that `score_lab` prints, and their parts of the page.
 const TABLES: [(&str, &str); 2] = [("limits", "lab"), ("log", "log")];
 
 /// Writes the tables.
@@ -48,7 +48,7 @@ pub fn run(lab: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts a table into its part of the page.
+/// Replaces a table in its part of the page.
 fn write(part: &str, table: &str) -> anyhow::Result<()> {
     let page =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("find the workspace")?.join(PAGE);

@@ -1,4 +1,5 @@
-//! `cargo xtask recapture IN OUT --as CHANGE..`: a capture as somebody else would have taken it.
+//! `cargo xtask recapture IN OUT --as CHANGE..`: turns a capture into what another observer would
+//! have recorded.
 
 use anyhow::Context;
 use fullpipe_flow::capture::{Unpack, read, write};
@@ -8,9 +9,9 @@ use std::io::{BufWriter, Write};
 use std::net::IpAddr;
 use std::path::Path;
 
-/// What is kept of a packet is what the input kept.
+/// No further limit: the output keeps what the input kept of each packet.
 const SNAPLEN: u32 = 262_144;
-/// Where a pcap file's header says how packets begin.
+/// Offset of the link type in a pcap file's header.
 const LINK_TYPE_AT: usize = 20;
 
 /// Reads `input`, applies the changes in their order, writes `output`.

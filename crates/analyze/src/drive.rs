@@ -1,14 +1,14 @@
-//! The loop of every analysis: a capture is read in rounds, by one thread or several.
+//! The loop of every analysis: reads a capture in rounds, with one thread or several.
 //!
-//! The capture is cut into rounds by its own packets and clock ([`crate::feed`]); each thread has a
-//! [`Part`] of the connections, and what happened in a round is put together from all of them
-//! before the next is looked at. So the answer does not depend on how many threads there are, and
-//! memory does not follow the capture.
+//! The capture's own packets and clock cut it into rounds ([`crate::feed`]). Each thread has a
+//! [`Part`] of the connections, and the results of a round are combined from all parts before the
+//! next round is considered. So the result does not depend on the number of threads, and memory
+//! does not grow with the capture.
 //!
-//! With one thread the caller's own reads and analyses whenever it asks for the next round. With
-//! more, whichever of them has nothing left to do reads on for all ([`Relay`]), no further than to
-//! which connection a packet belongs; headers travel in batches that are used again, and few rounds
-//! wait at a time.
+//! With one thread, the caller's own thread reads and analyses whenever the caller asks for the
+//! next round. With more, whichever thread is idle reads on for all ([`Relay`]) and parses each
+//! packet only as far as needed to find its connection. Headers travel in reused batches, and only
+//! few rounds are queued.
 
 use crate::error::Error;
 use crate::feed::{Event, Feed, Sink};
@@ -22,30 +22,30 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Rounds of a thread that may wait to be taken.
+/// The most queued rounds of a thread.
 const WAITING: usize = 2;
 
 /// One thread's part of the connections, in rounds.
 pub trait Part: Send + Sized + 'static {
-    /// What happened in a round.
+    /// The result of a round.
     type Round: Send + 'static;
     /// The last rounds.
     type Last: Iterator<Item = Self::Round>;
 
-    /// Gives what happened in a round where one ends.
+    /// Handles an event; returns the result of a round if it ends one.
     fn take(&mut self, event: Event<'_>) -> Option<Self::Round>;
-    /// The capture has ended: its last rounds, and what this part counted.
+    /// Ends the capture; returns the last rounds, and this part's counts.
     fn finish(self) -> (Self::Last, Counts);
 }
 
-/// What is known at a capture's end.
+/// What is known at the end of a capture.
 #[derive(Default)]
 pub struct End {
     pub counts: Counts,
     pub errors: Vec<Error>,
 }
 
-/// An analysis under way.
+/// A running analysis.
 pub struct Drive<P: Part> {
     threads: Threads<P>,
     end: End,
@@ -53,7 +53,7 @@ pub struct Drive<P: Part> {
 
 enum Threads<P: Part> {
     One(Box<Alone<P>>),
-    /// The caller's thread alone, and the capture has ended.
+    /// Only the caller's thread, after the end of the capture.
     Last(P::Last),
     Several(Together<P>),
     Ended,
@@ -73,7 +73,7 @@ impl<P: Part> Drive<P> {
         Drive { threads, end: End::default() }
     }
 
-    /// The next round of each part, `None` in it for a part that has ended; `None` at the end.
+    /// The next round of each part, with `None` for parts that have ended; `None` at the end.
     pub fn next(&mut self) -> Option<Vec<Option<P::Round>>> {
         loop {
             match &mut self.threads {
@@ -113,13 +113,13 @@ impl<P: Part> Drive<P> {
         }
     }
 
-    /// What is known at the end, once [`Drive::next`] gave `None`.
+    /// What is known at the end, after [`Drive::next`] returned `None`.
     pub fn end(&mut self) -> &mut End {
         &mut self.end
     }
 }
 
-/// The caller's thread reads and analyses, with nothing to hand over.
+/// The caller's thread reads and analyses alone.
 struct Alone<P: Part> {
     feed: Feed,
     part: P,
@@ -127,7 +127,7 @@ struct Alone<P: Part> {
 }
 
 impl<P: Part> Alone<P> {
-    /// Reads until a round has ended; `None` at the capture's end.
+    /// Reads until a round has ended; `None` at the end of the capture.
     fn next(&mut self) -> Option<P::Round> {
         let Alone { feed, part, rounds } = self;
         while rounds.is_empty() && feed.read(&mut Straight { part, rounds }) {}
@@ -135,7 +135,7 @@ impl<P: Part> Alone<P> {
     }
 }
 
-/// Gives what is read to the only part.
+/// Passes what is read to the only part.
 struct Straight<'a, P: Part> {
     part: &'a mut P,
     rounds: &'a mut VecDeque<P::Round>,
@@ -149,13 +149,13 @@ impl<P: Part> Sink for Straight<'_, P> {
     #[inline]
     fn packet(&mut self, intake: &mut Intake, packet: &Packet<'_>) {
         if let Some(arrival) = intake.open(packet) {
-            // No round ends with a segment.
+            // A segment never ends a round.
             self.part.take(Event::Segment(&arrival));
         }
     }
 }
 
-/// Threads that read and analyse, each its part.
+/// Several threads that read and analyse, each its part.
 struct Together<P: Part> {
     relay: Arc<Relay<Feed>>,
     threads: Vec<JoinHandle<Counts>>,
@@ -195,15 +195,15 @@ impl<P: Part> Together<P> {
 
 impl<P: Part> Drop for Together<P> {
     fn drop(&mut self) {
-        // Threads that nobody takes rounds from any more end by themselves; one of them may wait in
-        // a read.
+        // Threads whose rounds nobody takes end by themselves, but one of them may be waiting in a
+        // read.
         self.relay.stop();
     }
 }
 
-/// Takes all of a lane.
+/// Processes everything in a lane.
 fn work<P: Part>(mut lane: Lane<Feed>, mut part: P, rounds: &SyncSender<P::Round>) -> Counts {
-    // Who takes the rounds goes only where all the rest is given up.
+    // The receiver is dropped only when the whole analysis is abandoned.
     let give = |round| drop(rounds.send(round));
     while let Some(mut batch) = lane.next() {
         batch.drain(|event| part.take(event).into_iter().for_each(give));

@@ -3,23 +3,23 @@
 use fullpipe_flow::capture::ReadError;
 use std::path::PathBuf;
 
-/// Why a capture was not read to its end. What was read before it is analysed.
+/// Why a capture was not read to its end. Everything before that was analysed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that cannot be opened.
+    /// A file cannot be opened.
     #[error("open {path}: {cause}; captures are files that tcpdump -w or dumpcap made", path = path.display())]
     Open {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The system's answer.
         cause: std::io::Error,
     },
-    /// What is in it cannot be read, or not further.
+    /// The contents cannot be read, or not any further.
     #[error("{name}: {cause}")]
     Read {
-        /// Which file or other source.
+        /// The file or other source.
         name: String,
-        /// What is wrong.
+        /// The problem.
         cause: ReadError,
     },
     /// It is empty.
@@ -27,25 +27,24 @@ pub enum Error {
         "{name}: reading a capture: there is nothing in it; a capture has at least a file header"
     )]
     Empty {
-        /// Which file or other source.
+        /// The file or other source.
         name: String,
     },
-    /// It ends in the middle of a packet, as captures do that are still written or whose disk was
-    /// full.
+    /// It ends in the middle of a packet: it is still being written, or the disk was full.
     #[error(
         "{name}: reading a capture: it ends in the middle of a packet, {behind} after the last whole one; \
          the {packets} packets before it are analysed",
         behind = counted(*bytes)
     )]
     Cut {
-        /// Which file or other source.
+        /// The file or other source.
         name: String,
-        /// Bytes behind the last whole packet.
+        /// Bytes after the last complete packet.
         bytes: usize,
         /// Packets before it.
         packets: u64,
     },
-    /// A thread that read for all failed; its panic was printed.
+    /// A reading thread failed; its panic was printed.
     #[error("reading a capture: a thread failed")]
     Thread,
 }

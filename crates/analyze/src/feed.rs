@@ -1,9 +1,9 @@
-//! A capture as threads take it: its packets sorted, its clock's ticks, and the ends of rounds.
+//! A capture as threads process it: its packets assigned to parts, its clock's ticks, and the ends
+//! of rounds.
 //!
-//! [`Feed::read`] is the one place that reads. What it reads goes straight to the analysis where
-//! there is one thread ([`Sink`]), and in batches to the threads of a
-//! [`Relay`](crate::relay::Relay) where there are more: each batch has what happened to one
-//! thread's part of the connections.
+//! Only [`Feed::read`] reads. With one thread the packets go directly to the analysis ([`Sink`]);
+//! with more, they go in batches to the threads of a [`Relay`](crate::relay::Relay), and each batch
+//! has the events of one thread's part of the connections.
 
 use crate::error::Error;
 use crate::relay::Source;
@@ -12,29 +12,30 @@ use fullpipe_flow::capture::Packet;
 use fullpipe_flow::{Arrival, Config, Counts, Headers, Intake, Sorted};
 use fullpipe_model::units::{Duration, Instant};
 
-/// Packets of a round, and the captured time after which it ends before it has them: a live capture
-/// is reported as it comes. Rounds end at ticks of the capture's clock, as connections do.
+/// The packets of a round; a round may end earlier, after the captured time of a tick, so that a
+/// live capture is reported as it comes. Rounds end at ticks of the capture's clock, as connections
+/// do.
 const ROUND: u64 = 1 << 16;
 const ROUND_TIME: Duration = Duration::from_secs(1);
-/// Packets after which a round ends without a tick: in a capture without times there is none.
+/// Packets after which a round ends without a tick, because a capture without times has no ticks.
 const ROUND_MAX: u64 = 4 * ROUND;
 
-/// What happens in a capture.
+/// An event in a capture.
 pub enum Event<'a> {
-    /// The capture's first packet is of this time.
+    /// The time of the capture's first packet.
     Start(Instant),
     Segment(&'a Arrival),
-    /// The capture's clock moved on.
+    /// The capture's clock advanced.
     Tick(Instant),
-    /// A round ends here: what finished in it is given before what finishes in the next.
+    /// A round ends: what finished in it is reported before what finishes in the next.
     Round,
 }
 
-/// Who takes what is read.
+/// Receives what is read.
 pub trait Sink {
-    /// What happens between packets.
+    /// Handles an event between packets.
     fn event(&mut self, event: Event<'static>);
-    /// A packet, to be counted by `intake`.
+    /// Handles a packet, which `intake` counts.
     fn packet(&mut self, intake: &mut Intake, packet: &Packet<'_>);
 }
 
@@ -46,12 +47,12 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// From a capture's first packet.
+    /// A reader at the first packet of a capture.
     pub fn new(stream: Stream, config: &Config) -> Self {
         Feed { stream, intake: Intake::new(config), rounds: Rounds::default() }
     }
 
-    /// Reads on; false once nothing is left.
+    /// Reads on; false if nothing is left.
     pub fn read(&mut self, sink: &mut impl Sink) -> bool {
         let Feed { stream, intake, rounds } = self;
         stream.read(|packet| {
@@ -61,13 +62,13 @@ impl Feed {
         })
     }
 
-    /// What was counted, and why files were not read to their ends.
+    /// Counts, and why files were not read to their ends.
     pub fn finish(self) -> (Counts, Vec<Error>) {
         (self.intake.finish(), self.stream.into_errors())
     }
 }
 
-/// Ends rounds, by the capture's packets and clock only.
+/// Ends rounds, only by the capture's packets and clock.
 #[derive(Default)]
 struct Rounds {
     has_begun: bool,
@@ -76,7 +77,8 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// A packet comes, with a tick of the capture's clock or none; gives what happens before it.
+    /// Called for each packet, with a tick of the capture's clock if there is one; returns the
+    /// events before the packet.
     #[inline]
     fn before(
         &mut self,
@@ -112,7 +114,7 @@ impl Source for Feed {
     }
 }
 
-/// A batch for each thread.
+/// One batch for each thread.
 struct Batches<'a>(&'a mut [Batch]);
 
 impl Sink for Batches<'_> {
@@ -133,13 +135,13 @@ impl Sink for Batches<'_> {
     }
 }
 
-/// Events for one thread, in the capture's order.
+/// Events for one thread, in the order of the capture.
 #[derive(Default)]
 pub struct Batch {
     events: Vec<Packed>,
-    /// What belongs to [`Packed::Headers`], one after another.
+    /// The data of [`Packed::Headers`], one after another.
     headers: Vec<u8>,
-    /// What belongs to [`Packed::Segment`].
+    /// The data of [`Packed::Segment`].
     segments: Vec<Arrival>,
 }
 
@@ -166,7 +168,7 @@ impl Batch {
         }
     }
 
-    /// Takes all events.
+    /// Removes all events.
     pub fn drain(&mut self, mut take: impl FnMut(Event<'_>)) {
         let Batch { events, headers, segments } = self;
         let (mut bytes, mut read) = (&headers[..], segments.iter());

@@ -1,9 +1,9 @@
-//! From each thread's numbers of its connections to those of the whole capture.
+//! Converts each thread's numbers of its connections to those of the whole capture.
 
 use std::collections::HashMap;
 
-/// Numbers connections by first packet, as one analyzer counts them. Whatever the number of
-/// threads, the answer is that of one, as long as all rounds are put together in their order.
+/// Numbers connections by first packet, as a single analyzer would, whatever the number of threads,
+/// if all rounds are combined in order.
 pub struct Numbers {
     parts: Vec<Part>,
     next: u64,
@@ -13,7 +13,7 @@ pub struct Numbers {
 #[derive(Default)]
 struct Part {
     opened: u64,
-    /// From its own numbers to the capture's, of connections that are open.
+    /// From its own numbers to the capture's, for open connections.
     numbers: HashMap<u64, u64>,
 }
 
@@ -22,7 +22,7 @@ impl Numbers {
         Numbers { parts: (0..parts).map(|_| Part::default()).collect(), next: 0 }
     }
 
-    /// Numbers what opened in a round: for each part, the first packets of its connections.
+    /// Numbers the connections that opened in a round: for each part, their first packets.
     pub fn open<'a>(&mut self, parts: impl IntoIterator<Item = (usize, &'a [u64])>) {
         let mut opened: Vec<(u64, usize)> = Vec::new();
         for (part, first_packets) in parts {
@@ -42,7 +42,7 @@ impl Numbers {
         self.parts[part].numbers.get(&own).copied().unwrap_or(own)
     }
 
-    /// The same, for the last time.
+    /// The same, and forgets the connection.
     pub fn close(&mut self, part: usize, own: u64) -> u64 {
         self.parts[part].numbers.remove(&own).unwrap_or(own)
     }

@@ -6,11 +6,12 @@ use std::num::NonZeroUsize;
 /// How to analyse a capture.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What is analysed, and by whose definitions.
+    /// What to analyse, and whose definitions to use.
     pub config: Config,
     /// Threads that read and analyse, each its part of the connections; one by default. With more
-    /// than one the caller's thread only takes what they made. The result does not depend on their
-    /// number, as long as the limits of [`Config`] are not met: each thread has them for itself.
+    /// than one, the caller's thread only collects results. The result does not depend on their
+    /// number unless a limit of [`Config`] is reached, because each thread has these limits for
+    /// itself.
     pub threads: NonZeroUsize,
 }
 

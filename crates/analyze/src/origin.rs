@@ -1,21 +1,21 @@
-//! Where the bytes of a capture come from.
+//! The source of a capture's bytes.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How files are opened.
+/// A function that opens files.
 pub type Open = Arc<dyn Fn(&Path) -> std::io::Result<Box<dyn Read + Send>> + Send + Sync>;
 
-/// Where bytes come from.
+/// The source of bytes.
 pub enum Origin {
     File(PathBuf),
-    /// With its name in messages.
+    /// With its name for messages.
     Reader(String, Box<dyn Read + Send>),
 }
 
 impl Origin {
-    /// In messages.
+    /// Its name in messages.
     pub fn name(&self) -> String {
         match self {
             Origin::File(path) => path.display().to_string(),
@@ -24,11 +24,11 @@ impl Origin {
     }
 }
 
-/// Opens files as they are.
+/// Opens files normally.
 pub fn opener() -> Open {
     Arc::new(|path| {
         let file = std::fs::File::open(path)?;
-        // Otherwise its first read would fail, without its name.
+        // Otherwise its first read would fail, without the file's name.
         if file.metadata()?.is_dir() {
             return Err(std::io::ErrorKind::IsADirectory.into());
         }

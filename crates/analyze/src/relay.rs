@@ -1,29 +1,28 @@
-//! Several threads that share one source of work: whichever has nothing left to do reads on for
-//! all.
+//! Several threads share one source of work: whichever is idle reads on for all.
 //!
-//! Each thread has a lane, a queue of its own. A reading gives every lane one batch, so each lane
-//! keeps the source's order. No thread only reads: who is ahead with its own batches reads, so that
-//! lanes of unequal work still end together, and `count` threads are `count` threads.
+//! Each thread has a lane, a queue of its own. Each reading adds one batch to every lane, so each
+//! lane keeps the source's order. There is no separate reading thread: a thread that is ahead with
+//! its own batches reads, so lanes with unequal work still end together, and `count` threads use
+//! `count` CPUs.
 //!
-//! Each thread calls [`Lane::next`] until `None`, and gives batches that it is done with to
-//! [`Lane::give_back`]. When all have ended, [`Relay::take_source`] has the source.
+//! Each thread calls [`Lane::next`] until `None`, and returns finished batches to
+//! [`Lane::give_back`]. When all have ended, [`Relay::take_source`] returns the source.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A thread with so many batches before it has enough to do, and does not read.
+/// A thread with this many batches in its queue has enough to do, and does not read.
 const ENOUGH: usize = 2;
-/// Batches that wait for a thread at most: memory stays bounded, and what one core wrote is still
-/// in a cache when another reads it.
+/// The most batches in a queue. This bounds memory, and what one core wrote is still in a cache
+/// when another reads it.
 const WAITING: usize = 8;
 
-/// What is read for all lanes.
+/// The source of work for all lanes.
 pub trait Source {
-    /// What a reading has for one lane.
+    /// The result of one reading for one lane.
     type Batch: Default;
 
-    /// Reads on and adds to each lane's batch; false once nothing is left, which may come with last
-    /// batches.
+    /// Reads on and adds to each lane's batch; false if nothing is left, perhaps with last batches.
     fn read(&mut self, batches: &mut [Self::Batch]) -> bool;
 }
 
@@ -35,11 +34,11 @@ pub struct Relay<S: Source> {
 }
 
 struct State<S: Source> {
-    /// Not there while a thread reads.
+    /// `None` while a thread reads.
     source: Option<S>,
     has_ended: bool,
     queues: Vec<VecDeque<S::Batch>>,
-    /// Batches to be used again.
+    /// Batches for reuse.
     spare: Vec<S::Batch>,
 }
 
@@ -57,24 +56,24 @@ impl<S: Source> Relay<S> {
         Relay { state: Mutex::new(state), changed: Condvar::new(), count }
     }
 
-    /// All lanes, one for each thread. One that is not used stops the others.
+    /// All lanes, one for each thread. An unused lane blocks the others.
     pub fn lanes(self: &Arc<Self>) -> impl Iterator<Item = Lane<S>> {
         (0..self.count).map(|number| Lane { relay: Arc::clone(self), number })
     }
 
-    /// The source, once all lanes have ended; `None` where a thread panicked as it read.
+    /// The source, once all lanes have ended; `None` if a thread panicked while reading.
     pub fn take_source(&self) -> Option<S> {
         self.lock().source.take()
     }
 
-    /// Reads no further: the lanes end when they have taken what was read.
+    /// Stops reading: the lanes end when they have processed what was read.
     pub fn stop(&self) {
         self.lock().has_ended = true;
         self.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
-        // Nothing of a source runs under the lock, so what a panic left is whole.
+        // No code of a source runs under the lock, so the state is intact after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,7 +114,7 @@ impl<S: Source> Lane<S> {
         }
     }
 
-    /// A batch that is done with, emptied, to be used again.
+    /// Returns a finished, empty batch for reuse.
     pub fn give_back(&mut self, batch: S::Batch) {
         self.relay.lock().spare.push(batch);
     }
@@ -123,8 +122,8 @@ impl<S: Source> Lane<S> {
 
 impl<S: Source> Drop for Lane<S> {
     fn drop(&mut self) {
-        // Others must not wait for a thread that panicked, as a reader or behind a full queue: the
-        // join tells of it.
+        // Others must not wait for a thread that panicked while reading or with a full queue; the
+        // join reports the panic.
         if std::thread::panicking() {
             self.relay.stop();
         }

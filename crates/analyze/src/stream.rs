@@ -1,9 +1,8 @@
-//! The packets of a capture: those of a file, or of several in order of time.
+//! The packets of a capture: from one file, or from several, merged by time.
 //!
-//! Several files are merged by the time of their next packets; of packets of the same time that of
-//! the file named first comes first. A file is opened when its first packet's turn comes: of files
-//! that follow one another, as rotating captures make them, one is open at a time, and nothing is
-//! copied.
+//! Several files are merged by the time of their next packets; among packets of the same time that
+//! of the file named first comes first. A file is opened when its first packet is due. So of files
+//! that follow one another, such as rotated captures, one is open at a time, and nothing is copied.
 
 use crate::error::Error;
 use crate::origin::{Open, Origin};
@@ -14,27 +13,27 @@ use std::path::Path;
 
 type Bytes = Unpack<Box<dyn Read + Send>>;
 
-/// When a packet's turn comes: its time, and the place of its file among those named.
+/// When a packet is due: its time, and the position of its file among those named.
 type Turn = (Instant, usize);
 
-/// The packets of a capture, a piece of a file at a time: [`Stream::read`] until it says that
-/// nothing is left.
+/// The packets of a capture, a piece of a file at a time: call [`Stream::read`] until nothing is
+/// left.
 pub struct Stream {
     open: Open,
     /// Files that are not opened yet, the next one last.
     waiting: Vec<(Turn, Origin)>,
     files: Vec<File>,
-    /// Which of `files` is being read.
+    /// The index in `files` of the file being read.
     current: Option<usize>,
     errors: Vec<Error>,
 }
 
 impl Stream {
-    /// Of origins in the order in which they were named.
+    /// The packets of `origins`, in the order in which they were named.
     pub fn new(origins: Vec<Origin>, open: Open) -> Self {
         let is_one = origins.len() == 1;
         let turn = |(place, origin): (usize, Origin)| {
-            // Files without a packet come last, where their problem is told.
+            // Files without a packet come last, and report their problem there.
             let first = match &origin {
                 Origin::File(path) if !is_one => first_packet(path, &open),
                 _ => None,
@@ -46,7 +45,7 @@ impl Stream {
         Stream { open, waiting, files: Vec::new(), current: None, errors: Vec::new() }
     }
 
-    /// Reads on and gives packets that are whole now to `packet`; false once nothing is left.
+    /// Reads on and passes complete packets to `packet`; false if nothing is left.
     pub fn read(&mut self, packet: impl FnMut(&Packet<'_>)) -> bool {
         let Some(current) = self.current.take().or_else(|| self.choose()) else {
             return !self.waiting.is_empty();
@@ -67,14 +66,14 @@ impl Stream {
         true
     }
 
-    /// Why files were not read to their ends; packets before that, and of the other files, were
-    /// given.
+    /// Why files were not read to their ends. Packets before that, and those of the other files,
+    /// were read.
     pub fn into_errors(self) -> Vec<Error> {
         self.errors
     }
 
-    /// The file whose packet comes next, opened if need be; `None` where there is none, or it
-    /// cannot be opened.
+    /// The file with the next packet, opened if necessary; `None` if there is none, or it cannot be
+    /// opened.
     fn choose(&mut self) -> Option<usize> {
         let next = (0..self.files.len()).min_by_key(|&file| self.files[file].turn());
         let is_due = |(turn, _): &mut (Turn, Origin)| {
@@ -93,16 +92,16 @@ impl Stream {
         }
     }
 
-    /// When the turn of another file than `current` comes.
+    /// When a file other than `current` is due.
     fn next_turn(&self, current: usize) -> Option<Turn> {
         let others = self.files.iter().enumerate().filter(|(file, _)| *file != current);
         others.map(|(_, file)| file.turn()).chain(self.waiting.last().map(|(turn, _)| *turn)).min()
     }
 }
 
-/// When the first packet of a file was captured.
+/// The time of the first packet of a file.
 pub fn first_packet(path: &Path, open: &Open) -> Option<Instant> {
-    // What is no regular file may be read once only.
+    // Anything but a regular file may be readable only once.
     std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let mut source = Unpack::new(open(path).ok()?).ok()?;
     let mut reader = Reader::new();
@@ -117,16 +116,16 @@ pub fn first_packet(path: &Path, open: &Open) -> Option<Instant> {
 /// A file that is being read.
 struct File {
     name: String,
-    /// Among those named.
+    /// Its position among those named.
     place: usize,
     source: Bytes,
     reader: Reader,
-    /// Whether a packet waits for its turn.
+    /// Whether a packet waits until it is due.
     is_held: bool,
     held: Held,
 }
 
-/// A packet that waits for its turn; its memory is used again.
+/// A packet that waits until it is due; its memory is reused.
 struct Held {
     at: Instant,
     link_type: LinkType,
@@ -137,7 +136,7 @@ struct Held {
 enum Progress {
     /// More of this file may be due.
     GoesOn,
-    /// It is another's turn.
+    /// Another file is due.
     Waits,
     Ended,
 }
@@ -164,12 +163,12 @@ impl File {
         Ok(File { name, place, source, reader: Reader::new(), is_held: false, held })
     }
 
-    /// When the turn of the packet that waits comes.
+    /// When the waiting packet is due.
     fn turn(&self) -> Turn {
         (self.held.at, self.place)
     }
 
-    /// Gives packets that come before `until`, and reads on once.
+    /// Passes on packets that come before `until`, and reads once.
     fn read(
         &mut self,
         until: Option<Turn>,
@@ -187,7 +186,7 @@ impl File {
         Ok(if self.give(until, &mut packet)? { Progress::Waits } else { Progress::GoesOn })
     }
 
-    /// Gives packets that are whole and come before `until`; whether one waits for its turn.
+    /// Passes on complete packets that come before `until`; returns whether one waits.
     fn give(
         &mut self,
         until: Option<Turn>,
@@ -204,7 +203,7 @@ impl File {
         Ok(false)
     }
 
-    /// Ends the file, or says what is missing of it.
+    /// Ends the file, or reports what is missing.
     fn end(self) -> Result<(), Error> {
         let (name, summary) = (self.name, self.reader.finish());
         match summary.cut {

@@ -11,10 +11,10 @@ use fullpipe_flow::schema::{Cell, Kind, SCHEMA_VERSION};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Why rows are no batch.
+/// Why rows cannot become a batch.
 #[derive(Debug)]
 pub enum BatchError {
-    /// A row whose cells are not those of the layout.
+    /// A row's cells do not match the layout.
     OtherColumns,
     /// Arrow refused the columns.
     Arrow(ArrowError),
@@ -56,7 +56,7 @@ impl Batch {
     /// Adds a row: a cell for each column, of its kind.
     ///
     /// # Errors
-    /// A row that does not have the layout's columns.
+    /// The row does not have the layout's columns.
     pub fn push<'r>(
         &mut self,
         cells: impl IntoIterator<Item = Cell<'r>>,
@@ -69,10 +69,10 @@ impl Batch {
         if cells.next().is_some() { Err(BatchError::OtherColumns) } else { Ok(()) }
     }
 
-    /// The rows as a batch.
+    /// Returns the rows as a batch.
     ///
     /// # Errors
-    /// What Arrow refuses: rows of which one was refused halfway.
+    /// Arrow refuses the columns, because a row was refused halfway.
     pub fn finish(self) -> Result<RecordBatch, BatchError> {
         let fields: Vec<Field> = self
             .layout

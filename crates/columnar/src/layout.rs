@@ -1,28 +1,28 @@
-//! The columns of a file or a batch, and the rows that they are filled with.
+//! The columns of a file or a batch, and the cells of their rows.
 
 use fullpipe_flow::schema::{Cell, Column, Kind, Record};
 
-/// Where a file says which version of the schema it has.
+/// The metadata key of a file's schema version.
 pub(crate) const VERSION_KEY: &str = "fullpipe.schema_version";
 
-/// Names and kinds of columns, in order. Words and sentences are one text in a row.
+/// Names and kinds of columns, in order. A column of several words or sentences becomes one text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout(pub(crate) Vec<(String, Kind)>);
 
 impl Layout {
-    /// The columns that rows of a table have.
+    /// The columns of a table.
     pub fn of<K: Record>(columns: &[Column<K>]) -> Self {
         Layout::default().and(columns)
     }
 
-    /// The same, and those of another table behind them.
+    /// Appends the columns of another table.
     pub fn and<K: Record>(mut self, columns: &[Column<K>]) -> Self {
         let in_rows = columns.iter().filter(|column| column.place.is_in_rows());
         self.0.extend(in_rows.map(|column| (column.name.to_owned(), in_a_row(column.kind))));
         self
     }
 
-    /// The same, and columns of texts behind them.
+    /// Appends text columns.
     pub fn and_texts(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.0.extend(names.into_iter().map(|name| (name, Kind::Text)));
         self

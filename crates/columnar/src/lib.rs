@@ -1,8 +1,9 @@
 //! Rows of the schema's tables as Parquet files and Arrow record batches.
 //!
-//! A [`Layout`] is the columns of a file or a batch: those of a table of [`fullpipe_flow::schema`],
-//! or several side by side. [`ParquetTable`] writes rows of cells to a file; [`Batch`] gathers them
-//! for Arrow. The room keeps both dependencies away from whoever does not need them.
+//! A [`Layout`] has the columns of a file or a batch: those of one table of
+//! [`fullpipe_flow::schema`], or of several side by side. [`ParquetTable`] writes rows of cells to
+//! a file; [`Batch`] collects them for Arrow. This is a separate crate to keep both dependencies
+//! away from those who do not need them.
 //!
 //! ```
 //! use fullpipe_columnar::{Batch, Layout};

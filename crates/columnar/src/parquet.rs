@@ -1,11 +1,11 @@
 //! Rows as a Parquet file, for pyarrow, DuckDB, pandas and the like.
 //!
-//! A [`ParquetTable`] is made with a layout, takes rows of [`Cell`]s in that order, and is
-//! finished. Rows wait until there are enough for a row group, so memory does not follow their
-//! number. Text is UTF-8 (dictionary-encoded: addresses and words repeat), a number an unsigned
-//! 64-bit integer, a fraction a double, a boolean a boolean; each may be absent. The schema's
-//! version is in the file's metadata. Nothing is compressed: dictionaries and run lengths do most
-//! of it, and a codec would be another dependency.
+//! Make a [`ParquetTable`] with a layout, pass it rows of [`Cell`]s in that order, and finish it.
+//! Rows are collected into row groups, so memory does not grow with their number. Text is UTF-8
+//! (dictionary-encoded, because addresses and words repeat), a number an unsigned 64-bit integer, a
+//! fraction a double, a boolean a boolean; each may be null. The schema's version is in the file's
+//! metadata. Nothing is compressed: dictionaries and run lengths do most of that, and a codec would
+//! be another dependency.
 
 use crate::layout::{Layout, VERSION_KEY};
 use fullpipe_flow::schema::{Cell, Kind, SCHEMA_VERSION};
@@ -20,17 +20,17 @@ use parquet::schema::types::Type;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows of a row group: some megabytes of a wide table.
+/// Rows in a row group: some megabytes of a wide table.
 const GROUP: usize = 1 << 15;
 
-/// A Parquet file that is being written.
+/// A Parquet file under construction.
 pub struct ParquetTable<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     columns: Vec<Values>,
     rows: usize,
 }
 
-/// What waits of one column: the values that are there, and for each row whether its is.
+/// The pending values of one column, and for each row whether it has one.
 struct Values {
     kept: Kept,
     present: Vec<i16>,
@@ -47,7 +47,7 @@ impl<W: Write + Send> ParquetTable<W> {
     /// Begins a file with these columns.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// `out` fails.
     pub fn new(out: W, layout: &Layout) -> Result<Self> {
         let columns = &layout.0;
         let fields = columns
@@ -72,7 +72,7 @@ impl<W: Write + Send> ParquetTable<W> {
     /// Adds a row: a cell for each column, of its kind.
     ///
     /// # Errors
-    /// A row that does not fit the columns; those of the file.
+    /// The row does not match the columns, or the file fails.
     pub fn row<'r>(&mut self, cells: impl IntoIterator<Item = Cell<'r>>) -> Result<()> {
         let mut cells = cells.into_iter();
         for column in &mut self.columns {
@@ -87,10 +87,10 @@ impl<W: Write + Send> ParquetTable<W> {
         if self.rows >= GROUP { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what waits, and the file's end.
+    /// Writes the pending rows and the end of the file.
     ///
     /// # Errors
-    /// Those of the file.
+    /// The file fails.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         self.writer.close().map(drop)
@@ -130,7 +130,7 @@ impl Values {
         Values { kept, present: Vec::new() }
     }
 
-    /// Takes a cell, if it is of this kind.
+    /// Adds a cell if it is of this kind.
     fn push(&mut self, cell: Cell<'_>) -> bool {
         let present = match (&mut self.kept, cell) {
             (Kept::Text(values), Cell::Text(text)) => {
@@ -139,7 +139,7 @@ impl Values {
                 is_there
             }
             (Kept::Number(values), Cell::Number(number)) => {
-                // The bits of an unsigned number, as the column's type says.
+                // The bits of an unsigned number; the column's type says so.
                 values.extend(number.map(u64::cast_signed));
                 number.is_some()
             }

@@ -1,5 +1,5 @@
-//! The clock of this shell: `CLOCK_MONOTONIC`, which the kernel's other records of the same run can
-//! be compared with.
+//! The clock of this crate: `CLOCK_MONOTONIC`, which is comparable with the kernel's other records
+//! of the same run.
 
 use fullpipe_model::units::Instant;
 use nix::time::{ClockId, clock_gettime};

@@ -1,13 +1,12 @@
-//! Generated content: bytes that are a function of their offset and nothing else.
+//! Generated content: each byte depends only on its offset.
 //!
-//! `/bytes/<size>` serves it without a file. As byte *n* is the same in every response, ranges of
-//! different requests fit together and a client can verify what it received without having the
-//! original.
+//! `/bytes/<size>` serves it without a file. Byte *n* is the same in every response, so ranges from
+//! different requests fit together, and a client can verify what it received without the original.
 //!
 //! Byte *n* is the top byte of SplitMix64's output number *n mod p* ([Steele et al. 2014], the
-//! generator of Java's `SplittableRandom`), with *p* = 262147, a prime: content does not compress,
-//! and a block that lands at the wrong multiple of a power of two is seen. One period (256 KiB) is
-//! made once and shared by all responses; it fits a core's L2 cache, so the server's cost is the
+//! generator of Java's `SplittableRandom`), with the prime *p* = 262147. So the content does not
+//! compress, and a block shifted by a power of two is detected. One period (256 KiB) is generated
+//! once and shared by all responses. It fits into a core's L2 cache, so the server's cost is the
 //! kernel's copy.
 //!
 //! [Steele et al. 2014]: https://doi.org/10.1145/2660193.2660195
@@ -30,16 +29,16 @@ fn byte(index: u64) -> u8 {
     ((z ^ (z >> 31)) >> 56) as u8
 }
 
-/// Content from `offset` on, at least one and at most `most` bytes of it (empty only where `most`
-/// is zero): a view of the shared period, nothing is copied.
+/// Content from `offset` on, at least one and at most `most` bytes (none only if `most` is zero): a
+/// view of the shared period, without a copy.
 pub fn at(offset: Bytes, most: Bytes) -> Buffer {
     let start = (offset.get() % PERIOD as u64) as usize;
     let length = usize::try_from(most.get()).unwrap_or(usize::MAX).min(PERIOD - start);
     PATTERN.slice(start..start + length)
 }
 
-/// Where `data`, received for `offset`, first differs from the content: its offset, what was due
-/// there, what was found. `None` where all of it is right.
+/// Where `data`, received for `offset`, first differs from the content: the offset, the expected
+/// byte, the received byte. `None` if it is correct.
 pub(crate) fn first_difference(offset: Bytes, data: &[u8]) -> Option<(Bytes, u8, u8)> {
     let mut done = 0;
     while done < data.len() {

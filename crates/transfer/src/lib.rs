@@ -1,19 +1,18 @@
-//! Bytes over sockets: an HTTP/1.1 server and a download with curl's time breakdown.
+//! Bytes over sockets: an HTTP/1.1 server, and a download with curl's time breakdown.
 //!
 //! Both ends exist so that an experiment needs no other program, and so that each of TCP's limits
-//! can be produced on purpose: a server that writes slowly ([`ServerOptions::write_rate`]), a
+//! can be produced on purpose: by a server that writes slowly ([`ServerOptions::write_rate`]), a
 //! client that reads slowly ([`DownloadOptions::read_rate`]), a small `SO_SNDBUF` or `SO_RCVBUF`.
-//! The real programs (curl, nginx) remain the judges: the tests run both ends against them.
+//! The tests run both ends against the real programs, curl and nginx.
 //!
-//! **Threads.** Everything runs on the thread that calls: sockets are created there, names are
-//! looked up there, files are read and written there. The caller may have put that thread into a
-//! network namespace, pinned it to a core or given it a nice value, and the transfer is subject to
-//! that. A blocking file read therefore stalls the other connections of the same server, as it does
-//! in nginx without `aio threads`.
+//! **Threads.** Everything runs on the calling thread: it creates sockets, looks up names, reads
+//! and writes files. The caller may have put that thread into a network namespace, pinned it to a
+//! core or changed its niceness, and the transfer is subject to that. So a blocking file read
+//! stalls the other connections of the same server, as in nginx without `aio threads`.
 //!
 //! **Stopping.** A [`Stop`] given to the call ends it from any other thread.
 //!
-//! **Time.** Durations are counted from the start of a call; [`Download::started`] ties them to
+//! **Time.** Durations are counted from the start of a call; [`Download::started`] relates them to
 //! `CLOCK_MONOTONIC`.
 //!
 //! ```

@@ -1,14 +1,14 @@
 //! Pacing: at most a given rate, in small steps, with time as an argument.
 //!
-//! Think of `due` as the instant at which everything that has passed so far is paid for. Before
-//! `due` nothing more may pass; from `due` on, one step may: what the rate carries in [`STEP`].
-//! Passing `n` bytes moves `due` on by `n / rate`, from where it *was*, not from now, so that a
-//! timer that fires late does not lower the mean rate. A user that was held up (no data, no CPU)
-//! may catch up at most `CATCH_UP`: idle time is not saved into a burst.
+//! `due` is the instant at which everything that has passed is paid for. Before `due` nothing more
+//! may pass; from `due` on, one step may: what the rate carries in [`STEP`]. Passing `n` bytes
+//! advances `due` by `n / rate` from where it *was*, not from now, so a timer that fires late does
+//! not lower the mean rate. A user that was delayed (no data, no CPU) may catch up at most
+//! `CATCH_UP`: idle time is not saved for a burst.
 //!
-//! Hence two bounds, which the tests hold it to: in any span *t* at most
-//! `rate * (t + CATCH_UP + STEP)` passes, and whoever asks again no later than told passes at least
-//! `rate * t` minus one step.
+//! This gives two bounds, which the tests check: in any span *t* at most
+//! `rate * (t + CATCH_UP + STEP)` passes, and a user that asks again no later than told passes at
+//! least `rate * t` minus one step.
 //!
 //! This is the leaky bucket as a meter (virtual scheduling algorithm, [ITU-T I.371] Annex A).
 //!
@@ -16,37 +16,38 @@
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 
-/// What passes at once is at most what the rate carries in this time (but at least a byte).
+/// At most what the rate carries in this time may pass at once (but at least a byte).
 pub const STEP: Duration = Duration::from_millis(4);
 
-/// The most lost time that is made up for.
+/// The most lost time to catch up on.
 pub(crate) const CATCH_UP: Duration = Duration::from_millis(20);
 
-/// Says how much may pass, and when. Ask [`Pacer::allowance`], let at most that much pass, tell
-/// `Pacer::spend`.
+/// Says how much may pass, and when. Call [`Pacer::allowance`], let at most that much pass, then
+/// call `Pacer::spend`.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     rate: Rate,
     due: Instant,
-    /// What may pass at once.
+    /// The most that may pass at once.
     step: Bytes,
-    /// What is left of the block that is passing, where there are blocks.
+    /// The rest of the current block, if there are blocks.
     open: Option<Bytes>,
 }
 
 impl Pacer {
-    /// Nothing has passed at `now`. `rate` must not be zero: then nothing would ever pass.
+    /// A pacer at `now`, when nothing has passed. `rate` must not be zero, or nothing would ever
+    /// pass.
     pub fn new(rate: Rate, now: Instant) -> Self {
         Pacer { rate, due: now, step: rate.over(STEP).max(Bytes::new(1)), open: None }
     }
 
-    /// The same for a user that passes all of a `block` before it waits until that is paid for. For
-    /// the bounds above, [`STEP`] is then the time that a block takes.
+    /// The same for a user that passes a whole `block` before it waits. In the bounds above,
+    /// [`STEP`] is then the time that a block takes.
     pub(crate) fn in_blocks(rate: Rate, block: Bytes, now: Instant) -> Self {
         Pacer { step: block.max(Bytes::new(1)), open: Some(Bytes::ZERO), ..Pacer::new(rate, now) }
     }
 
-    /// What may pass at `now`, or how long to wait before asking again.
+    /// How much may pass at `now`, or how long to wait before asking again.
     pub fn allowance(&mut self, now: Instant) -> Result<Bytes, Duration> {
         if let Some(open) = self.open.filter(|open| *open > Bytes::ZERO) {
             return Ok(open);
@@ -59,7 +60,7 @@ impl Pacer {
         Ok(self.step)
     }
 
-    /// `amount` has passed.
+    /// Records that `amount` has passed.
     pub(crate) fn spend(&mut self, amount: Bytes) {
         self.open = self.open.map(|open| open.saturating_sub(amount));
         self.due = self.due + self.rate.time_for(amount).unwrap_or(Duration::MAX);
@@ -75,8 +76,8 @@ mod tests {
         (1_000u64..100_000_000_000).prop_map(Rate::from_bits_per_sec)
     }
 
-    /// `(when, how much)` of a user that comes back `lateness` microseconds late after each wait
-    /// and has `readiness` per cent of what it may pass.
+    /// `(when, how much)` for a user that returns `lateness` microseconds late after each wait and
+    /// has `readiness` per cent of what it may pass.
     fn passages(rate: Rate, lateness: &[(u64, u64)]) -> Vec<(Instant, Bytes)> {
         let mut now = Instant::from_nanos(1);
         let mut pacer = Pacer::new(rate, now);
@@ -130,7 +131,7 @@ mod tests {
             let passed = passages(rate, &lateness);
             let sum: Bytes = passed.iter().map(|(_, amount)| *amount).sum();
             let (last, _) = passed.last().unwrap();
-            // The last of it may still be owed: the lateness of the last wait, and a step.
+            // The last wait's lateness and one step may still be owed.
             let owed = Duration::from_micros(late_us) + STEP;
             let due = rate.over(last.since(Instant::from_nanos(1)).saturating_sub(owed));
             prop_assert!(sum >= due, "{} of {}", sum, due);

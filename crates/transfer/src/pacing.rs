@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::time::{Sleep, sleep};
 
-/// For use inside `poll` functions.
+/// A pacer for use inside `poll` functions.
 #[derive(Debug)]
 pub(crate) struct Pacing {
     pacer: Pacer,
@@ -23,7 +23,7 @@ impl Pacing {
         Pacing { pacer, timer: None }
     }
 
-    /// Ready with what may pass now; otherwise wakes the task when it is time.
+    /// Ready with the amount that may pass now; otherwise wakes the task when it is time.
     pub(crate) fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
         loop {
             if let Some(timer) = &mut self.timer {

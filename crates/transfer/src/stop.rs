@@ -1,12 +1,12 @@
-//! How another thread ends a server or a download.
+//! Lets another thread end a server or a download.
 
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A request to stop, made once, seen by every clone: keep one, give the other to
+/// A request to stop, made once and seen by every clone: keep one, and give the other to
 /// [`crate::Server::run`] or [`crate::download`].
 ///
-/// It takes a lock, so a signal handler must not call it: let the handler wake a thread that does.
+/// It takes a lock, so a signal handler must not call it; let the handler wake a thread that does.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<watch::Sender<bool>>);
 
@@ -16,8 +16,8 @@ impl Stop {
         Stop(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Asks everyone who holds a clone to stop. May be called from any thread, before or while they
-    /// run, repeatedly.
+    /// Asks all holders of a clone to stop. May be called from any thread, before or while they
+    /// run, and repeatedly.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -29,7 +29,7 @@ impl Stop {
 
     /// Returns once [`Stop::stop`] was called.
     pub(crate) async fn stopped(&self) {
-        // An error would mean that the sender is gone, which `self` holds.
+        // An error would mean that the sender is gone, but `self` holds it.
         let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }
 }

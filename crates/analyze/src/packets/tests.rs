@@ -19,8 +19,8 @@ fn syn_or_reset(client: u32, flags: Flags, seq: u32) -> Segment {
     }
 }
 
-/// A connection a second, each opened and reset: those whose late packets may still come are
-/// remembered, and no others; and more pass than an analysis may hold.
+/// One connection a second, opened and reset. Only those whose late packets may still come are
+/// remembered, and more pass than an analysis may hold.
 #[test]
 fn any_number_of_connections_passes_through_bounded_memory() {
     let config = Config { max_connections: 1000, ..Config::default() };

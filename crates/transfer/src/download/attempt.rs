@@ -18,7 +18,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Sleep, sleep};
 
-/// One request, and what it needs to know of the download that it is part of.
+/// A request, and what it needs from its download.
 pub(super) struct Attempt<'a> {
     pub(super) url: &'a str,
     pub(super) options: &'a DownloadOptions,
@@ -28,7 +28,7 @@ pub(super) struct Attempt<'a> {
     pub(super) redirect_time: Duration,
 }
 
-/// What the server answered, errors apart.
+/// The server's answer, if it is no error.
 pub(super) enum Answer {
     Download(Box<Download>),
     Redirect { status: StatusCode, location: String },
@@ -37,7 +37,7 @@ pub(super) enum Answer {
 impl Attempt<'_> {
     pub(super) async fn run(&mut self) -> Result<Answer, DownloadError> {
         let location = Location::parse(self.url)?;
-        // First, because an output that cannot be made is better known before the transfer than
+        // First, because an output that cannot be made should be reported before the transfer, not
         // after it.
         let sink = Sink::open(&self.options.output)?;
         let mut timing = Timing { redirect: self.redirect_time, ..Timing::default() };
@@ -73,7 +73,7 @@ impl Attempt<'_> {
             return Err(DownloadError::Status { url: self.url.into(), status });
         }
         if let Some(length) = response.body().size_hint().exact() {
-            // The first and only time that it is set.
+            // It is set only once, here.
             let _ = content_length.set(length);
         }
         self.receive(response, sink, connected, timing)
@@ -117,7 +117,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Reads the body until its end, or until something else ends it.
+    /// Reads the body until its end, or until something else ends the download.
     async fn read(
         &mut self,
         body: &mut Incoming,
@@ -183,7 +183,7 @@ impl Attempt<'_> {
         clock::now().since(self.started)
     }
 
-    /// What `future` gives, or that it was given up in `phase`.
+    /// The result of `future`, or an error if it is interrupted in `phase`.
     async fn unless_interrupted<T>(
         &self,
         phase: Phase,
@@ -199,20 +199,20 @@ impl Attempt<'_> {
     }
 }
 
-/// What came of a body so far.
+/// The part of a body received so far.
 struct Received {
     body: Bytes,
     intervals: Intervals,
 }
 
-/// Sends the request and waits for the response's headers; a task of the runtime goes on to drive
-/// the connection.
+/// Sends the request and waits for the response's headers; a task of the runtime then drives the
+/// connection.
 async fn ask(socket: Socket, location: &Location) -> hyper::Result<Response<Incoming>> {
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(DownloadOptions::READ_BUFFER_MAX.get() as usize)
         .handshake(TokioIo::new(socket))
         .await?;
-    // Its errors reach us through the response and its body.
+    // Its errors also appear in the response and its body.
     tokio::spawn(connection);
     let mut request = hyper::Request::new(Empty::<Buffer>::new());
     let values = [
@@ -230,7 +230,7 @@ async fn ask(socket: Socket, location: &Location) -> hyper::Result<Response<Inco
     sender.send_request(request).await
 }
 
-/// Waits for what ends a download early, and says which it was.
+/// Waits for anything that ends a download early, and returns which it was.
 async fn interrupted(stop: &Stop, options: &DownloadOptions, started: Instant) -> Outcome {
     let deadline = async {
         match options.max_duration {

@@ -1,4 +1,4 @@
-//! From a URL's host to a connected socket, and that socket as the HTTP implementation reads it.
+//! Connects a socket to a URL's host, and reads it for the HTTP implementation.
 
 use super::location::Location;
 use super::wait_all::WaitAll;
@@ -15,8 +15,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// The addresses of a host, in the resolver's order; blocks on the calling thread, whose network
-/// namespace counts.
+/// The addresses of a host, in the resolver's order. Blocks the calling thread, whose network
+/// namespace is used.
 pub(super) fn look_up(location: &Location) -> Result<Vec<SocketAddr>, DownloadError> {
     let failed = |source| DownloadError::NameLookup { host: location.host.clone(), source };
     let addresses: Vec<_> =
@@ -50,7 +50,7 @@ pub(super) async fn connect(
                 .set_recv_buffer_size(size)
                 .map_err(|source| DownloadError::Rcvbuf { value, source })?;
         }
-        // As curl does; a request is one small write, so it matters only to later ones on the
+        // As curl does. A request is one small write, so this matters only to later ones on the
         // connection.
         socket.set_nodelay(true).map_err(refused)?;
         match socket.connect(*peer).await {
@@ -61,7 +61,7 @@ pub(super) async fn connect(
     Err(last.expect("a lookup gives at least one address"))
 }
 
-/// What the kernel says of a connection.
+/// What the kernel reports about a connection.
 pub(super) fn describe(stream: &TcpStream) -> io::Result<Connected> {
     Ok(Connected {
         local: stream.local_addr()?,
@@ -84,10 +84,10 @@ pub(super) fn connect_error(peer: SocketAddr, source: io::Error) -> DownloadErro
     DownloadError::Connect { peer, source, hint }
 }
 
-/// A socket that notes when its first byte was read, and reads at most at a rate.
+/// A socket that records when its first byte was read, and reads at most at a rate.
 ///
-/// The rate is kept here, below HTTP's buffers, so that what may not be read yet stays in the
-/// kernel's receive queue.
+/// The rate is limited here, below HTTP's buffers, so that data which may not be read yet stays in
+/// the kernel's receive queue.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,

@@ -1,4 +1,4 @@
-//! Why there is no download.
+//! Why a download failed.
 
 use fullpipe_model::units::{Bytes, Duration};
 use std::io;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub enum Phase {
     /// No connection yet.
     Connect,
-    /// The request is sent, the response's headers are not here.
+    /// The request was sent, but the response's headers have not arrived.
     Response,
 }
 
@@ -23,13 +23,13 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// Why there is no download.
+/// Why a download failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
-    /// The URL is not one that can be fetched. The caller's fault.
+    /// The URL cannot be fetched. The caller's fault.
     #[error("fetch '{url}': {problem}; write for example http://192.0.2.1:8080/bytes/1GiB")]
     Url {
-        /// What was given.
+        /// The given URL.
         url: String,
         /// What is wrong with it.
         problem: String,
@@ -49,7 +49,7 @@ pub enum DownloadError {
         "start the download's event loop: {source}; the process may be out of file descriptors (see ulimit -n)"
     )]
     Runtime {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The host has no address.
@@ -57,76 +57,76 @@ pub enum DownloadError {
     NameLookup {
         /// The host in the URL.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         source: io::Error,
     },
     /// A socket option was refused.
     #[error("set SO_RCVBUF = {value}: {source}; take a size between 2304 B and net.core.rmem_max")]
     Rcvbuf {
-        /// The size asked for.
+        /// The requested size.
         value: Bytes,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// No connection: nobody listens there, or no route leads there.
+    /// No connection: nobody listens there, or there is no route.
     #[error("connect to {peer}: {source}; {hint}")]
     Connect {
         /// The last address tried.
         peer: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
         /// What to try.
         hint: &'static str,
     },
-    /// The time was up, or the caller stopped it, before there was a response to report on.
+    /// The duration ended, or the caller stopped it, before there was a response.
     #[error(
         "fetch {url}: stopped after {elapsed} while waiting for {phase}; check the path, or allow more time"
     )]
     NoResponse {
-        /// What was fetched.
+        /// The URL.
         url: String,
         /// What it waited for.
         phase: Phase,
-        /// From the start.
+        /// Time since the start.
         elapsed: Duration,
     },
-    /// The connection broke, or what came is not HTTP, before there was a response.
+    /// The connection broke, or the response is not HTTP.
     #[error(
         "fetch {url}: no HTTP response from {peer}: {}; check that an HTTP server listens there",
         chain(source)
     )]
     Response {
-        /// What was fetched.
+        /// The URL.
         url: String,
         /// The server.
         peer: SocketAddr,
-        /// What the HTTP implementation said.
+        /// The HTTP implementation's error.
         source: hyper::Error,
     },
     /// The server refused.
     #[error("fetch {url}: the server says {status}; check the path")]
     Status {
-        /// What was fetched.
+        /// The URL.
         url: String,
         /// Status code and reason.
         status: hyper::StatusCode,
     },
-    /// More redirects than may be followed, or one without a target.
+    /// Too many redirects, or one without a target.
     #[error(
         "fetch {url}: the server says {status} and redirects to '{location}' after {followed} redirects; \
          fetch that URL, or allow more redirects"
     )]
     Redirect {
-        /// What was fetched.
+        /// The URL.
         url: String,
         /// Status code and reason.
         status: hyper::StatusCode,
-        /// Where the server points to.
+        /// The redirect's target.
         location: String,
-        /// Redirects followed until then.
+        /// Redirects followed before.
         followed: u32,
     },
-    /// The connection ended before the body did: the server crashed, gave up, or a middlebox cut
+    /// The connection ended before the body did: the server crashed or gave up, or a middlebox cut
     /// it.
     #[error(
         "receive {url}: the connection ended after {} of {} bytes: {}; see the server's log, or try again",
@@ -152,11 +152,11 @@ pub enum DownloadError {
         offset.get()
     )]
     Content {
-        /// What was fetched.
+        /// The URL.
         url: String,
-        /// Where it differs first.
+        /// Offset of the first difference.
         offset: Bytes,
-        /// The byte due there.
+        /// The expected byte.
         expected: u8,
         /// The byte received.
         found: u8,
@@ -164,16 +164,16 @@ pub enum DownloadError {
     /// The body could not be written.
     #[error("write {}: {source}; {hint}", path.display())]
     Output {
-        /// The file asked for.
+        /// The requested file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
         /// What to try.
         hint: &'static str,
     },
 }
 
-/// An error with its causes: hyper says what it was doing, its source says why that failed.
+/// An error with its causes: hyper says what failed, its source says why.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

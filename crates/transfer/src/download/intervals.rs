@@ -6,10 +6,10 @@ use serde::Serialize;
 /// Body bytes that were read in a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Interval {
-    /// Its beginning, from the start of the download.
+    /// Its beginning, since the start of the download.
     #[serde(rename = "start_us", serialize_with = "column::micros::serialize")]
     pub start: Duration,
-    /// Its length; only the last may be shorter than asked.
+    /// Its length; only the last one may be shorter than requested.
     #[serde(rename = "length_us", serialize_with = "column::micros::serialize")]
     pub length: Duration,
     /// Body bytes read in it.
@@ -18,16 +18,16 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Mean rate in it; `None` where it has no length. Leave out a last interval that is short: one
-    /// read in a millisecond is no rate.
+    /// Its mean rate; `None` if it has no length. Ignore a short last interval: one read in a
+    /// millisecond is not a rate.
     pub fn rate(&self) -> Option<Rate> {
         self.body.per(self.length)
     }
 }
 
-/// Counts. Drive it with [`Intervals::advance`] up to the time of each read, then
-/// [`Intervals::count`] it; [`Intervals::finish`] ends the last interval. Intervals without a byte
-/// are kept: a stall is a result.
+/// Counts bytes by interval. Call [`Intervals::advance`] up to the time of each read, then
+/// [`Intervals::count`]; [`Intervals::finish`] ends the last interval. Intervals without bytes are
+/// kept, because a stall is a result.
 #[derive(Debug)]
 pub(super) struct Intervals {
     length: Duration,
@@ -46,7 +46,7 @@ impl Intervals {
         self.start.saturating_add(self.length)
     }
 
-    /// It is `now`: ends the intervals before it and returns them.
+    /// Ends the intervals before `now` and returns them.
     pub(super) fn advance(&mut self, now: Duration) -> &[Interval] {
         let before = self.ended.len();
         while now >= self.ends_at() {
@@ -55,12 +55,12 @@ impl Intervals {
         &self.ended[before..]
     }
 
-    /// `body` was read in the current interval.
+    /// Counts `body` in the current interval.
     pub(super) fn count(&mut self, body: Bytes) {
         self.body += body;
     }
 
-    /// The download has ended `now`: ends the intervals up to now and returns them.
+    /// Ends the download: ends the intervals up to `now` and returns them.
     pub(super) fn finish(&mut self, now: Duration) -> &[Interval] {
         let before = self.ended.len();
         self.advance(now);

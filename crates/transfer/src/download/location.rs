@@ -1,4 +1,4 @@
-//! URLs: what can be fetched, and where a redirect leads.
+//! URLs: which can be fetched, and where a redirect leads.
 
 use super::DownloadError;
 use hyper::Uri;
@@ -8,7 +8,7 @@ use hyper::Uri;
 pub(super) struct Location {
     /// Host name or IP literal, without the brackets of IPv6.
     pub(super) host: String,
-    /// The port, 80 where none is given.
+    /// The port, by default 80.
     pub(super) port: u16,
     /// The `Host` header: host and port as written.
     pub(super) authority: String,
@@ -51,8 +51,8 @@ impl Location {
     }
 }
 
-/// The URL that a `Location` header names, seen from `base` (RFC 3986 section 5.2, without removing
-/// `.` and `..`, which the server does).
+/// The URL of a `Location` header, relative to `base` (RFC 3986 section 5.2, without removing `.`
+/// and `..`, which the server does).
 pub(super) fn resolve(base: &str, location: &str) -> Result<String, DownloadError> {
     let here = Location::parse(base)?;
     let location = location.split('#').next().unwrap_or_default();

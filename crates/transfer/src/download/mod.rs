@@ -1,15 +1,16 @@
 //! The client: one `GET` over HTTP/1.1, observed as it arrives.
 //!
-//! [`download`] runs on the calling thread until the body is complete, the time is up or the caller
-//! stops it, and tells an observer about the connection and about every interval as it ends.
+//! [`download`] runs on the calling thread until the body is complete, the duration ends or the
+//! caller stops it. It tells an observer about the connection, and about every interval when it
+//! ends.
 //!
-//! **Back-pressure.** The client takes no more from the socket than it consumes, so what is not
-//! consumed fills the kernel's receive queue and closes the advertised window. Between the two
-//! stand at most two read buffers of [`READ_BUFFER_MAX`](DownloadOptions::READ_BUFFER_MAX): the one
-//! being filled and the one being consumed. With [`DownloadOptions::read_rate`] the limit is on the
-//! reads from the socket themselves, and nothing stands between.
+//! **Back-pressure.** The client reads no more from the socket than it consumes, so data that is
+//! not consumed fills the kernel's receive queue and closes the advertised window. There are at
+//! most two read buffers of [`READ_BUFFER_MAX`](DownloadOptions::READ_BUFFER_MAX) in between: one
+//! being filled and one being consumed. With [`DownloadOptions::read_rate`] the limit applies to
+//! the reads from the socket themselves, and nothing is in between.
 //!
-//! It does not speak TLS or HTTP/2, decompress, send credentials, or resume.
+//! It does not support TLS, HTTP/2, decompression, credentials, or resumption.
 
 mod attempt;
 mod connection;
@@ -36,11 +37,11 @@ use std::path::PathBuf;
 pub struct Request {
     /// `http://host[:port]/path`; an IP literal as host needs no resolver.
     pub url: String,
-    /// How.
+    /// How to fetch it.
     pub options: DownloadOptions,
 }
 
-/// Tokio's own default.
+/// Tokio's default.
 const EVENT_INTERVAL: u32 = 61;
 
 /// How to fetch.
@@ -49,36 +50,34 @@ pub struct DownloadOptions {
     /// Length of the intervals in which body bytes are counted, at least a millisecond. Default 100
     /// ms.
     pub interval: Duration,
-    /// Ends the download after this time, counted from its start; what came until then is the
-    /// result.
+    /// Ends the download after this time since its start; the result is what arrived until then.
     pub max_duration: Option<Duration>,
-    /// The application reads at most this much from the socket, headers included, in steps of at
-    /// most [`crate::pace::STEP`]: a slow reader.
+    /// A slow reader: the application reads at most this much from the socket, including headers,
+    /// in steps of at most [`crate::pace::STEP`].
     pub read_rate: Option<Rate>,
-    /// With `read_rate`: the application reads so much, then waits until that is paid for.
+    /// With `read_rate`: the application reads this much at once, then waits as the rate requires.
     pub read_block: Option<Bytes>,
     /// `SO_RCVBUF`, set before connecting so that the window scale fits it. The kernel doubles it,
-    /// clamps it silently to `net.core.rmem_max`, and no longer tunes it: [`Connected::rcvbuf`]
-    /// says what came of it.
+    /// silently bounds it by `net.core.rmem_max`, and no longer tunes it: [`Connected::rcvbuf`] has
+    /// the result.
     pub rcvbuf: Option<Bytes>,
-    /// Reads a body whose length is known by waiting in the kernel until a large buffer is full
-    /// (`MSG_WAITALL`), rather than to be woken for each packet. The kernel takes packets from the
-    /// receive queue as they come all the same, so windows are those of a reader that is never
-    /// late. For where entering the program costs more than a packet does, as in virtual time: a
-    /// stop, the end of an interval and of the duration are noticed up to 2 ms late. Not together
-    /// with `read_rate`, which stands above it.
+    /// Reads a body of known length by waiting in the kernel until a large buffer is full
+    /// (`MSG_WAITALL`), instead of being woken for each packet. The kernel still takes packets from
+    /// the receive queue as they arrive, so windows are those of a reader that is never late. This
+    /// is for virtual time, where entering the program costs more than a packet. A stop and the
+    /// ends of intervals and of the duration are noticed up to 2 ms late. Ignored with `read_rate`.
     pub wait_all: bool,
     /// Where the body goes. Default [`Output::Discard`].
     pub output: Output,
     /// Compares the body with [`crate::content`], byte by byte.
     pub verify: bool,
-    /// How many redirects are followed. Default 0: a redirect is an error.
+    /// The most redirects to follow. Default 0: a redirect is an error.
     pub redirects: u32,
 }
 
 impl DownloadOptions {
-    /// Size of the largest read from the socket. Reads start at 8 KiB and grow to it while they are
-    /// filled.
+    /// Size of the largest read from the socket. Reads start at 8 KiB and grow as long as they are
+    /// full.
     pub const READ_BUFFER_MAX: Bytes = Bytes::new(256 << 10);
 }
 
@@ -104,34 +103,34 @@ pub enum Output {
     /// Nowhere.
     #[default]
     Discard,
-    /// To a file, which appears under this name when it is complete and replaces an earlier one.
+    /// To a file, which appears under this name when it is complete and replaces an existing one.
     /// Until then it has a temporary name in the same directory; an error or a stop removes it.
     File(PathBuf),
 }
 
-/// Tells the observer what has happened.
+/// An event for the observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The connection stands (again after each redirect).
+    /// The connection is established (again after each redirect).
     Connected(Connected),
-    /// The final response's headers are here; its length where the server said it.
+    /// The final response's headers have arrived, with the length if the server gave it.
     Headers {
         /// `Content-Length`.
         content_length: Option<Bytes>,
     },
-    /// An interval has ended (the last one is cut short by the end of the download).
+    /// An interval has ended (the end of the download shortens the last one).
     Interval(Interval),
 }
 
-/// A connection that stands.
+/// An established connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Connected {
     /// Our address and port.
     pub local: SocketAddr,
     /// The server's.
     pub peer: SocketAddr,
-    /// `SO_RCVBUF` after connecting, as the kernel reports it: bookkeeping included, that is twice
-    /// what was set.
+    /// `SO_RCVBUF` after connecting, as the kernel reports it: with its bookkeeping, so twice the
+    /// value that was set.
     #[serde(rename = "rcvbuf_bytes", serialize_with = "column::bytes::serialize")]
     pub rcvbuf: Bytes,
 }
@@ -140,22 +139,22 @@ pub struct Connected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// All of the body came.
+    /// The whole body arrived.
     Complete,
-    /// [`DownloadOptions::max_duration`] was over first.
+    /// [`DownloadOptions::max_duration`] ended first.
     StoppedAfterDuration,
     /// The caller's [`Stop`] came first.
     StoppedByCaller,
 }
 
-/// What came, and when.
+/// What arrived, and when.
 #[derive(Debug, Clone, Serialize)]
 pub struct Download {
     /// How it ended.
     pub outcome: Outcome,
-    /// The URL that was fetched in the end.
+    /// The URL that was finally fetched.
     pub url: String,
-    /// Redirects followed to get there.
+    /// Redirects that were followed.
     pub redirects: u32,
     /// Status code, 2xx.
     pub status: u16,
@@ -173,25 +172,25 @@ pub struct Download {
     /// The start, on `CLOCK_MONOTONIC`.
     #[serde(rename = "started_monotonic_ns", serialize_with = "column::instant::serialize")]
     pub started: Instant,
-    /// curl's breakdown, from the start.
+    /// curl's time breakdown, since the start.
     pub timing: Timing,
     /// Body bytes by interval; the sum is [`Download::body`].
     pub intervals: Vec<Interval>,
 }
 
 impl Download {
-    /// The body over the time in which it came, from the response's first byte on; `None` where
-    /// that is no time.
+    /// The body divided by the time from the response's first byte to the end; `None` if that is
+    /// zero.
     pub fn goodput(&self) -> Option<Rate> {
         self.body.per(self.timing.total.saturating_sub(self.timing.starttransfer))
     }
 }
 
-/// Downloads on the calling thread; `observer` is called on it too, between reads, and should
-/// return quickly.
+/// Downloads on the calling thread. It calls `observer` on the same thread between reads, which
+/// should return quickly.
 ///
-/// `stop` ends it from another thread, except during a name lookup, which the system's resolver
-/// bounds.
+/// `stop` ends it from another thread, except during a name lookup, whose time the system's
+/// resolver bounds.
 pub fn download(
     request: &Request,
     stop: &Stop,
@@ -211,14 +210,14 @@ pub fn download(
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // Where reading blocks, timers have a turn after each.
+        // If reading blocks, timers run after each read.
         .event_interval(if request.options.wait_all { 1 } else { EVENT_INTERVAL })
         .build()
         .map_err(|source| DownloadError::Runtime { source })?;
     runtime.block_on(follow(request, stop, observer))
 }
 
-/// Fetches the URL, and what it redirects to.
+/// Fetches the URL, following redirects.
 async fn follow(
     request: &Request,
     stop: &Stop,

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Takes the body. Dropped before [`Sink::complete`], it leaves nothing behind.
+/// Accepts the body. Dropped before [`Sink::complete`], it leaves nothing behind.
 pub(super) enum Sink {
     Discard,
     File { file: NamedTempFile, path: PathBuf },
@@ -26,14 +26,14 @@ impl Sink {
         let file = tempfile::Builder::new()
             .prefix(".fullpipe-")
             .suffix(".part")
-            // What open(2) gives to any new file; the umask is taken off.
+            // The mode that open(2) gives to any new file, before the umask.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)
             .map_err(|source| failed(path, source))?;
         Ok(Sink::File { file, path: path.clone() })
     }
 
-    /// Blocks until the kernel has taken `data`; meanwhile nothing is read from the socket.
+    /// Blocks until the kernel has accepted `data`; meanwhile nothing is read from the socket.
     pub(super) fn write(&mut self, data: &[u8]) -> Result<(), DownloadError> {
         match self {
             Sink::Discard => Ok(()),

@@ -1,11 +1,11 @@
-//! Waiting in the kernel for a whole buffer: `recv` with `MSG_WAITALL`.
+//! Waits in the kernel for a whole buffer: `recv` with `MSG_WAITALL`.
 //!
 //! It must never wait for more than will come, or the end of a body would be late by the timeout.
-//! So the response's bytes are counted: those up to the first empty line are its head, and after it
-//! come `Content-Length` more. Until both are known, and after the last of them, the socket is read
-//! as usual.
+//! So it counts the response's bytes: those up to the first empty line are the head, and
+//! `Content-Length` more follow. Until both are known, and after the last of them, the socket is
+//! read normally.
 //!
-//! The thread blocks in here, up to [`TIMEOUT`]: it is for a thread that does nothing else.
+//! The thread blocks in here, up to [`TIMEOUT`], so it must be a thread that does nothing else.
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, setsockopt, sockopt};
@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 
 /// The longest wait in microseconds.
 const TIMEOUT_US: i64 = 2000;
-/// What ends a head.
+/// Ends a head.
 const EMPTY_LINE: [u8; 4] = *b"\r\n\r\n";
 
 /// How much of a response is still to come.
@@ -28,7 +28,7 @@ pub(super) struct WaitAll {
     content_length: Arc<OnceLock<u64>>,
     read: u64,
     head: Option<u64>,
-    /// The last bytes read, while the head is.
+    /// The last bytes read while in the head.
     last: [u8; 4],
     blocking: bool,
 }
@@ -38,7 +38,7 @@ impl WaitAll {
         WaitAll { content_length, read: 0, head: None, last: [0; 4], blocking: false }
     }
 
-    /// Bytes that will come; zero where that is not known.
+    /// Bytes that will come; zero if unknown.
     pub(super) fn left(&self) -> u64 {
         match (self.head, self.content_length.get()) {
             (Some(head), Some(length)) => head.saturating_add(*length).saturating_sub(self.read),
@@ -46,7 +46,7 @@ impl WaitAll {
         }
     }
 
-    /// Counts what was read, by whichever way.
+    /// Counts bytes that were read in any way.
     pub(super) fn seen(&mut self, data: &[u8]) {
         if self.head.is_none() {
             for (at, &byte) in (1..).zip(data) {
@@ -61,7 +61,7 @@ impl WaitAll {
         self.read += data.len() as u64;
     }
 
-    /// Fills `buffer` as far as the response goes, or what comes within the timeout.
+    /// Fills `buffer` as far as the response goes, or with what comes within the timeout.
     pub(super) fn poll_read(
         &mut self,
         stream: &TcpStream,
@@ -79,7 +79,7 @@ impl WaitAll {
                 buffer.advance(count);
                 Poll::Ready(Ok(()))
             }
-            // Nothing came: whoever waits for a time has a turn.
+            // Nothing came, so timers may run.
             Err(Errno::EAGAIN | Errno::EINTR) => {
                 cx.waker().wake_by_ref();
                 Poll::Pending

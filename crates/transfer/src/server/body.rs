@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-/// Most that is handed to the socket at once. Larger gains no speed on loopback, and all of it is
-/// in L2 cache.
+/// The most passed to the socket at once. More gains no speed on loopback, and this fits into the
+/// L2 cache.
 const CHUNK: u64 = 256 << 10;
 
 /// Where the bytes come from.
@@ -22,14 +22,14 @@ const CHUNK: u64 = 256 << 10;
 pub(super) enum Source {
     /// [`content`] from this offset on.
     Generated { next: Bytes },
-    /// A file, positioned at the next byte, and the buffer it is read into: used again once the
-    /// socket has let go of it.
+    /// A file, positioned at the next byte, and the buffer into which it is read; the buffer is
+    /// reused when the socket has released it.
     File { file: File, buffer: Arc<[u8]> },
-    /// A text that is short, such as an error.
+    /// A short text, such as an error.
     Text(Buffer),
 }
 
-/// What hyper asks for the next piece.
+/// The body from which hyper takes the next piece.
 #[derive(Debug)]
 pub(super) struct ResponseBody {
     source: Source,
@@ -52,7 +52,8 @@ impl ResponseBody {
         }
     }
 
-    /// `range` of the representation behind `source`, as `pacing` allows; `sent` counts.
+    /// `range` of the representation behind `source`, at the speed of `pacing`; `sent` counts its
+    /// bytes.
     pub(super) fn content(
         source: Source,
         range: &Range<u64>,
@@ -86,8 +87,8 @@ impl Source {
                 };
                 let most = room.len().min(most as usize);
                 match read_some(file, &mut room[..most])? {
-                    // Ends the connection early, which tells the client that the announced length
-                    // is not coming.
+                    // Ends the connection early, which tells the client that the rest of the
+                    // announced length will not come.
                     0 => Err(io::Error::new(
                         io::ErrorKind::UnexpectedEof,
                         "the file shrank while it was sent",
@@ -104,7 +105,7 @@ fn new_buffer() -> Arc<[u8]> {
     Arc::from(vec![0; CHUNK as usize])
 }
 
-/// read(2), past signals.
+/// read(2), repeated after signals.
 fn read_some(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match file.read(buffer) {

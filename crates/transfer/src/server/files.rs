@@ -1,9 +1,9 @@
-//! The directory that is served: names from the network become open files here, and nowhere else.
+//! The served directory: only here names from the network become open files.
 //!
-//! The kernel resolves the name with `openat2(2)` and `RESOLVE_BENEATH` (Linux 5.6), so neither
-//! `..`, nor a symbolic link that leaves the directory, nor one that is swapped while we look,
-//! opens a file outside. (An absolute link is refused even where it points inside.) Only regular
-//! files are served; nothing blocks on a FIFO.
+//! The kernel resolves the name with `openat2(2)` and `RESOLVE_BENEATH` (Linux 5.6). So neither
+//! `..`, nor a symbolic link that leaves the directory, nor one that is replaced at the same time,
+//! opens a file outside. (An absolute link is refused even if it points inside.) Only regular files
+//! are served, and a FIFO does not block.
 
 use super::ServerError;
 use nix::errno::Errno;
@@ -19,14 +19,14 @@ pub(super) struct Directory(OwnedFd);
 /// Why a name is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// There is none.
+    /// It does not exist.
     NotFound,
-    /// It exists and is not for everyone: no permission, outside of the directory, not a regular
+    /// It exists but may not be served: no permission, outside the directory, or not a regular
     /// file.
     Forbidden(&'static str),
-    /// This is not a name.
+    /// The name is invalid.
     BadName,
-    /// The host could not.
+    /// The host failed.
     Failed,
 }
 
@@ -34,7 +34,7 @@ impl Directory {
     pub(super) fn open(path: PathBuf) -> Result<Self, ServerError> {
         let opened = File::open(&path).and_then(|directory| {
             let directory = OwnedFd::from(directory);
-            // Asked now so that a kernel without openat2 is an error of the start and not of every
+            // Tested now, so that a kernel without openat2 fails at the start and not at every
             // request.
             openat2(&directory, ".", how(OFlag::O_DIRECTORY))?;
             Ok(directory)
@@ -42,7 +42,7 @@ impl Directory {
         opened.map(Directory).map_err(|source| ServerError::Directory { path, source })
     }
 
-    /// Opens the file behind a request's path (percent-encoded, with its leading slash).
+    /// Opens the file for a request's path (percent-encoded, with its leading slash).
     pub(super) fn file(&self, path: &str) -> Result<(File, Metadata), Refusal> {
         let name: Vec<u8> =
             percent_encoding::percent_decode_str(path.trim_start_matches('/')).collect();

@@ -45,7 +45,7 @@ pub(super) fn set_congestion(
             }
         },
     };
-    // The kernel cuts a longer name off and might find the rest.
+    // The kernel truncates a longer name, and might find that.
     if name.is_empty() || name.len() > 15 {
         return Err(refused(Errno::ENOENT));
     }
@@ -58,7 +58,7 @@ pub(super) fn set_congestion(
     }
 }
 
-/// Sets `SO_SNDBUF` where asked to; what the kernel says it is.
+/// Sets `SO_SNDBUF` if requested; returns what the kernel reports.
 pub(super) fn set_sndbuf(
     listener: &TcpListener,
     addr: SocketAddr,
@@ -81,8 +81,8 @@ pub(super) fn set_sndbuf(
     getsockopt(listener, sockopt::SndBuf).map(|size| Bytes::new(size as u64)).map_err(refused)
 }
 
-/// Errors of accept(2) that are about the connection, not about the listener: the next one may be
-/// accepted at once.
+/// Errors of accept(2) about a connection, not about the listener: the next accept may succeed at
+/// once.
 pub(super) fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,16 +1,16 @@
 //! The server: a directory or generated content over HTTP/1.1.
 //!
-//! [`Server::bind`] makes the listening socket and returns, so that the real address is known (and
-//! connecting succeeds: the kernel completes handshakes) before [`Server::run`] serves on the
-//! calling thread until told to stop. Between the two the server may be moved to another thread: a
-//! socket stays in the network namespace of its creation.
+//! [`Server::bind`] makes the listening socket and returns. So the real address is known, and
+//! connecting succeeds (the kernel completes handshakes), before [`Server::run`] serves on the
+//! calling thread until it is stopped. In between the server may move to another thread: a socket
+//! stays in the network namespace in which it was created.
 //!
-//! What it answers: `GET` and `HEAD` for `/bytes/<size>` (for example `/bytes/2GiB`) and for the
-//! files below a directory, whole or one byte range of it (RFC 9110 section 14). It does not list
-//! directories, compress, speak TLS or follow symbolic links that leave its directory.
+//! It answers `GET` and `HEAD` for `/bytes/<size>` (for example `/bytes/2GiB`) and for the files
+//! below a directory, whole or one byte range (RFC 9110 section 14). It does not list directories,
+//! compress, support TLS or follow symbolic links that leave its directory.
 //!
-//! Bounds: see [`Limits`]. A client that stops reading may hold its connection for ever: that is
-//! what experiments with a zero window need.
+//! For its bounds see [`Limits`]. A client that stops reading may hold its connection forever,
+//! because experiments with a zero window need that.
 
 mod body;
 mod files;
@@ -31,25 +31,26 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// What a server offers and how its sockets are set.
+/// What a server offers, and its socket options.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Address and port; port 0 lets the kernel choose, [`Server::local_addr`] says which. Default
-    /// `127.0.0.1:0`.
+    /// Address and port; with port 0 the kernel chooses one, and [`Server::local_addr`] returns it.
+    /// Default `127.0.0.1:0`.
     pub bind: SocketAddr,
-    /// Serves the files below this directory; generated content is served in any case.
+    /// Serves the files below this directory, in addition to generated content.
     pub directory: Option<PathBuf>,
-    /// The application hands at most this much to each connection's socket, in steps of at most
-    /// [`crate::pace::STEP`]: what tcp_info calls application limited (`app_limited`).
+    /// The application writes at most this much to each connection's socket, in steps of at most
+    /// [`crate::pace::STEP`]: tcp_info calls this application limited (`app_limited`).
     pub write_rate: Option<Rate>,
-    /// With `write_rate`: the application writes so much, then waits until that is paid for.
+    /// With `write_rate`: the application writes this much at once, then waits as the rate
+    /// requires.
     pub write_block: Option<Bytes>,
-    /// `SO_SNDBUF` of every connection. The kernel doubles it, clamps it silently to
-    /// `net.core.wmem_max`, and no longer tunes it: [`Server::sndbuf`] says what came of it.
+    /// `SO_SNDBUF` of every connection. The kernel doubles it, silently bounds it by
+    /// `net.core.wmem_max`, and no longer tunes it: [`Server::sndbuf`] has the result.
     pub sndbuf: Option<Bytes>,
-    /// `TCP_CONGESTION` of every connection, for example `bbr`; read back after it is set.
+    /// `TCP_CONGESTION` of every connection, for example `bbr`; checked after it is set.
     pub congestion: Option<String>,
-    /// What one server gives to all clients together and to each.
+    /// Bounds for all clients together and for each.
     pub limits: Limits,
 }
 
@@ -70,19 +71,19 @@ impl Default for ServerOptions {
 /// Bounds of a server.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections served at once; more wait in the listen backlog. Default 256.
+    /// The most connections at once; more wait in the listen backlog. Default 256.
     pub connections: usize,
-    /// Longest request line and headers, answered with status 431 beyond. Default 16 KiB, at most
-    /// [`Limits::HEADER_MAX`].
+    /// The longest request line and headers; more is answered with status 431. Default 16 KiB, at
+    /// most [`Limits::HEADER_MAX`].
     pub header: Bytes,
-    /// Time for a request's headers to arrive, idle time before it included. Default 30 s.
+    /// Time for a request's headers to arrive, including idle time before it. Default 30 s.
     pub header_read: Duration,
-    /// Time that responses under way are given when the server stops. Default 200 ms.
+    /// Time that active responses get when the server stops. Default 200 ms.
     pub shutdown: Duration,
 }
 
 impl Limits {
-    /// Largest value for [`Limits::header`]: the buffer that headers are read into.
+    /// The largest value of [`Limits::header`]: the buffer for headers.
     pub const HEADER_MAX: Bytes = Bytes::new(64 << 10);
 }
 
@@ -97,26 +98,26 @@ impl Default for Limits {
     }
 }
 
-/// What a server did, once it has stopped.
+/// Totals of a server that has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Served {
     /// Connections accepted.
     pub connections: u64,
-    /// Requests answered, errors included; not those that were not HTTP.
+    /// Requests answered, including errors, excluding those that were not HTTP.
     pub requests: u64,
-    /// Body bytes handed to sockets (the kernel may have thrown away the last of them).
+    /// Body bytes written to sockets (the kernel may have discarded the last of them).
     pub body: Bytes,
 }
 
-/// Why there is no server.
+/// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// No listening socket.
     #[error("listen on {addr}: {source}; {hint}")]
     Bind {
-        /// The address asked for.
+        /// The requested address.
         addr: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
         /// What to try.
         hint: &'static str,
@@ -126,11 +127,11 @@ pub enum ServerError {
     SocketOption {
         /// The option's name in socket(7) or tcp(7).
         option: &'static str,
-        /// The value asked for.
+        /// The requested value.
         value: String,
         /// The listening address.
         addr: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
         /// What to try.
         hint: &'static str,
@@ -138,9 +139,9 @@ pub enum ServerError {
     /// The directory cannot be served.
     #[error("serve directory {}: {source}; give an existing directory that may be read and searched", path.display())]
     Directory {
-        /// The directory asked for.
+        /// The requested directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// An option is out of range.
@@ -163,7 +164,7 @@ pub enum ServerError {
     },
 }
 
-/// A listening socket with what it will serve.
+/// A listening socket, and what it will serve.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -189,20 +190,20 @@ impl Server {
         Ok(Server { listener, local_addr: addr, sndbuf, limits: options.limits, site })
     }
 
-    /// The address that clients connect to, with the port that the kernel chose.
+    /// The address for clients, with the port that the kernel chose.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// `SO_SNDBUF` that every connection starts with, as the kernel reports it: bookkeeping
-    /// included, that is twice what was set. Without [`ServerOptions::sndbuf`] it is `tcp_wmem[1]`,
-    /// and the kernel tunes it.
+    /// The initial `SO_SNDBUF` of every connection, as the kernel reports it: with its bookkeeping,
+    /// so twice the value that was set. Without [`ServerOptions::sndbuf`] it is `tcp_wmem[1]`, and
+    /// the kernel tunes it.
     pub fn sndbuf(&self) -> Bytes {
         self.sndbuf
     }
 
-    /// Serves on the calling thread until `stop`; then lets responses under way end within
-    /// [`Limits::shutdown`] and cuts the rest off.
+    /// Serves on the calling thread until `stop`; then gives active responses [`Limits::shutdown`]
+    /// to end and cuts off the rest.
     pub fn run(self, stop: &Stop) -> Result<Served, ServerError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -219,8 +220,8 @@ impl Server {
         let mut accepted = 0;
         let mut stopped = pin!(stop.stopped());
         loop {
-            // The place is taken before the connection is accepted: who finds none waits in the
-            // kernel's backlog.
+            // A place is taken before accepting; without one, the connection waits in the kernel's
+            // backlog.
             let next = async {
                 let place =
                     places.clone().acquire_owned().await.expect("the semaphore is never closed");
@@ -247,14 +248,14 @@ impl Server {
                     });
                 }
                 Err(error) if listen::concerns_one_connection(&error) => {}
-                // Out of descriptors or memory: trying again at once would only burn the CPU of the
-                // experiment.
+                // Descriptors or memory ran out: retrying at once would only burn the experiment's
+                // CPU.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
             }
         }
         drop(listener);
         let all_ended = async { while connections.join_next().await.is_some() {} };
-        // Whoever is still there after the grace is cut off when the set is dropped.
+        // Connections still open after the grace period are cut off when the set is dropped.
         let _ = tokio::time::timeout(self.limits.shutdown.into(), all_ended).await;
         connections.shutdown().await;
         let (requests, body) = self.site.served();
@@ -262,8 +263,8 @@ impl Server {
     }
 }
 
-/// Speaks HTTP/1.1 until the peer, an error or `stop` ends it. Errors are the peer's: nobody else
-/// waits for them.
+/// Serves HTTP/1.1 until the peer, an error or `stop` ends the connection. Errors are the peer's;
+/// nobody else needs them.
 async fn serve_connection(stream: TcpStream, site: Arc<respond::Site>, limits: Limits, stop: Stop) {
     // Paced writes are small; Nagle's algorithm (RFC 896) would hold them back for the peer's
     // delayed ACK.

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// What a `Range` header selects of a representation.
+/// What a `Range` header selects from a representation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// All of it, with status 200: no valid single range was asked for.
+    /// All of it, with status 200: there is no valid single range.
     Whole,
     /// These bytes, with status 206.
     Part(Range<u64>),
@@ -13,10 +13,10 @@ pub(super) enum Selection {
     Unsatisfiable,
 }
 
-/// Reads the value of a `Range` header against a representation of `length` bytes.
+/// Parses the value of a `Range` header for a representation of `length` bytes.
 ///
-/// "A server MAY ignore the Range header field" (14.2): done for several ranges at once, other
-/// units, and what does not follow the grammar.
+/// "A server MAY ignore the Range header field" (14.2): this ignores several ranges at once, other
+/// units, and invalid syntax.
 pub(super) fn select(header: &str, length: u64) -> Selection {
     let Some((unit, set)) = header.split_once('=') else { return Selection::Whole };
     let Some((first, last)) = set.trim().split_once('-') else { return Selection::Whole };
@@ -45,7 +45,7 @@ pub(super) fn select(header: &str, length: u64) -> Selection {
     }
 }
 
-/// `1*DIGIT`; more than fits means "beyond any end".
+/// `1*DIGIT`; a number that does not fit means "beyond any end".
 fn position(digits: &str) -> Option<u64> {
     let digits = digits.trim();
     let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const GENERATED: &str = "/bytes/";
 const HINT: &str = "generated content is at /bytes/<size>, for example /bytes/2GiB";
 
-/// What is served, and how often it was.
+/// What is served, with counters.
 #[derive(Debug)]
 pub(super) struct Site {
     directory: Option<Directory>,
@@ -27,20 +27,20 @@ pub(super) struct Site {
     sent: Arc<AtomicU64>,
 }
 
-/// What a path names, before a range is taken of it.
+/// The representation of a path, before a range is selected.
 struct Representation {
     source: Source,
     length: u64,
     validators: Option<Validators>,
 }
 
-/// What tells one version of a file from another (RFC 9110 section 8.8).
+/// Distinguishes versions of a file (RFC 9110 section 8.8).
 struct Validators {
     etag: String,
     last_modified: String,
 }
 
-/// An answer that is a status and a sentence.
+/// An error response: a status and a sentence.
 struct Refused(StatusCode, String);
 
 impl Site {
@@ -58,12 +58,12 @@ impl Site {
         }
     }
 
-    /// Requests answered and body bytes handed to sockets so far.
+    /// Requests answered and body bytes written to sockets so far.
     pub(super) fn served(&self) -> (u64, Bytes) {
         (self.requests.load(Ordering::Relaxed), Bytes::new(self.sent.load(Ordering::Relaxed)))
     }
 
-    /// Answers anything.
+    /// Answers any request.
     pub(super) fn respond<B>(
         &self,
         request: &Request<B>,
@@ -198,13 +198,13 @@ fn validators(metadata: &Metadata) -> Option<Validators> {
     let etag =
         format!("\"{:x}-{:x}-{:x}\"", metadata.mtime(), metadata.mtime_nsec(), metadata.len());
     let modified = metadata.modified().ok()?;
-    // An HTTP date cannot say a time before 1970 or after 9999; httpdate panics there.
+    // An HTTP date cannot express a time before 1970 or after 9999; httpdate panics there.
     (0..=253_402_300_799)
         .contains(&metadata.mtime())
         .then(|| Validators { etag, last_modified: httpdate::fmt_http_date(modified) })
 }
 
-/// What of `length` bytes the request asks for.
+/// What the request selects from `length` bytes.
 fn selection<B>(request: &Request<B>, length: u64, validators: Option<&Validators>) -> Selection {
     // "A server MUST ignore a Range header field received with a request method .. for which range
     // handling is not defined. For this specification, GET is the only method for which range
@@ -219,8 +219,7 @@ fn selection<B>(request: &Request<B>, length: u64, validators: Option<&Validator
     }
 }
 
-/// `If-Range` (RFC 9110 section 13.1.5): a range of a file that has changed would not fit what the
-/// client has.
+/// `If-Range` (RFC 9110 section 13.1.5): a range of a changed file would not fit the client's part.
 fn unchanged(headers: &HeaderMap, validators: Option<&Validators>) -> bool {
     if !headers.contains_key(header::IF_RANGE) {
         return true;

@@ -3,7 +3,6 @@
 //! shape of the parameter space.
 //!
 //! Scenario `index` of a seed does not depend on what else is generated, so sets can grow.
-//! Scenario `index` of a seed is the same whatever else is generated: sets can grow.
 //!
 //! ```
 //! use fullpipe_model::scenario::{File, generate};
