@@ -4,7 +4,8 @@
 //! what nobody calls. A word search over the other crates, tests, benches and fuzz targets stands
 //! in for it: it finds too little where a name is common, never too much. Only modules that are
 //! public all the way up count: in a private one the compiler sees dead code by itself. Types are
-//! left out, as a public signature may need one that nobody names.
+//! left out, as a public signature may need one that nobody names. A doctest is compiled as a crate
+//! of its own, so what its lines name is used from outside.
 
 use super::source::{blanked, without_tests};
 use std::collections::BTreeSet;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// `files` are the workspace's Rust files and their texts.
 pub fn breaches(files: &[(PathBuf, String)]) -> Vec<String> {
-    let words: Vec<(Option<String>, BTreeSet<&str>)> =
+    let users: Vec<(Option<String>, BTreeSet<&str>)> =
         files.iter().map(|(file, text)| (library_of(file), words(text))).collect();
     let mut found = Vec::new();
     for (file, text) in files {
@@ -25,11 +26,13 @@ pub fn breaches(files: &[(PathBuf, String)]) -> Vec<String> {
         if !is_reachable(file, files) {
             continue;
         }
+        let doctests = doctests(text);
+        let in_doctests = words(&doctests);
         for name in public_names(&code) {
-            let outside = words
+            let outside = users
                 .iter()
                 .any(|(library, words)| library.as_ref() != Some(&own) && words.contains(name));
-            if !outside {
+            if !outside && !in_doctests.contains(name) {
                 let shown = file.display();
                 found
                     .push(format!("{shown}: pub {name} is used by nothing outside {own}: pub(crate), or away with it"));
@@ -73,6 +76,29 @@ fn library_of(file: &Path) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The lines of a file's doctests, without those that rustdoc is told not to compile.
+fn doctests(text: &str) -> String {
+    let mut is_inside = false;
+    let mut is_compiled = false;
+    let mut lines = String::new();
+    for line in text.lines() {
+        let line = line.trim_start();
+        let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        let Some(comment) = comment.map(str::trim_start) else {
+            is_inside = false;
+            continue;
+        };
+        if let Some(language) = comment.strip_prefix("```") {
+            is_inside = !is_inside;
+            is_compiled = matches!(language, "" | "no_run");
+        } else if is_inside && is_compiled {
+            lines += comment;
+            lines.push('\n');
+        }
+    }
+    lines
 }
 
 fn words(text: &str) -> BTreeSet<&str> {
@@ -119,5 +145,17 @@ mod tests {
         let found = breaches(&files);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("pub alone"), "{found:?}");
+    }
+
+    #[test]
+    fn a_doctest_is_a_user_and_a_sample_of_output_is_none() {
+        let text = "/// ```\n/// f(1);\n/// ```\npub fn f() {}\n/// ```text\n/// g\n/// ```\npub fn g() {}";
+        let files = [
+            (PathBuf::from("crates/model/src/a.rs"), text.to_string()),
+            (PathBuf::from("crates/model/src/lib.rs"), "pub mod a;".to_string()),
+        ];
+        let found = breaches(&files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("pub g "), "{found:?}");
     }
 }

@@ -23,17 +23,14 @@ impl KernelVersion {
 
     /// The first release that advertises by the socket's own scaling ratio instead of
     /// `tcp_adv_win_scale` (commit dfa2f0483360, "tcp: get rid of sysctl_tcp_adv_win_scale").
-    pub const SCALING_RATIO: KernelVersion = KernelVersion::new(6, 6);
-    /// The first release whose scaling ratio starts at 50 % (commit 697a6c8cec03; carried back to
-    /// 6.6 and 6.9 stable).
-    pub const SCALING_RATIO_HALF: KernelVersion = KernelVersion::new(6, 10);
+    pub(crate) const SCALING_RATIO: KernelVersion = KernelVersion::new(6, 6);
     /// The first release with 32 MiB as `tcp_rmem`'s maximum (commit 572be9bf9d0d) and the reworked
     /// receive autotuning.
-    pub const RMEM_32M: KernelVersion = KernelVersion::new(6, 16);
+    pub(crate) const RMEM_32M: KernelVersion = KernelVersion::new(6, 16);
     /// The first release with 4 MiB as `rmem_max` and `wmem_max` (commit a6d4f25888b8).
-    pub const CORE_MEM_4M: KernelVersion = KernelVersion::new(6, 18);
+    pub(crate) const CORE_MEM_4M: KernelVersion = KernelVersion::new(6, 18);
     /// The first release with an initial `tcp_rmem` of 128 KiB (commit a337531b942b).
-    pub const RMEM_INITIAL_128K: KernelVersion = KernelVersion::new(4, 20);
+    pub(crate) const RMEM_INITIAL_128K: KernelVersion = KernelVersion::new(4, 20);
 }
 
 /// Why a text is not a kernel version.

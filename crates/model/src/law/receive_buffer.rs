@@ -71,16 +71,13 @@ impl<'de> serde::Deserialize<'de> for AdvWinScale {
 pub struct ScalingRatio(std::num::NonZeroU8);
 
 impl ScalingRatio {
-    /// The ratio of a new socket since Linux 6.10: half. Also a cautious assumption for sockets
-    /// that have measured theirs.
-    pub const HALF: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(128).unwrap());
-    /// The ratio of a new socket in Linux 6.6 to 6.9: 1200 bytes of payload in each page of 4096
-    /// and its `sk_buff` (computed with 576 bytes for the latter: `SKB_TRUESIZE(4096)` on x86-64).
-    pub const QUARTER: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(65).unwrap());
+    /// The ratio of a new socket since Linux 6.10 (commit 697a6c8cec03; carried back to 6.6 and 6.9
+    /// stable): half. Also a cautious assumption for sockets that have measured theirs.
+    pub(crate) const HALF: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(128).unwrap());
 
     /// Two segments of 1448 bytes in one super-packet, as the first ones of a bulk transfer usually
-    /// arrive: 0.664. This is what to expect; for a cautious plan use [`ScalingRatio::HALF`].
-    pub const USUAL: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(170).unwrap());
+    /// arrive: 0.664. This is what to expect; for a cautious plan use half.
+    pub(crate) const USUAL: ScalingRatio = ScalingRatio(std::num::NonZeroU8::new(170).unwrap());
 
     /// `ratio` / 256, at least one, as the kernel keeps it.
     pub fn new(ratio: u8) -> Self {
@@ -188,18 +185,12 @@ impl std::fmt::Display for WindowLaw {
 
 /// `SOCK_MIN_RCVBUF` on x86-64: the kernel raises smaller receive buffers to this (two `sk_buff`s
 /// of 2 KiB and 256 B).
-pub const SOCK_MIN_RCVBUF: Bytes = Bytes::new(2304);
+const SOCK_MIN_RCVBUF: Bytes = Bytes::new(2304);
 
 /// The `sk_rcvbuf` that SO_RCVBUF gives: twice what was asked for, after `rmem_max` has bounded the
 /// request (socket(7), `__sock_set_rcvbuf`). Autotuning ends for that socket.
 pub fn so_rcvbuf(requested: Bytes, rmem_max: Bytes) -> Bytes {
     requested.min(rmem_max).checked_mul(2).unwrap_or(Bytes::MAX).max(SOCK_MIN_RCVBUF)
-}
-
-/// The window that dynamic right-sizing aims at, given what the application read in one round trip
-/// (see the module).
-pub fn autotuned_window(read_per_rtt: Bytes) -> Window {
-    Window::new(read_per_rtt.saturating_add(read_per_rtt))
 }
 
 #[cfg(test)]
@@ -275,10 +266,9 @@ mod tests {
             ScalingRatio::USUAL
         );
         assert_eq!(ScalingRatio::measured(Bytes::new(1448), Bytes::new(2048 + 256)).get(), 160);
-        assert_eq!(
-            ScalingRatio::measured(Bytes::new(1200), Bytes::new(4096 + 576)),
-            ScalingRatio::QUARTER
-        );
+        // The ratio of a new socket in Linux 6.6 to 6.9: 1200 bytes of payload in each page of 4096
+        // and its `sk_buff` (`SKB_TRUESIZE(4096)` on x86-64).
+        assert_eq!(ScalingRatio::measured(Bytes::new(1200), Bytes::new(4096 + 576)).get(), 65);
         assert_eq!(ScalingRatio::measured(Bytes::ZERO, Bytes::new(768)).get(), 1);
         assert_eq!(ScalingRatio::measured(Bytes::new(9), Bytes::ZERO).get(), 1);
         assert_eq!(ScalingRatio::measured(Bytes::MAX, Bytes::new(1)).get(), 255);

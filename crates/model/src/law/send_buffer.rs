@@ -5,7 +5,7 @@
 //! data in page fragments plus about a kilobyte of head. Two factors lie between the buffer and the
 //! rate:
 //!
-//! * [`PAYLOAD_PER_TRUESIZE`], data over the memory charged for it. Bulk writers fill 64 KiB
+//! * 0.98 (`PAYLOAD_PERCENT`), data over the memory charged for it. Bulk writers fill 64 KiB
 //!   packets, so it is near 1.
 //! * Two thirds, for how a blocked writer is woken: not for each byte that is acknowledged but when
 //!   a third of the buffer is free (`sk_stream_min_wspace`, include/net/sock.h: free space at least
@@ -13,7 +13,7 @@
 //!   packet is taken whole. Three such refills need a little more than one buffer, so a round
 //!   trip's ACKs set off two: the third waits for the first ACK of the next round.
 //!
-//! Their product is [`IN_FLIGHT_SHARE`], 0.66: the 0.7 that article C measured and left
+//! Their product is `IN_FLIGHT_SHARE`, 0.66: the 0.7 that article C measured and left
 //! unexplained. Figures in MB/s at 50 ms; "measured" is Linux 6.18 through the trials' link with
 //! reno on a loaded machine (payload over truesize 0.983 to 0.987 throughout), "replayed" is the
 //! rule above, byte by byte, as the tests of this file replay it:
@@ -53,19 +53,19 @@
 //! (`tcp_is_cwnd_limited`). The receive window's counterpart was exact with reno (all of the time),
 //! and 1.25 of 3 s with BBR.
 //!
-//! What bounds `sk_sndbuf`: autotuning raises it up to `tcp_wmem[2]` ([`autotuned`]); SO_SNDBUF
+//! What bounds `sk_sndbuf`: autotuning raises it to the memory of twice the congestion
+//! window, up to `tcp_wmem[2]` (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c; BBR asks for three times); SO_SNDBUF
 //! sets it to twice the request, bounded by `wmem_max`, and ends autotuning.
 
 use crate::law::bdp;
 use crate::units::{Bytes, Duration, Rate, Window};
 
 /// Data over truesize in a bulk sender's queue: 0.983 to 0.987 measured on Linux 6.18.
-pub const PAYLOAD_PER_TRUESIZE: f64 = PAYLOAD_PERCENT as f64 / 100.0;
 const PAYLOAD_PERCENT: u64 = 98;
 
 /// What a send buffer keeps in flight over a round trip: two thirds (see the module) of
-/// [`PAYLOAD_PER_TRUESIZE`]. Near the BDP 0.66 to 0.68 was measured, 0.7 in article C.
-pub const IN_FLIGHT_SHARE: f64 = IN_FLIGHT_PERCENT as f64 / 100.0;
+/// `PAYLOAD_PERCENT`. Near the BDP 0.66 to 0.68 was measured, 0.7 in article C.
+pub(crate) const IN_FLIGHT_SHARE: f64 = IN_FLIGHT_PERCENT as f64 / 100.0;
 const IN_FLIGHT_PERCENT: u64 = 66;
 
 /// The bytes that a send buffer of `sndbuf` (`sk_sndbuf`) keeps in flight, as a mean over a round
@@ -75,7 +75,7 @@ pub fn window(sndbuf: Bytes) -> Window {
 }
 
 /// The most that a send buffer of `sndbuf` ever has in flight: what a queue on the path must
-/// expect, and the bound of what it carries. Packets are accepted whole ([`OVERSHOOT`]).
+/// expect, and the bound of what it carries. Packets are accepted whole (`OVERSHOOT`).
 pub fn peak_window(sndbuf: Bytes) -> Window {
     Window::new(percent_of(sndbuf, PAYLOAD_PERCENT).saturating_add(OVERSHOOT))
 }
@@ -85,7 +85,7 @@ pub fn peak_window(sndbuf: Bytes) -> Window {
 /// bytes, 240 to 560 kB were in flight (our own server, nginx and Python's; 20 and 50 ms). This
 /// bounds what programs write at once; it is not a law: in slow start only the congestion window
 /// holds them.
-pub const OVERSHOOT: Bytes = Bytes::new(576 << 10);
+const OVERSHOOT: Bytes = Bytes::new(576 << 10);
 
 /// The least that a buffer accepts, whatever its size: one packet of 45 segments of 1448 bytes, the
 /// most below 64 KiB.
@@ -99,7 +99,7 @@ pub fn window_of_writes(sndbuf: Bytes, write: Bytes) -> Window {
 }
 
 /// The smallest send buffer that keeps `window` in flight; saturates.
-pub fn sndbuf_for(window: Window) -> Bytes {
+pub(crate) fn sndbuf_for(window: Window) -> Bytes {
     let sndbuf = (u128::from(window.bytes().get()) * 100).div_ceil(u128::from(IN_FLIGHT_PERCENT));
     Bytes::new(u64::try_from(sndbuf).unwrap_or(u64::MAX))
 }
@@ -115,23 +115,8 @@ pub fn largest_rtt(sndbuf: Bytes, rate: Rate) -> Option<Duration> {
     bdp::largest_rtt(window(sndbuf).bytes(), rate)
 }
 
-/// The `sk_sndbuf` to which autotuning raises a buffer for a congestion window of `segments`: twice
-/// that many segments, each with the memory of a segment in its own packet, bounded by
-/// `tcp_wmem[2]` (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c; BBR asks for three times).
-///
-/// A segment counts as its data and headers rounded up to a power of two, plus an `sk_buff`: 4352
-/// bytes for 1500-byte packets on x86-64, so an untouched connection shows 10 x 2 x 4352 = 87040.
-pub fn autotuned(segments: u64, mss: Bytes, tcp_wmem_max: Bytes) -> Bytes {
-    /// `MAX_TCP_HEADER` and `skb_shared_info`, as far as they decide the power of two.
-    const HEADERS: u64 = 640;
-    const SK_BUFF: u64 = 256;
-    let rounded = mss.get().saturating_add(HEADERS).checked_next_power_of_two().unwrap_or(u64::MAX);
-    let per_segment = rounded.saturating_add(SK_BUFF);
-    Bytes::new(per_segment.saturating_mul(segments.max(10)).saturating_mul(2)).min(tcp_wmem_max)
-}
-
 /// `SOCK_MIN_SNDBUF` on x86-64: the kernel raises smaller send buffers to this.
-pub const SOCK_MIN_SNDBUF: Bytes = Bytes::new(4608);
+const SOCK_MIN_SNDBUF: Bytes = Bytes::new(4608);
 
 /// The `sk_sndbuf` that SO_SNDBUF gives: twice the request, after `wmem_max` has bounded it
 /// (socket(7)). Autotuning ends for that socket.
@@ -204,7 +189,7 @@ mod tests {
         for (mebibytes, goodput) in [(2.0, 120.7e6), (4.0, 120.7e6), (8.0, 120.7e6), (1.0, 24.1e6)]
         {
             let sndbuf = mebibytes * 1_048_576.0;
-            let replayed = replay(sndbuf, goodput, 0.05) * PAYLOAD_PER_TRUESIZE;
+            let replayed = replay(sndbuf, goodput, 0.05) * PAYLOAD_PERCENT as f64 / 100.0;
             let law = sndbuf * IN_FLIGHT_SHARE / 0.05;
             assert!(
                 (replayed / law - 1.0).abs() < 0.05,
@@ -262,13 +247,6 @@ mod tests {
 
     #[test]
     fn buffers_that_sockets_show() {
-        // An untouched connection with 1500-byte packets, and over loopback with MSS 65483.
-        assert_eq!(autotuned(10, Bytes::new(1460), Bytes::MAX).get(), 87_040);
-        assert_eq!(autotuned(10, Bytes::new(65_483), Bytes::MAX).get(), 2_626_560);
-        assert_eq!(
-            autotuned(u64::MAX, Bytes::MAX, "4MiB".parse().unwrap()),
-            "4MiB".parse().unwrap()
-        );
         assert_eq!(
             so_sndbuf("16KiB".parse().unwrap(), Bytes::new(212_992)),
             "32KiB".parse().unwrap()

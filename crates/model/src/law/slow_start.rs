@@ -9,16 +9,16 @@
 use crate::units::{Bytes, Duration, Window};
 
 /// Segments in the initial window: RFC 6928, `TCP_INIT_CWND`.
-pub const INITIAL_WINDOW_SEGMENTS: u64 = 10;
+pub(crate) const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 
 /// The initial congestion window.
-pub fn initial_window(mss: Bytes) -> Window {
+fn initial_window(mss: Bytes) -> Window {
     Window::new(mss.checked_mul(INITIAL_WINDOW_SEGMENTS).unwrap_or(Bytes::MAX).max(Bytes::new(1)))
 }
 
 /// The round trips of doubling from the initial window until `target` may be in flight; 0 if it
 /// already fits.
-pub fn round_trips(mss: Bytes, target: Window) -> u32 {
+pub(crate) fn round_trips(mss: Bytes, target: Window) -> u32 {
     let ratio = target.bytes().get().div_ceil(initial_window(mss).bytes().get());
     ratio.checked_next_power_of_two().map_or(64, u64::trailing_zeros)
 }
@@ -37,7 +37,7 @@ pub fn time_to(mss: Bytes, target: Window, rtt: Duration) -> Duration {
 }
 
 /// The bytes sent after `round_trips` of doubling: IW (2^n - 1); saturates.
-pub fn sent_in(mss: Bytes, round_trips: u32) -> Bytes {
+pub(crate) fn sent_in(mss: Bytes, round_trips: u32) -> Bytes {
     let doubled = 1u128.checked_shl(round_trips).map_or(u128::MAX, |power| power - 1);
     let sent = u128::from(initial_window(mss).bytes().get()).saturating_mul(doubled);
     Bytes::new(u64::try_from(sent).unwrap_or(u64::MAX))

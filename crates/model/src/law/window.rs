@@ -33,7 +33,7 @@ impl Windows {
 
     /// SWND, the least of the three, and which one it is. Among equal ones the receive window comes
     /// first, then the send buffer, because those can be set.
-    pub fn swnd(self) -> (Window, Limit) {
+    fn swnd(self) -> (Window, Limit) {
         let mut least = (self.receive, Limit::ReceiveWindow);
         for next in [(self.send, Limit::SendBuffer), (self.congestion, BY_LOSS)] {
             if next.0 < least.0 {

@@ -11,11 +11,11 @@ use crate::units::{Bytes, Window};
 
 /// The largest shift: windows stay below 2^30, half of the sequence space apart (RFC 7323 section
 /// 2.3).
-pub const MAX_SHIFT: u8 = 14;
+const MAX_SHIFT: u8 = 14;
 
 /// The largest window without scaling: `tcp_window_scaling` is 0 on one side, or a middlebox strips
 /// the option.
-pub const MAX_UNSCALED: Window = Window::new(Bytes::new(65_535));
+pub(crate) const MAX_UNSCALED: Window = Window::new(Bytes::new(65_535));
 
 /// The largest window that TCP can express at all: 1 GiB less 16 KiB.
 pub const MAX_WINDOW: Window = WindowScale(MAX_SHIFT).largest();
@@ -46,11 +46,6 @@ impl WindowScale {
     /// The largest window that this shift can express.
     pub const fn largest(self) -> Window {
         Window::new(Bytes::new(65_535 << self.0))
-    }
-
-    /// The granularity of windows with this shift.
-    pub const fn granularity(self) -> Bytes {
-        Bytes::new(1 << self.0)
     }
 }
 

@@ -33,14 +33,11 @@ impl IpVersion {
 }
 
 /// Length of a TCP header without options.
-pub const TCP_HEADER: Bytes = Bytes::new(20);
+const TCP_HEADER: Bytes = Bytes::new(20);
 /// Length of the timestamps option, padded to words.
-pub const TIMESTAMPS: Bytes = Bytes::new(12);
+const TIMESTAMPS: Bytes = Bytes::new(12);
 /// Bytes that a qdisc on Ethernet counts in addition to the IP packet.
 pub const ETHERNET_HEADER: Bytes = Bytes::new(14);
-/// Bytes that a frame takes of Ethernet's own rate in addition to the IP packet: header 14, FCS 4,
-/// preamble 8, gap 12.
-pub const ETHERNET_WIRE: Bytes = Bytes::new(38);
 
 /// How data is segmented and framed on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -75,7 +72,7 @@ impl Framing {
     }
 
     /// Data over everything that the link counts, between 0 and 1.
-    pub fn goodput_share(self) -> f64 {
+    fn goodput_share(self) -> f64 {
         let counted = self.mtu.saturating_add(self.link_overhead).max(self.mss());
         self.mss().as_f64() / counted.as_f64()
     }
@@ -95,6 +92,10 @@ impl Framing {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// What a frame takes of Ethernet's own rate beside the IP packet: header 14, FCS 4, preamble 8,
+    /// gap 12.
+    const ETHERNET_WIRE: Bytes = Bytes::new(38);
 
     #[test]
     fn segments_and_shares_on_ethernet() {

@@ -60,8 +60,12 @@ impl Asked {
     }
 
     fn is_plain(&self) -> bool {
-        let loss = matches!(self.loss.model, LossModel::Random(chance) if chance.correlation == Probability::ZERO);
-        loss && self.duplicate.is_never()
+        let has_plain_loss = match &self.loss.model {
+            LossModel::Random(chance) => chance.correlation == Probability::ZERO,
+            _ => false,
+        };
+        has_plain_loss
+            && self.duplicate.is_never()
             && self.corrupt.is_never()
             && self.reorder.is_none()
             && !self.jitter

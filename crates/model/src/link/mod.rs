@@ -55,7 +55,6 @@ mod reorder;
 pub mod rule;
 mod schedule;
 mod slot;
-pub mod tc;
 mod trace;
 mod transmitter;
 mod waiting;

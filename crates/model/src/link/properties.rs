@@ -88,11 +88,16 @@ prop_compose! {
         (discipline, loss) in (any_discipline(), any_loss()),
         (duplicate, corrupt) in (any_chance(), any_chance()),
         reorder in prop::option::of((any_chance(), 1u32..9)),
-        slot in prop::option::of(prop::sample::select(vec!["1ms", "0ms 5ms packets 2", "distribution pareto 2ms 1ms bytes 2000"])),
+        slot in prop::option::of(prop::sample::select(vec![
+            "1ms",
+            "0ms 5ms packets 2",
+            "distribution pareto 2ms 1ms bytes 2000",
+        ])),
         changes in prop::option::of(any_changes()),
         trace: bool,
     ) -> Option<Config> {
-        let overhead = Overhead { packet, cell: cell.and_then(std::num::NonZeroU32::new), cell_overhead };
+        let cell = cell.and_then(std::num::NonZeroU32::new);
+        let overhead = Overhead { packet, cell, cell_overhead };
         let jitter = Duration::from_nanos(jitter.min(base));
         let varies = jitter > Duration::ZERO;
         let mut config = Config {
@@ -145,19 +150,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn packets_are_conserved_and_never_early(config in any_config(), arrivals in any_arrivals(), seed: u64) {
+    fn packets_are_conserved_and_never_early(
+        config in any_config(), arrivals in any_arrivals(), seed: u64,
+    ) {
         let Some(config) = config else { return Ok(()) };
         let mut link: Link<usize> = Link::new(&config, Duration::from_millis(40), seed);
         let outcome = run(&mut link, arrivals.clone());
-        prop_assert!(conserved(&outcome.counters, link.len() as u64), "{:?} {} inside", outcome.counters, link.len());
+        let inside = link.len() as u64;
+        prop_assert!(
+            conserved(&outcome.counters, inside), "{:?} {inside} inside", outcome.counters
+        );
         prop_assert_eq!(outcome.counters.departed_packets as usize, outcome.departures.len());
         prop_assert!(outcome.departures.windows(2).all(|pair| pair[0].at <= pair[1].at));
-        let constant = config.delay.is_constant() && config.reorder.is_none() && config.changes.is_none();
+        let constant =
+            config.delay.is_constant() && config.reorder.is_none() && config.changes.is_none();
         for departure in &outcome.departures {
             let (arrived, packet) = arrivals[departure.item];
             let least = if constant { config.delay.base } else { Duration::ZERO };
             prop_assert!(departure.at >= arrived + least, "{departure:?} arrived {arrived:?}");
-            prop_assert!(departure.corrupt.is_none_or(|bit| u64::from(bit.byte) < packet.size.get()));
+            let size = packet.size.get();
+            prop_assert!(departure.corrupt.is_none_or(|bit| u64::from(bit.byte) < size));
             prop_assert!(!departure.mark || packet.ecn.is_capable());
         }
         let copies = outcome.departures.iter().filter(|departure| departure.copy).count() as u64;
@@ -167,7 +179,9 @@ proptest! {
     /// When the driver polls is not for the model to depend on: early, late or only at the end, the
     /// fate is the same.
     #[test]
-    fn the_same_seed_and_arrivals_give_the_same_fate(config in any_config(), arrivals in any_arrivals(), seed: u64) {
+    fn the_same_seed_and_arrivals_give_the_same_fate(
+        config in any_config(), arrivals in any_arrivals(), seed: u64,
+    ) {
         let Some(config) = config else { return Ok(()) };
         let new = || -> Link<usize> { Link::new(&config, Duration::from_millis(40), seed) };
         let punctual = run(&mut new(), arrivals.clone());
@@ -182,7 +196,10 @@ proptest! {
         poll_until(&mut lazy, Instant::from_nanos(u64::MAX), &mut outcome);
         outcome.counters = lazy.counters();
         let by_time = |departures: &[Departure<usize>]| {
-            let mut all: Vec<_> = departures.iter().map(|one| (one.at, one.item, one.copy, one.mark, one.corrupt)).collect();
+            let mut all: Vec<_> = departures
+                .iter()
+                .map(|one| (one.at, one.item, one.copy, one.mark, one.corrupt))
+                .collect();
             all.sort_by_key(|(at, item, copy, ..)| (*at, *item, *copy));
             all
         };
@@ -193,11 +210,22 @@ proptest! {
     /// No span of departures carries more than the rate, but for the packet that begins it.
     #[test]
     fn the_rate_is_never_exceeded(
-        rate in 1_000_000u64..1_000_000_000, discipline in any_discipline(), arrivals in any_arrivals(), seed: u64,
+        rate in 1_000_000u64..1_000_000_000,
+        discipline in any_discipline(),
+        arrivals in any_arrivals(),
+        seed: u64,
     ) {
-        let config = Config { rate: Some(Rate::from_bits_per_sec(rate)), discipline, ..written("queue = '1MB'\nrate = '1mbit'") };
-        let arrivals: Vec<_> = arrivals.into_iter().filter(|(_, packet)| packet.size < Bytes::new(70_000)).collect();
-        let outcome = run(&mut Link::new(&config, Duration::from_millis(40), seed), arrivals.clone());
+        let config = Config {
+            rate: Some(Rate::from_bits_per_sec(rate)),
+            discipline,
+            ..written("queue = '1MB'\nrate = '1mbit'")
+        };
+        let arrivals: Vec<_> = arrivals
+            .into_iter()
+            .filter(|(_, packet)| packet.size < Bytes::new(70_000))
+            .collect();
+        let mut link = Link::new(&config, Duration::from_millis(40), seed);
+        let outcome = run(&mut link, arrivals.clone());
         for (index, first) in outcome.departures.iter().enumerate() {
             let mut bits = 0u128;
             for later in &outcome.departures[index + 1..] {

@@ -33,7 +33,7 @@ impl Protocol {
     /// RFC 792.
     pub const ICMP: Protocol = Protocol(1);
     /// RFC 4443.
-    pub const ICMPV6: Protocol = Protocol(58);
+    pub(crate) const ICMPV6: Protocol = Protocol(58);
 }
 
 /// A prefix of addresses, IPv4 or IPv6.

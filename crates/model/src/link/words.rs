@@ -10,7 +10,10 @@ use super::{Chance, Config, ConfigError, Delay, Discipline, Loss, QueueLimit, Ra
 /// them. So there is one list of words for every place where they can be written (serde cannot both
 /// flatten and refuse unknown keys).
 macro_rules! with_words {
-    ($(#[$meta:meta])* pub struct $name:ident { $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)* }) => {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident { $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)* }
+    ) => {
         $(#[$meta])*
         pub struct $name {
             $($(#[$field_meta])* pub $field: $type,)*

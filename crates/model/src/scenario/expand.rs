@@ -234,6 +234,42 @@ fn directions(
 fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     let server = file.server.unwrap_or(Server::Builtin);
     let client = file.client.unwrap_or(Client::Builtin);
+    only_with_builtin_ends(file, server, client)?;
+    rates_and_blocks(file)?;
+    let duration =
+        file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
+    if !(Duration::from_millis(100)..=DURATION_MAX).contains(&duration) {
+        return Err(format!("transfer.duration {duration} must be between 100 ms and 1 h"));
+    }
+    let size = file.size.unwrap_or(Bytes::new(1 << 40));
+    if size == Bytes::ZERO || size > Bytes::new(1 << 50) {
+        return Err(format!("transfer.size {size} must be between 1 B and 1024 TiB"));
+    }
+    what_foreign_programs_need(file, server, client, duration)?;
+    if file.port == Some(0) {
+        return Err("transfer.port 0 is no port: leave it out for any that is free".into());
+    }
+    Ok(Transfer {
+        server,
+        client,
+        port: file.port,
+        size,
+        duration,
+        read_rate: file.read_rate,
+        read_block: file.read_block,
+        write_rate: file.write_rate,
+        write_block: file.write_block,
+        receive_buffer: file.receive_buffer,
+        send_buffer: file.send_buffer,
+    })
+}
+
+/// Keys that our own programs obey, and foreign ones know nothing of.
+fn only_with_builtin_ends(
+    file: &TransferFile,
+    server: Server,
+    client: Client,
+) -> Result<(), String> {
     let builtin_only = [
         ("read_rate", file.read_rate.is_some(), client == Client::Builtin, "client"),
         ("receive_buffer", file.receive_buffer.is_some(), client == Client::Builtin, "client"),
@@ -245,6 +281,11 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
             return Err(format!("transfer.{key} works with {end} = \"builtin\" only"));
         }
     }
+    Ok(())
+}
+
+/// How fast the applications read and write, and how much at a time.
+fn rates_and_blocks(file: &TransferFile) -> Result<(), String> {
     for (key, rate) in [("read_rate", file.read_rate), ("write_rate", file.write_rate)] {
         if rate.is_some_and(|rate| rate.bits_per_sec() < 8_000) {
             return Err(format!("transfer.{key} must be at least 1 kB/s"));
@@ -264,15 +305,16 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
             return Err(format!("transfer.{key} must be between 1 B and {BLOCK_MAX}"));
         }
     }
-    let duration =
-        file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
-    if !(Duration::from_millis(100)..=DURATION_MAX).contains(&duration) {
-        return Err(format!("transfer.duration {duration} must be between 100 ms and 1 h"));
-    }
-    let size = file.size.unwrap_or(Bytes::new(1 << 40));
-    if size == Bytes::ZERO || size > Bytes::new(1 << 50) {
-        return Err(format!("transfer.size {size} must be between 1 B and 1024 TiB"));
-    }
+    Ok(())
+}
+
+/// What iperf3, nginx and Python's server can do, and what they must be told.
+fn what_foreign_programs_need(
+    file: &TransferFile,
+    server: Server,
+    client: Client,
+    duration: Duration,
+) -> Result<(), String> {
     if (server == Server::Iperf3) != (client == Client::Iperf3) {
         return Err(
             "iperf3 works only with itself: give server = \"iperf3\" and client = \"iperf3\""
@@ -293,20 +335,5 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
                 .into(),
         );
     }
-    if file.port == Some(0) {
-        return Err("transfer.port 0 is no port: leave it out for any that is free".into());
-    }
-    Ok(Transfer {
-        server,
-        client,
-        port: file.port,
-        size,
-        duration,
-        read_rate: file.read_rate,
-        read_block: file.read_block,
-        write_rate: file.write_rate,
-        write_block: file.write_block,
-        receive_buffer: file.receive_buffer,
-        send_buffer: file.send_buffer,
-    })
+    Ok(())
 }

@@ -69,7 +69,8 @@ column!(
 );
 column!(
     /// A window in whole bytes, for `.._bytes`.
-    window, window_optional, Window, |window| window.bytes().get(), |bytes| Window::new(Bytes::new(bytes))
+    window, window_optional, Window,
+    |window| window.bytes().get(), |bytes| Window::new(Bytes::new(bytes))
 );
 column!(
     /// Bits per second, for `.._bps`.
