@@ -3,12 +3,14 @@
 use crate::carrier;
 use crate::experiment::Outcome;
 use crate::path_for::path_for;
+use crate::program::Received;
 use fullpipe_flow::connection::{Connection, Label};
 use fullpipe_flow::diagnosis::Diagnosis;
 use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::{Candidate, Verdict};
 use fullpipe_flow::row::{Clock, Row};
 use fullpipe_flow::schema::Version;
+use fullpipe_link::LinkReport;
 use fullpipe_model::law::ETHERNET_HEADER;
 use fullpipe_model::law::window::{self, Windows};
 use fullpipe_model::law::{Framing, send_buffer};
@@ -29,9 +31,6 @@ pub(crate) fn of_outcome(
 ) -> Row {
     let (sent, seen) = (&outcome.at_server.connection.server_to_client, &outcome.at_client);
     let acks = &seen.client_to_server;
-    let (link, lateness) = (&outcome.link, outcome.link.lateness());
-    let timing = outcome.received.timing;
-    let (body, duration) = (Bytes::new(outcome.received.body), outcome.received.duration);
     let window_max = acks.window.max;
     let (law, law_term) = law(scenario, window_max);
     let verdict = outcome.by_capture().map(|diagnosis| &diagnosis.verdict);
@@ -56,10 +55,6 @@ pub(crate) fn of_outcome(
         window_max,
         in_flight_max: sent.in_flight_max,
         in_flight_mean: verdict.and_then(|verdict| verdict.in_flight_mean()),
-        body,
-        duration,
-        complete: outcome.received.complete,
-        goodput: body.per(duration).unwrap_or_default(),
         steady_goodput: verdict.and_then(Verdict::steady_goodput),
         frames: frames(&outcome.at_client),
         law,
@@ -73,21 +68,12 @@ pub(crate) fn of_outcome(
         out_of_order: seen.server_to_client.labels.of(Label::OutOfOrder),
         window_full: sent.labels.of(Label::WindowFull),
         zero_window: acks.labels.of(Label::ZeroWindow),
-        queue_dropped: link.to_client.link.queue_dropped_packets
-            + link.to_server.link.queue_dropped_packets,
-        lost: link.to_client.link.lost_packets + link.to_server.link.lost_packets,
         limited_by: limited_by.map_or(Limit::Unknown, |candidate| candidate.limit),
         limit_share: limited_by.map_or(0.0, |candidate| candidate.share),
         limits: verdict.map(|verdict| verdict.shares.clone()).unwrap_or_default(),
         finding: verdict.and_then(|verdict| finding(verdict, scenario, outcome)),
         limited_by_sockets: by_sockets.map(|candidate| candidate.limit),
         limit_share_sockets: by_sockets.map(|candidate| candidate.share),
-        connect: timing.map(|timing| timing.connect),
-        starttransfer: timing.map(|timing| timing.starttransfer),
-        total: timing.map(|timing| timing.total),
-        link_late_p50: lateness.quantile(0.5),
-        link_late_p99: lateness.quantile(0.99),
-        link_late_max: lateness.max(),
         quiet,
         notes: outcome
             .notes
@@ -98,7 +84,37 @@ pub(crate) fn of_outcome(
             .collect(),
         ..as_asked(scenario, repetition, Clock::Real, kernel)
     };
-    beside_reference(row, scenario)
+    beside_reference(as_received(as_carried(row, &outcome.link), &outcome.received), scenario)
+}
+
+/// The row with what the link did to the packets, and how late it was.
+fn as_carried(row: Row, link: &LinkReport) -> Row {
+    let lateness = link.lateness();
+    let (to_client, to_server) = (&link.to_client.link, &link.to_server.link);
+    Row {
+        queue_dropped: to_client.queue_dropped_packets + to_server.queue_dropped_packets,
+        lost: to_client.lost_packets + to_server.lost_packets,
+        link_late_p50: lateness.quantile(0.5),
+        link_late_p99: lateness.quantile(0.99),
+        link_late_max: lateness.max(),
+        ..row
+    }
+}
+
+/// The row with what the client received, and when.
+fn as_received(row: Row, received: &Received) -> Row {
+    let (body, duration) = (Bytes::new(received.body), received.duration);
+    let timing = received.timing;
+    Row {
+        body,
+        duration,
+        complete: received.complete,
+        goodput: body.per(duration).unwrap_or_default(),
+        connect: timing.map(|timing| timing.connect),
+        starttransfer: timing.map(|timing| timing.starttransfer),
+        total: timing.map(|timing| timing.total),
+        ..row
+    }
 }
 
 /// The row of a run that failed. Why it failed is added by whoever keeps it.

@@ -5,7 +5,7 @@
 //! when, and [`Direction::deliver`] delivers what is due. So the real clock drives the same code in
 //! the lab as a simulated one does in its tests.
 
-use super::lane::Segment;
+use super::lane::{Lane, Segment};
 use super::lanes::{Lanes, OneWay};
 use super::lateness::Lateness;
 use super::outgoing::{Parts, Scratch, Treatment};
@@ -15,7 +15,7 @@ use super::super_packet::Layout;
 use super::tap::Tap;
 use super::truth::{Entry, Identity, Log};
 use fullpipe_model::link::log::Fate;
-use fullpipe_model::link::{Counters, Departure, Ecn, Event, Fate as PushFate, Packet};
+use fullpipe_model::link::{Counters, Departure, Dropped, Ecn, Event, Fate as PushFate, Packet};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::io::IoSlice;
 
@@ -36,6 +36,12 @@ impl Run {
             count: 1,
             treatment: treatment(first),
         }
+    }
+
+    /// What is handed over of `frame`, which this run is of.
+    fn parts<'a>(&self, frame: &'a [u8], layout: &'a Layout) -> Parts<'a> {
+        let Run { index, count, treatment, .. } = *self;
+        Parts { frame, layout, index, count, treatment }
     }
 
     /// Adds `next` if it continues this run; returns whether it does.
@@ -59,6 +65,15 @@ fn refusals(origin: Origin, index: u16, fate: &PushFate) -> impl Iterator<Item =
         let fate = Fate::Dropped { at, cause };
         Entry { origin, index, copy, backlog, queued: Duration::ZERO, fate }
     })
+}
+
+/// Logs a segment that the queue dropped after it had waited, and frees its memory.
+fn forget_dropped(lane: &mut Lane, log: Option<&mut Log>, dropped: &Dropped<Segment>) {
+    if let Some(log) = log {
+        let fate = Fate::Dropped { at: dropped.at, cause: dropped.cause };
+        lane.tell(log, dropped.item, dropped.copy, dropped.queued, fate);
+    }
+    lane.memory_mut().release(dropped.item.frame, 1);
 }
 
 fn treatment(departure: &Departure<Segment>) -> Treatment {
@@ -200,11 +215,7 @@ impl Direction {
         let departure = match lane.take(now) {
             Some(Event::Departure(departure)) => departure,
             Some(Event::Drop(dropped)) => {
-                if let Some(log) = &mut self.log {
-                    let fate = Fate::Dropped { at: dropped.at, cause: dropped.cause };
-                    lane.tell(log, dropped.item, dropped.copy, dropped.queued, fate);
-                }
-                lane.memory_mut().release(dropped.item.frame, 1);
+                forget_dropped(lane, self.log.as_mut(), &dropped);
                 return true;
             }
             None => return false,
@@ -221,13 +232,7 @@ impl Direction {
             if let (Some(capture), Some((frame, _))) =
                 (&mut self.tap.egress, lane.memory().get(run.frame))
             {
-                let parts = Parts {
-                    frame,
-                    layout: &layout,
-                    index: run.index,
-                    count: 1,
-                    treatment: run.treatment,
-                };
+                let parts = Parts { count: 1, ..run.parts(frame, &layout) };
                 capture.segment(&parts, last.item.index, self.last_departure);
             }
             if let Some(log) = &mut self.log {
@@ -246,13 +251,7 @@ impl Direction {
         let Some((frame, _)) = lane.memory().get(run.frame) else {
             return false;
         };
-        let parts = Parts {
-            frame,
-            layout: &layout,
-            index: run.index,
-            count: run.count,
-            treatment: run.treatment,
-        };
+        let parts = run.parts(frame, &layout);
         let [first, second] = parts.slices(&mut self.scratch);
         let written = if second.is_empty() { write(&[first]) } else { write(&[first, second]) };
         match written {

@@ -77,16 +77,16 @@ impl Netlink {
             TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options)),
         ];
         let flags = NLM_F_CREATE | NLM_F_REPLACE;
-        self.tell("set netem", &subject, flags, RouteNetlinkMessage::NewQueueDiscipline(message)).map_err(|refused| {
-            match refused.errno() {
-                // "Specified qdisc kind is unknown"
-                Some(libc::ENOENT) => refused.hint(
-                    "this kernel has no netem: load it (modprobe sch_netem; on RHEL it is in kernel-modules-extra), \
-                     or use our own link, which needs none (`--engine own` of `link`, `--link-engine own` of `lab`); \
-                     `lab run --engine virtual` has a kernel with netem",
-                ),
-                _ => refused,
-            }
+        let request = RouteNetlinkMessage::NewQueueDiscipline(message);
+        self.tell("set netem", &subject, flags, request).map_err(|refused| match refused.errno() {
+            // "Specified qdisc kind is unknown"
+            Some(libc::ENOENT) => refused.hint(
+                "this kernel has no netem: load it (modprobe sch_netem; on RHEL it is in \
+                 kernel-modules-extra), or use our own link, which needs none (`--engine own` of \
+                 `link`, `--link-engine own` of `lab`); `lab run --engine virtual` has a kernel with \
+                 netem",
+            ),
+            _ => refused,
         })
     }
 

@@ -33,16 +33,20 @@ pub(super) fn open(kind: PortKind, config: &PortConfig<'_>) -> Result<Port, Refu
 }
 
 fn attach(device: &str, mode: libc::c_int) -> Result<OwnedFd, Refused> {
-    let file =
-        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE).map_err(|cause| {
-            let hint = match cause.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    "let ordinary users open it (chmod 0666, the usual mode), or run as root"
-                }
-                _ => "load the module (modprobe tun), or give the container the device (--device /dev/net/tun)",
-            };
-            Refused::new("open TUN", DEVICE, cause).hint(hint)
-        })?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(DEVICE).map_err(|cause| {
+        let hint = match cause.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "let ordinary users open it (chmod 0666, the usual mode), or run as root"
+            }
+            _ => {
+                "load the module (modprobe tun), or give the container the device (--device \
+                 /dev/net/tun)"
+            }
+        };
+        Refused::new("open TUN", DEVICE, cause).hint(hint)
+    })?;
     let mut request = IfReq {
         name: [0; libc::IFNAMSIZ],
         flags: (mode | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short,

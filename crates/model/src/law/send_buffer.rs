@@ -53,8 +53,8 @@
 //! (`tcp_is_cwnd_limited`). The receive window's counterpart was exact with reno (all of the time),
 //! and 1.25 of 3 s with BBR.
 //!
-//! What bounds `sk_sndbuf`: autotuning raises it to the memory of twice the congestion
-//! window, up to `tcp_wmem[2]` (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c; BBR asks for three times); SO_SNDBUF
+//! What bounds `sk_sndbuf`: autotuning raises it to the memory of twice the congestion window, up
+//! to `tcp_wmem[2]` (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c; BBR asks for three times). SO_SNDBUF
 //! sets it to twice the request, bounded by `wmem_max`, and ends autotuning.
 
 use crate::law::bdp;

@@ -6,7 +6,7 @@ use crate::{Column, Layout, Table, Tone, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label};
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
-use fullpipe_model::units::{Bytes, Duration, Instant, Window};
+use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// Stands where a figure could not be had.
 const NONE: &str = "-";
@@ -32,7 +32,7 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         ),
     };
     text.insert_str(text.len() - 1, &capture(connection, layout));
-    text += &facts(explained, layout);
+    text += &facts(connection, layout);
     for finding in explained.findings().iter() {
         let way = words(finding.direction);
         text.push('\n');
@@ -86,82 +86,82 @@ fn words(direction: Direction) -> &'static str {
     }
 }
 
-/// A line: what it is called, and how a direction's facts show it.
-type Line<'a> = (&'a str, &'a dyn Fn(&DirectionFacts) -> String);
+/// A line of the table: what it is called, and how a direction's facts show it.
+type Line = (&'static str, fn(&DirectionFacts) -> String);
 
-fn facts(explained: &DiagnosedConnection, layout: Layout) -> String {
-    let connection = &explained.connection;
+/// Lines that stand in every table.
+const ALWAYS: [Line; 14] = [
+    ("packets", |facts| facts.packets.to_string()),
+    ("bytes on the wire", |facts| facts.wire.to_string()),
+    ("payload", |facts| facts.payload.to_string()),
+    ("sent more than once", |facts| facts.payload.saturating_sub(facts.unique_payload).to_string()),
+    ("goodput", |facts| or_none(facts.goodput)),
+    ("  most in an interval", |facts| or_none(facts.goodput_peak)),
+    ("RTT of its data: least", |facts| or_none(facts.rtt.min)),
+    ("  median", |facts| or_none(facts.rtt.p50)),
+    ("  95 % at most", |facts| or_none(facts.rtt.p95)),
+    ("  99 % at most", |facts| or_none(facts.rtt.p99)),
+    ("most in flight", |facts| facts.in_flight_max.to_string()),
+    ("window it advertises, least", |facts| or_none(facts.window.min)),
+    ("  median", |facts| or_none(facts.window.p50)),
+    ("  largest", |facts| or_none(facts.window.max)),
+];
+
+/// Lines that stand where either direction has more than nothing to show.
+const WHERE_ANY: [Line; 15] = [
+    ("lost, and so sent again", |facts| facts.loss.lost_segments.to_string()),
+    ("sent again needlessly", |facts| facts.loss.spurious_retransmissions.to_string()),
+    ("overtaken on the way", |facts| facts.loss.reordered_segments.to_string()),
+    ("repeated by the network", |facts| facts.loss.duplicate_packets.to_string()),
+    ("marked by ECN", |facts| facts.loss.congestion_experienced.to_string()),
+    ("told of ECN marks (ECE)", |facts| facts.manner.ecn_echo.to_string()),
+    ("reduced for that (CWR)", |facts| facts.manner.congestion_window_reduced.to_string()),
+    ("largest burst, packets", |facts| facts.manner.burst_max_packets.to_string()),
+    ("longest silence", |facts| facts.manner.silence_max.to_string()),
+    ("resets", |facts| facts.manner.resets.to_string()),
+    ("ACKs of something new", |facts| facts.manner.advancing_acks.to_string()),
+    ("  of more than two segments", |facts| facts.manner.stretch_acks.to_string()),
+    ("  delayed", |facts| facts.manner.delayed_acks.to_string()),
+    ("  by, in the mean", |facts| facts.manner.delayed_ack_mean.to_string()),
+    ("  by, at most", |facts| facts.manner.delayed_ack_max.to_string()),
+];
+
+fn facts(connection: &Connection, layout: Layout) -> String {
     let mut table = Table::new([
         Column::text(""),
         Column::count("client to server"),
         Column::count("server to client"),
     ]);
-    let time = |time: Option<Duration>| time.map_or_else(|| NONE.into(), |time| time.to_string());
-    let window =
-        |window: Option<Window>| window.map_or_else(|| NONE.into(), |window| window.to_string());
-    let lines: [Line<'_>; 14] = [
-        ("packets", &|facts| facts.packets.to_string()),
-        ("bytes on the wire", &|facts| facts.wire.to_string()),
-        ("payload", &|facts| facts.payload.to_string()),
-        ("sent more than once", &|facts| {
-            facts.payload.saturating_sub(facts.unique_payload).to_string()
-        }),
-        ("goodput", &|facts| facts.goodput.map_or_else(|| NONE.into(), |rate| rate.to_string())),
-        ("  most in an interval", &|facts| {
-            facts.goodput_peak.map_or_else(|| NONE.into(), |rate| rate.to_string())
-        }),
-        ("RTT of its data: least", &|facts| time(facts.rtt.min)),
-        ("  median", &|facts| time(facts.rtt.p50)),
-        ("  95 % at most", &|facts| time(facts.rtt.p95)),
-        ("  99 % at most", &|facts| time(facts.rtt.p99)),
-        ("most in flight", &|facts| facts.in_flight_max.to_string()),
-        ("window it advertises, least", &|facts| window(facts.window.min)),
-        ("  median", &|facts| window(facts.window.p50)),
-        ("  largest", &|facts| window(facts.window.max)),
-    ];
-    let both = |show: &dyn Fn(&DirectionFacts) -> String| {
-        (show(&connection.client_to_server), show(&connection.server_to_client))
-    };
-    for (what, show) in lines {
-        let (client, server) = both(show);
-        table.row([what.into(), client, server]);
+    let directions = [&connection.client_to_server, &connection.server_to_client];
+    for (name, show) in ALWAYS {
+        let [client, server] = directions.map(show);
+        table.row([name.into(), client, server]);
     }
     for label in Label::ALL {
-        let (client, server) = both(&|facts| facts.labels.of(label).to_string());
-        if (client.as_str(), server.as_str()) != ("0", "0") {
+        let counts = directions.map(|facts| facts.labels.of(label));
+        if counts != [0, 0] {
+            let [client, server] = counts.map(|count| count.to_string());
             table.row([label.name().replace('_', " "), client, server]);
         }
     }
-    let told: [Line<'_>; 15] = [
-        ("lost, and so sent again", &|facts| facts.loss.lost_segments.to_string()),
-        ("sent again needlessly", &|facts| facts.loss.spurious_retransmissions.to_string()),
-        ("overtaken on the way", &|facts| facts.loss.reordered_segments.to_string()),
-        ("repeated by the network", &|facts| facts.loss.duplicate_packets.to_string()),
-        ("marked by ECN", &|facts| facts.loss.congestion_experienced.to_string()),
-        ("told of ECN marks (ECE)", &|facts| facts.manner.ecn_echo.to_string()),
-        ("reduced for that (CWR)", &|facts| facts.manner.congestion_window_reduced.to_string()),
-        ("largest burst, packets", &|facts| facts.manner.burst_max_packets.to_string()),
-        ("longest silence", &|facts| facts.manner.silence_max.to_string()),
-        ("resets", &|facts| facts.manner.resets.to_string()),
-        ("ACKs of something new", &|facts| facts.manner.advancing_acks.to_string()),
-        ("  of more than two segments", &|facts| facts.manner.stretch_acks.to_string()),
-        ("  delayed", &|facts| facts.manner.delayed_acks.to_string()),
-        ("  by, in the mean", &|facts| facts.manner.delayed_ack_mean.to_string()),
-        ("  by, at most", &|facts| facts.manner.delayed_ack_max.to_string()),
-    ];
-    for (what, show) in told {
-        let (client, server) = both(show);
-        let is_nothing = |cell: &str| cell == "0" || cell == Duration::ZERO.to_string();
-        if !(is_nothing(&client) && is_nothing(&server)) {
-            table.row([what.into(), client, server]);
+    for (name, show) in WHERE_ANY {
+        let cells = directions.map(show);
+        if !cells.iter().all(|cell| is_nothing(cell)) {
+            let [client, server] = cells;
+            table.row([name.into(), client, server]);
         }
     }
-    table.row([
-        "options of its SYN".into(),
-        options(&connection.client_to_server),
-        options(&connection.server_to_client),
-    ]);
+    let [client, server] = directions.map(options);
+    table.row(["options of its SYN".into(), client, server]);
     table.render(layout)
+}
+
+fn or_none(figure: Option<impl ToString>) -> String {
+    figure.map_or_else(|| NONE.into(), |figure| figure.to_string())
+}
+
+fn is_nothing(cell: &str) -> bool {
+    cell == "0" || cell == Duration::ZERO.to_string()
 }
 
 /// What a SYN offers.

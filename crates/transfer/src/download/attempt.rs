@@ -193,7 +193,8 @@ impl Attempt<'_> {
             biased;
             done = future => Ok(done),
             _ = interrupted(self.stop, self.options, self.started) => {
-                Err(DownloadError::NoResponse { url: self.url.into(), phase, elapsed: self.elapsed() })
+                let elapsed = self.elapsed();
+                Err(DownloadError::NoResponse { url: self.url.into(), phase, elapsed })
             }
         }
     }

@@ -24,7 +24,12 @@ pub struct Generate {
     #[arg(long, value_name = "SEED")]
     seed: u64,
     /// Number of scenarios.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX as i64))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX as i64)
+    )]
     count: u32,
     /// Folder for one file each; without it the scenarios are printed one after another.
     #[arg(long, value_name = "DIR")]
