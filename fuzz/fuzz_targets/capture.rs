@@ -2,6 +2,7 @@
 #![no_main]
 
 use fullpipe_flow::capture::Reader;
+use fullpipe_flow::connection::Direction;
 use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::CapturePoint;
 use fullpipe_flow::{Analyzer, Config};
@@ -23,10 +24,13 @@ fn packets(bytes: &[u8]) -> u64 {
     let summary = reader.finish();
     let analysis = analyzer.finish();
     assert_eq!(summary.packets, analysis.counts.packets, "every packet that was read is analysed");
-    for connection in &analysis.connections {
-        for facts in [&connection.client_to_server, &connection.server_to_client] {
+    for diagnosed in &analysis.connections {
+        let connection = &diagnosed.connection;
+        for direction in [Direction::ClientToServer, Direction::ServerToClient] {
+            let facts = connection.facts(direction);
             assert!(facts.unique_payload <= facts.payload);
-            let Some(verdict) = &facts.verdict else { continue };
+            let Some(diagnosis) = diagnosed.diagnosis(direction) else { continue };
+            let verdict = &diagnosis.verdict;
             let sum: f64 = verdict.shares.iter().map(|candidate| candidate.share).sum();
             assert!(
                 verdict.shares.is_empty() || (sum - 1.0).abs() < 1e-6,

@@ -2,13 +2,12 @@
 
 use crate::connections::Connections;
 use crate::error::Error;
-use crate::explained::Explained;
 use crate::options::Options;
 use crate::origin::{Open, Origin, opener};
 use crate::packets::LabelledPackets;
+use crate::rounds::Findings;
 use crate::stream::{Stream, first_packet};
 use fullpipe_flow::capture::Packet;
-use fullpipe_flow::connection::Connection;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -109,18 +108,14 @@ impl Capture {
     /// Its TCP connections, as they finish.
     #[must_use]
     pub fn connections(self, options: &Options) -> Connections {
-        self.connections_as(options, |connection| {
-            DiagnosedConnection::from_capture(connection).with_findings()
-        })
+        Connections::new(self.stream(), options, Findings::AtOnce)
     }
 
-    /// The same, with what `explain` makes of each connection in the thread that analysed it.
-    pub fn connections_as<T: Explained>(
-        self,
-        options: &Options,
-        explain: fn(Connection) -> T,
-    ) -> Connections<T> {
-        Connections::new(self.stream(), options, explain)
+    /// The same for those who do not look at findings, which are much of the work: they are worked
+    /// out only when they are asked for.
+    #[must_use]
+    pub fn connections_without_findings(self, options: &Options) -> Connections {
+        Connections::new(self.stream(), options, Findings::Later)
     }
 
     /// Its TCP segments with their labels, in the capture's order.

@@ -2,13 +2,11 @@
 
 use crate::drive::Drive;
 use crate::error::Error;
-use crate::explained::Explained;
 use crate::numbers::Numbers;
 use crate::options::Options;
-use crate::rounds::{Finishing, put_together};
+use crate::rounds::{Findings, Finishing, put_together};
 use crate::stream::Stream;
 use fullpipe_flow::Counts;
-use fullpipe_flow::connection::Connection;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 
 /// The TCP connections of a capture, as they finish: in rounds of a second of the capture or 65 536
@@ -16,17 +14,17 @@ use fullpipe_flow::diagnosis::DiagnosedConnection;
 /// Behind them, why the capture was not read to its end, if it was not.
 ///
 /// Dropped before its end, it stops reading.
-pub struct Connections<T: Explained = DiagnosedConnection> {
-    drive: Drive<Finishing<T>>,
+pub struct Connections {
+    drive: Drive<Finishing>,
     numbers: Numbers,
     /// What is left of the last round taken.
-    round: std::vec::IntoIter<T>,
+    round: std::vec::IntoIter<DiagnosedConnection>,
 }
 
-impl<T: Explained> Connections<T> {
-    pub(crate) fn new(stream: Stream, options: &Options, explain: fn(Connection) -> T) -> Self {
+impl Connections {
+    pub(crate) fn new(stream: Stream, options: &Options, findings: Findings) -> Self {
         Connections {
-            drive: Drive::new(stream, options, |config| Finishing::new(config, explain)),
+            drive: Drive::new(stream, options, |config| Finishing::new(config, findings)),
             numbers: Numbers::new(options.threads.get()),
             round: Vec::new().into_iter(),
         }
@@ -34,7 +32,7 @@ impl<T: Explained> Connections<T> {
 
     /// All that finished next, perhaps none; `None` at the capture's end. For those who write many
     /// at once.
-    pub fn next_round(&mut self) -> Option<Vec<T>> {
+    pub fn next_round(&mut self) -> Option<Vec<DiagnosedConnection>> {
         self.drive.next().map(|rounds| put_together(&mut self.numbers, rounds))
     }
 
@@ -47,8 +45,8 @@ impl<T: Explained> Connections<T> {
     }
 }
 
-impl<T: Explained> Iterator for Connections<T> {
-    type Item = Result<T, Error>;
+impl Iterator for Connections {
+    type Item = Result<DiagnosedConnection, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

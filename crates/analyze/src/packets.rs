@@ -116,7 +116,7 @@ impl Labelling {
 
     fn round(&mut self) -> Round {
         let finished: Vec<_> =
-            self.opening.analyzer.drain().into_iter().map(|connection| connection.id).collect();
+            self.opening.analyzer.drain().iter().map(|diagnosed| diagnosed.connection.id).collect();
         for id in &finished {
             self.first.remove(id);
         }

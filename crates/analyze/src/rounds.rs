@@ -1,10 +1,9 @@
-//! What a part of the connections makes of a round: the connections that finished, explained.
+//! What a part of the connections makes of a round: the connections that finished, diagnosed.
 
 use crate::drive::Part;
-use crate::explained::Explained;
 use crate::feed::Event;
 use crate::numbers::Numbers;
-use fullpipe_flow::connection::Connection;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analyzer, Arrival, Config, Counts, OpenAtEnd, PacketFacts};
 
 /// At the capture's end, what is still open is given in portions: the connections that opened
@@ -40,37 +39,56 @@ impl Opening {
     }
 }
 
+/// When findings are worked out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Findings {
+    /// In the thread that analysed the connection.
+    AtOnce,
+    /// Whenever they are asked for.
+    Later,
+}
+
+impl Findings {
+    fn of(self, finished: Vec<DiagnosedConnection>) -> Vec<DiagnosedConnection> {
+        match self {
+            Findings::AtOnce => {
+                finished.into_iter().map(DiagnosedConnection::with_findings).collect()
+            }
+            Findings::Later => finished,
+        }
+    }
+}
+
 /// Gives connections as they finish.
-pub struct Finishing<T> {
+pub struct Finishing {
     opening: Opening,
-    explain: fn(Connection) -> T,
+    findings: Findings,
 }
 
 /// What happened to one part in a round.
-pub struct Round<T> {
+pub struct Round {
     /// Of each connection that opened, the number of its first packet.
     opened: Vec<u64>,
-    finished: Vec<T>,
+    finished: Vec<DiagnosedConnection>,
 }
 
-impl<T> Finishing<T> {
-    pub fn new(config: &Config, explain: fn(Connection) -> T) -> Self {
-        Finishing { opening: Opening::new(config), explain }
+impl Finishing {
+    pub fn new(config: &Config, findings: Findings) -> Self {
+        Finishing { opening: Opening::new(config), findings }
     }
 
-    fn round(&mut self) -> Round<T> {
-        let finished = self.opening.analyzer.drain();
-        let finished = finished.into_iter().map(self.explain).collect();
+    fn round(&mut self) -> Round {
+        let finished = self.findings.of(self.opening.analyzer.drain());
         Round { opened: self.opening.take_opened(), finished }
     }
 }
 
-impl<T: Send + 'static> Part for Finishing<T> {
-    type Round = Round<T>;
-    type Last = Last<T>;
+impl Part for Finishing {
+    type Round = Round;
+    type Last = Last;
 
     #[inline]
-    fn take(&mut self, event: Event<'_>) -> Option<Round<T>> {
+    fn take(&mut self, event: Event<'_>) -> Option<Round> {
         match event {
             Event::Segment(arrival) => _ = self.opening.track(arrival),
             Event::Tick(now) => self.opening.analyzer.retire(now),
@@ -80,25 +98,25 @@ impl<T: Send + 'static> Part for Finishing<T> {
         None
     }
 
-    fn finish(mut self) -> (Last<T>, Counts) {
+    fn finish(mut self) -> (Last, Counts) {
         let finished = Some(self.round());
         let (open, counts) = self.opening.analyzer.finish_in_portions();
-        (Last { finished, open, before: 0, explain: self.explain }, counts)
+        (Last { finished, open, before: 0, findings: self.findings }, counts)
     }
 }
 
 /// The last rounds: one of what finished before the capture's end, and those of what did not.
-pub struct Last<T> {
-    finished: Option<Round<T>>,
+pub struct Last {
+    finished: Option<Round>,
     open: OpenAtEnd,
     before: u64,
-    explain: fn(Connection) -> T,
+    findings: Findings,
 }
 
-impl<T> Iterator for Last<T> {
-    type Item = Round<T>;
+impl Iterator for Last {
+    type Item = Round;
 
-    fn next(&mut self) -> Option<Round<T>> {
+    fn next(&mut self) -> Option<Round> {
         if self.finished.is_some() {
             return self.finished.take();
         }
@@ -106,25 +124,25 @@ impl<T> Iterator for Last<T> {
             return None;
         }
         self.before += PORTION;
-        let finished = self.open.opened_before(self.before).into_iter().map(self.explain).collect();
+        let finished = self.findings.of(self.open.opened_before(self.before));
         Some(Round { opened: Vec::new(), finished })
     }
 }
 
 /// The connections that finished in a round, by their numbers in the capture; `None` for a part
 /// that has ended.
-pub fn put_together<T: Explained>(numbers: &mut Numbers, rounds: Vec<Option<Round<T>>>) -> Vec<T> {
+pub fn put_together(numbers: &mut Numbers, rounds: Vec<Option<Round>>) -> Vec<DiagnosedConnection> {
     let opened = rounds.iter().enumerate();
     numbers.open(opened.flat_map(|(part, round)| Some((part, &*round.as_ref()?.opened))));
     let mut all = Vec::new();
     for (part, round) in rounds.into_iter().enumerate() {
-        all.extend(round.into_iter().flat_map(|round| round.finished).map(|mut explained| {
-            let own = explained.number();
-            explained.renumber(numbers.close(part, own));
-            explained
+        all.extend(round.into_iter().flat_map(|round| round.finished).map(|mut diagnosed| {
+            let own = diagnosed.connection.id;
+            diagnosed.renumber(numbers.close(part, own));
+            diagnosed
         }));
     }
     // One move each: they are large.
-    all.sort_by_cached_key(|explained| explained.number());
+    all.sort_by_cached_key(|diagnosed| diagnosed.connection.id);
     all
 }

@@ -13,7 +13,8 @@ fn main() {
     let analysis = analyze(&name);
     println!("{} packets, {} connections", analysis.counts.packets, analysis.connections.len());
     for label in Label::ALL {
-        let count = |c: &fullpipe_flow::connection::Connection| {
+        let count = |one: &fullpipe_flow::diagnosis::DiagnosedConnection| {
+            let c = &one.connection;
             c.client_to_server.labels.of(label) + c.server_to_client.labels.of(label)
         };
         println!("{:24} {}", label.name(), analysis.connections.iter().map(count).sum::<u64>());

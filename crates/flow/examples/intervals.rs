@@ -8,7 +8,7 @@ mod score;
 fn main() {
     let file = std::env::args_os().nth(1).expect("usage: intervals FILE");
     let edge = score::edge(std::path::Path::new(&file));
-    let verdict = edge.connection.server_to_client.verdict.expect("the server sent data");
+    let verdict = edge.verdict.expect("the server sent data");
     for i in &verdict.intervals {
         let e = &i.evidence;
         println!(

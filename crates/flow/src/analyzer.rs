@@ -1,4 +1,4 @@
-//! Packets in, connections out.
+//! Packets in, diagnosed connections out.
 //!
 //! Memory follows the connections that are open, not the packets: a connection is finished when it
 //! has been closed for [`Config::linger`], silent for [`Config::idle_timeout`], replaced by another
@@ -11,9 +11,12 @@
 
 use crate::capture::{LinkType, Packet};
 use crate::config::{Config, Counts};
-use crate::connection::{Connection, Difference, Direction, LabelSet, Seen, Tracker};
+use crate::connection::{
+    CapturedSegment, Difference, Direction, Finished, LabelSet, Opening, Seen, Tracker,
+};
+use crate::diagnosis::DiagnosedConnection;
 use crate::intake::{Arrival, Intake};
-use crate::segment::{FlowKey, Segment};
+use crate::segment::FlowKey;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::{HashMap, VecDeque};
 
@@ -23,8 +26,8 @@ pub struct Analysis {
     /// Its packets.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Connections by first packet.
-    pub connections: Vec<Connection>,
+    /// Connections by first packet, each with what held its data.
+    pub connections: Vec<DiagnosedConnection>,
 }
 
 /// What one packet was.
@@ -95,7 +98,7 @@ impl Analyzer {
 
     /// Takes the connections that are finished so far, in the order in which they were finished: so
     /// a capture of any number of connections passes through bounded memory.
-    pub fn drain(&mut self) -> Vec<Connection> {
+    pub fn drain(&mut self) -> Vec<DiagnosedConnection> {
         std::mem::take(&mut self.analysis.connections)
     }
 
@@ -107,9 +110,9 @@ impl Analyzer {
     /// Ends the capture.
     pub fn finish(mut self) -> Analysis {
         let config = &self.config;
-        let open = self.open.into_iter().map(|(key, tracker)| tracker.finish(key, config));
+        let open = self.open.into_iter().map(|(key, tracker)| diagnosed(*tracker, key, config));
         self.analysis.connections.extend(open);
-        self.analysis.connections.sort_unstable_by_key(|connection| connection.id);
+        self.analysis.connections.sort_unstable_by_key(|diagnosed| diagnosed.connection.id);
         self.analysis.counts += self.intake.finish();
         self.analysis
     }
@@ -128,21 +131,16 @@ impl Analyzer {
     pub fn track(&mut self, arrival: &Arrival) -> Option<PacketFacts> {
         let Arrival { at, number, wire, ref segment } = *arrival;
         let (key, from_first) = FlowKey::of(segment);
-        let mut reused = false;
+        let mut reuses_ports = false;
         if let Some(tracker) = self.open.get_mut(&key) {
             if !tracker.is_reused_by(segment, from_first) {
-                return Some(see(
-                    tracker,
-                    &self.config,
-                    &mut self.closed,
-                    at,
-                    segment,
-                    (key, from_first, wire, false),
-                ));
+                let reuses_ports = false;
+                let captured = CapturedSegment { at, segment, wire, from_first, reuses_ports };
+                return Some(see(tracker, &self.config, &mut self.closed, key, captured));
             }
-            reused = true;
+            reuses_ports = true;
             let tracker = self.open.remove(&key)?;
-            self.analysis.connections.push(tracker.finish(key, &self.config));
+            self.analysis.connections.push(diagnosed(*tracker, key, &self.config));
         }
         if self.open.len() + self.analysis.connections.len() >= self.config.max_connections {
             self.analysis.counts.untracked += 1;
@@ -151,18 +149,13 @@ impl Analyzer {
         if self.open.len() >= self.config.max_open.max(1) {
             self.force_out();
         }
-        let tracker = Box::new(Tracker::new((self.next_id, number), at, from_first));
+        let opening = Opening { id: self.next_id, first_packet: number, at, from_first };
+        let tracker = Box::new(Tracker::new(opening));
         self.next_id += 1;
         self.forget_closed();
         let tracker = self.open.entry(key).or_insert(tracker);
-        Some(see(
-            tracker,
-            &self.config,
-            &mut self.closed,
-            at,
-            segment,
-            (key, from_first, wire, reused),
-        ))
+        let captured = CapturedSegment { at, segment, wire, from_first, reuses_ports };
+        Some(see(tracker, &self.config, &mut self.closed, key, captured))
     }
 
     /// Finishes what was closed or silent long enough at `at`, as [`Intake::tick`] gives it.
@@ -177,7 +170,7 @@ impl Analyzer {
             if again > at && again > due {
                 self.closed.push_back((again, key, id));
             } else if let Some(tracker) = self.open.remove(&key) {
-                self.analysis.connections.push(tracker.finish(key, &self.config));
+                self.analysis.connections.push(diagnosed(*tracker, key, &self.config));
             }
         }
         let timeout = self.config.idle_timeout;
@@ -217,7 +210,7 @@ impl Analyzer {
         let count = found.len() as u64;
         self.analysis
             .connections
-            .extend(found.into_iter().map(|(key, tracker)| tracker.finish(key, &self.config)));
+            .extend(found.into_iter().map(|(key, tracker)| diagnosed(*tracker, key, &self.config)));
         count
     }
 }
@@ -236,10 +229,18 @@ impl OpenAtEnd {
     }
 
     /// Finishes the next, up to the one whose first packet has the number `packet`.
-    pub fn opened_before(&mut self, packet: u64) -> Vec<Connection> {
+    pub fn opened_before(&mut self, packet: u64) -> Vec<DiagnosedConnection> {
         let next = || self.open.next_if(|(_, tracker)| tracker.first_packet() < packet);
-        std::iter::from_fn(next).map(|(key, tracker)| tracker.finish(key, &self.config)).collect()
+        std::iter::from_fn(next)
+            .map(|(key, tracker)| diagnosed(*tracker, key, &self.config))
+            .collect()
     }
+}
+
+/// Ends a connection.
+fn diagnosed(tracker: Tracker, key: FlowKey, config: &Config) -> DiagnosedConnection {
+    let Finished { connection, verdicts } = tracker.finish(key, config);
+    DiagnosedConnection::from_capture(connection, verdicts)
 }
 
 /// Gives a segment to its connection, and notes when that is closed.
@@ -247,14 +248,13 @@ fn see(
     tracker: &mut Tracker,
     config: &Config,
     closed: &mut VecDeque<(Instant, FlowKey, u64)>,
-    at: Instant,
-    segment: &Segment,
-    (key, from_first, wire, reused): (FlowKey, bool, usize, bool),
+    key: FlowKey,
+    captured: CapturedSegment<'_>,
 ) -> PacketFacts {
     let was_closed = tracker.is_closed();
-    let seen = tracker.push(config, at, segment, (from_first, wire, reused));
+    let seen = tracker.push(config, captured);
     if tracker.is_closed() && !was_closed {
-        closed.push_back((at + config.linger, key, tracker.id()));
+        closed.push_back((captured.at + config.linger, key, tracker.id()));
     }
     let direction =
         if seen.by_client { Direction::ClientToServer } else { Direction::ServerToClient };

@@ -9,8 +9,8 @@
 //! * [`recapture`]: a capture as a host, a mirror port or a short snap length would have taken it.
 //! * [`filter`]: which connections are meant.
 //! * [`segment`]: the TCP segment in a packet.
-//! * [`Analyzer`]: packets in, [`connection::Connection`]s out, streaming; [`Intake`] is its first
-//!   half, for several threads.
+//! * [`Analyzer`]: packets in, [`diagnosis::DiagnosedConnection`]s out, streaming. [`Intake`] is
+//!   its first half, for several threads.
 //! * [`sample`]: one observation of a socket by the kernel.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
 //! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.

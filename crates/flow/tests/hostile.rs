@@ -207,7 +207,7 @@ fn a_gap_a_billion_times_a_packets_distance_with_the_smallest_intervals() {
                 .collect()
         });
         let [connection] = &analysis.connections[..] else { panic!("one connection") };
-        let verdict = connection.client_to_server.verdict.as_ref().expect("data has a verdict");
+        let verdict = &connection.bulk().expect("data has a verdict").verdict;
         let sum: f64 = verdict.shares.iter().map(|candidate| candidate.share).sum();
         assert!((sum - 1.0).abs() < 1e-6, "shares add up to {sum}");
     }

@@ -7,7 +7,8 @@
 mod skip;
 
 use fullpipe_flow::capture::{self, Unpack};
-use fullpipe_flow::connection::{DirectionFacts, Label};
+use fullpipe_flow::connection::{Direction, Label};
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::Interval;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::limit::{Cause, Limit};
@@ -30,9 +31,13 @@ fn no_loss_without_repeats_and_no_window_of_unknown_scale() {
     let (mut verdicts, mut wrong) = (0, Vec::new());
     for file in files.flatten().map(|file| file.path()) {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        for (id, data, peer) in directions_in(&file) {
-            let Some(verdict) = data.verdict.as_ref().filter(|verdict| !verdict.shares.is_empty())
-            else {
+        let connections = connections_in(&file);
+        for (diagnosed, direction) in connections.iter().flat_map(directions) {
+            let connection = &diagnosed.connection;
+            let (id, data) = (connection.id, connection.facts(direction));
+            let peer = connection.facts(other(direction));
+            let verdict = diagnosed.diagnosis(direction).map(|found| &found.verdict);
+            let Some(verdict) = verdict.filter(|verdict| !verdict.shares.is_empty()) else {
                 continue;
             };
             verdicts += 1;
@@ -62,8 +67,21 @@ fn no_loss_without_repeats_and_no_window_of_unknown_scale() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each direction of each connection with its number, and the direction that answers it.
-fn directions_in(file: &Path) -> Vec<(u64, DirectionFacts, DirectionFacts)> {
+/// Both directions of a connection.
+fn directions(one: &DiagnosedConnection) -> [(&DiagnosedConnection, Direction); 2] {
+    [(one, Direction::ClientToServer), (one, Direction::ServerToClient)]
+}
+
+/// The direction that answers this one.
+fn other(direction: Direction) -> Direction {
+    match direction {
+        Direction::ClientToServer => Direction::ServerToClient,
+        Direction::ServerToClient => Direction::ClientToServer,
+    }
+}
+
+/// The connections in a capture.
+fn connections_in(file: &Path) -> Vec<DiagnosedConnection> {
     let mut analyzer = Analyzer::new(Config::default());
     let opened =
         std::fs::File::open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -72,11 +90,5 @@ fn directions_in(file: &Path) -> Vec<(u64, DirectionFacts, DirectionFacts)> {
     let _ = capture::read(unpacked, |packet| {
         analyzer.push_packet(&packet);
     });
-    let mut directions = Vec::new();
-    for connection in analyzer.finish().connections {
-        let (up, down) = (connection.client_to_server, connection.server_to_client);
-        directions.push((connection.id, up.clone(), down.clone()));
-        directions.push((connection.id, down, up));
-    }
-    directions
+    analyzer.finish().connections
 }

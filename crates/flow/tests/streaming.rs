@@ -11,7 +11,7 @@ mod path;
 mod short;
 
 use fullpipe_flow::capture::{self, LinkType, write};
-use fullpipe_flow::connection::Connection;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analysis, Analyzer, Config, Intake, PacketFacts};
 use fullpipe_model::units::{Duration, Instant};
 use path::{Path, Seen};
@@ -90,20 +90,20 @@ fn in_parts(packets: &[Packet], count: usize) -> Analysis {
         whole.counts += part.counts;
         whole.connections.extend(part.connections);
     }
-    whole.connections.sort_unstable_by_key(|connection| connection.first_packet);
-    (0..).zip(&mut whole.connections).for_each(|(id, connection)| connection.id = id);
+    whole.connections.sort_unstable_by_key(|one| one.connection.first_packet);
+    (0..).zip(&mut whole.connections).for_each(|(id, one)| one.renumber(id));
     whole
 }
 
 /// Everything that is known of a connection but its place in the capture.
-fn facts(connection: &Connection) -> serde_json::Value {
+fn facts(connection: &DiagnosedConnection) -> serde_json::Value {
     let mut value = serde_json::to_value(connection).unwrap();
     value["id"] = 0.into();
     value["first_packet"] = 0.into();
     value
 }
 
-fn sorted(connections: &[Connection]) -> Vec<serde_json::Value> {
+fn sorted(connections: &[DiagnosedConnection]) -> Vec<serde_json::Value> {
     let mut values: Vec<_> = connections.iter().map(facts).collect();
     values.sort_by_key(|value| value["client"].to_string());
     values

@@ -195,7 +195,7 @@ fn compare(file: &Path, truth: &Value, tally: &mut Tally) -> Result<(), &'static
     compare_packets(file, flows, &frames, &mut tally.packets);
     let mut ours =
         HashMap::<(SocketAddr, SocketAddr), std::collections::VecDeque<Connection>>::new();
-    for connection in analyzer.finish().connections {
+    for connection in analyzer.finish().connections.into_iter().map(|one| one.connection) {
         ours.entry(ordered(connection.client, connection.server))
             .or_default()
             .push_back(connection);

@@ -135,27 +135,24 @@ pub fn run(
     let (path, server_port) = (path_for(scenario), port(scenario));
     let hint = PathHint { rate: path.to_client.mean_rate(), rtt: Some(path.rtt()) };
     let kept = |name: &str| keep.map(|folder| folder.join(name));
-    let edge =
-        |streams: &[PathBuf], capture_point, name: &str| -> Result<Connection, ExperimentError> {
-            // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
-            let config =
-                Config { capture_point, hint, labels: Labels::Wireshark, ..Config::default() };
-            let path = kept(name);
-            let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
-            let analysis = merge_capture::analyse(streams, keep, Analyzer::new(config))?;
-            let bulk = analysis
-                .connections
-                .into_iter()
-                .filter(|connection| connection.server.port() == server_port);
-            bulk.max_by_key(|connection| connection.server_to_client.payload)
-                .ok_or(ExperimentError::NoConnection)
-        };
-    let at_server = DiagnosedConnection::from_capture(edge(
-        &edges.server,
-        CapturePoint::SenderEdge,
-        "server.pcap",
-    )?);
-    let at_client = edge(&edges.client, CapturePoint::ReceiverEdge, "client.pcap")?;
+    let edge = |streams: &[PathBuf],
+                capture_point,
+                name: &str|
+     -> Result<DiagnosedConnection, ExperimentError> {
+        // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
+        let config = Config { capture_point, hint, labels: Labels::Wireshark, ..Config::default() };
+        let path = kept(name);
+        let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
+        let analysis = merge_capture::analyse(streams, keep, Analyzer::new(config))?;
+        let bulk = analysis
+            .connections
+            .into_iter()
+            .filter(|diagnosed| diagnosed.connection.server.port() == server_port);
+        bulk.max_by_key(|diagnosed| diagnosed.connection.server_to_client.payload)
+            .ok_or(ExperimentError::NoConnection)
+    };
+    let at_server = edge(&edges.server, CapturePoint::SenderEdge, "server.pcap")?;
+    let at_client = edge(&edges.client, CapturePoint::ReceiverEdge, "client.pcap")?.connection;
     let interval = path.rtt().max(INTERVAL_MIN);
     let sockets = Sockets { sender: &server_samples, receiver: &client_samples, interval };
     let by_sockets = Diagnosis::from_samples(sockets, hint);

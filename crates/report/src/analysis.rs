@@ -41,7 +41,11 @@ impl Report {
             file: file.into(),
             counts: analysis.counts,
             problem: None,
-            connections: analysis.connections.into_iter().map(explained).collect(),
+            connections: analysis
+                .connections
+                .into_iter()
+                .map(DiagnosedConnection::with_findings)
+                .collect(),
         }
     }
 
@@ -65,11 +69,6 @@ impl Report {
         });
         self.connections.truncate(top.unwrap_or(usize::MAX));
     }
-}
-
-/// A connection as a report has it: with its findings.
-fn explained(connection: Connection) -> DiagnosedConnection {
-    DiagnosedConnection::from_capture(connection).with_findings()
 }
 
 /// Payload of both directions.

@@ -3,6 +3,7 @@
 use super::Run;
 use anyhow::Context;
 use fullpipe_flow::capture::{Packet, Unpack, read};
+use fullpipe_flow::connection::Direction;
 use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_samples};
 use fullpipe_flow::recapture::{Change, Recapture, Record, as_host};
 use fullpipe_flow::sample::Sample;
@@ -152,9 +153,12 @@ fn of_capture(records: &[Record], changes: &[Change]) -> Option<Verdict> {
     recapture.finish(&mut out);
     see(&mut out);
     let connections = analyzer.finish().connections;
-    let directions =
-        connections.into_iter().flat_map(|one| [one.server_to_client, one.client_to_server]);
-    directions.max_by_key(|direction| direction.payload)?.verdict
+    let directions = connections.iter().flat_map(|one| {
+        [Direction::ServerToClient, Direction::ClientToServer].map(|direction| (one, direction))
+    });
+    let (one, direction) =
+        directions.max_by_key(|(one, way)| one.connection.facts(*way).payload)?;
+    Some(one.diagnosis(direction)?.verdict.clone())
 }
 
 fn samples(run: &Run, host: &str) -> anyhow::Result<Vec<Sample>> {

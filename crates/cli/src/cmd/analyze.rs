@@ -189,7 +189,12 @@ impl Analyze {
         let mut is_whole = true;
         for capture in captures {
             let name = capture.name().to_owned();
-            let mut connections = capture.connections_as(&self.options(), rows.explain());
+            let options = self.options();
+            let mut connections = if rows.has_findings() {
+                capture.connections(&options)
+            } else {
+                capture.connections_without_findings(&options)
+            };
             while let Some(round) = connections.next_round() {
                 rows.write(&name, &round)?;
             }

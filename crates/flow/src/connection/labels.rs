@@ -278,6 +278,15 @@ impl Duplicates {
     }
 }
 
+/// Duplicate ACKs of one end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DuplicateAcks {
+    /// How many there were in a row.
+    pub count: u32,
+    /// When the last ACK came.
+    pub last_ack: Instant,
+}
+
 /// What a label needs to know of the connection as a whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
@@ -450,8 +459,8 @@ impl Memory {
         self.duplicates = Duplicates::Muted;
     }
 
-    /// How many duplicate ACKs there were in a row, and when the last ACK was.
-    pub fn duplicate_acks(&self) -> (u32, Instant) {
-        (self.duplicates.count(), self.ack_at)
+    /// Duplicate ACKs that this end sent.
+    pub fn duplicate_acks(&self) -> DuplicateAcks {
+        DuplicateAcks { count: self.duplicates.count(), last_ack: self.ack_at }
     }
 }

@@ -4,6 +4,9 @@
 //! the capture's order, and `Tracker::finish` turns what was gathered into a [`Connection`].
 
 mod advertised_window;
+mod closing;
+mod completeness;
+mod half;
 mod handshake;
 mod histogram;
 mod labels;
@@ -21,14 +24,13 @@ mod series;
 mod tracker;
 mod trains;
 mod vantage;
+mod warnings;
 
 pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
 pub use manner::MannerFacts;
 pub use scoreboard::LossFacts;
-pub(crate) use tracker::{Seen, Tracker};
+pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};
-
-use crate::limit::Verdict;
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::net::SocketAddr;
@@ -52,9 +54,6 @@ impl Direction {
         }
     }
 }
-
-/// The parts of a connection that [`Connection::completeness`] tells of, in the order of its bits.
-const PARTS: [&str; 6] = ["SYN", "SYN-ACK", "ACK", "data", "FIN", "RST"];
 
 /// What a capture tells of one connection.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -142,12 +141,7 @@ impl Connection {
 
     /// What of it was seen, by name: [`Connection::completeness`] in words.
     pub fn parts_seen(&self) -> impl Iterator<Item = &'static str> {
-        let seen = self.completeness;
-        PARTS
-            .into_iter()
-            .enumerate()
-            .filter(move |(bit, _)| seen & 1 << bit != 0)
-            .map(|(_, name)| name)
+        completeness::parts(self.completeness)
     }
 
     /// The direction that carried more new payload.
@@ -181,7 +175,7 @@ pub struct DirectionFacts {
     /// last data).
     #[serde(rename = "goodput_bps", with = "column::rate_optional")]
     pub goodput: Option<Rate>,
-    /// The most that an interval carried: see [`Verdict::peak_goodput`].
+    /// The most that an interval carried: see [`crate::limit::Verdict::peak_goodput`].
     #[serde(rename = "goodput_peak_bps", with = "column::rate_optional")]
     pub goodput_peak: Option<Rate>,
     /// Round-trip times of this direction's data: from the data to its acknowledgement, both at the
@@ -202,10 +196,6 @@ pub struct DirectionFacts {
     pub loss: LossFacts,
     /// How this end sends and acknowledges.
     pub manner: MannerFacts,
-    /// What held this direction's data; absent where there was none. Not a column: a report
-    /// serialises its shares, and its intervals where they are asked for.
-    #[serde(skip)]
-    pub verdict: Option<Verdict>,
 }
 
 fn window_columns<S: serde::Serializer>(window: &WindowFacts, s: S) -> Result<S::Ok, S::Error> {

@@ -1,21 +1,45 @@
 //! Wireshark's labels, corrected by what the scoreboard knows; see [`Difference`].
 
-use super::labels::{Difference, Label, LabelSet};
+use super::labels::{Difference, DuplicateAcks, Label, LabelSet};
 use super::scoreboard::{Origin, Scoreboard};
 use crate::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 
-/// What the other direction told of this one's data.
+/// Data that does not advance, and what was known when it was sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct Repetition<'a> {
+    /// When it was captured.
+    pub at: Instant,
+    pub segment: &'a Segment,
+    /// Bytes of it that were not captured before.
+    pub new_bytes: u64,
     /// Acknowledged before this segment.
     pub una: SequenceNumber,
-    /// Duplicate ACKs in a row, and when the last ACK came.
-    pub duplicates: (u32, Instant),
+    /// Of the other end.
+    pub duplicate_acks: DuplicateAcks,
     /// For how long this end had sent no data.
     pub silent: Duration,
     /// The path's round trip.
     pub rtt: Option<Duration>,
+}
+
+/// A packet's labels, and why they differ from Wireshark's, where they do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Relabelled {
+    pub labels: LabelSet,
+    pub difference: Option<Difference>,
+}
+
+impl Relabelled {
+    /// Wireshark's labels as they are.
+    pub fn unchanged(labels: LabelSet) -> Self {
+        Relabelled { labels, difference: None }
+    }
+
+    /// These labels, with `difference` where they are not Wireshark's.
+    fn compared(labels: LabelSet, wireshark: LabelSet, difference: Difference) -> Self {
+        Relabelled { labels, difference: (labels != wireshark).then_some(difference) }
+    }
 }
 
 /// Of all kinds of segments that do not advance, the one that the evidence says.
@@ -31,39 +55,40 @@ const KINDS: [Label; 5] = [
 const RTO_LEAST: Duration = Duration::from_millis(200);
 
 /// The labels of a packet that is the one just before again.
-pub(super) fn duplicate(wireshark: LabelSet) -> (LabelSet, Option<Difference>) {
+pub(super) fn duplicate(wireshark: LabelSet) -> Relabelled {
     let mut labels = wireshark;
     KINDS
         .into_iter()
         .chain([Label::DuplicateAck, Label::WindowUpdate])
         .for_each(|kind| labels.remove(kind));
     labels.add(Label::DuplicatePacket);
-    (labels, Some(Difference::SamePacket))
+    Relabelled { labels, difference: Some(Difference::SamePacket) }
 }
 
-/// The labels of data that does not advance, of which `new` bytes were not captured before.
+/// The labels of data that does not advance.
 pub(super) fn repeated(
     board: &mut Scoreboard,
-    (at, segment, new): (Instant, &Segment, u64),
-    told: Told,
+    repetition: &Repetition<'_>,
     wireshark: LabelSet,
-) -> (LabelSet, Option<Difference>) {
+) -> Relabelled {
+    let Repetition { at, segment, duplicate_acks, .. } = *repetition;
     let mut labels = wireshark;
     KINDS.into_iter().for_each(|kind| labels.remove(kind));
-    let origin = board.judge(at, segment, new, told.rtt);
+    let origin = board.judge(at, segment, repetition.new_bytes, repetition.rtt);
     if origin == Origin::Overtaken {
         labels.add(Label::OutOfOrder);
-        return (labels, (labels != wireshark).then_some(Difference::SentBefore));
+        return Relabelled::compared(labels, wireshark, Difference::SentBefore);
     }
     labels.add(Label::Retransmission);
-    let acked = !told.una.is_before(segment.end());
+    let acked = !repetition.una.is_before(segment.end());
     let spurious = board.count_repeated(at, segment, acked);
-    let prompted = board.has_above(segment.end()) || told.duplicates.0 >= 2;
+    let prompted = board.has_above(segment.end()) || duplicate_acks.count >= 2;
+    let since_ack = at.since(duplicate_acks.last_ack);
     if spurious {
         labels.add(Label::SpuriousRetransmission);
-    } else if prompted && at.since(told.duplicates.1) < RTO_LEAST {
+    } else if prompted && since_ack < RTO_LEAST {
         labels.add(Label::FastRetransmission);
-    } else if at.since(told.duplicates.1).min(told.silent) >= RTO_LEAST {
+    } else if since_ack.min(repetition.silent) >= RTO_LEAST {
         // Only the first: what follows is clocked by acknowledgements again.
         labels.add(Label::Rto);
     }
@@ -74,13 +99,13 @@ pub(super) fn repeated(
     } else {
         Difference::SentAfter
     };
-    (labels, (labels != wireshark).then_some(difference))
+    Relabelled::compared(labels, wireshark, difference)
 }
 
 /// The labels of an ACK without data whose SACK blocks say something new.
-pub(super) fn sack(wireshark: LabelSet) -> (LabelSet, Option<Difference>) {
+pub(super) fn sack(wireshark: LabelSet) -> Relabelled {
     let mut labels = wireshark;
     labels.remove(Label::WindowUpdate);
     labels.add(Label::DuplicateAck);
-    (labels, (labels != wireshark).then_some(Difference::NewSack))
+    Relabelled::compared(labels, wireshark, Difference::NewSack)
 }

@@ -1,6 +1,7 @@
-//! Of what was sent again, whether the first sending arrived after all.
+//! Whether data that was sent again had arrived the first time.
 //!
-//! Whether it was needless, and whether the first sending was overtaken, three things tell:
+//! Three things show whether a retransmission was needless, and whether the first sending was
+//! overtaken:
 //!
 //! * *The echo* (Eifel, RFC 3522): the ACK that moves the left edge echoes the timestamp of the
 //!   segment that filled it. One older than the retransmission's is that of an earlier sending.
@@ -27,14 +28,14 @@ const MOST: usize = 256;
 /// Linux holds an ACK back for a twentieth of the round trip, and not for longer than this
 /// (`tcp_comp_sack_delay_ns`).
 const HELD_BACK: Duration = Duration::from_millis(1);
-/// DSACK comes up to a round trip after the ACK: for so many bytes what was sent twice is
-/// remembered.
+/// DSACK comes up to a round trip after the ACK: what was sent twice is remembered for so many
+/// bytes below it.
 const BEHIND: u32 = 1 << 20;
 
 /// What is known of a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its data has not arrived, as far as it was told.
+    /// Its data was not reported to have arrived.
     Awaited,
     /// Its data arrived; by which sending is not known.
     Arrived,
@@ -42,8 +43,8 @@ enum State {
     Filled,
     /// An earlier sending filled the hole.
     Needless,
-    /// The same, and what was sent after it came twice before it did: it was lost itself, as far as
-    /// was told.
+    /// An earlier sending filled the hole, and what was sent after this one came twice before it
+    /// did: this one was lost itself, as far as was reported.
     Missing,
 }
 
@@ -57,11 +58,11 @@ struct Repeat {
     overtaken: bool,
     state: State,
     /// When its data was reported; meaningful where it is not awaited.
-    told: Instant,
+    reported: Instant,
 }
 
-/// What was sent again, in the order of sending. Most connections never send again, and many are
-/// open at once: until then it is a null pointer.
+/// Retransmissions in the order of sending. Most connections have none, and many are open at once:
+/// until the first it is a null pointer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Repeats(Option<Box<Remembered>>);
 
@@ -121,12 +122,12 @@ impl Repeats {
             stamp,
             overtaken,
             state: State::Awaited,
-            told: at,
+            reported: at,
         });
         *awaited += 1;
     }
 
-    /// An ACK; `has` tells what SACK blocks, its own with them, reported.
+    /// An ACK; `has` says whether SACK blocks, its own included, reported a range.
     pub fn answered(
         &mut self,
         answer: &Answer,
@@ -142,8 +143,8 @@ impl Repeats {
         if answer.una.is_before(answer.ack) {
             remembered.moved = answer.echo.map(|echo| (answer.at, echo));
         }
-        // What else one ACK tells to have arrived came the way of what filled the hole at its edge:
-        // by which of the sendings the first retransmission tells, those after it may be needless
+        // What else one ACK reports came in the same way as what filled the hole at its edge. The
+        // first retransmission shows which of the sendings that was; those after it may be needless
         // without the first sending having arrived.
         let mut at_edge = None;
         let first = remembered.first_awaited();
@@ -155,7 +156,7 @@ impl Repeats {
             *awaited -= 1;
             let own = repeat.is_echoed(answer);
             at_edge = at_edge.or(own);
-            repeat.told = answer.at;
+            repeat.reported = answer.at;
             repeat.state = match own.or(at_edge).or_else(|| repeat.is_answered_early(answer)) {
                 Some(true) => {
                     outcome.overtaken += u64::from(repeat.overtaken);
@@ -180,27 +181,20 @@ impl Repeats {
         else {
             return outcome;
         };
-        let oldest = answer.ack + BEHIND.wrapping_neg();
-        // A block may be of several that came together. Told sooner than anything was after a
-        // retransmission, it is of a copy that the network made of an earlier sending.
-        let is_meant = |repeat: &Repeat| {
-            let is_of_it = !repeat.to.is_before(oldest)
-                && repeat.from.is_before(to)
-                && from.is_before(repeat.to);
-            is_of_it && !repeat.is_sooner(answer, answer.quickest)
-        };
-        let latest = repeats.iter().rposition(is_meant).unwrap_or(0);
+        let duplicate = Duplicate { from, to, answer };
+        let oldest = duplicate.oldest();
+        let latest = repeats.iter().rposition(|repeat| duplicate.may_be_of(repeat)).unwrap_or(0);
         // Of several sendings of the same bytes one came twice: the last, since the ones before it
         // have been answered.
-        let chosen = chosen(repeats.make_contiguous(), is_meant);
+        let chosen = duplicate.chosen(repeats.make_contiguous());
         let mut places = 0..;
         repeats.retain_mut(|repeat| {
             let place = places.next().unwrap_or(usize::MAX);
             if chosen[place] {
                 if repeat.state != State::Filled && !repeat.is_of_copy(answer) {
                     outcome.spurious += 1;
-                    let is_told = matches!(repeat.state, State::Needless | State::Missing);
-                    outcome.overtaken += u64::from(repeat.overtaken && !is_told);
+                    let is_counted = matches!(repeat.state, State::Needless | State::Missing);
+                    outcome.overtaken += u64::from(repeat.overtaken && !is_counted);
                 }
                 return false;
             }
@@ -217,9 +211,9 @@ impl Repeats {
         outcome
     }
 
-    /// The capture ended: what was sent again needlessly and could not be answered before, since
-    /// only what was sent earlier was (by a round trip of at least `rtt`, or by the last echo), was
-    /// not lost as far as anything says.
+    /// The capture ended. A needless retransmission that could not be answered yet was not lost, as
+    /// far as anything says: only what was sent earlier was answered, by a round trip of at least
+    /// `rtt` or by the last echo.
     pub fn ended(&self, rtt: Option<Duration>) -> Outcome {
         let (Some(Remembered { in_order, answered, moved, .. }), Some(rtt)) =
             (self.0.as_deref(), rtt)
@@ -236,29 +230,50 @@ impl Repeats {
     }
 }
 
-/// For each repeat whether it is the one that came twice: of those meant that overlap the last one,
-/// unless it filled the hole itself and another did not.
-fn chosen(repeats: &[Repeat], is_meant: impl Fn(&Repeat) -> bool) -> Vec<bool> {
-    // Each is compared with those chosen only, which are forgotten then: however many overlap, one
-    // ACK costs little.
-    let mut found = Vec::<usize>::new();
-    for wants_filled in [false, true] {
-        for (place, repeat) in repeats.iter().enumerate().rev() {
-            if (repeat.state == State::Filled) != wants_filled || !is_meant(repeat) {
-                continue;
-            }
-            let overlaps = |other: &usize| {
-                let other = &repeats[*other];
-                other.from.is_before(repeat.to) && repeat.from.is_before(other.to)
-            };
-            if !found.iter().any(overlaps) {
-                found.push(place);
+/// What DSACK reports to have come twice.
+struct Duplicate<'a> {
+    from: SequenceNumber,
+    to: SequenceNumber,
+    answer: &'a Answer,
+}
+
+impl Duplicate<'_> {
+    /// What ends before this number is forgotten.
+    fn oldest(&self) -> SequenceNumber {
+        self.answer.ack + BEHIND.wrapping_neg()
+    }
+
+    /// Whether this retransmission may be one of the two that came.
+    ///
+    /// A block may be of several that came together. Reported sooner than anything was after a
+    /// retransmission, it is of a copy that the network made of an earlier sending.
+    fn may_be_of(&self, repeat: &Repeat) -> bool {
+        !repeat.to.is_before(self.oldest())
+            && repeat.overlaps(self.from, self.to)
+            && !repeat.is_sooner(self.answer, self.answer.quickest)
+    }
+
+    /// For each retransmission whether it is the one that came twice: of those that may be and
+    /// overlap, the last, unless it filled the hole itself and another did not.
+    fn chosen(&self, repeats: &[Repeat]) -> Vec<bool> {
+        // Each is compared with those chosen only, which are forgotten then: however many overlap,
+        // one ACK costs little.
+        let mut found = Vec::<usize>::new();
+        for wants_filled in [false, true] {
+            for (place, repeat) in repeats.iter().enumerate().rev() {
+                if (repeat.state == State::Filled) != wants_filled || !self.may_be_of(repeat) {
+                    continue;
+                }
+                let mut others = found.iter().map(|other| &repeats[*other]);
+                if !others.any(|other| other.overlaps(repeat.from, repeat.to)) {
+                    found.push(place);
+                }
             }
         }
+        let mut chosen = vec![false; repeats.len()];
+        found.into_iter().for_each(|place| chosen[place] = true);
+        chosen
     }
-    let mut chosen = vec![false; repeats.len()];
-    found.into_iter().for_each(|place| chosen[place] = true);
-    chosen
 }
 
 /// By the order of timestamps (RFC 7323, 5.2).
@@ -280,6 +295,10 @@ impl Remembered {
 }
 
 impl Repeat {
+    fn overlaps(&self, from: SequenceNumber, to: SequenceNumber) -> bool {
+        self.from.is_before(to) && from.is_before(self.to)
+    }
+
     fn is_awaited(&self) -> bool {
         self.state == State::Awaited
     }
@@ -297,10 +316,10 @@ impl Repeat {
     fn is_of_copy(&self, answer: &Answer) -> bool {
         let close =
             answer.rtt.map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 4));
-        self.state == State::Arrived && answer.at.since(self.told) < close
+        self.state == State::Arrived && answer.at.since(self.reported) < close
     }
 
-    /// `Some` where what arrived was told of sooner than it could be had this been it.
+    /// `Some` where the arrival was reported sooner than it could be had this sending arrived.
     fn is_answered_early(&self, answer: &Answer) -> Option<bool> {
         self.is_sooner(answer, answer.rtt).then_some(true)
     }

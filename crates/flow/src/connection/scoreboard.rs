@@ -79,6 +79,57 @@ pub struct LossFacts {
     pub congestion_experienced: u64,
 }
 
+/// An ACK of one direction's data.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Acknowledgement<'a> {
+    /// When it was captured.
+    pub at: Instant,
+    pub segment: &'a Segment,
+    /// Acknowledged before it.
+    pub una: SequenceNumber,
+    /// Number after the highest that was captured.
+    pub next: SequenceNumber,
+    /// The largest segment of the data.
+    pub segment_size: u32,
+    /// The least time that data took to be acknowledged.
+    pub rtt: Option<Duration>,
+}
+
+/// Data from one number to another, as SACK reports it.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    left: SequenceNumber,
+    right: SequenceNumber,
+}
+
+impl Block {
+    fn overlaps(self, from: SequenceNumber, to: SequenceNumber) -> bool {
+        self.left.is_before(to) && from.is_before(self.right)
+    }
+
+    /// From the least of both to the most.
+    fn joined(self, other: Block) -> Block {
+        Block { left: other.left.min(self.left), right: self.right.max(other.right) }
+    }
+}
+
+/// Parts a DSACK block (RFC 2883) from the others: the first, where it is below the ACK or inside
+/// the second.
+fn part_duplicate(
+    ack: SequenceNumber,
+    blocks: &[(SequenceNumber, SequenceNumber)],
+) -> (Option<Block>, &[(SequenceNumber, SequenceNumber)]) {
+    let [(left, right), rest @ ..] = blocks else { return (None, blocks) };
+    let below = !ack.is_before(*right);
+    let inside =
+        rest.first().is_some_and(|(from, to)| !left.is_before(*from) && !to.is_before(*right));
+    if (below || inside) && left.is_before(*right) {
+        (Some(Block { left: *left, right: *right }), rest)
+    } else {
+        (None, blocks)
+    }
+}
+
 impl Scoreboard {
     /// A segment left `from..segment.seq` open.
     pub fn open_gap(&mut self, at: Instant, from: SequenceNumber, segment: &Segment) {
@@ -159,70 +210,37 @@ impl Scoreboard {
         self.quickest = age.into_iter().chain(self.quickest).min();
     }
 
-    /// An ACK of this data, seen at `at`; `una` is what was acknowledged before, `next` what was
-    /// captured, in segments of at most `size`; nothing was acknowledged sooner than `rtt` after it
-    /// was seen. Gives whether it has blocks that say something new.
-    pub fn acknowledge(
-        &mut self,
-        (at, segment): (Instant, &Segment),
-        (una, next): (SequenceNumber, SequenceNumber),
-        size: u32,
-        rtt: Option<Duration>,
-    ) -> bool {
+    /// An ACK of this data. Gives whether it has SACK blocks that say something new.
+    pub fn acknowledge(&mut self, acknowledgement: &Acknowledgement<'_>) -> bool {
+        let Acknowledgement { at, segment, una, rtt, .. } = *acknowledgement;
         let ack = segment.ack;
         if una.is_before(ack) {
             // What filled up below the highest SACK block without having been sent again was late.
             let top = self.sacked.end().unwrap_or(una);
-            let to = if top.is_before(ack) { top } else { ack };
-            self.note_late(una, to, size);
+            self.note_late(una, top.min(ack), acknowledgement.segment_size);
         }
-        let mut blocks = segment.options.sack.as_slice();
-        let mut twice = None;
-        if let [(left, right), rest @ ..] = blocks {
-            let below = !ack.is_before(*right);
-            let inside = rest
-                .first()
-                .is_some_and(|(from, to)| !left.is_before(*from) && !to.is_before(*right));
-            if (below || inside) && left.is_before(*right) {
-                twice = Some((*left, *right));
-                blocks = rest;
-            }
-        }
-        // From the least to the most that is new.
-        let mut fresh: Option<(SequenceNumber, SequenceNumber)> = None;
-        // What this ACK reports below what an earlier one did was late. Its own blocks are not
-        // compared with each other: which of them came first is not told.
-        let top = self.sacked.end();
-        for (left, right) in blocks {
-            // Beyond what was captured it may be anything.
-            let sane = left.is_before(*right) && !left.is_before(ack) && right.after(next) <= 0;
-            if sane {
-                if let Some(top) = top {
-                    self.note_late(*left, if top.is_before(*right) { top } else { *right }, size);
-                }
-                if self.sacked.add(*left, *right) > 0 {
-                    let (least, most) = fresh.unwrap_or((*left, *right));
-                    fresh =
-                        Some((if left.is_before(least) { *left } else { least }, most.max(*right)));
-                }
-            }
-        }
-        let echo = segment.options.timestamps.map(|(_, echo)| echo);
-        let quickest = self.quickest.into_iter().chain(rtt).min();
-        let above_hole = top.is_some_and(|top| una.is_before(top));
-        let answer = Answer { at, una, ack, echo, rtt, quickest, above_hole };
+        let above_hole = self.sacked.end().is_some_and(|top| una.is_before(top));
+        let (duplicate, blocks) = part_duplicate(ack, segment.options.sack.as_slice());
+        let fresh = self.note_blocks(acknowledgement, blocks);
+        let answer = Answer {
+            at,
+            una,
+            ack,
+            echo: segment.options.timestamps.map(|(_, echo)| echo),
+            rtt,
+            quickest: self.quickest.into_iter().chain(rtt).min(),
+            above_hole,
+        };
         let sacked = &self.sacked;
         // What was not there before is there now only if this ACK brought a part of it: most bring
         // what is above.
-        let is_touched = |from: SequenceNumber, to: SequenceNumber| {
-            fresh.is_some_and(|(left, right)| left.is_before(to) && from.is_before(right))
-        };
-        let has = |from, to: SequenceNumber| {
-            is_touched(from, to) && sacked.within(from, to) == to.distance(from)
+        let has = |from: SequenceNumber, to: SequenceNumber| {
+            fresh.is_some_and(|fresh| fresh.overlaps(from, to))
+                && sacked.within(from, to) == to.distance(from)
         };
         let outcome = self.repeats.answered(&answer, has);
         self.revise(outcome);
-        if let Some((left, right)) = twice {
+        if let Some(Block { left, right }) = duplicate {
             self.counts.dsack += 1;
             let outcome = self.repeats.arrived_twice(left, right, &answer);
             self.revise(outcome);
@@ -232,6 +250,35 @@ impl Scoreboard {
             self.accounted.forget_before(ack);
         }
         fresh.is_some()
+    }
+
+    /// Notes what SACK blocks report. Gives the span from the least to the most that is new.
+    fn note_blocks(
+        &mut self,
+        acknowledgement: &Acknowledgement<'_>,
+        blocks: &[(SequenceNumber, SequenceNumber)],
+    ) -> Option<Block> {
+        let Acknowledgement { segment, next, segment_size, .. } = *acknowledgement;
+        let mut fresh: Option<Block> = None;
+        // What this ACK reports below what an earlier one did was late. Its own blocks are not
+        // compared with each other: which of them came first is not known.
+        let top = self.sacked.end();
+        for &(left, right) in blocks {
+            // Beyond what was captured it may be anything.
+            let is_sane =
+                left.is_before(right) && !left.is_before(segment.ack) && right.after(next) <= 0;
+            if !is_sane {
+                continue;
+            }
+            if let Some(top) = top {
+                self.note_late(left, top.min(right), segment_size);
+            }
+            if self.sacked.add(left, right) > 0 {
+                let block = Block { left, right };
+                fresh = Some(fresh.map_or(block, |fresh| fresh.joined(block)));
+            }
+        }
+        fresh
     }
 
     /// What became of the data, when the capture has ended; `rtt` is the least that data took to be

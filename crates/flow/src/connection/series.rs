@@ -52,7 +52,7 @@ struct Stamps {
 
 /// What a series starts with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Start {
+pub(super) struct SeriesStart {
     pub at: Instant,
     /// Where the first data begins, and what was acknowledged before.
     pub seq: SequenceNumber,
@@ -66,9 +66,9 @@ pub(super) struct Start {
     pub lag: Option<Duration>,
 }
 
-/// The window that an ACK gives.
+/// The window that an ACK advertises.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Given {
+pub(super) enum AckWindow {
     /// In bytes.
     Bytes(u32),
     /// As in the header, of a scale that was not seen.
@@ -133,14 +133,14 @@ pub(super) struct Series {
 struct Held {
     due: Instant,
     ack: SequenceNumber,
-    window: Given,
+    window: AckWindow,
     sacked: u32,
 }
 
 impl Series {
     /// Starts with the first data.
-    pub fn new(start: Start) -> Self {
-        let Start { at, seq, una, edge, interval, lag } = start;
+    pub fn new(start: SeriesStart) -> Self {
+        let SeriesStart { at, seq, una, edge, interval, lag } = start;
         let is_guess = interval.is_none();
         let interval = interval.unwrap_or(MIN_INTERVAL).max(Duration::from_micros(1));
         Series {
@@ -209,7 +209,13 @@ impl Series {
     }
 
     /// An ACK passed the capture point; `sacked` is what the receiver has above it.
-    pub fn acknowledged(&mut self, at: Instant, ack: SequenceNumber, window: Given, sacked: u32) {
+    pub fn acknowledged(
+        &mut self,
+        at: Instant,
+        ack: SequenceNumber,
+        window: AckWindow,
+        sacked: u32,
+    ) {
         self.release(at);
         let held = Held { due: at + self.lag, ack, window, sacked };
         if self.lag == Duration::ZERO || self.held.len() >= MAX_HELD {
@@ -377,12 +383,12 @@ impl Series {
         self.note();
     }
 
-    /// The window that an ACK gives; none where its scale is not known, unless it is closed, which
-    /// it is by every scale.
-    fn bytes_of(&mut self, ack: SequenceNumber, window: Given) -> Option<u32> {
+    /// The window that an ACK advertises; `None` where its scale is not known, unless it is closed,
+    /// which it is by every scale.
+    fn bytes_of(&mut self, ack: SequenceNumber, window: AckWindow) -> Option<u32> {
         let window = match window {
-            Given::Bytes(bytes) => return Some(bytes),
-            Given::Unscaled(window) => window,
+            AckWindow::Bytes(bytes) => return Some(bytes),
+            AckWindow::Unscaled(window) => window,
         };
         let scale = self.scale.get_or_insert_default();
         scale.acknowledged(ack, window);
@@ -390,8 +396,8 @@ impl Series {
         bytes.or((window == 0).then_some(0))
     }
 
-    /// The shift of a window whose scale was not seen, as far as data and ACKs tell it.
-    pub fn scale_told(&self) -> Option<u8> {
+    /// The shift of a window whose scale was not seen, as far as data and ACKs show it.
+    pub fn inferred_scale(&self) -> Option<u8> {
         self.scale.as_ref().and_then(|scale| scale.shift())
     }
 

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// they are asked for, `intervals`.
 #[derive(Debug, Clone)]
 pub struct DiagnosedConnection {
-    /// The facts, without the verdicts.
+    /// The facts.
     pub connection: Connection,
     /// By direction: the client's data, then the server's.
     diagnoses: [Option<Diagnosis>; 2],
@@ -33,10 +33,10 @@ pub struct OfDirection<T> {
 }
 
 impl DiagnosedConnection {
-    /// Parts a connection of a capture into facts and diagnoses.
-    pub fn from_capture(mut connection: Connection) -> Self {
-        let verdicts = [&mut connection.client_to_server, &mut connection.server_to_client];
-        let [client, server] = verdicts.map(|facts| facts.verdict.take());
+    /// Puts the facts and the verdicts together: of the client's data, then of the server's, `None`
+    /// where there was none.
+    pub fn from_capture(connection: Connection, verdicts: [Option<Verdict>; 2]) -> Self {
+        let [client, server] = verdicts;
         let diagnoses = [
             client.map(|verdict| diagnosis(&connection, Direction::ClientToServer, verdict)),
             server.map(|verdict| diagnosis(&connection, Direction::ServerToClient, verdict)),

@@ -6,9 +6,10 @@
 //! [`Diagnosis::findings`] says what that means and what would change it. Findings are made when
 //! they are asked for: they are most of the work, and a row does not need them.
 //!
-//! [`DiagnosedConnection::from_capture`] takes the facts of a connection and has a diagnosis for
-//! each direction that carried data. [`Diagnosis::from_samples`] makes the same of the kernel's own
-//! counters. Both kinds of evidence give the same type, so that they can contradict each other.
+//! A [`DiagnosedConnection`] is what [`crate::Analyzer`] makes of a captured connection: the facts,
+//! and a diagnosis for each direction that carried data. [`Diagnosis::from_samples`] makes the same
+//! of the kernel's own counters. Both kinds of evidence give the same type, so that they can
+//! contradict each other.
 
 mod connection;
 

@@ -29,7 +29,7 @@ fn connection() -> DiagnosedConnection {
     push(60, false, 0x10, [500, 100], 1000);
     push(60, false, 0x10, [1500, 100], 1000);
     push(110, true, 0x10, [100, 2500], 0);
-    DiagnosedConnection::from_capture(analyzer.finish().connections.remove(0)).with_intervals()
+    analyzer.finish().connections.remove(0).with_intervals()
 }
 
 fn sample() -> Sample {

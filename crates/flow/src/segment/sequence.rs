@@ -21,6 +21,11 @@ impl SequenceNumber {
         if self.is_before(other) { other } else { self }
     }
 
+    /// The earlier of the two.
+    pub const fn min(self, other: SequenceNumber) -> SequenceNumber {
+        if self.is_before(other) { self } else { other }
+    }
+
     /// The distance from `earlier` up to `self`, zero where `self` is not after it.
     pub const fn distance(self, earlier: SequenceNumber) -> u32 {
         let distance = self.after(earlier);

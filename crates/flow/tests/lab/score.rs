@@ -7,8 +7,8 @@ mod tally;
 
 use super::fates::{Arrival, Fates};
 use fullpipe_flow::capture::{self, Opened, Opener, Unpack};
-use fullpipe_flow::connection::{Connection, Label, Labels};
-use fullpipe_flow::limit::{Cause, Limit};
+use fullpipe_flow::connection::{Connection, Direction, Label, Labels};
+use fullpipe_flow::limit::{Cause, Limit, Verdict};
 use fullpipe_flow::segment::{Flags, Parsed, Segment};
 use fullpipe_flow::{Analyzer, Config, PacketFacts, length_behind_link};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ pub struct Edge {
     /// What answers it.
     pub answers: Vec<Data>,
     pub connection: Connection,
+    /// What held the server's data.
+    pub verdict: Option<Verdict>,
 }
 
 /// Analyses a capture (packed or not) as `fullpipe analyze` does, the capture's place to be
@@ -55,13 +57,12 @@ pub fn edge(file: &Path) -> Edge {
     });
     end.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let connections = analyzer.finish().connections;
-    let connection = connections
-        .into_iter()
-        .max_by_key(|connection| connection.server_to_client.payload)
-        .unwrap();
-    data.retain(|data| data.facts.connection == connection.id);
-    answers.retain(|answer| answer.facts.connection == connection.id);
-    Edge { data, answers, connection }
+    let diagnosed =
+        connections.into_iter().max_by_key(|one| one.connection.server_to_client.payload).unwrap();
+    data.retain(|data| data.facts.connection == diagnosed.connection.id);
+    answers.retain(|answer| answer.facts.connection == diagnosed.connection.id);
+    let verdict = diagnosed.diagnosis(Direction::ServerToClient).map(|found| found.verdict.clone());
+    Edge { data, answers, connection: diagnosed.connection, verdict }
 }
 
 /// The capture of one edge in a run's folder, packed or not.
@@ -90,7 +91,7 @@ pub fn expected(name: &str) -> Option<Limit> {
 
 /// The share of the steady time that a capture gives to `limit`, and what it gives most to.
 pub fn steady_share(edge: &Edge, limit: Limit) -> (f64, Limit) {
-    let verdict = edge.connection.server_to_client.verdict.as_ref();
+    let verdict = edge.verdict.as_ref();
     let steady = verdict.map(|verdict| verdict.steady.clone()).unwrap_or_default();
     let share = steady
         .iter()

@@ -4,7 +4,8 @@
 use crate::sim::{self, Point, Transfer, millis};
 use crate::{LOSS, shown};
 use fullpipe_flow::capture::LinkType;
-use fullpipe_flow::connection::{Connection, Label};
+use fullpipe_flow::connection::Label;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::Verdict;
 use fullpipe_flow::recapture::{Change, Recapture, Record, as_host};
 use fullpipe_flow::{Analyzer, Config};
@@ -26,7 +27,7 @@ fn captured(transfer: &Transfer, point: Point, changes: &[Change]) -> Vec<Record
     records
 }
 
-fn connection(records: &[Record]) -> Connection {
+fn connection(records: &[Record]) -> DiagnosedConnection {
     let mut analyzer = Analyzer::new(Config::default());
     for record in records {
         analyzer.push(record.at, record.link_type, &record.data, record.original_length).unwrap();
@@ -37,8 +38,7 @@ fn connection(records: &[Record]) -> Connection {
 }
 
 fn verdict(records: &[Record]) -> Verdict {
-    let connection = connection(records);
-    connection.facts(connection.bulk()).verdict.clone().unwrap()
+    connection(records).bulk().unwrap().verdict.clone()
 }
 
 #[track_caller]
@@ -106,7 +106,7 @@ fn without_the_start_the_senders_capture_still_tells_the_limit() {
         }
         let records = captured(&transfer, Point::Sender, &[Change::Start { packets: 400 }]);
         assert_first(&records, limit, "cut");
-        let scale = connection(&records);
+        let scale = connection(&records).connection;
         assert_eq!(scale.client_to_server.window.scale, None, "the handshake is not there");
     }
 }
@@ -115,7 +115,7 @@ fn without_the_start_the_senders_capture_still_tells_the_limit() {
 fn a_scale_that_was_not_seen_is_told_by_the_edge_that_data_touches() {
     let transfer = Transfer { receive_buffer: 200_000, ..Transfer::default() };
     let records = captured(&transfer, Point::Sender, &[Change::Start { packets: 400 }]);
-    let connection = connection(&records);
+    let connection = connection(&records).connection;
     let windows = [connection.client_to_server.window, connection.server_to_client.window];
     assert!(windows.iter().any(|window| window.scale_inferred == Some(7)), "{windows:?}");
 }
@@ -139,7 +139,7 @@ fn packets_that_a_mirror_port_repeats_are_not_sent_again() {
         let id = number / 2 + 1;
         record.data[4..6].copy_from_slice(&id.to_be_bytes());
     });
-    let connection = connection(&records);
+    let connection = connection(&records).connection;
     assert_eq!(connection.server_to_client.labels.of(Label::Retransmission), 0);
     assert_first(&records, Limit::ReceiveWindow, "twice");
 }

@@ -9,13 +9,14 @@ mod sim;
 mod trace;
 
 use fullpipe_flow::capture::LinkType;
-use fullpipe_flow::connection::Connection;
+use fullpipe_flow::connection::Direction;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{CapturePoint, Cause, Interval, Limit, PathHint, Verdict};
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Rate;
 use sim::{Point, Transfer, millis};
 
-fn analyse(transfer: &Transfer, point: Point, config: Config) -> Connection {
+fn analyse(transfer: &Transfer, point: Point, config: Config) -> DiagnosedConnection {
     let capture_point = match point {
         Point::Sender => CapturePoint::SenderEdge,
         Point::Receiver => CapturePoint::ReceiverEdge,
@@ -29,7 +30,7 @@ fn analyse(transfer: &Transfer, point: Point, config: Config) -> Connection {
     assert_eq!(connections.len(), 1);
     let connection = connections.remove(0);
     assert_eq!(
-        connection.server_to_client.unique_payload.get(),
+        connection.connection.server_to_client.unique_payload.get(),
         transfer.bytes,
         "every byte is counted once"
     );
@@ -37,7 +38,7 @@ fn analyse(transfer: &Transfer, point: Point, config: Config) -> Connection {
 }
 
 fn verdict(transfer: &Transfer, point: Point) -> Verdict {
-    analyse(transfer, point, Config::default()).server_to_client.verdict.unwrap()
+    of_server(&analyse(transfer, point, Config::default()))
 }
 
 #[track_caller]
@@ -55,6 +56,10 @@ fn assert_steadily(transfer: &Transfer, limit: Limit, least: f64) {
 }
 
 /// One line an interval, for a test that fails.
+fn of_server(connection: &DiagnosedConnection) -> Verdict {
+    connection.diagnosis(Direction::ServerToClient).unwrap().verdict.clone()
+}
+
 fn shown(verdict: &Verdict) -> String {
     let line = |i: &Interval| {
         let e = &i.evidence;
@@ -241,7 +246,7 @@ fn a_hint_of_the_rate_tells_the_link_without_a_queue() {
     let transfer = Transfer { receive_buffer: 625_000, ..Transfer::default() };
     let hint = PathHint { rate: Some(Rate::from_bits_per_sec(100_000_000)), rtt: None };
     let connection = analyse(&transfer, Point::Sender, Config { hint, ..Config::default() });
-    let verdict = connection.server_to_client.verdict.unwrap();
+    let verdict = of_server(&connection);
     assert_eq!(verdict.steadily_limited_by().limit, Limit::Link, "{:?}", verdict.steady);
 }
 
@@ -334,13 +339,13 @@ fn a_buffer_that_bounds_the_queue_is_named_beside_the_link() {
 #[test]
 fn shares_and_time_add_up() {
     let connection = analyse(&Transfer::default(), Point::Sender, Config::default());
-    let verdict = connection.server_to_client.verdict.unwrap();
+    let verdict = of_server(&connection);
     let sum: f64 = verdict.shares.iter().map(|candidate| candidate.share).sum();
     assert!((sum - 1.0).abs() < 1e-9);
-    assert!(verdict.time <= connection.duration);
+    assert!(verdict.time <= connection.connection.duration);
     let carried: u64 =
         verdict.intervals.iter().map(|i| i.evidence.goodput.over(i.length).get()).sum();
-    let all = connection.server_to_client.unique_payload.get();
+    let all = connection.connection.server_to_client.unique_payload.get();
     assert!(carried.abs_diff(all) < all / 1000, "{carried} of {all}");
     for pair in verdict.intervals.windows(2) {
         assert_eq!(pair[0].start + pair[0].length, pair[1].start, "intervals leave no gap");

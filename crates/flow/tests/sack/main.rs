@@ -14,7 +14,8 @@ mod path;
 mod tally;
 
 use fullpipe_flow::capture::LinkType;
-use fullpipe_flow::connection::{Connection, Difference, Label, Labels, Place, Warning};
+use fullpipe_flow::connection::{Connection, Difference, Direction, Label, Labels, Place, Warning};
+use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{Cause, Limit};
 use fullpipe_flow::{Analyzer, Config, PacketFacts};
 use fullpipe_model::units::Instant;
@@ -27,6 +28,11 @@ const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
 const SERVER: ([u8; 4], u16) = ([192, 0, 2, 1], 443);
 
 fn analyse(seen: &[Seen], labels: Labels) -> (Vec<PacketFacts>, Connection) {
+    let (facts, diagnosed) = diagnose(seen, labels);
+    (facts, diagnosed.connection)
+}
+
+fn diagnose(seen: &[Seen], labels: Labels) -> (Vec<PacketFacts>, DiagnosedConnection) {
     let mut analyzer = Analyzer::new(Config { labels, ..Config::default() });
     let mut push = |seen: &Seen| {
         let packet = path::headers(seen, CLIENT, SERVER);
@@ -218,8 +224,8 @@ fn loss_that_only_the_timer_repairs_is_loss_at_both_edges() {
         let path = Path { bytes: 200_000, loss: 0.35, rtt: 30 * MILLI, seed, ..Path::default() };
         let outcome = path::run(&path);
         for seen in [&outcome.at_sender, &outcome.at_receiver] {
-            let (_, connection) = analyse(seen, Labels::Sack);
-            let verdict = connection.server_to_client.verdict.unwrap();
+            let (_, diagnosed) = diagnose(seen, Labels::Sack);
+            let verdict = &diagnosed.diagnosis(Direction::ServerToClient).unwrap().verdict;
             let loss = verdict.share(Limit::CongestionWindow(Cause::Loss));
             assert!(loss >= 0.9, "{:?}", verdict.shares);
         }

@@ -57,13 +57,15 @@ fn window_limited() -> Report {
 #[test]
 fn what_would_explain_it_as_well_is_told_behind_it() {
     use fullpipe_flow::limit::{Candidate, Limit};
-    let mut connection = captured().connections.remove(0);
+    let connection = captured().connections.remove(0);
     let layout = Layout::default();
-    assert!(!depth(&explained(connection.clone()), layout).contains("(or "));
+    assert!(!depth(&connection, layout).contains("(or "));
     let rival = Candidate { limit: Limit::SendBuffer, share: 0.0 };
-    let verdict = connection.server_to_client.verdict.as_mut().unwrap();
+    let mut verdict = connection.bulk().unwrap().verdict.clone();
     verdict.intervals.iter_mut().for_each(|interval| interval.candidates.push(rival));
-    let explained = explained(connection).with_intervals();
+    let explained = DiagnosedConnection::from_capture(connection.connection, [None, Some(verdict)])
+        .with_findings()
+        .with_intervals();
     let told = depth(&explained, layout);
     assert!(told.contains("receive window (or send buffer)"), "{told}");
     assert!(told.contains("would fit as well: send buffer (100 % of that time)"), "{told}");

@@ -3,7 +3,6 @@
 use super::Analyze;
 use crate::failure::{Failure, Kind};
 use fullpipe_columnar::{Layout, ParquetTable};
-use fullpipe_flow::connection::Connection;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::{CONNECTIONS, Cell, Versioned, connection_rows, csv_header, csv_line};
 use fullpipe_kernel::folder::Pending;
@@ -41,14 +40,9 @@ impl Rows {
         })
     }
 
-    /// How much of a connection a row needs.
-    pub fn explain(&self) -> fn(Connection) -> DiagnosedConnection {
-        match self {
-            Rows::Lines(_) => {
-                |connection| DiagnosedConnection::from_capture(connection).with_findings()
-            }
-            Rows::Csv { .. } | Rows::Parquet(_) => DiagnosedConnection::from_capture,
-        }
+    /// Whether a row has findings.
+    pub fn has_findings(&self) -> bool {
+        matches!(self, Rows::Lines(_))
     }
 
     /// Writes the connections of one file.
