@@ -54,8 +54,8 @@
 //! and 1.25 of 3 s with BBR.
 //!
 //! What bounds `sk_sndbuf`: autotuning raises it to the memory of twice the congestion window, up
-//! to `tcp_wmem[2]` (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c; BBR asks for three times). SO_SNDBUF
-//! sets it to twice the request, bounded by `wmem_max`, and ends autotuning.
+//! to `tcp_wmem[2]` (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c; BBR asks for three times).
+//! SO_SNDBUF sets it to twice the request, bounded by `wmem_max`, and ends autotuning.
 
 use crate::law::bdp;
 use crate::units::{Bytes, Duration, Rate, Window};
