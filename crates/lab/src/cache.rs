@@ -1,22 +1,22 @@
-//! Runs that were done before, found by what they depend on.
+//! The cache of finished runs, found by what they depend on.
 //!
-//! Only runs in virtual time are here: they are a function of their `Key`, which is what makes a
-//! kept result as good as a new one. A run in real time is a measurement of a machine at a moment
-//! and is made each time.
+//! Only runs in virtual time are cached: their result depends only on their `Key`, so a cached
+//! result is as good as a new one. A run in real time measures one machine at one moment and is
+//! always repeated.
 //!
 //! ```text
 //! $XDG_CACHE_HOME/fullpipe/runs/
 //!   KEY/
 //!     run/         a run's folder as in a results directory, with its row
-//!     used         touched at each use: what was not used for longest goes first
+//!     used         touched at each use; the least recently used entry is removed first
 //! ```
 //!
-//! Rows and files from here stand in results as if they had been measured, so it is trusted only
-//! where it, an entry and a run's folder are this user's and nobody else can write to them; each is
-//! checked on its descriptor.
+//! Rows and files from the cache count like measured ones. So it is trusted only if the cache, an
+//! entry and a run's folder belong to this user and nobody else can write to them; each is checked
+//! on its descriptor.
 //!
-//! It is a convenience: whatever is wrong with it is as if the run had not been there, and no run
-//! fails for it. An entry is complete or not there; several sweeps may use it at once.
+//! The cache is optional: if anything is wrong with it, the run counts as not cached, and no run
+//! fails because of it. An entry is complete or absent; several sweeps may use the cache at once.
 
 use crate::guest::kernel::CacheError;
 use crate::results;
@@ -29,48 +29,48 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// It is trimmed to this size after each sweep.
+/// The cache is trimmed to this size after each sweep.
 pub(crate) const SIZE_DEFAULT: Bytes = Bytes::new(2 << 30);
 const RUN: &str = "run";
 const USED: &str = "used";
 const PART: &str = ".part";
-/// Half an entry that has not been touched for so long is of a sweep that was killed.
+/// An incomplete entry that has not been touched for this long belongs to a killed sweep.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
-/// The runs of a user.
+/// The cached runs of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     folder: PathBuf,
     limit: Bytes,
 }
 
-/// A run that was found.
+/// A run found in the cache.
 #[derive(Debug)]
 pub struct Found {
-    /// Its row, which says that it is from here.
+    /// Its row, which says that it is from the cache.
     pub row: Row,
-    /// Where its files are.
+    /// The folder of its files.
     pub files: Folder,
 }
 
-/// A run that is kept, as a list shows it.
+/// A cached run, for a list.
 #[derive(Debug, Clone)]
 pub struct CachedRun {
-    /// What it depends on.
+    /// Its key.
     pub key: Key,
-    /// What it showed.
+    /// Its row.
     pub row: Row,
     /// The size of its files.
     pub size: Bytes,
-    /// When it was made or found last.
+    /// When it was made or last found.
     pub used: SystemTime,
 }
 
 impl Cache {
-    /// This user's; `None` without a home.
+    /// This user's cache; `None` without a home directory.
     ///
     /// # Errors
-    /// One that is not this user's alone.
+    /// The cache does not belong to this user alone.
     pub fn of_user() -> Result<Option<Cache>, CacheError> {
         let Some(kernels) = crate::guest::kernel::cache() else { return Ok(None) };
         let folder = kernels.with_file_name("runs");
@@ -86,12 +86,12 @@ impl Cache {
         Ok(Some(Cache::at(&folder, SIZE_DEFAULT)))
     }
 
-    /// The one in `folder`, trimmed to `limit`.
+    /// The cache in `folder`, trimmed to `limit`.
     pub fn at(folder: &Path, limit: Bytes) -> Cache {
         Cache { folder: folder.into(), limit }
     }
 
-    /// Where it is.
+    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -101,17 +101,17 @@ impl Cache {
         self.limit
     }
 
-    /// The run with this key, where it was done before.
+    /// The run with this key, if it is cached.
     pub fn find(&self, key: &Key) -> Option<Found> {
         let (entry, files) = self.open(key)?;
         let mut row = results::row(&files).ok().flatten()?;
         row.cached = true;
-        // Its time tells which one to do without; nobody misses that enough to do a run again.
+        // The time decides which entry is removed first; a failure is not worth repeating a run.
         let _ = entry.write_whole(USED, b"1");
         Some(Found { row, files })
     }
 
-    /// The entry of a key and the folder of its run, where both are this user's alone.
+    /// The entry of a key and the folder of its run, if both belong to this user alone.
     fn open(&self, key: &Key) -> Option<(Folder, Folder)> {
         let cache = Folder::open(&self.folder).ok()?;
         let entry = cache.folder(key.to_string()).ok()?;
@@ -121,9 +121,9 @@ impl Cache {
         alone.then_some((entry, run))
     }
 
-    /// Keeps a copy of a run whose files are in `files`.
+    /// Stores a copy of a run whose files are in `files`.
     pub fn insert(&self, key: &Key, files: &Path, row: &Row) {
-        // It is no place of ours, or there is no room for a folder.
+        // The folder is not ours, or cannot be made.
         let Ok(cache) = make_own(&self.folder) else { return };
         let part = format!("{key}-{}{PART}", std::process::id());
         let keep = || -> io::Result<()> {
@@ -135,7 +135,7 @@ impl Cache {
             cache.rename(&part, key.to_string())
         };
         if keep().is_err() {
-            // It is there already, or there is no room.
+            // It exists already, or there is no room.
             let _ = cache.remove_folder(&part);
         }
     }
@@ -144,7 +144,7 @@ impl Cache {
         self.folder.join(key.to_string())
     }
 
-    /// Everything that is kept, used last first.
+    /// All cached runs, most recently used first.
     pub fn list(&self) -> Vec<CachedRun> {
         let mut kept: Vec<CachedRun> = self.keys().filter_map(|key| self.kept(key)).collect();
         kept.sort_by(|a, b| b.used.cmp(&a.used).then_with(|| a.key.cmp(&b.key)));
@@ -175,14 +175,14 @@ impl Cache {
         ))
     }
 
-    /// Removes what was not used for longest until the rest fits into the limit.
+    /// Removes the least recently used runs until the rest fits into the limit.
     pub fn trim(&self) {
         // The next sweep tries again.
         let _ = self.clean(self.limit);
     }
 
-    /// Removes what was not used for longest until the rest fits into `limit`; how many runs and
-    /// bytes that were.
+    /// Removes the least recently used runs until the rest fits into `limit`; returns how many runs
+    /// and bytes that were.
     ///
     /// # Errors
     /// The first entry that cannot be removed.
@@ -190,7 +190,7 @@ impl Cache {
         self.remove_abandoned()?;
         let mut entries: Vec<_> =
             self.keys().filter_map(|key| Some((self.size_and_use(&key)?, key))).collect();
-        // Latest first: what comes after the limit is reached goes.
+        // Most recently used first; entries after the limit is reached are removed.
         entries.sort_by(|((_, a), key), ((_, b), other)| b.cmp(a).then_with(|| key.cmp(other)));
         let (mut total, mut removed, mut freed) = (Bytes::ZERO, 0, Bytes::ZERO);
         for ((size, _), key) in entries {
@@ -216,7 +216,7 @@ impl Cache {
     }
 }
 
-/// Copies a run's files, but for its row: that is written as it is now.
+/// Copies a run's files except its row, which is written anew.
 fn copy(from: &Path, to: &Folder) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let path = entry?.path();
@@ -252,7 +252,7 @@ mod tests {
         let place = scratch("cache-find");
         let cache = Cache::at(&place.0.join("runs"), SIZE_DEFAULT);
         assert!(cache.find(&key('a')).is_none() && cache.list().is_empty());
-        // A share that no decimal of two digits says.
+        // A share that two decimal digits cannot express.
         let row = Row { name: "b2".into(), limit_share: 1.0 / 3.0, ..Row::default() };
         cache.insert(&key('a'), &place.0.join("run"), &row);
         cache.insert(&key('a'), &place.0.join("run"), &Row::default());

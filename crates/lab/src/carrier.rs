@@ -9,12 +9,12 @@ use fullpipe_model::scenario::{LinkEngine, Scenario};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A link that runs.
+/// A running link.
 #[derive(Debug)]
 pub enum Carrier {
-    /// Ours.
+    /// Our own.
     Own(Box<Emulator>),
-    /// The kernel's.
+    /// The kernel's netem.
     Netem(Box<NetemLink>),
 }
 
@@ -32,9 +32,9 @@ pub enum CarrierError {
     Netem(#[from] NetemLinkError),
 }
 
-/// The engine that carries `scenario`: the one it asks for, or else in virtual time netem, which
-/// there costs a tenth of ours, where it has the path's words, and in real time ours, which needs
-/// nothing of the kernel.
+/// The engine for `scenario`: the one it names; else netem in virtual time, where it costs a tenth
+/// of ours, if it has everything that the path needs; else our own, which needs nothing from the
+/// kernel.
 pub fn engine(scenario: &Scenario, virtual_time: bool) -> LinkEngine {
     let usual = if virtual_time && lacks(&scenario.path).is_none() {
         LinkEngine::Netem
@@ -44,19 +44,19 @@ pub fn engine(scenario: &Scenario, virtual_time: bool) -> LinkEngine {
     scenario.link_engine.unwrap_or(usual)
 }
 
-/// Files with what passed the hosts' edges, those of each in the order in which equals are to be
-/// taken.
+/// Capture files of both edges. The order of an edge's files decides between packets of the same
+/// time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edges {
-    /// The server's.
+    /// The server's edge.
     pub server: Vec<PathBuf>,
-    /// The client's.
+    /// The client's edge.
     pub client: Vec<PathBuf>,
 }
 
 impl Carrier {
-    /// Makes the hosts of `scenario` and the link between them; what a reader must know of it goes
-    /// to `notes`. Our own link writes each packet's fate to `log`; netem has no such log.
+    /// Makes the hosts of `scenario` and the link between them; adds what readers must know to
+    /// `notes`. Our own link logs each packet's fate to `log`; netem has no such log.
     pub fn start(
         scenario: &Scenario,
         capture: CaptureOptions<'_>,
@@ -95,12 +95,12 @@ impl Carrier {
         }
     }
 
-    /// Where in `scratch` it writes its captures.
+    /// The capture files that it writes in `scratch`.
     pub fn edges(&self, scratch: &Path) -> Edges {
         let paths = |names: &[&str]| names.iter().map(|name| scratch.join(name)).collect();
         match self {
-            // What comes before what leaves: in virtual time an answer has the time of what it
-            // answers.
+            // Arriving packets come before departing ones: in virtual time an answer has the same
+            // time as what it answers.
             Carrier::Own(_) => Edges {
                 server: paths(&[STREAMS[3], STREAMS[0]]),
                 client: paths(&[STREAMS[1], STREAMS[2]]),

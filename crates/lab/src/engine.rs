@@ -1,15 +1,15 @@
-//! Whose kernel and clock a run goes by.
+//! The kernel and the clock of a run.
 
 use crate::guest::kernel::Kernel;
 
-/// What carries a run, and by whose clock.
+/// What executes a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Engine {
     /// This machine's kernel, in real time.
     #[default]
     Real,
-    /// A guest for each run, in virtual time: `guest`. These are the kernels to choose from.
+    /// A guest for each run, in virtual time (`guest`), with one of these kernels.
     Virtual(Vec<Kernel>),
-    /// This process is in such a guest.
+    /// This process is inside such a guest.
     Guest,
 }

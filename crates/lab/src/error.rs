@@ -11,31 +11,31 @@ pub enum LabError {
     /// A run failed.
     #[error("{name}: {cause}")]
     Run {
-        /// Which.
+        /// The run.
         name: String,
-        /// Why.
+        /// The cause.
         cause: ExperimentError,
     },
     /// A run in a guest failed.
     #[error("{name}: {cause}")]
     Guest {
-        /// Which.
+        /// The run.
         name: String,
-        /// Why.
+        /// The cause.
         cause: Box<GuestError>,
     },
-    /// This program or a kernel could not be read, or a thread not be had.
+    /// This program or a kernel could not be read, or a thread not be started.
     #[error("{operation}: {cause}")]
     Prepare {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The system's answer.
         cause: std::io::Error,
     },
-    /// Results could not be kept.
+    /// Results could not be written.
     #[error(transparent)]
     Results(#[from] ResultsError),
-    /// The journal refused what had to be noted in it.
+    /// The journal could not be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
@@ -50,7 +50,8 @@ impl LabError {
         }
     }
 
-    /// Whether it is of one run, so that others may still be done; an interrupt is of all of them.
+    /// Whether it concerns one run only, so that others can go on; an interrupt concerns all of
+    /// them.
     pub(crate) fn is_of_one_run(&self) -> bool {
         let is_run = match self {
             LabError::Run { .. } => true,
@@ -60,7 +61,7 @@ impl LabError {
         is_run && !self.is_interrupt()
     }
 
-    /// What went wrong, in one line and without the name of the run.
+    /// The cause in one line, without the name of the run.
     pub(crate) fn cause(&self) -> String {
         let cause = match self {
             LabError::Run { cause, .. } => cause.to_string(),

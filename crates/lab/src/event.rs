@@ -1,33 +1,34 @@
-//! What is going on while runs are made.
+//! Progress of the runs.
 
 use fullpipe_flow::row::Row;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
 
-/// What is going on. Runs are numbered from 0, in the scenarios' order; several may go on at once.
+/// An event. Runs are numbered from 0, in the scenarios' order; several may be active at once.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// A run starts.
     Started {
         /// Its number.
         index: usize,
-        /// What is run.
+        /// Its scenario.
         scenario: &'a Scenario,
     },
-    /// A run goes on.
+    /// A run makes progress.
     Progress {
         /// Its number.
         index: usize,
-        /// Since its start.
+        /// Time since its start.
         elapsed: Duration,
-        /// Body bytes so far, where the client tells.
+        /// Body bytes so far, if the client reports them.
         body: Bytes,
     },
-    /// A run has ended, done or failed: just now, or before (it is resumed, or from the cache).
+    /// A run has ended, successfully or not: now, or earlier (it was resumed, or is from the
+    /// cache).
     Finished {
         /// Its number.
         index: usize,
     },
-    /// The next row: these come in the scenarios' order, whichever run ended first.
+    /// The next row. Rows come in the scenarios' order, whichever run ended first.
     Row(&'a Row),
 }

@@ -1,5 +1,5 @@
-//! A CPU hog: a thread that never waits, on one CPU, at a niceness. It starves whatever shares that
-//! CPU.
+//! A CPU hog: a thread that never waits, on one CPU, with a given niceness. It starves whatever
+//! shares that CPU.
 
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::sched::Placement;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Hog {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
-    /// Why it does not have the niceness that was asked for.
+    /// Why it does not have the requested niceness.
     pub not_nice: Option<Refused>,
 }
 
 impl Hog {
-    /// Starts one on `cpu`. Where `nice` is refused (below the present one without privilege), it
-    /// runs without.
+    /// Starts one on `cpu`. If `nice` is refused (a lower niceness without privilege), it runs
+    /// without.
     pub fn start(cpu: u32, nice: i8) -> Result<Hog, Refused> {
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = std::sync::mpsc::channel();

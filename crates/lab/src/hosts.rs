@@ -12,59 +12,59 @@ use fullpipe_model::units::Bytes;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// The server's address on the link. Namespaces are their own worlds: every run can have the same.
+/// The server's address on the link. Every run can have the same, because namespaces are separate.
 pub const SERVER_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
-/// The client's.
+/// The client's address.
 pub const CLIENT_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
 const DEVICE: &str = "wan0";
 
 /// Why the hosts could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
-    /// A request to the kernel.
+    /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The devices.
+    /// The devices could not be made.
     #[error(transparent)]
     Ports(#[from] PortError),
-    /// The wire between them.
+    /// The wire could not be made.
     #[error(transparent)]
     Wire(Refused),
-    /// A sysctl's name.
+    /// A sysctl's name is invalid.
     #[error("set {host}'s sysctl: {cause}")]
     Name {
-        /// Whose.
+        /// The host.
         host: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         cause: NameError,
     },
-    /// A sysctl's value.
+    /// A sysctl's value is invalid.
     #[error("set {host}'s sysctl: {cause}")]
     Sysctl {
-        /// Whose.
+        /// The host.
         host: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         cause: SysctlError,
     },
-    /// A CPU for its application.
+    /// The CPU of its application is not available.
     #[error("pin {host}'s application to CPU {cpu}: it may use {}; choose one of them", listed(.usable))]
     Cpu {
-        /// Whose.
+        /// The host.
         host: &'static str,
-        /// What was asked for.
+        /// The requested CPU.
         cpu: u32,
-        /// What there is.
+        /// The available CPUs.
         usable: Vec<usize>,
     },
-    /// A congestion control that this kernel does not have.
+    /// This kernel does not have the congestion control.
     #[error(
         "choose {host}'s congestion control {name}: {cause}; `sysctl net.ipv4.tcp_available_congestion_control` names \
          those that are loaded, `modprobe tcp_{name}` loads another"
     )]
     CongestionControl {
-        /// Whose.
+        /// The host.
         host: &'static str,
-        /// What was asked for.
+        /// The requested one.
         name: String,
         /// The kernel's answer.
         cause: Refused,
@@ -76,8 +76,8 @@ fn listed(cpus: &[usize]) -> String {
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Two hosts and what joins them: ports between which a link can be put, or a wire on which netem
-/// can. They end with this value and what joins them.
+/// Two hosts and what joins them: ports between which a link can be put, or a wire for netem. They
+/// end with this value and with what joins them.
 #[derive(Debug)]
 pub struct Hosts<J = Arc<PortPair>> {
     /// Sends the data.
@@ -89,8 +89,8 @@ pub struct Hosts<J = Arc<PortPair>> {
 }
 
 impl Hosts {
-    /// Makes both hosts as the scenario has them. Sysctls are set before the devices come up, so
-    /// that no connection can start with others.
+    /// Makes both hosts of a scenario. Sysctls are set before the devices come up, so no connection
+    /// can start with other values.
     pub fn create(spec: &HostsSpec, mtu: Bytes) -> Result<Hosts, HostsError> {
         join(spec, |a, b| Ok(Arc::new(PortPair::create(a, b, mtu)?)))
     }
@@ -108,7 +108,7 @@ impl Hosts<Wire> {
 }
 
 impl<J> Hosts<J> {
-    /// The hosts alone, and what joins them, which must outlive them.
+    /// Separates the hosts from what joins them, which must outlive them.
     pub fn apart(self) -> (Hosts<()>, J) {
         let Hosts { server, client, ports } = self;
         (Hosts { server, client, ports: () }, ports)
@@ -133,7 +133,7 @@ fn join<J>(
 
 fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {
     if let Some(cpu) = spec.cpu {
-        // Asked here, where it can be told, rather than by the threads that are placed.
+        // Checked here, where it can be reported, rather than in the threads that are pinned.
         let usable = fullpipe_kernel::sched::cpus()?;
         if !usable.contains(&(cpu as usize)) {
             return Err(HostsError::Cpu { host, cpu, usable });
@@ -146,9 +146,9 @@ fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError>
     Ok(())
 }
 
-/// What connections to the peer start with, by a route to it. For the congestion control that works
-/// with any that the kernel has, also in a namespace where the sysctl refuses those that are not in
-/// `tcp_allowed_congestion_control`.
+/// Sets the properties of connections to the peer by a route. Unlike the sysctl, a route accepts
+/// any congestion control that the kernel has, even in a namespace where those outside
+/// `tcp_allowed_congestion_control` are refused.
 fn choose_route(
     host: &'static str,
     ns: &NetNs,

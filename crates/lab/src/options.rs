@@ -9,19 +9,19 @@ use std::path::PathBuf;
 /// How to run scenarios.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Where to keep results; `None`: nothing is kept but what is returned.
+    /// Where to write results; `None`: only the returned rows are kept.
     pub out: Option<PathBuf>,
-    /// Go on with what an interrupted sweep of the same scenarios has left in `out`.
+    /// Continue the interrupted sweep of the same scenarios in `out`.
     pub resume: bool,
-    /// Keep both edges' captures among the results.
+    /// Also keep both edges' captures.
     pub keep_captures: bool,
-    /// What carries the runs.
+    /// What executes the runs.
     pub engine: Engine,
-    /// What bounds a guest.
+    /// Bounds of a guest.
     pub limits: Limits,
-    /// Guests at once, where memory allows; `None`: one for each CPU. Runs in real time are made
-    /// one at a time.
+    /// Guests at once, if there is enough memory; `None`: one for each CPU. Runs in real time
+    /// always run one at a time.
     pub jobs: Option<NonZeroUsize>,
-    /// Where runs that were done before are looked up, and new ones kept.
+    /// The cache of finished runs.
     pub cache: Option<Cache>,
 }

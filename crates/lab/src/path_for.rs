@@ -1,7 +1,7 @@
-//! Which path the transfer of a scenario meets: that of the first rule that matches it, or the one
-//! for the rest.
+//! The path that a scenario's transfer takes: that of the first rule that matches it, or the
+//! default one.
 //!
-//! Laws, verdicts and what a row calls nominal are about this path.
+//! Laws, verdicts and the nominal values of a row refer to this path.
 
 use crate::hosts::{CLIENT_ADDRESS, SERVER_ADDRESS};
 use crate::program::port;
@@ -13,13 +13,13 @@ use fullpipe_model::units::Duration;
 /// Both directions of that path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TransferPath<'a> {
-    /// Way of the data.
+    /// The direction of the data.
     pub(crate) to_client: &'a Config,
-    /// Way of the acknowledgements.
+    /// The direction of the acknowledgements.
     pub(crate) to_server: &'a Config,
 }
 
-/// The path that the transfer of `scenario` meets. The client's port is not known before; a rule
+/// The path of the transfer of `scenario`. The client's port is not known in advance, so a rule
 /// that names one does not match.
 pub(crate) fn path_for(scenario: &Scenario) -> TransferPath<'_> {
     let path = &scenario.path;

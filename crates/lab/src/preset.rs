@@ -5,17 +5,17 @@ use fullpipe_model::scenario::{File, Override, RUNS_MAX, Scenario, ScenarioError
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a scenario file: one of a hundred rows written out has some ten thousand.
+/// The largest scenario file; one with a hundred explicit rows has some ten thousand bytes.
 const SCENARIO_MAX: u64 = 1 << 20;
-/// Bytes of all traces and tables that the rows of a command name.
+/// The most bytes of all traces and tables that the rows of a command name.
 const READ_MAX: u64 = 1 << 30;
-/// Scenarios that include others: so deep, which no person writes.
+/// The deepest nesting of `include`, more than any person writes.
 const DEPTH_MAX: usize = 50;
 
 /// A scenario that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// What to call it on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
     /// Its TOML.
     pub text: &'static str,
@@ -69,7 +69,7 @@ pub enum LoadError {
         "run scenario '{0}': neither a file nor a preset; `fullpipe lab list` names the presets"
     )]
     Unknown(String),
-    /// A file that cannot be read.
+    /// The file cannot be read.
     #[error("read scenario {path}: {cause}")]
     Read {
         /// The file.
@@ -77,23 +77,23 @@ pub enum LoadError {
         /// The kernel's answer.
         cause: std::io::Error,
     },
-    /// A file that is not a scenario.
+    /// The file is not a valid scenario.
     #[error("read scenario {name}: {cause}")]
     Scenario {
-        /// File or preset.
+        /// The file or preset.
         name: String,
-        /// What is wrong.
+        /// The problem.
         cause: ScenarioError,
     },
     /// Scenarios that include each other.
     #[error("read scenario {0}: it includes itself, by way of its `include` list")]
     Circle(String),
-    /// Scenarios that include others, and so on.
+    /// Includes are nested too deeply.
     #[error("read scenario {0}: `include` lists lead to it over more than {DEPTH_MAX} files")]
     Deep(String),
-    /// More runs than one command makes.
+    /// More runs than one command may have.
     #[error(
-        "plan the runs: {} of them with everything that is included, at most {RUNS_MAX} are made at once; \
+        "plan the runs: {} of them with everything that is included, more than the {RUNS_MAX} that one command runs; \
          shorten a list of [matrix], or repeat or include less",
         counted(.runs)
     )]
@@ -103,13 +103,13 @@ pub enum LoadError {
     },
 }
 
-/// A sum that did not fit is no figure to show.
+/// Shows the number of runs, unless the sum did not fit.
 fn counted(runs: &u64) -> String {
     if *runs == u64::MAX { "more than can be counted".into() } else { runs.to_string() }
 }
 
-/// The rows of `name`: a preset, or else a file. A folder of presets (`articles`) is all of them,
-/// in order, those that only include others left out.
+/// The rows of `name`: a preset, or else a file. A folder of presets (`articles`) means all of them
+/// in order, except those that only include others.
 ///
 /// # Errors
 /// As [`load_all`].
@@ -117,12 +117,12 @@ pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
     load_all(&[name], &[], None)
 }
 
-/// The rows of all `names`, with `over` above what their files say (they have the same names as
-/// without), and `repeat` above how often a file says that they are run.
+/// The rows of all `names`. `over` overrides the files without changing the rows' names; `repeat`
+/// overrides their repetitions.
 ///
 /// # Errors
-/// A name that is none, a file that is no scenario, and more than [`RUNS_MAX`] runs in all, which
-/// is known before a row is made.
+/// A name is unknown, a file is not a valid scenario, or there are more than [`RUNS_MAX`] runs in
+/// all, which is known before any row is made.
 pub fn load_all<S: AsRef<str>>(
     names: &[S],
     over: &[Override],
@@ -143,11 +143,11 @@ pub fn load_all<S: AsRef<str>>(
     Ok(made.rows)
 }
 
-/// A scenario's text, read once, and what it says.
+/// A scenario's text, read once, and its contents.
 struct Source {
     text: String,
     file: File,
-    /// Where the files that it names are sought from.
+    /// The folder in which the files that it names are searched.
     folder: PathBuf,
 }
 
@@ -155,13 +155,13 @@ struct Source {
 struct Library<'a> {
     over: &'a [Override],
     repeat: Option<u32>,
-    /// What was read, by name.
+    /// The sources read, by name.
     sources: BTreeMap<String, Source>,
-    /// How many runs each is, with what it includes.
+    /// The number of runs of each, including what it includes.
     runs: BTreeMap<String, u64>,
 }
 
-/// What was made so far.
+/// The rows made so far.
 struct Made {
     rows: Vec<Scenario>,
     /// Bytes of the files that rows name.
@@ -169,7 +169,7 @@ struct Made {
 }
 
 impl Library<'_> {
-    /// How many runs `name` is. Reads what it includes, each once, and makes nothing.
+    /// The number of runs of `name`. Reads what it includes, each once, and makes no rows.
     fn count(&mut self, name: &str, open: &mut Vec<String>) -> Result<u64, LoadError> {
         if open.iter().any(|other| other == name) {
             return Err(LoadError::Circle(name.into()));
@@ -199,7 +199,7 @@ impl Library<'_> {
         Ok(runs)
     }
 
-    /// Makes the rows of `name`, which were counted.
+    /// Makes the rows of `name`, whose runs were counted.
     fn rows(&self, name: &str, made: &mut Made) -> Result<(), LoadError> {
         let Some(source) = self.sources.get(name) else {
             return folder(name)?.iter().try_for_each(|preset| self.rows(preset, made));
@@ -218,7 +218,7 @@ impl Library<'_> {
     }
 }
 
-/// The preset or file of that name; `None` where it is neither.
+/// The preset or file of that name; `None` if there is neither.
 fn source(name: &str) -> Result<Option<Source>, LoadError> {
     let path = Path::new(name);
     let (text, folder) = match PRESETS.iter().find(|preset| preset.name == name) {
@@ -227,7 +227,7 @@ fn source(name: &str) -> Result<Option<Source>, LoadError> {
             let bytes = named_file::read(path, SCENARIO_MAX);
             let text = bytes.and_then(text_of);
             let text = text.map_err(|cause| LoadError::Read { path: name.into(), cause })?;
-            // A file that a scenario names (a trace, a table) is sought from where the scenario is.
+            // Files that a scenario names (a trace, a table) are relative to the scenario.
             (text, path.parent().map(PathBuf::from).unwrap_or_default())
         }
         None => return Ok(None),
@@ -237,7 +237,7 @@ fn source(name: &str) -> Result<Option<Source>, LoadError> {
     Ok(Some(Source { text, file, folder }))
 }
 
-/// The presets of a folder that are no lists of others.
+/// The presets of a folder, except those that only include others.
 fn folder(name: &str) -> Result<Vec<String>, LoadError> {
     let prefix = format!("{}/", name.trim_end_matches('/'));
     let inside = PRESETS.iter().filter(|preset| preset.name.starts_with(&prefix));
@@ -314,7 +314,7 @@ mod tests {
                 &format!("include = [{last:?}, {last:?}]"),
             );
         }
-        // 2^29 times 3, of which nothing may be made.
+        // 2^29 times 3, none of which may be made.
         assert!(matches!(load(&last), Err(LoadError::TooMany { runs: 1_610_612_736 })));
         let circle = folder.path().join("circle.toml");
         write(folder.path(), "circle.toml", &format!("include = [{circle:?}]"));

@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Port that the server listens on where the scenario names none.
+/// The server's port if the scenario names none.
 const PORT: u16 = 8080;
 
-/// Port that the scenario's server listens on.
+/// The port of the scenario's server.
 pub fn port(scenario: &Scenario) -> u16 {
     scenario.transfer.port.unwrap_or(PORT)
 }
 
-/// The connection that carries the data, as `end` of it has it; iperf3 has another one beside it.
+/// The connection with the data, as each end sees it; iperf3 has a second connection.
 pub(crate) fn data_connection(scenario: &Scenario) -> [Filter; 2] {
     let client_port = (scenario.transfer.client == Client::Iperf3).then_some(iperf3::DATA_PORT);
     let server_port = Some(port(scenario));
@@ -51,7 +51,7 @@ pub enum ProgramError {
     Missing {
         /// The program.
         program: &'static str,
-        /// Where it is from.
+        /// Its Debian package.
         package: &'static str,
     },
     /// It could not be started or waited for.
@@ -74,21 +74,21 @@ pub enum ProgramError {
         /// The end of what it printed.
         output: String,
     },
-    /// A file that it needs.
+    /// A file that it needs could not be made.
     #[error("prepare {path} for the server: {cause}; free some space, or use a smaller transfer.size", path = path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The kernel's answer.
         cause: std::io::Error,
     },
-    /// The built-in server.
+    /// The built-in server failed.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The built-in client.
+    /// The built-in client failed.
     #[error(transparent)]
     Client(#[from] DownloadError),
-    /// A request to the kernel.
+    /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
@@ -106,26 +106,26 @@ pub enum RunningServer {
     Process(Child, &'static str),
 }
 
-/// How a transfer went, from whichever client.
+/// The result of a transfer, from any client.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Received {
     /// Body bytes.
     #[serde(rename = "body_bytes")]
     pub body: u64,
-    /// Whether all of it came; otherwise its time was over.
+    /// Whether the whole body arrived; otherwise the duration ended.
     pub complete: bool,
-    /// From its first byte to its last.
+    /// Time from its first byte to its last.
     #[serde(rename = "duration_us", serialize_with = "column::micros::serialize")]
     pub duration: Duration,
-    /// curl's breakdown; iperf3 knows none.
+    /// curl's time breakdown; iperf3 has none.
     pub timing: Option<Timing>,
-    /// All that the built-in client knows.
+    /// The details from the built-in client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub download: Option<Download>,
 }
 
 impl Received {
-    /// By a client that knows when what happened.
+    /// For a client with a time breakdown.
     fn timed(body: Bytes, complete: bool, timing: Timing, download: Option<Download>) -> Received {
         let duration = timing.total.saturating_sub(timing.starttransfer);
         Received { body: body.get(), complete, duration, timing: Some(timing), download }
@@ -133,8 +133,8 @@ impl Received {
 }
 
 impl RunningServer {
-    /// Starts the scenario's server inside `ns` and returns once it accepts connections, with the
-    /// URL to fetch.
+    /// Starts the scenario's server inside `ns`; returns once it accepts connections, with the URL
+    /// to fetch.
     pub fn start(
         scenario: &Scenario,
         ns: &NetNs,
@@ -196,15 +196,14 @@ fn placement(host: &Host) -> Placement {
     Placement { cpus, nice: (host.nice != 0).then_some(host.nice) }
 }
 
-/// Why a host's application cannot run where and how it was asked to; tried on a thread that ends
-/// with the question.
+/// Why a host's application cannot have the requested CPU or niceness; tried on a temporary thread.
 pub(crate) fn placement_refused(host: &Host) -> Option<Refused> {
     let place = placement(host);
     std::thread::scope(|scope| scope.spawn(|| place.apply().err()).join().unwrap_or_default())
 }
 
-/// Makes a program run as its host's application should, as far as that is allowed: a refusal
-/// stands in the notes.
+/// Gives a program the placement of its host's application, as far as permitted; the notes mention
+/// a refusal.
 fn place(host: &Host, command: &mut Command) -> Result<(), Refused> {
     if placement_refused(host).is_some() { Ok(()) } else { placement(host).apply_to(command) }
 }
@@ -221,8 +220,8 @@ fn builtin_server(
         sndbuf: scenario.transfer.send_buffer,
         ..ServerOptions::default()
     };
-    // A listening socket stays in the namespace where it was opened, and what it accepts is there
-    // too.
+    // A listening socket, and every connection that it accepts, stays in the namespace in which it
+    // was opened.
     let server = ns.run(|| fullpipe_transfer::Server::bind(options))??;
     let (stop, place) = (Stop::new(), placement(&scenario.hosts.server));
     let thread = std::thread::Builder::new()
@@ -230,8 +229,8 @@ fn builtin_server(
         .spawn({
             let stop = stop.clone();
             move || {
-                // A CPU that cannot be was refused with the hosts; without privilege a lower
-                // niceness is not to be had.
+                // An impossible CPU was already refused with the hosts; a lower niceness needs
+                // privilege.
                 let _ = place.apply();
                 server.run(&stop).map(drop)
             }
@@ -248,7 +247,7 @@ fn process_server(
     program: &'static str,
     mut command: Command,
 ) -> Result<(RunningServer, String), ProgramError> {
-    // Sparse: takes no room on disk, and is read as zeros.
+    // Sparse: takes no room on disk, and reads as zeros.
     let path = scratch.join("file");
     let made =
         std::fs::File::create(&path).and_then(|file| file.set_len(scenario.transfer.size.get()));
@@ -265,8 +264,8 @@ fn process_server(
         return Err(not_ready(program, &log));
     };
     let deadline = clock::now() + READY_WITHIN;
-    // Ready is who listens. A connection to find out would be one that the program serves: iperf3
-    // then shuts its door for a moment.
+    // A listener is ready. A test connection would be served by the program: iperf3 then refuses
+    // others for a moment.
     let mut diag = SockDiag::open_in(ns)?;
     while !diag.listeners()?.iter().any(|listener| listener.port() == address.port()) {
         let ended = child.try_wait().map_err(|cause| ProgramError::Process {
@@ -298,7 +297,7 @@ fn not_ready(program: &'static str, log: &Path) -> ProgramError {
     }
 }
 
-/// nginx in the foreground with everything it writes below `scratch`.
+/// nginx in the foreground; everything it writes is below `scratch`.
 fn nginx(scratch: &Path, address: SocketAddr) -> Result<Command, ProgramError> {
     let here = scratch.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -313,7 +312,7 @@ fn nginx(scratch: &Path, address: SocketAddr) -> Result<Command, ProgramError> {
         .map_err(|cause| ProgramError::File { path: path.clone(), cause })?;
     let mut command = Command::new("nginx");
     command.arg("-c").arg(path).args(["-e", "stderr", "-p"]).arg(scratch);
-    // On Debian it is in a directory that an ordinary user's PATH does not name.
+    // Debian installs it in a directory that is not in an ordinary user's PATH.
     command.env("PATH", search_path());
     Ok(command)
 }
@@ -339,8 +338,8 @@ fn tail(log: &Path) -> String {
     lines.into_iter().rev().collect::<Vec<_>>().join("; ")
 }
 
-/// Fetches `url` inside `ns` as the scenario has it; on the calling thread, which must be the
-/// client's own. `progress` counts body bytes while they come (the built-in client only).
+/// Fetches `url` inside `ns` as the scenario requires, on the calling thread, which must belong to
+/// the client. `progress` gets the body bytes as they arrive (built-in client only).
 pub fn receive(
     scenario: &Scenario,
     ns: &NetNs,
@@ -352,14 +351,14 @@ pub fn receive(
     ns.enter()?;
     match scenario.transfer.client {
         Client::Builtin => {
-            // Refusal stands among the run's notes: see `placement_refused`.
+            // A refusal is in the run's notes: see `placement_refused`.
             let _ = placement(&scenario.hosts.client).apply();
             let options = DownloadOptions {
                 max_duration: Some(scenario.transfer.duration),
                 read_rate: scenario.transfer.read_rate,
                 read_block: scenario.transfer.read_block,
                 rcvbuf: scenario.transfer.receive_buffer,
-                // There entering a program costs more than a packet.
+                // In virtual time entering a program costs more than a packet.
                 wait_all: virtual_time,
                 ..DownloadOptions::default()
             };
@@ -378,7 +377,7 @@ pub fn receive(
     }
 }
 
-/// Runs a client to its end, and gives how it ended and what it printed.
+/// Runs a client to its end; returns its exit status and output.
 fn run_client(
     scenario: &Scenario,
     mut command: Command,
@@ -398,7 +397,7 @@ fn run_client(
     child.wait_with_output().map_err(wrong)
 }
 
-/// What to say of a client that gave no result.
+/// The error for a client without a result.
 fn client_failed(program: &'static str, output: &Output) -> ProgramError {
     let said = String::from_utf8_lossy(&output.stderr).trim().into();
     ProgramError::Failed { program, status: output.status.to_string(), output: said }

@@ -1,14 +1,14 @@
-//! Folders for what a run needs while it goes on.
+//! Temporary folders of a run.
 
 use std::path::PathBuf;
 
-/// A folder that is gone when this value is.
+/// A folder that is removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed here stands in the journal, and the supervisor tries again.
+        // If it cannot be removed here, the journal names it and the supervisor tries again.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

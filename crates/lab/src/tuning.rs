@@ -1,5 +1,5 @@
-//! A scenario's hosts as the tuning plan sees them, and a plan put into a scenario: how the lab
-//! proves a plan.
+//! Converts a scenario's hosts for the tuning plan, and applies a plan to a scenario: this is how
+//! the lab tests a plan.
 
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::limit::End;
@@ -8,7 +8,7 @@ use fullpipe_model::scenario::{Host, Scenario, Setting as Value};
 use fullpipe_model::tune::{self, HostSettings, Path, Plan, Setting, Value as Typed};
 use fullpipe_model::units::{Bytes, Rate};
 
-/// The scenario's path as a plan takes it; `None` without a rate, where there is nothing to fill.
+/// The scenario's path for a plan; `None` without a rate, where there is nothing to fill.
 pub fn path(scenario: &Scenario) -> Option<Path> {
     let rate: Rate = scenario.path.to_client.rate?;
     let rtt = scenario.path.rtt();
@@ -22,13 +22,13 @@ pub fn path(scenario: &Scenario) -> Option<Path> {
     Some(path)
 }
 
-/// What fills the scenario's path, on this kernel.
+/// The plan that fills the scenario's path, on this kernel.
 pub fn plan(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
     let settings = |host: &Host| {
         let mut settings = HostSettings::defaults(kernel);
         for setting in Setting::ALL {
             let Some(text) = host.sysctl.get(setting.sysctl()) else { continue };
-            // What is no value of it has already been refused by the kernel when the scenario ran.
+            // The kernel has already refused invalid values when the scenario ran.
             let _ = Typed::parse(setting, &text.0).and_then(|value| settings.set(setting, value));
         }
         settings
@@ -40,8 +40,8 @@ pub fn plan(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
     Some(tune::plan(path(scenario)?, &sender, &receiver))
 }
 
-/// The scenario with the plan's settings. Settings of the whole machine are left alone: no
-/// namespace has its own.
+/// The scenario with the plan's settings, except those of the whole machine, which a namespace does
+/// not have.
 pub fn apply(scenario: &Scenario, plan: &Plan) -> Scenario {
     let mut tuned = scenario.clone();
     for change in plan.changes.iter().filter(|change| change.setting.per_namespace()) {

@@ -1,5 +1,5 @@
 //! The answers of `fullpipe calc` as text: the path, the buffers it needs by each kernel's law,
-//! what an asked buffer allows, and the plan from default settings.
+//! what a given buffer allows, and the plan from default settings.
 
 use crate::table::{Column, Table};
 use crate::{Layout, Tone, figure, plan};
@@ -7,7 +7,7 @@ use fullpipe_model::law::bdp;
 use fullpipe_model::tune::{BufferSheet, EndSheet, KernelSheet, Sheet};
 use fullpipe_model::units::Duration;
 
-/// The sheet as lines, each ended.
+/// The sheet as lines, each with its line break.
 pub fn render(sheet: &Sheet, layout: Layout) -> String {
     let title = format!("Path: {} and {} round trip", sheet.path.rate, sheet.path.rtt);
     let mut text = heading(&title, layout);
@@ -126,7 +126,7 @@ fn asked_table(sheet: &Sheet, buffer: &BufferSheet) -> Table<6> {
             figure::ms(*largest_rtt),
         ]);
     }
-    // What every other calculator says: the buffer taken for a window.
+    // The textbook formula, which takes the buffer for a window.
     let naive = bdp::largest_rtt(buffer.buffer, sheet.path.rate).unwrap_or(Duration::MAX);
     let none = String::new;
     table.row([

@@ -1,15 +1,15 @@
-//! What tables of rows show in common: names, figures that may be absent, runs that failed.
+//! Helpers for tables of rows: names, missing figures, failed runs.
 
 use crate::{Layout, paragraph};
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::Rate;
 
-/// Stands where a figure could not be had.
+/// Shown for a missing figure.
 pub(crate) const NONE: &str = "-";
-/// Stands for what limited a run that failed.
+/// Shown instead of the limit of a failed run.
 pub(crate) const FAILED: &str = "failed";
 
-/// Why the run failed and what else is to be known of it, each on lines of its own.
+/// Why the run failed, and its notes, each on separate lines.
 pub(crate) fn remarks(row: &Row, layout: Layout) -> String {
     let mut text = String::new();
     if let Some(error) = &row.error {
@@ -23,7 +23,7 @@ pub(crate) fn remarks(row: &Row, layout: Layout) -> String {
     text
 }
 
-/// A repetition is told only where there are several; a row that was not quiet has a mark.
+/// The name, with the repetition if there are several, and a mark if the row was not quiet.
 pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
     let repeated = rows.iter().filter(|other| other.name == row.name).count() > 1;
     let mark = if row.quiet { "" } else { " !" };
@@ -34,7 +34,7 @@ pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
     }
 }
 
-/// `send buffer 97 %`, or both answers where capture and sockets disagree.
+/// `send buffer 97 %`, or both answers if capture and sockets disagree.
 pub fn limited_by(row: &Row) -> String {
     format!("{} {:.0} %", row.limited_by, row.limit_share * 100.0)
 }
@@ -43,7 +43,7 @@ pub(crate) fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> S
     value.map_or_else(|| NONE.into(), show)
 }
 
-/// Megabytes per second with as many decimals as a transfer through 4096 bytes of buffer needs.
+/// Megabytes per second, with enough decimals for a transfer through a buffer of 4096 bytes.
 pub(crate) fn small(rate: Rate) -> String {
     let megabytes = rate.as_f64() / 8e6;
     if megabytes < 10.0 { format!("{megabytes:.3}") } else { format!("{megabytes:.1}") }

@@ -1,9 +1,9 @@
-//! Rows of the lab beside what was asked for, for CSV and Parquet.
+//! Rows of the lab together with their scenarios, for CSV and Parquet.
 //!
 //! The columns are those of [`RUNS`], then the scenario's quantities ([`SCENARIOS`]), then its
-//! words as texts under the names that its JSON has: `hosts.server.sysctl.net.ipv4.tcp_wmem`,
-//! `path.to_client.loss`. Of the words only those are columns that one of the sweep's scenarios
-//! has; where a scenario lacks one, it is absent.
+//! texts under the names of its JSON: `hosts.server.sysctl.net.ipv4.tcp_wmem`,
+//! `path.to_client.loss`. There is a column for each text that one of the sweep's scenarios has; it
+//! is absent for scenarios without it.
 
 use fullpipe_flow::row::Row;
 use fullpipe_flow::schema::{Cell, Column, RUNS, Record, SCENARIOS, csv_header};
@@ -11,9 +11,9 @@ use fullpipe_model::scenario::Scenario;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words of a scenario that are columns, by where they are in its JSON.
+/// The parts of a scenario's JSON whose texts become columns.
 const WORDS: [&str; 4] = ["hosts", "path", "transfer.server", "transfer.client"];
-/// Not these: they are quantities.
+/// Except these, which are quantities.
 const NO_WORDS: [&str; 2] = ["path.seed", "path.mtu"];
 
 /// The columns of a sweep.
@@ -23,25 +23,25 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Those of rows that come from `scenarios`.
+    /// The columns for rows of `scenarios`.
     pub fn of<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>) -> Columns {
         let words: BTreeSet<String> =
             scenarios.into_iter().flat_map(|scenario| words(scenario).into_keys()).collect();
         Columns { words: words.into_iter().collect() }
     }
 
-    /// The columns behind those of [`RUNS`] and [`SCENARIOS`]: all are texts.
+    /// The columns after those of [`RUNS`] and [`SCENARIOS`]: all are texts.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// The first line of CSV, its end included.
+    /// The header line of CSV, with its line break.
     pub fn csv_header(&self) -> String {
         let fixed = csv_header(RUNS).trim_end().to_owned() + "," + csv_header(SCENARIOS).trim_end();
         self.words.iter().fold(fixed, |line, word| line + "," + word) + "\n"
     }
 
-    /// A row as a line of CSV, its end included.
+    /// A row as a line of CSV, with its line break.
     pub fn csv_line(&self, row: &Row, scenario: &Scenario) -> String {
         let mut line = String::new();
         for (number, cell) in self.cells(row, scenario).iter().enumerate() {
@@ -62,7 +62,7 @@ impl Columns {
     }
 }
 
-/// What is true of a run that failed as well. Its figures are not known, and so are absent.
+/// Columns that a failed run has too. Its figures are unknown, and so absent.
 const OF_FAILED: [&str; 10] = [
     "schema",
     "name",
@@ -94,7 +94,7 @@ fn in_rows<'r, K: Record>(
         .map(move |column| (column.get)(row).joined())
 }
 
-/// A value in words: a list is its parts.
+/// A value as text; a list becomes its parts.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -113,7 +113,7 @@ fn object(value: &impl serde::Serialize) -> Map<String, Value> {
     }
 }
 
-/// The words of a scenario by their place.
+/// The texts of a scenario by their path in JSON.
 fn words(scenario: &Scenario) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     leaves("", &Value::Object(object(scenario)), &mut found);

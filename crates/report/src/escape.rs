@@ -1,15 +1,14 @@
-//! Texts from elsewhere, such as names of files and scenarios, made safe to print.
+//! Makes foreign texts, such as names of files and scenarios, safe to print.
 //!
-//! A terminal obeys the control characters that it is sent: a name could clear the screen, write
-//! another figure over a figure, or turn the order of a line around. Whatever is printed for people
-//! goes through here. JSON escapes them by itself, and CSV and Parquet are data: there a name stays
-//! as it is.
+//! A terminal obeys the control characters that it receives: a name could clear the screen,
+//! overwrite a figure, or reverse the order of a line. Everything printed for people passes through
+//! here. JSON escapes them itself, and CSV and Parquet are data, where names stay unchanged.
 
 use std::borrow::Cow;
 
 /// Marks, embeddings, overrides and isolates that change the direction of the text around them
-/// (Unicode Standard Annex 9, 2), and the separators of lines and paragraphs. They are no control
-/// characters by Unicode's categories.
+/// (Unicode Standard Annex 9, 2), and the separators of lines and paragraphs. Unicode's categories
+/// do not count them as control characters.
 const FORMATS: [std::ops::RangeInclusive<char>; 4] = [
     '\u{200e}'..='\u{200f}',
     '\u{2028}'..='\u{202e}',
@@ -28,7 +27,7 @@ pub fn in_line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// `text` with its line breaks, and its other control characters as [`in_line`] has them.
+/// `text` with its line breaks; other control characters are escaped as by [`in_line`].
 pub fn in_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\n')
 }
@@ -49,7 +48,7 @@ fn escaped(text: &str, keeps: fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a terminal does something at `c` rather than show it.
+/// Whether a terminal obeys `c` rather than shows it.
 fn is_obeyed(c: char) -> bool {
     c.is_control() || FORMATS.iter().any(|range| range.contains(&c))
 }

@@ -1,5 +1,5 @@
-//! Quantities as the figures of a table: the unit is in the column's heading, the same for every
-//! row, and so is the number of decimals, so that a column can be compared by eye.
+//! Quantities as figures of a table. The column's heading has the unit, which is the same for every
+//! row, and so is the number of decimals, so a column can be compared by eye.
 
 use fullpipe_model::units::{Bytes, Duration, Rate};
 

@@ -1,11 +1,11 @@
-//! How a report may look: told by the caller, who knows the terminal.
+//! The layout of a report; the caller knows the terminal.
 
 /// What the output can show. The default suits a file or a pipe: no width limit, UTF-8, no colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Layout {
     /// Columns of the terminal; `None`: as wide as the content.
     pub width: Option<u16>,
-    /// Which characters it shows.
+    /// The characters that it can show.
     pub charset: Charset,
     /// Whether it shows colour (ANSI escape sequences).
     pub colour: bool,
@@ -21,16 +21,16 @@ pub enum Charset {
     Ascii,
 }
 
-/// What a text stands for, and so its colour.
+/// The meaning of a text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// A heading: bold.
     Heading,
-    /// As it should be: green.
+    /// Good: green.
     Good,
-    /// What is the matter: red.
+    /// A problem: red.
     Bad,
-    /// What can be passed over: faint.
+    /// Unimportant: faint.
     Faint,
 }
 

@@ -1,19 +1,18 @@
 //! Results as tables and text.
 //!
-//! Everything here is pure: results in, a `String` out. The width of the terminal, whether it shows
-//! UTF-8 and whether it shows colour are arguments ([`Layout`]); no clock, no environment, no
-//! printing. JSON needs nothing from here: results serialise themselves, with the unit in each
-//! field's name.
+//! Everything here is pure: results in, a `String` out. The width of the terminal, its character
+//! set and its colours are arguments ([`Layout`]); there is no clock, no environment, no printing.
+//! JSON needs nothing from here: results serialise themselves, with the unit in each field's name.
 //!
 //! * [`Table`]: columns with their unit in the heading, figures right-aligned.
-//! * [`figure`]: quantities as the figures of such a column.
-//! * [`paragraph`]: sentences filled to the width, with a hanging indent.
-//! * [`analysis`]: captures explained, for `fullpipe analyze`.
+//! * [`figure`]: quantities as figures of such a column.
+//! * [`paragraph`]: sentences wrapped to the width, with a hanging indent.
+//! * [`analysis`]: analysed captures, for `fullpipe analyze`.
 //! * [`columns`]: rows of the lab as a typed table.
 //! * [`compare`]: two results side by side, and what changed.
 //! * [`calc`]: the answers of `fullpipe calc`.
 //! * [`rows`]: results of the lab, in a table or before and after a change.
-//! * [`reference`](mod@reference): the same beside somebody else's figures.
+//! * [`reference`](mod@reference): the same beside published figures.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
 #![forbid(unsafe_code)]
 

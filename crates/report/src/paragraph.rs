@@ -1,10 +1,10 @@
-//! Sentences filled to the width of the output.
+//! Sentences wrapped to the width of the output.
 
 use crate::escape;
 
-/// `text` behind `first`, broken between words so that no line is longer than `width` characters,
-/// later lines indented as far as `first` is long. A word longer than the line stands alone.
-/// Without a width it is one line. Control characters are shown and not obeyed.
+/// `text` after `first`, wrapped between words to at most `width` characters, with later lines
+/// indented by the length of `first`. A word longer than the line is on a line of its own. Without
+/// a width it is one line. Control characters are shown, not obeyed.
 ///
 /// ```
 /// use fullpipe_report::paragraph::fill;

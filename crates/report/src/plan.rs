@@ -5,7 +5,7 @@ use crate::{Layout, Tone};
 use fullpipe_model::limit::Limit;
 use fullpipe_model::tune::{Change, Plan, Prediction};
 
-/// The plan as lines, each ended.
+/// The plan as lines, each with its line break.
 pub fn render(plan: &Plan, layout: Layout) -> String {
     let mut text = String::new();
     if plan.changes.is_empty() {
@@ -41,7 +41,7 @@ pub fn expected(prediction: &Prediction) -> String {
 
 fn change_lines(change: &Change, layout: Layout) -> String {
     let Change { end, from, reason, .. } = change;
-    // One line, however long: it is to be pasted.
+    // One line, however long, because people paste it.
     let mut text =
         format!("{:<9} {}", format!("{end}:"), layout.paint(Tone::Heading, &change.command()));
     text.push('\n');
@@ -84,7 +84,7 @@ To know:
   - sender: each connection may use 11 MiB of memory to send
 ";
         assert!(text.starts_with(expected), "{text}");
-        // What is pasted is what the plan means: read back, it is the change.
+        // The pasted command, parsed again, is the change.
         let pasted = text.lines().find(|line| line.contains("sysctl -w")).unwrap();
         let (name, value) = pasted.split_once("sysctl -w ").unwrap().1.split_once('=').unwrap();
         let mut host = HostSettings::defaults("6.18".parse().unwrap());

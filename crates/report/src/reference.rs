@@ -1,11 +1,11 @@
-//! Rows beside what somebody else measured: ours, theirs, and why they differ.
+//! Rows beside published figures: ours, theirs, and why they differ.
 
 use crate::cells::{FAILED, NONE, limited_by, marked_name, optional, remarks, small};
 use crate::{Column, Layout, Table, figure, paragraph};
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::Rate;
 
-/// Whether any row has somebody else's figure or word.
+/// Whether any row has a published figure or note.
 pub fn is_in(rows: &[Row]) -> bool {
     rows.iter().any(|row| {
         row.reference_goodput.is_some()
@@ -14,8 +14,8 @@ pub fn is_in(rows: &[Row]) -> bool {
     })
 }
 
-/// Ours against theirs in one table, the rows that show a cause after the one that they explain;
-/// below it what both sides have to say.
+/// Ours and theirs in one table, with the rows that explain a difference after the row that they
+/// explain; below it the notes of both sides.
 pub fn render(rows: &[Row], layout: Layout) -> String {
     let mut table = Table::new([
         Column::text("run"),
@@ -72,7 +72,7 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
 const OURS: &str = "goodput of the whole transfer; of one that its duration cut short, over the second half of its bytes; \
                     whole frames, both ways, where the article counted those";
 
-/// The figure that stands against theirs.
+/// Our figure that compares with theirs.
 fn ours(row: &Row) -> Rate {
     match (row.reference_frames.and(row.frames), row.complete, row.steady_goodput) {
         (Some(frames), ..) => frames,

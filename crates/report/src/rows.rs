@@ -1,5 +1,5 @@
-//! Rows of results as a table: what each transfer got, the law beside it, what held it, and how
-//! good the emulation was.
+//! Rows of results as a table: what each transfer achieved, the law's bound, what limited it, and
+//! how good the emulation was.
 
 use crate::cells::{FAILED, NONE, marked_name, optional, remarks, small};
 use crate::{Column, Layout, Table, figure, reference};
@@ -9,8 +9,7 @@ pub use crate::cells::limited_by;
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
-/// The rows as a table, then what is to be known of each; beside somebody else's figures where
-/// there are any.
+/// The rows as a table, then the notes of each; with published figures if there are any.
 pub fn render(rows: &[Row], layout: Layout) -> String {
     if reference::is_in(rows) {
         return reference::render(rows, layout);
@@ -70,7 +69,7 @@ fn kilobytes(amount: Bytes) -> String {
     format!("{:.1}", amount.as_f64() / 1e3)
 }
 
-/// A line of the comparison: what it is called, and how a row shows it.
+/// A line of the comparison: its name, and how to show it for a row.
 type Line<'a> = (&'a str, &'a dyn Fn(&Row) -> String);
 
 /// Two rows side by side, figure by figure: what changed.

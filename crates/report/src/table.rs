@@ -1,8 +1,8 @@
 //! Tables: columns with their unit in the heading, figures right-aligned, texts left-aligned.
 //!
-//! A [`Table`] is data with a number of columns fixed by its type, so a row with a cell too many
-//! does not compile. Drawing is comfy-table's: it knows the width of characters and breaks long
-//! texts where the width is bounded.
+//! The type of a [`Table`] fixes its number of columns, so a row with a cell too many does not
+//! compile. comfy-table draws it: it knows the width of characters and wraps long texts if the
+//! width is bounded.
 //!
 //! ```
 //! use fullpipe_report::{Column, Layout, Table};
@@ -24,7 +24,7 @@
 use crate::{Charset, Layout, Tone, escape};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
 
-/// What a column holds.
+/// The kind of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     heading: String,
@@ -33,12 +33,12 @@ pub struct Column {
 }
 
 impl Column {
-    /// Words: left-aligned, without a unit.
+    /// Text: left-aligned, without a unit.
     pub fn text(heading: impl Into<String>) -> Self {
         Column { heading: heading.into(), unit: None, align: CellAlignment::Left }
     }
 
-    /// Figures in one unit, which the heading says: right-aligned.
+    /// Figures in one unit, given in the heading: right-aligned.
     pub fn figure(heading: impl Into<String>, unit: impl Into<String>) -> Self {
         Column { heading: heading.into(), unit: Some(unit.into()), align: CellAlignment::Right }
     }
@@ -56,7 +56,7 @@ pub struct Table<const N: usize> {
     rows: Vec<[String; N]>,
 }
 
-/// Blanks between columns, beside the one that comfy-table puts where a vertical line might be.
+/// Blanks between columns, in addition to the one where comfy-table could draw a vertical line.
 const PADDING: u16 = 1;
 
 impl<const N: usize> Table<N> {
@@ -65,19 +65,19 @@ impl<const N: usize> Table<N> {
         Table { columns, rows: Vec::new() }
     }
 
-    /// Adds a row; control characters in a cell, line breaks too, are shown and not obeyed.
+    /// Adds a row. Control characters and line breaks in a cell are shown, not obeyed.
     pub fn row(&mut self, cells: [String; N]) -> &mut Self {
         self.rows.push(cells.map(|cell| escape::in_line(&cell).into_owned()));
         self
     }
 
-    /// Whether there is no row.
+    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The table as lines, each ended; no line has blanks at its end. Columns without any heading
-    /// are drawn without a heading line.
+    /// The table as lines, each with its line break and without trailing blanks. If no column has a
+    /// heading, there is no heading line.
     pub fn render(&self, layout: Layout) -> String {
         let units = self.columns.iter().any(|column| column.unit.is_some());
         let mut drawn = comfy_table::Table::new();

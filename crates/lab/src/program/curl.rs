@@ -7,13 +7,13 @@ use fullpipe_transfer::{Stop, Timing};
 use std::process::Command;
 
 const PROGRAM: &str = "curl";
-/// Its exit code for "time is over".
+/// Its exit code when the time limit is reached.
 const TIMEOUT: i32 = 28;
 
 /// Fetches `url`; the calling thread is in the client's host.
 pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, ProgramError> {
     let mut command = Command::new(PROGRAM);
-    // -q: no .curlrc, which could change anything.
+    // -q: ignore .curlrc, which could change anything.
     command.args([
         "-q",
         "--silent",
@@ -32,7 +32,7 @@ pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, 
     }
 }
 
-/// What `--write-out '%{json}'` prints, as far as it is used.
+/// The used part of the output of `--write-out '%{json}'`.
 #[derive(serde::Deserialize)]
 struct Answer {
     size_download: f64,

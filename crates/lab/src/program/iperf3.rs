@@ -1,9 +1,9 @@
-//! iperf3 as both ends: it speaks with itself only.
+//! iperf3 as both ends, because it works only with itself.
 //!
-//! Its client asks for the reverse way, so the server sends, as every server here. Two connections
-//! go to the server's port, one for control and one for the data; the client's end of the latter
-//! has a port of its own, by which samplers know it. What the client reports is what it read, over
-//! the time from the first byte that it could read to the last.
+//! Its client requests the reverse direction, so the server sends, like every server here. Two
+//! connections go to the server's port, one for control and one for the data. The client's end of
+//! the data connection has a fixed port, by which samplers find it. The client reports what it
+//! read, and the time from the first byte that it could read to the last.
 
 use super::{ProgramError, Received, client_failed, run_client};
 use fullpipe_model::scenario::Scenario;
@@ -13,10 +13,10 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 pub const PROGRAM: &str = "iperf3";
-/// The client's port of the connection with the data.
+/// The client's port of the data connection.
 pub const DATA_PORT: u16 = 5210;
 
-/// The server, for one test after the other.
+/// The server, for one test after another.
 pub fn server(address: SocketAddr) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args([
@@ -45,7 +45,7 @@ pub fn receive(
     match (answer.error, answer.end) {
         (None, Some(End { sum_received })) => Ok(Received {
             body: sum_received.bytes,
-            // It goes on until its time is over.
+            // It always runs until the end of the duration.
             complete: false,
             duration: Duration::from_secs_f64(sum_received.seconds),
             timing: None,
@@ -59,10 +59,10 @@ pub fn receive(
     }
 }
 
-/// What `--json` prints, as far as it is used.
+/// The used part of the output of `--json`.
 #[derive(serde::Deserialize)]
 struct Answer {
-    /// In place of results.
+    /// Present instead of results.
     error: Option<String>,
     end: Option<End>,
 }

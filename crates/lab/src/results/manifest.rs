@@ -1,9 +1,8 @@
-//! What a results directory was asked to hold, so that a sweep which was interrupted can be gone on
-//! with.
+//! The plan of a results directory, so that an interrupted sweep can be resumed.
 //!
 //! `sweep.json` names every run with the [`Key`](crate::sweep::Key) of what it depends on. A
-//! directory is resumed only for the very same runs: rows of two experiments, or of two builds of
-//! the program, never stand in one table unnoticed.
+//! directory is resumed only for exactly the same runs, so rows of two experiments, or of two
+//! builds of the program, never mix unnoticed.
 
 use super::{ResultsError, folder_name, row, write_json, wrong};
 use fullpipe_flow::row::Row;
@@ -12,17 +11,17 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 const MANIFEST: &str = "sweep.json";
-/// Digits of a run's number, at least.
+/// The least number of digits of a run's number.
 const DIGITS: usize = 3;
 
-/// Every run that was asked for, in order.
+/// The planned runs of a sweep, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Manifest {
     /// The runs.
     pub runs: Vec<Planned>,
 }
 
-/// One of them.
+/// A planned run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     /// The scenario's name.
@@ -33,15 +32,15 @@ pub struct Planned {
     pub key: String,
 }
 
-/// Why a directory's sweep cannot be gone on with.
+/// Why a directory's sweep cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// There is none, or it is not one of ours.
+    /// There is no manifest, or it is not valid.
     #[error("resume sweep in {path}: {cause}; choose another place with --out", path = .path.display())]
     Unreadable {
         /// The results directory.
         path: PathBuf,
-        /// What is wrong with its `sweep.json`.
+        /// The problem of its `sweep.json`.
         cause: std::io::Error,
     },
     /// It is another sweep.
@@ -53,19 +52,19 @@ pub enum ManifestError {
     Other {
         /// The results directory.
         path: PathBuf,
-        /// The first thing that is not the same.
+        /// The first difference.
         difference: String,
     },
 }
 
 impl Manifest {
-    /// The one of a results directory.
+    /// Reads the manifest of a results directory.
     pub fn read(folder: &Folder) -> Result<Manifest, ManifestError> {
         let bytes = folder.read(MANIFEST).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
         bytes.map_err(|cause| ManifestError::Unreadable { path: folder.path().into(), cause })
     }
 
-    /// Puts it into a results directory.
+    /// Writes it to a results directory.
     pub(crate) fn write(&self, folder: &Folder) -> Result<(), ResultsError> {
         write_json(folder, MANIFEST, self)
     }
@@ -80,7 +79,7 @@ impl Manifest {
         }
     }
 
-    /// What `there` has otherwise, in words.
+    /// The first difference from `there`, as text.
     fn difference(&self, there: &Manifest) -> Option<String> {
         if there.runs.len() != self.runs.len() {
             return Some(format!(
@@ -99,7 +98,7 @@ impl Manifest {
         })
     }
 
-    /// The rows of the runs that are done in `folder`, each at its place.
+    /// The rows of the finished runs in `folder`, each at its position.
     pub(crate) fn finished(&self, folder: &Folder) -> Result<Vec<Option<Row>>, ResultsError> {
         let place = |(index, run): (usize, &Planned)| {
             let name = folder_name(index, &run.name, self.digits());

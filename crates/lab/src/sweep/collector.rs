@@ -1,22 +1,22 @@
-//! Rows as they come, told and kept in the scenarios' order.
+//! Collects rows, and reports and writes them in the scenarios' order.
 
 use super::{FailedRun, Sweep};
 use crate::results::Results;
 use crate::{Event, LabError};
 use fullpipe_flow::row::Row;
 
-/// The rows so far, and where they go.
+/// The rows so far, and their destination.
 pub(super) struct Collector<'a> {
     rows: Vec<Option<Row>>,
     failures: Vec<FailedRun>,
-    /// All before this one are told.
+    /// All rows before this one are reported.
     next: usize,
     pub(super) results: Option<Results>,
     observer: &'a mut dyn FnMut(Event<'_>),
 }
 
 impl<'a> Collector<'a> {
-    /// For `total` runs.
+    /// A collector for `total` runs.
     pub(super) fn new(
         total: usize,
         results: Option<Results>,
@@ -30,13 +30,13 @@ impl<'a> Collector<'a> {
         self.rows[index].is_some()
     }
 
-    /// Tells whoever looks on.
+    /// Reports an event to the observer.
     pub(super) fn tell(&mut self, event: Event<'_>) {
         (self.observer)(event);
     }
 
-    /// Takes the row of run `index`, whose files are in place, and tells every row whose turn that
-    /// makes it.
+    /// Accepts the row of run `index`, whose files are in place, and reports every row that is now
+    /// due.
     pub(super) fn keep(&mut self, index: usize, row: Row) -> Result<(), LabError> {
         self.rows[index] = Some(row);
         (self.observer)(Event::Finished { index });
@@ -50,10 +50,10 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Takes `row` in place of that of run `index`, which failed with `error`.
+    /// Accepts `row` for run `index`, which failed with `error`.
     ///
     /// # Errors
-    /// `error` itself where it is of more than this run.
+    /// `error` itself if it concerns more than this run.
     pub(super) fn fail(&mut self, index: usize, row: Row, error: LabError) -> Result<(), LabError> {
         if !error.is_of_one_run() {
             return Err(error);
@@ -63,7 +63,7 @@ impl<'a> Collector<'a> {
         self.keep(index, row)
     }
 
-    /// What became of the runs; rows behind one that is missing are kept, but not told.
+    /// The outcome of the runs. Rows after a missing one are kept, but not reported.
     pub(super) fn finish(mut self) -> Result<Sweep, LabError> {
         let behind = self.rows.split_off(self.next);
         let rows: Vec<Row> = self.rows.into_iter().flatten().collect();

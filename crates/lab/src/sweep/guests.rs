@@ -1,10 +1,10 @@
-//! Guests side by side: as many as there are jobs, and as memory allows.
+//! Runs guests side by side: as many as there are jobs, and as memory allows.
 //!
-//! A thread a guest, which starts it, looks after it and takes its answer; whatever is decided or
-//! written is decided and written here, by one thread. An interrupt ends every guest by itself, as
-//! each of them waits for it too. A run that fails is a row that says so. After an error that would
-//! meet every run no other is started; those that are going on come to their end and are collector,
-//! as their time is spent.
+//! Each guest has a thread, which starts it, watches it and takes its answer; this module's single
+//! thread makes all decisions and writes all results. An interrupt ends every guest directly,
+//! because each of them waits for it too. A run that fails becomes a row that says so. After an
+//! error that would affect every run, no other run starts; active runs finish and are kept, because
+//! their time is already spent.
 
 use super::Keys;
 use super::Run;
@@ -33,23 +33,24 @@ pub(super) struct Guests<'a> {
     pub(super) options: &'a Options,
 }
 
-/// What a guest's thread reports of run `.0`.
+/// A report from the thread of the guest for run `.0`.
 enum Message {
     Progress(usize, Duration, Bytes),
     Done(usize, Box<Result<Done, GuestError>>),
 }
 
-/// Who may start: so many at once, and together no more memory than there was when the sweep began.
+/// Decides which guest may start: at most `jobs` at once, and together no more memory than was
+/// available when the sweep began.
 #[derive(Debug)]
 struct Room {
     jobs: usize,
     memory: Bytes,
-    /// The CPUs to put guests on; none: wherever they happen to be.
+    /// The CPUs for guests; empty: not pinned.
     cpus: Vec<usize>,
     taken: BTreeMap<usize, Slot>,
 }
 
-/// What a guest that is going has.
+/// What an active guest occupies.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     memory: Bytes,
@@ -59,13 +60,13 @@ struct Slot {
 impl Room {
     fn has(&self, memory: Bytes) -> bool {
         let taken = self.taken.values().fold(memory, |sum, place| sum.saturating_add(place.memory));
-        // One alone is let in whatever it may take: mostly it does not.
+        // A single guest may start whatever its memory, because it rarely uses all of it.
         self.taken.is_empty() || (self.taken.len() < self.jobs && taken <= self.memory)
     }
 
-    /// The CPU with the fewest guests on it. One for each: a guest is two processes that wait for
-    /// each other by turns, its kernel and the program in it. On one CPU a turn is a switch; on two
-    /// it wakes a CPU that has gone to sleep, and a run takes three times as long.
+    /// The CPU with the fewest guests. Each guest gets one CPU, because its two processes, its
+    /// kernel and the program in it, take turns. On one CPU a turn is a context switch; on two it
+    /// wakes a CPU that has gone to sleep, and a run takes three times as long.
     fn cpu(&self) -> Option<usize> {
         let guests =
             |cpu: usize| self.taken.values().filter(|place| place.cpu == Some(cpu)).count();
@@ -74,7 +75,7 @@ impl Room {
 }
 
 impl Guests<'_> {
-    /// Runs and keeps the runs `waiting`, started in this order.
+    /// Executes and keeps the runs `waiting`, started in this order.
     pub(super) fn run(
         &self,
         waiting: &[usize],
@@ -138,8 +139,8 @@ impl Guests<'_> {
         }
     }
 
-    /// Starts run `index` in a guest of its own on `cpu`, or takes it from the cache; whether a
-    /// guest is going.
+    /// Starts run `index` in its own guest on `cpu`, or takes it from the cache; returns whether a
+    /// guest is active.
     fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -163,10 +164,10 @@ impl Guests<'_> {
         let sender = sender.clone();
         let work = move || {
             if let Some(cpu) = cpu {
-                // The guest's processes inherit it. Refused, they are slower and no worse.
+                // The guest's processes inherit it. If it is refused, they are only slower.
                 let _ = Placement { cpus: vec![cpu], nice: None }.apply();
             }
-            // Nobody listens only when the sweep is over, and then nobody needs to know.
+            // The receiver is gone only when the sweep is over.
             let mut progress =
                 |elapsed, body| drop(sender.send(Message::Progress(index, elapsed, body)));
             let result = guest::run(self.inside, kernel, &self.options.limits, &job, &mut progress);
@@ -192,7 +193,7 @@ impl Guests<'_> {
         Ok(true)
     }
 
-    /// Keeps what run `index` has left.
+    /// Keeps the results of run `index`.
     fn take(
         &self,
         index: usize,
@@ -211,7 +212,7 @@ impl Guests<'_> {
         collector.keep(index, done.row.clone())
     }
 
-    /// Notes that run `index` failed; an error that is of more than this run is given back.
+    /// Records that run `index` failed; returns an error that concerns more than this run.
     fn fail(
         &self,
         index: usize,

@@ -1,4 +1,4 @@
-//! A run under the kernel that this process is on: in real time, or as the one run of a guest.
+//! A run under this process's own kernel: in real time, or as the single run of a guest.
 
 use super::Run;
 use super::collector::Collector;
@@ -20,7 +20,7 @@ pub(super) struct Here<'a> {
 }
 
 impl Here<'_> {
-    /// Runs and keeps run `index`.
+    /// Executes and keeps run `index`.
     pub(super) fn run(
         &self,
         index: usize,
@@ -67,12 +67,12 @@ impl Here<'_> {
         collector.keep(index, row)
     }
 
-    /// Whose clock these runs go by.
+    /// The clock of these runs.
     pub(super) fn clock(&self) -> Clock {
         if *self.engine == Engine::Guest { Clock::Virtual } else { Clock::Real }
     }
 
-    /// In a scratch folder that is gone afterwards, however it ends.
+    /// Executes a run in a scratch folder that is removed afterwards, however the run ends.
     fn once(
         &self,
         index: usize,

@@ -1,14 +1,14 @@
 //! What a run depends on, as one digest.
 //!
-//! In virtual time a result is a function of the scenario with its seed, the guest's kernel and
-//! this program (which is also all of the guest's userland). The key is a SHA-256 of all of that,
-//! so whatever has the same key is the same result; that is why such a run need not be done twice
-//! ([`crate::cache`]). Of the program the whole file counts: which parts of it have no influence
-//! nobody could say, and a row from an older build must not pass for one of this.
+//! In virtual time a result depends only on the scenario with its seed, the guest kernel and this
+//! program (which is also the guest's whole userland). The key is a SHA-256 of all of that, so
+//! equal keys mean equal results, and such a run need not be repeated ([`crate::cache`]). The whole
+//! program file counts: nobody could say which parts have no influence, and a row from an older
+//! build must not pass for one of this build.
 //!
-//! In real time the machine and its moment are part of a result, and no key can hold them: there
-//! the key says only what was asked for, which is enough to go on with a sweep
-//! ([`crate::results::Manifest`]) and not to answer in place of a run.
+//! In real time the machine and the moment are part of a result, and no key can contain them. There
+//! the key only identifies the request, which is enough to resume a sweep
+//! ([`crate::results::Manifest`]), but not to replace a run.
 
 use super::Run;
 use crate::Engine;
@@ -21,7 +21,7 @@ use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-/// Raised when the meaning of a result changes though program and scenario could be the same.
+/// Increased when the meaning of a result changes although program and scenario could be the same.
 const FORMAT: u32 = 1;
 
 /// The digest of a run.
@@ -40,7 +40,7 @@ impl Key {
         Key(hexadecimal(&Sha256::digest(bytes)))
     }
 
-    /// A key as it was written; `None` for what is no digest.
+    /// Parses a key; `None` if the text is not a digest.
     pub fn parse(text: &str) -> Option<Key> {
         let digits =
             text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
@@ -48,7 +48,7 @@ impl Key {
     }
 }
 
-/// Makes the keys of one sweep's runs: program and kernels are read once.
+/// Makes the keys of one sweep's runs; the program and the kernels are read once.
 #[derive(Debug, Clone)]
 pub struct Keys {
     program: Option<String>,
@@ -70,10 +70,10 @@ struct Parts<'a> {
 }
 
 impl Keys {
-    /// For runs by `engine`.
+    /// Keys for runs by `engine`.
     ///
     /// # Errors
-    /// Where this program or a kernel cannot be read.
+    /// This program or a kernel cannot be read.
     pub fn new(engine: &Engine, keep_captures: bool) -> io::Result<Keys> {
         let mut keys =
             Keys { program: None, kernels: BTreeMap::new(), engine: engine.clone(), keep_captures };
@@ -104,17 +104,16 @@ impl Keys {
         )
     }
 
-    /// The key of `run`, where its result is a function of it: in virtual time, between our own two
-    /// ends. nginx, Python and curl are of the host, and so are their libraries and settings, which
-    /// no key of ours knows.
+    /// The key of `run` if it determines the result: in virtual time, between our own two ends.
+    /// nginx, Python, curl and iperf3 belong to the host, and so do their libraries and settings,
+    /// which the key does not cover.
     pub(crate) fn repeatable(&self, run: &Run) -> Option<Key> {
         let own = run.scenario.transfer.server == Server::Builtin
             && run.scenario.transfer.client == Client::Builtin;
         (own && self.kernel(&run.scenario).is_some()).then(|| self.of(run))
     }
 
-    /// Digest of the kernel that `scenario` runs under in a guest; `None` where it runs in real
-    /// time.
+    /// Digest of the guest kernel for `scenario`; `None` in real time.
     fn kernel(&self, scenario: &Scenario) -> Option<&str> {
         match &self.engine {
             Engine::Virtual(kernels) if guest::unsuited(scenario).is_none() => {

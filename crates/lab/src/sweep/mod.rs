@@ -1,17 +1,17 @@
-//! Many runs: which there are, which are done, in which order their rows are told.
+//! Many runs: which there are, which are done, and the order in which their rows are reported.
 //!
-//! A sweep is a list of [`Run`]s, made before anything starts: every scenario as often as it is
-//! repeated, each with its own seed. Some are done already (an earlier sweep into the same
-//! directory, or the cache); those in virtual time go side by side, as guests do not disturb each
-//! other (`guests`); those in real time follow, one at a time, as two at once would measure each
-//! other (`here`). Whatever ends first, rows are told and kept in the scenarios' order.
+//! A sweep is a list of [`Run`]s, made before anything starts: every scenario with its repetitions,
+//! each with its own seed. Some are already done (in an earlier sweep into the same directory, or
+//! in the cache). Those in virtual time run side by side, because guests do not disturb each other
+//! (`guests`). Those in real time follow one at a time, because two at once would disturb each
+//! other (`here`). Whichever ends first, rows are reported and written in the scenarios' order.
 //!
-//! A run that fails is a row that says so, and the others go on; only what would meet all of them
-//! ends the sweep.
+//! A run that fails becomes a row that says so, and the others go on; only an error that would
+//! affect all of them ends the sweep.
 //!
-//! A run is done when its folder of results has its name ([`crate::results`]). So a sweep that was
-//! interrupted, or whose machine went down, is gone on with by looking ([`Manifest`]), and nothing
-//! of a half-done run is used.
+//! A run is done when its folder of results has its final name ([`crate::results`]). So an
+//! interrupted sweep, even after the machine went down, can be resumed by looking at the folders
+//! ([`Manifest`]), and nothing of an incomplete run is used.
 
 mod collector;
 mod guests;
@@ -31,16 +31,16 @@ use here::Here;
 /// One run of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// What is run, with the seed of this repetition.
+    /// The scenario, with the seed of this repetition.
     pub scenario: Scenario,
     /// Number of the repetition, from 1.
     pub repetition: u32,
 }
 
-/// What became of a sweep.
+/// The outcome of a sweep.
 #[derive(Debug)]
 pub struct Sweep {
-    /// A row for each run, in order; that of a run which failed says why ([`Row::error`]).
+    /// A row for each run, in order; the row of a failed run says why ([`Row::error`]).
     pub rows: Vec<Row>,
     /// The runs that failed, in order.
     pub failures: Vec<FailedRun>,
@@ -51,16 +51,16 @@ pub struct Sweep {
 pub struct FailedRun {
     /// Its number, from 0.
     pub index: usize,
-    /// Why.
+    /// The cause.
     pub error: LabError,
 }
 
-/// Every run of `scenarios`, in order: each as often as it says, or `repeat` times.
+/// Every run of `scenarios`, in order, each repeated as it says, or `repeat` times.
 pub fn plan(scenarios: &[Scenario], repeat: Option<u32>) -> Vec<Run> {
     let runs = scenarios.iter().flat_map(|scenario| {
         (1..=repeat.unwrap_or(scenario.repeat)).map(move |repetition| {
             let mut scenario = scenario.clone();
-            // Another repetition, another draw; the first is the scenario's own seed.
+            // Each repetition has another seed; the first has the scenario's own.
             scenario.path.seed = scenario.path.seed.wrapping_add(u64::from(repetition - 1));
             Run { scenario, repetition }
         })
@@ -68,13 +68,12 @@ pub fn plan(scenarios: &[Scenario], repeat: Option<u32>) -> Vec<Run> {
     runs.collect()
 }
 
-/// Does `runs` (of [`plan`]) and returns a row for each, in order. A run that fails does not stop
-/// the others: its row says why, and it has no folder of results, so that a resumed sweep tries it
-/// again.
+/// Executes `runs` (from [`plan`]) and returns a row for each, in order. A failed run does not stop
+/// the others: its row says why, and it has no folder of results, so a resumed sweep repeats it.
 ///
 /// # Errors
-/// An interrupt, or what would meet every run, such as results that cannot be written. Nothing is
-/// started after it, and the results of the runs that are done are collector.
+/// An interrupt, or an error that would affect every run, such as results that cannot be written.
+/// Nothing starts after it, and the results of finished runs are kept.
 pub fn run(
     inside: &Inside,
     runs: &[Run],
@@ -101,7 +100,7 @@ pub fn run(
     sweep
 }
 
-/// Whatever is not done yet: guests first, then one run after another in real time.
+/// Executes everything that is not done yet: guests first, then one run after another in real time.
 fn all(
     inside: &Inside,
     environment: &Environment,
@@ -140,7 +139,7 @@ fn in_guest(engine: &Engine, scenario: &Scenario) -> bool {
     matches!(engine, Engine::Virtual(_)) && guest::unsuited(scenario).is_none()
 }
 
-/// What a results directory of `runs` is asked to hold.
+/// The manifest of a results directory for `runs`.
 fn manifest(runs: &[Run], keys: &Keys) -> Manifest {
     let planned = |run: &Run| Planned {
         name: run.scenario.name.clone(),
@@ -150,7 +149,7 @@ fn manifest(runs: &[Run], keys: &Keys) -> Manifest {
     Manifest { runs: runs.iter().map(planned).collect() }
 }
 
-/// The results directory, and the rows that are in it already.
+/// Opens the results directory; also returns the rows that are already in it.
 fn open(
     runs: &[Run],
     keys: &Keys,

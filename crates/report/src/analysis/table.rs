@@ -6,11 +6,11 @@ use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::Duration;
 
-/// Stands where a figure could not be had.
+/// Shown for a missing figure.
 const NONE: &str = "-";
 
-/// The report's first `top` connections in their order, what stands behind the worst of them, and
-/// what was not looked at.
+/// The report's first `top` connections in order, the finding for the first of them, and what was
+/// not analysed.
 pub fn table(report: &Report, top: usize, layout: Layout) -> String {
     let mut table = Table::new([
         Column::count("#"),
@@ -52,13 +52,13 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
     text
 }
 
-/// The finding of the connection that lost most.
+/// The finding of the connection that lost most time.
 fn worst(report: &Report, layout: Layout) -> String {
     let Some(first) = report.connections.first().filter(|first| first.lost() > Duration::ZERO)
     else {
         return String::new();
     };
-    // What lost the time, not what took the most of it.
+    // The finding that explains the lost time, not the one with the largest share.
     let Some(finding) = first.bulk().and_then(Diagnosis::worst_finding) else {
         return String::new();
     };
@@ -69,7 +69,8 @@ fn worst(report: &Report, layout: Layout) -> String {
     format!("\n{}\n", paragraph::fill(&format!("#{}: ", first.connection.id), &claim, layout.width))
 }
 
-/// Where the connections were captured, and what that and the manner of the capture put into doubt.
+/// Where the connections were captured, and what that and the quality of the capture put into
+/// doubt.
 fn doubts(report: &Report, layout: Layout) -> String {
     let connections = || report.connections.iter().map(|explained| &explained.connection);
     let places = [Place::Client, Place::Server, Place::Between, Place::Unknown].map(|place| {
@@ -99,7 +100,7 @@ fn doubts(report: &Report, layout: Layout) -> String {
     text
 }
 
-/// Which way the data that is told of went.
+/// The direction of the data that the row describes.
 pub(super) fn arrow(connection: &Connection, layout: Layout) -> &'static str {
     match (connection.bulk(), layout.arrow()) {
         (Direction::ClientToServer, arrow) => arrow,
@@ -113,7 +114,7 @@ fn limited_by(explained: &DiagnosedConnection) -> String {
     most.map_or_else(|| NONE.into(), |most| format!("{} {:.0} %", most.limit, most.share * 100.0))
 }
 
-/// How much there is, and how much of it is not in the table.
+/// How many connections there are, and how many are not in the table.
 fn counted(report: &Report, top: usize) -> String {
     let all = report.connections.len();
     let mut text = format!(

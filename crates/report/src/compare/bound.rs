@@ -6,10 +6,10 @@ use super::noise::Noise;
 use std::fmt;
 use std::str::FromStr;
 
-/// A bound on the change of a figure, from A to B.
+/// A bound on the change of a figure from A to B.
 ///
-/// The sign says which way; without one it is the way in which the figure is worse. A change that
-/// noise explains is within every bound; one of which the noise is not known counts as it stands.
+/// The sign gives the direction; without a sign it is the direction that is worse for the figure. A
+/// change that noise explains is within every bound; if the noise is unknown, the change counts.
 ///
 /// ```
 /// use fullpipe_report::compare::Bound;
@@ -22,7 +22,7 @@ use std::str::FromStr;
 pub struct Bound {
     text: String,
     figure: &'static Figure,
-    /// Towards more.
+    /// Whether it bounds an increase.
     up: bool,
     most: Most,
 }
@@ -35,7 +35,7 @@ enum Most {
     Absolute(f64),
 }
 
-/// Why a text is no bound.
+/// Why a text is not a bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundError(String);
 
@@ -98,12 +98,12 @@ impl fmt::Display for Bound {
 }
 
 impl Bound {
-    /// Whether `change` goes beyond it.
+    /// Whether `change` exceeds it.
     pub fn is_exceeded(&self, change: &Change) -> bool {
         let towards = if self.up { change.change } else { -change.change };
         let beyond = match self.most {
             Most::Absolute(most) => towards > most,
-            // Of nothing, any amount is more than any part.
+            // Any amount is more than any share of nothing.
             Most::Relative(most) => {
                 change.relative.map_or(towards > 0.0, |part| part.abs() > most && towards > 0.0)
             }

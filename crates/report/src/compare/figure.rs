@@ -1,10 +1,10 @@
-//! The figures of a row that two results are compared by.
+//! The figures of a row by which two results are compared.
 
 use fullpipe_flow::row::Row;
 use fullpipe_model::units::{Bytes, Duration, ParseError, Rate};
 use serde::{Serialize, Serializer};
 
-/// Which way a figure is worse.
+/// Which direction of a figure is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worse {
     /// Less is worse: goodput.
@@ -15,7 +15,7 @@ pub enum Worse {
     Neither,
 }
 
-/// In what a figure is told.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Rate,
@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Share,
 }
 
-/// A column of results that can be compared: its value is that of [`Row`]'s column of the same
+/// A column of results that can be compared; its value is that of [`Row`]'s column of the same
 /// name.
 #[derive(Debug)]
 pub struct Figure {
@@ -57,7 +57,7 @@ fn count(count: u64) -> Option<f64> {
     Some(count as f64)
 }
 
-/// Every figure, the most telling first.
+/// Every figure, the most important first.
 pub static FIGURES: &[Figure] = figures![
     "goodput_bps" Rate Less |row| rate(row.goodput);
     "body_bytes" Bytes Less |row| bytes(row.body);
@@ -88,12 +88,12 @@ pub static FIGURES: &[Figure] = figures![
 ];
 
 impl Figure {
-    /// The figure of this name, with its unit (`goodput_bps`) or without (`goodput`).
+    /// The figure with this name, with its unit (`goodput_bps`) or without (`goodput`).
     pub fn named(name: &str) -> Option<&'static Figure> {
         FIGURES.iter().find(|figure| figure.name == name || figure.short() == name)
     }
 
-    /// As the column is called.
+    /// The name of the column.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -109,12 +109,12 @@ impl Figure {
         self.name.strip_suffix(unit).unwrap_or(self.name)
     }
 
-    /// Whether it is about the emulator and not about the transfer.
+    /// Whether it concerns the emulator, not the transfer.
     pub fn is_lateness(&self) -> bool {
         self.name.starts_with("link_late_")
     }
 
-    /// Which way it is worse.
+    /// Which direction is worse.
     pub fn worse(&self) -> Worse {
         self.worse
     }
@@ -123,7 +123,7 @@ impl Figure {
         (self.of)(row)
     }
 
-    /// A value as people read it.
+    /// A value for people.
     pub(super) fn show(&self, value: f64) -> String {
         match self.kind {
             Kind::Rate => Rate::from_bits_per_sec_f64(value).to_string(),
@@ -135,7 +135,7 @@ impl Figure {
         }
     }
 
-    /// Reads an amount in the figure's unit.
+    /// Parses an amount in the figure's unit.
     pub(super) fn amount(&self, text: &str) -> Result<f64, AmountError> {
         Ok(match self.kind {
             Kind::Rate => text.parse::<Rate>()?.as_f64(),
@@ -148,7 +148,7 @@ impl Figure {
     }
 }
 
-/// A plain decimal number that is not negative.
+/// A plain non-negative decimal number.
 pub(super) fn number(text: &str) -> Option<f64> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|_| plain)
@@ -166,7 +166,7 @@ impl PartialEq for Figure {
     }
 }
 
-/// Why a text is no amount of a figure.
+/// Why a text is not an amount of a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AmountError {
     /// Of a quantity.
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn each_figure_is_the_column_of_its_name() {
-        // Every figure of this row is another number.
+        // Give every figure of this row another number.
         let mut document = serde_json::to_value(Row::default()).unwrap();
         for (number, figure) in FIGURES.iter().enumerate() {
             assert!(document.get(figure.name).is_some(), "{} is no column", figure.name);

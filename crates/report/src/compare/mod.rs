@@ -1,10 +1,10 @@
 //! Two results side by side: which figures changed, by how much, and whether that is more than
 //! noise.
 //!
-//! Rows belong together by their name: the scenario, its case and its place in the matrix.
-//! Repetitions of a row are one sample. [`Comparison::new`] matches and measures, [`Noise`] says
-//! what a difference is worth, a [`Bound`] which one is too much, [`Comparison::render`] tells it.
-//! Pure: rows in, text out; [`rows`] reads them from files' bytes.
+//! Rows with the same name (scenario, case and place in the matrix) are compared; the repetitions
+//! of a row are one sample. [`Comparison::new`] matches and measures, [`Noise`] says what a
+//! difference is worth, a [`Bound`] says which one is too much, and [`Comparison::render`] prints
+//! it. This module is pure: rows in, text out; [`rows`] parses them from the bytes of files.
 
 mod bound;
 mod figure;
@@ -23,27 +23,28 @@ use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// What two results differ in.
+/// The differences between two results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     a: Side,
     b: Side,
-    /// Names of rows that are on both sides.
+    /// Names of rows that both sides have.
     compared: usize,
-    /// Every figure that is not the same: goodput first, then the largest change.
+    /// Every figure that differs: goodput first, then the largest change.
     changes: Vec<Change>,
-    /// Rows held by something else.
+    /// Rows with another limit.
     limits: Vec<Turn>,
-    /// Figures that a row has on one side only: no bound can hold for them.
+    /// Figures that a row has on one side only, for which no bound can be checked.
     not_compared: Vec<Missing>,
     only_in_a: Vec<String>,
     only_in_b: Vec<String>,
-    /// Rows of which every run failed on this side: they are not compared.
+    /// Rows whose runs all failed on this side; they are not compared.
     failed_in_a: Vec<String>,
     failed_in_b: Vec<String>,
-    /// Rows that failed in B and not in A, where there are bounds: no figure is worse than none.
+    /// If there are bounds: rows that failed in B and not in A. A missing figure is worse than any
+    /// other.
     newly_failed: Vec<String>,
-    /// Changes beyond a bound.
+    /// Changes that exceed a bound.
     exceeded: Vec<Exceeded>,
 }
 
@@ -56,7 +57,7 @@ struct Side {
     kernels: Vec<String>,
 }
 
-/// A figure of a row that is not the same on both sides.
+/// A figure of a row that differs between the sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
     name: String,
@@ -66,16 +67,16 @@ pub struct Change {
     b: f64,
     runs_a: usize,
     runs_b: usize,
-    /// B less A.
+    /// B minus A.
     change: f64,
-    /// That as a fraction of A; absent where A is zero.
+    /// The change as a fraction of A; absent if A is zero.
     relative: Option<f64>,
     noise: Noise,
-    /// Whether B is worse; absent where neither way is, or where it is noise.
+    /// Whether B is worse; absent if neither direction is, or if it is noise.
     worse: Option<bool>,
 }
 
-/// A row that another limit holds.
+/// A row whose limit changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Turn {
     name: String,
@@ -88,7 +89,7 @@ struct Turn {
 struct Missing {
     name: String,
     figure: &'static Figure,
-    /// Which side has it: `a` or `b`.
+    /// The side that has it: `a` or `b`.
     only_in: &'static str,
 }
 
@@ -128,7 +129,7 @@ impl Change {
         }
     }
 
-    /// Goodput is what people look for; of the others the largest change comes first.
+    /// Goodput comes first, because people look for it; then the largest change.
     fn order(&self, other: &Change) -> Ordering {
         let size = |change: &Change| change.relative.map_or(f64::INFINITY, f64::abs);
         let is_goodput = |change: &Change| change.figure.name() == "goodput_bps";
@@ -136,7 +137,7 @@ impl Change {
     }
 }
 
-/// Names of rows that were run and never done, in order.
+/// Names of rows without a successful run, in order.
 fn failed(rows: &[Row]) -> Vec<String> {
     let is_done = |name: &str| rows.iter().any(|row| row.name == name && !row.is_failed());
     let mut names: Vec<String> = Vec::new();
@@ -148,7 +149,7 @@ fn failed(rows: &[Row]) -> Vec<String> {
     names
 }
 
-/// The rows of each name that were done, in the order in which names come first.
+/// The successful rows of each name, in the order of first appearance.
 fn by_name(rows: &[Row]) -> (Vec<&str>, BTreeMap<&str, Vec<&Row>>) {
     let mut order = Vec::new();
     let mut groups: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
@@ -163,7 +164,7 @@ fn by_name(rows: &[Row]) -> (Vec<&str>, BTreeMap<&str, Vec<&Row>>) {
 }
 
 impl Comparison {
-    /// What changed from `a` to `b`, each told as from `source`.
+    /// The changes from `a` to `b`, each with the name of its source.
     pub fn new(
         (source_a, a): (&str, &[Row]),
         (source_b, b): (&str, &[Row]),
@@ -182,7 +183,7 @@ impl Comparison {
             };
         let mut changes: Vec<Change> =
             both.iter().flat_map(|&name| changes(name, &in_a[name], &in_b[name])).collect();
-        // A stable sort: among equals rows stay in order, and so do figures.
+        // A stable sort: equal ones keep the order of rows and figures.
         changes.sort_by(Change::order);
         let exceeded = changes.iter().flat_map(|change| {
             bounds.iter().filter(|bound| bound.is_exceeded(change)).map(|bound| Exceeded {
@@ -214,7 +215,7 @@ impl Comparison {
         }
     }
 
-    /// How many rows are on both sides.
+    /// How many rows both sides have.
     pub fn compared(&self) -> usize {
         self.compared
     }
@@ -224,8 +225,7 @@ impl Comparison {
         self.failed_in_a.len() + self.failed_in_b.len()
     }
 
-    /// Whether a change went beyond a bound, or a row has no figures any more that a bound could
-    /// hold for.
+    /// Whether a change exceeds a bound, or a row has lost the figures that a bound is for.
     pub fn is_worse(&self) -> bool {
         !self.exceeded.is_empty() || !self.newly_failed.is_empty()
     }
@@ -251,8 +251,8 @@ impl Side {
 /// Every figure of a row that differs.
 fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
     let exact = a.iter().chain(b).all(|row| row.engine == Clock::Virtual);
-    // A share of one limit beside a share of another says nothing: that the limit is another one is
-    // told.
+    // A share of one limit and a share of another cannot be compared; the change of limit is
+    // reported instead.
     let mut limits = a.iter().chain(b).map(|row| row.limited_by);
     let first = limits.next();
     let is_one_limit = limits.all(|limit| Some(limit) == first);
@@ -272,7 +272,7 @@ fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
     FIGURES.iter().filter_map(differs).collect()
 }
 
-/// Every figure that none of the repetitions on one side has.
+/// Every figure that no repetition on one side has.
 fn missing(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Missing> {
     let has = |figure: &Figure, rows: &[&Row]| rows.iter().any(|row| figure.of(row).is_some());
     let one_sided = |figure: &'static Figure| {
@@ -286,7 +286,7 @@ fn missing(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Missing> {
     FIGURES.iter().filter_map(one_sided).collect()
 }
 
-/// What holds most of the repetitions on each side, where that is not the same.
+/// The limit of most repetitions on each side, if they differ.
 fn turn(name: &str, a: &[&Row], b: &[&Row]) -> Option<Turn> {
     let most = |rows: &[&Row]| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,38 +1,38 @@
 //! Whether two samples differ by more than they vary.
 //!
-//! In virtual time a run is a function of its inputs: whatever differs, differs. In real time each
-//! run is one draw, and the spread of repetitions says how far draws are apart; by Student's t
-//! (Welch's form, as both sides may vary differently) a difference of means is beyond noise where
-//! its 95 % confidence interval leaves out zero. With one run on one side its spread is taken to be
-//! the other side's; with one on each, nothing is known of it.
+//! In virtual time a result depends only on its inputs, so every difference is real. In real time
+//! each run is one draw, and the spread of the repetitions shows how far draws are apart. By
+//! Student's t-test (Welch's form, because both sides may vary differently) a difference of means
+//! is beyond noise if its 95 % confidence interval excludes zero. A side with one run is assumed to
+//! have the other side's spread; with one run on each side, nothing is known about it.
 //!
-//! One comparison in twenty is beyond this by chance, so of many rows and figures some will be: a
-//! bound of one's own ([`super::Bound`]) says which differences matter.
+//! One comparison in twenty is beyond this by chance, so among many rows and figures some will be.
+//! A [`super::Bound`] says which differences matter.
 
 use serde::Serialize;
 
-/// What a difference is, against what runs vary.
+/// A difference in relation to the variation of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Noise {
-    /// There is none: both in virtual time.
+    /// No noise: both are in virtual time.
     None,
-    /// The difference is larger than noise makes it.
+    /// The difference is larger than noise explains.
     Beyond,
-    /// Noise alone makes such differences.
+    /// Noise alone explains the difference.
     Within,
-    /// One run a side, in real time: nobody knows.
+    /// Unknown: one run on each side, in real time.
     Unknown,
 }
 
-/// Students's t for a two-sided confidence of 95 %, by degrees of freedom from 1.
+/// Student's t for a two-sided confidence of 95 %, by degrees of freedom from 1.
 const T: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Above the table: its limit, and how t nears it.
+/// Beyond the table: its limit, and how t approaches it.
 fn t(freedom: f64) -> f64 {
     match T.get((freedom.max(1.0) as usize) - 1) {
         Some(&t) => t,
@@ -40,7 +40,7 @@ fn t(freedom: f64) -> f64 {
     }
 }
 
-/// What the difference of the means of `a` and `b` is, both sampled in real time.
+/// Judges the difference of the means of `a` and `b`, both sampled in real time.
 pub(super) fn of_samples(a: &[f64], b: &[f64]) -> Noise {
     let (Some(spread_a), Some(spread_b)) =
         (variance(a).or_else(|| variance(b)), variance(b).or_else(|| variance(a)))
@@ -64,7 +64,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Of the sample; `None` for fewer than two values.
+/// The variance of the sample; `None` for fewer than two values.
 fn variance(values: &[f64]) -> Option<f64> {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -1,9 +1,10 @@
-//! Rows from a file's bytes: one JSON object a line, or `{"rows": [..]}`, or a list, or one row.
+//! Parses rows from a file's bytes: one JSON object on each line, or `{"rows": [..]}`, or a list,
+//! or one row.
 
 use fullpipe_flow::row::Row;
 use serde_json::{Deserializer, Value};
 
-/// Why bytes are no rows.
+/// Why bytes are not rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsError(String);
 
@@ -15,15 +16,14 @@ impl std::fmt::Display for RowsError {
 
 impl std::error::Error for RowsError {}
 
-/// What each row has, and other JSON has not; that of a failed run has [`ERROR`] in place of
-/// figures.
+/// Fields that each row has and other JSON does not; a failed run has [`ERROR`] instead of figures.
 const MARKS: [&str; 3] = ["name", "engine", "goodput_bps"];
 const ERROR: &str = "error";
 
 /// The rows in `bytes`.
 ///
 /// # Errors
-/// What is no JSON, what has no rows, and JSON that is something else.
+/// They are not JSON, have no rows, or are other JSON.
 pub fn rows(bytes: &[u8]) -> Result<Vec<Row>, RowsError> {
     let mut rows = Vec::new();
     for (number, document) in Deserializer::from_slice(bytes).into_iter::<Value>().enumerate() {
@@ -49,8 +49,7 @@ fn add_all(values: Vec<Value>, rows: &mut Vec<Row>) -> Result<(), RowsError> {
 
 fn row(value: Value, number: usize) -> Result<Row, RowsError> {
     let number = number + 1;
-    // A row forgives columns that it lacks, so that older results can be read; anything at all is
-    // no row.
+    // A row may lack columns, so that older results can be read; but not everything is a row.
     let is_failed = value.get(ERROR).is_some_and(Value::is_string);
     let marks = if is_failed { &MARKS[..2] } else { &MARKS[..] };
     if let Some(lacking) = marks.iter().find(|mark| value.get(mark).is_none()) {

@@ -4,14 +4,14 @@ use super::{Change, Comparison, Missing, Side, Turn};
 use crate::compare::noise::Noise;
 use crate::{Column, Layout, Table, Tone, escape, paragraph};
 
-/// How much of a comparison is told.
+/// How much of a comparison to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// Lines of the table, the largest changes first.
     pub top: usize,
-    /// Changes that noise explains, too.
+    /// Also show changes that noise explains.
     pub noise: bool,
-    /// How late the emulator was, too: that is about the machine.
+    /// Also show how late the emulator was, which depends on the machine.
     pub lateness: bool,
 }
 
@@ -22,7 +22,8 @@ impl Extent {
 }
 
 impl Comparison {
-    /// The changes as a table, goodput first and then the largest, and what else is to be known.
+    /// The changes as a table, goodput first and then the largest, with the differences that are
+    /// not figures.
     pub fn render(&self, extent: Extent, layout: Layout) -> String {
         let mut text = format!("A: {}\nB: {}\n\n", side(&self.a), side(&self.b));
         let meant: Vec<&Change> = self.changes.iter().filter(|change| extent.has(change)).collect();
