@@ -42,8 +42,8 @@ Examples:
   fullpipe link --to 10.0.0.5:443 --rtt 17ms -- ./client           one port of one server, nothing else
   fullpipe link --up-rate 10mbit --down-rate 100mbit --rtt 30ms -- bash
 
-Exit code: the program's (128 + n where signal n ended it); 1 where that is 0 and data of its connections could not be
-delivered; 2, 3 and 4 with a message of fullpipe's where it did not start.")]
+Exit code: the program's (128 + n if signal n ended it); 1 if that is 0 and data of its connections could not be
+delivered; 2, 3 and 4 with a message from fullpipe if it did not start.")]
 pub struct Link {
     #[command(subcommand)]
     action: Option<Action>,

@@ -18,14 +18,14 @@ use clap::{Parser, Subcommand};
 #[command(name = "fullpipe", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
-  fullpipe demo                                   the tour: a slow transfer, the reason, the fix, the proof
-  fullpipe analyze capture.pcapng                 what held each connection of a capture, and what would change it
-  fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, from the laws
+  fullpipe demo                                   a slow transfer, the reason, the fix, the proof
+  fullpipe analyze capture.pcapng                 what limited each connection, and what would change it
+  fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
-  fullpipe lab run my.toml --json --out results/  your own, for other programs
+  fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
 
-Exit codes: 0 done; 1 the run failed, or found a problem that it was asked to look for; 2 usage; 3 a privilege or tool \
+Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
 is missing; 4 bad input; 130 interrupted.")]
 pub struct Cli {
     #[command(subcommand)]

@@ -21,7 +21,7 @@ use fullpipe_report::{Column, Table, escape};
 Examples:
   fullpipe link set --delay 100ms
   fullpipe link set --link eth0 --down-rate 1mbit --loss 2%
-  fullpipe link set --to 10.0.0.5:443 --loss 100%          that port fails, from now on")]
+  fullpipe link set --to 10.0.0.5:443 --loss 100%          that port fails from now on")]
 pub struct Set {
     /// The link; not needed if only one runs.
     #[arg(long, value_name = "NAME")]
