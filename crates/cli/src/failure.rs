@@ -55,7 +55,7 @@ impl Failure {
     }
 
     /// Prints it and returns the exit code.
-    pub fn told(&self) -> u8 {
+    pub fn report(&self) -> u8 {
         if self.kind != Kind::BrokenPipe {
             self.print();
         }

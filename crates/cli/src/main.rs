@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         Err(error) if is_help(&error) => error.exit(),
         Err(error) => Err(error.into()),
     };
-    ExitCode::from(done.unwrap_or_else(|failure| failure.told()))
+    ExitCode::from(done.unwrap_or_else(|failure| failure.report()))
 }
 
 fn is_help(error: &clap::Error) -> bool {

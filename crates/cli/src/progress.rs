@@ -87,7 +87,7 @@ impl Progress {
     }
 
     /// Does work that may print, with the bar hidden.
-    pub fn aside(&self, work: impl FnOnce()) {
+    pub fn with_bar_hidden(&self, work: impl FnOnce()) {
         self.bar.suspend(work);
     }
 

@@ -32,11 +32,11 @@ pub struct ParquetTable<W: Write + Send> {
 
 /// The pending values of one column, and for each row whether it has one.
 struct Values {
-    kept: Kept,
+    kept: ColumnValues,
     present: Vec<i16>,
 }
 
-enum Kept {
+enum ColumnValues {
     Text(Vec<ByteArray>),
     Number(Vec<i64>),
     Fraction(Vec<f64>),
@@ -122,10 +122,12 @@ fn field(name: &str, kind: Kind) -> Result<Type> {
 impl Values {
     fn new(kind: Kind) -> Self {
         let kept = match kind {
-            Kind::Text | Kind::Words | Kind::Texts | Kind::Objects => Kept::Text(Vec::new()),
-            Kind::Number => Kept::Number(Vec::new()),
-            Kind::Fraction => Kept::Fraction(Vec::new()),
-            Kind::Boolean => Kept::Boolean(Vec::new()),
+            Kind::Text | Kind::Words | Kind::Texts | Kind::Objects => {
+                ColumnValues::Text(Vec::new())
+            }
+            Kind::Number => ColumnValues::Number(Vec::new()),
+            Kind::Fraction => ColumnValues::Fraction(Vec::new()),
+            Kind::Boolean => ColumnValues::Boolean(Vec::new()),
         };
         Values { kept, present: Vec::new() }
     }
@@ -133,21 +135,21 @@ impl Values {
     /// Adds a cell if it is of this kind.
     fn push(&mut self, cell: Cell<'_>) -> bool {
         let present = match (&mut self.kept, cell) {
-            (Kept::Text(values), Cell::Text(text)) => {
+            (ColumnValues::Text(values), Cell::Text(text)) => {
                 let is_there = text.is_some();
                 values.extend(text.map(|text| ByteArray::from(text.into_owned().into_bytes())));
                 is_there
             }
-            (Kept::Number(values), Cell::Number(number)) => {
+            (ColumnValues::Number(values), Cell::Number(number)) => {
                 // The bits of an unsigned number; the column's type says so.
                 values.extend(number.map(u64::cast_signed));
                 number.is_some()
             }
-            (Kept::Fraction(values), Cell::Fraction(fraction)) => {
+            (ColumnValues::Fraction(values), Cell::Fraction(fraction)) => {
                 values.extend(fraction);
                 fraction.is_some()
             }
-            (Kept::Boolean(values), Cell::Boolean(is)) => {
+            (ColumnValues::Boolean(values), Cell::Boolean(is)) => {
                 values.extend(is);
                 is.is_some()
             }
@@ -166,16 +168,16 @@ impl Values {
         };
         let present = std::mem::take(&mut self.present);
         match (column.untyped(), &mut self.kept) {
-            (ColumnWriter::ByteArrayColumnWriter(writer), Kept::Text(values)) => {
+            (ColumnWriter::ByteArrayColumnWriter(writer), ColumnValues::Text(values)) => {
                 writer.write_batch(&std::mem::take(values), Some(&present), None)?;
             }
-            (ColumnWriter::Int64ColumnWriter(writer), Kept::Number(values)) => {
+            (ColumnWriter::Int64ColumnWriter(writer), ColumnValues::Number(values)) => {
                 writer.write_batch(&std::mem::take(values), Some(&present), None)?;
             }
-            (ColumnWriter::DoubleColumnWriter(writer), Kept::Fraction(values)) => {
+            (ColumnWriter::DoubleColumnWriter(writer), ColumnValues::Fraction(values)) => {
                 writer.write_batch(&std::mem::take(values), Some(&present), None)?;
             }
-            (ColumnWriter::BoolColumnWriter(writer), Kept::Boolean(values)) => {
+            (ColumnWriter::BoolColumnWriter(writer), ColumnValues::Boolean(values)) => {
                 writer.write_batch(&std::mem::take(values), Some(&present), None)?;
             }
             _ => {

@@ -220,7 +220,7 @@ impl Assembler {
 
 /// A program that stays attached as long as this value lives.
 #[derive(Debug)]
-pub struct Attached {
+pub struct AttachedProgram {
     _link: OwnedFd,
 }
 
@@ -260,7 +260,12 @@ struct Link {
 ///
 /// # Errors
 /// Before Linux 6.6 with errno `EINVAL`: use [`crate::filters`] then.
-pub fn attach(program: &[u64], index: u32, hook: Hook, subject: &str) -> Result<Attached, Refused> {
+pub fn attach(
+    program: &[u64],
+    index: u32,
+    hook: Hook,
+    subject: &str,
+) -> Result<AttachedProgram, Refused> {
     let program = load(program, hook.attach_type(), subject)?;
     let mut request = Link {
         prog_fd: program.as_raw_fd() as u32,
@@ -277,7 +282,7 @@ pub fn attach(program: &[u64], index: u32, hook: Hook, subject: &str) -> Result<
         };
         Refused::new("attach program to", subject, cause).hint(hint)
     })?;
-    Ok(Attached { _link: link })
+    Ok(AttachedProgram { _link: link })
 }
 
 /// Loads `program`, and a second program that calls it through slot 0 of a table. Returns the table

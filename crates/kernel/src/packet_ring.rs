@@ -59,7 +59,7 @@ struct Request {
 
 /// A packet that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen<'a> {
+pub struct SeenPacket<'a> {
     /// When it passed, since 1970.
     pub at: Duration,
     /// Whether it left through the device rather than arrived.
@@ -95,7 +95,7 @@ impl PacketRing {
     }
 
     /// Passes every available packet to `each`, in order of time; returns their number.
-    pub fn read(&mut self, mut each: impl FnMut(Seen<'_>)) -> usize {
+    pub fn read(&mut self, mut each: impl FnMut(SeenPacket<'_>)) -> usize {
         let mut count = 0;
         loop {
             // SAFETY: the block begins within the mapping, page-aligned, and its status is an
@@ -236,7 +236,7 @@ fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> i
 }
 
 /// Walks a block; stops at anything that does not lie within it.
-fn packets(block: &[u8], each: &mut impl FnMut(Seen<'_>)) -> usize {
+fn packets(block: &[u8], each: &mut impl FnMut(SeenPacket<'_>)) -> usize {
     let word = |at: usize| {
         block.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_ne_bytes)
     };
@@ -254,7 +254,7 @@ fn packets(block: &[u8], each: &mut impl FnMut(Seen<'_>)) -> usize {
         let Some((frame, kind)) = frame.zip(block.get(at + HEADER_LEN + SLL_PKTTYPE)) else {
             return number;
         };
-        each(Seen {
+        each(SeenPacket {
             at: Duration::from_nanos(u64::from(sec) * 1_000_000_000 + u64::from(nsec)),
             outgoing: *kind == PACKET_OUTGOING,
             frame,

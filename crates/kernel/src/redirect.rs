@@ -26,7 +26,7 @@ use std::net::IpAddr;
 use fullpipe_model::link::rule::{Endpoint, Match, Prefix};
 
 use crate::Refused;
-use crate::bpf::{self, Assembler, Attached, Hook, Label, Register, Size, Test};
+use crate::bpf::{self, Assembler, AttachedProgram, Hook, Label, Register, Size, Test};
 use crate::filters::{self, Filter};
 use crate::netlink::Netlink;
 use crate::netns::NetNs;
@@ -71,7 +71,7 @@ pub enum Hooks {
 #[derive(Debug)]
 #[expect(dead_code, reason = "held, so that the program stays")]
 enum Program {
-    Link(Attached),
+    Link(AttachedProgram),
     Filter(Filter),
 }
 

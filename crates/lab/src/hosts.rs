@@ -120,8 +120,8 @@ fn join<J>(
     join: impl FnOnce(&PortConfig<'_>, &PortConfig<'_>) -> Result<J, HostsError>,
 ) -> Result<Hosts<J>, HostsError> {
     let (server, client) = (NetNs::create("server")?, NetNs::create("client")?);
-    settle("server", &server, &spec.server)?;
-    settle("client", &client, &spec.client)?;
+    apply_settings("server", &server, &spec.server)?;
+    apply_settings("client", &client, &spec.client)?;
     let address = |address| [Network::new(address, 24)];
     let (at_server, at_client) = (address(SERVER_ADDRESS), address(CLIENT_ADDRESS));
     let side = |ns, addresses| PortConfig { ns, device: DEVICE, addresses };
@@ -131,7 +131,7 @@ fn join<J>(
     Ok(Hosts { server, client, ports })
 }
 
-fn settle(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {
+fn apply_settings(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {
     if let Some(cpu) = spec.cpu {
         // Checked here, where it can be reported, rather than in the threads that are pinned.
         let usable = fullpipe_kernel::sched::cpus()?;

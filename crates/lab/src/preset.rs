@@ -136,7 +136,7 @@ pub fn load_all<S: AsRef<str>>(
     if runs > RUNS_MAX {
         return Err(LoadError::TooMany { runs });
     }
-    let mut made = Made { rows: Vec::new(), read: 0 };
+    let mut made = LoadedRows { rows: Vec::new(), read: 0 };
     for name in names {
         library.rows(name.as_ref(), &mut made)?;
     }
@@ -162,7 +162,7 @@ struct Library<'a> {
 }
 
 /// The rows made so far.
-struct Made {
+struct LoadedRows {
     rows: Vec<Scenario>,
     /// Bytes of the files that rows name.
     read: u64,
@@ -200,7 +200,7 @@ impl Library<'_> {
     }
 
     /// Makes the rows of `name`, whose runs were counted.
-    fn rows(&self, name: &str, made: &mut Made) -> Result<(), LoadError> {
+    fn rows(&self, name: &str, made: &mut LoadedRows) -> Result<(), LoadError> {
         let Some(source) = self.sources.get(name) else {
             return folder(name)?.iter().try_for_each(|preset| self.rows(preset, made));
         };

@@ -61,11 +61,11 @@ struct Driver {
 
 /// Why a thread stops driving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum StopReason {
     /// The link ends.
     Stopped,
     /// It should reconsider: because of the load of a window, or because of the bell.
-    Turn,
+    Reconsider,
 }
 
 /// Drives both directions until the link ends, alone or with a helper.
@@ -77,7 +77,7 @@ pub(super) fn run(ways: [DrivenDirection; 2]) -> Result<[DirectionReport; 2], Em
         let mut both = [first, second];
         let end = driver.drive(&mut both, None, |pace, ways| pace.load() > too_much(ways))?;
         [first, second] = both;
-        if end == End::Stopped {
+        if end == StopReason::Stopped {
             let reports =
                 [first, second].map(|way| DirectionReport::new(way.direction.finish(), real_time));
             return Ok(reports);
@@ -153,7 +153,7 @@ impl Driver {
         ways: &mut [DrivenDirection],
         bell: Option<&UnixStream>,
         mut enough: impl FnMut(&Pace, &[DrivenDirection]) -> bool,
-    ) -> Result<End, EmulatorError> {
+    ) -> Result<StopReason, EmulatorError> {
         self.pace = Pace::starting_at(clock::now());
         let failed = |cause| EmulatorError::Port { device: "both ports", cause };
         let mut waiter = waiter(ways, bell).map_err(failed)?;
@@ -161,7 +161,7 @@ impl Driver {
             let events = turn(ways)?;
             let now = clock::now();
             if self.pace.record(events, now) && enough(&self.pace, ways) {
-                return Ok(End::Turn);
+                return Ok(StopReason::Reconsider);
             }
             if events > 0 {
                 continue;
@@ -181,10 +181,10 @@ impl Driver {
             }
             if let Some(mut bell) = bell.filter(|_| ready.has(BELL)) {
                 let _ = bell.read(&mut [0]);
-                return Ok(End::Turn);
+                return Ok(StopReason::Reconsider);
             }
         }
-        Ok(End::Stopped)
+        Ok(StopReason::Stopped)
     }
 
     /// Learns from a wait for something that was `left` away: it should have ended after `span`,

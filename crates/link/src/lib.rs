@@ -66,8 +66,8 @@ mod virtual_time;
 mod words;
 
 pub use command_link::{
-    Before, CommandLinkError, Delivery, FarEnd, GatewayCounters, GatewayCounts, NatError, Owed,
-    Place, Program, ProgramEvent, RunError, make_folder,
+    CommandLinkError, Delivery, FarEnd, GatewayCounters, GatewayCounts, LinkEnds, MachineNetwork,
+    NatError, PendingData, Program, ProgramEvent, RunError, make_folder,
 };
 pub use direction::Direction;
 pub use emulator::Emulator;
@@ -80,4 +80,4 @@ pub use options::{CaptureOptions, LogOptions, Options, STREAMS};
 pub use report::{DirectionReport, LinkReport};
 pub use statistics::{DirectionStatistics, DriverCounters, RuleStatistics, Statistics};
 pub use tap::Tap;
-pub use words::{Directions, Request, What, Words, WordsError};
+pub use words::{Directions, Request, Scope, Words, WordsError};

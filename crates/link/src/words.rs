@@ -89,9 +89,9 @@ impl Request {
     }
 }
 
-/// What a value applies to; each with its key.
+/// Scope a value applies to; each with its key.
 #[derive(Debug, Clone, Copy)]
-pub enum What {
+pub enum Scope {
     /// A direction of the path.
     Word(Directions, &'static str),
     /// Selects packets.
@@ -102,19 +102,19 @@ pub enum What {
 
 impl Words {
     /// Words in the order in which they were given.
-    pub fn of(given: impl Iterator<Item = (What, String)>) -> Words {
+    pub fn of(given: impl Iterator<Item = (Scope, String)>) -> Words {
         let mut groups = vec![Group::default()];
         let mut settings = Vec::new();
         for (what, value) in given {
             let last = groups.len() - 1;
             match what {
-                What::Setting(key) => settings.push((key.into(), value)),
-                What::Word(way, key) => groups[last].words.push((way, key.into(), value)),
+                Scope::Setting(key) => settings.push((key.into(), value)),
+                Scope::Word(way, key) => groups[last].words.push((way, key.into(), value)),
                 // Adjacent matches are one match; a match after words begins a new group.
-                What::Match(key) if last > 0 && groups[last].words.is_empty() => {
+                Scope::Match(key) if last > 0 && groups[last].words.is_empty() => {
                     groups[last].matches.push((key.into(), value));
                 }
-                What::Match(key) => {
+                Scope::Match(key) => {
                     groups.push(Group { matches: vec![(key.into(), value)], words: Vec::new() });
                 }
             }
@@ -192,7 +192,7 @@ impl Words {
         let message = match first {
             Ok(Some(scenario)) => return Ok(scenario.path),
             Ok(None) => "read words of link: they give no path".into(),
-            Err(error) => told(&error, &lines),
+            Err(error) => with_option(&error, &lines),
         };
         Err(WordsError { message, names_file })
     }
@@ -283,7 +283,7 @@ fn is_delay(key: &str) -> bool {
 }
 
 /// The problem, with the option that causes it.
-fn told(error: &ScenarioError, lines: &[String]) -> String {
+fn with_option(error: &ScenarioError, lines: &[String]) -> String {
     let text = match error {
         ScenarioError::Row { problem, .. } => return problem.clone(),
         other => other.to_string(),

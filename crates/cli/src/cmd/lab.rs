@@ -54,7 +54,7 @@ pub fn in_sandbox(work: impl FnOnce(&Inside) -> Result<u8, Failure>) -> Result<u
         for action in inside.cleaned().iter().flat_map(|cleaned| &cleaned.actions) {
             remark(&format!("fullpipe: an earlier run was killed: {action}"));
         }
-        i32::from(work(inside).unwrap_or_else(|failure| failure.told()))
+        i32::from(work(inside).unwrap_or_else(|failure| failure.report()))
     })?;
     Ok(u8::try_from(exit.code()).unwrap_or(1))
 }
@@ -134,7 +134,7 @@ impl Clean {
         if self.json {
             print_json(&cleaned)?;
         } else {
-            print(&told(&cleaned))?;
+            print(&cleaned_text(&cleaned))?;
         }
         // If something is still there, the journal stays and the exit code reports it.
         Ok(u8::from(cleaned.iter().any(|one| !one.complete)))
@@ -158,7 +158,7 @@ impl Cleaned {
     }
 }
 
-fn told(cleaned: &[Cleaned]) -> String {
+fn cleaned_text(cleaned: &[Cleaned]) -> String {
     if cleaned.is_empty() {
         return "Nothing to clean.\n".into();
     }
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn nothing_is_said_to_be_nothing_only_where_it_is() {
-        assert_eq!(told(&[]), "Nothing to clean.\n");
+        assert_eq!(cleaned_text(&[]), "Nothing to clean.\n");
         let run = Cleaned {
             journal: Some("/run/1".into()),
             complete: true,
             actions: vec!["removed /tmp/x".into()],
         };
         assert_eq!(
-            told(&[Cleaned::gone("Took it.".into()), run]),
+            cleaned_text(&[Cleaned::gone("Took it.".into()), run]),
             "Took it.\n/run/1:\n  removed /tmp/x\n"
         );
     }

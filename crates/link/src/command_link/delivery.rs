@@ -23,7 +23,7 @@ const LOOK_MOST: Duration = Duration::from_millis(50);
 
 /// What was undelivered at the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Owed {
+pub struct PendingData {
     /// Connections that the command has closed and whose data or FIN has not arrived.
     pub closed: usize,
     /// Connections held open by processes that the command left behind.
@@ -36,7 +36,7 @@ pub struct Owed {
     pub packets: u64,
 }
 
-impl Owed {
+impl PendingData {
     /// Connections that would lose something if the link ended now.
     pub fn undelivered(&self) -> usize {
         self.closed + self.open_with_data
@@ -49,7 +49,7 @@ impl Owed {
 
 /// The undelivered part of one connection.
 #[derive(Debug, Clone, Copy, Default)]
-struct Share {
+struct PendingConnection {
     bytes: u64,
     open: bool,
 }
@@ -57,11 +57,11 @@ struct Share {
 /// Finds undelivered data.
 pub struct Delivery {
     near: SockDiag,
-    far: Far,
+    far: FarReceiver,
 }
 
 /// What receives the data at the far end.
-pub(super) enum Far {
+pub(super) enum FarReceiver {
     /// Another command, with sockets in its own namespace.
     Server(SockDiag),
     /// The gateway, with its sockets towards the command.
@@ -71,7 +71,7 @@ pub(super) enum Far {
 }
 
 impl Delivery {
-    pub(super) fn new(near: SockDiag, far: Far) -> Delivery {
+    pub(super) fn new(near: SockDiag, far: FarReceiver) -> Delivery {
         Delivery { near, far }
     }
 
@@ -85,13 +85,13 @@ impl Delivery {
         inside: &Inside,
         linger: Duration,
         packets: impl Fn() -> u64,
-    ) -> Result<Owed, Refused> {
+    ) -> Result<PendingData, Refused> {
         // Discards the signal of a key that ended the command; it is not meant for this.
         while let Some(Ok(Some(_))) = inside.signals().map(|signals| signals.read_signal()) {}
         let start = clock::now();
-        let (mut progress, mut last, mut look) = (start, Owed::default(), LOOK_FIRST);
+        let (mut progress, mut last, mut look) = (start, PendingData::default(), LOOK_FIRST);
         loop {
-            let owed = Owed { packets: packets(), ..self.look()? };
+            let owed = PendingData { packets: packets(), ..self.look()? };
             let now = clock::now();
             if (owed.closed, owed.bytes) != (last.closed, last.bytes) {
                 progress = now;
@@ -107,21 +107,21 @@ impl Delivery {
     }
 
     /// What is undelivered now.
-    fn look(&mut self) -> Result<Owed, Refused> {
-        let mut shares: HashMap<SocketAddr, Share> = HashMap::new();
+    fn look(&mut self) -> Result<PendingData, Refused> {
+        let mut shares: HashMap<SocketAddr, PendingConnection> = HashMap::new();
         for socket in self.near.open_sockets()?.iter().filter(|socket| is_owed(socket)) {
-            let share = Share { bytes: without_end(socket), open: socket.has_owner };
+            let share = PendingConnection { bytes: without_end(socket), open: socket.has_owner };
             shares.insert(socket.local, share);
         }
         match &mut self.far {
-            Far::World => {}
-            Far::Server(far) => {
+            FarReceiver::World => {}
+            FarReceiver::Server(far) => {
                 for socket in far.open_sockets()?.iter().filter(|socket| is_owed_to_server(socket))
                 {
                     shares.entry(socket.remote).or_default().bytes += socket.unread.get();
                 }
             }
-            Far::Gateway(far, connections) => {
+            FarReceiver::Gateway(far, connections) => {
                 let sockets = far.open_sockets()?;
                 let unaccepted = far.waiting_to_be_accepted()?;
                 gateway_shares(&mut shares, &sockets, connections);
@@ -131,7 +131,7 @@ impl Delivery {
                 }
             }
         }
-        let mut owed = Owed::default();
+        let mut owed = PendingData::default();
         for share in shares.values() {
             owed.bytes += Bytes::new(share.bytes);
             owed.closed += usize::from(!share.open);
@@ -144,7 +144,7 @@ impl Delivery {
 
 /// Adds what the gateway holds; `sockets` are its ends towards the command.
 fn gateway_shares(
-    shares: &mut HashMap<SocketAddr, Share>,
+    shares: &mut HashMap<SocketAddr, PendingConnection>,
     sockets: &[OpenSocket],
     connections: &Connections,
 ) {
@@ -153,7 +153,7 @@ fn gateway_shares(
         let unread = socket.map_or(Bytes::ZERO, |socket| socket.unread);
         // If the command's end is not in the namespace, a process has moved to another one.
         let open = socket.is_some_and(|socket| socket.state == TcpState::Established);
-        let share = shares.entry(ends.near).or_insert(Share { bytes: 0, open });
+        let share = shares.entry(ends.near).or_insert(PendingConnection { bytes: 0, open });
         share.bytes += (bytes + unread).get();
     }
 }

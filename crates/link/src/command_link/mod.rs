@@ -7,9 +7,9 @@
 //! * a **gateway** to everything that the machine reaches, and to its loopback ([`gateway`]);
 //! * the **machine** itself, as a router ([`nat`]).
 //!
-//! Order of calls: [`Before::look`] outside, before anything is forked (it inspects the machine's
-//! network and leaves a process there); then, inside [`fullpipe_kernel::sandbox`], [`Place::make`],
-//! the link itself (the caller chooses the engine), [`Place::start_server`], [`Place::start`], and
+//! Order of calls: [`MachineNetwork::inspect`] outside, before anything is forked (it also leaves a
+//! process there); then, inside [`fullpipe_kernel::sandbox`], [`LinkEnds::make`], the link itself
+//! (the caller chooses the engine), [`LinkEnds::start_server`], [`LinkEnds::start`], and
 //! [`Program::wait`] until it ends. The end of the sandbox ends the rest.
 
 mod addresses;
@@ -28,13 +28,13 @@ mod unreachable;
 
 pub use addresses::Addresses;
 pub use bounds::{GatewayCounters, GatewayCounts};
-pub use delivery::{Delivery, Owed};
+pub use delivery::{Delivery, PendingData};
 pub use nat::NatError;
 pub use run::{Program, ProgramEvent, RunError};
 
 use run::expand;
 
-use delivery::Far;
+use delivery::FarReceiver;
 use fullpipe_kernel::descriptors::DescriptorLimit;
 use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
@@ -107,7 +107,7 @@ pub enum CommandLinkError {
 
 /// What must be known before the run leaves the machine's network.
 #[derive(Debug)]
-pub struct Before {
+pub struct MachineNetwork {
     far_end: FarEnd,
     addresses: Addresses,
     default_route6: bool,
@@ -120,13 +120,13 @@ pub struct Before {
     machine: Option<Arc<NetNs>>,
 }
 
-impl Before {
+impl MachineNetwork {
     /// Inspects the machine's network and, for a gateway, leaves a process behind. Call it from
     /// `main`, before any thread and before the sandbox.
-    pub fn look(far_end: FarEnd) -> Result<Before, Refused> {
+    pub fn inspect(far_end: FarEnd) -> Result<MachineNetwork, Refused> {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let taken = addresses::parse_routes(&text("/proc/net/route"));
-        Ok(Before {
+        Ok(MachineNetwork {
             far_end,
             addresses: Addresses::beside(&taken),
             default_route6: addresses::has_default_route6(&text("/proc/net/ipv6_route")),
@@ -146,7 +146,7 @@ impl Before {
     }
 }
 
-impl Before {
+impl MachineNetwork {
     /// Fails if the process outside has ended: every connection would fail without an explanation.
     pub fn check(&self) -> Result<(), CommandLinkError> {
         self.outside.as_ref().map_or(Ok(()), |outside| Ok(outside.check()?))
@@ -155,7 +155,7 @@ impl Before {
 
 /// Two namespaces that a link can join.
 #[derive(Debug)]
-pub struct Place {
+pub struct LinkEnds {
     /// The namespace of the server or the gateway.
     pub far: Arc<NetNs>,
     /// The namespace of the command.
@@ -172,13 +172,13 @@ pub struct Place {
     counters: Arc<GatewayCounters>,
 }
 
-impl Place {
+impl LinkEnds {
     /// Makes the namespaces with their loopback devices up, not yet joined.
-    pub fn make(before: &Before, inside: &Inside) -> Result<Place, CommandLinkError> {
+    pub fn make(network: &MachineNetwork, inside: &Inside) -> Result<LinkEnds, CommandLinkError> {
         let mut files = Vec::new();
-        let gateway = IpAddr::V4(before.addresses.far);
-        let replaced = resolver::replace(&before.resolv_conf, gateway)
-            .filter(|_| before.far_end != FarEnd::Server);
+        let gateway = IpAddr::V4(network.addresses.far);
+        let replaced = resolver::replace(&network.resolv_conf, gateway)
+            .filter(|_| network.far_end != FarEnd::Server);
         if let Some(replaced) = replaced {
             let path = inside.journal().scratch_directory("link")?.join("resolv.conf");
             std::fs::write(&path, replaced.text)
@@ -187,26 +187,26 @@ impl Place {
             // user than ours.
             files.push((path, PathBuf::from(RESOLV_CONF)));
         }
-        Ok(Place {
-            far: match (&before.machine, before.far_end) {
+        Ok(LinkEnds {
+            far: match (&network.machine, network.far_end) {
                 (Some(machine), _) => Arc::clone(machine),
                 (None, FarEnd::Server) => Arc::new(NetNs::create("server")?),
                 (None, _) => Arc::new(NetNs::create("gateway")?),
             },
             near: NetNs::create("command")?,
-            addresses: before.addresses,
-            far_end: before.far_end,
+            addresses: network.addresses,
+            far_end: network.far_end,
             // On the machine it is one device among others, so its name must be free.
-            device: before
+            device: network
                 .machine
                 .as_ref()
-                .map_or(DEVICE.into(), |_| format!("fpl{}", before.process)),
+                .map_or(DEVICE.into(), |_| format!("fpl{}", network.process)),
             nat: None,
             connections: None,
             surroundings: Surroundings {
-                identity: before.identity,
+                identity: network.identity,
                 files,
-                descriptors: before.descriptors,
+                descriptors: network.descriptors,
             },
             counters: Arc::default(),
         })
@@ -230,7 +230,7 @@ impl Place {
 
     /// Routes everything from the command's end over the link, and onwards from there. The ports
     /// must exist.
-    pub fn open_ways(&mut self, before: &Before) -> Result<(), CommandLinkError> {
+    pub fn open_ways(&mut self, network: &MachineNetwork) -> Result<(), CommandLinkError> {
         if self.far_end == FarEnd::Server {
             return Ok(());
         }
@@ -243,9 +243,9 @@ impl Place {
         };
         netlink.set_route(&default(Ipv4Addr::UNSPECIFIED.into(), self.addresses.far.into()))?;
         let gateway = (self.addresses.far, self.addresses.far6);
-        let resolver = resolver::replace(&before.resolv_conf, gateway.0.into())
+        let resolver = resolver::replace(&network.resolv_conf, gateway.0.into())
             .map(|replaced| replaced.resolver);
-        let Some(outside) = &before.outside else {
+        let Some(outside) = &network.outside else {
             let nat = nat::Nat::start(&self.far, &self.device, &self.addresses, resolver)?;
             if nat.carries_ipv6() && netlink.takes_ipv6(DEVICE)? {
                 netlink.set_route(&default(
@@ -256,7 +256,7 @@ impl Place {
             self.nat = Some(nat);
             return Ok(());
         };
-        if before.default_route6 && netlink.takes_ipv6(DEVICE)? {
+        if network.default_route6 && netlink.takes_ipv6(DEVICE)? {
             // If the machine has no IPv6, a program must not try it first.
             netlink
                 .set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
@@ -271,11 +271,11 @@ impl Place {
     /// For use after the command has ended: finds undelivered data.
     pub fn delivery(&self) -> Result<Delivery, CommandLinkError> {
         let far = match (self.far_end, &self.connections) {
-            (FarEnd::Server, _) => Far::Server(SockDiag::open_in(&self.far)?),
+            (FarEnd::Server, _) => FarReceiver::Server(SockDiag::open_in(&self.far)?),
             (_, Some(connections)) => {
-                Far::Gateway(SockDiag::open_in(&self.far)?, Arc::clone(connections))
+                FarReceiver::Gateway(SockDiag::open_in(&self.far)?, Arc::clone(connections))
             }
-            (_, None) => Far::World,
+            (_, None) => FarReceiver::World,
         };
         Ok(Delivery::new(SockDiag::open_in(&self.near)?, far))
     }

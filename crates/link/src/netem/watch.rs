@@ -3,7 +3,7 @@
 use super::super::options::CaptureOptions;
 use super::super::super_packet::{HEADER_MAX, Layout};
 use super::super::tap::{CaptureError, Stream, Writer};
-use fullpipe_kernel::packet_ring::{PacketRing, RETIRE_AFTER, Seen};
+use fullpipe_kernel::packet_ring::{PacketRing, RETIRE_AFTER, SeenPacket};
 use fullpipe_kernel::wait::{self, PollFd, PollFlags};
 use fullpipe_kernel::wire::L2_LEN;
 use fullpipe_kernel::{Refused, clock};
@@ -97,7 +97,7 @@ fn run(
 }
 
 /// Writes segment by segment, as on the wire.
-fn write(stream: &mut Stream, seen: Seen<'_>, epoch: Duration) {
+fn write(stream: &mut Stream, seen: SeenPacket<'_>, epoch: Duration) {
     let at = Instant::ZERO + seen.at.saturating_sub(epoch);
     let Some(layout) = Layout::parse_start(seen.frame, seen.len, L2_LEN) else { return };
     if layout.count() == 1 {

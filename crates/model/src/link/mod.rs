@@ -87,7 +87,7 @@ use slot::Gate;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use transmitter::{Service, Transmitter};
-use waiting::{Found, Promised, Queue};
+use waiting::{Promised, Queue, QueueState};
 use wire::{Entry, Marks, Wire};
 
 /// One direction of a path that carries packets identified by `T` (an index, a buffer). `T` is
@@ -230,7 +230,7 @@ impl<T: Clone> Link<T> {
             self.serve();
             return Ok(());
         }
-        let found = Found {
+        let found = QueueState {
             backlog,
             packets: self.promised.packets(),
             idle_since: self.promised.last_end(),
@@ -263,8 +263,12 @@ impl<T: Clone> Link<T> {
             self.held_since = self.now;
         }
         let packets = self.promised.packets();
-        let in_service =
-            Found { backlog: self.promised_bytes(), packets, idle_since: self.now, now: self.now };
+        let in_service = QueueState {
+            backlog: self.promised_bytes(),
+            packets,
+            idle_since: self.now,
+            now: self.now,
+        };
         self.queue.hold(waiting, capacity, in_service)
     }
 

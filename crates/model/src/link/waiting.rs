@@ -37,7 +37,7 @@ pub(super) enum Queue<T> {
 
 /// The state that a packet finds when it arrives.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct QueueState {
     pub backlog: Bytes,
     pub packets: u64,
     /// When the queue became empty, if it is.
@@ -70,9 +70,9 @@ impl<T> Queue<T> {
         &mut self,
         packet: &Packet,
         capacity: Capacity,
-        found: Found,
+        found: QueueState,
     ) -> Result<bool, DropCause> {
-        let Found { backlog, packets, idle_since, now } = found;
+        let QueueState { backlog, packets, idle_since, now } = found;
         let mark = match self {
             Queue::Police if !capacity.admits(backlog, packets, packet.size) => {
                 return Err(DropCause::Discipline);
@@ -105,7 +105,7 @@ impl<T> Queue<T> {
         &mut self,
         waiting: Waiting<T>,
         capacity: Capacity,
-        in_service: Found,
+        in_service: QueueState,
     ) -> Option<Waiting<T>> {
         let size = waiting.packet.size;
         let backlog = in_service.backlog.saturating_add(self.bytes());

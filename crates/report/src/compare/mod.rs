@@ -33,7 +33,7 @@ pub struct Comparison {
     /// Every figure that differs: goodput first, then the largest change.
     changes: Vec<Change>,
     /// Rows with another limit.
-    limits: Vec<Turn>,
+    limits: Vec<LimitChange>,
     /// Figures that a row has on one side only, for which no bound can be checked.
     not_compared: Vec<Missing>,
     only_in_a: Vec<String>,
@@ -78,7 +78,7 @@ pub struct Change {
 
 /// A row whose limit changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Turn {
+struct LimitChange {
     name: String,
     a: String,
     b: String,
@@ -196,7 +196,10 @@ impl Comparison {
             a: Side::new(source_a, a),
             b: Side::new(source_b, b),
             compared: both.len(),
-            limits: both.iter().filter_map(|&name| turn(name, &in_a[name], &in_b[name])).collect(),
+            limits: both
+                .iter()
+                .filter_map(|&name| limit_change(name, &in_a[name], &in_b[name]))
+                .collect(),
             not_compared: both
                 .iter()
                 .flat_map(|&name| missing(name, &in_a[name], &in_b[name]))
@@ -287,7 +290,7 @@ fn missing(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Missing> {
 }
 
 /// The limit of most repetitions on each side, if they differ.
-fn turn(name: &str, a: &[&Row], b: &[&Row]) -> Option<Turn> {
+fn limit_change(name: &str, a: &[&Row], b: &[&Row]) -> Option<LimitChange> {
     let most = |rows: &[&Row]| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for row in rows {
@@ -300,7 +303,7 @@ fn turn(name: &str, a: &[&Row], b: &[&Row]) -> Option<Turn> {
             .unwrap_or_default()
     };
     let (a, b) = (most(a), most(b));
-    (a != b).then(|| Turn { name: name.into(), a, b })
+    (a != b).then(|| LimitChange { name: name.into(), a, b })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A comparison as text.
 
-use super::{Change, Comparison, Missing, Side, Turn};
+use super::{Change, Comparison, LimitChange, Missing, Side};
 use crate::compare::noise::Noise;
 use crate::{Column, Layout, Table, Tone, escape, paragraph};
 
@@ -65,7 +65,7 @@ impl Comparison {
                 text.push('\n');
             }
         }
-        for Turn { name, a, b } in &self.limits {
+        for LimitChange { name, a, b } in &self.limits {
             text += &format!("{}: limited by {a} in A, {b} in B\n", escape::in_line(name));
         }
         for exceeded in &self.exceeded {

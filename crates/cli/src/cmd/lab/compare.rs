@@ -28,7 +28,7 @@ Examples:
   fullpipe lab compare quick --kernel 6.1 6.12
   fullpipe lab compare quick --with hosts.server.congestion_control=bbr --engine virtual
 
-Exit codes: 0 compared; 1 a row got worse by more than a --fail-on bound, or a run failed; 4 results that cannot be read or have no row in \
+Exit codes: 0 success; 1 a row got worse by more than a --fail-on bound, or a run failed; 4 results cannot be read or have no row in \
 common.")]
 pub struct Compare {
     /// Two results; with --kernel or --with scenario files or presets.
@@ -108,7 +108,7 @@ impl Compare {
                     rows.push(sweep.rows);
                 }
                 remark(&format!("Results: {}", out.display()));
-                let code = self.tell((&sides[0].label, &rows[0]), (&sides[1].label, &rows[1]))?;
+                let code = self.show((&sides[0].label, &rows[0]), (&sides[1].label, &rows[1]))?;
                 Ok(code.max(u8::from(failed)))
             });
         }
@@ -122,7 +122,7 @@ impl Compare {
             ));
         };
         let (rows_a, rows_b) = (read(Path::new(a))?, read(Path::new(b))?);
-        self.tell((a, &rows_a), (b, &rows_b))
+        self.show((a, &rows_a), (b, &rows_b))
     }
 
     /// What to run for A and for B.
@@ -152,7 +152,7 @@ impl Compare {
         ])
     }
 
-    fn tell(&self, a: (&str, &[Row]), b: (&str, &[Row])) -> Result<u8, Failure> {
+    fn show(&self, a: (&str, &[Row]), b: (&str, &[Row])) -> Result<u8, Failure> {
         let comparison = Comparison::new(a, b, &self.fail_on);
         if comparison.compared() == 0 {
             if comparison.failed() > 0 {

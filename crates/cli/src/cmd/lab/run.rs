@@ -50,7 +50,7 @@ A scenario file, every key optional:
   \"link.rtt\" = [\"10ms\", \"50ms\"]
   kernel = [\"6.1\", \"6.12\"]
 
-A run that fails is a row with an `error` and without figures; the others go on, and the exit code is 1.")]
+A failed run becomes a row with an `error` and without figures; the others go on, and the exit code is 1.")]
 pub struct Run {
     /// Scenario files, presets (see `fullpipe lab list`), or a folder of presets such as
     /// `articles`.
@@ -261,7 +261,7 @@ fn observed(
     let mut progress = Progress::new(runs);
     let sweep = fullpipe_lab::run(inside, runs, options, &mut |event| {
         progress.show(event);
-        progress.aside(|| look(event));
+        progress.with_bar_hidden(|| look(event));
     });
     progress.finish();
     Ok(sweep?)

@@ -1,8 +1,8 @@
 //! `fullpipe link attach` and `detach`: the link on a device of this machine.
 
-use super::control::{self, Door, Request};
+use super::control::{self, ControlSocket, Request};
 use super::live::Line;
-use super::run::tell;
+use super::run::print_report;
 use super::shared::{Engine, Shared, Subject};
 use super::words::{PathOptions, RequestedPath};
 use super::{Output, absolute};
@@ -33,7 +33,7 @@ const DRAIN: Duration = Duration::from_secs(2);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  fullpipe link attach --dev eth0 --to 10.0.0.5:443 --rtt 17ms      one port of one server; all else as before
+  fullpipe link attach --dev eth0 --to 10.0.0.5:443 --rtt 17ms      one port of one server; all else is unchanged
   fullpipe link attach --dev br-1a2b3c --down-rate 10mbit --loss 1% a container network's traffic with this machine
   fullpipe link set --link eth0 --loss 5%
   fullpipe link detach --dev eth0")]
@@ -144,13 +144,13 @@ struct Running {
     redirect: Redirect,
     ended: Interrupt,
     /// The last field, so that the socket file is removed after everything else.
-    _door: Door,
+    _control_socket: ControlSocket,
 }
 
 impl Running {
     fn start(attach: &Attach, name: &str, asked: RequestedPath) -> Result<Running, Failure> {
         let Attach { dev: device, output, hooks, .. } = attach;
-        let door = Door::open(name)?;
+        let control_socket = ControlSocket::open(name)?;
         let ended = Interrupt::on_signals().map_err(attach_failure)?;
         let here = NetNs::current("this machine").map_err(attach_failure)?;
         let redirect = Redirect::start(&here, device, &wanted(&asked), Hooks::from(*hooks))
@@ -159,12 +159,12 @@ impl Running {
         let link = Arc::new(Shared::new(
             name,
             Subject::Device(device.clone()),
-            door.owner(),
+            control_socket.owner(),
             Engine::Own(Box::new(emulator)),
             asked,
         ));
-        door.serve(Arc::clone(&link), Some(ended.clone()))?;
-        Ok(Running { link, redirect, ended, _door: door })
+        control_socket.serve(Arc::clone(&link), Some(ended.clone()))?;
+        Ok(Running { link, redirect, ended, _control_socket: control_socket })
     }
 
     fn until_detached(mut self, output: &Output, tells: bool) -> Result<u8, Failure> {
@@ -185,7 +185,7 @@ impl Running {
         } else {
             Output { quiet: true, json: false, ..output.clone() }
         };
-        tell(&status, &report, ("own", None), &told, None)?;
+        print_report(&status, &report, ("own", None), &told, None)?;
         output.complete_captures("own")?;
         Ok(0)
     }

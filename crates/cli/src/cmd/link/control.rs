@@ -51,16 +51,16 @@ pub enum Answer {
 
 /// The socket of a link that is about to run. Dropping this value removes the file.
 #[derive(Debug)]
-pub struct Door {
+pub struct ControlSocket {
     path: PathBuf,
     listener: UnixListener,
     /// Only the process that made the file removes it, not its forks.
     owner: u32,
 }
 
-impl Door {
+impl ControlSocket {
     /// Makes the socket of link `name`; fails if a link of that name runs.
-    pub fn open(name: &str) -> Result<Door, Failure> {
+    pub fn open(name: &str) -> Result<ControlSocket, Failure> {
         let path = socket(name)?;
         let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
         if is_answered(&path) {
@@ -74,7 +74,7 @@ impl Door {
             Failure::new(Kind::Run, format!("make control socket {}: {error}", path.display()))
         };
         let listener = UnixListener::bind(&path).map_err(wrong)?;
-        Ok(Door { path: path.clone(), listener, owner: std::process::id() })
+        Ok(ControlSocket { path: path.clone(), listener, owner: std::process::id() })
     }
 
     /// The process that opened it.
@@ -90,14 +90,14 @@ impl Door {
         let work = move || {
             let asking = Arc::new(AtomicUsize::new(0));
             for stream in listener.incoming().flatten() {
-                answer_aside(stream, &link, detach.as_ref(), &asking);
+                answer_on_thread(stream, &link, detach.as_ref(), &asking);
             }
         };
         std::thread::Builder::new().name("control".into()).spawn(work).map(drop).map_err(wrong)
     }
 }
 
-impl Drop for Door {
+impl Drop for ControlSocket {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
             let _ = std::fs::remove_file(&self.path);
@@ -107,7 +107,7 @@ impl Drop for Door {
 
 /// Answers on a separate thread, because a client that connects and says nothing must not block the
 /// others.
-fn answer_aside(
+fn answer_on_thread(
     stream: UnixStream,
     link: &Arc<Shared>,
     detach: Option<&Interrupt>,
@@ -242,15 +242,15 @@ fn socket(name: &str) -> Result<PathBuf, Failure> {
 
 /// Names of this user's running links; removes the sockets of those that were killed.
 pub fn names() -> Result<Vec<String>, Failure> {
-    look().map(|(alive, _)| alive)
+    scan().map(|(alive, _)| alive)
 }
 
 /// Removes the sockets of killed links and returns their names.
 pub fn clean() -> Result<Vec<String>, Failure> {
-    look().map(|(_, dead)| dead)
+    scan().map(|(_, dead)| dead)
 }
 
-fn look() -> Result<(Vec<String>, Vec<String>), Failure> {
+fn scan() -> Result<(Vec<String>, Vec<String>), Failure> {
     let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
     // A link that is just being made does not answer yet.
     let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;

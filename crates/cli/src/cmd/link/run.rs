@@ -1,6 +1,6 @@
 //! `fullpipe link .. -- CMD`.
 
-use super::control::Door;
+use super::control::ControlSocket;
 use super::live::{LATE_MAX, Line, gateway_losses, summary};
 use super::shared::{Engine, Shared, Status, Subject};
 use super::words::RequestedPath;
@@ -10,8 +10,9 @@ use crate::terminal::{remark, remark_json};
 use fullpipe_kernel::folder;
 use fullpipe_kernel::sandbox::{self, Inside, Privilege, Signals};
 use fullpipe_link::{
-    Before, CommandLinkError, Emulator, EmulatorError, FarEnd, LinkReport, NatError, NetemLink,
-    NetemLinkError, Owed, Place, ProgramEvent, Words, gso_max_segs, make_folder,
+    CommandLinkError, Emulator, EmulatorError, FarEnd, LinkEnds, LinkReport, MachineNetwork,
+    NatError, NetemLink, NetemLinkError, PendingData, ProgramEvent, Words, gso_max_segs,
+    make_folder,
 };
 use fullpipe_model::scenario::{Path, Rule};
 use fullpipe_model::units::Duration;
@@ -40,12 +41,13 @@ pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8,
         make_folder(folder)?;
     }
     let name = options.name.clone().unwrap_or_else(|| std::process::id().to_string());
-    let door = Door::open(&name)?;
-    let before = Before::look(far_end).map_err(|error| Failure::new(Kind::Run, error))?;
+    let control_socket = ControlSocket::open(&name)?;
+    let network =
+        MachineNetwork::inspect(far_end).map_err(|error| Failure::new(Kind::Run, error))?;
     let choices = sandbox::Options { signals: Signals::Forward, ..sandbox::Options::default() };
     let exit = sandbox::run(&choices, |inside| {
-        let done = behind(inside, &before, &name, &door, &asked, options, command);
-        i32::from(done.unwrap_or_else(|failure| failure.told()))
+        let done = behind(inside, &network, &name, &control_socket, &asked, options, command);
+        i32::from(done.unwrap_or_else(|failure| failure.report()))
     })?;
     Ok(u8::try_from(exit.code()).unwrap_or(1))
 }
@@ -53,9 +55,9 @@ pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8,
 /// Everything between making the namespaces and the end of the program.
 fn behind(
     inside: &Inside,
-    before: &Before,
+    network: &MachineNetwork,
     name: &str,
-    door: &Door,
+    control_socket: &ControlSocket,
     asked: &RequestedPath,
     options: &Options,
     command: &[OsString],
@@ -63,16 +65,17 @@ fn behind(
     if options.nat && inside.privilege() == Privilege::UserNamespace {
         return Err(CommandLinkError::from(NatError::NoRoot).into());
     }
-    let mut place = Place::make(before, inside)?;
-    let (engine, not_tun) = start(&place, &asked.path, options)?;
+    let mut ends = LinkEnds::make(network, inside)?;
+    let (engine, not_tun) = start(&ends, &asked.path, options)?;
     let name_of_engine = engine.name();
     let shown = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let link = Shared::new(name, Subject::Command(shown), door.owner(), engine, asked.clone());
-    let link = Arc::new(link.with_gateway(place.gateway_counters()));
-    place.open_ways(before)?;
-    let mut server = options.server.as_deref().map(|line| place.start_server(line)).transpose()?;
-    door.serve(Arc::clone(&link), None)?;
-    let mut program = place.start(command)?;
+    let link =
+        Shared::new(name, Subject::Command(shown), control_socket.owner(), engine, asked.clone());
+    let link = Arc::new(link.with_gateway(ends.gateway_counters()));
+    ends.open_ways(network)?;
+    let mut server = options.server.as_deref().map(|line| ends.start_server(line)).transpose()?;
+    control_socket.serve(Arc::clone(&link), None)?;
+    let mut program = ends.start(command)?;
     let mut line = options.output.draws_line().then(Line::default);
     let mut full = FullGateway::default();
     let code = loop {
@@ -80,28 +83,28 @@ fn behind(
             ProgramEvent::Ended(code) => break code,
             ProgramEvent::Timeout => {}
         }
-        before.check()?;
+        network.check()?;
         full.tell_once(&link, &options.output);
         // If the link has ended, the program behind it would wait forever.
         let now = link.statistics()?;
         line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
     };
     let linger = options.linger.unwrap_or_else(|| default_linger(&asked.path));
-    let owed = place
+    let owed = ends
         .delivery()?
         .wait(inside, linger, || packets_to_server(&link))
         .map_err(CommandLinkError::from)?;
     let ended =
-        server.as_mut().map(|server| place.end_server(server, inside, linger)).transpose()?;
+        server.as_mut().map(|server| ends.end_server(server, inside, linger)).transpose()?;
     line.iter_mut().for_each(Line::clear);
     tell_undelivered(&owed, ended);
     let code = if code == 0 && owed.undelivered() > 0 { 1 } else { code };
     let stopped = link.stop().and_then(|(status, report)| {
-        tell(&status, &report, (name_of_engine, not_tun), &options.output, Some(code))?;
+        print_report(&status, &report, (name_of_engine, not_tun), &options.output, Some(code))?;
         options.output.complete_captures(name_of_engine)
     });
     // A full disk is reported, but the command's own exit code says more.
-    let own = stopped.map_or_else(|failure| failure.told(), |()| 0);
+    let own = stopped.map_or_else(|failure| failure.report(), |()| 0);
     Ok(if code == 0 { own } else { code })
 }
 
@@ -137,7 +140,7 @@ fn packets_to_server(link: &Shared) -> u64 {
 }
 
 /// Reports what the end of the link has cut off.
-fn tell_undelivered(owed: &Owed, server_ended: Option<bool>) {
+fn tell_undelivered(owed: &PendingData, server_ended: Option<bool>) {
     if owed.undelivered() > 0 {
         let (count, bytes) = (owed.undelivered(), owed.bytes);
         remark(&format!(
@@ -158,7 +161,7 @@ fn tell_undelivered(owed: &Owed, server_ended: Option<bool>) {
 
 /// Starts the link between the two ends of `place`; also returns why TUN devices do not carry it.
 fn start(
-    place: &Place,
+    ends: &LinkEnds,
     path: &Path,
     options: &Options,
 ) -> Result<(Engine, Option<String>), Failure> {
@@ -171,13 +174,13 @@ fn start(
             ));
         }
         let segments = gso_max_segs(path);
-        let wire = place.wire(path.mtu, segments).map_err(NetemLinkError::from)?;
+        let wire = ends.wire(path.mtu, segments).map_err(NetemLinkError::from)?;
         return Ok((
             Engine::Netem(Box::new(NetemLink::start(wire, path, segments, kept.capture)?)),
             None,
         ));
     }
-    let ports = place.ports(path.mtu).map_err(CommandLinkError::from)?;
+    let ports = ends.ports(path.mtu).map_err(CommandLinkError::from)?;
     let not_tun = ports.not_tun.as_ref().map(ToString::to_string);
     let emulator = Emulator::start(ports, path, &kept)?;
     Ok((Engine::Own(Box::new(emulator)), not_tun))
@@ -210,7 +213,7 @@ struct Report<'a> {
 
 /// Reports what the link did: as JSON on request, as text for people, and always if it was too
 /// late.
-pub fn tell(
+pub fn print_report(
     status: &Status,
     report: &LinkReport,
     (engine, not_tun): (&'static str, Option<String>),

@@ -6,7 +6,7 @@
 //! it matches, up to the next match.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use fullpipe_link::{Directions, What, Words};
+use fullpipe_link::{Directions, Scope, Words};
 use fullpipe_model::scenario::Path;
 
 /// An option: its key, its names for one direction, the name of its value, its help.
@@ -127,21 +127,21 @@ impl Args for PathOptions {
 impl FromArgMatches for PathOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut given = Vec::new();
-        let mut take = |id: &str, what: What| {
+        let mut take = |id: &str, scope: Scope| {
             let values = matches.get_many::<String>(id).into_iter().flatten();
             let indices = matches.indices_of(id).into_iter().flatten();
-            given.extend(indices.zip(values).map(|(index, value)| (index, what, value.clone())));
+            given.extend(indices.zip(values).map(|(index, value)| (index, scope, value.clone())));
         };
-        take(RTT.key, What::Word(Directions::Both, RTT.key));
-        MATCHES.iter().for_each(|word| take(word.key, What::Match(word.key)));
-        SETTINGS.iter().for_each(|word| take(word.key, What::Setting(word.key)));
+        take(RTT.key, Scope::Word(Directions::Both, RTT.key));
+        MATCHES.iter().for_each(|word| take(word.key, Scope::Match(word.key)));
+        SETTINGS.iter().for_each(|word| take(word.key, Scope::Setting(word.key)));
         for word in WORDS {
             for way in [Directions::Both, Directions::Up, Directions::Down] {
-                take(word.option(way), What::Word(way, word.key));
+                take(word.option(way), Scope::Word(way, word.key));
             }
         }
         given.sort_by_key(|&(index, ..)| index);
-        Ok(PathOptions(Words::of(given.into_iter().map(|(_, what, value)| (what, value)))))
+        Ok(PathOptions(Words::of(given.into_iter().map(|(_, scope, value)| (scope, value)))))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
