@@ -1,4 +1,4 @@
-//! `fullpipe analyze` as a user runs it: what it prints, and how it ends.
+//! `fullpipe analyze` as a user runs it: its output and its exit code.
 
 #[path = "../../flow/tests/skip/mod.rs"]
 mod skip;
@@ -321,7 +321,7 @@ fn files_taken_for_one_are_put_in_order_and_threads_change_nothing() {
     assert_eq!(connections(&["--as-one", &second, &first, "--json", "--threads", "3"]), expected);
 }
 
-/// Connections that end hours apart are told as they end, by one thread as by several.
+/// Connections that end hours apart are printed when they end, with one thread and with several.
 #[test]
 fn rows_do_not_depend_on_how_many_threads_make_them() {
     let folder = Folder::new("threads");
@@ -447,8 +447,8 @@ fn parquet_holds_what_csv_holds_and_packets_what_their_lines_hold() {
     assert!(nowhere.err.contains("write /nowhere/rows.parquet: No such file"), "{}", nowhere.err);
 }
 
-/// Every given capture is explained in the promised shape; those that tshark finds cut end with 4,
-/// all others with 0.
+/// Every given capture is explained in the documented form; those that tshark finds cut exit with
+/// 4, all others with 0.
 #[test]
 fn every_given_capture_has_its_json() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");

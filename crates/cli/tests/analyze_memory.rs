@@ -1,5 +1,5 @@
-//! Any number of connections passes through memory that follows those open at a time. Alone in its
-//! process, as the kernel tells the most memory of all children of a process together.
+//! Memory grows with the open connections, not with all connections. This test is alone in its
+//! process, because the kernel reports the peak memory of all children of a process together.
 #![allow(clippy::print_stdout, reason = "the memory measured is shown")]
 
 #[path = "../../flow/tests/path/mod.rs"]
@@ -17,10 +17,10 @@ use std::process::{ChildStdin, Command, Stdio};
 /// Connections in all, and how many begin in a second of the capture.
 const CONNECTIONS: u32 = 100_000;
 const A_SECOND: u32 = 100;
-/// A closed connection's late packets still belong to it for so long: 2 MSL.
+/// How long late packets of a closed connection still belong to it: 2 MSL.
 const LINGER: u32 = 240;
-/// What an open connection may cost, and what a process has without any: itself, and rounds that
-/// wait to be told.
+/// The most memory of an open connection, and of a process without any: the program itself and
+/// queued rounds.
 const EACH: u64 = 2048;
 const WITHOUT: u64 = 48 << 20;
 

@@ -1,5 +1,5 @@
-//! The guide's page about `analyze` says what the program prints: its samples are run, its keys and
-//! options looked for.
+//! The guide's page about `analyze` matches the program: its samples are run, and its keys and
+//! options are looked up.
 
 use fullpipe_flow::connection::Label;
 use fullpipe_flow::limit::Limit;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the page's commands are run.
+/// The folder in which the page's commands run.
 fn captures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../flow/tests/lab/captures")
 }
@@ -21,7 +21,7 @@ fn page() -> String {
     std::fs::read_to_string(file()).unwrap()
 }
 
-/// What stands between fences.
+/// The contents of fenced blocks.
 fn blocks(page: &str) -> Vec<&str> {
     page.split("\n```")
         .skip(1)
@@ -39,7 +39,7 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(ended.stdout).unwrap()
 }
 
-/// Whether `text` is what the sample shows, of which a line `...` stands for any number of lines.
+/// Whether `text` matches the sample, in which a line `...` stands for any number of lines.
 fn is_shown(sample: &[&str], text: &[&str]) -> bool {
     match sample {
         [] => text.is_empty(),

@@ -7,11 +7,11 @@ use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
-/// More than a pipe holds: once it is written, the program reads, and takes Ctrl-C for the wish for
-/// a report.
+/// More than a pipe holds: once it is written, the program is reading, and Ctrl-C asks it for a
+/// report.
 const PACKETS: u32 = 4_000;
 
-/// SYNs of 40 bytes of raw IPv4, each of a connection of its own.
+/// SYNs of 40 bytes of raw IPv4, each of a separate connection.
 fn capture() -> Vec<u8> {
     let mut file = write::file_header(65_535).to_vec();
     for number in 0..PACKETS {

@@ -1,6 +1,6 @@
-//! However many threads analyse a capture, what is printed is the same to the byte: over
-//! connections with loss, reordering and duplicates, interleaved, among packets that must be opened
-//! in order (VLAN, fragments) or are no TCP.
+//! The output for a capture is the same, byte for byte, with any number of threads: for interleaved
+//! connections with loss, reordering and duplicates, among packets that must be opened in order
+//! (VLAN, fragments) or are not TCP.
 
 #[path = "../../flow/tests/path/mod.rs"]
 mod path;

@@ -1,14 +1,13 @@
-//! What the emulated link carries, beside a plain veth pair in the same run:
+//! What the emulated link carries, compared with a plain veth pair in the same run:
 //! `cargo bench -p fullpipe-lab`.
 //!
-//! One flow between two real stacks on this machine's CPUs. The figures that the project holds
-//! itself to: at 40 ms RTT at least 2.3 of 2.5 Gbit/s; near 0 ms at least 4 Gbit/s; rates of 10,
-//! 100 and 1000 Mbit/s met within 1 %. Machines differ, so the table shows the ratio to veth too;
-//! nothing is asserted here.
+//! One flow between two real stacks on this machine's CPUs. The project's targets: at 40 ms RTT at
+//! least 2.3 of 2.5 Gbit/s; near 0 ms at least 4 Gbit/s; rates of 10, 100 and 1000 Mbit/s within 1
+//! %. Machines differ, so the table also shows the ratio to veth; nothing is asserted here.
 //!
-//! Last, what no program that hands packets over one by one can go below: the CPU time of a thread
-//! that sleeps until a packet is due and writes it into a host where somebody waits for it, and
-//! does nothing else. `-- bare` is that alone.
+//! At the end it measures the lower bound for any program that delivers packets one by one: the CPU
+//! time of a thread that only sleeps until a packet is due and writes it into a host where somebody
+//! waits for it. `-- bare` measures that alone.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
 use etherparse::{IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, PacketBuilder};

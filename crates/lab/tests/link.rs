@@ -1,9 +1,8 @@
-//! The link between two real hosts, asked by what it counts itself and by what the hosts' kernels
-//! count.
+//! The link between two real hosts, checked by its own counters and by those of the hosts' kernels.
 //!
-//! One process, one sandbox, one trial after another. Rates are taken between two looks at a busy
-//! link; counts are exact. Where a sandbox cannot be had it says `SKIPPED`, and with
-//! `FULLPIPE_NO_SKIP=1` fails.
+//! One process, one sandbox, one trial after another. Rates are measured between two readings of a
+//! busy link; counts are exact. Without a sandbox it says `SKIPPED`, and with `FULLPIPE_NO_SKIP=1`
+//! it fails.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stderr,

@@ -1,5 +1,5 @@
-//! Every key of the README's table "Scenario files", as a bare value and as a text: what the table
-//! promises holds.
+//! Every key of the README's table "Scenario files", as a bare value and as a text, as the table
+//! promises.
 
 use fullpipe_model::scenario::{File, Scenario};
 use std::path::Path;

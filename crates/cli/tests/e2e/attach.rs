@@ -1,5 +1,5 @@
-//! `fullpipe link attach`: the traffic of a device, and only that which is meant, and nothing once
-//! it is gone.
+//! `fullpipe link attach`: it affects the selected traffic of a device only, and nothing once it is
+//! gone.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -46,7 +46,7 @@ const THERE6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 2));
 const HERE6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd99, 0, 0, 0, 0, 0, 0, 1));
 pub const DEVICE: &str = "e2e0";
 
-/// A machine of its own with one interface, and a neighbour with two services.
+/// A separate machine (a network namespace) with one interface, and a neighbour with two services.
 pub struct World {
     /// The machine.
     pub here: NetNs,
@@ -101,7 +101,7 @@ impl World {
         connected.unwrap().unwrap().0
     }
 
-    /// The shortest of a few: what the path takes, not what the machine has to do besides.
+    /// The shortest of a few attempts: the time of the path, without the machine's other work.
     pub fn round_trip(&self, to: IpAddr, port: u16) -> Duration {
         (0..5).map(|_| self.handshake(to, port)).min().unwrap()
     }
@@ -261,9 +261,9 @@ fn after_kill_9_traffic_flows_as_before(hooks: &str) {
     assert_eq!(world.device(), before);
 }
 
-/// Answers each connection and closes it, and says by descriptor 3 when it listens. It sleeps in
-/// `accept`: Python's own `http.server` polls, and in a guest whose time is real that can be
-/// without a pause.
+/// Answers each connection and closes it, and reports on descriptor 3 when it listens. It sleeps in
+/// `accept`: Python's own `http.server` polls, which in a guest in real time can happen without a
+/// pause.
 const SERVER: &str = "\
 import os, socket
 listener = socket.create_server(('', 8000))
@@ -275,8 +275,8 @@ while True:
     connection.close()
 ";
 
-/// In a guest of a kernel without `tcx`: a link, its death, what it leaves and how that is taken
-/// away; a filter of somebody else stays, and so does what it needs.
+/// In a guest with a kernel without `tcx`: a link, its death, what it leaves behind, and how that
+/// is removed. Somebody else's filter stays, and so does what it needs.
 fn before_linux_6_6_filters_do_the_same() {
     let script = "\
         ip link add e2e0 type veth peer name e2e1; ip netns add there; ip link set e2e1 netns there\n\
@@ -314,7 +314,7 @@ fn before_linux_6_6_filters_do_the_same() {
     );
 }
 
-/// The neighbour sees the machine's address, the program's port and a handshake as long as the
+/// The neighbour sees the machine's address, the program's port, and a handshake as long as the
 /// path.
 fn nat() {
     let (world, program) = (World::new(), Program::new());

@@ -1,8 +1,8 @@
-//! What cannot be run is said in one line, with the exit code that tells whose fault it is, and
-//! leaves nothing.
+//! Bad input gives a one-line message and the exit code for whose fault it is, and leaves nothing
+//! behind.
 //!
-//! A port in use cannot happen: each server listens in a network namespace that was made for it a
-//! moment before.
+//! A port in use cannot be tested: each server listens in a network namespace that was just made
+//! for it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,7 +38,8 @@ const MISSING: i32 = 3;
 const INPUT: i32 = 4;
 const FAILED: i32 = 1;
 
-/// One line on standard error that has all `words`, nothing on standard output, this exit code.
+/// Checks for one line on standard error with all `words`, nothing on standard output, and this
+/// exit code.
 fn assert_told(finished: &Finished, code: i32, words: &[&str]) {
     assert_eq!(finished.code, Some(code), "{finished:?}");
     assert_eq!(finished.out, "", "{finished:?}");
@@ -151,7 +152,7 @@ fn scenarios() {
     assert_told(&program.run(&["lab", "run", "./s.toml"]), INPUT, &["./s.toml", "UTF-8"]);
 }
 
-/// Names of files and of rows with an escape sequence, a line break and text that runs backwards.
+/// Names of files and rows with an escape sequence, a line break, and right-to-left text.
 fn names_cannot_steer_the_terminal() {
     let program = Program::new();
     let name = "x\u{1b}[2J\n\u{202e}y";
@@ -223,7 +224,7 @@ fn nginx_is_missed_where_it_is_hidden() {
     assert_told(&finished, MISSING, &["start nginx", "apt-get install nginx-light", "\"builtin\""]);
 }
 
-/// Each place that is written to, on a file system of 64 kB in a mount namespace of our own.
+/// Every place that is written to, on a file system of 64 kB in a mount namespace.
 fn full_disks() {
     let machine = Machine::look();
     let scenario = "[link]\nrate = \"100mbit\"\nrtt = \"10ms\"\n[transfer]\nduration = \"1s\"\n";
@@ -287,8 +288,8 @@ fn a_file_that_may_not_be_read() {
     assert_told(&finished, FAILED, &["make results directory /proc/results", "--out"]);
 }
 
-/// A user namespace whose own limit on further ones is 0, and whose root has no capabilities:
-/// nothing of the machine's.
+/// A user namespace that forbids further ones (limit 0) and whose root has no capabilities; nothing
+/// of the machine changes.
 fn neither_privilege_nor_user_namespaces() {
     let program = Program::of(User::Ordinary);
     let script = "echo 0 > /proc/sys/user/max_user_namespaces && \

@@ -1,4 +1,4 @@
-//! The captures, read by TShark: what is in them is what was on the wire, and our counts of it are
+//! The captures, read by TShark: they contain what was on the wire, and our counts match
 //! Wireshark's.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ pub const CASES: &[Case] = &[
     }),
 ];
 
-/// What TShark is asked for of each packet, in this order.
+/// The fields that TShark prints for each packet, in order.
 const FIELDS: [&str; 11] = [
     "ip.checksum.status",
     "tcp.checksum.status",
@@ -88,8 +88,8 @@ impl Seen {
     }
 }
 
-/// Runs three seconds over 50 Mbit/s and 20 ms with whole packets captured at both ends, and
-/// compares. The columns in `there` must not be zero, or the comparison would show nothing.
+/// Runs three seconds over 50 Mbit/s and 20 ms, captures whole packets at both ends, and compares.
+/// The columns in `there` must not be zero, or the comparison would show nothing.
 fn agrees(link: &str, transfer: &str, there: &[&str]) {
     let program = Program::new();
     program.file(
@@ -114,8 +114,8 @@ fn agrees(link: &str, transfer: &str, there: &[&str]) {
     assert_counts(&row, &server, &client, there);
 }
 
-/// Our columns against TShark's at the same edge: what the sender did at the server's, what reached
-/// and left the receiver at the client's.
+/// Compares our columns with TShark's at the same edge: the sender's events at the server's edge,
+/// the receiver's at the client's.
 fn assert_counts(row: &Row, server: &Seen, client: &Seen, there: &[&str]) {
     let columns = [
         ("retransmission", server),

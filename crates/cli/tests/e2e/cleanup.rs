@@ -1,4 +1,4 @@
-//! However a run ends, nothing of it is left.
+//! However a run ends, it leaves nothing behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -62,8 +62,8 @@ fn draw(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Kills the supervisor `rounds` times, each at another point, and cleans up with the program's own
-/// command.
+/// Kills the supervisor `rounds` times, each time at another point, and cleans up with
+/// `fullpipe lab clean`.
 pub fn kill_9(user: User, rounds: u32) {
     let machine = Machine::look();
     let mut random = seed();
@@ -108,8 +108,7 @@ pub fn kill_9(user: User, rounds: u32) {
     );
 }
 
-/// Every folder under its final name is complete and has its row; `part-` says of itself that it is
-/// not.
+/// Every folder with its final name is complete and has its row; `part-` marks one that is not.
 fn assert_results_true(results: &Path) {
     let rows = fs::read_to_string(results.join("rows.jsonl")).unwrap_or_default();
     let mut complete = 0;

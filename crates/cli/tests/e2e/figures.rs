@@ -1,9 +1,9 @@
-//! The program on the machine's own clock: smoke, as a clock that other programs share can assert
-//! no figure.
+//! The program in real time: a smoke test, because a clock that other programs share cannot assert
+//! figures.
 //!
-//! Figures are asserted in virtual time ([`crate::virtual_laws`], [`crate::virtual_figures`]). Here
-//! stands what must hold on any machine, however busy: the columns, the laws as upper bounds, which
-//! limit is named where one outweighs all others, and that the demo's plan helps.
+//! [`crate::virtual_laws`] and [`crate::virtual_figures`] assert figures in virtual time. This file
+//! asserts what must hold on any machine, however busy: the columns, the laws as upper bounds, the
+//! named limit where one outweighs all others, and that the demo's plan helps.
 
 use fullpipe_model::units::Duration;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub const CASES: &[Case] = &[
 
 type IsKind = fn(&Value) -> bool;
 
-/// What every row must have, and what kind of value it is.
+/// The columns that every row must have, with the kinds of their values.
 const KEYS: [(&str, IsKind); 14] = [
     ("name", Value::is_string),
     ("rtt_nominal_us", Value::is_u64),
@@ -38,8 +38,8 @@ const KEYS: [(&str, IsKind); 14] = [
     ("link_late_p99_us", Value::is_u64),
 ];
 
-/// The keys and their types, and the two things that hold for any row: no more than the law, and a
-/// note if not quiet.
+/// Checks the keys and their types, and two rules for any row: goodput does not exceed the law, and
+/// a row that is not quiet has a note.
 pub fn assert_row(row: &Row) {
     for (key, fits) in KEYS {
         assert!(fits(&row.0[key]), "{key} of {:#}", row.0);
@@ -71,8 +71,7 @@ pub fn assert_limited_by(row: &Row, limit: &str) {
     );
 }
 
-/// The three cases of `quick`, on a clock that others share: who holds a transfer, and half of what
-/// the law allows.
+/// The three cases of `quick` in real time: the limit, and at least half of what the law allows.
 pub fn assert_quick(rows: &[Row]) {
     assert_eq!(rows.len(), 3);
     rows.iter().for_each(assert_row);

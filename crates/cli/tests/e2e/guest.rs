@@ -1,7 +1,7 @@
-//! A script of a trial inside a guest kernel: for what this machine's own kernel has not.
+//! Runs a trial's script inside a guest kernel, for features that this machine's own kernel lacks.
 //!
-//! The same user-mode kernels that the virtual engine boots, with a shell script as their first
-//! process. The guest has the machine's files read-only and the trial's folder to write to.
+//! It boots the virtual engine's user-mode kernels with a shell script as the first process. The
+//! guest has the machine's files read-only, and may write to the trial's folder.
 
 use std::process::Command;
 
@@ -9,16 +9,16 @@ use crate::program::Program;
 use fullpipe_lab::guest::kernel;
 use fullpipe_model::units::Duration;
 
-/// A guest's time.
+/// The clock of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// As here.
+    /// Real time.
     Real,
-    /// It passes only while everything waits: what is measured is the path's alone.
+    /// Time passes only while everything waits, so that only the path is measured.
     Virtual,
 }
 
-/// What every first process of a guest has to do.
+/// The duties of every guest's first process.
 const SYSTEM: &str = "\
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev; mount -t tmpfs tmpfs /run
 mkdir /run/trial; mount -t hostfs -o \"$FOLDER\" hostfs /run/trial; cd /run/trial

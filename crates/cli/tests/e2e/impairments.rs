@@ -1,10 +1,10 @@
-//! Article B's impairments: what was asked for is in the link's log as often as chance allows, and
-//! the captures at the edges, which know nothing of the log, show the same.
+//! Article B's impairments: the link's log has the requested effects as often as chance allows, and
+//! the captures at the edges, which are independent of the log, show the same.
 //!
-//! "As chance allows" is the interval that holds 99.9 % of all runs. The draws are those of the
-//! scenario's seed, a packet each; how many packets there are depends on the machine. Times in the
-//! log are the model's: they are exact on a busy machine too, so a delay is asserted to the
-//! nanosecond, while what the hosts saw has an upper bound with room.
+//! "As chance allows" is the interval that contains 99.9 % of all runs. The draws come from the
+//! scenario's seed, one for each packet; the number of packets depends on the machine. Times in the
+//! log are the model's and exact even on a busy machine, so a delay is asserted to the nanosecond,
+//! while what the hosts saw has a generous upper bound.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

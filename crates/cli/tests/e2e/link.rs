@@ -1,4 +1,4 @@
-//! `fullpipe link -- CMD`: a real program behind a path, each figure beside its law.
+//! `fullpipe link -- CMD`: a real program behind a path, with each figure compared to its law.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

@@ -1,5 +1,5 @@
-//! `fullpipe link -- CMD`: how much the gateway carries at once. What is over is given back; what
-//! is too much is refused and told; nothing waits for ever.
+//! `fullpipe link -- CMD`: how much the gateway carries at once. Finished connections free their
+//! places, excess ones are refused and reported, and nothing waits forever.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -59,8 +59,8 @@ fn black_hole() -> (u16, TcpListener, Vec<TcpStream>) {
     (address.port(), listener, filling)
 }
 
-/// More connections than there are places, each given up at once: a good server is reached in
-/// seconds nevertheless.
+/// More connections than there are places, each given up at once: a good server is still reached
+/// within seconds.
 fn a_black_hole_gives_its_places_back() {
     let (hole, _listener, _filling) = black_hole();
     let line = format!(
@@ -97,8 +97,8 @@ print('reached')
     assert!(done.took < Duration::from_secs(90), "{done:?}");
 }
 
-/// With 1024 descriptors and no more to be had, each of 700 connections works or is refused, and
-/// the link tells so; when they have ended there is room again.
+/// With 1024 descriptors and no way to get more, each of 700 connections works or is refused, and
+/// the link reports that; when they have ended there is room again.
 fn few_descriptors_refuse_and_hang_nothing() {
     let line = format!(
         "import os, socket, time
@@ -157,7 +157,7 @@ while True:
     assert!(report["gateway"]["refused_connections"].as_u64().unwrap() >= refused, "{report:#}");
 }
 
-/// The link raises its own, and a program that would have few has few.
+/// The link raises its own limit, and a program that had a low limit keeps it.
 fn the_command_has_its_own_limit() {
     let program = Program::new();
     let binary = program.binary().to_str().unwrap();

@@ -1,4 +1,5 @@
-//! `fullpipe link -- CMD`: what the command has sent arrives, though the command has ended.
+//! `fullpipe link -- CMD`: data that the command has sent arrives, even after the command has
+//! ended.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -29,8 +30,8 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-/// A service on this machine's loopback that reads each connection to its end: what it has read, or
-/// the error.
+/// A service on this machine's loopback that reads each connection to its end; gives what it has
+/// read, or the error.
 fn sink() -> (u16, Receiver<std::io::Result<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -83,8 +84,8 @@ fn a_long_upload_arrives_byte_for_byte() {
     assert!(bytes == sent, "20 MB arrived, but not the same");
 }
 
-/// One that takes its time, after it has closed its sockets, as programs do that write what they
-/// got.
+/// A server that takes its time after it has closed its sockets, like programs that then write what
+/// they received.
 fn a_server_has_time() {
     let program = Program::new();
     let server = "exec python3 -c '

@@ -1,5 +1,5 @@
-//! netem and our own link carry the same paths: what one of them says the other must say, and both
-//! say it twice.
+//! netem and our own link carry the same paths: their results must agree, and each must repeat its
+//! own.
 
 use crate::Case;
 use crate::guest::{self, Time};

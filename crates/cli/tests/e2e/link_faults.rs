@@ -1,5 +1,5 @@
-//! What befalls a link, and must not befall whoever uses it: a helper that is killed, a client that
-//! says nothing, a name taken twice, packets too small for IPv6, one CPU for everything.
+//! Faults that must not harm the users of a link: a helper that is killed, a client that says
+//! nothing, a name taken twice, packets too small for IPv6, a single CPU for everything.
 
 use std::io::Write;
 use std::net::UdpSocket;
@@ -112,7 +112,7 @@ fn control_socket(name: &str) -> PathBuf {
     paths.into_iter().find(|path| path.exists()).expect("the link has a socket")
 }
 
-/// Clients that say nothing, and one that never ends its line: an honest one is answered meanwhile.
+/// Clients that say nothing, and one that never ends its line; meanwhile an honest one is answered.
 fn silent_clients_hold_nobody_up() {
     let (program, name) = (Program::new(), name("silent"));
     let (running, typed) = waiting(&program, &name);
@@ -217,8 +217,8 @@ else:
         connection.recv(1 << 20)
 ";
 
-/// Link, server, command and a third program that computes all have one CPU. The third program is
-/// owed what the kernel gives to any: as much as each of the link's threads takes.
+/// Link, server, command and a computing program share one CPU. The computing program must get its
+/// fair share: as much as each of the link's threads.
 fn on_one_cpu_nobody_is_starved() {
     let program = Program::new();
     let flood = program.file("flood.py", FLOOD);

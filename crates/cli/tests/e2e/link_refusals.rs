@@ -1,5 +1,5 @@
-//! `fullpipe link -- CMD`: a connection that is refused, reset, unreachable or without an answer
-//! ends for the command as it does without the link.
+//! `fullpipe link -- CMD`: a connection that is refused, reset, unreachable or unanswered ends for
+//! the command as it does without the link.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -56,7 +56,7 @@ fn half_a_file() -> u16 {
     port
 }
 
-/// Where no length is promised, nothing but the reset tells half a file from a whole one.
+/// Without a promised length, only the reset distinguishes half a file from a whole one.
 fn half_of_something() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -89,7 +89,7 @@ fn a_reset_server_is_no_good_end() {
     }
 }
 
-/// The server hears of a reset what it would without the link, after the data before it.
+/// The server sees a reset as it would without the link, after the data before it.
 fn a_reset_client_is_no_good_end() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

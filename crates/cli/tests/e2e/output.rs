@@ -1,4 +1,4 @@
-//! What is printed: one document for programs, plain text in a pipe, help with examples, a manual,
+//! The output: one document for programs, plain text in a pipe, help with examples, man pages,
 //! completions.
 
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,5 @@
-//! Root beside another user: what that user can reach neither steers nor feeds a run of root's.
+//! Root and another user: nothing that the other user can write may control or feed a run of
+//! root's.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

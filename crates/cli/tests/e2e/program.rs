@@ -1,4 +1,4 @@
-//! Starts the program as a user, in a place of its own, and waits for its end.
+//! Starts the program as a user, in a separate folder, and waits for its end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use fullpipe_model::units::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The variable by which a trial's processes are known, and those that they start.
+/// The environment variable that marks a trial's processes and their children.
 pub const MARK: &str = "FULLPIPE_TEST_RUN";
 
-/// When a trial gives up on a run. In virtual time a busy machine takes as long as it takes.
+/// When a trial gives up on a run. In virtual time a busy machine may need long.
 const LIMIT: Duration = Duration::from_secs(300);
 /// A trial that waits says for what, each time that so long has passed.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
@@ -266,8 +266,8 @@ impl Drop for Running {
     }
 }
 
-/// Looks at `condition` again and again until it holds, at most for `limit`. The pause between two
-/// looks keeps the CPU free for the run; no result depends on its length.
+/// Checks `condition` repeatedly until it holds, for at most `limit`. The pause between checks
+/// leaves the CPU to the run; no result depends on its length.
 pub fn until(what: &str, limit: Duration, condition: impl FnMut() -> bool) {
     until_told(what, limit, String::new, condition);
 }

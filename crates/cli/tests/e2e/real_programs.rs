@@ -1,4 +1,4 @@
-//! nginx, Python and curl in place of our own ends: the path is what decides, not who uses it.
+//! nginx, Python and curl instead of our own ends: the path decides, not the program.
 
 use crate::Case;
 use crate::figures::assert_row;

@@ -1,5 +1,5 @@
-//! Looks for what a run may have left: processes, namespaces, devices, journals, scratch
-//! directories, sysctls, mounts.
+//! Looks for anything that a run may have left behind: processes, namespaces, devices, journals,
+//! scratch directories, sysctls, mounts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

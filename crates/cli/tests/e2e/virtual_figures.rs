@@ -1,5 +1,5 @@
-//! Figures in virtual time: the articles' and the laws', exact on any machine, so the bounds here
-//! are narrow.
+//! Figures in virtual time, from the articles and the laws. They are exact on any machine, so the
+//! bounds are narrow.
 
 use crate::Case;
 use crate::figures::assert_row;

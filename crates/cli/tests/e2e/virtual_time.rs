@@ -1,5 +1,5 @@
-//! The virtual engine from outside: the same run twice is the same bytes, its times are the path's
-//! alone, and a guest that goes wrong is told and gone.
+//! The virtual engine from outside: the same run twice gives the same bytes, its times depend only
+//! on the path, and a failing guest is reported and leaves nothing behind.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
