@@ -1,5 +1,5 @@
-//! One connection in depth: both directions side by side, what held the transfer and when, and what
-//! would change it.
+//! All details of one connection: both directions side by side, what limited the transfer and when,
+//! and what would change it.
 
 use super::table::arrow;
 use crate::{Column, Layout, Table, Tone, figure, paragraph};
@@ -8,12 +8,12 @@ use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
-/// Stands where a figure could not be had.
+/// Shown for a missing figure.
 const NONE: &str = "-";
-/// Spans of time in one table; more would not be read.
+/// The most spans in a table; nobody would read more.
 const MOST_SPANS: usize = 24;
 
-/// Everything about one connection.
+/// All details of one connection.
 pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     let connection = &explained.connection;
     let title = format!(
@@ -61,7 +61,7 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     }
     if let Some(diagnosis) = explained.bulk() {
         let spans = spans(&diagnosis.verdict, connection.start, layout);
-        text += &format!("\nWhat held the data from {} when:\n{spans}", words(connection.bulk()));
+        text += &format!("\nWhat limited the data from {}, and when:\n{spans}", words(connection.bulk()));
     }
     text
 }
@@ -71,7 +71,7 @@ fn capture(connection: &Connection, layout: Layout) -> String {
     let parts: Vec<&str> = connection.parts_seen().collect();
     let parts = if parts.is_empty() { "nothing".into() } else { parts.join(", ") };
     let mut text =
-        format!("{}; {}; seen of it: {parts}\n", connection.vantage, connection.close.words());
+        format!("{}; {}; captured: {parts}\n", connection.vantage, connection.close.words());
     for warning in &connection.warnings {
         text += &paragraph::fill("but ", warning.words(), layout.width);
         text.push('\n');
@@ -86,44 +86,44 @@ fn words(direction: Direction) -> &'static str {
     }
 }
 
-/// A line of the table: what it is called, and how a direction's facts show it.
+/// A line of the table: its name, and how to show it for a direction.
 type Line = (&'static str, fn(&DirectionFacts) -> String);
 
-/// Lines that stand in every table.
+/// Lines in every table.
 const ALWAYS: [Line; 14] = [
     ("packets", |facts| facts.packets.to_string()),
     ("bytes on the wire", |facts| facts.wire.to_string()),
     ("payload", |facts| facts.payload.to_string()),
-    ("sent more than once", |facts| facts.payload.saturating_sub(facts.unique_payload).to_string()),
+    ("payload sent again", |facts| facts.payload.saturating_sub(facts.unique_payload).to_string()),
     ("goodput", |facts| or_none(facts.goodput)),
-    ("  most in an interval", |facts| or_none(facts.goodput_peak)),
-    ("RTT of its data: least", |facts| or_none(facts.rtt.min)),
+    ("  peak in an interval", |facts| or_none(facts.goodput_peak)),
+    ("RTT of its data: minimum", |facts| or_none(facts.rtt.min)),
     ("  median", |facts| or_none(facts.rtt.p50)),
-    ("  95 % at most", |facts| or_none(facts.rtt.p95)),
-    ("  99 % at most", |facts| or_none(facts.rtt.p99)),
-    ("most in flight", |facts| facts.in_flight_max.to_string()),
-    ("window it advertises, least", |facts| or_none(facts.window.min)),
+    ("  95th percentile", |facts| or_none(facts.rtt.p95)),
+    ("  99th percentile", |facts| or_none(facts.rtt.p99)),
+    ("in flight, maximum", |facts| facts.in_flight_max.to_string()),
+    ("advertised window: minimum", |facts| or_none(facts.window.min)),
     ("  median", |facts| or_none(facts.window.p50)),
-    ("  largest", |facts| or_none(facts.window.max)),
+    ("  maximum", |facts| or_none(facts.window.max)),
 ];
 
-/// Lines that stand where either direction has more than nothing to show.
+/// Lines that are left out if they are zero in both directions.
 const WHERE_ANY: [Line; 15] = [
-    ("lost, and so sent again", |facts| facts.loss.lost_segments.to_string()),
-    ("sent again needlessly", |facts| facts.loss.spurious_retransmissions.to_string()),
-    ("overtaken on the way", |facts| facts.loss.reordered_segments.to_string()),
-    ("repeated by the network", |facts| facts.loss.duplicate_packets.to_string()),
-    ("marked by ECN", |facts| facts.loss.congestion_experienced.to_string()),
-    ("told of ECN marks (ECE)", |facts| facts.manner.ecn_echo.to_string()),
-    ("reduced for that (CWR)", |facts| facts.manner.congestion_window_reduced.to_string()),
+    ("lost segments", |facts| facts.loss.lost_segments.to_string()),
+    ("spurious retransmissions", |facts| facts.loss.spurious_retransmissions.to_string()),
+    ("reordered segments", |facts| facts.loss.reordered_segments.to_string()),
+    ("duplicated by the network", |facts| facts.loss.duplicate_packets.to_string()),
+    ("ECN marks (CE)", |facts| facts.loss.congestion_experienced.to_string()),
+    ("ECN echoes (ECE)", |facts| facts.manner.ecn_echo.to_string()),
+    ("window reductions (CWR)", |facts| facts.manner.congestion_window_reduced.to_string()),
     ("largest burst, packets", |facts| facts.manner.burst_max_packets.to_string()),
     ("longest silence", |facts| facts.manner.silence_max.to_string()),
     ("resets", |facts| facts.manner.resets.to_string()),
-    ("ACKs of something new", |facts| facts.manner.advancing_acks.to_string()),
+    ("ACKs of new data", |facts| facts.manner.advancing_acks.to_string()),
     ("  of more than two segments", |facts| facts.manner.stretch_acks.to_string()),
     ("  delayed", |facts| facts.manner.delayed_acks.to_string()),
-    ("  by, in the mean", |facts| facts.manner.delayed_ack_mean.to_string()),
-    ("  by, at most", |facts| facts.manner.delayed_ack_max.to_string()),
+    ("  mean delay", |facts| facts.manner.delayed_ack_mean.to_string()),
+    ("  maximum delay", |facts| facts.manner.delayed_ack_max.to_string()),
 ];
 
 fn facts(connection: &Connection, layout: Layout) -> String {
@@ -164,7 +164,7 @@ fn is_nothing(cell: &str) -> bool {
     cell == "0" || cell == Duration::ZERO.to_string()
 }
 
-/// What a SYN offers.
+/// The options of a SYN.
 fn options(facts: &DirectionFacts) -> String {
     let manner = &facts.manner;
     let Some(mss) = manner.mss else { return NONE.into() };
@@ -180,10 +180,10 @@ fn options(facts: &DirectionFacts) -> String {
     names.fold(format!("MSS {mss}"), |text, name| format!("{text} {name}"))
 }
 
-/// Neighbouring intervals with the same limit, as one.
+/// Adjacent intervals with the same limit.
 struct Span {
     limit: Limit,
-    /// What would explain most of it as well: time by limit.
+    /// Other limits that would explain it: time by limit.
     rivals: Vec<(Limit, Duration)>,
     from: Instant,
     length: Duration,
@@ -201,7 +201,7 @@ impl Span {
         }
     }
 
-    /// The limit, and what would explain more than half of the span as well, in the order of the
+    /// The limit, and those that would also explain more than half of the span, in the order of the
     /// rules.
     fn limited_by(&self) -> String {
         let is_close = |(_, time): &&(Limit, Duration)| time.saturating_mul(2) > self.length;
