@@ -1,12 +1,12 @@
 #!/bin/sh
-# What the analysis of a capture costs beside tcptrace and tshark (Debian packages), into docs/src/analyze-figures.md:
+# Compares the cost of the analysis with tcptrace and tshark (Debian packages), into docs/src/analyze-figures.md:
 #   bench/analyze.sh build DIR          the programs and the captures, into DIR
-#   bench/analyze.sh measure DIR        ours, one thread and two, by turns; REPEAT times (9)
+#   bench/analyze.sh measure DIR        ours with one thread and two, in turns; REPEAT times (9)
 #   bench/analyze.sh peers DIR          tcptrace and tshark, and ours beside each; PEERS times (3)
 #   bench/analyze.sh connections DIR    CONNECTIONS (10000000) short connections through a pipe, as rows, once
 #   bench/analyze.sh table DIR          the table, into the page
 # The captures: a million packets of connections with loss, SACK, reordering and duplicates, interleaved, the same bytes
-# every time; once cut behind their headers, once whole. A quiet machine is up to you. Needs cargo, bash, python3.
+# every time; once cut after their headers, once whole. Use a quiet machine. Needs cargo, bash, python3.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Attacks the built product, for some minutes: one line an attack, and "N passed, N failed" at the end. Talks to nothing
-# but loopback and namespaces that fullpipe makes. FULLPIPE names the program, SECONDS_EACH bounds the raw attacks.
+# Attacks the built product for a few minutes: one line for each attack, and "N passed, N failed" at the end. Talks only
+# to loopback and to namespaces that fullpipe makes. FULLPIPE names the program, SECONDS_EACH bounds the raw attacks.
 # TRIALS=no leaves out the trials of the test-suite, which are built first.
 set -u
 cd "$(dirname "$0")/.."

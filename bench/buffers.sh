@@ -1,7 +1,7 @@
 #!/bin/sh
-# What becomes of a buffer under both kernels, into docs/src/buffers.md:
+# Measures what a buffer carries under both kernels, into docs/src/buffers.md:
 #   bench/buffers.sh
-# Virtual time: the machine has no part in the figures. Needs the guests' kernels (fullpipe lab kernel build) and python3;
+# In virtual time the machine has no influence on the figures. Needs the guest kernels (fullpipe lab kernel build) and python3;
 # FULLPIPE names the program.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the captures of crates/flow/tests/lab/captures anew, in virtual time: needs a kernel of `fullpipe lab kernel build`.
+# Regenerates the captures of crates/flow/tests/lab/captures in virtual time; needs `fullpipe lab kernel build`.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
@@ -9,7 +9,7 @@ cargo build --quiet -p fullpipe-flow --example headers_only
 programs=${CARGO_TARGET_DIR:-target}/debug
 own=crates/flow/tests/lab/captures
 for suite in limits losses path; do
-    # Only our own link writes down what it did.
+    # Only our own link writes a truth log.
     engine=netem
     [ "$suite" = path ] && engine=own
     "$programs/fullpipe" lab run "$own/$suite.toml" --engine virtual --link-engine "$engine" --out "$folder/$suite" --keep-captures

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The same paths by netem and by our own link in virtual time, and by our own link in real time:
-#   bench/crosscheck.sh virtual DIR      runs both in virtual time (minutes, on a machine however busy)
+# Runs the same paths with netem and with our own link in virtual time, and with our own link in real time:
+#   bench/crosscheck.sh virtual DIR      runs both in virtual time (minutes, even on a busy machine)
 #   bench/crosscheck.sh real DIR         runs ours in real time (4 minutes; the machine should be quiet)
-#   bench/crosscheck.sh table DIR        goodput, median round trip and loss of each, and how far they are apart, into
+#   bench/crosscheck.sh table DIR        writes goodput, median round trip and loss of each, and their differences, into
 #                                        docs/src/link-engines.md
 # Needs a guest's kernel (fullpipe lab kernel build) and python3; FULLPIPE names the program.
 set -eu

@@ -1,10 +1,10 @@
 #!/bin/bash
-# The link beside other emulators of a path, in one run: rate, delay and loss as asked for and as they came, and what
+# Compares the link with other emulators in one run: requested and measured rate, delay and loss, and what
 # each costs. Prints Markdown.
 #   bench/link.sh [PEER..]               rattan toxiproxy netem
 # rattan comes from crates.io and toxiproxy from the Go module proxy, once, into ~/.cache/fullpipe/bench; RATTAN and
 # TOXIPROXY name programs to take instead, FULLPIPE ours (built otherwise). netem runs in a guest of `fullpipe lab
-# kernel build`. A peer that cannot be had is said, with why. Needs root, python3, iproute2, unshare; some three minutes.
+# kernel build`. A missing peer is named, with the reason. Needs root, python3, iproute2, unshare; some three minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ "$(id -u)" = 0 ] || { echo 'bench/link.sh: needs root, for the network namespaces of the peers' >&2; exit 3; }

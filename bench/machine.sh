@@ -1,4 +1,4 @@
-# Sourced by the benches: says when and on what a table was made.
+# Sourced by the benches: when and on which machine a table was made.
 #   made_on     prints "2026-11-21, 2 CPUs (model), Linux 6.18, load 0.5"
 made_on() {
     cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What a second of virtual time costs, by netem and by our own link, and how exact it is, into docs/src/link-engines.md:
+# Measures the cost and accuracy of a second of virtual time, with netem and our own link, into docs/src/link-engines.md:
 #   bench/virtual.sh [ENGINE..]          netem own; with any named, the table is only printed
 # Wall and CPU seconds are of whole runs: boot, transfer, analysis, power off; the row of one byte bounds the time from boot
 # to the first packet. Needs a guest's kernel (fullpipe lab kernel build) and python3; FULLPIPE names the program. On a busy

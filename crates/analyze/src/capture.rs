@@ -1,4 +1,4 @@
-//! What is read: a file, several that are one by time, a reader, bytes.
+//! A capture: a file, several files merged by time, a reader, or bytes.
 
 use crate::connections::Connections;
 use crate::error::Error;
@@ -13,17 +13,17 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One capture: pcap, pcapng or snoop, packed with gzip, zstd, xz or lz4 or not; what the bytes
-/// say, not the file's name. Nothing is read before its packets or connections are asked for.
+/// One capture: pcap, pcapng or snoop, plain or compressed with gzip, zstd, xz or lz4. The bytes
+/// decide, not the file's name. Nothing is read before packets or connections are requested.
 pub struct Capture {
     name: String,
     origins: Vec<Origin>,
     open: Open,
 }
 
-/// The connections of captures with their diagnoses, one capture after another, each as its
-/// connections finish. Why a capture was not read to its end comes behind its connections; the next
-/// are read all the same.
+/// The connections of captures with their diagnoses, one capture after another, each connection as
+/// it finishes. If a capture could not be read to its end, the error follows its connections, and
+/// the next capture is still read.
 ///
 /// # Examples
 /// ```no_run
@@ -43,7 +43,7 @@ pub fn files<P: Into<PathBuf>>(
     paths.into_iter().flat_map(move |path| Capture::file(path).connections(&options))
 }
 
-/// The connections of a capture that `source` gives, a pipe's for example.
+/// The connections of a capture from `source`, for example a pipe.
 pub fn reader(source: impl Read + Send + 'static, options: &Options) -> Connections {
     Capture::reader("capture", source).connections(options)
 }
@@ -53,7 +53,7 @@ pub fn bytes(capture: impl AsRef<[u8]> + Send + 'static, options: &Options) -> C
     reader(std::io::Cursor::new(capture), options)
 }
 
-/// Files in the order of their first packets; those without one come last.
+/// Sorts files by the time of their first packets; files without a packet come last.
 pub fn by_first_packet(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let open = opener();
     let first = |path: PathBuf| {
@@ -71,16 +71,16 @@ impl Capture {
         Capture::merged([path.into()])
     }
 
-    /// Several files as one capture, their packets in order of time; of packets of the same time
-    /// those of the file named first come first. Files that follow one another are opened one at a
-    /// time.
+    /// Several files as one capture, with their packets sorted by time; among packets of the same
+    /// time those of the file named first come first. Files that follow one another are opened one
+    /// at a time.
     pub fn merged(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let origins: Vec<_> = paths.into_iter().map(Origin::File).collect();
         let names: Vec<_> = origins.iter().map(Origin::name).collect();
         Capture { name: names.join("+"), origins, open: opener() }
     }
 
-    /// What `source` gives, with its name in messages.
+    /// A capture from `source`; `name` is for messages.
     pub fn reader(name: impl Into<String>, source: impl Read + Send + 'static) -> Self {
         let name = name.into();
         Capture {
@@ -90,7 +90,7 @@ impl Capture {
         }
     }
 
-    /// Opens files with `open`, to follow what is read of them, for example.
+    /// Opens files with `open`, for example to follow the progress of reading.
     #[must_use]
     pub fn opened_by(
         mut self,
@@ -100,7 +100,7 @@ impl Capture {
         self
     }
 
-    /// Its files' names, or its reader's.
+    /// The names of its files, or of its reader.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -111,22 +111,22 @@ impl Capture {
         Connections::new(self.stream(), options, Findings::AtOnce)
     }
 
-    /// The same for those who do not look at findings, which are much of the work: they are worked
-    /// out only when they are asked for.
+    /// The same for callers that do not need findings: those take much of the time, and are
+    /// computed only when requested.
     #[must_use]
     pub fn connections_without_findings(self, options: &Options) -> Connections {
         Connections::new(self.stream(), options, Findings::Later)
     }
 
-    /// Its TCP segments with their labels, in the capture's order.
+    /// Its TCP segments with their labels, in the order of the capture.
     pub fn labelled_packets(self, options: &Options) -> LabelledPackets {
         LabelledPackets::new(self.stream(), options)
     }
 
-    /// Gives each packet to `packet`, until it fails or nothing is left.
+    /// Calls `packet` for each packet, until it fails or nothing is left.
     ///
     /// # Errors
-    /// The first of `packet`; otherwise, at the end, why a file was not read whole.
+    /// The first error of `packet`; otherwise, at the end, why a file was not read completely.
     pub fn for_each_packet<E: From<Error>>(
         self,
         mut packet: impl FnMut(&Packet<'_>) -> Result<(), E>,

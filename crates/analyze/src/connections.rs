@@ -9,15 +9,15 @@ use crate::stream::Stream;
 use fullpipe_flow::Counts;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 
-/// The TCP connections of a capture, as they finish: in rounds of a second of the capture or 65 536
-/// packets, and within each in the order of their first packets, by which they are numbered from 0.
-/// Behind them, why the capture was not read to its end, if it was not.
+/// The TCP connections of a capture, as they finish: in rounds of one second of the capture or 65
+/// 536 packets, and within a round in the order of their first packets, by which they are numbered
+/// from 0. If the capture could not be read to its end, the error comes last.
 ///
-/// Dropped before its end, it stops reading.
+/// Dropping this early stops reading.
 pub struct Connections {
     drive: Drive<Finishing>,
     numbers: Numbers,
-    /// What is left of the last round taken.
+    /// The rest of the present round.
     round: std::vec::IntoIter<DiagnosedConnection>,
 }
 
@@ -30,14 +30,14 @@ impl Connections {
         }
     }
 
-    /// All that finished next, perhaps none; `None` at the capture's end. For those who write many
-    /// at once.
+    /// The connections that finished in the next round, perhaps none; `None` at the end of the
+    /// capture. For callers that write many at once.
     pub fn next_round(&mut self) -> Option<Vec<DiagnosedConnection>> {
         self.drive.next().map(|rounds| put_together(&mut self.numbers, rounds))
     }
 
-    /// What became of the capture's packets, and why it was not read to its end. Takes what is
-    /// left, unseen.
+    /// Counts of the capture's packets, and why it was not read to its end. Discards the remaining
+    /// connections.
     pub fn finish(mut self) -> (Counts, Vec<Error>) {
         while self.next_round().is_some() {}
         let end = std::mem::take(self.drive.end());

@@ -1,13 +1,13 @@
-//! Captures in, their TCP connections out, each with what held it: files, unpacking, order of time
-//! and threads around the pure analysis of `fullpipe-flow`.
+//! Analyses captures: from files to TCP connections, each with what limited it. This crate adds
+//! files, decompression, merging by time and threads to the pure analysis of `fullpipe-flow`.
 //!
 //! * [`files`], [`reader`] and [`bytes`] do the main job: iterators of connections, as they finish.
-//! * [`Capture`] is what is read: a file, several that are one by time, a reader, bytes. It gives
+//! * [`Capture`] is the input: a file, several files merged by time, a reader, or bytes. It gives
 //!   [`Connections`], [`LabelledPackets`], or raw packets ([`Capture::for_each_packet`]).
-//! * [`Options`]: how to analyse, and with how many threads. The result does not depend on their
+//! * [`Options`] say how to analyse, and with how many threads. The result does not depend on their
 //!   number.
 //!
-//! Memory follows the connections that are open, not the capture. Nothing is printed here.
+//! Memory grows with the number of open connections, not with the capture. Nothing is printed here.
 //!
 //! ```
 //! use fullpipe_analyze::{Options, bytes};

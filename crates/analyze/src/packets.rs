@@ -22,20 +22,19 @@ pub struct LabelledPacket {
     pub at: Instant,
     /// Time since the capture's first packet.
     pub time: Duration,
-    /// Its connection by the capture's numbers, its direction, its labels and why they are not
+    /// Its connection by the capture's numbers, its direction, its labels and why they differ from
     /// Wireshark's.
     pub facts: PacketFacts,
     /// The segment.
     pub segment: Segment,
-    /// Its sequence number, counted from the direction's first.
+    /// Its sequence number, relative to the direction's first.
     pub sequence: u32,
-    /// What it acknowledges, counted from the other direction's first; `None` without ACK.
+    /// Its acknowledgement number, relative to the other direction's first; `None` without ACK.
     pub ack: Option<u32>,
 }
 
-/// The packets of a capture's TCP connections in the capture's order, each read once, by as many
-/// threads as [`Options::threads`] says. Behind them, why the capture was not read to its end, if
-/// it was not.
+/// The packets of a capture's TCP connections in the order of the capture, each parsed once, by
+/// [`Options::threads`] threads. If the capture could not be read to its end, the error comes last.
 pub struct LabelledPackets {
     drive: Drive<Labelling>,
     numbers: Numbers,
@@ -67,7 +66,7 @@ impl LabelledPackets {
                 self.numbers.close(part, *own);
             }
         }
-        // Each part's are in order already.
+        // Each part's packets are already in order.
         all.sort_by_key(|packet| packet.number);
         all
     }
@@ -90,20 +89,20 @@ impl Iterator for LabelledPackets {
     }
 }
 
-/// One thread's part of the connections, of which the packets are wanted.
+/// One thread's part of the connections, when their packets are wanted.
 struct Labelling {
     opening: Opening,
     start: Instant,
-    /// First numbers of the client's and the server's data, of connections that are open.
+    /// First sequence numbers of the client and the server, for open connections.
     first: HashMap<u64, [Option<SequenceNumber>; 2]>,
     packets: Vec<LabelledPacket>,
 }
 
-/// What happened to one part in a round.
+/// The result of one part in a round.
 struct Round {
-    /// Of each connection that opened, the number of its first packet.
+    /// The number of the first packet of each connection that opened.
     opened: Vec<u64>,
-    /// The part's own numbers of those that finished.
+    /// The part's own numbers of connections that finished.
     finished: Vec<u64>,
     packets: Vec<LabelledPacket>,
 }
@@ -136,7 +135,7 @@ impl Labelling {
             Direction::ServerToClient => (1, 0),
         };
         let has_ack = segment.flags.any(Flags::ACK);
-        // A SYN begins the numbers anew.
+        // A SYN restarts the relative numbers.
         if first[own].is_none() || segment.flags.any(Flags::SYN) {
             first[own] = Some(segment.seq);
         }

@@ -1,4 +1,4 @@
-//! What a part of the connections makes of a round: the connections that finished, diagnosed.
+//! A part's result for a round: the connections that finished, diagnosed.
 
 use crate::drive::Part;
 use crate::feed::Event;
@@ -6,15 +6,15 @@ use crate::numbers::Numbers;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Analyzer, Arrival, Config, Counts, OpenAtEnd, PacketFacts};
 
-/// At the capture's end, what is still open is given in portions: the connections that opened
-/// within so many packets. All at once they could be a quarter of a million.
+/// At the end of the capture, open connections are reported in portions: those that opened within
+/// this many packets. All at once they could be a quarter of a million.
 const PORTION: u64 = 1 << 12;
 
-/// An analyzer that notes which connections open.
+/// An analyzer that records which connections open.
 pub struct Opening {
     pub analyzer: Analyzer,
     count: u64,
-    /// First packets of those that opened since they were last taken.
+    /// First packets of connections that opened since the last call of `take_opened`.
     opened: Vec<u64>,
 }
 
@@ -39,12 +39,12 @@ impl Opening {
     }
 }
 
-/// When findings are worked out.
+/// When to compute findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Findings {
     /// In the thread that analysed the connection.
     AtOnce,
-    /// Whenever they are asked for.
+    /// When they are requested.
     Later,
 }
 
@@ -59,15 +59,15 @@ impl Findings {
     }
 }
 
-/// Gives connections as they finish.
+/// Reports connections as they finish.
 pub struct Finishing {
     opening: Opening,
     findings: Findings,
 }
 
-/// What happened to one part in a round.
+/// The result of one part in a round.
 pub struct Round {
-    /// Of each connection that opened, the number of its first packet.
+    /// The number of the first packet of each connection that opened.
     opened: Vec<u64>,
     finished: Vec<DiagnosedConnection>,
 }
@@ -105,7 +105,8 @@ impl Part for Finishing {
     }
 }
 
-/// The last rounds: one of what finished before the capture's end, and those of what did not.
+/// The last rounds: one with what finished before the end of the capture, and those with what did
+/// not.
 pub struct Last {
     finished: Option<Round>,
     open: OpenAtEnd,
@@ -129,8 +130,8 @@ impl Iterator for Last {
     }
 }
 
-/// The connections that finished in a round, by their numbers in the capture; `None` for a part
-/// that has ended.
+/// The connections that finished in a round, sorted by their numbers in the capture; `None` stands
+/// for a part that has ended.
 pub fn put_together(numbers: &mut Numbers, rounds: Vec<Option<Round>>) -> Vec<DiagnosedConnection> {
     let opened = rounds.iter().enumerate();
     numbers.open(opened.flat_map(|(part, round)| Some((part, &*round.as_ref()?.opened))));
@@ -142,7 +143,7 @@ pub fn put_together(numbers: &mut Numbers, rounds: Vec<Option<Round>>) -> Vec<Di
             diagnosed
         }));
     }
-    // One move each: they are large.
+    // Sorted with one move for each, because they are large.
     all.sort_by_cached_key(|diagnosed| diagnosed.connection.id);
     all
 }

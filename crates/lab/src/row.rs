@@ -1,4 +1,4 @@
-//! From a run's outcome to its row: figures, the law beside them, and whether to trust them.
+//! Makes a run's row from its outcome: figures, the law's bound, and whether to trust them.
 
 use crate::carrier;
 use crate::experiment::Outcome;
@@ -19,10 +19,10 @@ use fullpipe_model::scenario::Scenario;
 use fullpipe_model::tune::MemTriple;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
-/// The emulator's lateness above which a run was not quiet.
+/// With more lateness than this a run was not quiet.
 const LATE_MAX: Duration = Duration::from_micros(500);
 
-/// The row of a run that was done, by this machine's clock.
+/// The row of a successful run, by this machine's clock.
 pub(crate) fn of_outcome(
     scenario: &Scenario,
     repetition: u32,
@@ -60,9 +60,9 @@ pub(crate) fn of_outcome(
         law,
         law_term,
         packets: seen.client_to_server.packets + seen.server_to_client.packets,
-        // At the sender's own edge nothing can come out of order: what goes backwards there was
-        // sent again, also where the label's rule, made for a sniffer anywhere, calls it out of
-        // order because it came within the round trip.
+        // At the sender's own edge nothing can arrive out of order: a segment that goes backwards
+        // there was retransmitted, even if the label's rule, which must suit any capture point,
+        // calls it out of order because it came within the round trip.
         retransmission: sent.labels.of(Label::Retransmission) + sent.labels.of(Label::OutOfOrder),
         duplicate_ack: acks.labels.of(Label::DuplicateAck),
         out_of_order: seen.server_to_client.labels.of(Label::OutOfOrder),
@@ -87,7 +87,7 @@ pub(crate) fn of_outcome(
     beside_reference(as_received(as_carried(row, &outcome.link), &outcome.received), scenario)
 }
 
-/// The row with what the link did to the packets, and how late it was.
+/// Adds what the link did to the packets, and how late it was.
 fn as_carried(row: Row, link: &LinkReport) -> Row {
     let lateness = link.lateness();
     let (to_client, to_server) = (&link.to_client.link, &link.to_server.link);
@@ -101,7 +101,7 @@ fn as_carried(row: Row, link: &LinkReport) -> Row {
     }
 }
 
-/// The row with what the client received, and when.
+/// Adds what the client received, and when.
 fn as_received(row: Row, received: &Received) -> Row {
     let (body, duration) = (Bytes::new(received.body), received.duration);
     let timing = received.timing;
@@ -117,12 +117,12 @@ fn as_received(row: Row, received: &Received) -> Row {
     }
 }
 
-/// The row of a run that failed. Why it failed is added by whoever keeps it.
+/// The row of a failed run. The caller adds the reason.
 pub(crate) fn of_failure(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> Row {
     as_asked(scenario, repetition, engine, kernel)
 }
 
-/// What is known of a run before it begins.
+/// What is known about a run before it begins.
 fn as_asked(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -> Row {
     let path = path_for(scenario);
     Row {
@@ -137,10 +137,10 @@ fn as_asked(scenario: &Scenario, repetition: u32, engine: Clock, kernel: &str) -
     }
 }
 
-/// The row with what somebody else measured.
+/// Adds the published figures.
 fn beside_reference(row: Row, scenario: &Scenario) -> Row {
     let reference = &scenario.reference;
-    // A reference is of a whole transfer, in which the start hardly counts.
+    // A reference covers a whole transfer, in which the start hardly counts.
     let goodput =
         if row.complete { row.goodput } else { row.steady_goodput.unwrap_or(row.goodput) };
     let ratio =
@@ -156,13 +156,13 @@ fn beside_reference(row: Row, scenario: &Scenario) -> Row {
     }
 }
 
-/// That the sender used another congestion control than it was asked to.
+/// A note if the sender used another congestion control than requested.
 fn other_control(scenario: &Scenario, used: Option<&str>) -> Option<String> {
     let (asked, used) = (scenario.hosts.server.congestion_control.as_deref()?, used?);
     (asked != used).then(|| format!("congestion control was {used}, not {asked} as asked"))
 }
 
-/// That capture and sockets name different limits.
+/// A note if capture and sockets name different limits.
 fn disagreement(by_capture: Option<Candidate>, by_sockets: Option<Candidate>) -> Option<String> {
     let (capture, sockets) = (by_capture?, by_sockets?);
     (capture.limit.name() != sockets.limit.name()).then(|| {
@@ -177,14 +177,14 @@ fn disagreement(by_capture: Option<Candidate>, by_sockets: Option<Candidate>) ->
 }
 
 /// What a sniffer on Ethernet would have counted, by the time from the first frame to the last. The
-/// lab's captures hold IP packets, so each lacks its header.
+/// lab's captures contain IP packets, so each lacks its header.
 fn frames(seen: &Connection) -> Option<Rate> {
     let ways = [&seen.client_to_server, &seen.server_to_client];
     let bytes = ways.map(|way| way.wire.get() + way.packets * ETHERNET_HEADER.get()).iter().sum();
     Bytes::new(bytes).per(seen.duration)
 }
 
-/// The first finding as one text.
+/// The first finding as text.
 fn finding(verdict: &Verdict, scenario: &Scenario, outcome: &Outcome) -> Option<String> {
     let known =
         KnownPath { rtt: outcome.at_client.handshake_rtt, goodput_max: goodput_max(scenario) };
@@ -192,22 +192,21 @@ fn finding(verdict: &Verdict, scenario: &Scenario, outcome: &Outcome) -> Option<
     Some(format!("{}; {}", finding.claim, finding.remedy))
 }
 
-/// The most payload that the link carries at any time; `None` where its rate changes or has no
-/// bound.
+/// The most payload that the link carries at any time; `None` if its rate changes or is unlimited.
 fn goodput_max(scenario: &Scenario) -> Option<Rate> {
     let link = path_for(scenario).to_client;
     let rate = link.rate.filter(|_| link.changes.is_none())?;
     Some(Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 }.goodput(rate))
 }
 
-/// The goodput that windows, round trip and rate allow, and by which of them. The receive window is
-/// the largest seen, the send buffer the largest that the server's `tcp_wmem` lets autotuning
-/// reach.
+/// The goodput that windows, round-trip time and rate allow, and which of them limits it. The
+/// receive window is the largest seen; the send buffer is the largest that the server's `tcp_wmem`
+/// allows autotuning.
 fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option<Limit>) {
     let transfer = &scenario.transfer;
     let wmem = scenario.hosts.server.sysctl.get("net.ipv4.tcp_wmem");
     let wmem = wmem.and_then(|value| value.0.parse::<MemTriple>().ok()).map(|triple| triple.max);
-    // SO_SNDBUF is doubled by the kernel.
+    // The kernel doubles SO_SNDBUF.
     let sndbuf = transfer.send_buffer.and_then(|asked| asked.checked_mul(2)).or(wmem);
     let windows = Windows {
         receive: window_max.unwrap_or(Window::UNLIMITED),
@@ -225,7 +224,7 @@ fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option
     (Some(rate), Some(term))
 }
 
-/// Why the figures are not the path's alone; empty on a quiet machine.
+/// Why the figures do not depend on the path alone; empty on a quiet machine.
 fn troubles(outcome: &Outcome) -> Vec<String> {
     let link = &outcome.link;
     let mut troubles = Vec::new();

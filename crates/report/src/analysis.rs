@@ -1,8 +1,8 @@
-//! What was found in a capture: every connection with what held it, as JSON, as rows, as a table,
-//! and one in depth.
+//! The analysis of a capture: every connection with what limited it, as JSON, as rows, as a table,
+//! and all details of one.
 //!
-//! Connections are ranked by the time that they lost: the time in which neither the path nor the
-//! sending application held the transfer, so that a setting, a receiver or congestion control did.
+//! Connections are ranked by the time that they lost: the time in which a setting, a receiver or
+//! congestion control limited the transfer, and neither the path nor the sending application.
 
 mod depth;
 mod table;
@@ -16,14 +16,14 @@ use fullpipe_flow::schema::Version;
 use fullpipe_flow::{Analysis, Counts};
 use serde::Serialize;
 
-/// A capture, explained. Serialises as the JSON of `fullpipe analyze`.
+/// An analysed capture. Serialises as the JSON of `fullpipe analyze`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The version of the names in it.
     pub schema: Version,
-    /// The capture's name, as it was given.
+    /// The given name of the capture.
     pub file: String,
-    /// Its packets.
+    /// Counts of its packets.
     #[serde(flatten)]
     pub counts: Counts,
     /// Why the capture was not read to its end.
@@ -34,7 +34,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Explains what was found in `file`.
+    /// The report on `file`.
     pub fn new(file: impl Into<String>, analysis: Analysis) -> Self {
         Report {
             schema: Version::default(),
@@ -49,8 +49,7 @@ impl Report {
         }
     }
 
-    /// Adds a connection. Beyond `most` only its packets are counted, as those of connections that
-    /// were not tracked.
+    /// Adds a connection. If there are already `most`, only its packets are counted, as untracked.
     pub fn add(&mut self, explained: DiagnosedConnection, most: usize) {
         if self.connections.len() < most {
             self.connections.push(explained);
@@ -62,7 +61,7 @@ impl Report {
         }
     }
 
-    /// Puts the connections that lost most first, and keeps `top` of them.
+    /// Sorts connections by lost time, most first, and keeps `top` of them.
     pub fn worst_first(&mut self, top: Option<usize>) {
         self.connections.sort_by_cached_key(|explained| {
             std::cmp::Reverse((explained.lost(), payload(&explained.connection)))
