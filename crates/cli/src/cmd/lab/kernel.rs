@@ -53,6 +53,10 @@ pub struct Build {
     /// Compilers at once [default: one for each CPU].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    /// Build kernels whose sockets count why they do not send, beside the plain ones: for
+    /// `lab run --truth`.
+    #[arg(long)]
+    truth: bool,
 }
 
 impl Build {
@@ -67,7 +71,8 @@ impl Build {
         };
         for version in versions {
             let progress = Progress::new(&version);
-            let build = kernel::Build { source: self.source.clone(), version, jobs };
+            let truth = self.truth;
+            let build = kernel::Build { source: self.source.clone(), version, jobs, truth };
             let built = build.run(&mut |step| progress.show(&step));
             progress.bar.finish_and_clear();
             let kernel = built?;
@@ -129,7 +134,8 @@ impl Progress {
     }
 }
 
-/// List the kernels that are built, newest first: `lab run` takes the first that fits.
+/// List the kernels that are built, newest first: `lab run` takes the first that fits. It takes
+/// those with `--truth` only where it is told to.
 #[derive(Args)]
 pub struct List {
     /// Print JSON.
@@ -142,6 +148,8 @@ struct Listed {
     release: String,
     key: String,
     path: PathBuf,
+    /// It counts why its sockets do not send.
+    truth: bool,
 }
 
 impl List {
@@ -151,6 +159,7 @@ impl List {
             let listed: Vec<_> = kernels
                 .into_iter()
                 .map(|kernel| Listed {
+                    truth: kernel.counts_reasons(),
                     release: kernel.release,
                     key: kernel.key,
                     path: kernel.path,
@@ -160,9 +169,11 @@ impl List {
         } else if kernels.is_empty() {
             print("No kernel is built: `fullpipe lab kernel build`.\n")?;
         } else {
-            let mut table = Table::new([Column::text("release"), Column::text("path")]);
+            let columns = ["release", "for", "path"].map(Column::text);
+            let mut table = Table::new(columns);
             for kernel in kernels {
-                table.row([kernel.release, kernel.path.display().to_string()]);
+                let purpose = if kernel.counts_reasons() { "--truth" } else { "every run" };
+                table.row([kernel.release, purpose.into(), kernel.path.display().to_string()]);
             }
             print(&table.render(layout()))?;
         }

@@ -4,10 +4,11 @@
 //! from there: make compiles only what is missing. It is removed when the kernel is in the cache.
 
 use super::error::BuildError;
-use super::patch::PATCHES;
+use super::patch::{PATCHES, Patch};
 use super::source::Source;
 use super::tool::run;
-use super::{CacheError, Kernel, PROGRAM, RELEASE, cache, digest, kernel_in, patch};
+use super::truth::TRUTH;
+use super::{CacheError, Kernel, PROGRAM, RELEASE, TRUTH_MARK, cache, digest, kernel_in, patch};
 use fullpipe_kernel::folder::{Folder, check_path, make_own};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -48,6 +49,8 @@ pub struct Build {
     pub version: String,
     /// Compilers at once.
     pub jobs: usize,
+    /// Whether its sockets count why they do not send: another kernel, beside the plain one.
+    pub truth: bool,
 }
 
 /// How far it is.
@@ -98,7 +101,7 @@ impl Build {
             observer(Step::Unpack);
             self.source.unpack(&self.version, &scratch, &tree)?;
         }
-        patch::apply(&tree)?;
+        patch::apply(&tree, self.patches())?;
         let make = Make { tree: &tree, objects: &objects, jobs: self.jobs };
         if !objects.join(".config").is_file() {
             observer(Step::Configure);
@@ -106,11 +109,16 @@ impl Build {
         }
         make.compile(observer)?;
         let release = make.release()?;
-        let kernel =
-            install(kernels, &format!("{release}-{mark}"), &release, &objects.join(PROGRAM))?;
+        let kind = if self.truth { TRUTH_MARK } else { "" };
+        let key = format!("{release}-{kind}{mark}");
+        let kernel = install(kernels, &key, &release, &objects.join(PROGRAM))?;
         // What is left is rubbish of ours; a kernel that works is no less there for it.
         let _ = fs::remove_dir_all(&scratch);
         Ok(kernel)
+    }
+
+    fn patches(&self) -> impl Iterator<Item = Patch> {
+        PATCHES.into_iter().chain(TRUTH.into_iter().filter(|_| self.truth))
     }
 
     /// Of all that decides what comes out.
@@ -120,7 +128,7 @@ impl Build {
             compiler += line
         })?;
         let source = self.source.identity(&self.version)?;
-        let patches = format!("{PATCHES:?}");
+        let patches = format!("{:?}", self.patches().collect::<Vec<_>>());
         Ok(digest([
             source.as_bytes(),
             CONFIG.as_bytes(),
@@ -274,9 +282,21 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_kernel_has_no_change_for_counting() {
+        let build = |truth| {
+            let (source, version) = (Source::Debian, "6.12".into());
+            Build { source, version, jobs: 1, truth }.patches().collect::<Vec<_>>()
+        };
+        // The text is part of the digest, and so of a plain kernel's name in every cache there is.
+        assert_eq!(format!("{:?}", build(false)), format!("{PATCHES:?}"));
+        assert_eq!(build(true).len(), PATCHES.len() + TRUTH.len());
+    }
+
+    #[test]
     fn versions_are_two_numbers() {
         for version in ["", "6", "6.", "six.one", "6.12;rm", "../6.12"] {
-            let build = Build { source: Source::Debian, version: version.into(), jobs: 1 };
+            let build =
+                Build { source: Source::Debian, version: version.into(), jobs: 1, truth: false };
             assert!(matches!(build.run(&mut |_| {}), Err(BuildError::Version(_))), "{version}");
         }
     }

@@ -17,6 +17,7 @@ mod error;
 mod patch;
 mod source;
 mod tool;
+mod truth;
 
 pub use build::{Build, Step, VERSIONS};
 pub use error::BuildError;
@@ -34,6 +35,8 @@ use std::sync::Arc;
 
 /// The kernel's program in its directory.
 const PROGRAM: &str = "linux";
+/// In the key of a kernel whose sockets count why they do not send.
+const TRUTH_MARK: &str = "truth-";
 /// Beside it, the release that it will tell.
 const RELEASE: &str = "release";
 
@@ -59,6 +62,11 @@ impl PartialEq for Kernel {
 impl Eq for Kernel {}
 
 impl Kernel {
+    /// Whether its sockets count why they do not send.
+    pub fn counts_reasons(&self) -> bool {
+        self.key.contains(TRUTH_MARK)
+    }
+
     /// A path to the very file that was checked, for this process.
     pub(crate) fn executable(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.program.as_raw_fd()))
@@ -149,9 +157,14 @@ fn kernel_in(kernels: &Folder, name: &OsStr) -> io::Result<Kernel> {
 }
 
 /// The first of `kernels` whose release is, or begins with, the one asked for; the first of all
-/// where none is.
+/// where none is. One that counts reasons is found only where there is no plain one: whoever wants
+/// it leaves the others out.
 pub fn find<'a>(kernels: &'a [Kernel], asked: Option<&str>) -> Option<&'a Kernel> {
-    kernels.iter().find(|kernel| asked.is_none_or(|asked| is_release(&kernel.release, asked)))
+    let mut fitting = kernels
+        .iter()
+        .filter(|kernel| asked.is_none_or(|asked| is_release(&kernel.release, asked)));
+    let first = fitting.clone().next();
+    fitting.find(|kernel| !kernel.counts_reasons()).or(first)
 }
 
 /// Whether `release` is the one `asked` for: `6.1` is `6.1.192` and `6.1.0-amd64`, and not `6.12`.
@@ -233,6 +246,23 @@ mod tests {
         assert_eq!(fs::read(checked.executable()).unwrap(), b"");
         fs::remove_dir_all(&folder).unwrap();
         assert!(cached_in(&folder).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_counts_reasons_is_found_only_where_the_others_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        // Built in this order: of one release the last comes first.
+        for key in ["6.12.9-a", "6.12.9-truth-b"] {
+            fs::create_dir(folder.path().join(key)).unwrap();
+            fs::write(folder.path().join(key).join(RELEASE), "6.12.9\n").unwrap();
+            fs::write(folder.path().join(key).join(PROGRAM), "").unwrap();
+        }
+        let mut kernels = cached_in(folder.path()).unwrap();
+        for asked in [None, Some("6.12")] {
+            assert_eq!(find(&kernels, asked).unwrap().key, "6.12.9-a");
+        }
+        kernels.retain(Kernel::counts_reasons);
+        assert_eq!(find(&kernels, None).unwrap().key, "6.12.9-truth-b");
     }
 
     #[test]

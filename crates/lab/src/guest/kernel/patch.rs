@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 /// One change: in `file`, `from` becomes `to`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patch {
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
+    pub file: &'static str,
+    pub from: &'static str,
+    pub to: &'static str,
 }
 
 pub(super) const PATCHES: [Patch; 4] = [
@@ -78,9 +78,12 @@ pub enum PatchError {
     },
 }
 
-/// Applies every patch to the source in `tree`; those already applied are left alone.
-pub(super) fn apply(tree: &Path) -> Result<(), PatchError> {
-    for patch in PATCHES {
+/// Applies the patches to the source in `tree`; those already applied are left alone.
+pub(super) fn apply(
+    tree: &Path,
+    patches: impl IntoIterator<Item = Patch>,
+) -> Result<(), PatchError> {
+    for patch in patches {
         let path = tree.join(patch.file);
         let wrong = |cause| PatchError::File { path: path.clone(), cause };
         let text = fs::read_to_string(&path).map_err(wrong)?;
@@ -108,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_patch_applies_once_and_only_where_it_fits() {
-        for patch in PATCHES {
+        for patch in PATCHES.into_iter().chain(super::super::truth::TRUTH) {
             let text = format!("before\n{}after\n", patch.from);
             let changed = patched(&text, patch).unwrap().unwrap();
             assert!(changed.contains(patch.to) && changed.ends_with("after\n"), "{changed}");
