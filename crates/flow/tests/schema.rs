@@ -3,7 +3,7 @@
 
 use fullpipe_flow::schema::{
     CONNECTIONS, FINDINGS, INTERVALS, PACKETS, RENAMED, RUNS, SAMPLES, SCENARIOS, SCHEMA_VERSION,
-    markdown,
+    TRUTH_INTERVALS, markdown,
 };
 use std::path::Path;
 
@@ -34,6 +34,7 @@ fn the_pages_show_the_tables() {
     hold(page, "intervals", &markdown(INTERVALS));
     hold(page, "findings", &markdown(FINDINGS));
     hold(page, "samples", &markdown(SAMPLES));
+    hold(page, "truth", &markdown(TRUTH_INTERVALS));
     let mut changes = "| version | row | before | now |\n|---|---|---|---|\n".to_owned();
     for change in RENAMED {
         changes += &format!(

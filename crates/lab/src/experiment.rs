@@ -13,10 +13,13 @@ use crate::program::{
     ProgramError, Received, RunningServer, data_connection, placement_refused, port, receive,
 };
 use crate::sampler::Sampler;
+use crate::truth::{self, Carried};
+use fullpipe_flow::capture::Packet;
 use fullpipe_flow::connection::{Connection, Direction, Labels};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis, Sockets};
 use fullpipe_flow::limit::{CapturePoint, PathHint};
 use fullpipe_flow::sample::Sample;
+use fullpipe_flow::truth::TruthInterval;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, clock};
@@ -95,6 +98,8 @@ pub struct Outcome {
     pub server_samples: Vec<Sample>,
     /// Samples of the client's.
     pub client_samples: Vec<Sample>,
+    /// What limited it, as its kernel knew it; empty where the kernel does not count that.
+    pub truth: Vec<TruthInterval>,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
@@ -124,6 +129,7 @@ pub fn run(
     let mut notes = Vec::new();
     let capture = CaptureOptions { directory: scratch, snaplen: scenario.capture.snaplen, epoch };
     let log = keep.map(|folder| folder.join(LOG));
+    let link_start = clock::now() + epoch;
     let (hosts, carrier) =
         Carrier::start(scenario, capture, log.as_deref(), virtual_time, &mut notes)?;
     let transferred =
@@ -132,31 +138,24 @@ pub fn run(
     let edges = carrier.edges(scratch);
     let link = carrier.stop()?;
     let (received, server_samples, client_samples) = transferred?;
-    let (path, server_port) = (path_for(scenario), port(scenario));
-    let hint = PathHint { rate: path.to_client.mean_rate(), rtt: Some(path.rtt()) };
     let kept = |name: &str| keep.map(|folder| folder.join(name));
-    let edge = |streams: &[PathBuf],
-                capture_point,
-                name: &str|
-     -> Result<DiagnosedConnection, ExperimentError> {
-        // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
-        let config = Config { capture_point, hint, labels: Labels::Wireshark, ..Config::default() };
-        let path = kept(name);
-        let keep = path.as_deref().map(|path| (path, scenario.capture.snaplen));
-        let analysis = merge_capture::analyse(streams, keep, Analyzer::new(config))?;
-        let bulk = analysis
-            .connections
-            .into_iter()
-            .filter(|diagnosed| diagnosed.connection.server.port() == server_port);
-        bulk.max_by_key(|diagnosed| diagnosed.connection.server_to_client.payload)
-            .ok_or(ExperimentError::NoConnection)
-    };
-    let at_server = edge(&edges.server, CapturePoint::SenderEdge, "server.pcap")?;
-    let at_client = edge(&edges.client, CapturePoint::ReceiverEdge, "client.pcap")?.connection;
+    let is_counted = server_samples.iter().any(|sample| sample.reasons.is_some());
+    let mut carried = Carried::new(scenario, link_start, epoch).filter(|_| is_counted);
+    let server = Edge { streams: &edges.server, point: CapturePoint::SenderEdge };
+    let at_server = server.connection(scenario, kept("server.pcap"), &mut |_| {})?;
+    let client = Edge { streams: &edges.client, point: CapturePoint::ReceiverEdge };
+    let at_client = client.connection(scenario, kept("client.pcap"), &mut |packet| {
+        if let Some(carried) = &mut carried {
+            carried.see(packet);
+        }
+    })?;
+    let at_client = at_client.connection;
+    let (path, hint) = (path_for(scenario), hint(scenario));
     let interval = path.rtt().max(INTERVAL_MIN);
     let sockets = Sockets { sender: &server_samples, receiver: &client_samples, interval };
     let by_sockets = Diagnosis::from_samples(sockets, hint);
     let link_engine = carrier::engine(scenario, virtual_time);
+    let truth = truth::of_run(scenario, &server_samples, &client_samples, carried.as_ref(), epoch);
     Ok(Outcome {
         received,
         link_engine,
@@ -166,8 +165,49 @@ pub fn run(
         by_sockets,
         server_samples,
         client_samples,
+        truth,
         notes,
     })
+}
+
+/// What is known of the path of `scenario` beforehand.
+fn hint(scenario: &Scenario) -> PathHint {
+    let path = path_for(scenario);
+    PathHint { rate: path.to_client.mean_rate(), rtt: Some(path.rtt()) }
+}
+
+/// Where a capture was taken, and the streams that it is made of.
+struct Edge<'a> {
+    streams: &'a [PathBuf],
+    point: CapturePoint,
+}
+
+impl Edge<'_> {
+    /// The transfer's connection as the capture has it; every packet goes to `observer` and, if
+    /// named, to the file `keep`.
+    fn connection(
+        &self,
+        scenario: &Scenario,
+        keep: Option<PathBuf>,
+        observer: &mut dyn FnMut(&Packet<'_>),
+    ) -> Result<DiagnosedConnection, ExperimentError> {
+        // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
+        let config = Config {
+            capture_point: self.point,
+            hint: hint(scenario),
+            labels: Labels::Wireshark,
+            ..Config::default()
+        };
+        let keep = keep.as_deref().map(|path| (path, scenario.capture.snaplen));
+        let analysis = merge_capture::analyse(self.streams, keep, Analyzer::new(config), observer)?;
+        let server_port = port(scenario);
+        let bulk = analysis
+            .connections
+            .into_iter()
+            .filter(|diagnosed| diagnosed.connection.server.port() == server_port);
+        bulk.max_by_key(|diagnosed| diagnosed.connection.server_to_client.payload)
+            .ok_or(ExperimentError::NoConnection)
+    }
 }
 
 type Transferred = (Received, Vec<Sample>, Vec<Sample>);

@@ -37,6 +37,7 @@ mod row;
 mod sampler;
 mod scratch;
 mod sweep;
+mod truth;
 pub mod tuning;
 
 pub use engine::Engine;

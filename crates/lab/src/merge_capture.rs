@@ -32,9 +32,9 @@ pub enum MergeError {
     Content(#[from] fullpipe_analyze::Error),
 }
 
-/// Merges the streams of an edge, gives every packet to `analyzer`, and writes them to `keep` if
-/// named. Returns the analysis. Of packets of the same time that of the stream named first comes
-/// first.
+/// Merges the streams of an edge, gives every packet to `analyzer`, shows it to `observer`, and
+/// writes it to `keep` if named. Returns the analysis. Of packets of the same time that of the
+/// stream named first comes first.
 ///
 /// # Errors
 /// A stream that cannot be read, a capture that cannot be written.
@@ -42,10 +42,12 @@ pub(crate) fn analyse(
     streams: &[PathBuf],
     keep: Option<(&Path, Bytes)>,
     mut analyzer: Analyzer,
+    observer: &mut dyn FnMut(&Packet<'_>),
 ) -> Result<Analysis, MergeError> {
     let mut out = keep.map(|(path, snaplen)| PcapFile::create(path, snaplen)).transpose()?;
     Capture::merged(streams.iter().cloned()).for_each_packet(|packet| {
         analyzer.push_packet(packet);
+        observer(packet);
         out.as_mut().map_or(Ok(()), |out| out.write(packet))
     })?;
     if let Some(out) = out {

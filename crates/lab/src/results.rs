@@ -12,6 +12,7 @@
 //!     link.json         what the link carried, dropped, and how late it was
 //!     verdict.json      what limited it, interval by interval, by capture and by sockets
 //!     server.samples.jsonl, client.samples.jsonl
+//!     truth.jsonl       what limited it as its kernel knew it, with --truth
 //!     server.pcap, client.pcap      with --keep-captures
 //!     link.log                      likewise: each packet and its fate, see `fullpipe_model::link::log`
 //! ```
@@ -43,7 +44,6 @@ pub use manifest::{Manifest, ManifestError, Planned};
 
 use crate::experiment::Outcome;
 use fullpipe_flow::row::Row;
-use fullpipe_flow::sample::Sample;
 use fullpipe_flow::schema::Versioned;
 use fullpipe_kernel::folder::{self, Folder, NotOurs};
 use fullpipe_kernel::host::Host;
@@ -337,6 +337,9 @@ impl Results {
         write_json(folder, "verdict.json", &verdict)?;
         write_lines(folder, "server.samples.jsonl", &outcome.server_samples)?;
         write_lines(folder, "client.samples.jsonl", &outcome.client_samples)?;
+        if !outcome.truth.is_empty() {
+            write_lines(folder, "truth.jsonl", &outcome.truth)?;
+        }
         self.seal(part, row)
     }
 
@@ -486,11 +489,11 @@ pub(crate) fn write_json(
     written.map_err(|cause| wrong("write", &folder.path().join(name), cause))
 }
 
-fn write_lines(folder: &Folder, name: &str, samples: &[Sample]) -> Result<(), ResultsError> {
+fn write_lines(folder: &Folder, name: &str, lines: &[impl Serialize]) -> Result<(), ResultsError> {
     let write = || -> std::io::Result<()> {
         let mut file = BufWriter::new(folder.create(name)?);
-        for sample in samples {
-            serde_json::to_writer(&mut file, &Versioned::new(sample))?;
+        for line in lines {
+            serde_json::to_writer(&mut file, &Versioned::new(line))?;
             file.write_all(b"\n")?;
         }
         file.flush()

@@ -124,6 +124,7 @@ mod tests {
             congestion_control: None,
             info: None,
             memory: None,
+            reasons: None,
         };
         let mut sampled = Sampled { samples: Vec::new(), interval: Duration::from_nanos(1) };
         let mut at = 0;

@@ -1,5 +1,6 @@
 //! What a trial cannot do without.
 
+use fullpipe_lab::guest::kernel::Kernel;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
@@ -17,6 +18,8 @@ pub enum Need {
     GuestKernel,
     /// The guest kernel from before Linux 6.6.
     OldGuestKernel,
+    /// A guest kernel that counts why its sockets do not send.
+    TruthKernel,
     /// A kernel that has programs at devices' hooks end with their process: Linux 6.6.
     Tcx,
     /// A program on the path.
@@ -24,9 +27,15 @@ pub enum Need {
 }
 
 impl Need {
-    /// Whether it takes ten minutes to get.
-    pub fn is_guest_kernel(self) -> bool {
-        matches!(self, Need::GuestKernel | Need::OldGuestKernel)
+    /// Whether it may be absent where nothing else may: a guest's kernel is ten minutes' work, and
+    /// must be there only where a variable says that it was built.
+    pub fn is_optional(self) -> bool {
+        let is_said = |name| std::env::var_os(name).is_some_and(|value| value == "1");
+        match self {
+            Need::GuestKernel | Need::OldGuestKernel => !is_said("FULLPIPE_KERNEL_BUILT"),
+            Need::TruthKernel => !is_said("FULLPIPE_TRUTH_KERNEL"),
+            _ => false,
+        }
     }
 
     /// Why it cannot be had; `None` where it can.
@@ -46,10 +55,11 @@ impl Need {
             Need::Root => (!root).then_some("not root"),
             Need::OrdinaryUser if !root => None,
             Need::OrdinaryUser => (!*ORDINARY).then_some("no setpriv, or no user namespaces for user 1000"),
-            Need::GuestKernel => fullpipe_lab::guest::kernel::cached()
-                .unwrap_or_default()
-                .is_empty()
+            Need::GuestKernel => (!has_kernel(|kernel| !kernel.counts_reasons()))
                 .then_some("no guest kernel is built: `fullpipe lab kernel build`, 10 minutes"),
+            Need::TruthKernel => (!has_kernel(Kernel::counts_reasons)).then_some(
+                "no guest kernel counts why its sockets do not send: `fullpipe lab kernel build --truth`, 20 minutes",
+            ),
             Need::OldGuestKernel => fullpipe_lab::guest::kernel::find(
                 &fullpipe_lab::guest::kernel::cached().unwrap_or_default(),
                 Some("6.1"),
@@ -64,6 +74,10 @@ impl Need {
         };
         missing.map(Into::into)
     }
+}
+
+fn has_kernel(fits: impl Fn(&Kernel) -> bool) -> bool {
+    fullpipe_lab::guest::kernel::cached().unwrap_or_default().iter().any(fits)
 }
 
 /// Whether `program` is on the path, or where Debian puts what only root is thought to use.

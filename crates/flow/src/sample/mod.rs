@@ -9,10 +9,12 @@
 //! Fields that a kernel does not know are absent, never zero: a zero is a measurement.
 
 mod memory;
+mod reasons;
 mod state;
 mod tcp_info;
 
 pub use memory::{ParseMemoryError, SocketMemory};
+pub use reasons::{Phase, Reason, Reasons, Wait};
 pub use state::{CongestionState, TcpState};
 pub use tcp_info::{ParseTcpInfoError, TcpInfo};
 
@@ -46,4 +48,7 @@ pub struct Sample {
     /// The socket's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<SocketMemory>,
+    /// Why it did not send, where its kernel counts that; [`crate::truth`] has it in results.
+    #[serde(skip)]
+    pub reasons: Option<Reasons>,
 }

@@ -1,6 +1,7 @@
 //! A value in a row, and how CSV and JSON write it.
 
 use crate::limit::Candidate;
+use crate::sample::Wait;
 use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use serde::{Serialize, Serializer};
@@ -61,6 +62,8 @@ pub enum Cell<'r> {
     Candidates(&'r [Candidate]),
     /// Of [`Kind::Objects`].
     Changes(&'r [Change]),
+    /// Of [`Kind::Objects`].
+    Waits(&'r [Wait]),
 }
 
 impl<'r> Cell<'r> {
@@ -123,7 +126,7 @@ impl<'r> Cell<'r> {
             Cell::Boolean(_) => Kind::Boolean,
             Cell::Words(_) => Kind::Words,
             Cell::Texts(_) => Kind::Texts,
-            Cell::Candidates(_) | Cell::Changes(_) => Kind::Objects,
+            Cell::Candidates(_) | Cell::Changes(_) | Cell::Waits(_) => Kind::Objects,
         }
     }
 
@@ -154,7 +157,7 @@ impl<'r> Cell<'r> {
             Cell::Text(Some(text)) => push_quoted(text, line),
             Cell::Words(words) => push_quoted(&words.join(" "), line),
             Cell::Texts(texts) => push_quoted(&texts.join("; "), line),
-            Cell::Candidates(_) | Cell::Changes(_) => {}
+            Cell::Candidates(_) | Cell::Changes(_) | Cell::Waits(_) => {}
         }
     }
 }
@@ -194,6 +197,7 @@ impl Serialize for Cell<'_> {
             Cell::Texts(texts) => texts.serialize(s),
             Cell::Candidates(candidates) => candidates.serialize(s),
             Cell::Changes(changes) => changes.serialize(s),
+            Cell::Waits(waits) => waits.serialize(s),
         }
     }
 }

@@ -13,6 +13,7 @@
 //! * [`PACKETS`]: a packet with its labels.
 //! * [`INTERVALS`], [`FINDINGS`]: parts of a connection's JSON.
 //! * [`SAMPLES`]: an observation of a socket.
+//! * [`TRUTH_INTERVALS`]: what limited a run, as its kernel knew it.
 
 mod cell;
 mod connection;
@@ -22,6 +23,7 @@ mod page;
 mod run;
 mod sample;
 mod table;
+mod truth;
 
 pub use cell::{Cell, Kind};
 pub use connection::{CONNECTIONS, ConnectionRow, Connections, connection_rows};
@@ -31,6 +33,7 @@ pub use page::{RENAMED, Renamed, columns_in_short, markdown};
 pub use run::{RUNS, Runs, SCENARIOS, Scenarios};
 pub use sample::{SAMPLES, Samples};
 pub use table::{Column, Object, Place, Record, csv_header, csv_line};
+pub use truth::{TRUTH_INTERVALS, TruthIntervals};
 
 pub use crate::version::{SCHEMA_VERSION, Version, Versioned};
 

@@ -2,10 +2,12 @@ use super::*;
 use crate::capture::LinkType;
 use crate::connection::{Close, Direction, Warning};
 use crate::diagnosis::{DiagnosedConnection, OfDirection};
+use crate::limit::{Candidate, Limit};
 use crate::row::Row;
-use crate::sample::{Sample, SocketMemory, TcpInfo, TcpState};
+use crate::sample::{Phase, Reason, Sample, SocketMemory, TcpInfo, TcpState, Wait};
+use crate::truth::TruthInterval;
 use crate::{Analyzer, Config};
-use fullpipe_model::units::{Bytes, Instant};
+use fullpipe_model::units::{Bytes, Duration, Instant};
 use serde_json::Value;
 
 /// Two segments of data that are acknowledged, after a handshake.
@@ -43,6 +45,7 @@ fn sample() -> Sample {
         congestion_control: Some("cubic".into()),
         info: Some(TcpInfo::default()),
         memory: Some(SocketMemory::default()),
+        reasons: None,
     }
 }
 
@@ -97,15 +100,12 @@ fn names_are_distinct() {
     distinct(INTERVALS);
     distinct(FINDINGS);
     distinct(SAMPLES);
+    distinct(TRUTH_INTERVALS);
 }
 
 #[test]
 fn a_run_in_json_is_its_table_in_order() {
-    let row = Row {
-        notes: vec!["a".into()],
-        law_term: Some(fullpipe_model::limit::Limit::Link),
-        ..Row::default()
-    };
+    let row = Row { notes: vec!["a".into()], law_term: Some(Limit::Link), ..Row::default() };
     let json = serde_json::to_string(&row).unwrap();
     hold(RUNS, &row, &serde_json::from_str(&json).unwrap(), "");
     let mut rest = json.as_str();
@@ -119,6 +119,22 @@ fn a_run_in_json_is_its_table_in_order() {
     assert_eq!(keys, count, "a key of the row has no column");
     assert_eq!(serde_json::from_str::<Row>(&json).unwrap(), row);
     assert_eq!(serde_json::from_str::<Row>("{}").unwrap().schema, Version::unsaid());
+}
+
+#[test]
+fn an_interval_of_truth_in_json_is_its_table() {
+    let time = Duration::from_millis(10);
+    let interval = TruthInterval {
+        local: "192.0.2.1:80".parse().unwrap(),
+        remote: "192.0.2.2:4000".parse().unwrap(),
+        start: Instant::from_nanos(7),
+        length: time,
+        limits: vec![Candidate { limit: Limit::Link, share: 1.0 }],
+        waits: vec![Wait { reason: Reason::CongestionWindow, phase: Phase::AfterLoss, time }],
+        link_busy: Some(1.0),
+        unread: None,
+    };
+    hold(TRUTH_INTERVALS, &interval, &serde_json::to_value(&interval).unwrap(), "");
 }
 
 #[test]

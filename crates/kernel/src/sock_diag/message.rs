@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use fullpipe_flow::sample::{Sample, SocketMemory, TcpInfo, TcpState};
+use fullpipe_flow::sample::{Reasons, Sample, SocketMemory, TcpInfo, TcpState};
 use fullpipe_model::units::{Bytes, Instant};
 
 use super::{OpenSocket, address, octets, plain};
@@ -216,10 +216,15 @@ fn read_socket(payload: &[u8], at: Instant) -> Option<Sample> {
         congestion_control: None,
         info: None,
         memory: None,
+        reasons: None,
     };
     for (kind, value) in Attributes(attributes) {
         match kind {
-            INET_DIAG_INFO => sample.info = TcpInfo::parse(value).ok(),
+            INET_DIAG_INFO => {
+                let (info, reasons) = Reasons::split(value);
+                sample.info = TcpInfo::parse(info).ok();
+                sample.reasons = reasons;
+            }
             INET_DIAG_SKMEMINFO => sample.memory = SocketMemory::parse(value).ok(),
             INET_DIAG_CONG => {
                 let name = value.split(|&byte| byte == 0).next().unwrap_or_default();

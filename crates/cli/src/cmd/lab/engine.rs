@@ -24,6 +24,11 @@ pub struct Choice {
     /// scenarios [default: netem in virtual time, own in real time].
     #[arg(long, value_name = "ENGINE", value_enum)]
     link_engine: Option<LinkName>,
+    /// Write truth.jsonl: for each interval between samples, what the sender waited for, as its
+    /// kernel counted it (virtual time; build such a kernel first: `fullpipe lab kernel build
+    /// --truth`).
+    #[arg(long)]
+    truth: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,7 +53,20 @@ pub enum Name {
 impl Choice {
     /// A choice made without these options.
     pub fn new(engine: Name, kernel: Option<String>) -> Choice {
-        Choice { engine, kernel, link_engine: None }
+        Choice { engine, kernel, link_engine: None, truth: false }
+    }
+
+    /// Of `kernels` those that fit `--truth`: where it is asked for, those that count reasons.
+    fn fitting(&self, mut kernels: Vec<kernel::Kernel>) -> Result<Vec<kernel::Kernel>, Failure> {
+        kernels.retain(|kernel| kernel.counts_reasons() == self.truth);
+        if self.truth && kernels.is_empty() {
+            return Err(Failure::new(
+                Kind::Missing,
+                "choose kernel: none counts why its sockets do not send; build one with \
+                 `fullpipe lab kernel build --truth`",
+            ));
+        }
+        Ok(kernels)
     }
 
     /// Decides the engine and puts the requested kernel into the scenarios. Takes out rows that
@@ -61,6 +79,12 @@ impl Choice {
                     LinkName::Netem => LinkEngine::Netem,
                 });
             }
+        }
+        if self.engine == Name::Real && self.truth {
+            return Err(Failure::new(
+                Kind::Usage,
+                "choose kernel: --truth works with --engine virtual only",
+            ));
         }
         if self.engine == Name::Real && self.kernel.is_some() {
             return Err(Failure::new(
@@ -77,6 +101,7 @@ impl Choice {
             }
             (Name::Virtual, Err(error)) => return Err(error.into()),
         };
+        let kernels = self.fitting(kernels)?;
         if let Some(release) = &self.kernel {
             leave_out(scenarios, "--kernel overrides theirs", |asked| asked == release);
             for scenario in scenarios.iter_mut() {

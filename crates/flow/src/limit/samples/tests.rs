@@ -54,6 +54,7 @@ fn series(count: u64, mut change: impl FnMut(u64, &mut Socket)) -> Vec<Sample> {
                 congestion_control: None,
                 info: Some(socket.info),
                 memory: Some(socket.memory),
+                reasons: None,
             }
         })
         .collect()

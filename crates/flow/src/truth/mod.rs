@@ -1,0 +1,140 @@
+//! What limited a transfer, interval by interval, as its own kernel and its link knew it: the
+//! answers that verdicts are held to.
+//!
+//! A verdict infers; this does not. The sending kernel counted why it did not send
+//! ([`crate::sample::Reasons`]), the receiving one for how long data waited for its application,
+//! and the [`LinkUse`] tells for how much of the time the link's transmitter was busy. Where these
+//! do not decide, the answer is [`Limit::Unknown`].
+
+mod decide;
+mod link_use;
+
+pub use link_use::LinkUse;
+
+use crate::limit::{Candidate, Limit};
+use crate::sample::{Reasons, Sample, Wait};
+use fullpipe_model::units::{Duration, Instant, column};
+use std::net::SocketAddr;
+
+/// What was known of a transfer besides its packets.
+#[derive(Debug, Clone, Copy)]
+pub struct Knowledge<'a> {
+    /// Samples of the sending socket, in order of time.
+    pub sender: &'a [Sample],
+    /// Samples of the receiving socket, in order of time.
+    pub receiver: &'a [Sample],
+    /// What the link carried to the receiver.
+    pub link: Option<&'a LinkUse>,
+    /// The path's round trip without queues.
+    pub rtt: Duration,
+    /// Whether a policer is all that drops packets.
+    pub is_policed: bool,
+    /// What is added to the samples' clock to have the time since 1970.
+    pub epoch: Duration,
+}
+
+/// What a sender waited for between two samples of its socket.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TruthInterval {
+    /// The sending socket.
+    pub local: SocketAddr,
+    /// The receiving socket.
+    pub remote: SocketAddr,
+    /// When it begins, since 1970.
+    #[serde(rename = "start_ns", with = "column::instant")]
+    pub start: Instant,
+    /// How long it is.
+    #[serde(rename = "length_us", with = "column::micros")]
+    pub length: Duration,
+    /// What limited the transfer, the largest share of the counted time first.
+    pub limits: Vec<Candidate>,
+    /// What the kernel counted.
+    pub waits: Vec<Wait>,
+    /// For what part of the last round trip, and at least of the interval, the link was busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_busy: Option<f64>,
+    /// For what part of the same time data waited for the receiving application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<f64>,
+}
+
+/// The intervals between samples in which the sending kernel counted anything; none where it does
+/// not count.
+pub fn intervals(known: &Knowledge<'_>) -> Vec<TruthInterval> {
+    let end = end_of_data(known.sender);
+    let counted = known.sender.windows(2).filter_map(|pair| {
+        let waits = pair[1].reasons.as_ref()?.waits_since(pair[0].reasons.as_ref()?);
+        (!waits.is_empty()).then_some((&pair[0], &pair[1], waits))
+    });
+    let is_over = |from: &Sample| end.is_some_and(|end| from.at >= end);
+    counted.map(|(from, to, waits)| interval(known, from, to, waits, is_over(from))).collect()
+}
+
+/// When the last data had been sent; `None` where samples do not say it.
+fn end_of_data(sender: &[Sample]) -> Option<Instant> {
+    let sent = |sample: &Sample| sample.info.as_ref().and_then(|info| info.bytes_sent);
+    let all = sender.iter().rev().find_map(sent)?;
+    sender.iter().find(|sample| sent(sample) == Some(all)).map(|sample| sample.at)
+}
+
+fn interval(
+    known: &Knowledge<'_>,
+    from: &Sample,
+    to: &Sample,
+    waits: Vec<Wait>,
+    is_over: bool,
+) -> TruthInterval {
+    let length = to.at.since(from.at);
+    // What a window holds comes in bursts: less than a round trip says nothing of the whole.
+    let since = to.at.saturating_sub(length.max(known.rtt));
+    let link_busy = known.link.map(|link| link.busy(since, to.at));
+    let unread = unread(known.receiver, since, to.at);
+    let facts = decide::Facts {
+        is_over,
+        link_busy,
+        unread,
+        is_policed: known.is_policed,
+        has_model: from.congestion_control.as_deref() == Some("bbr"),
+    };
+    TruthInterval {
+        local: from.local,
+        remote: from.remote,
+        start: from.at + known.epoch,
+        length,
+        limits: shares(&waits, |wait| decide::limit(wait, &facts)),
+        waits,
+        link_busy,
+        unread,
+    }
+}
+
+/// For what part of the time from `since` to `until` data waited for its reader; `None` where no
+/// two samples say it.
+fn unread(receiver: &[Sample], since: Instant, until: Instant) -> Option<f64> {
+    let before = |at: Instant| receiver.partition_point(|sample| sample.at <= at).checked_sub(1);
+    // From the start on, where the connection is younger.
+    let (first, last) = (before(since).unwrap_or(0), before(until)?);
+    let (first, last) = (&receiver[first], &receiver[last]);
+    let span = last.at.since(first.at).as_nanos();
+    let counted = |sample: &Sample| sample.reasons.clone();
+    let (first, last): (Reasons, Reasons) = (counted(first)?, counted(last)?);
+    (span > 0).then(|| (last.unread_since(&first).as_nanos() as f64 / span as f64).min(1.0))
+}
+
+/// The part of the time that each limit has, the largest first; of equals in the limits' order.
+fn shares(waits: &[Wait], limit: impl Fn(&Wait) -> Limit) -> Vec<Candidate> {
+    let mut times: Vec<(Limit, u64)> = Vec::new();
+    for wait in waits {
+        let limit = limit(wait);
+        match times.iter_mut().find(|(known, _)| *known == limit) {
+            Some((_, time)) => *time = time.saturating_add(wait.time.as_nanos()),
+            None => times.push((limit, wait.time.as_nanos())),
+        }
+    }
+    times.sort_by_key(|(limit, time)| (std::cmp::Reverse(*time), *limit));
+    let all: f64 = times.iter().map(|(_, time)| *time as f64).sum();
+    times.into_iter().map(|(limit, time)| Candidate { limit, share: time as f64 / all }).collect()
+}
+
+#[cfg(test)]
+mod tests;
