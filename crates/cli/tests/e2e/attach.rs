@@ -252,7 +252,7 @@ fn after_kill_9_traffic_flows_as_before(hooks: &str) {
     );
     let cleaned = world.run(&program, &["clean"]);
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
-    assert_eq!(cleaned.out.contains("off 1 device"), filters, "{cleaned:?}");
+    assert_eq!(cleaned.out.contains("on 1 device"), filters, "{cleaned:?}");
     assert!(!(filters && cleaned.out.contains("Nothing to clean")), "{cleaned:?}");
     until("the devices of the link are gone", Duration::from_secs(1), || world.device() == before);
     // The name is free again.
@@ -306,7 +306,7 @@ fn before_linux_6_6_filters_do_the_same() {
         panic!("{out}")
     };
     let seconds = |line: &str| -> f64 { line.split_once(' ').unwrap().1.parse().unwrap() };
-    assert!(cleaned.iter().any(|line| line.contains("off 1 device")), "{out}");
+    assert!(cleaned.iter().any(|line| line.contains("on 1 device")), "{out}");
     assert!(!cleaned.iter().any(|line| line.contains("Nothing to clean")), "{out}");
     assert!(
         seconds(slow) >= 0.2 && seconds(again) >= 0.2 && (0.0001..0.15).contains(&seconds(fast)),

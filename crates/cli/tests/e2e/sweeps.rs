@@ -337,7 +337,7 @@ fn in_real_time_one_run_is_made_at_a_time() {
     let program = Program::new();
     let finished =
         run(&program, &[program.file("three.toml", three()), "--jobs", "3", "--out", "out"]);
-    assert!(finished.err.contains("--jobs is for virtual time"), "{finished:?}");
+    assert!(finished.err.contains("--jobs is ignored in real time"), "{finished:?}");
     assert_eq!(finished.json()["rows"].as_array().unwrap().len(), 3);
 }
 
