@@ -33,7 +33,7 @@ pub struct Analysis {
 /// What one packet was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketFacts {
-    /// [`Connection::id`] of its connection.
+    /// The [`id`](crate::connection::Connection::id) of its connection.
     pub connection: u64,
     /// Which way it went, by what is known of the connection so far.
     pub direction: Direction,

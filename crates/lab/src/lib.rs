@@ -11,15 +11,17 @@
 //! * `experiment`: one run, in order.
 //! * `merge_capture`: from the link's streams to the capture at a host's edge.
 //! * `row`: from an outcome to its row.
+//! * [`Columns`]: the columns of a sweep's rows, its scenarios' words among them.
 //! * [`tuning`]: a plan for a scenario, and the scenario with the plan.
 //! * [`results`]: the directory that keeps it all.
 //! * [`guest`]: the same in virtual time, inside a kernel of our own.
-//! * `sweep`: many runs, in guests several at once; [`cache`]: those that were done before.
+//! * `sweep`: many runs, in guests several at once; `cache`: those that were done before.
 //! * `engine`, `options`, `event`, `error`: how runs are made, what is going on, why one failed.
 #![forbid(unsafe_code)]
 
-pub mod cache;
+mod cache;
 mod carrier;
+mod columns;
 mod engine;
 mod error;
 mod event;
@@ -40,6 +42,8 @@ mod sweep;
 mod truth;
 pub mod tuning;
 
+pub use cache::{Cache, CachedRun};
+pub use columns::Columns;
 pub use engine::Engine;
 pub use error::LabError;
 pub use event::Event;

@@ -1,8 +1,5 @@
 //! The analysis of a capture: every connection with what limited it, as JSON, as rows, as a table,
 //! and all details of one.
-//!
-//! Connections are ranked by the time that they lost: the time in which a setting, a receiver or
-//! congestion control limited the transfer, and neither the path nor the sending application.
 
 mod depth;
 mod table;
@@ -10,7 +7,7 @@ mod table;
 pub use depth::depth;
 pub use table::table;
 
-use fullpipe_flow::connection::{Connection, Direction};
+use fullpipe_flow::connection::Direction;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::{Analysis, Counts};
@@ -60,19 +57,6 @@ impl Report {
                 packets(Direction::ClientToServer) + packets(Direction::ServerToClient);
         }
     }
-
-    /// Sorts connections by lost time, most first, and keeps `top` of them.
-    pub fn worst_first(&mut self, top: Option<usize>) {
-        self.connections.sort_by_cached_key(|explained| {
-            std::cmp::Reverse((explained.lost(), payload(&explained.connection)))
-        });
-        self.connections.truncate(top.unwrap_or(usize::MAX));
-    }
-}
-
-/// Payload of both directions.
-fn payload(connection: &Connection) -> u64 {
-    connection.client_to_server.payload.get() + connection.server_to_client.payload.get()
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@
 //! * [`figure`]: quantities as figures of such a column.
 //! * [`paragraph`]: sentences wrapped to the width, with a hanging indent.
 //! * [`analysis`]: analysed captures, for `fullpipe analyze`.
-//! * [`columns`]: rows of the lab as a typed table.
 //! * [`compare`]: two results side by side, and what changed.
 //! * [`calc`]: the answers of `fullpipe calc`.
 //! * [`rows`]: results of the lab, in a table or before and after a change.
@@ -19,7 +18,6 @@
 pub mod analysis;
 pub mod calc;
 mod cells;
-pub mod columns;
 pub mod compare;
 pub mod escape;
 pub mod figure;

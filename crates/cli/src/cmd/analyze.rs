@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, Options};
 use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
+use fullpipe_flow::diagnosis::worst_first;
 use fullpipe_flow::filter::Filter;
 use fullpipe_flow::limit::CapturePoint;
 use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
@@ -278,7 +279,7 @@ impl Analyze {
             let explained = report.connections.swap_remove(chosen);
             report.connections = vec![explained.with_intervals()];
         } else if self.top.is_some() || !(self.json || self.prints_rows()) {
-            report.worst_first(None);
+            worst_first(&mut report.connections);
             if let (Some(top), true) = (self.top, self.json || self.prints_rows()) {
                 report.connections.truncate(top);
             }

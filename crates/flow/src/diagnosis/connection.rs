@@ -120,6 +120,17 @@ impl DiagnosedConnection {
     }
 }
 
+/// Sorts connections by lost time ([`DiagnosedConnection::lost`]), most first; of equals, the one
+/// with more payload comes first.
+pub fn worst_first(connections: &mut [DiagnosedConnection]) {
+    connections.sort_by_cached_key(|diagnosed| {
+        let connection = &diagnosed.connection;
+        let payload =
+            connection.client_to_server.payload.get() + connection.server_to_client.payload.get();
+        std::cmp::Reverse((diagnosed.lost(), payload))
+    });
+}
+
 fn diagnosis(connection: &Connection, direction: Direction, verdict: Verdict) -> Diagnosis {
     let (sender, receiver) = match direction {
         Direction::ClientToServer => (connection.client, connection.server),

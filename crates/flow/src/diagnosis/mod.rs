@@ -13,7 +13,7 @@
 
 mod connection;
 
-pub use connection::{DiagnosedConnection, OfDirection};
+pub use connection::{DiagnosedConnection, OfDirection, worst_first};
 
 use crate::connection::{Direction, Place};
 use crate::finding::{Finding, KnownPath, findings};

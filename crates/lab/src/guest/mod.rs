@@ -18,7 +18,7 @@
 //! answer.json (row, or why not)  ◄──  powers off
 //! ```
 //!
-//! Both sides meet in one directory, the [`job`]'s, which the guest has mounted writable (hostfs).
+//! Both sides meet in one directory, the `job`'s, which the guest has mounted writable (hostfs).
 //! Nothing else passes between them: no console, no network, no signal, because what comes in at
 //! its own time would end the repeatability.
 //!
@@ -26,9 +26,9 @@
 //! until a time has come spins for ever. Hence [`unsuited`].
 
 pub mod init;
-pub mod job;
+pub(crate) mod job;
 pub mod kernel;
-pub mod machine;
+pub(crate) mod machine;
 
 use crate::scratch::Scratch;
 use fullpipe_flow::row::Row;

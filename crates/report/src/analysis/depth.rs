@@ -61,7 +61,10 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     }
     if let Some(diagnosis) = explained.bulk() {
         let spans = spans(&diagnosis.verdict, connection.start, layout);
-        text += &format!("\nWhat limited the data from {}, and when:\n{spans}", words(connection.bulk()));
+        text += &format!(
+            "\nWhat limited the data from {}, and when:\n{spans}",
+            words(connection.bulk())
+        );
     }
     text
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Charset, Layout};
 use fullpipe_flow::capture::LinkType;
+use fullpipe_flow::diagnosis::worst_first;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Instant;
 
@@ -131,7 +132,7 @@ fn json_is_what_the_program_promises() {
 #[test]
 fn the_table_names_the_limit_and_depth_says_what_would_change_it() {
     let mut report = window_limited();
-    report.worst_first(None);
+    worst_first(&mut report.connections);
     let plain = Layout { charset: Charset::Ascii, ..Layout::default() };
     let text = table(&report, 20, plain);
     assert!(text.starts_with("window.pcap: 1103 packets, 1 TCP connection\n"), "{text}");

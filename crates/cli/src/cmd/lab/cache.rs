@@ -4,7 +4,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_flow::row::Row;
-use fullpipe_lab::{Engine, cache};
+use fullpipe_lab::Engine;
 use fullpipe_model::units::Bytes;
 use fullpipe_report::{Column, Table, escape, figure};
 use serde::Serialize;
@@ -22,11 +22,11 @@ pub enum Cache {
 }
 
 /// The cache of runs in virtual time; `None` if it does not belong to this user alone.
-pub fn of_runs(engine: &Engine) -> Option<cache::Cache> {
+pub fn of_runs(engine: &Engine) -> Option<fullpipe_lab::Cache> {
     if !matches!(engine, Engine::Virtual(_)) {
         return None;
     }
-    let cache = cache::Cache::of_user();
+    let cache = fullpipe_lab::Cache::of_user();
     cache.unwrap_or_else(|error| {
         remark(&format!("fullpipe: the cache is not used: {error}"));
         None
@@ -35,7 +35,8 @@ pub fn of_runs(engine: &Engine) -> Option<cache::Cache> {
 
 impl Cache {
     pub fn run(self) -> Result<u8, Failure> {
-        let cache = cache::Cache::of_user().map_err(|error| Failure::new(Kind::Missing, error))?;
+        let cache =
+            fullpipe_lab::Cache::of_user().map_err(|error| Failure::new(Kind::Missing, error))?;
         let cache = cache
             .ok_or_else(|| Failure::new(Kind::Missing, "find cache: set HOME or XDG_CACHE_HOME"))?;
         match self {
@@ -74,10 +75,11 @@ struct ListedRun {
 }
 
 impl List {
-    fn run(self, cache: &cache::Cache) -> Result<u8, Failure> {
+    fn run(self, cache: &fullpipe_lab::Cache) -> Result<u8, Failure> {
         let kept = cache.list();
         let total = kept.iter().map(|run| run.size).fold(Bytes::ZERO, Bytes::saturating_add);
-        let used = |run: &cache::CachedRun| humantime::format_rfc3339_seconds(run.used).to_string();
+        let used =
+            |run: &fullpipe_lab::CachedRun| humantime::format_rfc3339_seconds(run.used).to_string();
         if self.json {
             let runs = kept.into_iter().map(|run| ListedRun {
                 key: run.key.to_string(),
@@ -151,7 +153,7 @@ struct Removed {
 }
 
 impl Clean {
-    fn run(self, cache: &cache::Cache) -> Result<u8, Failure> {
+    fn run(self, cache: &fullpipe_lab::Cache) -> Result<u8, Failure> {
         let (removed, bytes) = cache.clean(self.keep).map_err(|cause| {
             let folder = cache.folder().display();
             Failure::new(

@@ -1,5 +1,5 @@
 //! What the emulated link carries, compared with a plain veth pair in the same run:
-//! `cargo bench -p fullpipe-lab`.
+//! `cargo bench -p fullpipe-link`.
 //!
 //! One flow between two real stacks on this machine's CPUs. The project's targets: at 40 ms RTT at
 //! least 2.3 of 2.5 Gbit/s; near 0 ms at least 4 Gbit/s; rates of 10, 100 and 1000 Mbit/s within 1
