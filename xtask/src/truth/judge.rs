@@ -15,8 +15,8 @@ use std::net::IpAddr;
 use std::path::Path;
 
 /// Addresses of the lab's hosts.
-const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
-const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 2));
+pub(super) const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
+pub(super) const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 2));
 /// Packets that a capture without its start lacks, and what must be left to be judged.
 const CUT: u64 = 400;
 const LEFT_MIN: usize = 800;
@@ -126,7 +126,7 @@ fn answer(run: &Run, vantage: Vantage, verdict: Option<Verdict>) -> Option<Answe
     Some(Answer { vantage, limit: first.limit, confidence: verdict.confidence, time })
 }
 
-fn records(path: &Path) -> anyhow::Result<Vec<Record>> {
+pub(super) fn records(path: &Path) -> anyhow::Result<Vec<Record>> {
     let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
     let source = Unpack::new(file).with_context(|| format!("read {}", path.display()))?;
     let mut records = Vec::new();
@@ -136,7 +136,7 @@ fn records(path: &Path) -> anyhow::Result<Vec<Record>> {
 }
 
 /// The verdict on the direction that carried most, as `fullpipe analyze` gives it.
-fn of_capture(records: &[Record], changes: &[Change]) -> Option<Verdict> {
+pub(super) fn of_capture(records: &[Record], changes: &[Change]) -> Option<Verdict> {
     let mut analyzer = Analyzer::new(Config::default());
     let mut recapture = Recapture::new(changes);
     let mut out = Vec::new();

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a table is what it was called for")]
 
 mod judge;
+mod reasons;
 mod runs;
 mod score;
 mod tables;
@@ -52,6 +53,10 @@ pub struct Truth {
     /// Score only what was run before.
     #[arg(long)]
     no_run: bool,
+    /// Run under kernels that count why their sockets do not send (`fullpipe lab kernel build
+    /// --truth`), and score each moment by what they counted, too.
+    #[arg(long)]
+    truth: bool,
     /// Print one JSON line for each run and vantage in place of tables.
     #[arg(long)]
     jsonl: bool,
@@ -87,6 +92,7 @@ impl Truth {
             poor: true,
             patience: 180,
             no_run: false,
+            truth: false,
             jsonl: false,
         };
         let found = runs::all(&truth)?;
@@ -121,6 +127,9 @@ impl Truth {
         }
         if !self.jsonl {
             tables::print(self.seed, &found, &scores);
+            if self.truth {
+                reasons::print(&found.done)?;
+            }
         }
         Ok(())
     }

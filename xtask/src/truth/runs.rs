@@ -106,10 +106,9 @@ fn place(set: &Path, one: &Wanted) -> PathBuf {
 
 /// What decides whether a run is still that of a scenario.
 fn key(one: &Wanted, options: &Truth) -> String {
-    match &options.kernel {
-        Some(kernel) => format!("{}# kernel {kernel}\n", one.text),
-        None => one.text.clone(),
-    }
+    let kernel = options.kernel.iter().map(|kernel| format!("# kernel {kernel}\n"));
+    let truth = options.truth.then(|| "# truth\n".to_owned());
+    std::iter::once(one.text.clone()).chain(kernel).chain(truth).collect()
 }
 
 fn is_of(place: &Path, one: &Wanted, options: &Truth) -> bool {
@@ -157,6 +156,7 @@ fn run_one(options: &Truth, place: &Path, one: &Wanted) -> anyhow::Result<()> {
     command.args(["lab", "run", "--engine", "virtual", "--jsonl", "--jobs", "1"]);
     command.args((!one.is_relaxed).then_some("--keep-captures"));
     command.args(options.kernel.iter().flat_map(|kernel| ["--kernel", kernel]));
+    command.args(options.truth.then_some("--truth"));
     command.arg("--out").arg(part.join("results")).arg(&file);
     let said = part.join("said.txt");
     let log = std::fs::File::create(&said).with_context(|| format!("create {}", said.display()))?;
