@@ -289,7 +289,7 @@ pub(super) struct DuplicateAcks {
 
 /// What a label needs to know of the connection as a whole.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct LabelContext {
     /// The handshake's round trip.
     pub rtt: Option<Duration>,
     /// When the oldest segment that is not acknowledged was sent.
@@ -307,7 +307,7 @@ pub(super) fn label(
     to: &mut Memory,
     at: Instant,
     segment: &Segment,
-    known: Known,
+    context: LabelContext,
 ) -> LabelSet {
     let mut labels = LabelSet::default();
     let length = segment.payload_len();
@@ -330,7 +330,7 @@ pub(super) fn label(
     if (length > 0 || segment.flags.any(Flags::SYN | Flags::FIN))
         && !labels.contains(Label::KeepAlive)
     {
-        label_repeated(&mut labels, from, to, at, segment, known);
+        label_repeated(&mut labels, from, to, at, segment, context);
     }
     from.remember(at, segment, labels);
     labels
@@ -389,7 +389,7 @@ fn label_repeated(
     to: &Memory,
     at: Instant,
     segment: &Segment,
-    known: Known,
+    context: LabelContext,
 ) {
     let length = segment.payload_len();
     let end = segment.seq + length;
@@ -412,14 +412,14 @@ fn label_repeated(
         labels.add(Label::Retransmission);
         return;
     }
-    let soon = at.since(from.next_at) < known.rtt.unwrap_or(OUT_OF_ORDER_WITHOUT_RTT);
+    let soon = at.since(from.next_at) < context.rtt.unwrap_or(OUT_OF_ORDER_WITHOUT_RTT);
     if soon && from.next != segment.end() {
         labels.add(Label::OutOfOrder);
         return;
     }
     labels.add(Label::Retransmission);
     // Wireshark shows no time since the original where none has passed.
-    if known.oldest.unwrap_or(from.next_at) != at {
+    if context.oldest.unwrap_or(from.next_at) != at {
         labels.add(Label::Rto);
     }
 }

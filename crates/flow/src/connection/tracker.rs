@@ -4,7 +4,7 @@ use super::closing::Closing;
 use super::completeness::Completeness;
 use super::half::{FinishedHalf, Half, SeriesData, SeriesTimes};
 use super::handshake::Handshake;
-use super::labels::{self, Known, Scale};
+use super::labels::{self, LabelContext, Scale};
 use super::relabel::{self, Relabelled, Repetition};
 use super::series::MIN_INTERVAL;
 use super::warnings::warnings;
@@ -237,8 +237,8 @@ impl Tracker {
     fn wireshark_labels(&mut self, at: Instant, segment: &Segment, from: usize) -> LabelSet {
         let rtt = self.handshake.irtt();
         let (sender, receiver) = self.pair(from);
-        let known = Known { rtt, oldest: sender.outstanding.oldest() };
-        labels::label(&mut sender.memory, &mut receiver.memory, at, segment, known)
+        let context = LabelContext { rtt, oldest: sender.outstanding.oldest() };
+        labels::label(&mut sender.memory, &mut receiver.memory, at, segment, context)
     }
 
     /// TCP Fast Open: data in the SYN, and whether the answer acknowledges it.

@@ -23,7 +23,7 @@ pub(super) struct Draw {
 pub(super) struct Impairments {
     /// Only random loss without correlation is configured.
     plain: bool,
-    config: Asked,
+    config: ImpairmentConfig,
     loss: LossState,
     duplicate: Correlated,
     corrupt: Correlated,
@@ -37,7 +37,7 @@ pub(super) struct Impairments {
 
 /// The part of the configuration that matters here.
 #[derive(Debug)]
-struct Asked {
+struct ImpairmentConfig {
     loss: super::Loss,
     duplicate: super::Chance,
     corrupt: super::Chance,
@@ -46,10 +46,10 @@ struct Asked {
     jitter_correlation: Probability,
 }
 
-impl Asked {
+impl ImpairmentConfig {
     fn new(config: &Config) -> Self {
         let Delay { correlation, .. } = config.delay;
-        Asked {
+        ImpairmentConfig {
             loss: config.loss,
             duplicate: config.duplicate,
             corrupt: config.corrupt,
@@ -74,7 +74,7 @@ impl Asked {
 
 impl Impairments {
     pub fn new(config: &Config, seed: u64) -> Self {
-        let config = Asked::new(config);
+        let config = ImpairmentConfig::new(config);
         Impairments {
             plain: config.is_plain(),
             config,
@@ -91,7 +91,7 @@ impl Impairments {
 
     /// Changes the impairments; the random streams continue.
     pub fn set(&mut self, config: &Config) {
-        self.config = Asked::new(config);
+        self.config = ImpairmentConfig::new(config);
         self.plain = self.config.is_plain();
     }
 
