@@ -53,6 +53,8 @@ pub(super) fn limit(wait: &Wait, facts: &Facts) -> Limit {
 
 fn congestion_window(phase: Phase, facts: &Facts) -> Limit {
     match phase {
+        // A slow reader also delays acknowledgements, on which the window waits.
+        _ if facts.unread.is_some_and(|unread| unread >= READER_SLOW) => Limit::Unknown,
         Phase::Growing => Limit::CongestionWindow(Cause::SlowStart),
         _ if facts.has_model => Limit::Unknown,
         // HyStart (RFC 9406) has ended slow start; the window grows for the first time still.

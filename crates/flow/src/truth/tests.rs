@@ -75,6 +75,7 @@ fn the_kernels_reason_is_a_limit_where_nothing_else_can_be() {
         (R::ReceiveWindow, P::Settled, 3_000_000, half, Limit::Unknown),
         (R::CongestionWindow, P::Growing, 0, half, slow_start),
         (R::CongestionWindow, P::AfterLoss, 0, half, loss),
+        (R::CongestionWindow, P::AfterLoss, 9_000_000, half, Limit::Unknown),
         (R::CongestionWindow, P::AfterLoss, 0, late, Limit::Unknown),
         (R::CongestionWindow, P::Repair, 0, full, Limit::Link),
         (R::Pacing, P::Settled, 0, half, Limit::Unknown),
