@@ -12,7 +12,9 @@ use nix::unistd::Pid;
 use crate::Case;
 use crate::need::Need;
 use crate::program::{Program, Running, User, until};
-use crate::remains::{Machine, assert_nothing_left, namespaces, process_inside, processes};
+use crate::remains::{
+    Machine, PATIENCE, assert_nothing_left, namespaces, process_inside, processes,
+};
 
 pub const CASES: &[Case] = &[
     ("kill_9_twenty_times_leaves_nothing", &[Need::Root], || kill_9(User::Own, 20)),
@@ -95,6 +97,9 @@ pub fn kill_9(user: User, rounds: u32) {
             killed.code,
             seen.len()
         );
+        // What dies a little later than its supervisor still holds the journal, and what is held is
+        // left alone.
+        until("its processes are gone", PATIENCE, || processes(&program).is_empty());
         let cleaned = program.run(&["lab", "clean"]);
         assert_eq!(cleaned.code, Some(0), "round {round}: {cleaned:?}");
         assert_nothing_left(&program, &seen, &[id], &machine);
