@@ -6,6 +6,7 @@
 mod articles;
 mod ci;
 mod figures;
+mod judge;
 mod recapture;
 mod tidy;
 mod truth;
@@ -41,6 +42,8 @@ enum Chore {
     },
     /// Score the analysis on random scenarios whose limit is known, in virtual time.
     Truth(truth::Truth),
+    /// Train the judge of the analysis on the runs that `truth` kept.
+    Judge(judge::Judge),
     /// Turn a capture of a wire into what a host, a mirror port or a cut capture would show.
     Recapture {
         /// The capture: pcap, pcapng or snoop, packed or not.
@@ -64,6 +67,7 @@ fn main() -> anyhow::Result<()> {
         Chore::ArticlesTable { rows } => articles::run(&rows),
         Chore::Figures { lab } => figures::run(&lab),
         Chore::Truth(truth) => truth.run(),
+        Chore::Judge(judge) => judge.run(),
         Chore::Recapture { input, output, changes, host } => {
             recapture::run(&input, &output, &changes, host)
         }

@@ -71,6 +71,15 @@ pub struct Answer {
     pub confidence: f64,
     /// The part of the steady time to which it gives the right limit.
     pub time: f64,
+    /// What the judge looked at.
+    pub traits: Vec<f32>,
+}
+
+impl Answer {
+    /// It rests on samples, not on packets.
+    pub fn is_of_sockets(&self) -> bool {
+        self.vantage == Vantage::Sockets
+    }
 }
 
 /// How else a capture can be poor, as `Change::parse` reads it.
@@ -123,7 +132,13 @@ fn answer(run: &Run, vantage: Vantage, verdict: Option<Verdict>) -> Option<Answe
     let shares = if run.cause == Cause::SlowStart { &verdict.shares } else { &verdict.steady };
     let right = right(run.cause);
     let time = shares.iter().find(|share| share.limit == right).map_or(0.0, |share| share.share);
-    Some(Answer { vantage, limit: first.limit, confidence: verdict.confidence, time })
+    Some(Answer {
+        vantage,
+        limit: first.limit,
+        confidence: verdict.confidence,
+        time,
+        traits: verdict.traits.values().to_vec(),
+    })
 }
 
 pub(super) fn records(path: &Path) -> anyhow::Result<Vec<Record>> {

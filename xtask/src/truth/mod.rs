@@ -12,6 +12,8 @@ mod runs;
 mod score;
 mod tables;
 
+pub use judge::Answer;
+
 use fullpipe_model::scenario::Cause;
 use runs::Run;
 use score::Scores;
@@ -62,10 +64,38 @@ pub struct Truth {
     jsonl: bool,
 }
 
+impl Default for Truth {
+    fn default() -> Self {
+        Truth {
+            seed: 1,
+            count: 40,
+            only: None,
+            runs: "target/truth".into(),
+            program: "target/debug/fullpipe".into(),
+            kernel: None,
+            jobs: 2,
+            counterfactual: false,
+            poor: false,
+            patience: 180,
+            no_run: false,
+            truth: false,
+            jsonl: false,
+        }
+    }
+}
+
 fn cause(text: &str) -> Result<Cause, String> {
     let names = || Cause::ALL.map(Cause::name).join(", ");
     let found = Cause::ALL.into_iter().find(|cause| cause.name() == text);
     found.ok_or_else(|| format!("there are {}", names()))
+}
+
+/// What there is to learn from a run, judged from one place.
+#[derive(Debug)]
+pub struct Lesson {
+    pub run: String,
+    pub cause: Cause,
+    pub answer: Answer,
 }
 
 /// Answers that every run has: from both captures, plain and merged, and from sockets.
@@ -74,6 +104,27 @@ const MERGED_AND_PLAIN: usize = 5;
 const SMOKE_COUNT: u32 = 3;
 
 impl Truth {
+    /// Seeds from here on are run for published figures only.
+    pub const HELD_OUT: u64 = 9000;
+
+    /// Lessons from the runs of a set that are kept in `runs`.
+    ///
+    /// # Errors
+    /// A run that cannot be read.
+    pub fn lessons(seed: u64, count: u32, runs: &Path) -> anyhow::Result<Vec<Lesson>> {
+        let truth = Truth { seed, count, runs: runs.into(), no_run: true, ..Truth::default() };
+        let mut lessons = Vec::new();
+        for run in runs::all(&truth)?.done {
+            let answers = judge::answers(&run, true)?.into_iter();
+            let with_shape = answers.filter(|answer| !answer.traits.is_empty());
+            lessons.extend(with_shape.map(|answer| {
+                let (run, cause) = (run.name.clone(), run.cause);
+                Lesson { run, cause, answer }
+            }));
+        }
+        Ok(lessons)
+    }
+
     /// A handful of scenarios, to see that the instrument works: each runs, and is judged from
     /// every vantage. `target` is the folder that builds go to.
     ///
@@ -81,19 +132,12 @@ impl Truth {
     /// A run that failed, or has no answer.
     pub fn smoke(target: &Path) -> anyhow::Result<()> {
         let truth = Truth {
-            seed: 1,
             count: SMOKE_COUNT,
-            only: None,
             runs: target.join("truth-smoke"),
             program: target.join("debug/fullpipe"),
             kernel: Some("6.12".into()),
-            jobs: 2,
-            counterfactual: false,
             poor: true,
-            patience: 180,
-            no_run: false,
-            truth: false,
-            jsonl: false,
+            ..Truth::default()
         };
         let found = runs::all(&truth)?;
         anyhow::ensure!(found.failed.is_empty(), "truth: {:?}", found.failed);

@@ -89,7 +89,7 @@ mod tests {
     use fullpipe_flow::limit::Limit;
 
     fn answer(limit: Limit, confidence: f64) -> Answer {
-        Answer { vantage: Vantage::Server, limit, confidence, time: confidence }
+        Answer { vantage: Vantage::Server, limit, confidence, time: confidence, traits: Vec::new() }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub fn print(seed: u64, found: &Found, scores: &Scores) {
     }
     println!("\nMisses:\n");
     for miss in &scores.misses {
-        let Answer { vantage, limit, confidence, time } = &miss.answer;
+        let Answer { vantage, limit, confidence, time, .. } = &miss.answer;
         println!(
             "* {}: {} says {limit} ({confidence:.2}); right limit for {time:.2} of steady time",
             miss.run,
@@ -74,5 +74,6 @@ pub fn line(run: &Run, answer: &Answer) -> serde_json::Value {
         "steady_time_share": answer.time,
         "is_right": answer.limit == right(run.cause),
         "folder": run.folder,
+        "traits": answer.traits,
     })
 }

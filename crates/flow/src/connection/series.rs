@@ -13,7 +13,7 @@
 
 use super::scale_guess::ScaleGuess;
 use super::trains::Trains;
-use crate::limit::Features;
+use crate::limit::{Features, Least};
 use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Bytes, Duration, Instant, Window};
 use std::collections::VecDeque;
@@ -36,6 +36,8 @@ const INTERVAL_MOST_OF_GUESS: Duration = Duration::from_secs(1);
 /// only the receiver does.
 const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
+/// Events that pass before trains are timed: a request and its answer have fewer.
+const UNTIMED: u8 = 6;
 /// A lag below this part of the round trip, and below this time, is that of a host that was
 /// captured at itself.
 const NEAR: u64 = 20;
@@ -119,9 +121,11 @@ pub(super) struct Series {
     sent_at: Instant,
     prompted: bool,
     /// The least round trip.
-    least: Option<Duration>,
+    least: Least,
     /// How fast ACKs tell of bytes at the sender, and bytes themselves pass elsewhere.
-    trains: Trains,
+    /// Not there before so many events have passed as most connections never have.
+    trains: Option<Box<Trains>>,
+    untimed: u8,
     /// Where the window's scale was not seen.
     scale: Option<Box<ScaleGuess>>,
     current: Features,
@@ -161,8 +165,9 @@ impl Series {
             lag_least: lag.unwrap_or(Duration::ZERO),
             sent_at: at,
             prompted: false,
-            least: None,
-            trains: Trains::default(),
+            least: Least::default(),
+            trains: None,
+            untimed: 0,
             scale: None,
             current: Features { start: at, ..Features::default() },
             closed: Vec::new(),
@@ -269,10 +274,10 @@ impl Series {
         stamps.echoes += 1;
         let quickest = stamps.quickest.map_or(round_trip, |least| least.min(round_trip));
         stamps.quickest = Some(quickest);
-        let whole = quickest.saturating_add(self.least.unwrap_or(Duration::ZERO));
+        let whole = quickest.saturating_add(self.least.get().unwrap_or(Duration::ZERO));
         let is_near = quickest < LAG_LEAST || quickest.as_nanos() < whole.as_nanos() / NEAR;
         let is_at_receiver =
-            self.least.is_some_and(|least| least.as_nanos() < quickest.as_nanos() / NEAR);
+            self.least.get().is_some_and(|least| least.as_nanos() < quickest.as_nanos() / NEAR);
         if is_near {
             // At the sender.
             self.is_lag_open = false;
@@ -287,16 +292,15 @@ impl Series {
     /// there.
     fn adopt_lag(&mut self, lag: Duration) {
         (self.lag, self.lag_least) = (lag, lag);
-        let later = |rtt: &mut Option<Duration>| *rtt = rtt.map(|rtt| rtt.saturating_add(lag));
-        later(&mut self.least);
-        later(&mut self.current.rtt);
-        self.closed.iter_mut().for_each(|closed| later(&mut closed.rtt));
+        self.least.delay(lag);
+        self.current.rtt.delay(lag);
+        self.closed.iter_mut().for_each(|closed| closed.rtt.delay(lag));
         self.widen();
     }
 
     /// An interval that was a guess must not be shorter than a round trip.
     fn widen(&mut self) {
-        let Some(least) = self.least.filter(|_| self.is_guess) else { return };
+        let Some(least) = self.least.get().filter(|_| self.is_guess) else { return };
         let least = least.min(INTERVAL_MOST_OF_GUESS);
         if self.interval < least {
             self.interval = least;
@@ -317,9 +321,8 @@ impl Series {
     /// A round trip was measured at the capture point, from data to its ACK.
     pub fn measured(&mut self, rtt: Duration) {
         let rtt = rtt.saturating_add(self.lag);
-        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-        let least = self.current.rtt.map_or(rtt, |least| least.min(rtt));
-        self.current.rtt = Some(least);
+        self.least.note(rtt);
+        self.current.rtt.note(rtt);
         self.widen();
     }
 
@@ -330,7 +333,7 @@ impl Series {
 
     /// The least round trip of the whole path that was measured.
     pub fn least_rtt(&self) -> Option<Duration> {
-        self.least
+        self.least.get()
     }
 
     /// Ends the series: intervals from the first data to the last event that meant something.
@@ -375,7 +378,8 @@ impl Series {
             self.edge_before = self.edge;
             self.edge = window.map(|window| ack + window);
             if let (Some(before), Some(edge)) = (self.edge_before, self.edge) {
-                self.current.unread += u64::from(fresh.saturating_sub(edge.distance(before)));
+                let unread = fresh.saturating_sub(edge.distance(before));
+                self.current.unread = self.current.unread.saturating_add(unread);
             }
             let window = window.map(|window| Window::new(Bytes::new(window.into())));
             self.current.window_max = self.current.window_max.max(window);
@@ -414,8 +418,12 @@ impl Series {
 
     fn passed(&mut self, at: Instant, bytes: u64) {
         self.current.train_events += 1;
-        if let Some(rate) = self.trains.passed(at, bytes) {
-            self.current.train_max = self.current.train_max.max(rate);
+        if self.untimed < UNTIMED {
+            self.untimed += 1;
+            return;
+        }
+        if let Some(rate) = self.trains.get_or_insert_default().passed(at, bytes) {
+            self.current.train_max = self.current.train_max.max(rate as f32);
         }
     }
 
@@ -470,7 +478,7 @@ impl Series {
         let next = Features { start: at, in_flight_max, window_max: window, ..Features::default() };
         let mut done = std::mem::replace(&mut self.current, next);
         done.length = at.since(done.start);
-        done.segment = Bytes::new(self.segment.into());
+        done.segment = self.segment;
         if done.length > Duration::ZERO {
             self.closed.push(done);
         } else if let Some(last) = self.closed.last_mut() {

@@ -1,130 +1,24 @@
 //! From what a capture showed in each interval to what held the sender.
 
+mod features;
 mod rivals;
+mod traits;
 
 use super::thresholds::{
     AROUND, AT_CAPACITY, AT_CAPACITY_QUEUED, BOUNDED, BOUNDED_ONE_IN, BUSY, BUSY_AND_FLAT,
     BUSY_MOST, CAPACITY_PERCENTILE, CLOSING, COLLAPSED, FEW_PIECES, FEW_SEGMENTS, FILLED_LEAST,
     FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEAR, NEARLY, OF_HINT,
     OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, PLATEAU_SHARE,
-    PLATEAU_WIDTH, QUEUE_LEAST, QUEUE_PART, QUEUED_LEAST, REPAIR_WITHIN, STILL_GROWS, TOUCHED,
-    TRAIN_EVENTS_LEAST, UNMOVED, UNREPAIRED, WIDE, WOKEN,
+    PLATEAU_WIDTH, QUEUE_LEAST, QUEUE_PART, QUEUED_LEAST, QUEUED_MOSTLY, REPAIR_WITHIN,
+    STILL_GROWS, TIMED, TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, UNMOVED, UNREPAIRED, WIDE,
+    WOKEN,
 };
+pub(crate) use features::Features;
+
+use super::judge::{INTERVALS_LEAST, SEGMENTS_LEAST};
 use super::{Candidate, Coverage, Source, Verdict};
-use super::{CongestionCause, Evidence, Interval, Limit, PathHint};
-use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
-
-/// What a capture showed of the sender in one interval.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Features {
-    pub start: Instant,
-    pub length: Duration,
-    /// New payload sent, and payload newly acknowledged.
-    pub sent: u64,
-    pub delivered: u64,
-    pub segments: u32,
-    pub retransmissions: u32,
-    /// New payload that did not follow soon upon an ACK.
-    pub unprompted: u64,
-    /// Segments of new payload that were not full, though more could have been sent.
-    pub short: u32,
-    /// Data came after a silence as long as a timeout, and repaired something.
-    pub recovered: bool,
-    /// Data came after a silence as long as a timeout, and by its IP identification packets before
-    /// it did not pass.
-    pub follows_gap: bool,
-    /// ACKs that moved the left edge.
-    pub acks: u32,
-    /// The largest segment so far.
-    pub segment: Bytes,
-    pub in_flight_max: Bytes,
-    /// The most that passed at a stretch, in bits a second.
-    pub train_max: f64,
-    /// Events of which `train_max` was taken.
-    pub train_events: u32,
-    /// Acknowledged while the window closed by as much: nobody had read it yet.
-    pub unread: u64,
-    /// Bytes in flight times nanoseconds.
-    pub in_flight_time: f64,
-    /// Nanoseconds in which the next segment did not fit into the receive window.
-    pub full: u64,
-    /// Nanoseconds with nothing in flight although the window had room.
-    pub idle: u64,
-    pub window_max: Option<Window>,
-    /// The least round-trip time measured.
-    pub rtt: Option<Duration>,
-}
-
-impl Features {
-    /// Nothing sent, delivered or awaited.
-    pub fn is_silent(&self) -> bool {
-        self.segments == 0 && self.delivered == 0 && self.in_flight_max == Bytes::ZERO
-    }
-
-    /// Adds an interval that follows.
-    pub fn absorb(&mut self, later: &Features) {
-        self.length = self.length.saturating_add(later.length);
-        self.sent += later.sent;
-        self.delivered += later.delivered;
-        self.segments += later.segments;
-        self.retransmissions += later.retransmissions;
-        self.unprompted += later.unprompted;
-        self.short += later.short;
-        self.recovered |= later.recovered;
-        self.follows_gap |= later.follows_gap;
-        self.acks += later.acks;
-        self.segment = self.segment.max(later.segment);
-        self.in_flight_max = self.in_flight_max.max(later.in_flight_max);
-        self.train_events += later.train_events;
-        self.unread += later.unread;
-        self.train_max = self.train_max.max(later.train_max);
-        self.in_flight_time += later.in_flight_time;
-        self.full += later.full;
-        self.idle += later.idle;
-        self.window_max = self.window_max.max(later.window_max);
-        self.rtt = least(self.rtt, later.rtt);
-    }
-
-    /// Mean bytes in flight over the interval.
-    fn in_flight_mean(&self) -> f64 {
-        if self.length == Duration::ZERO {
-            0.0
-        } else {
-            self.in_flight_time / self.length.as_nanos() as f64
-        }
-    }
-
-    fn part(&self, nanos: u64) -> f64 {
-        if self.length == Duration::ZERO {
-            0.0
-        } else {
-            (nanos as f64 / self.length.as_nanos() as f64).min(1.0)
-        }
-    }
-
-    fn evidence(&self) -> Evidence {
-        Evidence {
-            goodput: Bytes::new(self.delivered).per(self.length).unwrap_or(Rate::ZERO),
-            in_flight: self.in_flight_max,
-            in_flight_mean: (self.length > Duration::ZERO)
-                .then(|| Bytes::from_f64(self.in_flight_time / self.length.as_nanos() as f64)),
-            window: self.window_max,
-            rtt: self.rtt,
-            window_full: self.part(self.full),
-            idle: self.part(self.idle),
-            retransmissions: self.retransmissions.into(),
-            sndbuf_limited: None,
-            unread: None,
-        }
-    }
-}
-
-fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
+use super::{CongestionCause, Interval, Limit, PathHint};
+use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// What is known of a transfer beside its intervals.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +36,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     let transfer = Transfer::new(features, path);
     let mut phase = Phase::Start;
     let mut before = None;
-    let intervals = (0..features.len())
+    let intervals: Vec<Interval> = (0..features.len())
         .map(|at| {
             let phase_before = phase;
             let limit = transfer.limit(at, &mut phase, before);
@@ -162,7 +56,23 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
             }
         })
         .collect();
-    Verdict::new(Source::Capture, intervals).with_coverage(path.coverage)
+    let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
+    let verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);
+    let segments: u64 = features.iter().map(|f| u64::from(f.segments)).sum();
+    if features.len() < INTERVALS_LEAST || segments < SEGMENTS_LEAST {
+        return verdict;
+    }
+    let traits = transfer.traits(&limits);
+    let has_window = features.iter().any(|f| f.window_max.is_some());
+    let awaits_timers = transfer.awaits_timers(&limits);
+    // A rate that was given tells a full link without a queue.
+    let has_queue = path.hint.rate.is_some() || transfer.inflation_median() > QUEUED_MOSTLY;
+    verdict.weighed(traits, has_queue, |limit| match limit {
+        Limit::CongestionWindow(CongestionCause::Loss) => transfer.has_repairs,
+        Limit::ReceiveWindow | Limit::ReceiverApplication => has_window,
+        Limit::Link => !awaits_timers,
+        _ => true,
+    })
 }
 
 /// How congestion control stands, as far as segments show.
@@ -284,7 +194,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn has_queue(&self, at: usize) -> bool {
-        let (Some(base), Some(now)) = (self.rtt, self.features[at].rtt) else { return false };
+        let (Some(base), Some(now)) = (self.rtt, self.features[at].rtt.get()) else { return false };
         let least = QUEUE_LEAST.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART));
         now.saturating_sub(base) >= least
     }
@@ -357,6 +267,21 @@ impl<'a> Transfer<'a> {
         next.is_some_and(|next| next.recovered || (self.has_repairs && next.follows_gap))
     }
 
+    /// A good part of the time nothing was sent until a timer ran out, and again: no path is busy
+    /// so.
+    fn awaits_timers(&self, limits: &[Limit]) -> bool {
+        let lost = Limit::CongestionWindow(CongestionCause::Loss);
+        let (mut waited, mut all) = (0.0, 0.0);
+        for (f, limit) in self.features.iter().zip(limits) {
+            let length = f.length.as_secs_f64();
+            all += length;
+            let is_silent = f.part(f.idle) > MOST || f.segments == 0;
+            waited += if *limit == lost && is_silent { length } else { 0.0 };
+        }
+        let timers = self.features.iter().filter(|f| f.recovered).count();
+        waited > TIMED * all && timers >= TIMERS_LEAST
+    }
+
     fn is_at_capacity(&self, at: usize) -> bool {
         let rate = self.rates[at];
         if self.hint.is_some_and(|hint| rate >= OF_HINT * hint) {
@@ -365,7 +290,7 @@ impl<'a> Transfer<'a> {
         // A handful of segments makes no standing queue; what delays them is their own
         // acknowledgement.
         let f = &self.features[at];
-        let few = f.in_flight_max.get() <= FEW_SEGMENTS * f.segment.get();
+        let few = f.in_flight_max.get() <= FEW_SEGMENTS * u64::from(f.segment);
         // Beside a queue a smaller rate is the noise of an interval's borders.
         let least = if self.has_standing_queue(at) { AT_CAPACITY_QUEUED } else { AT_CAPACITY };
         !few && self.capacity.is_some_and(|capacity| rate >= least * capacity)
@@ -401,7 +326,7 @@ impl<'a> Transfer<'a> {
         }
         let near = self.near(at);
         let sum = |of: fn(&Features) -> u64| near.iter().map(of).sum::<u64>() as f64;
-        sum(|f| f.unread) >= CLOSING * sum(|f| f.delivered)
+        sum(|f| f.unread.into()) >= CLOSING * sum(|f| f.delivered)
     }
 
     /// What passes at a stretch is no faster than what passes over several round trips: the
@@ -409,7 +334,7 @@ impl<'a> Transfer<'a> {
     /// else holds leaves gaps.
     fn is_busy(&self, at: usize) -> bool {
         let near = self.near(at);
-        let mut trains: Vec<f64> = near.iter().map(|f| f.train_max).collect();
+        let mut trains: Vec<f64> = near.iter().map(|f| f.train_max.into()).collect();
         trains.sort_by(f64::total_cmp);
         let at_a_stretch = trains[trains.len() / 2];
         let f = &self.features[at];
@@ -417,7 +342,7 @@ impl<'a> Transfer<'a> {
         if at_a_stretch <= 0.0 || (events as usize) < TRAIN_EVENTS_LEAST * near.len() {
             return false;
         }
-        if f.in_flight_max.get() <= FEW_SEGMENTS * f.segment.get() {
+        if f.in_flight_max.get() <= FEW_SEGMENTS * u64::from(f.segment) {
             return false;
         }
         let part = mean_rate(self.features, at, WIDE) / at_a_stretch;
@@ -443,7 +368,7 @@ impl<'a> Transfer<'a> {
     /// the time, or again and again, with little room in the mean.
     fn touches_window(&self, at: usize) -> bool {
         let f = &self.features[at];
-        let (mean, segment, window) = (f.in_flight_mean(), f.segment.as_f64(), window_of(f));
+        let (mean, segment, window) = (f.in_flight_mean(), f64::from(f.segment), window_of(f));
         let reaches = f.in_flight_max.as_f64() + 2.0 * segment >= window && mean >= NEARLY * window;
         f.window_max.is_some() && (mean + segment >= TOUCHED * window || reaches)
     }

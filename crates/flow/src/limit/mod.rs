@@ -25,15 +25,19 @@
 
 mod confidence;
 mod decide;
+mod judge;
+mod least;
 mod samples;
 mod thresholds;
 mod verdict;
 
 pub use confidence::{Coverage, SURE_FROM, Source};
+pub use judge::{CLASSES, Forest, LEAF, LIMITS, NODE, POLICER, Traits};
 pub use samples::from_samples;
 pub use verdict::{Candidate, Evidence, Interval, Verdict};
 
 pub(crate) use decide::{Features, Path, decide};
+pub(crate) use least::Least;
 
 pub use fullpipe_model::limit::{Cause, Limit};
 

@@ -11,9 +11,12 @@
 //!
 //! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
+mod traits;
+
+use super::judge::SEGMENTS_LEAST;
 use super::thresholds::{
     AT_CAPACITY_SAMPLED, COLLAPSED, FULL_BUFFER, GROWTH, NOISE, OF_HINT, OF_LINK,
-    QUEUE_LEAST_SAMPLED, QUEUE_PART, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
+    QUEUE_LEAST_SAMPLED, QUEUE_PART, QUEUED_MOSTLY, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
 };
 use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use crate::sample::{Sample, TcpInfo};
@@ -53,8 +56,21 @@ pub fn from_samples(
         let context = Context { top, growing: !grown, lost, awaits_repair, standing, hint };
         intervals.push(span.interval(receiver_at(receiver, span), &context, &spans));
     }
+    let traits = traits::traits(&spans, &intervals, receiver);
     trim(&mut intervals);
-    Verdict::new(Source::Samples, intervals)
+    let segments = spans.iter().map(Span::segments).fold(0, u64::saturating_add);
+    if segments < SEGMENTS_LEAST {
+        return Verdict::new(Source::Samples, intervals);
+    }
+    let has_repairs = spans.iter().any(|span| span.retransmissions() > 0);
+    let has_queue = hint.rate.is_some() || traits::inflation_median(&spans) > QUEUED_MOSTLY;
+    let has_pauses = intervals.iter().any(|interval| interval.evidence.idle > NOISE)
+        || spans.iter().any(|span| span.mostly(|_, info| nothing_to_send(info)));
+    Verdict::new(Source::Samples, intervals).weighed(traits, has_queue, |limit| match limit {
+        Limit::CongestionWindow(Cause::Loss) => has_repairs,
+        Limit::SenderApplication => has_pauses,
+        _ => true,
+    })
 }
 
 /// What the intervals before and after tell.
@@ -149,6 +165,11 @@ impl Span<'_> {
     fn goodput(&self) -> Rate {
         let acked = |info: &TcpInfo| info.bytes_acked.unwrap_or(Bytes::ZERO);
         acked(self.last).saturating_sub(acked(self.first)).per(self.length()).unwrap_or(Rate::ZERO)
+    }
+
+    /// Full segments' worth of what was acknowledged.
+    fn segments(&self) -> u64 {
+        self.goodput().over(self.length()).get() / self.last.snd_mss.get().max(1)
     }
 
     fn retransmissions(&self) -> u64 {
@@ -289,8 +310,6 @@ impl Span<'_> {
         if self.repairs() {
             return Limit::CongestionWindow(Cause::Loss);
         }
-        let nothing_to_send =
-            |info: &TcpInfo| info.notsent_bytes.is_some_and(|bytes| bytes < info.snd_mss);
         if self.mostly(|_, info| nothing_to_send(info)) {
             let full = |sample: &Sample, _: &TcpInfo| {
                 sample
@@ -325,6 +344,11 @@ impl Span<'_> {
             (false, false) => Limit::Unknown,
         }
     }
+}
+
+/// The application has written less than a segment that was not sent yet.
+fn nothing_to_send(info: &TcpInfo) -> bool {
+    info.notsent_bytes.is_some_and(|bytes| bytes < info.snd_mss)
 }
 
 /// One candidate a limit, largest share first, shares summing to 1.

@@ -12,6 +12,8 @@ use fullpipe_model::units::Duration;
 /// time at least.
 pub(super) const QUEUE_PART: f64 = 0.03;
 pub(super) const QUEUE_LEAST: Duration = Duration::from_micros(300);
+/// A queue stands over all of a transfer where the median round trip is so many of the path's.
+pub(super) const QUEUED_MOSTLY: f64 = 1.1;
 /// An interval carries what the path can if it carries this part of the most that the path was seen
 /// to carry. Where the path's rate is given, headers are a part of it (52 of 1500 bytes), and ramps
 /// at both ends of an interval.
@@ -100,6 +102,11 @@ pub(super) const BOUND_SEEN: usize = 8;
 /// A repair that a silence waits for comes within so many intervals: the least timeout of Linux is
 /// 200 ms, and doubles.
 pub(super) const REPAIR_WITHIN: usize = 16;
+
+/// Timers hold a sender that waits for them for this part of the time, so often at least. Of all
+/// policers of seeds 1 to 7 one is so.
+pub(super) const TIMED: f64 = 0.3;
+pub(super) const TIMERS_LEAST: usize = 4;
 
 /// Samples only: of the best delivery, full. Shorter intervals than a capture's are noisier: two
 /// jiffies of 40 ms.

@@ -2,6 +2,7 @@
 
 use super::Limit;
 use super::confidence::{self, Coverage, Source};
+use super::judge::{INTERVALS_LEAST, Opinion, Traits, turns_from};
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::collections::BTreeMap;
@@ -71,6 +72,22 @@ impl Interval {
     pub fn limit(&self) -> Limit {
         self.candidates.first().map_or(Limit::Unknown, |candidate| candidate.limit)
     }
+
+    /// Gives the time of one limit to another; the one that lost it stays as what else it could
+    /// have been.
+    fn turn(&mut self, from: Limit, to: Limit) {
+        let part = |limit| move |one: &&mut Candidate| one.limit == limit;
+        let Some(lost) = self.candidates.iter_mut().find(part(from)) else { return };
+        let share = std::mem::take(&mut lost.share);
+        if share == 0.0 {
+            return;
+        }
+        match self.candidates.iter_mut().find(part(to)) {
+            Some(won) => won.share += share,
+            None => self.candidates.push(Candidate { limit: to, share }),
+        }
+        self.candidates.sort_by(|a, b| b.share.total_cmp(&a.share));
+    }
 }
 
 /// What held the sender over a connection's life, from its first data to the last data's
@@ -94,6 +111,9 @@ pub struct Verdict {
     pub steady: Vec<Candidate>,
     /// In order of time.
     pub intervals: Vec<Interval>,
+    /// What the trained judge looked at.
+    #[serde(skip)]
+    pub traits: Traits,
 }
 
 impl Verdict {
@@ -112,6 +132,7 @@ impl Verdict {
             shares,
             steady,
             intervals,
+            traits: Traits::default(),
         };
         verdict.with_coverage(Coverage::FromStart)
     }
@@ -124,6 +145,41 @@ impl Verdict {
             confidence: confidence::of(self.source, coverage, limit, share),
             ..self
         }
+    }
+
+    /// With what the trained judge makes of these traits. `has_queue`: round trips stood above the
+    /// path's. `possible` says which limits the evidence allows. Transfers that are too short to
+    /// have a shape stay as they are.
+    pub(crate) fn weighed(
+        self,
+        traits: Traits,
+        has_queue: bool,
+        possible: impl Fn(Limit) -> bool,
+    ) -> Self {
+        if self.intervals.len() < INTERVALS_LEAST {
+            return self;
+        }
+        let Some(opinion) = Opinion::of(self.source, &traits, possible) else {
+            return Verdict { traits, ..self };
+        };
+        let Candidate { limit: by_rules, .. } = self.limited_by();
+        let (limit, share) = opinion.first();
+        let mut verdict = Verdict { traits, ..self };
+        if limit != by_rules {
+            let Some(least) = turns_from(by_rules, limit, has_queue) else { return verdict };
+            if share < least {
+                verdict.confidence = opinion.likely(by_rules);
+                return verdict;
+            }
+            for interval in &mut verdict.intervals {
+                interval.turn(by_rules, limit);
+                interval.turn(Limit::Unknown, limit);
+            }
+            verdict.shares = shares_of(&verdict.intervals);
+            verdict.steady = shares_of(second_half(&verdict.intervals));
+        }
+        verdict.confidence = opinion.likely(verdict.limited_by().limit);
+        verdict
     }
 
     /// Goodput over the second half of the bytes: what a transfer comes to once it has started up,

@@ -1,0 +1,114 @@
+//! What a capture showed, interval by interval.
+
+use crate::limit::least::Least;
+use crate::limit::verdict::Evidence;
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
+
+/// What a capture showed of the sender in one interval.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Features {
+    pub start: Instant,
+    pub length: Duration,
+    /// New payload sent, and payload newly acknowledged.
+    pub sent: u64,
+    pub delivered: u64,
+    pub segments: u32,
+    pub retransmissions: u32,
+    /// New payload that did not follow soon upon an ACK.
+    pub unprompted: u64,
+    /// Segments of new payload that were not full, though more could have been sent.
+    pub short: u32,
+    /// Data came after a silence as long as a timeout, and repaired something.
+    pub recovered: bool,
+    /// Data came after a silence as long as a timeout, and by its IP identification packets before
+    /// it did not pass.
+    pub follows_gap: bool,
+    /// ACKs that moved the left edge.
+    pub acks: u32,
+    /// The largest segment so far.
+    pub segment: u32,
+    pub in_flight_max: Bytes,
+    /// The most that passed at a stretch, in bits a second.
+    pub train_max: f32,
+    /// Events of which `train_max` was taken.
+    pub train_events: u32,
+    /// Acknowledged while the window closed by as much: nobody had read it yet.
+    pub unread: u32,
+    /// Bytes in flight times nanoseconds.
+    pub in_flight_time: f64,
+    /// Nanoseconds in which the next segment did not fit into the receive window.
+    pub full: u64,
+    /// Nanoseconds with nothing in flight although the window had room.
+    pub idle: u64,
+    pub window_max: Option<Window>,
+    /// The least round-trip time measured.
+    pub rtt: Least,
+}
+
+impl Features {
+    /// Nothing sent, delivered or awaited.
+    pub fn is_silent(&self) -> bool {
+        self.segments == 0 && self.delivered == 0 && self.in_flight_max == Bytes::ZERO
+    }
+
+    /// Adds an interval that follows.
+    pub fn absorb(&mut self, later: &Features) {
+        self.length = self.length.saturating_add(later.length);
+        self.sent += later.sent;
+        self.delivered += later.delivered;
+        self.segments += later.segments;
+        self.retransmissions += later.retransmissions;
+        self.unprompted += later.unprompted;
+        self.short += later.short;
+        self.recovered |= later.recovered;
+        self.follows_gap |= later.follows_gap;
+        self.acks += later.acks;
+        self.segment = self.segment.max(later.segment);
+        self.in_flight_max = self.in_flight_max.max(later.in_flight_max);
+        self.train_events += later.train_events;
+        self.unread = self.unread.saturating_add(later.unread);
+        self.train_max = self.train_max.max(later.train_max);
+        self.in_flight_time += later.in_flight_time;
+        self.full += later.full;
+        self.idle += later.idle;
+        self.window_max = self.window_max.max(later.window_max);
+        if let Some(rtt) = later.rtt.get() {
+            self.rtt.note(rtt);
+        }
+    }
+
+    /// Mean bytes in flight over the interval.
+    pub(super) fn in_flight_mean(&self) -> f64 {
+        if self.length == Duration::ZERO {
+            0.0
+        } else {
+            self.in_flight_time / self.length.as_nanos() as f64
+        }
+    }
+
+    /// What part of the interval so many nanoseconds are.
+    pub(super) fn part(&self, nanos: u64) -> f64 {
+        if self.length == Duration::ZERO {
+            0.0
+        } else {
+            (nanos as f64 / self.length.as_nanos() as f64).min(1.0)
+        }
+    }
+
+    /// For people.
+    pub(super) fn evidence(&self) -> Evidence {
+        Evidence {
+            goodput: Bytes::new(self.delivered).per(self.length).unwrap_or(Rate::ZERO),
+            in_flight: self.in_flight_max,
+            in_flight_mean: (self.length > Duration::ZERO)
+                .then(|| Bytes::from_f64(self.in_flight_time / self.length.as_nanos() as f64)),
+            window: self.window_max,
+            rtt: self.rtt.get(),
+            window_full: self.part(self.full),
+            idle: self.part(self.idle),
+            retransmissions: self.retransmissions.into(),
+            sndbuf_limited: None,
+            unread: None,
+        }
+    }
+}

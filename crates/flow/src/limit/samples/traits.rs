@@ -1,0 +1,205 @@
+//! What the trained judge looks at in samples: as in captures, and what only the kernel knows.
+
+use super::{Span, nothing_to_send, receiver_at};
+use crate::limit::Interval;
+use crate::limit::judge::{
+    NONE, Traits, part_by_limit, percentile, ratio, variation, variation_between_losses,
+};
+use crate::sample::{Sample, TcpInfo};
+use fullpipe_model::units::{Duration, Rate};
+
+/// Of `spans`, which the rules judged as `intervals`, one for each.
+pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample]) -> Traits {
+    let times = intervals.iter().flat_map(|interval| {
+        let length = interval.length.as_secs_f64();
+        interval.candidates.iter().map(move |one| (one.limit, one.share * length))
+    });
+    let mut traits = Traits::default();
+    traits.extend(part_by_limit(times));
+    let socket = Socket { spans };
+    traits.extend(socket.of_path());
+    traits.extend(socket.of_loss());
+    traits.extend(socket.of_counters());
+    traits.extend(socket.of_buffer());
+    traits.extend(socket.of_windows());
+    traits.extend(of_receiver(spans, receiver));
+    traits
+}
+
+/// The median of the smoothed round trips over the least one.
+pub(super) fn inflation_median(spans: &[Span<'_>]) -> f64 {
+    percentile(&Socket { spans }.inflation(), 50)
+}
+
+/// What was sampled of the sender's socket.
+struct Socket<'a> {
+    spans: &'a [Span<'a>],
+}
+
+impl Socket<'_> {
+    fn rates(&self) -> Vec<f64> {
+        self.spans.iter().map(|span| span.goodput().as_f64()).collect()
+    }
+
+    /// The mean over time.
+    fn over_time(&self, of: impl Fn(&Span<'_>) -> f64) -> f64 {
+        let lengths = self.spans.iter().map(|span| span.length().as_secs_f64());
+        let (sum, time) = self
+            .spans
+            .iter()
+            .zip(lengths)
+            .fold((0.0, 0.0), |(sum, time), (s, l)| (sum + of(s) * l, time + l));
+        ratio(sum, time)
+    }
+
+    fn rate(&self) -> f64 {
+        self.over_time(|span| span.goodput().as_f64())
+    }
+
+    /// What `of` gives for each sample that has it.
+    fn each(&self, of: impl Fn(&Sample, &TcpInfo) -> Option<f64>) -> Vec<f64> {
+        let infos = self.spans.iter().flat_map(Span::infos);
+        infos.filter_map(|(sample, info)| of(sample, info)).collect()
+    }
+
+    fn part(&self, is_so: impl Fn(&TcpInfo) -> bool) -> f64 {
+        mean(&self.each(|_, info| Some(f64::from(u8::from(is_so(info))))))
+    }
+
+    fn base(&self) -> f64 {
+        let infos = self.spans.iter().flat_map(Span::infos);
+        let least = infos.filter_map(|(_, info)| info.min_rtt).min();
+        least.map_or(0.0, Duration::as_secs_f64)
+    }
+
+    fn inflation(&self) -> Vec<f64> {
+        let base = self.base();
+        self.each(|_, info| Some(ratio(info.rtt.as_secs_f64(), base)))
+    }
+
+    /// What the path carried, and how long it took.
+    fn of_path(&self) -> [f64; 9] {
+        let rates = self.rates();
+        let wide: Vec<f64> = rates.windows(4).map(mean).collect();
+        let inflation = self.inflation();
+        let (early, late) = rates.split_at(rates.len() / 2);
+        [
+            ratio(self.rate(), percentile(&rates, 95)),
+            ratio(percentile(&rates, 10), percentile(&rates, 90)),
+            variation(&wide),
+            ratio(percentile(&wide, 10), percentile(&wide, 90)),
+            percentile(&inflation, 50),
+            percentile(&inflation, 10),
+            percentile(&inflation, 90),
+            ratio(mean(late), mean(early)),
+            (self.spans.len().max(1) as f64).log2(),
+        ]
+    }
+
+    /// What was sent again, and when.
+    fn of_loss(&self) -> [f64; 8] {
+        let again: Vec<f64> = self.spans.iter().map(|span| span.retransmissions() as f64).collect();
+        let ends = self.spans.first().zip(self.spans.last());
+        let sent = ends.and_then(|(first, last)| {
+            Some(f64::from(last.last.data_segs_out?.wrapping_sub(first.first.data_segs_out?)))
+        });
+        let loss = ratio(again.iter().sum(), sent.unwrap_or(0.0));
+        let base = self.base();
+        let lossy = self.spans.iter().filter(|span| span.retransmissions() > 0);
+        let at_loss: Vec<f64> =
+            lossy.map(|span| ratio(span.first.rtt.as_secs_f64(), base)).collect();
+        let with_loss = again.iter().filter(|count| **count > 0.0).count() as f64;
+        let passed = self.spans.iter().map(|span| {
+            let bytes = span.goodput().over(span.length()).as_f64();
+            (span.retransmissions() > 0, bytes, span.length().as_secs_f64())
+        });
+        [
+            loss,
+            ratio(with_loss, self.spans.len() as f64),
+            variation(&again),
+            loss.max(0.0).sqrt() * mean(&self.each(|_, info| Some(info.unacked.into()))),
+            ratio(percentile(&at_loss, 50), percentile(&self.inflation(), 50)),
+            variation_between_losses(passed),
+            self.part(|info| info.ca_state.repairs_loss()),
+            mean(&self.each(|_, info| Some(ratio(info.lost.into(), info.snd_cwnd.into())))),
+        ]
+    }
+
+    /// What the kernel counted.
+    fn of_counters(&self) -> [f64; 6] {
+        let rate = self.rate();
+        let delivered = mean(&self.each(|_, info| info.delivery_rate.map(Rate::as_f64)));
+        [
+            self.over_time(|span| span.part(|info| info.busy_time)),
+            self.over_time(|span| span.part(|info| info.rwnd_limited)),
+            self.over_time(|span| span.part(|info| info.sndbuf_limited)),
+            mean(&self.each(|_, info| Some(ratio(rate, info.pacing_rate?.as_f64())))),
+            ratio(delivered, rate),
+            self.part(|info| info.delivery_rate_app_limited),
+        ]
+    }
+
+    /// What the application had written.
+    fn of_buffer(&self) -> [f64; 4] {
+        let queued = self.each(|sample, _| {
+            let memory = sample.memory?;
+            Some(ratio(memory.wmem_queued.as_f64(), memory.sndbuf.as_f64()))
+        });
+        let unsent = self.each(|sample, info| {
+            Some(ratio(info.notsent_bytes?.as_f64(), sample.memory?.sndbuf.as_f64()))
+        });
+        [self.part(nothing_to_send), mean(&unsent), mean(&queued), percentile(&queued, 80)]
+    }
+
+    /// What was in flight, beside what both windows allowed.
+    fn of_windows(&self) -> [f64; 12] {
+        let of_cwnd = self.each(|_, info| Some(ratio(info.unacked.into(), info.snd_cwnd.into())));
+        let of_window = self
+            .each(|_, info| Some(ratio(info.in_flight().as_f64(), info.snd_wnd?.bytes().as_f64())));
+        let windows = self.each(|_, info| info.snd_wnd.map(|window| window.bytes().as_f64()));
+        let widest = windows.iter().copied().fold(0.0, f64::max);
+        let cwnds = self.each(|_, info| Some(info.snd_cwnd.into()));
+        let flights = self.each(|_, info| Some(info.in_flight().as_f64()));
+        // Linux starts with a threshold that no window reaches.
+        let of_threshold = self.each(|_, info| match info.snd_ssthresh {
+            0x4000_0000.. => Some(NONE),
+            threshold => Some(ratio(threshold.into(), info.snd_cwnd.into())),
+        });
+        [
+            mean(&of_cwnd),
+            percentile(&of_cwnd, 90),
+            mean(&of_window),
+            ratio(percentile(&windows, 50), widest),
+            ratio(percentile(&windows, 10), percentile(&windows, 50)),
+            ratio(percentile(&cwnds, 10), percentile(&cwnds, 90)),
+            ratio(percentile(&cwnds, 50), percentile(&cwnds, 98)),
+            percentile(&cwnds, 50).max(0.25).log2(),
+            mean(&of_threshold),
+            ratio(percentile(&flights, 50), percentile(&flights, 95)),
+            ratio(percentile(&flights, 10), percentile(&flights, 90)),
+            ratio(mean(&flights), self.rate() * self.base() / 8.0),
+        ]
+    }
+}
+
+/// What the receiver's application had not read, where its socket was sampled.
+fn of_receiver(spans: &[Span<'_>], receiver: &[Sample]) -> [f64; 3] {
+    let far: Vec<&Sample> = spans.iter().flat_map(|span| receiver_at(receiver, span)).collect();
+    let each = |of: &dyn Fn(&Sample) -> Option<f64>| {
+        mean(&far.iter().filter_map(|sample| of(sample)).collect::<Vec<f64>>())
+    };
+    [
+        f64::from(u8::from(!receiver.is_empty())),
+        each(&|sample| {
+            Some(ratio(sample.memory?.rmem_alloc.as_f64(), sample.memory?.rcvbuf.as_f64()))
+        }),
+        each(&|sample| {
+            let window = sample.info.as_ref()?.rcv_wnd?.bytes().as_f64();
+            Some(ratio(sample.rqueue.as_f64(), sample.rqueue.as_f64() + window))
+        }),
+    ]
+}
+
+fn mean(values: &[f64]) -> f64 {
+    ratio(values.iter().sum(), values.len() as f64)
+}
