@@ -4,7 +4,7 @@
 use super::{Features, Transfer, WIDE, mean_rate, window_of};
 use crate::limit::Limit;
 use crate::limit::judge::{
-    NONE, Traits, part_by_limit, percentile, ratio, variation, variation_between_losses,
+    NONE, Sorted, Traits, part_by_limit, ratio, variation, variation_between_losses,
 };
 
 /// A transfer's intervals, and how long each was, in seconds.
@@ -66,7 +66,7 @@ impl Transfer<'_> {
 
     /// The median of the round trips over the path's, [`NONE`] where none was measured.
     pub(super) fn inflation_median(&self) -> f64 {
-        percentile(&self.inflation(self.features), 50)
+        self.inflation(self.features).percentile(50)
     }
 
     /// What the path carried, and how long it took.
@@ -74,21 +74,24 @@ impl Transfer<'_> {
         let rate = intervals.rate();
         let wide: Vec<f64> =
             (0..self.features.len()).map(|at| mean_rate(self.features, at, WIDE)).collect();
+        let varies = variation(&wide);
+        let (rates, wide) = (Sorted::new(self.rates.clone()), Sorted::new(wide));
         let mut trains = intervals.each(|f| f.train_max.into());
         trains.retain(|train| *train > 0.0);
-        let train = percentile(&trains, 50);
+        let trains = Sorted::new(trains);
+        let train = trains.percentile(50);
         let inflation = self.inflation(self.features);
         [
             self.capacity.map_or(NONE, |capacity| rate / capacity),
-            ratio(rate, percentile(&self.rates, 95)),
-            ratio(percentile(&self.rates, 98), rate),
+            ratio(rate, rates.percentile(95)),
+            ratio(rates.percentile(98), rate),
             ratio(rate, train),
-            ratio(percentile(&trains, 90), train),
-            percentile(&inflation, 50),
-            percentile(&inflation, 10),
-            percentile(&inflation, 90),
-            variation(&wide),
-            ratio(percentile(&wide, 10), percentile(&wide, 90)),
+            ratio(trains.percentile(90), train),
+            inflation.percentile(50),
+            inflation.percentile(10),
+            inflation.percentile(90),
+            varies,
+            ratio(wide.percentile(10), wide.percentile(90)),
         ]
     }
 
@@ -101,7 +104,7 @@ impl Transfer<'_> {
             .filter(|at| self.features[*at].retransmissions > 0)
             .map(|at| self.features[at - 1])
             .collect();
-        let at_loss = percentile(&self.inflation(&before_loss), 50);
+        let at_loss = self.inflation(&before_loss).percentile(50);
         let passed = intervals.all.iter().zip(&intervals.lengths);
         [
             loss,
@@ -123,7 +126,8 @@ impl Transfer<'_> {
         let mut windows = intervals.each(window_of);
         windows.retain(|window| *window > 0.0);
         let widest = self.window_peak.last().copied().unwrap_or(0.0);
-        let flights = intervals.each(|f| f.in_flight_max.as_f64());
+        let windows = Sorted::new(windows);
+        let flights = Sorted::new(intervals.each(|f| f.in_flight_max.as_f64()));
         let part_of_window = |f: &Features| match f.window_max {
             Some(_) => f.in_flight_mean() / window_of(f).max(1.0),
             None => NONE,
@@ -132,10 +136,10 @@ impl Transfer<'_> {
         let base = self.rtt.map_or(0.0, |rtt| rtt.as_secs_f64());
         [
             intervals.mean(part_of_window),
-            ratio(percentile(&flights, 90), percentile(&windows, 50)),
+            ratio(flights.percentile(90), windows.percentile(50)),
             intervals.mean(|f| f.part(f.full)),
-            ratio(percentile(&windows, 50), widest),
-            ratio(percentile(&windows, 10), percentile(&windows, 50)),
+            ratio(windows.percentile(50), widest),
+            ratio(windows.percentile(10), windows.percentile(50)),
             ratio(intervals.sum(|f| f.unread.into()), intervals.sum(|f| f.delivered)),
             ratio(mean_flight, intervals.rate() * base / 8.0),
             ratio(mean_flight, self.plateau),
@@ -158,18 +162,18 @@ impl Transfer<'_> {
 
     /// How what was in flight went on over time.
     fn of_course(&self, intervals: &Intervals<'_>) -> [f64; 8] {
-        let flights = intervals.each(|f| f.in_flight_max.as_f64());
-        let means = intervals.each(Features::in_flight_mean);
-        let top = flights.iter().copied().fold(0.0, f64::max);
+        let flights = Sorted::new(intervals.each(|f| f.in_flight_max.as_f64()));
+        let means = Sorted::new(intervals.each(Features::in_flight_mean));
+        let top = flights.percentile(100).max(0.0);
         let segment = intervals.all.iter().map(|f| f64::from(f.segment)).fold(1.0, f64::max);
         let (early, late) = self.features.split_at(self.features.len() / 2);
         let [early, late] = [early, late].map(Intervals::new);
         let flight = |half: &Intervals<'_>| half.mean(|f| f.in_flight_max.as_f64());
         [
-            ratio(percentile(&means, 20), percentile(&means, 80)),
-            ratio(percentile(&flights, 50), percentile(&flights, 95)),
+            ratio(means.percentile(20), means.percentile(80)),
+            ratio(flights.percentile(50), flights.percentile(95)),
             intervals.part(|f| f.in_flight_max.as_f64() >= 0.95 * top),
-            (percentile(&flights, 90) / segment).max(0.25).log2(),
+            (flights.percentile(90) / segment).max(0.25).log2(),
             intervals.count().log2(),
             ratio(late.rate(), early.rate()),
             ratio(flight(&late), flight(&early)),
@@ -178,9 +182,9 @@ impl Transfer<'_> {
     }
 
     /// Round trips of intervals over the path's.
-    fn inflation(&self, of: &[Features]) -> Vec<f64> {
-        let Some(base) = self.rtt else { return Vec::new() };
-        let base = base.as_secs_f64().max(1e-9);
-        of.iter().filter_map(|f| f.rtt.get()).map(|rtt| rtt.as_secs_f64() / base).collect()
+    fn inflation(&self, of: &[Features]) -> Sorted {
+        let base = self.rtt.map_or(0.0, |rtt| rtt.as_secs_f64().max(1e-9));
+        let seen = of.iter().filter(|_| base > 0.0).filter_map(|f| f.rtt.get());
+        Sorted::new(seen.map(|rtt| rtt.as_secs_f64() / base).collect())
     }
 }

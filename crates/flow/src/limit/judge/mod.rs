@@ -57,11 +57,19 @@ pub(super) fn part_by_limit(times: impl Iterator<Item = (Limit, f64)>) -> [f64; 
     parts.map(|part| if all > 0.0 { part / all } else { 0.0 })
 }
 
-/// The value below which so many of a hundred are; [`NONE`] of nothing.
-pub(super) fn percentile(values: &[f64], percent: usize) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len().saturating_sub(1) * percent / 100).copied().unwrap_or(NONE)
+/// Values in order.
+pub(super) struct Sorted(Vec<f64>);
+
+impl Sorted {
+    pub fn new(mut values: Vec<f64>) -> Self {
+        values.sort_unstable_by(f64::total_cmp);
+        Sorted(values)
+    }
+
+    /// The value below which so many of a hundred are; [`NONE`] of nothing.
+    pub fn percentile(&self, percent: usize) -> f64 {
+        self.0.get(self.0.len().saturating_sub(1) * percent / 100).copied().unwrap_or(NONE)
+    }
 }
 
 /// One by the other, [`NONE`] where there is no other.

@@ -3,7 +3,7 @@
 use super::{Span, nothing_to_send, receiver_at};
 use crate::limit::Interval;
 use crate::limit::judge::{
-    NONE, Traits, part_by_limit, percentile, ratio, variation, variation_between_losses,
+    NONE, Sorted, Traits, part_by_limit, ratio, variation, variation_between_losses,
 };
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::units::{Duration, Rate};
@@ -28,7 +28,7 @@ pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sam
 
 /// The median of the smoothed round trips over the least one.
 pub(super) fn inflation_median(spans: &[Span<'_>]) -> f64 {
-    percentile(&Socket { spans }.inflation(), 50)
+    Socket { spans }.inflation().percentile(50)
 }
 
 /// What was sampled of the sender's socket.
@@ -72,9 +72,9 @@ impl Socket<'_> {
         least.map_or(0.0, Duration::as_secs_f64)
     }
 
-    fn inflation(&self) -> Vec<f64> {
+    fn inflation(&self) -> Sorted {
         let base = self.base();
-        self.each(|_, info| Some(ratio(info.rtt.as_secs_f64(), base)))
+        Sorted::new(self.each(|_, info| Some(ratio(info.rtt.as_secs_f64(), base))))
     }
 
     /// What the path carried, and how long it took.
@@ -82,16 +82,19 @@ impl Socket<'_> {
         let rates = self.rates();
         let wide: Vec<f64> = rates.windows(4).map(mean).collect();
         let inflation = self.inflation();
+        let varies = variation(&wide);
         let (early, late) = rates.split_at(rates.len() / 2);
+        let course = ratio(mean(late), mean(early));
+        let (rates, wide) = (Sorted::new(rates), Sorted::new(wide));
         [
-            ratio(self.rate(), percentile(&rates, 95)),
-            ratio(percentile(&rates, 10), percentile(&rates, 90)),
-            variation(&wide),
-            ratio(percentile(&wide, 10), percentile(&wide, 90)),
-            percentile(&inflation, 50),
-            percentile(&inflation, 10),
-            percentile(&inflation, 90),
-            ratio(mean(late), mean(early)),
+            ratio(self.rate(), rates.percentile(95)),
+            ratio(rates.percentile(10), rates.percentile(90)),
+            varies,
+            ratio(wide.percentile(10), wide.percentile(90)),
+            inflation.percentile(50),
+            inflation.percentile(10),
+            inflation.percentile(90),
+            course,
             (self.spans.len().max(1) as f64).log2(),
         ]
     }
@@ -106,8 +109,8 @@ impl Socket<'_> {
         let loss = ratio(again.iter().sum(), sent.unwrap_or(0.0));
         let base = self.base();
         let lossy = self.spans.iter().filter(|span| span.retransmissions() > 0);
-        let at_loss: Vec<f64> =
-            lossy.map(|span| ratio(span.first.rtt.as_secs_f64(), base)).collect();
+        let at_loss = lossy.map(|span| ratio(span.first.rtt.as_secs_f64(), base));
+        let at_loss = Sorted::new(at_loss.collect());
         let with_loss = again.iter().filter(|count| **count > 0.0).count() as f64;
         let passed = self.spans.iter().map(|span| {
             let bytes = span.goodput().over(span.length()).as_f64();
@@ -118,7 +121,7 @@ impl Socket<'_> {
             ratio(with_loss, self.spans.len() as f64),
             variation(&again),
             loss.max(0.0).sqrt() * mean(&self.each(|_, info| Some(info.unacked.into()))),
-            ratio(percentile(&at_loss, 50), percentile(&self.inflation(), 50)),
+            ratio(at_loss.percentile(50), self.inflation().percentile(50)),
             variation_between_losses(passed),
             self.part(|info| info.ca_state.repairs_loss()),
             mean(&self.each(|_, info| Some(ratio(info.lost.into(), info.snd_cwnd.into())))),
@@ -148,7 +151,9 @@ impl Socket<'_> {
         let unsent = self.each(|sample, info| {
             Some(ratio(info.notsent_bytes?.as_f64(), sample.memory?.sndbuf.as_f64()))
         });
-        [self.part(nothing_to_send), mean(&unsent), mean(&queued), percentile(&queued, 80)]
+        let queued_mean = mean(&queued);
+        let queued = Sorted::new(queued).percentile(80);
+        [self.part(nothing_to_send), mean(&unsent), queued_mean, queued]
     }
 
     /// What was in flight, beside what both windows allowed.
@@ -158,26 +163,30 @@ impl Socket<'_> {
             .each(|_, info| Some(ratio(info.in_flight().as_f64(), info.snd_wnd?.bytes().as_f64())));
         let windows = self.each(|_, info| info.snd_wnd.map(|window| window.bytes().as_f64()));
         let widest = windows.iter().copied().fold(0.0, f64::max);
-        let cwnds = self.each(|_, info| Some(info.snd_cwnd.into()));
+        let windows = Sorted::new(windows);
+        let cwnds = Sorted::new(self.each(|_, info| Some(info.snd_cwnd.into())));
         let flights = self.each(|_, info| Some(info.in_flight().as_f64()));
+        let flight_mean = mean(&flights);
+        let flights = Sorted::new(flights);
+        let of_cwnd_mean = mean(&of_cwnd);
         // Linux starts with a threshold that no window reaches.
         let of_threshold = self.each(|_, info| match info.snd_ssthresh {
             0x4000_0000.. => Some(NONE),
             threshold => Some(ratio(threshold.into(), info.snd_cwnd.into())),
         });
         [
-            mean(&of_cwnd),
-            percentile(&of_cwnd, 90),
+            of_cwnd_mean,
+            Sorted::new(of_cwnd).percentile(90),
             mean(&of_window),
-            ratio(percentile(&windows, 50), widest),
-            ratio(percentile(&windows, 10), percentile(&windows, 50)),
-            ratio(percentile(&cwnds, 10), percentile(&cwnds, 90)),
-            ratio(percentile(&cwnds, 50), percentile(&cwnds, 98)),
-            percentile(&cwnds, 50).max(0.25).log2(),
+            ratio(windows.percentile(50), widest),
+            ratio(windows.percentile(10), windows.percentile(50)),
+            ratio(cwnds.percentile(10), cwnds.percentile(90)),
+            ratio(cwnds.percentile(50), cwnds.percentile(98)),
+            cwnds.percentile(50).max(0.25).log2(),
             mean(&of_threshold),
-            ratio(percentile(&flights, 50), percentile(&flights, 95)),
-            ratio(percentile(&flights, 10), percentile(&flights, 90)),
-            ratio(mean(&flights), self.rate() * self.base() / 8.0),
+            ratio(flights.percentile(50), flights.percentile(95)),
+            ratio(flights.percentile(10), flights.percentile(90)),
+            ratio(flight_mean, self.rate() * self.base() / 8.0),
         ]
     }
 }
