@@ -525,3 +525,19 @@ fn rate_plateau(features: &[Features]) -> Option<f64> {
         rates.iter().filter(|rate| (**rate - middle).abs() <= PLATEAU_WIDTH * middle).count();
     (within as f64 >= PLATEAU_SHARE * rates.len() as f64).then_some(middle)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::judge::Opinion;
+
+    /// A table that was trained with other traits would be left aside without a word.
+    #[test]
+    fn the_committed_table_was_trained_with_these_traits() {
+        let path = Path { rtt: None, hint: PathHint::default(), coverage: Coverage::FromStart };
+        let busy = Features { segments: 10, length: Duration::from_millis(10), ..<_>::default() };
+        let verdict = decide(&[busy; 20], path);
+        let opinion = Opinion::of(Source::Capture, &verdict.traits, |_| true).unwrap();
+        assert!((opinion.likely.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{opinion:?}");
+    }
+}

@@ -18,16 +18,11 @@ use fullpipe_model::limit::Cause;
 /// Stands for what a source cannot tell.
 pub(super) const NONE: f64 = -1.0;
 
-/// The limits that a judge can name, in the order of its tables.
-pub const LIMITS: [Limit; 7] = [
-    Limit::ReceiveWindow,
-    Limit::ReceiverApplication,
-    Limit::SendBuffer,
-    Limit::SenderApplication,
-    Limit::CongestionWindow(Cause::SlowStart),
-    Limit::CongestionWindow(Cause::Loss),
-    Limit::Link,
-];
+/// The limits that a judge can name, in the order of its tables: all but `Unknown`.
+pub const LIMITS: [Limit; 7] = {
+    let [a, b, c, d, e, f, g, _] = Limit::ALL;
+    [a, b, c, d, e, f, g]
+};
 
 /// Numbers of a transfer, in an order that the table it is judged by was trained with.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,6 +1,7 @@
 //! Each limit as a sender's kernel would tell it, and a near miss beside it.
 
 use super::*;
+use crate::limit::judge::Opinion;
 use crate::sample::{SocketMemory, TcpState};
 use fullpipe_model::units::Window;
 
@@ -235,4 +236,11 @@ fn a_recorded_sample_gives_the_same_verdict() {
     let recorded: Vec<Sample> =
         lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(recorded, sender);
+}
+
+/// A table that was trained with other traits would be left aside without a word.
+#[test]
+fn the_committed_table_was_trained_with_these_traits() {
+    let verdict = from_samples(&series(200, |_, _| ()), &[], MIN_INTERVAL, PathHint::default());
+    assert!(Opinion::of(Source::Samples, &verdict.traits, |_| true).is_some());
 }
