@@ -5,6 +5,7 @@ use fullpipe_flow::capture::Reader;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::CapturePoint;
+use fullpipe_flow::trace::TraceBounds;
 use fullpipe_flow::{Analyzer, Config};
 
 /// The first byte says how to cut and where the capture was taken; the rest is the file.
@@ -13,7 +14,9 @@ fn packets(bytes: &[u8]) -> u64 {
     let capture_point =
         [CapturePoint::Unknown, CapturePoint::SenderEdge, CapturePoint::ReceiverEdge]
             [usize::from(how % 3)];
-    let mut analyzer = Analyzer::new(Config { capture_point, ..Config::default() });
+    // So few points that they are merged.
+    let trace = Some(TraceBounds { points: 8, rate_bins: 8, marks: 8, ..TraceBounds::default() });
+    let mut analyzer = Analyzer::new(Config { capture_point, trace, ..Config::default() });
     let mut reader = Reader::new();
     for piece in file.chunks(usize::from(how / 3).max(1)) {
         reader.feed(piece);
@@ -29,6 +32,10 @@ fn packets(bytes: &[u8]) -> u64 {
         for direction in [Direction::ClientToServer, Direction::ServerToClient] {
             let facts = connection.facts(direction);
             assert!(facts.unique_payload <= facts.payload);
+            if let Some(trace) = diagnosed.trace().and_then(|trace| trace.direction(direction)) {
+                let payload: u64 = trace.rate().iter().map(|(payload, _)| payload.get()).sum();
+                assert_eq!(payload, facts.payload.get(), "no byte is lost between the bins");
+            }
             let Some(diagnosis) = diagnosed.diagnosis(direction) else { continue };
             let verdict = &diagnosis.verdict;
             let sum: f64 = verdict.shares.iter().map(|candidate| candidate.share).sum();

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let Ok(file) = File::parse(text) else { return };
-    if let Ok(rows) = file.scenarios(text, "fuzz") {
+    if let Ok(rows) = file.scenarios("fuzz") {
         for row in rows.iter().take(3) {
             assert!(row.transfer.duration.as_nanos() > 0 && row.repeat > 0);
         }

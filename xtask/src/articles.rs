@@ -53,7 +53,7 @@ fn table(results: &Value) -> anyhow::Result<String> {
          do we. A row with ↳ repeats the one above it with what its last column names changed.\n",
         engines.join(" and ")
     )?;
-    text += "| experiment | kernel | link | RTT ms | ours MB/s | law allows | article | ours / article | limited by, capture | \
+    text += "| experiment | kernel | link | RTT ms | ours MB/s | prediction | article | ours / article | limited by, capture | \
              by sockets | retrans | window full | zero window | the difference |\n";
     text += "|---|---|---|--:|--:|--:|--:|--:|---|---|--:|--:|--:|---|\n";
     for (index, row) in rows.iter().enumerate() {

@@ -27,6 +27,9 @@ pub fn run(fuzz: bool) -> anyhow::Result<()> {
         fuzz_targets()?;
     }
     truth()?;
+    pictures()?;
+    step("page: what is committed is what web/ builds, and works in Chromium");
+    crate::page::check(&target_folder())?;
     // Last, so that the test runner's summary is at the end of the output.
     cargo("tests", &["test", "--workspace", "--no-fail-fast"], &[])
 }
@@ -48,6 +51,21 @@ fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow
     Ok(())
 }
 
+/// The guide's pictures are what the product draws, if there is a guest kernel.
+fn pictures() -> anyhow::Result<()> {
+    if std::env::var_os("FULLPIPE_KERNEL_BUILT").is_none() {
+        eprintln!("SKIPPED: pictures: they need a guest kernel, as the truth does");
+        return Ok(());
+    }
+    step("pictures: docs/src/pictures are what the product draws");
+    crate::pictures::Pictures::check(&target_folder())
+}
+
+/// The folder of what cargo builds.
+fn target_folder() -> std::path::PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), Into::into)
+}
+
 /// A few generated scenarios, if there is a guest kernel.
 fn truth() -> anyhow::Result<()> {
     if std::env::var_os("FULLPIPE_KERNEL_BUILT").is_none() {
@@ -57,9 +75,7 @@ fn truth() -> anyhow::Result<()> {
         return Ok(());
     }
     cargo("truth", &["build", "--quiet", "--package", "fullpipe-cli"], &[])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| "target".into(), std::path::PathBuf::from);
-    crate::truth::Truth::smoke(&target)
+    crate::truth::Truth::smoke(&target_folder())
 }
 
 /// Builds the pure crates for a target without sockets, files, threads and clocks.

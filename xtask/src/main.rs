@@ -7,6 +7,9 @@ mod articles;
 mod ci;
 mod figures;
 mod judge;
+mod page;
+mod pictures;
+mod prediction;
 mod recapture;
 mod tidy;
 mod truth;
@@ -44,6 +47,12 @@ enum Chore {
     Truth(truth::Truth),
     /// Train the judge of the analysis on the runs that `truth` kept.
     Judge(judge::Judge),
+    /// Compare what the laws predict with what the lab measured, on the grid of bench/prediction.
+    Prediction(prediction::Prediction),
+    /// Build the page of the reports, and the analysis as WebAssembly for `fullpipe view`.
+    Page(page::Page),
+    /// Draw the pictures of the guide, from transfers in virtual time.
+    Pictures(pictures::Pictures),
     /// Turn a capture of a wire into what a host, a mirror port or a cut capture would show.
     Recapture {
         /// The capture: pcap, pcapng or snoop, packed or not.
@@ -68,6 +77,9 @@ fn main() -> anyhow::Result<()> {
         Chore::Figures { lab } => figures::run(&lab),
         Chore::Truth(truth) => truth.run(),
         Chore::Judge(judge) => judge.run(),
+        Chore::Prediction(prediction) => prediction.run(),
+        Chore::Page(page) => page.run(),
+        Chore::Pictures(pictures) => pictures.run(),
         Chore::Recapture { input, output, changes, host } => {
             recapture::run(&input, &output, &changes, host)
         }

@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 /// How to analyse a capture.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What to analyse, and whose definitions to use.
+    /// What to analyse, whose definitions to use, and whether to record the points of graphs
+    /// ([`Config::trace`]).
     pub config: Config,
     /// Threads that read and analyse, each its part of the connections; one by default. With more
     /// than one, the caller's thread only collects results. The result does not depend on their

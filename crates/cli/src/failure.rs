@@ -1,10 +1,10 @@
 //! A failure as one line and an exit code.
 
 use fullpipe_kernel::sandbox::SandboxError;
-use fullpipe_lab::guest::GuestError;
-use fullpipe_lab::preset::LoadError;
-use fullpipe_lab::{ExperimentError, HostsError, LabError, ProgramError};
-use fullpipe_link::{EmulatorError, NetemLinkError, WordsError};
+use fullpipe_lab::{ExperimentError, GuestError, HostsError, LabError, LoadError, ProgramError};
+use fullpipe_link::{
+    CarrierError, CommandLinkError, EmulatorError, NetemLinkError, RunError, WordsError,
+};
 use fullpipe_report::escape;
 
 /// Whose fault it is; decides the exit code.
@@ -164,16 +164,61 @@ fn of_experiment(error: &ExperimentError) -> Kind {
     match error {
         ExperimentError::Interrupted => Kind::Interrupted,
         ExperimentError::Program(ProgramError::Missing { .. }) => Kind::Missing,
-        ExperimentError::Hosts(HostsError::Ports(_) | HostsError::Wire(_)) => Kind::Missing,
-        ExperimentError::Netem(NetemLinkError::Foreign(_)) => Kind::Input,
+        ExperimentError::Carrier(cause) | ExperimentError::Hosts(HostsError::Junction(cause)) => {
+            of_carrier(cause)
+        }
         ExperimentError::Hosts(
             HostsError::Name { .. }
             | HostsError::Sysctl { .. }
             | HostsError::CongestionControl { .. }
             | HostsError::Cpu { .. },
-        )
-        | ExperimentError::Emulator(EmulatorError::Memory { .. }) => Kind::Input,
+        ) => Kind::Input,
         _ => Kind::Run,
+    }
+}
+
+fn of_carrier(error: &CarrierError) -> Kind {
+    match error {
+        CarrierError::Ports(_) => Kind::Missing,
+        CarrierError::Emulator(error) => of_emulator(error),
+        CarrierError::Netem(NetemLinkError::Foreign(_)) => Kind::Input,
+        CarrierError::Netem(NetemLinkError::Refused(_)) => Kind::Missing,
+        CarrierError::Netem(NetemLinkError::Watch(_)) => Kind::Run,
+    }
+}
+
+fn of_emulator(error: &EmulatorError) -> Kind {
+    if matches!(error, EmulatorError::Memory { .. }) { Kind::Input } else { Kind::Run }
+}
+
+impl From<CarrierError> for Failure {
+    fn from(error: CarrierError) -> Self {
+        Failure::new(of_carrier(&error), error)
+    }
+}
+
+impl From<EmulatorError> for Failure {
+    fn from(error: EmulatorError) -> Self {
+        Failure::new(of_emulator(&error), error)
+    }
+}
+
+impl From<CommandLinkError> for Failure {
+    fn from(error: CommandLinkError) -> Self {
+        let kind = match &error {
+            CommandLinkError::Gateway(_)
+            | CommandLinkError::Nat(_)
+            | CommandLinkError::Run(RunError::NotFound(_)) => Kind::Missing,
+            CommandLinkError::Run(RunError::NoCommand) => Kind::Usage,
+            _ => Kind::Run,
+        };
+        Failure::new(kind, error)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        CommandLinkError::from(error).into()
     }
 }
 

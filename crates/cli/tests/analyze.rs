@@ -2,6 +2,8 @@
 
 #[path = "../../flow/tests/skip/mod.rs"]
 mod skip;
+#[path = "../../flow/tests/window/mod.rs"]
+mod window;
 
 use fullpipe_flow::capture::write;
 use fullpipe_flow::connection::Label;
@@ -11,6 +13,7 @@ use skip::skip;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use window::Segment;
 
 struct Ended {
     code: i32,
@@ -46,48 +49,14 @@ fn fed(arguments: &[&str], input: &[u8]) -> Ended {
     }
 }
 
-/// A segment of a connection from 192.0.2.1 to 198.51.100.2:80 without its payload's bytes.
-fn segment(port: u16, to_server: bool, flags: u8, (seq, ack): (u32, u32), payload: u16) -> Vec<u8> {
-    let ends = [([192, 0, 2, 1], port), ([198, 51, 100, 2], 80)];
-    let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
-    let total = (40 + payload).to_be_bytes();
-    let ip =
-        [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
-    let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
-    let window = 10_000_u16.to_be_bytes();
-    [
-        &ip[..],
-        &from.1.to_be_bytes(),
-        &to.1.to_be_bytes(),
-        &numbers,
-        &[0x50, flags],
-        &window,
-        &[0; 4],
-    ]
-    .concat()
-}
-
-const RTT: u64 = 50_000_000;
-
-/// A server that sends `turns` windows of 10 kB, one a round trip of 50 ms, as seen beside it.
+/// A capture of a server that sends `turns` windows of 10 kB, one a round trip of 50 ms.
 fn window_limited(start: u64, port: u16, turns: u32) -> Vec<u8> {
     let mut file = write::file_header(65_535).to_vec();
-    let mut add = |nanos: u64, packet: &[u8]| {
+    for (nanos, packet) in window::packets(port, turns) {
         let at = Instant::from_nanos(start + nanos);
         let original = u32::from(u16::from_be_bytes([packet[2], packet[3]]));
         file.extend(write::record_header(at, packet.len() as u32, original));
         file.extend(packet);
-    };
-    add(0, &segment(port, true, 2, (99, 0), 0));
-    add(10_000, &segment(port, false, 0x12, (499, 100), 0));
-    add(RTT, &segment(port, true, 0x10, (100, 500), 0));
-    for turn in 0..turns {
-        let at = RTT * u64::from(turn + 1) + 1_000_000;
-        for part in 0..10_u32 {
-            let seq = 500 + turn * 10_000 + part * 1_000;
-            add(at + u64::from(part) * 1_000, &segment(port, false, 0x10, (seq, 100), 1_000));
-        }
-        add(at + RTT - 500_000, &segment(port, true, 0x10, (100, 500 + (turn + 1) * 10_000), 0));
     }
     file
 }
@@ -181,7 +150,10 @@ fn the_exit_code_says_whose_fault_it_is() {
 fn with_options_cut_to(most: usize) -> Vec<u8> {
     let mut file = write::file_header(65_535).to_vec();
     for number in 0..10_u32 {
-        let mut packet = segment(40_000, false, 0x10, (500 + number * 1_000, 100), 1_000);
+        let seq = 500 + number * 1_000;
+        let (flags, ack, payload) = (0x10, 100, 1_000);
+        let segment = Segment { port: 40_000, to_server: false, flags, seq, ack, payload };
+        let mut packet = segment.packet();
         packet[32] = 0x80;
         packet.extend([1, 1, 8, 10, 0, 0, 0, number as u8, 0, 0, 0, 1]);
         packet.truncate(most);

@@ -28,6 +28,18 @@ impl Layout {
         self
     }
 
+    /// A column of each kind, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_every_kind() -> Layout {
+        let columns = [
+            ("name", Kind::Text),
+            ("bytes", Kind::Number),
+            ("share", Kind::Fraction),
+            ("whole", Kind::Boolean),
+        ];
+        Layout(columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect())
+    }
+
     /// The cells of a row, one for each column of [`Layout::of`].
     pub fn cells<'r, K: Record>(
         columns: &'static [Column<K>],

@@ -196,16 +196,6 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
-    fn layout() -> Layout {
-        let columns = [
-            ("name", Kind::Text),
-            ("bytes", Kind::Number),
-            ("share", Kind::Fraction),
-            ("whole", Kind::Boolean),
-        ];
-        Layout(columns.into_iter().map(|(name, kind)| (name.to_owned(), kind)).collect())
-    }
-
     fn read(file: Vec<u8>) -> Vec<Vec<Field>> {
         let reader = SerializedFileReader::new(bytes_of(file)).unwrap();
         let rows = reader.get_row_iter(None).unwrap();
@@ -222,7 +212,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_over_the_end_of_a_row_group() {
         let mut file = Vec::new();
-        let mut table = ParquetTable::new(&mut file, &layout()).unwrap();
+        let mut table = ParquetTable::new(&mut file, &Layout::of_every_kind()).unwrap();
         let rows = GROUP as u64 + 7;
         for number in 0..rows {
             let cells = [
@@ -251,10 +241,10 @@ mod tests {
     #[test]
     fn no_rows_are_a_file_too_and_other_rows_are_refused() {
         let mut file = Vec::new();
-        let mut table = ParquetTable::new(&mut file, &layout()).unwrap();
+        let mut table = ParquetTable::new(&mut file, &Layout::of_every_kind()).unwrap();
         assert!(table.row([Cell::Number(None)]).is_err());
         let mut empty = Vec::new();
-        ParquetTable::new(&mut empty, &layout()).unwrap().finish().unwrap();
+        ParquetTable::new(&mut empty, &Layout::of_every_kind()).unwrap().finish().unwrap();
         assert_eq!(read(empty).len(), 0);
     }
 }

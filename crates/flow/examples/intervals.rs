@@ -9,7 +9,7 @@ fn main() {
     let file = std::env::args_os().nth(1).expect("usage: intervals FILE");
     let edge = score::edge(std::path::Path::new(&file));
     let verdict = edge.verdict.expect("the server sent data");
-    for i in &verdict.intervals {
+    for i in verdict.shown() {
         let e = &i.evidence;
         println!(
             "{:>9.3} {:>8.3} {:<34} {:>12} fl {:>10} mean {:>10} win {:>10} rtt {:>9} full {:.2} idle {:.2} rex {}",

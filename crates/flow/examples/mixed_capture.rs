@@ -1,6 +1,6 @@
-//! Writes a capture for benchmarks: `mixed_capture FILE [PACKETS [whole]]`. Connections with loss,
+//! Writes a capture for benchmarks: `mixed_capture FILE [PACKETS [whole|one]]`. Connections with loss,
 //! SACK, reordering and duplicates over different paths, interleaved, Ethernet, cut behind the
-//! headers or `whole` (the payload is zeroes); the same bytes every time.
+//! headers or `whole` (the payload is zeroes), or `one` connection alone; the same bytes every time.
 #![allow(clippy::print_stderr, reason = "a program for people")]
 
 #[path = "../tests/path/mod.rs"]
@@ -14,16 +14,17 @@ use std::io::Write;
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let (Some(name), packets) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: mixed_capture FILE [PACKETS [whole]]");
+        eprintln!("usage: mixed_capture FILE [PACKETS [whole|one]]");
         std::process::exit(2);
     };
-    let is_whole = arguments.next().is_some_and(|word| word == "whole");
+    let kind = arguments.next().unwrap_or_default();
+    let (is_whole, is_one) = (kind == "whole", kind == "one");
     let wanted: usize = packets.and_then(|packets| packets.parse().ok()).unwrap_or(1_000_000);
     let mut all: Vec<(u64, u64, Seen)> = Vec::new();
     let mut connection = 0_u64;
     while all.len() < wanted {
         let milli = 1_000_000;
-        let path = Path {
+        let mut path = Path {
             // Most connections are short; most packets are of long ones.
             bytes: [20_000, 60_000, 300_000, 4_000_000][connection as usize % 4],
             rtt: [2, 10, 40, 90][(connection / 4) as usize % 4] * milli,
@@ -36,6 +37,10 @@ fn main() -> std::io::Result<()> {
             seed: connection + 1,
             start: 1_700_000_000_000_000_000 + connection * 7 * milli,
         };
+        if is_one {
+            (path.bytes, path.rtt, path.rate) = (wanted as u64 * 1000, 40 * milli, 60_000_000);
+            path.loss = 0.0005;
+        }
         all.extend(path::run(&path).at_sender.into_iter().map(|seen| (seen.at, connection, seen)));
         connection += 1;
     }

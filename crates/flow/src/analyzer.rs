@@ -17,6 +17,7 @@ use crate::connection::{
 use crate::diagnosis::DiagnosedConnection;
 use crate::intake::{Arrival, Intake};
 use crate::segment::FlowKey;
+use crate::trace::Budget;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::{HashMap, VecDeque};
 
@@ -58,6 +59,8 @@ pub struct Analyzer {
     /// When silent connections are next looked for.
     sweep_at: Instant,
     next_id: u64,
+    /// Present where the points of graphs are recorded.
+    traces: Option<Budget>,
     analysis: Analysis,
 }
 
@@ -66,6 +69,7 @@ impl Analyzer {
     pub fn new(config: Config) -> Self {
         Analyzer {
             intake: Intake::new(&config),
+            traces: config.trace.map(Budget::new),
             config,
             open: HashMap::default(),
             closed: VecDeque::new(),
@@ -130,12 +134,18 @@ impl Analyzer {
     /// The next segment of this analyzer's connections, where the [`Intake`] is another.
     pub fn track(&mut self, arrival: &Arrival) -> Option<PacketFacts> {
         let Arrival { at, number, wire, ref segment } = *arrival;
+        if let Some(traces) = &mut self.traces
+            && traces.is_due()
+        {
+            traces.count(self.open.values_mut().map(|tracker| &mut **tracker), &self.config);
+        }
         let (key, from_first) = FlowKey::of(segment);
         let mut reuses_ports = false;
         if let Some(tracker) = self.open.get_mut(&key) {
             if !tracker.is_reused_by(segment, from_first) {
                 let reuses_ports = false;
-                let captured = CapturedSegment { at, segment, wire, from_first, reuses_ports };
+                let captured =
+                    CapturedSegment { at, number, segment, wire, from_first, reuses_ports };
                 return Some(see(tracker, &self.config, &mut self.closed, key, captured));
             }
             reuses_ports = true;
@@ -149,12 +159,13 @@ impl Analyzer {
         if self.open.len() >= self.config.max_open.max(1) {
             self.force_out();
         }
-        let opening = Opening { id: self.next_id, first_packet: number, at, from_first };
+        let trace = self.traces.as_mut().and_then(Budget::opens);
+        let opening = Opening { id: self.next_id, first_packet: number, at, from_first, trace };
         let tracker = Box::new(Tracker::new(opening));
         self.next_id += 1;
         self.forget_closed();
         let tracker = self.open.entry(key).or_insert(tracker);
-        let captured = CapturedSegment { at, segment, wire, from_first, reuses_ports };
+        let captured = CapturedSegment { at, number, segment, wire, from_first, reuses_ports };
         Some(see(tracker, &self.config, &mut self.closed, key, captured))
     }
 
@@ -239,8 +250,8 @@ impl OpenAtEnd {
 
 /// Ends a connection.
 fn diagnosed(tracker: Tracker, key: FlowKey, config: &Config) -> DiagnosedConnection {
-    let Finished { connection, verdicts } = tracker.finish(key, config);
-    DiagnosedConnection::from_capture(connection, verdicts)
+    let Finished { connection, verdicts, trace } = tracker.finish(key, config);
+    DiagnosedConnection::from_capture(connection, verdicts).with_trace(trace)
 }
 
 /// Gives a segment to its connection, and notes when that is closed.

@@ -4,6 +4,7 @@ use crate::capture::Layer;
 use crate::connection::Labels;
 use crate::filter::Filter;
 use crate::limit::{CapturePoint, PathHint};
+use crate::trace::TraceBounds;
 use fullpipe_model::units::Duration;
 
 /// How to analyse.
@@ -13,7 +14,8 @@ pub struct Config {
     pub capture_point: CapturePoint,
     /// What is known of the path from elsewhere.
     pub hint: PathHint,
-    /// Length of the limits' intervals; by default the round trip, at least 10 ms.
+    /// Length of the intervals to show. The verdict rests on intervals of a round trip, at least 10
+    /// ms, whatever is shown; by default, those are shown.
     pub interval: Option<Duration>,
     /// Connections that are kept at most, finished ones that were not drained included; packets of
     /// further ones are counted as [`Counts::untracked`].
@@ -33,6 +35,9 @@ pub struct Config {
     pub layer: Layer,
     /// Which connections; all by default.
     pub filter: Option<Filter>,
+    /// Record the points of each connection's graphs ([`crate::trace`]), and how many; not by
+    /// default.
+    pub trace: Option<TraceBounds>,
 }
 
 impl Default for Config {
@@ -48,6 +53,7 @@ impl Default for Config {
             labels: Labels::default(),
             layer: Layer::default(),
             filter: None,
+            trace: None,
         }
     }
 }

@@ -1,56 +1,61 @@
 //! Findings: what a verdict means, in sentences with numbers, most important first.
 //!
-//! A [`Finding`] is one claim (what held the transfer, for which share of its time, and the
-//! arithmetic behind it), the numbers of the claim by name, and what would change it.
+//! A [`Finding`] has one claim: what held the transfer, for which share of its time, and the
+//! arithmetic behind that. It also has the numbers of the claim by name, and the remedy.
 
 mod remedy;
 
-use crate::limit::{Candidate, Cause, Interval, Limit, SURE_FROM, Source, Verdict};
+use crate::limit::{Candidate, Cause, Interval, Limit, Reason, SURE_FROM, Source, Verdict};
 use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
-/// A claim, the numbers behind it, and what would change it.
+/// A claim, the numbers behind it, and what would change the limit.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Finding {
     /// What held the transfer.
     #[serde(flatten)]
     pub limit: Limit,
-    /// For what part of its time, 0 to 1.
+    /// The fraction of its time, 0 to 1.
     pub share: f64,
-    /// How often verdicts like this one are right, 0 to 1; only of the limit that is named first.
+    /// How often verdicts like this one are right, 0 to 1. Only the limit that is named first has
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// One sentence for people.
     pub claim: String,
-    /// Where the first limit is no more than a guess: how often it is right, what else it may be,
-    /// and what would help.
+    /// Present where the first limit is no more than a guess: how often such a guess is right, what
+    /// else it may be, and what would help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
-    /// Its numbers.
+    /// The few numbers of the whole transfer that led the trained judge to the limit, most
+    /// important first. Only the limit that is named first has them, and none where the rules
+    /// decided alone.
+    pub reasons: Vec<Reason>,
+    /// The numbers of the claim.
     pub evidence: FindingEvidence,
-    /// What else would have explained it, and for what part of that share: largest first, and only
-    /// where that is not little.
+    /// Other limits that would have explained a good part of that share, each with its fraction of
+    /// the share, largest first.
     pub rivals: Vec<Candidate>,
-    /// What would change it.
+    /// What would change the limit, in words.
     pub remedy: &'static str,
-    /// The same as sysctls to set, where that is what would change it and the numbers are known:
-    /// the entries of a tuning plan for the path as it was seen. A capture does not show settings;
-    /// [`Change::from`] is what they seem to be.
+    /// The remedy as sysctls to set: the entries of a tuning plan for the path as it was seen. It
+    /// is empty where sysctls are not the remedy or the numbers are not known. A capture does not
+    /// show settings, so [`Change::from`] is what they seem to be.
     pub changes: Vec<Change>,
 }
 
-/// The numbers of a finding, as they were in the intervals that its limit held. Serialised, the
-/// unit is in the name and what is not known is left out.
+/// The numbers of a finding, taken from the intervals that its limit held. When serialised, the
+/// unit is in the name, and unknown numbers are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct FindingEvidence {
-    /// What the window or the congestion window allows at the round trip then.
+    /// The rate that the receive window or the congestion window allows at that round trip.
     #[serde(
         rename = "allowed_bps",
         with = "column::rate_optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub allowed: Option<Rate>,
-    /// The most that other intervals carried, where that is a fifth more at least.
+    /// The highest rate in other intervals, if it is at least a fifth higher.
     #[serde(
         rename = "elsewhere_bps",
         with = "column::rate_optional",
@@ -60,19 +65,19 @@ pub struct FindingEvidence {
     /// Mean goodput.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
-    /// Payload in flight, the median.
+    /// Median payload in flight.
     #[serde(rename = "in_flight_bytes", with = "column::bytes")]
     pub in_flight: Bytes,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmissions: u64,
-    /// The path's round trip: of the handshake, or the least that was seen.
+    /// The path's round trip: from the handshake, or the minimum that was seen.
     #[serde(
         rename = "rtt_path_us",
         with = "column::micros_optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub rtt_path: Option<Duration>,
-    /// Round trip, the median of the intervals' least.
+    /// Round trip: the median of the intervals' minimums.
     #[serde(
         rename = "rtt_us",
         with = "column::micros_optional",
@@ -82,7 +87,7 @@ pub struct FindingEvidence {
     /// The time that the limit held.
     #[serde(rename = "time_us", with = "column::micros")]
     pub time: Duration,
-    /// The receive window, the median.
+    /// Median receive window.
     #[serde(
         rename = "window_bytes",
         with = "column::window_optional",
@@ -91,18 +96,19 @@ pub struct FindingEvidence {
     pub window: Option<Window>,
 }
 
-/// A candidate behind the first that fits for a smaller part of its time is not close.
+/// A candidate after the first is a rival only if it fits for at least this fraction of the limit's
+/// time.
 const LEAST_RIVAL: f64 = 0.25;
-/// A limit that holds a smaller part of the time is not worth a sentence.
+/// A limit that holds less than this fraction of the time is not worth a sentence.
 const LEAST_SHARE: f64 = 0.01;
 
-/// What is known of the path from elsewhere than the verdict's intervals.
+/// What is known of the path from sources other than the verdict's intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KnownPath {
-    /// Its round trip, of the handshake; without it the least that the intervals saw serves.
+    /// Its round trip, from the handshake. Without it, the minimum that the intervals saw is used.
     pub rtt: Option<Duration>,
-    /// The most payload that its link carries. No finding claims more: acknowledgements that waited
-    /// together make an interval look faster than any link.
+    /// The highest payload rate that its link carries. No finding claims more: acknowledgements
+    /// that waited and came together make an interval look faster than any link.
     pub goodput_max: Option<Rate>,
 }
 
@@ -116,26 +122,34 @@ pub fn findings(verdict: &Verdict, known: KnownPath) -> Vec<Finding> {
     if let Some(first) = findings.first_mut() {
         first.confidence = Some(verdict.confidence);
         first.doubt = doubt(verdict);
+        first.reasons = verdict.reasons();
     }
     findings
 }
 
-/// What to say of a verdict that is no more than a guess.
+/// The doubt about a verdict that is no more than a guess.
 fn doubt(verdict: &Verdict) -> Option<String> {
     if verdict.confidence >= SURE_FROM {
         return None;
     }
     let mut doubt =
         format!("a guess: {:.0} % of such verdicts are right", verdict.confidence * 100.0);
-    let rivals = verdict.rivals(verdict.limited_by().limit);
-    let mut others = verdict.shares.iter().skip(1).chain(&rivals).map(|candidate| candidate.limit);
-    if let Some(other) = others.find(|other| *other != Limit::Unknown) {
+    if let Some(Candidate { limit, share }) = verdict.runner_up() {
+        doubt += &format!("; the trained judge gives {:.0} % to the {limit}", share * 100.0);
+    } else if let Some(other) = other_limit(verdict) {
         doubt += &format!("; it may be the {other}");
     }
     if let Some(help) = verdict.coverage.what_would_help() {
         doubt += &format!("; {help}");
     }
     Some(doubt)
+}
+
+/// Another limit that the rules name, apart from the one named first.
+fn other_limit(verdict: &Verdict) -> Option<Limit> {
+    let rivals = verdict.rivals(verdict.limited_by().limit);
+    let mut others = verdict.shares.iter().skip(1).chain(&rivals).map(|candidate| candidate.limit);
+    others.find(|other| *other != Limit::Unknown)
 }
 
 /// The typical numbers of the intervals that a limit held.
@@ -145,7 +159,7 @@ struct Typical {
     window: Option<Window>,
     rtt: Option<Duration>,
     retransmissions: u64,
-    /// The most that other intervals carried.
+    /// The highest rate in other intervals.
     elsewhere: Option<Rate>,
 }
 
@@ -165,8 +179,8 @@ impl Typical {
     }
 }
 
-/// The mean goodput of the intervals that `limit` held. Of a full link it is what the link carried:
-/// see [`Verdict::rate_at`].
+/// The mean goodput of the intervals that `limit` held. For a full link it is the rate that the
+/// link carried: see [`Verdict::rate_at`].
 fn goodput(verdict: &Verdict, limit: Limit) -> Rate {
     let (mut bytes, mut time) = (Bytes::ZERO, Duration::ZERO);
     for (at, interval) in verdict.intervals.iter().enumerate() {
@@ -219,13 +233,14 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let changes = remedy::changes(limit, &typical, now);
     let mut rivals = verdict.rivals(limit);
     rivals.retain(|rival| verdict.source == Source::Capture && rival.share >= LEAST_RIVAL);
-    let remedy = remedy::words(limit);
+    let remedy = remedy::words(limit, typical.window);
     Finding {
         limit,
         share,
         confidence: None,
         claim,
         doubt: None,
+        reasons: Vec::new(),
         evidence,
         rivals,
         remedy,
@@ -233,13 +248,13 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     }
 }
 
-/// What bounds the bytes in flight under a limit that is a window or a buffer.
+/// The bound of the bytes in flight, under a limit that is a window or a buffer.
 fn bound_of(limit: Limit, typical: &Typical) -> Option<Window> {
     match limit {
         Limit::ReceiveWindow | Limit::ReceiverApplication => typical.window,
         Limit::CongestionWindow(_) => Some(Window::new(typical.in_flight)),
-        // What a send buffer keeps in flight swings between two thirds of it and all: no one number
-        // bounds the rate.
+        // A send buffer keeps between two thirds of its size and all of it in flight, so no single
+        // number bounds the rate.
         Limit::SendBuffer | Limit::SenderApplication | Limit::Link | Limit::Unknown => None,
     }
     .filter(|window| *window > Window::ZERO)
@@ -322,7 +337,7 @@ mod tests {
             "receive window: 73 % of the time the sender had the receive window full (2.9 MB at 146 ms allows 158.9 \
              Mbit/s); the path carried up to 896 Mbit/s in other intervals"
         );
-        // Window by round trip: 2.9 MB * 8 / 0.146 s.
+        // Window divided by round trip: 2.9 MB * 8 / 0.146 s.
         assert!(found[0].evidence.allowed.unwrap().bits_per_sec().abs_diff(158_904_109) <= 1);
         assert!(found[0].remedy.contains("tcp_rmem"));
         // 896 Mbit/s at 146 ms hold 16.4 MB: the plan's buffer must be able to advertise that.
@@ -336,6 +351,20 @@ mod tests {
             found.iter().map(|f| f.limit).collect::<Vec<_>>(),
             [Limit::ReceiveWindow, Limit::Link]
         );
+    }
+
+    #[test]
+    fn a_window_that_16_bits_can_just_say_is_told_of_its_scale() {
+        let remedy = |window| {
+            let window = Some(Window::new(Bytes::new(window)));
+            let evidence = Evidence { window, ..Evidence::default() };
+            let verdict = verdict(&[(Limit::ReceiveWindow, 1000, evidence)]);
+            findings(&verdict, KnownPath::default())[0].remedy
+        };
+        for (window, is_scale) in [(65_535, true), (65_160, true), (65_536, false), (60_000, false)]
+        {
+            assert_eq!(remedy(window).contains("tcp_window_scaling"), is_scale, "{window}");
+        }
     }
 
     #[test]
@@ -385,8 +414,8 @@ mod tests {
             retransmissions,
             ..Evidence::default()
         };
-        // 100 Mbit/s without an end. One hole: nothing is acknowledged while it is open, then
-        // everything at once.
+        // The link carries 100 Mbit/s all of the time. There is one hole: nothing is acknowledged
+        // while it is open, then everything at once.
         let hole = (Limit::CongestionWindow(Cause::Loss), 10, at(0, 1));
         let steady = (Limit::Link, 10, at(100, 0));
         let mut parts = vec![steady; 10];
@@ -395,8 +424,8 @@ mod tests {
         let found = findings(&verdict(&parts), KnownPath::default());
         assert!(found[0].evidence.goodput.bits_per_sec() <= 100_000_000, "{}", found[0].claim);
 
-        // Acknowledgements that waited together, without any hole; and a limit beside which others
-        // look fast.
+        // Acknowledgements waited and came together, without any hole. Next to the second limit,
+        // the other intervals look fast.
         let parts = [(Limit::Link, 60, at(108, 0)), (Limit::SenderApplication, 40, at(1, 0))];
         let most: Rate = "96.5mbit".parse().unwrap();
         let found = findings(&verdict(&parts), KnownPath { rtt: None, goodput_max: Some(most) });

@@ -1,11 +1,11 @@
-//! The half of an analysis that no connection has a part in: each packet's link headers, tunnels
-//! and TCP header are read, and what is not TCP is counted.
+//! The half of an analysis that needs no knowledge of connections: reads each packet's link
+//! headers, tunnels and TCP header, and counts what is not TCP.
 //!
-//! [`crate::Analyzer`] has an intake of its own. To use several threads, one at a time drives an
-//! intake and gives what comes out to the analyzer that its `shard` names, and each tick to all of
-//! them, in the capture's order: first [`Intake::tick`], then [`Intake::sort`], which leaves plain
-//! headers to the analyzer's thread. So every packet is framed and read once, and the answer is
-//! that of one thread.
+//! [`crate::Analyzer`] has an intake of its own. With several threads, one at a time drives an
+//! intake. It passes each result to the analyzer that its `shard` names, and each tick to all
+//! analyzers, in the capture's order: first [`Intake::tick`], then [`Intake::sort`], which leaves
+//! plain headers to the analyzer's thread. So every packet is framed and read once, and the result
+//! is the same as with one thread.
 
 use crate::capture::{LinkType, Opened, Opener, Packet};
 use crate::config::{Config, Counts};
@@ -19,7 +19,7 @@ use fullpipe_model::units::{Duration, Instant};
 pub struct Arrival {
     /// When it was captured.
     pub at: Instant,
-    /// Of which packet, from 1.
+    /// Number of its packet, from 1.
     pub number: u64,
     /// Bytes of the packet on the wire, link header included.
     pub wire: usize,
@@ -28,7 +28,8 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Which of `count` analyzers its connection belongs to; the same for both directions.
+    /// The number of the analyzer, out of `count`, that its connection belongs to; the same for
+    /// both directions.
     pub fn shard(&self, count: usize) -> usize {
         FlowKey::of(&self.segment).0.shard(count)
     }
@@ -37,14 +38,14 @@ impl Arrival {
 /// The headers of a packet whose connection is known and whose TCP header is whole;
 /// [`Headers::read`] reads them.
 ///
-/// Compact, so that what one thread hands to another is little: with [`Headers::bytes`] some 80
-/// bytes a packet.
+/// It is compact, because one thread passes it to another: some 80 bytes a packet with
+/// [`Headers::bytes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
     at: Instant,
     number: u64,
     wire: u32,
-    /// Bytes of the link's header, and those of IP's and TCP's that were kept.
+    /// Length of the link's header, and of the captured part of the IP and TCP headers.
     link: u8,
     kept: u8,
 }
@@ -59,7 +60,7 @@ impl Headers {
         self.kept.into()
     }
 
-    /// The segment, from the bytes that came with it; `None` where they are not those.
+    /// The segment, from the bytes that came with it; `None` if they are others.
     #[inline]
     pub fn read(&self, bytes: &[u8]) -> Option<Arrival> {
         let wire = self.wire as usize;
@@ -71,14 +72,15 @@ impl Headers {
 /// What [`Intake::sort`] makes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sorted<'a> {
-    /// To be read where its connection is: the headers with their bytes, and the connection.
+    /// Its connection's analyzer is to read it: the headers with their bytes, and the connection.
     Headers(Headers, &'a [u8], FlowKey),
-    /// Read already, as finding its connection took that.
+    /// It is read already, because that was necessary to find its connection.
     Segment(Arrival),
 }
 
 impl Sorted<'_> {
-    /// Which of `count` analyzers its connection belongs to; the same for both directions.
+    /// The number of the analyzer, out of `count`, that its connection belongs to; the same for
+    /// both directions.
     pub fn shard(&self, count: usize) -> usize {
         match self {
             Sorted::Headers(_, _, key) => key.shard(count),
@@ -87,7 +89,7 @@ impl Sorted<'_> {
     }
 }
 
-/// Packets in, TCP segments out.
+/// From packets to TCP segments.
 #[derive(Debug)]
 pub struct Intake {
     opener: Opener,
@@ -109,15 +111,15 @@ impl Intake {
         }
     }
 
-    /// The capture's clock moved on to that of the next packet: where it gives a time,
-    /// [`retire`](crate::Analyzer::retire) comes before that packet.
+    /// Moves the capture's clock to the next packet. If this returns a time, call
+    /// [`retire`](crate::Analyzer::retire) before that packet.
     pub fn tick(&mut self, at: Instant) -> Option<Instant> {
         self.clock.tick(at)
     }
 
-    /// The next packet as far as it must be read to know its connection, if it is TCP that
-    /// [`Config::filter`] lets through. With [`Headers::read`] it is what [`open`](Intake::open)
-    /// gives.
+    /// Reads the next packet only as far as necessary to know its connection, if it is TCP and
+    /// passes [`Config::filter`]. [`Headers::read`] completes that to what [`open`](Intake::open)
+    /// returns.
     #[inline]
     pub fn sort<'a>(&mut self, packet: &Packet<'a>) -> Option<Sorted<'a>> {
         let plain = if self.filter.is_none() { plain_headers(packet) } else { None };
@@ -136,8 +138,7 @@ impl Intake {
         Some(Sorted::Headers(headers, bytes, key))
     }
 
-    /// The TCP segment of the next packet, if there is one in it that [`Config::filter`] lets
-    /// through.
+    /// The TCP segment of the next packet, if it contains one that passes [`Config::filter`].
     pub fn open(&mut self, packet: &Packet<'_>) -> Option<Arrival> {
         let Packet { at, link_type, data, original_length: wire } = *packet;
         self.counts.packets += 1;
@@ -200,8 +201,8 @@ impl Intake {
     }
 }
 
-/// When connections are looked through for those to finish: by the capture's time and not by their
-/// own packets, so that it does not matter which of them an analyzer has.
+/// When to look for connections that are finished. The capture's time decides, not their own
+/// packets, so it does not matter which connections an analyzer has.
 #[derive(Debug)]
 struct Clock {
     /// The time of the packet before.
@@ -215,12 +216,12 @@ impl Default for Clock {
     }
 }
 
-/// Captured time between two ticks: short beside every timeout, long beside a packet.
+/// Captured time between two ticks: short compared with every timeout, long compared with a packet.
 const TICK: Duration = Duration::from_millis(10);
 
 impl Clock {
     fn tick(&mut self, at: Instant) -> Option<Instant> {
-        // A clock that steps for a single packet ends nothing.
+        // A clock that jumps for a single packet must not end anything.
         let now = at.min(std::mem::replace(&mut self.before, at));
         let has_moved = now.since(self.ticked) >= TICK || self.ticked.since(now) >= TICK;
         has_moved.then(|| {
@@ -230,16 +231,16 @@ impl Clock {
     }
 }
 
-/// Bytes at a frame's end that Wireshark takes for a checksum: after FabricPath's tag always, also
-/// where there is none. A packet without options or data then ends inside its TCP header.
+/// Bytes at a frame's end that Wireshark takes for a checksum: always after FabricPath's tag, even
+/// if there is none. A packet without options or data then ends inside its TCP header.
 fn trailer_by_wireshark(link: LinkType, data: &[u8]) -> usize {
     let is_fabric_path = link == LinkType::ETHERNET && data.get(12..14) == Some(&[0x89, 0x03]);
     if is_fabric_path { 4 } else { 0 }
 }
 
 /// The IP packet behind a plain Ethernet header or none, if it is TCP over IPv4 without options, in
-/// one piece: nearly every packet is, and needs no opener. Before it, how long the link's header
-/// is.
+/// one piece: nearly every packet is, and needs no opener. The first value is the length of the
+/// link's header.
 #[inline]
 fn plain_tcp(link: LinkType, data: &[u8]) -> Option<(u8, &[u8])> {
     const TCP: u8 = 6;
@@ -256,8 +257,8 @@ fn plain_tcp(link: LinkType, data: &[u8]) -> Option<(u8, &[u8])> {
     (header[0] == 0x45 && header[9] == TCP && !fragmented).then_some((before, ip))
 }
 
-/// The headers of a packet that is plain and whole up to the end of its TCP header's numbers,
-/// behind the length of the link's header, and the connection that they name.
+/// The headers of a packet that is plain and complete up to the numbers in its TCP header, with the
+/// length of the link's header before them, and the connection that they name.
 #[inline]
 fn plain_headers<'a>(packet: &Packet<'a>) -> Option<(u8, &'a [u8], FlowKey)> {
     let (before, ip) = plain_tcp(packet.link_type, packet.data)?;

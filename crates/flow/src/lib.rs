@@ -16,6 +16,7 @@
 //! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
 //! * [`schema`]: the columns of everything that is printed or stored.
 //! * [`finding`]: what that means, in sentences with numbers.
+//! * [`trace`]: the points of a connection's graphs.
 //! * [`truth`]: what limited it as its own kernel knew it, which verdicts are held to.
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ pub mod row;
 pub mod sample;
 pub mod schema;
 pub mod segment;
+pub mod trace;
 pub mod truth;
 mod version;
 

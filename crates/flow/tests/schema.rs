@@ -3,7 +3,7 @@
 
 use fullpipe_flow::schema::{
     CONNECTIONS, FINDINGS, INTERVALS, PACKETS, RENAMED, RUNS, SAMPLES, SCENARIOS, SCHEMA_VERSION,
-    TRUTH_INTERVALS, markdown,
+    SUB_CAUSES, TRUTH_INTERVALS, markdown,
 };
 use std::path::Path;
 
@@ -33,6 +33,7 @@ fn the_pages_show_the_tables() {
     hold(page, "packets", &markdown(PACKETS));
     hold(page, "intervals", &markdown(INTERVALS));
     hold(page, "findings", &markdown(FINDINGS));
+    hold(page, "sub-causes", &markdown(SUB_CAUSES));
     hold(page, "samples", &markdown(SAMPLES));
     hold(page, "truth", &markdown(TRUTH_INTERVALS));
     let mut changes = "| version | row | before | now |\n|---|---|---|---|\n".to_owned();

@@ -10,7 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
-use fullpipe_kernel::netlink::{LinkChange, Netlink, Network};
+use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, VethEnd};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::port::{FRAME_MAX, Port, PortConfig, PortKind, PortPair};
 use fullpipe_kernel::sandbox::{self, Inside, Interrupt};
@@ -86,8 +86,8 @@ fn direct(flows: &str) {
     let [client, server] = hosts();
     let [ours, theirs] = ends();
     let mut near = Netlink::open(&client).expect("netlink");
-    near.add_veth(("wan0", [2, 0, 0, 0, 0, 1]), ("wan0", [2, 0, 0, 0, 0, 2]), &server)
-        .expect("veth");
+    let end = |last| VethEnd { name: "wan0", mac: [2, 0, 0, 0, 0, last] };
+    near.add_veth(end(1), end(2), &server).expect("veth");
     for (ns, ends) in [(&client, ours), (&server, theirs)] {
         let mut netlink = Netlink::open(ns).expect("netlink");
         netlink

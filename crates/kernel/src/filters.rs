@@ -81,7 +81,8 @@ impl Filter {
     pub fn add(
         ns: &NetNs,
         program: &[u64],
-        (device, hook): (u32, Hook),
+        device: u32,
+        hook: Hook,
         stays: bool,
         subject: &str,
     ) -> Result<Filter, Refused> {

@@ -26,6 +26,7 @@ pub mod netem;
 pub mod netlink;
 pub mod netns;
 pub mod outside;
+mod packet_drops;
 pub mod packet_ring;
 pub mod port;
 pub mod program;

@@ -62,6 +62,15 @@ impl std::fmt::Display for Network {
     }
 }
 
+/// One device of a veth pair that is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct VethEnd<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its Ethernet address.
+    pub mac: Mac,
+}
+
 /// Changes to a device; `None` leaves a property as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkChange {
@@ -262,29 +271,29 @@ impl Netlink {
         self.tell("change device", &subject, 0, RouteNetlinkMessage::SetLink(message))
     }
 
-    /// Makes a pair of veth devices: `name` here, `peer` in `peer_ns`, with these Ethernet
-    /// addresses.
+    /// Makes a pair of veth devices: `here`, and `peer` in `peer_ns`.
     pub fn add_veth(
         &mut self,
-        (name, mac): (&str, Mac),
-        (peer, peer_mac): (&str, Mac),
+        here: VethEnd<'_>,
+        peer: VethEnd<'_>,
         peer_ns: &NetNs,
     ) -> Result<(), Refused> {
         let mut far = LinkMessage::default();
         far.attributes = vec![
-            LinkAttribute::IfName(peer.into()),
-            LinkAttribute::Address(peer_mac.to_vec()),
+            LinkAttribute::IfName(peer.name.into()),
+            LinkAttribute::Address(peer.mac.to_vec()),
             LinkAttribute::NetNsFd(peer_ns.raw_fd()),
         ];
         let mut near = LinkMessage::default();
         near.attributes = vec![
-            LinkAttribute::IfName(name.into()),
-            LinkAttribute::Address(mac.to_vec()),
+            LinkAttribute::IfName(here.name.into()),
+            LinkAttribute::Address(here.mac.to_vec()),
             LinkAttribute::LinkInfo(vec![
                 LinkInfo::Kind(InfoKind::Veth),
                 LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far))),
             ]),
         ];
+        let (name, peer) = (here.name, peer.name);
         let subject = format!("{name} in {} with {peer} in {}", self.place, peer_ns.label());
         self.tell(
             "make veth pair",

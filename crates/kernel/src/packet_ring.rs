@@ -20,6 +20,7 @@ use fullpipe_model::units::{Bytes, Duration};
 
 use crate::Refused;
 use crate::netns::NetNs;
+use crate::packet_drops::packet_drops;
 use crate::port::VNET_HDR_LEN;
 
 /// The kernel releases a block that is not full after this time.
@@ -31,7 +32,6 @@ const FRAME_SIZE: usize = 256;
 
 // From linux/if_packet.h; the libc crate does not have all of them.
 const PACKET_RX_RING: libc::c_int = 5;
-const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_VERSION: libc::c_int = 10;
 const PACKET_VNET_HDR: libc::c_int = 15;
 const TPACKET_V3: libc::c_int = 2;
@@ -117,25 +117,7 @@ impl PacketRing {
 
     /// Packets dropped because the ring was full, since the last call.
     pub fn drops(&self) -> Result<u64, Refused> {
-        // struct tpacket_stats_v3: packets, drops, freeze_q_cnt
-        let mut stats = [0 as libc::c_uint; 3];
-        let mut length = size_of_val(&stats) as libc::socklen_t;
-        let fd = self.fd.as_raw_fd();
-        // SAFETY: the kernel writes at most `length` bytes into `stats`, which is as long, and any
-        // bits are valid in it.
-        let code = unsafe {
-            libc::getsockopt(
-                fd,
-                libc::SOL_PACKET,
-                PACKET_STATISTICS,
-                (&raw mut stats).cast(),
-                &mut length,
-            )
-        };
-        if code != 0 {
-            return Err(Refused::last("read PACKET_STATISTICS", "packet ring"));
-        }
-        Ok(stats[1].into())
+        packet_drops(self.fd.as_fd(), "packet ring")
     }
 }
 

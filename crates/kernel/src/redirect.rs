@@ -132,7 +132,7 @@ impl Redirect {
             let by_link =
                 || ns.run(|| bpf::attach(&program, index, hook, &subject))?.map(Program::Link);
             let by_filter = || {
-                Filter::add(ns, &program, (index, hook), index == found.index, &subject)
+                Filter::add(ns, &program, index, hook, index == found.index, &subject)
                     .map(Program::Filter)
             };
             match hooks {

@@ -36,7 +36,7 @@ use fullpipe_model::units::Bytes;
 
 use crate::Refused;
 use crate::netem::Netem;
-use crate::netlink::{LinkChange, Mac, Netlink, Place, QdiscCounters};
+use crate::netlink::{LinkChange, Mac, Netlink, Place, QdiscCounters, VethEnd};
 use crate::netns::NetNs;
 use crate::packet_ring::PacketRing;
 use crate::port::PortConfig;
@@ -108,9 +108,14 @@ impl Wire {
         for (side, config) in [(Side::A, a), (Side::B, b)] {
             let mut host = Netlink::open(config.ns)?;
             let peer = if cut_at_card { side.host() } else { side.device() };
-            host.add_veth((config.device, HOST_MAC), (peer, WIRE_MAC), &ns)?;
+            host.add_veth(
+                VethEnd { name: config.device, mac: HOST_MAC },
+                VethEnd { name: peer, mac: WIRE_MAC },
+                &ns,
+            )?;
             let devices = if cut_at_card {
-                netlink.add_veth((side.device(), WIRE_MAC), (side.card(), WIRE_MAC), &ns)?;
+                let end = |name| VethEnd { name, mac: WIRE_MAC };
+                netlink.add_veth(end(side.device()), end(side.card()), &ns)?;
                 ns.run(|| offload_nothing(side.card()))??;
                 vec![side.device(), side.card(), side.host()]
             } else {

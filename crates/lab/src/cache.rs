@@ -18,7 +18,7 @@
 //! The cache is optional: if anything is wrong with it, the run counts as not cached, and no run
 //! fails because of it. An entry is complete or absent; several sweeps may use the cache at once.
 
-use crate::guest::kernel::CacheError;
+use crate::guest::{CacheError, Kernel};
 use crate::results;
 use crate::sweep::Key;
 use fullpipe_flow::row::Row;
@@ -72,7 +72,7 @@ impl Cache {
     /// # Errors
     /// The cache does not belong to this user alone.
     pub fn of_user() -> Result<Option<Cache>, CacheError> {
-        let Some(kernels) = crate::guest::kernel::cache() else { return Ok(None) };
+        let Some(kernels) = Kernel::cache_folder() else { return Ok(None) };
         let folder = kernels.with_file_name("runs");
         for place in [folder.parent().unwrap_or(&folder), &folder] {
             match Folder::open(place) {

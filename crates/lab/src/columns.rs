@@ -160,7 +160,7 @@ size = \"1MB\"
 
     #[test]
     fn a_failed_run_has_every_column_its_figures_empty() {
-        let scenarios = File::parse(TEXT).unwrap().scenarios(TEXT, "test").unwrap();
+        let scenarios = File::parse(TEXT).unwrap().scenarios("test").unwrap();
         let columns = Columns::of(&scenarios);
         let row = Row { name: "a".into(), error: Some("no room".into()), ..Row::default() };
         let (header, cells) = (columns.csv_header(), columns.cells(&row, &scenarios[0]));

@@ -1,6 +1,6 @@
 //! The kernel and the clock of a run.
 
-use crate::guest::kernel::Kernel;
+use crate::guest::Kernel;
 
 /// What executes a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

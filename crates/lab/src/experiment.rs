@@ -4,9 +4,9 @@
 //! never a wait. The client's end is the end of the transfer; then samplers, server and link are
 //! stopped, and only then is anything analysed, so that the analysis takes no CPU from the run.
 
-use crate::carrier::{self, Carrier, CarrierError};
+use crate::carrier::{self, SetupError};
 use crate::hog::Hog;
-use crate::hosts::{Hosts, HostsError};
+use crate::hosts::HostsError;
 use crate::merge_capture::{self, MergeError};
 use crate::path_for::path_for;
 use crate::program::{
@@ -23,7 +23,7 @@ use fullpipe_flow::truth::TruthInterval;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, clock};
-use fullpipe_link::{CaptureOptions, EmulatorError, LinkReport, NetemLinkError};
+use fullpipe_link::{CaptureOptions, CarrierError, LinkEnds, LinkReport};
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::Stop;
@@ -48,10 +48,7 @@ pub enum ExperimentError {
     Hosts(#[from] HostsError),
     /// The link.
     #[error(transparent)]
-    Emulator(#[from] EmulatorError),
-    /// netem in its place.
-    #[error(transparent)]
-    Netem(#[from] NetemLinkError),
+    Carrier(#[from] CarrierError),
     /// Server or client.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -69,12 +66,11 @@ pub enum ExperimentError {
     Interrupted,
 }
 
-impl From<CarrierError> for ExperimentError {
-    fn from(error: CarrierError) -> Self {
+impl From<SetupError> for ExperimentError {
+    fn from(error: SetupError) -> Self {
         match error {
-            CarrierError::Hosts(cause) => cause.into(),
-            CarrierError::Emulator(cause) => cause.into(),
-            CarrierError::Netem(cause) => cause.into(),
+            SetupError::Hosts(cause) => cause.into(),
+            SetupError::Carrier(cause) => cause.into(),
         }
     }
 }
@@ -102,6 +98,8 @@ pub struct Outcome {
     pub truth: Vec<TruthInterval>,
     /// What a reader must know.
     pub notes: Vec<String>,
+    /// What a capture's time has beyond the clock of samples and of the link's log.
+    pub epoch: Duration,
 }
 
 impl Outcome {
@@ -131,7 +129,7 @@ pub fn run(
     let log = keep.map(|folder| folder.join(LOG));
     let link_start = clock::now() + epoch;
     let (hosts, carrier) =
-        Carrier::start(scenario, capture, log.as_deref(), virtual_time, &mut notes)?;
+        carrier::start(scenario, capture, log.as_deref(), virtual_time, &mut notes)?;
     let transferred =
         transfer(scenario, &hosts, scratch, virtual_time, interrupt, progress, &mut notes);
     // Stopped also when the transfer failed: its threads must not outlive the run.
@@ -167,6 +165,7 @@ pub fn run(
         client_samples,
         truth,
         notes,
+        epoch,
     })
 }
 
@@ -215,7 +214,7 @@ type Transferred = (Received, Vec<Sample>, Vec<Sample>);
 /// The transfer itself, while the link runs.
 fn transfer(
     scenario: &Scenario,
-    hosts: &Hosts<()>,
+    hosts: &LinkEnds,
     scratch: &Path,
     virtual_time: bool,
     interrupt: &Interrupt,
@@ -224,10 +223,10 @@ fn transfer(
 ) -> Result<Transferred, ExperimentError> {
     let _hogs = start_hogs(scenario, notes)?;
     let interval = scenario.sample_interval;
-    let (server, url) = RunningServer::start(scenario, &hosts.server, scratch)?;
+    let (server, url) = RunningServer::start(scenario, &hosts.server.ns, scratch)?;
     let [server_end, client_end] = data_connection(scenario);
-    let at_server = Sampler::start(&hosts.server, server_end, interval)?;
-    let at_client = Sampler::start(&hosts.client, client_end, interval)?;
+    let at_server = Sampler::start(&hosts.server.ns, server_end, interval)?;
+    let at_client = Sampler::start(&hosts.client.ns, client_end, interval)?;
     let received = drive_client(scenario, hosts, &url, virtual_time, interrupt, progress);
     let samples = (at_server.stop(), at_client.stop());
     server.stop()?;
@@ -244,7 +243,7 @@ fn transfer(
 /// The client on its own thread; this one tells progress and watches for the interrupt.
 fn drive_client(
     scenario: &Scenario,
-    hosts: &Hosts<()>,
+    hosts: &LinkEnds,
     url: &str,
     virtual_time: bool,
     interrupt: &Interrupt,
@@ -257,7 +256,7 @@ fn drive_client(
         let client = std::thread::Builder::new()
             .name("client".into())
             .spawn_scoped(scope, || {
-                receive(scenario, &hosts.client, url, virtual_time, &stop, &bytes)
+                receive(scenario, &hosts.client.ns, url, virtual_time, &stop, &bytes)
             })
             .map_err(|cause| Refused::new("start thread", "client", cause))?;
         while !client.is_finished() {

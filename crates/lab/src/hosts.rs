@@ -1,22 +1,19 @@
-//! The two hosts of an experiment: network namespaces with their own TCP settings, each with a port
-//! of the link.
+//! The two hosts of an experiment: the ends of a link, with their own TCP settings.
 
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
 use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::port::{PortConfig, PortError, PortPair};
 use fullpipe_kernel::sysctl::{self, NameError, SysctlError};
-use fullpipe_kernel::wire::Wire;
-use fullpipe_model::scenario::{Host, Hosts as HostsSpec};
-use fullpipe_model::units::Bytes;
+use fullpipe_link::{CarrierError, Junction, LinkEnd, LinkEnds};
+use fullpipe_model::scenario::{Host, Hosts, LinkEngine, Path};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
 /// The server's address on the link. Every run can have the same, because namespaces are separate.
 pub const SERVER_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
 /// The client's address.
 pub const CLIENT_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2));
-const DEVICE: &str = "wan0";
+/// Prefix length of the network that both share.
+const PREFIX_LEN: u8 = 24;
 
 /// Why the hosts could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -24,12 +21,9 @@ pub enum HostsError {
     /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The devices could not be made.
+    /// What joins them could not be made.
     #[error(transparent)]
-    Ports(#[from] PortError),
-    /// The wire could not be made.
-    #[error(transparent)]
-    Wire(Refused),
+    Junction(#[from] CarrierError),
     /// A sysctl's name is invalid.
     #[error("set {host}'s sysctl: {cause}")]
     Name {
@@ -76,59 +70,28 @@ fn listed(cpus: &[usize]) -> String {
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Two hosts and what joins them: ports between which a link can be put, or a wire for netem. They
-/// end with this value and with what joins them.
-#[derive(Debug)]
-pub struct Hosts<J = Arc<PortPair>> {
-    /// Sends the data.
-    pub server: NetNs,
-    /// Receives it.
-    pub client: NetNs,
-    /// `a` is the server's, `b` the client's.
-    pub ports: J,
-}
-
-impl Hosts {
-    /// Makes both hosts of a scenario. Sysctls are set before the devices come up, so no connection
-    /// can start with other values.
-    pub fn create(spec: &HostsSpec, mtu: Bytes) -> Result<Hosts, HostsError> {
-        join(spec, |a, b| Ok(Arc::new(PortPair::create(a, b, mtu)?)))
-    }
-}
-
-impl Hosts<Wire> {
-    /// The same, joined by a wire; the hosts send super-packets of up to `gso_max_segs` segments.
-    pub(crate) fn create_wired(
-        spec: &HostsSpec,
-        mtu: Bytes,
-        gso_max_segs: u32,
-    ) -> Result<Hosts<Wire>, HostsError> {
-        join(spec, |a, b| Wire::create(a, b, mtu, gso_max_segs).map_err(HostsError::Wire))
-    }
-}
-
-impl<J> Hosts<J> {
-    /// Separates the hosts from what joins them, which must outlive them.
-    pub fn apart(self) -> (Hosts<()>, J) {
-        let Hosts { server, client, ports } = self;
-        (Hosts { server, client, ports: () }, ports)
-    }
-}
-
-fn join<J>(
-    spec: &HostsSpec,
-    join: impl FnOnce(&PortConfig<'_>, &PortConfig<'_>) -> Result<J, HostsError>,
-) -> Result<Hosts<J>, HostsError> {
+/// Makes both hosts of a scenario and what `engine` needs between them to carry `path`. Sysctls are
+/// set before the devices come up, so no connection can start with other values. The hosts must not
+/// be used after what joins them has ended.
+///
+/// # Errors
+/// A setting is invalid or not available here, or the hosts cannot be joined.
+pub fn join_hosts(
+    spec: &Hosts,
+    engine: LinkEngine,
+    path: &Path,
+) -> Result<(LinkEnds, Junction), HostsError> {
     let (server, client) = (NetNs::create("server")?, NetNs::create("client")?);
     apply_settings("server", &server, &spec.server)?;
     apply_settings("client", &client, &spec.client)?;
-    let address = |address| [Network::new(address, 24)];
-    let (at_server, at_client) = (address(SERVER_ADDRESS), address(CLIENT_ADDRESS));
-    let side = |ns, addresses| PortConfig { ns, device: DEVICE, addresses };
-    let ports = join(&side(&server, &at_server[..]), &side(&client, &at_client[..]))?;
-    choose_route("server", &server, &spec.server, CLIENT_ADDRESS)?;
-    choose_route("client", &client, &spec.client, SERVER_ADDRESS)?;
-    Ok(Hosts { server, client, ports })
+    let hosts = LinkEnds {
+        server: LinkEnd::new(server, &[Network::new(SERVER_ADDRESS, PREFIX_LEN)]),
+        client: LinkEnd::new(client, &[Network::new(CLIENT_ADDRESS, PREFIX_LEN)]),
+    };
+    let junction = hosts.join(engine, path)?;
+    choose_route("server", &hosts.server, &spec.server, CLIENT_ADDRESS)?;
+    choose_route("client", &hosts.client, &spec.client, SERVER_ADDRESS)?;
+    Ok((hosts, junction))
 }
 
 fn apply_settings(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {
@@ -151,7 +114,7 @@ fn apply_settings(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), Hos
 /// `tcp_allowed_congestion_control` are refused.
 fn choose_route(
     host: &'static str,
-    ns: &NetNs,
+    end: &LinkEnd,
     spec: &Host,
     peer: IpAddr,
 ) -> Result<(), HostsError> {
@@ -167,12 +130,12 @@ fn choose_route(
     let route = Route {
         destination: Network::new(peer, 32),
         gateway: None,
-        device: DEVICE.into(),
+        device: end.device.clone(),
         metrics,
     };
     let wrong = |cause| match &spec.congestion_control {
         Some(name) => HostsError::CongestionControl { host, name: name.clone(), cause },
         None => HostsError::Refused(cause),
     };
-    Netlink::open(ns)?.set_route(&route).map_err(wrong)
+    Netlink::open(&end.ns)?.set_route(&route).map_err(wrong)
 }

@@ -1,22 +1,21 @@
 //! A scenario becomes two hosts, a link between them, a transfer over it, captures, socket samples,
-//! and results.
+//! and results. This is the only room that combines the shells.
 //!
-//! The only room that combines the shells. [`run`] is the door; it must be called inside
-//! [`fullpipe_kernel::sandbox`], whose end takes everything with it that a run has made.
+//! Order of calls: [`load_scenarios`], [`plan`], and [`run`] inside [`fullpipe_kernel::sandbox`],
+//! whose end removes everything that a run has made.
 //!
-//! * [`preset`]: the scenarios that come with the program.
-//! * `hosts`, `program`, `sampler`, `hog`: what a run is made of.
-//! * `path_for`: which of a path's rules the transfer meets.
-//! * `carrier`: our link or the kernel's netem between the hosts.
-//! * `experiment`: one run, in order.
-//! * `merge_capture`: from the link's streams to the capture at a host's edge.
-//! * `row`: from an outcome to its row.
-//! * [`Columns`]: the columns of a sweep's rows, its scenarios' words among them.
-//! * [`tuning`]: a plan for a scenario, and the scenario with the plan.
-//! * [`results`]: the directory that keeps it all.
-//! * [`guest`]: the same in virtual time, inside a kernel of our own.
-//! * `sweep`: many runs, in guests several at once; `cache`: those that were done before.
-//! * `engine`, `options`, `event`, `error`: how runs are made, what is going on, why one failed.
+//! * [`list_presets`], [`load_scenarios`]: names and files become scenarios.
+//! * [`plan`], [`run`]: many runs, in guests several at once; [`Sweep`] has their rows. [`Cache`]
+//!   has those that were done before.
+//! * [`Columns`]: the columns of a sweep's rows, including what its scenarios vary.
+//! * [`plan_tuning`], [`apply_plan`]: a tuning plan for a scenario, and the scenario with the plan.
+//! * [`Engine`], [`Options`], [`Event`], [`LabError`]: how runs are made, what is going on, why one
+//!   failed.
+//! * [`Kernel`], [`KernelBuild`]: the kernels of guests, in which runs take place in virtual time.
+//! * Inside: `experiment` is one run in order; `hosts`, `program`, `sampler`, `hog` are what it is
+//!   made of, `carrier` the link between the hosts, `path_for` the rules that the transfer meets,
+//!   `merge_capture` the way from the link's streams to a capture, `row` from an outcome to a row,
+//!   `results` the directory that keeps it all.
 #![forbid(unsafe_code)]
 
 mod cache;
@@ -26,21 +25,22 @@ mod engine;
 mod error;
 mod event;
 mod experiment;
-pub mod guest;
+mod guest;
 mod hog;
 mod hosts;
 mod merge_capture;
 mod options;
 mod path_for;
-pub mod preset;
+mod prediction;
+mod preset;
 mod program;
-pub mod results;
+mod results;
 mod row;
 mod sampler;
 mod scratch;
 mod sweep;
 mod truth;
-pub mod tuning;
+mod tuning;
 
 pub use cache::{Cache, CachedRun};
 pub use columns::Columns;
@@ -48,7 +48,14 @@ pub use engine::Engine;
 pub use error::LabError;
 pub use event::Event;
 pub use experiment::ExperimentError;
-pub use hosts::{CLIENT_ADDRESS, Hosts, HostsError, SERVER_ADDRESS};
+pub use guest::{
+    BuildError, BuildStep, CacheError, GuestError, GuestLimits, Kernel, KernelBuild, KernelSource,
+    choose_kernel, run_first_process, unsuited_to_virtual_time,
+};
+pub use hosts::{CLIENT_ADDRESS, HostsError, SERVER_ADDRESS, join_hosts};
 pub use options::Options;
+pub use preset::{ListedPreset, LoadError, list_presets, load_scenarios};
 pub use program::ProgramError;
+pub use results::{ResultsError, check_results_folder, claim_results_folder};
 pub use sweep::{FailedRun, Run, Sweep, plan, run};
+pub use tuning::{apply_plan, plan_tuning};

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::engine::Engine;
-use crate::guest::Limits;
+use crate::guest::GuestLimits;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct Options {
     /// What executes the runs.
     pub engine: Engine,
     /// Bounds of a guest.
-    pub limits: Limits,
+    pub limits: GuestLimits,
     /// Guests at once, if there is enough memory; `None`: one for each CPU. Runs in real time
     /// always run one at a time.
     pub jobs: Option<NonZeroUsize>,

@@ -54,7 +54,7 @@ mod tests {
                 "[link]\nrtt = \"2ms\"\n[[link.rules]]\nto = \"10.77.0.1:443\"\nrtt = \"17ms\"\n\
                  [[link.rules]]\nto = \":440-450\"\nrtt = \"5ms\"\n[transfer]\n{port}"
             );
-            let scenario = File::parse(&text).unwrap().scenarios(&text, "test").unwrap().remove(0);
+            let scenario = File::parse(&text).unwrap().scenarios("test").unwrap().remove(0);
             path_for(&scenario).rtt()
         };
         assert_eq!(rtt("port = 443"), Duration::from_millis(17));

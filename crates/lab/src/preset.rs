@@ -2,6 +2,7 @@
 
 use fullpipe_kernel::named_file::{self, DATA_MAX};
 use fullpipe_model::scenario::{File, Override, RUNS_MAX, Scenario, ScenarioError};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,8 @@ const READ_MAX: u64 = 1 << 30;
 const DEPTH_MAX: usize = 50;
 
 /// A scenario that comes with the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Preset {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Preset {
     /// Its name on the command line.
     pub name: &'static str,
     /// Its TOML.
@@ -28,7 +29,7 @@ macro_rules! presets {
 }
 
 /// Every preset: the files of `scenarios/`.
-pub const PRESETS: &[Preset] = presets![
+pub(crate) const PRESETS: &[Preset] = presets![
     "quick",
     "articles/a1-rtt",
     "articles/a2-loss",
@@ -108,27 +109,19 @@ fn counted(runs: &u64) -> String {
     if *runs == u64::MAX { "more than can be counted".into() } else { runs.to_string() }
 }
 
-/// The rows of `name`: a preset, or else a file. A folder of presets (`articles`) means all of them
-/// in order, except those that only include others.
-///
-/// # Errors
-/// As [`load_all`].
-pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
-    load_all(&[name], &[], None)
-}
-
-/// The rows of all `names`. `over` overrides the files without changing the rows' names; `repeat`
-/// overrides their repetitions.
+/// The rows of all `names`. Each is a preset, or else a file. A folder of presets (`articles`)
+/// means all of them in order, except those that only include others. `over` overrides the files
+/// without changing the rows' names; `repeat` overrides their repetitions.
 ///
 /// # Errors
 /// A name is unknown, a file is not a valid scenario, or there are more than [`RUNS_MAX`] runs in
 /// all, which is known before any row is made.
-pub fn load_all<S: AsRef<str>>(
+pub fn load_scenarios<S: AsRef<str>>(
     names: &[S],
     over: &[Override],
     repeat: Option<u32>,
 ) -> Result<Vec<Scenario>, LoadError> {
-    let mut library = Library { over, repeat, sources: BTreeMap::new(), runs: BTreeMap::new() };
+    let mut library = Library::new(over, repeat);
     let mut runs = 0u64;
     for name in names {
         runs = runs.saturating_add(library.count(name.as_ref(), &mut Vec::new())?);
@@ -143,9 +136,40 @@ pub fn load_all<S: AsRef<str>>(
     Ok(made.rows)
 }
 
-/// A scenario's text, read once, and its contents.
+/// A preset in the list of all.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ListedPreset {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows.
+    pub description: String,
+    /// How many rows it has, with those of the presets that it includes.
+    pub rows: usize,
+}
+
+/// Every preset with what it shows.
+///
+/// # Errors
+/// A preset is no valid scenario.
+pub fn list_presets() -> Result<Vec<ListedPreset>, LoadError> {
+    let mut library = Library::new(&[], None);
+    let mut listed = Vec::new();
+    for Preset { name, .. } in PRESETS {
+        library.count(name, &mut Vec::new())?;
+        let mut made = LoadedRows { rows: Vec::new(), read: 0 };
+        library.rows(name, &mut made)?;
+        let description = library.sources.get(*name).map(|source| source.file.description.clone());
+        listed.push(ListedPreset {
+            name,
+            description: description.unwrap_or_default(),
+            rows: made.rows.len(),
+        });
+    }
+    Ok(listed)
+}
+
+/// A scenario file, read and parsed once.
 struct Source {
-    text: String,
     file: File,
     /// The folder in which the files that it names are searched.
     folder: PathBuf,
@@ -157,6 +181,8 @@ struct Library<'a> {
     repeat: Option<u32>,
     /// The sources read, by name.
     sources: BTreeMap<String, Source>,
+    /// The presets of each folder of presets, by its name.
+    folders: BTreeMap<String, Vec<String>>,
     /// The number of runs of each, including what it includes.
     runs: BTreeMap<String, u64>,
 }
@@ -168,7 +194,17 @@ struct LoadedRows {
     read: u64,
 }
 
-impl Library<'_> {
+impl<'a> Library<'a> {
+    fn new(over: &'a [Override], repeat: Option<u32>) -> Library<'a> {
+        Library {
+            over,
+            repeat,
+            sources: BTreeMap::new(),
+            folders: BTreeMap::new(),
+            runs: BTreeMap::new(),
+        }
+    }
+
     /// The number of runs of `name`. Reads what it includes, each once, and makes no rows.
     fn count(&mut self, name: &str, open: &mut Vec<String>) -> Result<u64, LoadError> {
         if open.iter().any(|other| other == name) {
@@ -180,15 +216,13 @@ impl Library<'_> {
         if let Some(runs) = self.runs.get(name) {
             return Ok(*runs);
         }
-        let (mut runs, inner) = match source(name)? {
+        let (over, repeat) = (self.over, self.repeat);
+        let (mut runs, inner) = match self.source(name)? {
             Some(source) => {
                 let wrong = |cause| LoadError::Scenario { name: name.into(), cause };
-                let own = source.file.runs(self.over, self.repeat).map_err(wrong)?;
-                let inner = source.file.include.clone();
-                self.sources.insert(name.into(), source);
-                (own, inner)
+                (source.file.runs(over, repeat).map_err(wrong)?, source.file.include.clone())
             }
-            None => (0, folder(name)?),
+            None => (0, self.folder(name)?),
         };
         open.push(name.into());
         for included in &inner {
@@ -202,7 +236,8 @@ impl Library<'_> {
     /// Makes the rows of `name`, whose runs were counted.
     fn rows(&self, name: &str, made: &mut LoadedRows) -> Result<(), LoadError> {
         let Some(source) = self.sources.get(name) else {
-            return folder(name)?.iter().try_for_each(|preset| self.rows(preset, made));
+            let presets = self.folders.get(name).into_iter().flatten();
+            return presets.into_iter().try_for_each(|preset| self.rows(preset, made));
         };
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
         let mut read = |file: &str| {
@@ -212,39 +247,54 @@ impl Library<'_> {
             let all = "the files that the rows name come to more than 1 GiB; use fewer rows, or smaller files";
             if made.read > READ_MAX { Err(all.to_string()) } else { Ok(bytes) }
         };
-        let own = source.file.scenarios_with(&source.text, stem, self.over, &mut read);
+        let own = source.file.scenarios_with(stem, self.over, &mut read);
         made.rows.extend(own.map_err(|cause| LoadError::Scenario { name: name.into(), cause })?);
         source.file.include.iter().try_for_each(|included| self.rows(included, made))
+    }
+
+    /// The preset or file of that name, read the first time; `None` if there is neither.
+    fn source(&mut self, name: &str) -> Result<Option<&Source>, LoadError> {
+        if !self.sources.contains_key(name) {
+            let Some(source) = read(name)? else { return Ok(None) };
+            self.sources.insert(name.into(), source);
+        }
+        Ok(self.sources.get(name))
+    }
+
+    /// The presets of a folder, except those that only include others.
+    fn folder(&mut self, name: &str) -> Result<Vec<String>, LoadError> {
+        let prefix = format!("{}/", name.trim_end_matches('/'));
+        let mut presets = Vec::new();
+        for preset in PRESETS.iter().filter(|preset| preset.name.starts_with(&prefix)) {
+            if self.source(preset.name)?.is_some_and(|source| source.file.include.is_empty()) {
+                presets.push(preset.name.to_string());
+            }
+        }
+        if presets.is_empty() {
+            return Err(LoadError::Unknown(name.into()));
+        }
+        self.folders.insert(name.into(), presets.clone());
+        Ok(presets)
     }
 }
 
 /// The preset or file of that name; `None` if there is neither.
-fn source(name: &str) -> Result<Option<Source>, LoadError> {
+fn read(name: &str) -> Result<Option<Source>, LoadError> {
     let path = Path::new(name);
     let (text, folder) = match PRESETS.iter().find(|preset| preset.name == name) {
-        Some(preset) => (preset.text.to_string(), PathBuf::new()),
+        Some(preset) => (Cow::Borrowed(preset.text), PathBuf::new()),
         None if path.is_file() => {
             let bytes = named_file::read(path, SCENARIO_MAX);
             let text = bytes.and_then(text_of);
             let text = text.map_err(|cause| LoadError::Read { path: name.into(), cause })?;
             // Files that a scenario names (a trace, a table) are relative to the scenario.
-            (text, path.parent().map(PathBuf::from).unwrap_or_default())
+            (Cow::Owned(text), path.parent().map(PathBuf::from).unwrap_or_default())
         }
         None => return Ok(None),
     };
     let file =
         File::parse(&text).map_err(|cause| LoadError::Scenario { name: name.into(), cause })?;
-    Ok(Some(Source { text, file, folder }))
-}
-
-/// The presets of a folder, except those that only include others.
-fn folder(name: &str) -> Result<Vec<String>, LoadError> {
-    let prefix = format!("{}/", name.trim_end_matches('/'));
-    let inside = PRESETS.iter().filter(|preset| preset.name.starts_with(&prefix));
-    let own =
-        inside.filter(|preset| File::parse(preset.text).is_ok_and(|file| file.include.is_empty()));
-    let names: Vec<String> = own.map(|preset| preset.name.to_string()).collect();
-    if names.is_empty() { Err(LoadError::Unknown(name.into())) } else { Ok(names) }
+    Ok(Some(Source { file, folder }))
 }
 
 /// A scenario's bytes as text.
@@ -256,6 +306,12 @@ fn text_of(bytes: Vec<u8>) -> std::io::Result<String> {
             format!("it is not UTF-8 at byte {at}; save it as UTF-8"),
         )
     })
+}
+
+/// The rows of one preset or file, as they are written.
+#[cfg(test)]
+pub(crate) fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
+    load_scenarios(&[name], &[], None)
 }
 
 #[cfg(test)]
@@ -329,12 +385,12 @@ mod tests {
         let just = write(folder.path(), "just.toml", &matrix);
         assert_eq!(load(&just).unwrap().len(), 1000);
         assert!(matches!(
-            load_all(&[&just, &just], &[], None),
+            load_scenarios(&[&just, &just], &[], None),
             Err(LoadError::TooMany { runs: 20_000 })
         ));
-        assert_eq!(load_all(&[&just, &just], &[], Some(1)).unwrap().len(), 2000);
+        assert_eq!(load_scenarios(&[&just, &just], &[], Some(1)).unwrap().len(), 2000);
         assert!(matches!(
-            load_all(&[&just], &[], Some(1000)),
+            load_scenarios(&[&just], &[], Some(1000)),
             Err(LoadError::TooMany { runs: 1_000_000 })
         ));
     }

@@ -9,6 +9,7 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sched::Placement;
 use fullpipe_kernel::sock_diag::{Filter, SockDiag};
 use fullpipe_kernel::{Refused, clock};
+use fullpipe_link::READY_WITHIN;
 use fullpipe_model::scenario::{Client, Host, Scenario, Server};
 use fullpipe_model::units::{Bytes, Duration, column};
 use fullpipe_transfer::{
@@ -37,9 +38,6 @@ pub(crate) fn data_connection(scenario: &Scenario) -> [Filter; 2] {
         Filter { local_port: client_port, remote_port: server_port },
     ]
 }
-
-/// How long a program may take until it accepts connections.
-const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// Why a program of the transfer failed.
 #[derive(Debug, thiserror::Error)]
@@ -216,6 +214,7 @@ fn builtin_server(
     let options = ServerOptions {
         bind,
         write_rate: scenario.transfer.write_rate,
+        write_rate_after: scenario.transfer.write_rate_after,
         write_block: scenario.transfer.write_block,
         sndbuf: scenario.transfer.send_buffer,
         ..ServerOptions::default()

@@ -1,8 +1,9 @@
-//! Makes a run's row from its outcome: figures, the law's bound, and whether to trust them.
+//! Makes a run's row from its outcome: figures, the laws' prediction, and whether to trust them.
 
 use crate::carrier;
 use crate::experiment::Outcome;
 use crate::path_for::path_for;
+use crate::prediction::{self, Ground};
 use crate::program::Received;
 use fullpipe_flow::connection::{Connection, Label};
 use fullpipe_flow::diagnosis::Diagnosis;
@@ -10,29 +11,29 @@ use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::{Candidate, Verdict};
 use fullpipe_flow::row::{Clock, Row};
 use fullpipe_flow::schema::Version;
-use fullpipe_link::LinkReport;
+use fullpipe_link::{Lateness, LinkReport};
 use fullpipe_model::law::ETHERNET_HEADER;
-use fullpipe_model::law::window::{self, Windows};
-use fullpipe_model::law::{Framing, send_buffer};
+use fullpipe_model::law::Framing;
 use fullpipe_model::limit::Limit;
-use fullpipe_model::scenario::Scenario;
-use fullpipe_model::tune::MemTriple;
-use fullpipe_model::units::{Bytes, Duration, Rate, Window};
+use fullpipe_model::scenario::{LinkEngine, Scenario};
+use fullpipe_model::tune::Prediction;
+use fullpipe_model::units::{Bytes, Rate, Window};
 
-/// With more lateness than this a run was not quiet.
-const LATE_MAX: Duration = Duration::from_micros(500);
+/// Which run it was, and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ran<'a> {
+    pub(crate) repetition: u32,
+    pub(crate) clock: Clock,
+    /// Release of the kernel.
+    pub(crate) kernel: &'a str,
+}
 
-/// The row of a successful run, by this machine's clock.
-pub(crate) fn of_outcome(
-    scenario: &Scenario,
-    repetition: u32,
-    kernel: &str,
-    outcome: &Outcome,
-) -> Row {
+/// The row of a successful run.
+pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -> Row {
     let (sent, seen) = (&outcome.at_server.connection.server_to_client, &outcome.at_client);
     let acks = &seen.client_to_server;
     let window_max = acks.window.max;
-    let (law, law_term) = law(scenario, window_max);
+    let law = law(scenario, ran, outcome.link_engine, window_max);
     let verdict = outcome.by_capture().map(|diagnosis| &diagnosis.verdict);
     let limited_by = verdict.map(|verdict| verdict.limited_by());
     let by_sockets = outcome.by_sockets.as_ref().map(Diagnosis::limited_by);
@@ -57,8 +58,8 @@ pub(crate) fn of_outcome(
         in_flight_mean: verdict.and_then(|verdict| verdict.in_flight_mean()),
         steady_goodput: verdict.and_then(Verdict::steady_goodput),
         frames: frames(&outcome.at_client),
-        law,
-        law_term,
+        law: law.map(|law| law.goodput),
+        law_term: law.map(|law| law.limited_by),
         packets: seen.client_to_server.packets + seen.server_to_client.packets,
         // At the sender's own edge nothing can arrive out of order: a segment that goes backwards
         // there was retransmitted, even if the label's rule, which must suit any capture point,
@@ -82,7 +83,7 @@ pub(crate) fn of_outcome(
             .chain(troubles)
             .chain(doubts.into_iter().flatten())
             .collect(),
-        ..as_asked(scenario, repetition, Clock::Real, kernel)
+        ..as_asked(scenario, ran.repetition, ran.clock, ran.kernel)
     };
     beside_reference(as_received(as_carried(row, &outcome.link), &outcome.received), scenario)
 }
@@ -199,29 +200,15 @@ fn goodput_max(scenario: &Scenario) -> Option<Rate> {
     Some(Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 }.goodput(rate))
 }
 
-/// The goodput that windows, round-trip time and rate allow, and which of them limits it. The
-/// receive window is the largest seen; the send buffer is the largest that the server's `tcp_wmem`
-/// allows autotuning.
-fn law(scenario: &Scenario, window_max: Option<Window>) -> (Option<Rate>, Option<Limit>) {
-    let transfer = &scenario.transfer;
-    let wmem = scenario.hosts.server.sysctl.get("net.ipv4.tcp_wmem");
-    let wmem = wmem.and_then(|value| value.0.parse::<MemTriple>().ok()).map(|triple| triple.max);
-    // The kernel doubles SO_SNDBUF.
-    let sndbuf = transfer.send_buffer.and_then(|asked| asked.checked_mul(2)).or(wmem);
-    let windows = Windows {
-        receive: window_max.unwrap_or(Window::UNLIMITED),
-        send: sndbuf.map_or(Window::UNLIMITED, send_buffer::peak_window),
-        ..Windows::UNLIMITED
-    };
-    let framing = Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 };
-    let unlimited = Rate::from_bits_per_sec(u64::MAX);
-    let path = path_for(scenario);
-    let link = path.to_client.mean_rate().map_or(unlimited, |rate| framing.goodput(rate));
-    let (rate, term) = window::rate(windows, path.rtt(), link);
-    if rate == unlimited {
-        return (None, None);
-    }
-    (Some(rate), Some(term))
+/// What the laws predict; `None` where nothing limits, or the kernel's release says nothing.
+fn law(
+    scenario: &Scenario,
+    ran: Ran<'_>,
+    link_engine: LinkEngine,
+    window_seen: Option<Window>,
+) -> Option<Prediction> {
+    let kernel = ran.kernel.parse().ok()?;
+    prediction::of(scenario, Ground { kernel, clock: ran.clock, link_engine }, window_seen)
 }
 
 /// Why the figures do not depend on the path alone; empty on a quiet machine.
@@ -229,7 +216,7 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
     let link = &outcome.link;
     let mut troubles = Vec::new();
     let late = link.lateness().quantile(0.99);
-    if late > LATE_MAX {
+    if late > Lateness::QUIET_MAX {
         troubles.push(format!(
             "not quiet: 1 % of the packets left the link more than {late} late (other work on this machine, or too much for it)"
         ));

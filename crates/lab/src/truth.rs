@@ -95,7 +95,7 @@ mod tests {
 
     fn scenario(link: &str) -> Scenario {
         let text = format!("[link]\n{link}");
-        File::parse(&text).unwrap().scenarios(&text, "test").unwrap().remove(0)
+        File::parse(&text).unwrap().scenarios("test").unwrap().remove(0)
     }
 
     #[test]

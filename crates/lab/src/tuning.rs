@@ -4,12 +4,12 @@
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::limit::End;
 use fullpipe_model::link::Capacity;
-use fullpipe_model::scenario::{Host, Scenario, Setting as Value};
+use fullpipe_model::scenario::{Host, Scenario, Server, Setting as Value};
 use fullpipe_model::tune::{self, HostSettings, Path, Plan, Setting, Value as Typed};
 use fullpipe_model::units::{Bytes, Rate};
 
 /// The scenario's path for a plan; `None` without a rate, where there is nothing to fill.
-pub fn path(scenario: &Scenario) -> Option<Path> {
+fn path(scenario: &Scenario) -> Option<Path> {
     let rate: Rate = scenario.path.to_client.rate?;
     let rtt = scenario.path.rtt();
     let mut path = Path::new(rate, rtt);
@@ -23,7 +23,19 @@ pub fn path(scenario: &Scenario) -> Option<Path> {
 }
 
 /// The plan that fills the scenario's path, on this kernel.
-pub fn plan(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
+pub fn plan_tuning(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
+    let Ends { sender, receiver } = ends(scenario, kernel);
+    Some(tune::plan(path(scenario)?, &sender, &receiver))
+}
+
+/// The settings of both ends.
+pub(crate) struct Ends {
+    pub(crate) sender: HostSettings,
+    pub(crate) receiver: HostSettings,
+}
+
+/// The settings of both ends of the scenario: the kernel's own where it names none.
+pub(crate) fn ends(scenario: &Scenario, kernel: KernelVersion) -> Ends {
     let settings = |host: &Host| {
         let mut settings = HostSettings::defaults(kernel);
         for setting in Setting::ALL {
@@ -37,12 +49,27 @@ pub fn plan(scenario: &Scenario, kernel: KernelVersion) -> Option<Plan> {
     let mut receiver = settings(&scenario.hosts.client);
     sender.so_sndbuf = scenario.transfer.send_buffer;
     receiver.so_rcvbuf = scenario.transfer.receive_buffer;
-    Some(tune::plan(path(scenario)?, &sender, &receiver))
+    sender.write = write_of(scenario.transfer.server);
+    Ends { sender, receiver }
+}
+
+/// What a server writes at once.
+fn write_of(server: Server) -> Bytes {
+    match server {
+        Server::Builtin => fullpipe_transfer::content::WRITE,
+        // http.server copies by `shutil.copyfileobj`: `COPY_BUFSIZE` is 64 KiB.
+        Server::Python => Bytes::new(64 << 10),
+        // `DEFAULT_TCP_BLKSIZE` of iperf_api.h.
+        Server::Iperf3 => Bytes::new(128 << 10),
+        // sendfile, of up to 2 MiB (`sendfile_max_chunk`); what the kernel takes of it at once was
+        // up to 560 kB.
+        Server::Nginx => Bytes::new(576 << 10),
+    }
 }
 
 /// The scenario with the plan's settings, except those of the whole machine, which a namespace does
 /// not have.
-pub fn apply(scenario: &Scenario, plan: &Plan) -> Scenario {
+pub fn apply_plan(scenario: &Scenario, plan: &Plan) -> Scenario {
     let mut tuned = scenario.clone();
     for change in plan.changes.iter().filter(|change| change.setting.per_namespace()) {
         let host = match change.end {
@@ -63,12 +90,12 @@ mod tests {
     fn a_plan_put_into_its_scenario_leaves_nothing_to_plan() {
         let scenario = preset::load("articles/b2").unwrap().remove(0);
         for kernel in [KernelVersion::new(6, 1), KernelVersion::new(6, 18)] {
-            let first = plan(&scenario, kernel).unwrap();
+            let first = plan_tuning(&scenario, kernel).unwrap();
             assert!(
                 !first.changes.is_empty() && first.after.goodput > first.before.goodput,
                 "{first:?}"
             );
-            let again = plan(&apply(&scenario, &first), kernel).unwrap();
+            let again = plan_tuning(&apply_plan(&scenario, &first), kernel).unwrap();
             assert_eq!(
                 (again.changes.len(), again.before.goodput),
                 (0, first.after.goodput),

@@ -11,15 +11,14 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its table")]
 
 use etherparse::{IpHeaders, IpNumber, Ipv4Extensions, Ipv4Header, PacketBuilder};
-use fullpipe_kernel::netlink::Netlink;
-use fullpipe_kernel::netlink::{LinkChange, Network};
+use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, VethEnd};
 use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::port::VNET_HDR_LEN;
+use fullpipe_kernel::port::{PortPair, VNET_HDR_LEN};
 use fullpipe_kernel::wait::Waiter;
 use fullpipe_kernel::{clock, sandbox, sched};
-use fullpipe_lab::{CLIENT_ADDRESS, Hosts, SERVER_ADDRESS};
-use fullpipe_link::{Emulator, LinkReport, Options};
-use fullpipe_model::scenario::File;
+use fullpipe_lab::{CLIENT_ADDRESS, SERVER_ADDRESS, join_hosts};
+use fullpipe_link::{Emulator, Junction, LinkEnds, LinkReport, Options};
+use fullpipe_model::scenario::{File, LinkEngine, Scenario};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 use std::io::{IoSlice, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -90,12 +89,12 @@ fn bare_table() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The CPU time of a hand-over by a thread that does nothing but sleep for `period` and hand over.
 fn bare(period: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
-    let scenario = File::parse("[link]")?.scenarios("[link]", "bare")?.remove(0);
-    let hosts = Hosts::create(&scenario.hosts, scenario.path.mtu)?;
-    let socket = hosts.client.run(|| UdpSocket::bind(SocketAddr::new(CLIENT_ADDRESS, 0)))??;
+    let scenario = File::parse("[link]")?.scenarios("bare")?.remove(0);
+    let (hosts, ports) = hosts(&scenario)?;
+    let socket = hosts.client.ns.run(|| UdpSocket::bind(SocketAddr::new(CLIENT_ADDRESS, 0)))??;
     // One that was lost is a failure, not a wait for ever.
     socket.set_read_timeout(Some(std::time::Duration::from_secs(2)))?;
-    if hosts.ports.b.l2_len() > 0 {
+    if ports.b.l2_len() > 0 {
         return Err("a bare hand-over is measured at a TUN device, and there is none here".into());
     }
     let mut frame = vec![0u8; VNET_HDR_LEN];
@@ -118,7 +117,7 @@ fn bare(period: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
             let before = ran()?;
             for _ in 0..count {
                 waiter.wait(period)?;
-                hosts.ports.b.write_vectored(&[IoSlice::new(&frame)])?;
+                ports.b.write_vectored(&[IoSlice::new(&frame)])?;
             }
             Ok(ran()?.saturating_sub(before))
         });
@@ -129,6 +128,14 @@ fn bare(period: Duration) -> Result<Duration, Box<dyn std::error::Error>> {
         let spent = hand_over.join().map_err(|_| "the thread that hands over panicked")??;
         Ok(Duration::from_nanos(spent.as_nanos() / count))
     })
+}
+
+/// The hosts of `scenario` with ports for our own link between them.
+fn hosts(scenario: &Scenario) -> Result<(LinkEnds, Arc<PortPair>), Box<dyn std::error::Error>> {
+    match join_hosts(&scenario.hosts, LinkEngine::Own, &scenario.path)? {
+        (hosts, Junction::Ports(ports)) => Ok((hosts, ports)),
+        (_, Junction::Wire { .. }) => Err("our own link has ports".into()),
+    }
 }
 
 fn octets(address: IpAddr) -> Result<[u8; 4], &'static str> {
@@ -150,7 +157,8 @@ fn ran() -> std::io::Result<Duration> {
 
 fn veth() -> Result<Rate, Box<dyn std::error::Error>> {
     let (a, b) = (NetNs::create("a")?, NetNs::create("b")?);
-    Netlink::open(&a)?.add_veth(("wan0", [2, 0, 0, 0, 0, 1]), ("wan0", [2, 0, 0, 0, 0, 2]), &b)?;
+    let end = |last| VethEnd { name: "wan0", mac: [2, 0, 0, 0, 0, last] };
+    Netlink::open(&a)?.add_veth(end(1), end(2), &b)?;
     for (ns, address) in [(&a, SERVER_ADDRESS), (&b, CLIENT_ADDRESS)] {
         let mut netlink = Netlink::open(ns)?;
         netlink.change_link("wan0", &LinkChange { up: Some(true), ..LinkChange::default() })?;
@@ -167,10 +175,10 @@ fn emulated(link: &str) -> Result<(Rate, Option<Rate>, LinkReport), Box<dyn std:
         "[hosts.server]\ncongestion_control = \"cubic\"\nsysctl = {{ \"net.ipv4.tcp_wmem\" = \"4096 65536 67108864\" }}\n\
          [hosts.client]\nsysctl = {{ \"net.ipv4.tcp_rmem\" = \"4096 131072 67108864\" }}\n[link]\n{link}\n"
     );
-    let scenario = File::parse(&text)?.scenarios(&text, "bench")?.remove(0);
-    let hosts = Hosts::create(&scenario.hosts, scenario.path.mtu)?;
-    let emulator = Emulator::start(Arc::clone(&hosts.ports), &scenario.path, &Options::default())?;
-    let goodput = transfer(&hosts.server, &hosts.client, SERVER_ADDRESS);
+    let scenario = File::parse(&text)?.scenarios("bench")?.remove(0);
+    let (hosts, ports) = hosts(&scenario)?;
+    let emulator = Emulator::start(ports, &scenario.path, &Options::default())?;
+    let goodput = transfer(&hosts.server.ns, &hosts.client.ns, SERVER_ADDRESS);
     let report = emulator.stop()?;
     let rate = Rate::from_bits_per_sec_f64(goodput?.as_f64() * 1500.0 / 1448.0);
     Ok((rate, scenario.path.to_client.rate, report))

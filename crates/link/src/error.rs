@@ -1,6 +1,8 @@
 //! Why a link cannot run, or has ended.
 
+use super::netem::NetemLinkError;
 use super::tap::CaptureError;
+use fullpipe_kernel::port::PortError;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// Why a link cannot run.
@@ -43,4 +45,18 @@ pub enum EmulatorError {
         /// The kernel's answer.
         cause: std::io::Error,
     },
+}
+
+/// Why there is no link between two ends.
+#[derive(Debug, thiserror::Error)]
+pub enum CarrierError {
+    /// The devices for our own link could not be made.
+    #[error(transparent)]
+    Ports(#[from] PortError),
+    /// Our own link failed.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// netem failed.
+    #[error(transparent)]
+    Netem(#[from] NetemLinkError),
 }

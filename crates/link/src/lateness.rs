@@ -24,6 +24,10 @@ impl Default for Lateness {
 }
 
 impl Lateness {
+    /// If 1 % of the packets are later than this, the figures depend on the machine as well as on
+    /// the link: its run was not quiet. A round trip of 50 ms is then 1 % longer.
+    pub const QUIET_MAX: Duration = Duration::from_micros(500);
+
     /// Counts `packets` that were `late`.
     pub fn record(&mut self, late: Duration, packets: u32) {
         let bucket = usize::try_from(late.as_micros()).unwrap_or(BUCKETS).min(BUCKETS);

@@ -24,7 +24,8 @@
 //! * `tap`: writes every packet on its way in and out to capture files. `truth`: writes every
 //!   packet and its fate to the truth log.
 //! * `log_file`: reads a truth log and converts it.
-//! * `netem`: the kernel's own emulator instead of all this.
+//! * `netem`: the kernel's own emulator instead of all this. `ends`: the two namespaces that a link
+//!   joins. `carrier`: either of the two kinds of link between them.
 //! * `lateness`: how late the emulator was; part of every result. `statistics`, `report`:
 //!   everything that it did.
 //! * `emulator`: both directions together: start, statistics, change, stop. `options`: its options.
@@ -36,12 +37,14 @@
 //! [`Port`]: fullpipe_kernel::port::Port
 #![forbid(unsafe_code)]
 
+mod carrier;
 mod command_link;
 mod control;
 mod direction;
 mod driven_direction;
 mod driver;
 mod emulator;
+mod ends;
 mod error;
 mod foresight;
 mod headers;
@@ -65,18 +68,21 @@ mod truth;
 mod virtual_time;
 mod words;
 
+pub use carrier::{Carrier, Edges};
 pub use command_link::{
-    CommandLinkError, Delivery, FarEnd, GatewayCounters, GatewayCounts, LinkEnds, MachineNetwork,
-    NatError, PendingData, Program, ProgramEvent, RunError, make_folder,
+    CommandLink, CommandLinkError, Delivery, FarEnd, GatewayCounters, GatewayCounts,
+    MachineNetwork, NatError, PendingData, Program, ProgramEvent, READY_WITHIN, RunError,
+    make_folder,
 };
 pub use direction::Direction;
 pub use emulator::Emulator;
-pub use error::EmulatorError;
+pub use ends::{Junction, LinkEnd, LinkEnds};
+pub use error::{CarrierError, EmulatorError};
 pub use lanes::{OneWay, Towards};
 pub use lateness::Lateness;
 pub use log_file::{Fates, JsonRecord, LogFile, LogFileError};
-pub use netem::{EDGES, NetemLink, NetemLinkError, gso_max_segs, lacks};
-pub use options::{CaptureOptions, LogOptions, Options, STREAMS};
+pub use netem::{EDGES, NetemLink, NetemLinkError, lacks};
+pub use options::{CaptureOptions, EDGE_STREAMS, LogOptions, Options};
 pub use report::{DirectionReport, LinkReport};
 pub use statistics::{DirectionStatistics, DriverCounters, RuleStatistics, Statistics};
 pub use tap::Tap;

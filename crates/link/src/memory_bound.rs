@@ -33,7 +33,7 @@ mod tests {
     use fullpipe_model::scenario::File;
 
     fn directions(text: &str) -> [OneWay; 2] {
-        let path = File::parse(text).unwrap().scenarios(text, "test").unwrap().remove(0).path;
+        let path = File::parse(text).unwrap().scenarios("test").unwrap().remove(0).path;
         [Towards::Client, Towards::Server].map(|towards| OneWay::of(&path, towards, None))
     }
 

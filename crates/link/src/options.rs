@@ -21,7 +21,7 @@ pub struct Options<'a> {
 /// Captures of a link.
 #[derive(Debug, Clone, Copy)]
 pub struct CaptureOptions<'a> {
-    /// Folder for the four streams, see [`STREAMS`].
+    /// Folder for the captures: of our own link four streams, see [`EDGE_STREAMS`].
     pub directory: &'a Path,
     /// Bytes captured of each packet.
     pub snaplen: Bytes,
@@ -38,9 +38,13 @@ pub struct LogOptions<'a> {
     pub epoch: Duration,
 }
 
+/// File names of the streams of the server's edge and of the client's. Arriving packets come before
+/// departing ones, because an answer may have the same time as the packet that it answers.
+pub const EDGE_STREAMS: [[&str; 2]; 2] = [[STREAMS[3], STREAMS[0]], [STREAMS[1], STREAMS[2]]];
+
 /// File names of the four capture points: the direction of the data in and out, the direction of
 /// the acknowledgements in and out.
-pub const STREAMS: [&str; 4] = [
+pub(crate) const STREAMS: [&str; 4] = [
     "to-client.ingress.pcap",
     "to-client.egress.pcap",
     "to-server.ingress.pcap",

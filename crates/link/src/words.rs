@@ -187,7 +187,7 @@ impl Words {
             read(name)
         };
         let scenarios =
-            File::parse(&text).and_then(|file| file.scenarios_with(&text, "link", &[], &mut read));
+            File::parse(&text).and_then(|file| file.scenarios_with("link", &[], &mut read));
         let first = scenarios.map(|scenarios| scenarios.into_iter().next());
         let message = match first {
             Ok(Some(scenario)) => return Ok(scenario.path),
@@ -284,17 +284,16 @@ fn is_delay(key: &str) -> bool {
 
 /// The problem, with the option that causes it.
 fn with_option(error: &ScenarioError, lines: &[String]) -> String {
-    let text = match error {
-        ScenarioError::Row { problem, .. } => return problem.clone(),
+    match error {
+        ScenarioError::Row { problem, .. } => problem.clone(),
+        ScenarioError::Toml { position: Some(position), problem, .. } => {
+            match lines.get(position.line - 1).filter(|option| !option.is_empty()) {
+                Some(option) => format!("`{option}`: {problem}"),
+                None => error.to_string(),
+            }
+        }
         other => other.to_string(),
-    };
-    let place = text.strip_prefix("line ").and_then(|rest| {
-        let (line, rest) = rest.split_once(", column ")?;
-        let (_, problem) = rest.split_once(": ")?;
-        let option = lines.get(line.parse::<usize>().ok()?.checked_sub(1)?)?;
-        (!option.is_empty()).then(|| format!("`{option}`: {problem}"))
-    });
-    place.unwrap_or(text)
+    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@
 )]
 
 use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::port::PortPair;
 use fullpipe_kernel::{clock, sandbox};
-use fullpipe_lab::{Hosts, SERVER_ADDRESS};
-use fullpipe_link::{Emulator, LinkReport, Options, Statistics};
-use fullpipe_model::scenario::{File, Path};
+use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
+use fullpipe_link::{Emulator, Junction, LinkReport, Options, Statistics};
+use fullpipe_model::link::Counters;
+use fullpipe_model::scenario::{File, LinkEngine, Path};
 use fullpipe_model::units::{Duration, Instant, Rate};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -67,9 +67,8 @@ fn main() {
 
 /// Two hosts and the link between them.
 struct Bench {
-    server: NetNs,
-    client: NetNs,
-    _ports: Arc<PortPair>,
+    server: Arc<NetNs>,
+    client: Arc<NetNs>,
     link: Emulator,
 }
 
@@ -80,16 +79,17 @@ fn path(
         "[hosts.server]\ncongestion_control = \"cubic\"\nsysctl = {{ \"net.ipv4.tcp_ecn\" = 1 }}\n\
          [hosts.client]\nsysctl = {{ \"net.ipv4.tcp_ecn\" = 1 }}\n[link]\n{link}\n"
     );
-    let scenario = File::parse(&text)?.scenarios(&text, "test")?.remove(0);
+    let scenario = File::parse(&text)?.scenarios("test")?.remove(0);
     Ok((scenario.path.clone(), scenario))
 }
 
 impl Bench {
     fn start(link: &str) -> Result<Bench, Box<dyn std::error::Error>> {
         let (path, scenario) = path(link)?;
-        let (hosts, ports) = Hosts::create(&scenario.hosts, path.mtu)?.apart();
-        let link = Emulator::start(Arc::clone(&ports), &path, &Options::default())?;
-        Ok(Bench { server: hosts.server, client: hosts.client, _ports: ports, link })
+        let (hosts, junction) = join_hosts(&scenario.hosts, LinkEngine::Own, &path)?;
+        let Junction::Ports(ports) = junction else { return Err("our own link has ports".into()) };
+        let link = Emulator::start(ports, &path, &Options::default())?;
+        Ok(Bench { server: hosts.server.ns, client: hosts.client.ns, link })
     }
 
     /// Sends from server to client for `span` by TCP; `look` is called now and then while it does.
@@ -122,6 +122,25 @@ impl Bench {
         })
     }
 
+    /// The client's kernel's counter (`[file, table, name]`) and the link's own, once they are
+    /// alike or a second has passed: the server has no more to send once the client is gone, and
+    /// what is on the way arrives meanwhile.
+    fn counted_alike(
+        &self,
+        [file, table, name]: [&str; 3],
+        of: fn(&Counters) -> u64,
+    ) -> Result<(u64, u64), Box<dyn std::error::Error>> {
+        let deadline = clock::now() + Duration::from_secs(1);
+        loop {
+            let kernel = counter(&self.client, file, table, name)?;
+            let link = of(&self.link.statistics()?.to_client.link);
+            if kernel == link || clock::now() >= deadline {
+                return Ok((kernel, link));
+            }
+            std::thread::park_timeout(Duration::from_millis(5).into());
+        }
+    }
+
     fn stop(self) -> Result<LinkReport, Box<dyn std::error::Error>> {
         Ok(self.link.stop()?)
     }
@@ -150,16 +169,8 @@ fn the_kernel_counts_each_corrupted_segment() -> Outcome {
     let bench =
         Bench::start("rate = \"50mbit\"\nrtt = \"4ms\"\n[link.to_client]\ncorrupt = \"2%\"")?;
     bench.transfer(Duration::from_secs(2), || {})?;
-    // The server has no more to send once the client is gone; what is on the way arrives before the
-    // second look.
-    let counted = || counter(&bench.client, "snmp", "Tcp", "InCsumErrors");
-    let corrupted = || {
-        Ok::<u64, Box<dyn std::error::Error>>(
-            bench.link.statistics()?.to_client.link.corrupted_packets,
-        )
-    };
-    until(|| Ok(counted()? == corrupted()?))?;
-    let (counted, corrupted) = (counted()?, corrupted()?);
+    let (counted, corrupted) =
+        bench.counted_alike(["snmp", "Tcp", "InCsumErrors"], |link| link.corrupted_packets)?;
     eprintln!("{corrupted} segments corrupted, TcpInCsumErrors {counted}");
     bench.stop()?;
     ensure(corrupted > 20, format!("only {corrupted} segments were corrupted"))?;
@@ -171,28 +182,13 @@ fn the_kernel_sees_each_congestion_mark() -> Outcome {
         "rate = \"50mbit\"\nrtt = \"4ms\"\nqueue = \"1MB\"\ndiscipline = \"mark 20kB\"",
     )?;
     bench.transfer(Duration::from_secs(2), || {})?;
-    let counted = || counter(&bench.client, "netstat", "IpExt", "InCEPkts");
-    let marked = || {
-        Ok::<u64, Box<dyn std::error::Error>>(
-            bench.link.statistics()?.to_client.link.marked_packets,
-        )
-    };
     // The kernel counts super-packets segment by segment.
-    until(|| Ok(counted()? == marked()?))?;
-    let (counted, marked) = (counted()?, marked()?);
+    let (counted, marked) =
+        bench.counted_alike(["netstat", "IpExt", "InCEPkts"], |link| link.marked_packets)?;
     eprintln!("{marked} packets marked, IpExtInCEPkts {counted}");
     let dropped = bench.stop()?.to_client.link.queue_dropped_packets;
     ensure(marked > 20 && dropped == 0, format!("{marked} marked, {dropped} dropped"))?;
     ensure(counted == marked, format!("{marked} marked, the kernel counted {counted}"))
-}
-
-/// Looks until it holds, a second at most; what the caller then asserts says why it did not.
-fn until(mut holds: impl FnMut() -> Result<bool, Box<dyn std::error::Error>>) -> Outcome {
-    let deadline = clock::now() + Duration::from_secs(1);
-    while !holds()? && clock::now() < deadline {
-        std::thread::park_timeout(Duration::from_millis(5).into());
-    }
-    Ok(())
 }
 
 fn rates_are_met_within_one_per_cent() -> Outcome {

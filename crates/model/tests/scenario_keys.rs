@@ -57,6 +57,13 @@ const KEYS: &[Key] = &[
     key("duration", "[transfer]\n@", &["1", "1.0", "'1'", "'1s'", "'1000ms'"]),
     key("read_rate", "[transfer]\n@", &["'8mbit'", "'1MB/s'"]),
     key("write_rate", "[transfer]\n@", &["'8mbit'", "'1MB/s'"]),
+    key("requests", "[transfer]\nclient = 'curl'\nsize = '1MB'\n@", &["20", "'20'"]),
+    key("connections", "[transfer]\nclient = 'curl'\nsize = '1MB'\n@", &["4", "'4'"]),
+    key(
+        "write_rate_after",
+        "[transfer]\nwrite_rate = '8mbit'\n@",
+        &["2000000", "'2000000'", "'2MB'"],
+    ),
     key("read_block", "[transfer]\nread_rate = '8mbit'\n@", &["65536", "'65536'", "'64KiB'"]),
     key("write_block", "[transfer]\nwrite_rate = '8mbit'\n@", &["65536", "'65536'", "'64KiB'"]),
     key("receive_buffer", "[transfer]\n@", &["65536", "'65536'", "'64KiB'"]),
@@ -74,7 +81,7 @@ const OTHERS: &[&str] = &["include"];
 
 fn rows(text: &str) -> Result<Vec<Scenario>, String> {
     let file = File::parse(text).map_err(|error| error.to_string())?;
-    file.scenarios(text, "test").map_err(|error| error.to_string())
+    file.scenarios("test").map_err(|error| error.to_string())
 }
 
 fn with(key: &Key, value: &str) -> String {

@@ -4,7 +4,7 @@
 use crate::table::{Column, Table};
 use crate::{Layout, Tone, figure, plan};
 use fullpipe_model::law::bdp;
-use fullpipe_model::tune::{BufferSheet, EndSheet, KernelSheet, Sheet};
+use fullpipe_model::tune::{BufferSheet, EndSheet, KernelSheet, LossSheet, Sheet};
 use fullpipe_model::units::Duration;
 
 /// The sheet as lines, each with its line break.
@@ -27,6 +27,12 @@ pub fn render(sheet: &Sheet, layout: Layout) -> String {
             text += &heading(&title, layout);
             text += &asked_table(sheet, buffer).render(layout);
         }
+    }
+    if let Some(loss) = &sheet.loss {
+        text.push('\n');
+        let title = format!("Random loss of {}, one connection", loss.loss);
+        text += &heading(&title, layout);
+        text += &loss_table(loss).render(layout);
     }
     for kernel in &sheet.kernels {
         text.push('\n');
@@ -140,6 +146,29 @@ fn asked_table(sheet: &Sheet, buffer: &BufferSheet) -> Table<6> {
     table
 }
 
+fn loss_table(loss: &LossSheet) -> Table<4> {
+    let mut table = Table::new([
+        Column::text("congestion control"),
+        Column::figure("goodput", "Mbit/s"),
+        Column::figure("", "MB/s"),
+        Column::count("connections that fill the path"),
+    ]);
+    let LossSheet { cubic, reno, reno_with_timeouts, .. } = loss;
+    for (name, law) in [
+        ("cubic (RFC 9438)", cubic),
+        ("reno (Mathis)", reno),
+        ("reno with timeouts (Padhye)", reno_with_timeouts),
+    ] {
+        table.row([
+            name.into(),
+            figure::mbit_per_s(law.goodput),
+            figure::megabytes_per_s(law.goodput),
+            law.connections_to_fill.map_or(String::new(), |count| count.to_string()),
+        ]);
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +179,8 @@ mod tests {
     fn asked(width: Option<u16>, kernel: Option<&str>) -> String {
         let path = Path::new("1gbit".parse().unwrap(), "50ms".parse().unwrap());
         let kernel = kernel.map(|text| text.parse().unwrap());
-        let question = Question { path, buffer: Some("4MiB".parse().unwrap()), kernel };
+        let buffer = Some("4MiB".parse().unwrap());
+        let question = Question { path, buffer, kernel, loss: None };
         render(&sheet(&question), Layout { width, charset: Charset::Ascii, colour: false })
     }
 
@@ -173,8 +203,8 @@ A buffer of 4 MiB (4194304 bytes) on Linux 6.1
 as                window  goodput         limited by      fills it up to
                       MB   Mbit/s   MB/s                              ms
 ------------------------------------------------------------------------
-receive buffer     2.097    335.5  41.94  receive window           16.78
-send buffer        2.768    442.9  55.36  send buffer              22.15
+receive buffer     2.097    332.0  41.49  receive window           16.78
+send buffer        2.768    440.4  55.05  send buffer              22.15
 without overhead   4.194                                           33.55
 
 A buffer of 4 MiB (4194304 bytes) on Linux 6.18
@@ -186,14 +216,14 @@ A buffer of 4 MiB (4194304 bytes) on Linux 6.18
         assert!(text.starts_with(TOP), "{text}");
         assert!(
             text.contains(
-                "\nPlan for Linux 6.18 with its default settings\nExpected: 442.9 Mbit/s"
+                "\nPlan for Linux 6.18 with its default settings\nExpected: 440.4 Mbit/s"
             ),
             "{text}"
         );
     }
 
     /// The figures drawn, read back with their headings' units, obey the laws: goodput x RTT is the
-    /// window, and the window fills the path's rate at the RTT shown.
+    /// window but for its bursts, and the window fills the path's rate at the RTT shown.
     #[test]
     fn the_figures_drawn_obey_the_laws() {
         let text = asked(None, Some("6.1"));
@@ -204,10 +234,10 @@ A buffer of 4 MiB (4194304 bytes) on Linux 6.18
             let goodput: Rate = format!("{} Mbit/s", words[3]).parse().unwrap();
             let same_goodput: Rate = format!("{} MB/s", words[4]).parse().unwrap();
             let largest: Duration = format!("{} ms", words[words.len() - 1]).parse().unwrap();
-            let near = |a: Bytes| (a.as_f64() / window.as_f64() - 1.0).abs() < 0.001;
-            assert!(near(goodput.over("50ms".parse().unwrap())), "{line}");
+            let off = |a: Bytes| (a.as_f64() / window.as_f64() - 1.0).abs();
+            assert!(off(goodput.over("50ms".parse().unwrap())) < 0.015, "{line}");
             assert!((same_goodput.fraction_of(goodput) - 1.0).abs() < 0.001, "{line}");
-            assert!(near(bdp::bdp("1gbit".parse().unwrap(), largest)), "{line}");
+            assert!(off(bdp::bdp("1gbit".parse().unwrap(), largest)) < 0.001, "{line}");
         }
     }
 
@@ -216,7 +246,12 @@ A buffer of 4 MiB (4194304 bytes) on Linux 6.18
     #[test]
     fn json_says_its_units_and_the_plan_reads_back() {
         let path = Path::new("1gbit".parse().unwrap(), "50ms".parse().unwrap());
-        let sheet = sheet(&Question { path, buffer: None, kernel: Some("6.1".parse().unwrap()) });
+        let sheet = sheet(&Question {
+            path,
+            buffer: None,
+            kernel: Some("6.1".parse().unwrap()),
+            loss: None,
+        });
         let json = serde_json::to_value(&sheet).unwrap();
         assert_eq!(json["bdp_bytes"], 6_250_000);
         assert_eq!(json["gigabyte"]["amount_bytes"], 1_000_000_000);

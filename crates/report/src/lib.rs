@@ -9,9 +9,12 @@
 //! * [`paragraph`]: sentences wrapped to the width, with a hanging indent.
 //! * [`analysis`]: analysed captures, for `fullpipe analyze`.
 //! * [`compare`]: two results side by side, and what changed.
+//! * [`convert`]: a rate in every unit.
 //! * [`calc`]: the answers of `fullpipe calc`.
 //! * [`rows`]: results of the lab, in a table or before and after a change.
 //! * [`reference`](mod@reference): the same beside published figures.
+//! * [`graph`]: the graphs of a connection, in a terminal and as pictures.
+//! * [`page`]: the report as one HTML file.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
 #![forbid(unsafe_code)]
 
@@ -19,9 +22,12 @@ pub mod analysis;
 pub mod calc;
 mod cells;
 pub mod compare;
+pub mod convert;
 pub mod escape;
 pub mod figure;
+pub mod graph;
 mod layout;
+pub mod page;
 pub mod paragraph;
 pub mod plan;
 pub mod reference;

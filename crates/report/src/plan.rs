@@ -70,13 +70,13 @@ mod tests {
         let text =
             render(&plan, Layout { width: Some(80), charset: Charset::Ascii, colour: false });
         let expected = "\
-Expected: 442.9 Mbit/s (55.36 MB/s), limited by the send buffer -> 965.3 Mbit/s
+Expected: 440.4 Mbit/s (55.05 MB/s), limited by the send buffer -> 965.3 Mbit/s
 (120.7 MB/s), a full link.
 
 sender:   sysctl -w net.ipv4.tcp_wmem='4096 16384 11534336'
           was 4096 16384 4194304
           because a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it),
-          at most 442.9 Mbit/s over 50 ms; the path holds 6.25 MB and its queue
+          about 442.9 Mbit/s over 50 ms; the path holds 6.25 MB and its queue
           6.25 MB
 
 To know:

@@ -23,7 +23,7 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
         Column::figure("RTT", "ms"),
         Column::figure("window", "kB"),
         Column::figure("ours", "MB/s"),
-        Column::figure("law allows", "MB/s"),
+        Column::figure("prediction", "MB/s"),
         Column::figure("article", "MB/s"),
         Column::count("ours / article"),
         Column::text("limited by"),

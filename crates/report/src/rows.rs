@@ -1,5 +1,5 @@
-//! Rows of results as a table: what each transfer achieved, the law's bound, what limited it, and
-//! how good the emulation was.
+//! Rows of results as a table: what each transfer achieved, what the laws predict, what limited it,
+//! and how good the emulation was.
 
 use crate::cells::{FAILED, NONE, marked_name, optional, remarks, small};
 use crate::{Column, Layout, Table, figure, reference};
@@ -29,7 +29,7 @@ fn table(rows: &[Row]) -> Table<13> {
         Column::figure("window", "kB"),
         Column::figure("goodput", "Mbit/s"),
         Column::figure("goodput", "MB/s"),
-        Column::figure("law allows", "MB/s"),
+        Column::figure("prediction", "MB/s"),
         Column::count("retrans"),
         Column::count("dup ACK"),
         Column::count("window full"),
@@ -85,7 +85,7 @@ pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
         ("goodput", &|row| both(row.goodput)),
         ("share of the link's rate", &rate_share),
         ("limited by", &limited_by),
-        ("the law allows", &|row| optional(row.law, both)),
+        ("the prediction", &|row| optional(row.law, both)),
         ("largest receive window", &|row| optional(row.window_max, |window| window.to_string())),
         ("most in flight", &|row| row.in_flight_max.to_string()),
         ("round-trip time, median", &|row| time(row.rtt_p50)),

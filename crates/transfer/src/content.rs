@@ -18,6 +18,9 @@ use std::sync::LazyLock;
 /// Bytes after which the content repeats; the smallest prime above 2^18.
 const PERIOD: usize = 262_147;
 
+/// What the server writes at once where nothing holds it: one period.
+pub const WRITE: Bytes = Bytes::new(PERIOD as u64);
+
 static PATTERN: LazyLock<Buffer> =
     LazyLock::new(|| (0..PERIOD as u64).map(byte).collect::<Vec<u8>>().into());
 

@@ -7,6 +7,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::time::{Sleep, sleep};
 
+/// How an application writes that does not write as fast as it can.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WritePace {
+    /// How fast.
+    pub rate: Rate,
+    /// How much at once; `None`: in small steps.
+    pub block: Option<Bytes>,
+    /// How much it writes before the rate holds.
+    pub after: Bytes,
+}
+
 /// A pacer for use inside `poll` functions.
 #[derive(Debug)]
 pub(crate) struct Pacing {

@@ -1,27 +1,29 @@
-//! Growing one tree.
+//! Grows one tree.
 
 use super::{CLASSES, LEAF, NODE};
+use fullpipe_flow::limit::half;
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
-/// Questions that are tried at each node: a trait and a threshold, both drawn.
+/// Questions that are tried at each node. A question is a trait and a threshold, both drawn at
+/// random.
 const TRIED: usize = 24;
-/// No leaf has fewer lessons.
-const LEAST: usize = 10;
-/// No tree is deeper.
-const DEPTH: usize = 12;
+/// The fewest lessons in a leaf.
+const LEAST: usize = 2;
+/// The largest depth of a tree.
+const DEPTH: usize = 30;
 
-/// A tree: nodes in the order in which a table has them.
+/// A tree: its nodes in the order of the table.
 pub struct Tree(Vec<Node>);
 
 enum Node {
-    /// Trait, threshold, and where those above it go on.
+    /// The trait, the threshold, and the node where values above it continue.
     Question { of: u8, threshold: f32, above: u16 },
-    /// The part of each class.
+    /// The fraction of each class.
     Leaf([f64; CLASSES]),
 }
 
-/// What a tree is grown from.
+/// The lessons and the random numbers from which a tree is grown, with its nodes so far.
 struct Ground<'a> {
     traits: &'a [&'a [f32]],
     classes: &'a [usize],
@@ -56,8 +58,8 @@ impl Ground<'_> {
         self.add(above, depth + 1);
     }
 
-    /// The question of some drawn ones that divides the classes best (Gini), if one leaves enough
-    /// on both sides.
+    /// The best of some random questions, by how well it divides the classes (Gini). `None` if no
+    /// question leaves enough lessons on both sides.
     fn question(&mut self, seen: &[usize]) -> Option<(usize, f32)> {
         let width = self.traits[0].len();
         let mut best: Option<(f64, usize, f32)> = None;
@@ -69,12 +71,13 @@ impl Ground<'_> {
             if low >= high {
                 continue;
             }
-            // Between two values that there are: ratios have long tails, and a threshold in the
-            // middle of nothing divides nothing.
+            // The threshold lies between two values that occur. Ratios have long tails, and a
+            // threshold in an empty range divides nothing.
             let [one, other] =
                 [(); 2].map(|()| self.traits[seen[self.dice.next_u32() as usize % seen.len()]][of]);
             let part = f64::from(self.dice.next_u32()) / f64::from(u32::MAX);
-            let threshold = one + (other - one) * part as f32;
+            let [c, d] = half(one + (other - one) * part as f32);
+            let threshold = f32::from_le_bytes([0, 0, c, d]);
             let (below, above): (Vec<_>, Vec<_>) =
                 seen.iter().partition(|at| self.traits[**at][of] <= threshold);
             if below.len() < LEAST || above.len() < LEAST {
@@ -103,12 +106,12 @@ impl Ground<'_> {
 }
 
 impl Tree {
-    /// How many nodes it has.
+    /// The number of its nodes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The part of each class where these traits lead.
+    /// The fraction of each class at the leaf to which these traits lead.
     pub fn leaf(&self, traits: &[f32]) -> [f64; CLASSES] {
         let mut at = 0;
         loop {
@@ -122,21 +125,23 @@ impl Tree {
         }
     }
 
-    /// Its nodes, as a table has them.
+    /// Writes its nodes in the format of a table.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         for node in &self.0 {
             let mut node_bytes = [0; NODE];
             match node {
                 Node::Leaf(parts) => {
-                    node_bytes[0] = LEAF;
-                    for (byte, part) in node_bytes[1..].iter_mut().zip(parts) {
-                        *byte = (part * 255.0).round() as u8;
-                    }
+                    let mut classes: Vec<usize> = (0..CLASSES).collect();
+                    classes.sort_by(|a, b| parts[*b].total_cmp(&parts[*a]));
+                    let [one, other] = [classes[0], classes[1]];
+                    let part = |class: usize| (parts[class] * 255.0).round() as u8;
+                    let both = one as u8 | (other as u8) << 4;
+                    node_bytes = [LEAF, both, part(one), part(other), 0];
                 }
                 Node::Question { of, threshold, above } => {
                     node_bytes[0] = *of;
                     node_bytes[1..3].copy_from_slice(&above.to_le_bytes());
-                    node_bytes[3..7].copy_from_slice(&threshold.to_le_bytes());
+                    node_bytes[3..5].copy_from_slice(&half(*threshold));
                 }
             }
             bytes.extend(node_bytes);

@@ -1,7 +1,7 @@
 //! `cargo xtask judge`: trains the judge of the analysis on runs whose limit is known.
 //!
-//! The runs are those of `cargo xtask truth`; each is one lesson from every place it is judged
-//! from. Trees are grown from a fixed seed: the same runs give the same tables.
+//! The runs are those of `cargo xtask truth`. Each run gives one lesson for every place from which
+//! it is judged. Trees are grown from a fixed seed, so the same runs give the same tables.
 
 #![allow(clippy::print_stdout, reason = "what came of it is what it was called for")]
 
@@ -33,18 +33,19 @@ pub struct Judge {
     out: PathBuf,
 }
 
-/// Trees in a forest: more are larger, and no better by cross-validation on seeds 1 to 4.
+/// Trees in a forest. More trees make the table larger, and no better by cross-validation on seeds
+/// 1 to 4.
 const TREES: usize = 64;
-/// Of the runs, how many a tree does not see: one of so many.
+/// One in this many runs is held back from each tree.
 const HELD_BACK: u32 = 4;
-/// The seed that trees are grown from.
+/// The seed from which trees are grown.
 const SEED: u64 = 20_261_122;
 
 impl Judge {
     /// Trains both judges and writes their tables.
     ///
     /// # Errors
-    /// Runs that are not there, or a table that cannot be written.
+    /// If runs are missing, or a table cannot be written.
     pub fn run(&self) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.seeds.iter().all(|seed| *seed < Truth::HELD_OUT),
@@ -56,7 +57,7 @@ impl Judge {
             lessons.extend(Truth::lessons(*seed, self.count, &self.runs)?);
         }
         let (sockets, captures): (Vec<_>, Vec<_>) =
-            lessons.into_iter().partition(|lesson| lesson.answer.is_of_sockets());
+            lessons.into_iter().partition(|lesson| lesson.is_of_sockets);
         for (name, lessons) in [("captures", captures), ("samples", sockets)] {
             let forest = Forest::train(&lessons)?;
             println!(
@@ -76,7 +77,7 @@ impl Judge {
     }
 }
 
-/// A forest, and how it did on what its trees had not seen.
+/// A forest, with its score on runs that its trees had not seen.
 struct Forest {
     trees: Vec<Tree>,
     typical: Vec<f32>,
@@ -84,7 +85,7 @@ struct Forest {
     right: f64,
 }
 
-/// The class that a cause is.
+/// The class of a cause.
 fn class(cause: Cause) -> usize {
     let (name, under) = cause.limit();
     match cause {
@@ -98,7 +99,7 @@ fn class(cause: Cause) -> usize {
 
 impl Forest {
     fn train(lessons: &[Lesson]) -> anyhow::Result<Forest> {
-        let traits: Vec<&[f32]> = lessons.iter().map(|one| &one.answer.traits[..]).collect();
+        let traits: Vec<&[f32]> = lessons.iter().map(|one| &one.traits[..]).collect();
         let classes: Vec<usize> = lessons.iter().map(|one| class(one.cause)).collect();
         let first = traits.first().context("there are no runs: call `cargo xtask truth` first")?;
         let width = first.len();
@@ -112,7 +113,7 @@ impl Forest {
         let mut trees = Vec::new();
         let mut unseen = vec![[0.0; CLASSES]; lessons.len()];
         for _ in 0..TREES {
-            // All places that a run is judged from are seen together, or not at all.
+            // A tree sees a run from all its places or not at all.
             let salt = dice.next_u64();
             let is_seen = |lesson: &Lesson| !hash(&lesson.run, salt).is_multiple_of(HELD_BACK);
             let seen: Vec<usize> = (0..lessons.len()).filter(|at| is_seen(&lessons[*at])).collect();
@@ -147,13 +148,13 @@ impl Forest {
     }
 }
 
-/// A policer is a link's.
+/// The limit of a class: a policer counts as the link.
 fn limit_of(class: usize) -> usize {
     if class == POLICER { POLICER - 1 } else { class }
 }
 
-/// The exponent with which what the trees say of transfers that they did not see comes nearest to
-/// how often they are right: the greatest likelihood, on a grid.
+/// The exponent that makes the trees' probabilities match how often they are right, on transfers
+/// that the trees did not see. It has the greatest likelihood on a grid.
 fn sharpness(unseen: &[[f64; CLASSES]], classes: &[usize]) -> f64 {
     let loss = |exponent: f64| -> f64 {
         let of = |(parts, class): (&[f64; CLASSES], &usize)| {

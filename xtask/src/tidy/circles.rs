@@ -1,9 +1,9 @@
-//! Circles: files of one crate that import each other, directly or in a round.
+//! Circles: files of one crate that import each other, directly or through others.
 //!
 //! Two files in a circle can only be read, tested and moved together. An import is any path that
-//! begins with `crate`, `super` or `self`, or with a child module's name in a `use`; it leads to
-//! the file that defines the item, through re-exports. A module's file and its direct children may
-//! know each other: together they are one module.
+//! begins with `crate`, `super` or `self`, or with a child module's name in a `use`. It leads to
+//! the file that defines the item, through re-exports. A module's file and its direct children form
+//! one module, so they may import each other.
 
 use super::source::{blanked, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A module's path below its crate: empty for `lib.rs`.
 type ModulePath = Vec<String>;
 
-/// Every circle of the files of one crate's `src`, as one sentence each. `files` are paths and
+/// Every circle among the files of one crate's `src`, one sentence for each. `files` are paths and
 /// texts.
 pub fn breaches(source: &Path, files: &[(PathBuf, String)]) -> Vec<String> {
     let modules = Modules::read(source, files);
@@ -30,7 +30,7 @@ pub fn breaches(source: &Path, files: &[(PathBuf, String)]) -> Vec<String> {
 struct Module {
     file: PathBuf,
     code: String,
-    /// Names that a `use` brings into this module, and the path each stands for.
+    /// Names that a `use` brings into this module, with the path of each.
     imports: BTreeMap<String, Vec<String>>,
 }
 
@@ -71,7 +71,7 @@ impl Modules {
         arrows
     }
 
-    /// The module that defines what `import` names, seen from `from`.
+    /// The module that defines the item that `import` names, seen from `from`.
     fn definition(&self, from: &ModulePath, import: &[String], depth: usize) -> Option<ModulePath> {
         // A chain of re-exports longer than this would be a circle of its own.
         if depth > 8 {
@@ -144,7 +144,8 @@ fn module_path(file: &Path) -> Option<ModulePath> {
     Some(path)
 }
 
-/// Every path that the `use` items of `code` import, groups taken apart, without renames and globs.
+/// Every path that the `use` items of `code` import. Groups are split; renames and globs are
+/// removed.
 fn uses(code: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("use ") {
@@ -183,7 +184,7 @@ fn expand(prefix: &[String], tree: &str, paths: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Splits at the commas that are in no inner group.
+/// Splits at the commas that are not inside a group.
 fn comma_separated(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
     for (at, character) in text.char_indices() {
@@ -212,6 +213,9 @@ fn inline_paths(code: &str) -> Vec<Vec<String>> {
             }
             let end = code[at..].find(|next: char| !is_word(next) && next != ':');
             let path = &code[at..end.map_or(code.len(), |end| at + end)];
+            if path.ends_with("::") {
+                continue; // A group or a glob of a `use`: `uses` takes it apart.
+            }
             let words = path.split("::").filter(|word| !word.is_empty()).map(String::from);
             paths.push(words.collect());
         }
@@ -219,7 +223,7 @@ fn inline_paths(code: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Tarjan's algorithm; each component sorted by name.
+/// The strongly connected components, by Tarjan's algorithm. Each component is sorted by name.
 fn strongly_connected(arrows: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<Vec<ModulePath>> {
     let mut search =
         Search { arrows, order: BTreeMap::new(), stack: Vec::new(), found: Vec::new() };
@@ -233,7 +237,7 @@ fn strongly_connected(arrows: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Ve
 
 struct Search<'a> {
     arrows: &'a BTreeMap<ModulePath, BTreeSet<ModulePath>>,
-    /// When a node was met, and whether it still is on the stack.
+    /// The order in which a node was visited, and whether it is still on the stack.
     order: BTreeMap<ModulePath, (usize, bool)>,
     stack: Vec<ModulePath>,
     found: Vec<Vec<ModulePath>>,
@@ -312,6 +316,14 @@ mod tests {
             ("lib.rs", ""),
         ];
         assert!(circles(&one_way).is_empty());
+        // A group leads to its items, not to the module before the braces.
+        let group = [
+            ("lib.rs", "mod a; mod c; pub use a::B; pub use c::{C, D};"),
+            ("a.rs", "mod b; pub use b::B;"),
+            ("a/b.rs", "use crate::{C, D};"),
+            ("c.rs", ""),
+        ];
+        assert!(circles(&group).is_empty());
     }
 
     #[test]

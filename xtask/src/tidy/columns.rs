@@ -1,7 +1,7 @@
-//! Lines that do not fit beside another file: more than a hundred columns of code or comment.
+//! Lines of code or comment with more than a hundred columns: they do not fit next to another file.
 //!
-//! What stands inside a string literal is left out: a sample of output or a script is as wide as it
-//! is.
+//! The contents of string literals do not count, because a sample of output or a script cannot be
+//! wrapped.
 
 use super::source::{blanked, without_tests};
 use std::path::Path;
@@ -14,7 +14,7 @@ pub fn breach(file: &Path, text: &str) -> Option<String> {
     let lines = without_tests(text).lines().zip(code.lines());
     let mut in_fence = false;
     let is_wide = |(line, code): (&str, &str)| {
-        // Samples and diagrams in fences are as wide as what they show.
+        // Samples and diagrams in fences cannot be wrapped.
         let comment = line.trim_start().trim_start_matches(['/', '!']);
         in_fence ^= comment.trim_start().starts_with("```");
         if in_fence {

@@ -1,13 +1,13 @@
-//! Functions that are too long to be read at once.
+//! Functions that are too long to read at once.
 
 use super::source::{blanked, without_tests};
 use std::path::Path;
 
-/// Lines from `fn` to the closing brace. TigerBeetle's rule, and what 97 % of good Rust code keeps
-/// to.
+/// Most lines from `fn` to the closing brace. This is TigerBeetle's rule, and 97 % of good Rust
+/// code follows it.
 const LINES_MAX: usize = 70;
 
-/// The functions of one file that are longer, its tests left out.
+/// The functions of one file that are longer, without its tests.
 pub fn breaches(file: &Path, text: &str) -> Vec<String> {
     let code = blanked(without_tests(text));
     let mut found = Vec::new();
@@ -30,10 +30,10 @@ pub fn breaches(file: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// Lines of the function that `code` begins with; `None` where it has no body.
+/// Number of lines of the function that `code` begins with; `None` if it has no body.
 fn body_lines(code: &str) -> Option<usize> {
     let mut depth = 0_usize;
-    // A `;` inside brackets is of an array's type.
+    // A `;` inside brackets belongs to an array's type.
     let mut brackets = 0_i32;
     for (at, character) in code.char_indices() {
         match character {

@@ -1,24 +1,26 @@
 //! Public functions and constants that nothing outside their crate uses.
 //!
-//! The compiler looks for dead code only among private items, so that each needless `pub` hides
-//! what nobody calls. A word search over the other crates, tests, benches and fuzz targets stands
-//! in for it: it finds too little where a name is common, never too much. Only modules that are
-//! public all the way up count: in a private one the compiler sees dead code by itself. Types are
-//! left out, as a public signature may need one that nobody names. A doctest is compiled as a crate
-//! of its own, so what its lines name is used from outside.
+//! The compiler looks for dead code only among private items, so every needless `pub` hides code
+//! that nobody calls. This check searches the other crates, tests, benches and fuzz targets for
+//! each name instead. It misses unused items whose name is common, but it never reports one that is
+//! used. Only modules that are public all the way up are checked, because in a private one the
+//! compiler finds dead code itself. Types are left out, since a public signature may need a type
+//! that nobody names. A doctest is compiled as a crate of its own, so the names in its lines count
+//! as used from outside.
 
 use super::source::{blanked, without_tests};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// `files` are the workspace's Rust files and their texts.
+/// The items that nothing outside their crate uses. `files` are the workspace's Rust files with
+/// their texts.
 pub fn breaches(files: &[(PathBuf, String)]) -> Vec<String> {
     let users: Vec<(Option<String>, BTreeSet<&str>)> =
         files.iter().map(|(file, text)| (library_of(file), words(text))).collect();
     let mut found = Vec::new();
     for (file, text) in files {
         let Some(own) = library_of(file).filter(|_| !file.ends_with("main.rs")) else { continue };
-        // What a macro or a binary makes public is for nobody else.
+        // What a macro or a binary makes public is not meant for other crates.
         if own == "cli" {
             continue;
         }
@@ -67,7 +69,7 @@ fn is_reachable(file: &Path, files: &[(PathBuf, String)]) -> bool {
     }
 }
 
-/// The crate whose library `file` belongs to; tests, benches and examples stand outside of it.
+/// The crate whose library contains `file`. Tests, benches and examples are outside of it.
 fn library_of(file: &Path) -> Option<String> {
     let parts: Vec<_> = file.iter().map(|part| part.to_string_lossy()).collect();
     match parts.as_slice() {
@@ -78,7 +80,7 @@ fn library_of(file: &Path) -> Option<String> {
     }
 }
 
-/// The lines of a file's doctests, without those that rustdoc is told not to compile.
+/// The lines of a file's doctests, without those that rustdoc does not compile.
 fn doctests(text: &str) -> String {
     let mut is_inside = false;
     let mut is_compiled = false;

@@ -1,8 +1,8 @@
-//! Rust source as tidy's rules look at it: comments and the contents of strings blanked, lines
-//! kept.
+//! Rust source as tidy's rules read it: comments and the contents of strings are blanked, lines
+//! stay.
 //!
-//! This is no parser. It knows just enough of Rust (comments, strings, characters, lifetimes) that
-//! a brace or a path which it leaves is one of the code's.
+//! This is not a parser. It recognises comments, strings, characters and lifetimes. That is enough
+//! to know that any brace or path that is left belongs to the code.
 
 /// `text` with comments and the contents of string and character literals replaced by spaces.
 pub fn blanked(text: &str) -> String {
@@ -38,7 +38,7 @@ fn literal_or_comment(rest: &[u8], before: Option<u8>) -> Option<usize> {
     }
 }
 
-/// Block comments nest.
+/// The length of a block comment. Block comments nest.
 fn block_comment(rest: &[u8]) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < rest.len() {
@@ -52,7 +52,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// `r"..."`, `r#"..."#`, `br"..."`; `None` where it is a word that begins with r or b.
+/// The length of `r"..."`, `r#"..."#` or `br"..."`; `None` for a word that begins with r or b.
 fn raw_string(rest: &[u8]) -> Option<usize> {
     let prefix = rest.iter().take_while(|byte| matches!(byte, b'r' | b'b')).count();
     let hashes = rest[prefix..].iter().take_while(|byte| **byte == b'#').count();
@@ -82,7 +82,7 @@ fn string(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// A character literal; `None` for a lifetime.
+/// The length of a character literal; `None` for a lifetime.
 fn character(rest: &[u8]) -> Option<usize> {
     match rest {
         [_, b'\\', ..] => {

@@ -1,14 +1,14 @@
-//! A crate's `lib.rs` is its table of contents: modules and re-exports, and nothing else.
+//! A crate's `lib.rs` is its table of contents: it has modules and re-exports only.
 //!
-//! What is defined there is imported by every file below it while it imports them: a circle that
-//! takes the whole crate in.
+//! The files below `lib.rs` import what it defines, while it imports them. That circle takes in the
+//! whole crate.
 
 use super::source::{blanked, without_tests};
 use std::path::Path;
 
 const DEFINITIONS: [&str; 6] = ["fn ", "struct ", "enum ", "trait ", "impl ", "impl<"];
 
-/// What a `lib.rs` defines itself.
+/// The items that a `lib.rs` defines itself.
 pub fn breaches(file: &Path, text: &str) -> Vec<String> {
     if !file.ends_with("src/lib.rs") {
         return Vec::new();

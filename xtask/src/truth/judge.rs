@@ -1,27 +1,31 @@
-//! What the analysis says of a run, seen from several places.
+//! The analysis of a run, from several vantages.
 
 use super::Run;
 use anyhow::Context;
 use fullpipe_flow::capture::{Packet, Unpack, read};
 use fullpipe_flow::connection::Direction;
+use fullpipe_flow::limit::Traits;
 use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_samples};
 use fullpipe_flow::recapture::{Change, Recapture, Record, as_host};
 use fullpipe_flow::sample::Sample;
 use fullpipe_flow::{Analyzer, Config};
+use fullpipe_model as model;
+use fullpipe_model::link::Changes;
 use fullpipe_model::scenario::Cause;
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::fs::File;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::path::Path;
 
 /// Addresses of the lab's hosts.
 pub(super) const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
 pub(super) const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 2));
-/// Packets that a capture without its start lacks, and what must be left to be judged.
-const CUT: u64 = 400;
+/// Packets that a capture without its start lacks, and the minimum that must remain to be judged.
+pub(super) const CUT: u64 = 400;
 const LEFT_MIN: usize = 800;
-/// What each interval of samples spans at least.
-const INTERVAL: Duration = Duration::from_millis(50);
+/// The minimum length of an interval of samples.
+pub(super) const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Where the evidence was gathered, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +37,7 @@ pub enum Vantage {
     ClientMerged,
     ServerCut,
     ClientCut,
-    /// Only what that host sent.
+    /// Only what the server sent.
     ServerSent,
     /// One packet in a hundred is not in the capture.
     ServerGaps,
@@ -44,7 +48,7 @@ pub enum Vantage {
 }
 
 impl Vantage {
-    /// In tables.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Vantage::Server => "server",
@@ -66,23 +70,25 @@ impl Vantage {
 #[derive(Debug)]
 pub struct Answer {
     pub vantage: Vantage,
-    /// The limit that it names first, with the confidence that it has in it.
+    /// The limit that it names first, with its confidence.
     pub limit: Limit,
     pub confidence: f64,
-    /// The part of the steady time to which it gives the right limit.
+    /// The fraction of the steady time to which it gives the right limit.
     pub time: f64,
-    /// What the judge looked at.
+    /// The traits that the judge weighed.
     pub traits: Vec<f32>,
+    /// The traits of each part of a long transfer that one cause holds, with that cause.
+    pub parts: Vec<(Cause, Vec<f32>)>,
 }
 
 impl Answer {
-    /// It rests on samples, not on packets.
+    /// Whether it rests on samples and not on packets.
     pub fn is_of_sockets(&self) -> bool {
         self.vantage == Vantage::Sockets
     }
 }
 
-/// How else a capture can be poor, as `Change::parse` reads it.
+/// Other kinds of poor captures, as `Change::parse` reads them.
 const POOR: [(Vantage, &str); 4] = [
     (Vantage::ServerSent, "sent"),
     (Vantage::ServerGaps, "drop=1%"),
@@ -90,55 +96,149 @@ const POOR: [(Vantage, &str); 4] = [
     (Vantage::ServerClock, "clock=500ms-200ms"),
 ];
 
-/// Every answer there is to a run; of poor captures, too, where they are asked for.
+/// Every answer for a run. Poor captures are included if `poor` is set.
 pub fn answers(run: &Run, poor: bool) -> anyhow::Result<Vec<Answer>> {
     let mut answers = Vec::new();
+    let sequence = sequence(run)?;
+    let answer = |vantage, verdict| answer(run, sequence.as_ref(), vantage, verdict);
     let edges = [
         ("server.pcap", SERVER, [Vantage::Server, Vantage::ServerMerged, Vantage::ServerCut]),
         ("client.pcap", CLIENT, [Vantage::Client, Vantage::ClientMerged, Vantage::ClientCut]),
     ];
     for (file, host, [plain, merged, cut]) in edges {
         let records = records(&run.folder.join(file))?;
-        answers.extend(answer(run, plain, of_capture(&records, &[])));
-        answers.extend(answer(run, merged, of_capture(&records, &as_host(host))));
-        // A transfer in slow start is its start.
+        answers.extend(answer(plain, of_capture(&records, &[])));
+        answers.extend(answer(merged, of_capture(&records, &as_host(host))));
+        // Without its start, nothing is left of a transfer in slow start.
         if run.cause != Cause::SlowStart && records.len() >= CUT as usize + LEFT_MIN {
-            answers.extend(answer(
-                run,
-                cut,
-                of_capture(&records, &[Change::Start { packets: CUT }]),
-            ));
+            answers.extend(answer(cut, of_capture(&records, &[Change::Start { packets: CUT }])));
         }
         for (vantage, word) in POOR.into_iter().filter(|_| poor && host == SERVER) {
             let change = Change::parse(word, Some(host))?;
-            answers.extend(answer(run, vantage, of_capture(&records, &[change])));
+            answers.extend(answer(vantage, of_capture(&records, &[change])));
         }
     }
     let [sender, receiver] = ["server", "client"].map(|host| samples(run, host));
     let by_sockets = from_samples(&sender?, &receiver?, INTERVAL, PathHint::default());
-    answers.extend(answer(run, Vantage::Sockets, Some(by_sockets)));
+    answers.extend(answer(Vantage::Sockets, Some(by_sockets)));
     Ok(answers)
 }
 
-/// The limit that is right.
+/// The right limit for a cause.
 pub fn right(cause: Cause) -> Limit {
     let (name, cause) = cause.limit();
     Limit::from_names(name, cause).unwrap_or(Limit::Unknown)
 }
 
-fn answer(run: &Run, vantage: Vantage, verdict: Option<Verdict>) -> Option<Answer> {
+/// When the first of two causes ends and the second begins, on the captures' clock. The first is
+/// always the link.
+struct Sequence {
+    then: Limit,
+    at: Instant,
+    /// The time of the first packet. The samples' clock is compared with it.
+    start: Instant,
+}
+
+impl Sequence {
+    /// When the second cause begins, on the verdict's clock.
+    fn at(&self, verdict: &Verdict, has_own_clock: bool) -> Instant {
+        let first = verdict.intervals.first().map_or(self.start, |interval| interval.start);
+        if has_own_clock { first + self.at.since(self.start) } else { self.at }
+    }
+
+    /// The fraction of the time to which a verdict gives the right limit.
+    fn time_right(&self, verdict: &Verdict, has_own_clock: bool) -> f64 {
+        let at = self.at(verdict, has_own_clock);
+        let (mut right, mut all) = (0.0, 0.0);
+        for interval in &verdict.intervals {
+            let limit = if interval.start < at { Limit::Link } else { self.then };
+            let shares = interval.candidates.iter().filter(|one| one.limit == limit);
+            let length = interval.length.as_secs_f64();
+            right += length * shares.map(|one| one.share).sum::<f64>();
+            all += length;
+        }
+        if all > 0.0 { right / all } else { 0.0 }
+    }
+}
+
+/// A run's sequence of two causes, if it is one.
+fn sequence(run: &Run) -> anyhow::Result<Option<Sequence>> {
+    let Some(also) = run.also else { return Ok(None) };
+    let then = if run.cause == Cause::Link { also } else { run.cause };
+    let records = records(&run.folder.join("server.pcap"))?;
+    let start = records.first().with_context(|| format!("{} has no packets", run.name))?.at;
+    let at = match (&run.scenario.path.to_client.changes, run.scenario.transfer.write_rate_after) {
+        (Some(Changes::Steps(steps)), _) => {
+            start + steps.steps.last().map_or(Duration::ZERO, |step| step.at)
+        }
+        (_, Some(bulk)) => time_of(bulk, &records),
+        _ => start,
+    };
+    Ok(Some(Sequence { then: right(then), at, start }))
+}
+
+/// When `bulk` bytes had been delivered.
+fn time_of(bulk: Bytes, records: &[Record]) -> Instant {
+    let verdict = of_capture(records, &[]);
+    let mut carried = 0.0;
+    let intervals = verdict.iter().flat_map(|verdict| &verdict.intervals);
+    let reached = intervals.into_iter().find(|interval| {
+        carried += interval.evidence.goodput.over(interval.length).as_f64();
+        carried >= bulk.as_f64()
+    });
+    reached.map_or(Instant::ZERO, |interval| interval.start)
+}
+
+fn answer(
+    run: &Run,
+    sequence: Option<&Sequence>,
+    vantage: Vantage,
+    verdict: Option<Verdict>,
+) -> Option<Answer> {
     let verdict = verdict?;
     let first = verdict.limited_by();
     let shares = if run.cause == Cause::SlowStart { &verdict.shares } else { &verdict.steady };
     let right = right(run.cause);
-    let time = shares.iter().find(|share| share.limit == right).map_or(0.0, |share| share.share);
+    let steady = shares.iter().find(|share| share.limit == right).map_or(0.0, |share| share.share);
+    // The clock of samples has another zero, and a clock that was set cannot be compared.
+    let has_own_clock = matches!(vantage, Vantage::Sockets | Vantage::ServerClock);
+    let time = sequence.map_or(steady, |sequence| sequence.time_right(&verdict, has_own_clock));
     Some(Answer {
         vantage,
         limit: first.limit,
         confidence: verdict.confidence,
         time,
         traits: verdict.traits.values().to_vec(),
+        parts: parts(run, sequence, &verdict, has_own_clock),
     })
+}
+
+/// The parts of a verdict that one cause holds, as lessons. A part that is mostly slow start is
+/// left out, unless slow start is the cause.
+fn parts(
+    run: &Run,
+    sequence: Option<&Sequence>,
+    verdict: &Verdict,
+    has_own_clock: bool,
+) -> Vec<(Cause, Vec<f32>)> {
+    const START: Limit = Limit::CongestionWindow(model::limit::Cause::SlowStart);
+    let at = sequence.map(|sequence| sequence.at(verdict, has_own_clock));
+    let then = if run.cause == Cause::Link { run.also } else { Some(run.cause) };
+    let lesson = |(part, traits): &(Range<usize>, Traits)| {
+        let intervals = &verdict.intervals[part.clone()];
+        let starts = intervals.iter().filter(|interval| interval.limit() == START).count();
+        if run.cause != Cause::SlowStart && starts * 3 > intervals.len() {
+            return None;
+        }
+        let cause = match (at, intervals.first(), intervals.last()) {
+            (Some(at), _, Some(last)) if last.start + last.length <= at => Cause::Link,
+            (Some(at), Some(first), _) if first.start >= at => then?,
+            (Some(_), ..) => return None,
+            _ => run.cause,
+        };
+        Some((cause, traits.values().to_vec()))
+    };
+    verdict.part_traits.iter().filter_map(lesson).collect()
 }
 
 pub(super) fn records(path: &Path) -> anyhow::Result<Vec<Record>> {
@@ -172,11 +272,11 @@ pub(super) fn of_capture(records: &[Record], changes: &[Change]) -> Option<Verdi
         [Direction::ServerToClient, Direction::ClientToServer].map(|direction| (one, direction))
     });
     let (one, direction) =
-        directions.max_by_key(|(one, way)| one.connection.facts(*way).payload)?;
+        directions.max_by_key(|(one, direction)| one.connection.facts(*direction).payload)?;
     Some(one.diagnosis(direction)?.verdict.clone())
 }
 
-fn samples(run: &Run, host: &str) -> anyhow::Result<Vec<Sample>> {
+pub(super) fn samples(run: &Run, host: &str) -> anyhow::Result<Vec<Sample>> {
     let path = run.folder.join(format!("{host}.samples.jsonl"));
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

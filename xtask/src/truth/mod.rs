@@ -1,18 +1,18 @@
-//! `cargo xtask truth`: how often the analysis is right on random scenarios whose limit is known.
+//! `cargo xtask truth`: measures how often the analysis is right on random scenarios whose limit is
+//! known.
 //!
-//! Scenarios come from `model::scenario::generate`, runs from `fullpipe lab run` in virtual time;
-//! runs are kept on disk and made again only where their scenario changed. Each run is then judged
-//! from every `Vantage` and scored against the cause that it was built to have.
+//! Scenarios come from `model::scenario::generate`. `fullpipe lab run` runs them in virtual time.
+//! Runs are kept on disk, and made again only if their scenario changed. Each run is judged from
+//! every `Vantage` and scored against the cause that was built in.
 
 #![allow(clippy::print_stdout, reason = "a table is what it was called for")]
 
 mod judge;
 mod reasons;
+mod remedies;
 mod runs;
 mod score;
 mod tables;
-
-pub use judge::Answer;
 
 use fullpipe_model::scenario::Cause;
 use runs::Run;
@@ -59,6 +59,9 @@ pub struct Truth {
     /// --truth`), and score each moment by what they counted, too.
     #[arg(long)]
     truth: bool,
+    /// Apply each verdict's remedy in a second run, and print what it did in place of the scores.
+    #[arg(long)]
+    remedies: bool,
     /// Print one JSON line for each run and vantage in place of tables.
     #[arg(long)]
     jsonl: bool,
@@ -79,6 +82,7 @@ impl Default for Truth {
             patience: 180,
             no_run: false,
             truth: false,
+            remedies: false,
             jsonl: false,
         }
     }
@@ -90,46 +94,66 @@ fn cause(text: &str) -> Result<Cause, String> {
     found.ok_or_else(|| format!("there are {}", names()))
 }
 
-/// What there is to learn from a run, judged from one place.
+/// A lesson for training: a run, or a part of it, judged from one place.
 #[derive(Debug)]
 pub struct Lesson {
     pub run: String,
     pub cause: Cause,
-    pub answer: Answer,
+    /// Whether it rests on samples and not on packets.
+    pub is_of_sockets: bool,
+    /// The traits that the judge weighed, of the whole transfer or of a part.
+    pub traits: Vec<f32>,
 }
 
-/// Answers that every run has: from both captures, plain and merged, and from sockets.
+/// The number of answers that every run has: from both captures, plain and merged, and from
+/// sockets.
 const MERGED_AND_PLAIN: usize = 5;
-/// Scenarios of the smoke test: some ten seconds of a quiet machine.
+/// One in this many parts of a long transfer is a lesson: as captured, and as sampled (there are
+/// fewer parts of samples).
+const PARTS_TAKEN: [usize; 2] = [5, 2];
+/// Number of scenarios in the smoke test: about ten seconds on a quiet machine.
 const SMOKE_COUNT: u32 = 3;
 
 impl Truth {
     /// Seeds from here on are run for published figures only.
     pub const HELD_OUT: u64 = 9000;
 
-    /// Lessons from the runs of a set that are kept in `runs`.
+    /// Reads lessons from the runs of a set in the folder `runs`.
     ///
     /// # Errors
-    /// A run that cannot be read.
+    /// If a run cannot be read.
     pub fn lessons(seed: u64, count: u32, runs: &Path) -> anyhow::Result<Vec<Lesson>> {
         let truth = Truth { seed, count, runs: runs.into(), no_run: true, ..Truth::default() };
         let mut lessons = Vec::new();
         for run in runs::all(&truth)?.done {
             let answers = judge::answers(&run, true)?.into_iter();
-            let with_shape = answers.filter(|answer| !answer.traits.is_empty());
-            lessons.extend(with_shape.map(|answer| {
-                let (run, cause) = (run.name.clone(), run.cause);
-                Lesson { run, cause, answer }
-            }));
+            for answer in answers.filter(|answer| !answer.traits.is_empty()) {
+                let is_of_sockets = answer.is_of_sockets();
+                let lesson = |(cause, traits)| Lesson {
+                    run: run.name.clone(),
+                    cause,
+                    is_of_sockets,
+                    traits,
+                };
+                lessons.push(lesson((run.cause, answer.traits)));
+                // The parts of a transfer resemble each other.
+                lessons.extend(
+                    answer
+                        .parts
+                        .into_iter()
+                        .step_by(PARTS_TAKEN[usize::from(is_of_sockets)])
+                        .map(lesson),
+                );
+            }
         }
         Ok(lessons)
     }
 
-    /// A handful of scenarios, to see that the instrument works: each runs, and is judged from
-    /// every vantage. `target` is the folder that builds go to.
+    /// Runs a handful of scenarios to check that the instrument works. Each is judged from every
+    /// vantage. `target` is the folder for builds.
     ///
     /// # Errors
-    /// A run that failed, or has no answer.
+    /// If a run failed or has no answer.
     pub fn smoke(target: &Path) -> anyhow::Result<()> {
         let truth = Truth {
             count: SMOKE_COUNT,
@@ -157,9 +181,12 @@ impl Truth {
         Ok(())
     }
 
-    /// Runs, judges, scores, prints.
+    /// Runs the scenarios, judges and scores them, and prints the scores.
     pub fn run(&self) -> anyhow::Result<()> {
         let found = runs::all(self)?;
+        if self.remedies {
+            return remedies::print(self, &found.done);
+        }
         let mut scores = Scores::default();
         for run in &found.done {
             for answer in judge::answers(run, self.poor)? {

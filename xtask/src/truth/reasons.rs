@@ -1,4 +1,4 @@
-//! What verdicts say of each moment, beside what the sending kernel itself counted (`--truth`).
+//! Compares verdicts with what the sending kernel itself counted, moment by moment (`--truth`).
 
 use super::Run;
 use super::judge::{CLIENT, SERVER, Vantage, of_capture, records, right};
@@ -10,22 +10,22 @@ use fullpipe_model::limit::Cause as WindowCause;
 use fullpipe_model::scenario::Cause;
 use std::collections::BTreeMap;
 
-/// A limit other than the one that was built in is named where it has more than this part of the
-/// time that the kernel knows.
+/// A limit other than the one that was built in contradicts it if it has more than this fraction of
+/// the time that the kernel knows.
 const CONTRADICTION: f64 = 0.5;
 
-/// Seconds whose limit the kernel knows, and those of them to which a verdict gives the same.
+/// Seconds whose limit the kernel knows, and how many of them have the same limit in a verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Agreement {
     known: f64,
     right: f64,
 }
 
-/// Prints for each capture how much of the known time has the right limit, and names the runs whose
-/// kernel contradicts the cause that was built in.
+/// Prints for each capture which fraction of the known time has the right limit. Names the runs
+/// whose kernel contradicts the cause that was built in.
 ///
 /// # Errors
-/// A run's file that cannot be read.
+/// If a run's file cannot be read.
 pub fn print(runs: &[Run]) -> anyhow::Result<()> {
     let mut sums: BTreeMap<Vantage, (u32, f64)> = BTreeMap::new();
     let mut contradictions = Vec::new();
@@ -57,15 +57,15 @@ pub fn print(runs: &[Run]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The lines of a run's `truth.jsonl`; none where it has no such file.
+/// The lines of a run's `truth.jsonl`. There are none if the run has no such file.
 fn truth(run: &Run) -> anyhow::Result<Vec<TruthInterval>> {
     let path = run.folder.join("truth.jsonl");
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let told = || format!("read {}", path.display());
-    let text = std::fs::read_to_string(&path).with_context(told)?;
-    text.lines().map(serde_json::from_str).collect::<Result<_, _>>().with_context(told)
+    let action = || format!("read {}", path.display());
+    let text = std::fs::read_to_string(&path).with_context(action)?;
+    text.lines().map(serde_json::from_str).collect::<Result<_, _>>().with_context(action)
 }
 
 fn agreements(run: &Run, truth: &[TruthInterval]) -> anyhow::Result<Vec<(Vantage, Agreement)>> {
@@ -87,7 +87,8 @@ fn agreements(run: &Run, truth: &[TruthInterval]) -> anyhow::Result<Vec<(Vantage
     Ok(agreements)
 }
 
-/// How much of the time that both have is known, and right.
+/// Of the time that both cover: how much of it the kernel knows, and how much of that the verdict
+/// has right.
 fn agreement(truth: &[TruthInterval], said: &[Interval]) -> Agreement {
     let mut sum = Agreement::default();
     for interval in said {
@@ -113,7 +114,8 @@ fn share_of(candidates: &[Candidate], limit: Limit) -> f64 {
     candidates.iter().filter(|one| one.limit == limit).map(|one| one.share).sum()
 }
 
-/// The limit that, by the kernel, has most of the steady time and is not the one built in.
+/// The limit that has most of the steady time according to the kernel, if it is not the one built
+/// in.
 fn contradiction(truth: &[TruthInterval], cause: Cause) -> Option<Candidate> {
     let slow_start = Limit::CongestionWindow(WindowCause::SlowStart);
     let mut times: BTreeMap<Limit, f64> = BTreeMap::new();

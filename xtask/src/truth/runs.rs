@@ -2,40 +2,44 @@
 
 use super::Truth;
 use anyhow::Context;
-use fullpipe_model::scenario::{Cause, Generated, generate};
+use fullpipe_model::scenario::{Cause, File, Generated, Scenario, generate};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A run that is there.
+/// A complete run.
 #[derive(Debug)]
 pub struct Run {
     pub name: String,
     pub cause: Cause,
-    /// Its captures, samples and row.
+    /// In a sequence, the cause that limits for the smaller part of the time.
+    pub also: Option<Cause>,
+    pub scenario: Scenario,
+    /// The folder of its captures, samples and row.
     pub folder: PathBuf,
     pub row: serde_json::Value,
 }
 
-/// What came of a set.
+/// The runs of a set, by outcome.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Runs in which the intended cause binds.
     pub done: Vec<Run>,
-    /// Names of those in which, by the row's plain numbers, something else does.
+    /// Names of the runs in which, according to the row's plain numbers, something else binds.
     pub unbound: Vec<String>,
-    /// Names of those that failed, and why.
+    /// Names of the runs that failed, with the reason.
     pub failed: Vec<(String, String)>,
 }
 
-/// A scenario that is to be there as a run.
+/// A scenario that should have a run.
 #[derive(Debug)]
 struct Wanted {
     name: String,
     cause: Cause,
+    also: Option<Cause>,
     text: String,
-    /// It is the counterfactual of the one after it.
+    /// Whether it is the counterfactual of the one after it.
     is_relaxed: bool,
 }
 
@@ -45,27 +49,29 @@ impl Wanted {
     }
 }
 
-/// What limits is what makes a transfer so much faster when it is relaxed.
+/// A cause limits a transfer if the transfer is faster by at least this fraction with the cause
+/// relaxed.
 const GAIN_MIN: f64 = 0.1;
-/// Goodput above this part of what the link carries is the link's, whatever was intended.
+/// Goodput above this fraction of what the link carries is limited by the link, whatever was
+/// intended.
 const FULL: f64 = 0.95;
-/// A link that carries less than this part of its rate is not what limits.
+/// A link that carries less than this fraction of its rate is not the limit.
 const EMPTY: f64 = 0.6;
 
-/// Runs what is missing and gives all of the set.
+/// Runs what is missing, and returns the whole set.
 pub fn all(options: &Truth) -> anyhow::Result<Found> {
     let set = options.runs.join(format!("seed-{}", options.seed));
     let mut wanted: Vec<Wanted> = Vec::new();
     for index in 0..options.count {
-        let Generated { name, cause, text, relaxed } = generate(options.seed, index);
+        let Generated { name, cause, also, text, relaxed } = generate(options.seed, index);
         if options.only.is_some_and(|only| only != cause) {
             continue;
         }
         if options.counterfactual {
             let name = format!("{name}.relaxed");
-            wanted.push(Wanted { name, cause, text: relaxed, is_relaxed: true });
+            wanted.push(Wanted { name, cause, also, text: relaxed, is_relaxed: true });
         }
-        wanted.push(Wanted { name, cause, text, is_relaxed: false });
+        wanted.push(Wanted { name, cause, also, text, is_relaxed: false });
     }
     let mut failed = Vec::new();
     if !options.no_run {
@@ -84,7 +90,7 @@ pub fn all(options: &Truth) -> anyhow::Result<Found> {
             relaxed = Some(run);
             continue;
         }
-        // Its counterfactual, if there is one, came right before it.
+        // The counterfactual of a run, if it has one, comes right before it.
         let relaxed = relaxed.take().filter(|other| other.name.starts_with(&run.name));
         let binds = relaxed.map_or_else(|| binds(&run), |relaxed| gain(&run, &relaxed) >= GAIN_MIN);
         if binds { found.done.push(run) } else { found.unbound.push(run.name) }
@@ -92,7 +98,47 @@ pub fn all(options: &Truth) -> anyhow::Result<Found> {
     Ok(found)
 }
 
-/// By what part the transfer is faster without its cause.
+/// A variant of a scenario of the set, with something changed.
+#[derive(Debug)]
+pub struct Other {
+    pub name: String,
+    pub cause: Cause,
+    pub text: String,
+}
+
+/// Runs what is missing of `others`, without captures, and returns the runs that did not fail.
+pub fn others(options: &Truth, others: Vec<Other>) -> anyhow::Result<Vec<Run>> {
+    let set = options.runs.join(format!("seed-{}", options.seed));
+    let wanted = others.into_iter().map(|Other { name, cause, text }| Wanted {
+        name,
+        cause,
+        also: None,
+        text,
+        is_relaxed: true,
+    });
+    let wanted: Vec<Wanted> = wanted.collect();
+    if !options.no_run {
+        for (name, why) in run_missing(options, &set, &wanted)? {
+            eprintln!("truth: {name} failed: {why}");
+        }
+    }
+    let there = wanted.into_iter().filter(|one| is_of(&place(&set, one), one, options));
+    there
+        .map(|one| {
+            let place = place(&set, &one);
+            read(one, &place)
+        })
+        .collect()
+}
+
+/// The text of a run's scenario.
+pub fn scenario_of(run: &Run) -> anyhow::Result<String> {
+    let place = run.folder.ancestors().nth(2).context("find the folder of a run")?;
+    let file = place.join("scenario.toml");
+    std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))
+}
+
+/// How much faster the transfer is without its cause, as a fraction.
 fn gain(run: &Run, relaxed: &Run) -> f64 {
     // In slow start there is no steady time.
     let column = if run.cause == Cause::SlowStart { "goodput_bps" } else { "steady_goodput_bps" };
@@ -104,7 +150,7 @@ fn place(set: &Path, one: &Wanted) -> PathBuf {
     set.join(one.folder_name())
 }
 
-/// What decides whether a run is still that of a scenario.
+/// The key of a run. If it differs, the run is not of this scenario any more.
 fn key(one: &Wanted, options: &Truth) -> String {
     let kernel = options.kernel.iter().map(|kernel| format!("# kernel {kernel}\n"));
     let truth = options.truth.then(|| "# truth\n".to_owned());
@@ -115,7 +161,7 @@ fn is_of(place: &Path, one: &Wanted, options: &Truth) -> bool {
     std::fs::read_to_string(place.join("scenario.toml")).is_ok_and(|text| text == key(one, options))
 }
 
-/// Runs those that are not there, some at once; the names of those that failed, and why.
+/// Runs what is missing, several at once. Returns the names of those that failed, with the reason.
 fn run_missing(
     options: &Truth,
     set: &Path,
@@ -141,7 +187,7 @@ fn run_missing(
     }))
 }
 
-/// Runs one: its folder has its name once it is complete.
+/// Runs one scenario. Its folder gets its final name when the run is complete.
 fn run_one(options: &Truth, place: &Path, one: &Wanted) -> anyhow::Result<()> {
     let part = set_aside(place);
     for old in [place, &part] {
@@ -169,9 +215,9 @@ fn run_one(options: &Truth, place: &Path, one: &Wanted) -> anyhow::Result<()> {
     std::fs::rename(&part, place).with_context(|| format!("rename {}", part.display()))
 }
 
-/// Waits for a run, and ends it where it takes longer than a scenario of this size can.
+/// Waits for a run, and ends it if it takes longer than `patience`.
 fn wait(mut child: Child, patience: Duration) -> anyhow::Result<ExitStatus> {
-    /// How often it is looked at: a run takes seconds.
+    /// The polling interval: a run takes seconds.
     const LOOK: Duration = Duration::from_millis(50);
     let mut waited = Duration::ZERO;
     while waited < patience {
@@ -186,7 +232,7 @@ fn wait(mut child: Child, patience: Duration) -> anyhow::Result<ExitStatus> {
     anyhow::bail!("not done after {} s", patience.as_secs())
 }
 
-/// Where a run is while it is not complete.
+/// The folder of a run that is not complete yet.
 fn set_aside(place: &Path) -> PathBuf {
     let mut name = place.as_os_str().to_owned();
     name.push(".part");
@@ -202,19 +248,24 @@ fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
     let folder = folder.with_context(|| format!("{} has no run", results.display()))?;
     let row = std::fs::read(folder.join("row.json")).context("read row.json")?;
     let row = serde_json::from_slice(&row).context("read row.json")?;
-    Ok(Run { name: one.name, cause: one.cause, folder, row })
+    let rows = File::parse(&one.text).and_then(|file| file.scenarios(&one.name));
+    let scenario = rows.ok().and_then(|rows| rows.into_iter().next());
+    let scenario = scenario.with_context(|| format!("{} has no scenario", one.name))?;
+    Ok(Run { name: one.name, cause: one.cause, also: one.also, scenario, folder, row })
 }
 
-/// Whether the row's plain numbers allow that the intended cause limits.
+/// Whether the row's plain numbers are compatible with the intended cause as the limit.
 fn binds(run: &Run) -> bool {
     let number = |key: &str| run.row[key].as_f64();
     let (Some(goodput), Some(rate)) = (number("steady_goodput_bps"), number("rate_nominal_bps"))
     else {
         return true;
     };
-    // Payload of what the link carries: of 1500-byte packets 0.965, of smaller ones less.
+    // The payload's fraction of what the link carries: 0.965 with 1500-byte packets, less with
+    // smaller ones.
     let part = goodput / (rate * 0.965);
     match run.cause {
+        _ if run.also.is_some() => true,
         Cause::Link => part > EMPTY || run.row["notes"].to_string().contains("changes"),
         Cause::Policer | Cause::SlowStart => true,
         _ => part < FULL,

@@ -1,4 +1,4 @@
-//! Answers against the truth: counts, shares of time, calibration.
+//! Scores answers against the truth: counts, shares of time, calibration.
 
 use super::Run;
 use super::judge::{Answer, Vantage, right};
@@ -8,16 +8,17 @@ use std::collections::BTreeMap;
 /// Confidence is binned in tenths.
 const BINS: usize = 10;
 
-/// What one vantage came to.
+/// The score of one vantage.
 #[derive(Debug, Default)]
 pub struct Score {
     pub asked: u32,
     pub right: u32,
-    /// Sum of the parts of steady time with the right limit.
+    /// Sum of the fractions of steady time with the right limit.
     time: f64,
-    /// Answers by truth and by what was said.
+    /// Number of answers, by true cause and by the limit that was named.
     pub confusion: BTreeMap<(Cause, &'static str), u32>,
-    /// For each tenth of confidence: answers, their confidences' sum, and how many were right.
+    /// For each tenth of confidence: the number of answers, the sum of their confidences, and how
+    /// many were right.
     bins: [(u32, f64, u32); BINS],
 }
 
@@ -58,25 +59,26 @@ impl Score {
         *hits += u32::from(is_right);
     }
 
-    /// The part of answers whose first limit is right.
+    /// The fraction of answers whose first limit is right.
     pub fn headline(&self) -> f64 {
         f64::from(self.right) / f64::from(self.asked.max(1))
     }
 
-    /// Mean part of steady time with the right limit.
+    /// Mean fraction of steady time with the right limit.
     pub fn time(&self) -> f64 {
         self.time / f64::from(self.asked.max(1))
     }
 
-    /// Expected calibration error: the mean distance of a bin's confidence from how often it is
-    /// right, weighted by its answers (Naeini, Cooper, Hauskrecht, AAAI 2015).
+    /// Expected calibration error: the mean distance between the confidence of a bin and how often
+    /// it is right, weighted by the bin's answers (Naeini, Cooper, Hauskrecht, AAAI 2015).
     pub fn calibration_error(&self) -> f64 {
         let off =
             self.bins.iter().map(|(_, confidence, hits)| (confidence - f64::from(*hits)).abs());
         off.sum::<f64>() / f64::from(self.asked.max(1))
     }
 
-    /// Bins that have answers: the lower bound of confidence, answers, how many of them were right.
+    /// Bins that have answers: the lower bound of confidence, the number of answers, and how many
+    /// were right.
     pub fn bins(&self) -> impl Iterator<Item = (f64, u32, u32)> {
         let filled = self.bins.iter().enumerate().filter(|(_, (count, ..))| *count > 0);
         filled.map(|(bin, (count, _, hits))| (bin as f64 / BINS as f64, *count, *hits))
@@ -89,7 +91,14 @@ mod tests {
     use fullpipe_flow::limit::Limit;
 
     fn answer(limit: Limit, confidence: f64) -> Answer {
-        Answer { vantage: Vantage::Server, limit, confidence, time: confidence, traits: Vec::new() }
+        Answer {
+            vantage: Vantage::Server,
+            limit,
+            confidence,
+            time: confidence,
+            traits: Vec::new(),
+            parts: Vec::new(),
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Scores as Markdown, answers as JSON lines.
+//! Prints scores as Markdown and answers as JSON lines.
 
 use super::Run;
 use super::judge::{Answer, right};
@@ -7,7 +7,7 @@ use super::score::{Score, Scores};
 use fullpipe_model::scenario::Cause;
 use std::collections::BTreeSet;
 
-/// Everything that was found.
+/// Prints all tables.
 pub fn print(seed: u64, found: &Found, scores: &Scores) {
     let Found { done, unbound, failed } = found;
     println!(
@@ -63,7 +63,7 @@ fn confusion(score: &Score) {
     }
 }
 
-/// One answer for other programs.
+/// One answer as JSON, for other programs.
 pub fn line(run: &Run, answer: &Answer) -> serde_json::Value {
     serde_json::json!({
         "name": run.name,

@@ -1,26 +1,24 @@
 //! `fullpipe analyze`: what limited the connections of a capture.
 
-mod input;
 mod packets;
-mod pipe;
 mod rows;
 
+use super::input::{self, Reading};
+use super::report;
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, remark};
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, Options};
-use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
-use fullpipe_flow::diagnosis::worst_first;
-use fullpipe_flow::filter::Filter;
-use fullpipe_flow::limit::CapturePoint;
+use fullpipe_flow::diagnosis::{DiagnosedConnection, note_sharing, worst_first};
 use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
+use fullpipe_flow::trace::TraceBounds;
 use fullpipe_flow::{Analysis, Config};
 use fullpipe_model::units::Duration;
 use fullpipe_report::analysis::{Report, depth, table};
+use fullpipe_report::graph::{graphs, plot};
 use rows::Rows;
 use std::io::{BufWriter, Write};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -28,6 +26,7 @@ Examples:
   fullpipe analyze capture.pcapng
   fullpipe analyze capture.pcap.zst --filter 'host 10.0.0.1 and port 443'
   fullpipe analyze capture.pcap --connection 3
+  fullpipe analyze capture.pcap --connection 3 --plot
   fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
   fullpipe analyze capture.pcap --parquet connections.parquet
@@ -75,10 +74,9 @@ pub struct Analyze {
     /// Write the rows of --csv to the Parquet file FILE; with --packets one row for each packet.
     #[arg(long, value_name = "FILE", group = "format")]
     parquet: Option<PathBuf>,
-    /// Select connections: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and, or, not, (
-    /// ).
-    #[arg(long, value_name = "FILTER")]
-    filter: Option<Filter>,
+    /// Write a report with graphs, as `report` does, in place of the table: one HTML file.
+    #[arg(long, value_name = "FILE", group = "format", conflicts_with_all = ["plot", "top", "connection"])]
+    html: Option<PathBuf>,
     /// Show the N connections that lost most time [default: 20 in the table, otherwise all in the
     /// order of the capture].
     #[arg(long, value_name = "N")]
@@ -86,25 +84,22 @@ pub struct Analyze {
     /// Show all details of connection N only.
     #[arg(long, value_name = "N")]
     connection: Option<u64>,
+    /// Draw the graphs of the connection below its details: sequence numbers, throughput, window
+    /// and bytes in flight, round trips. `report` has them as a page.
+    #[arg(long, conflicts_with_all = ["json", "jsonl", "csv", "parquet", "packets"])]
+    plot: bool,
     /// Print one line for each packet with its labels; --connection and --filter select packets.
-    #[arg(long, conflicts_with_all = ["json", "csv", "top"])]
+    #[arg(long, conflicts_with_all = ["json", "csv", "html", "top"])]
     packets: bool,
-    /// Length of the intervals for which limits are decided: 100ms [default: one round trip, at
-    /// least 10 ms].
+    /// Length of the intervals that --connection shows: 100ms [default: one round trip, at least 10
+    /// ms]. Limits are decided by round trips in any case.
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
     /// Whose definitions of the labels to use.
     #[arg(long, value_name = "LABELS", value_enum, default_value_t = Definitions::Sack)]
     labels: Definitions,
-    /// Where the capture was taken.
-    #[arg(long, value_name = "POINT", value_enum, default_value_t = Point::Auto)]
-    capture_point: Point,
-    /// Which packet of a tunnelled one to analyse.
-    #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
-    layer: TunnelLayer,
-    /// Threads that read and analyse; the result does not depend on their number.
-    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
-    threads: NonZeroUsize,
+    #[command(flatten)]
+    reading: Reading,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -114,24 +109,6 @@ enum Definitions {
     Sack,
     /// Wireshark's (TShark 4.0, default preferences).
     Wireshark,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Point {
-    /// At the sender of the data.
-    Sender,
-    /// At the receiver of the data.
-    Receiver,
-    /// Guessed from the timing of the handshake.
-    Auto,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum TunnelLayer {
-    /// The innermost, inside all tunnels.
-    Inner,
-    /// The outermost.
-    Outer,
 }
 
 /// Parses the length of an interval.
@@ -149,6 +126,9 @@ impl Analyze {
     pub fn run(self) -> Result<u8, Failure> {
         if self.packets {
             return packets::print(&self);
+        }
+        if let Some(file) = &self.html {
+            return report::on_captures(&self.files, self.as_one, &self.options(), file);
         }
         if self.prints_rows() && self.top.is_none() && self.connection.is_none() {
             return self.stream();
@@ -172,13 +152,19 @@ impl Analyze {
         let options = self.options();
         let most = options.config.max_connections;
         let mut report = Report::new(capture.name(), Analysis::default());
-        let mut connections = capture.connections(&options);
+        // A table needs the findings of one connection only, which are then made as it is printed.
+        let mut connections = if self.json {
+            capture.connections(&options)
+        } else {
+            capture.connections_without_findings(&options)
+        };
         while let Some(round) = connections.next_round() {
             round.into_iter().for_each(|explained| report.add(explained, most));
         }
         let (counts, errors) = connections.finish();
         report.counts += counts;
         report.connections.sort_by_cached_key(|explained| explained.connection.id);
+        note_sharing(&mut report.connections);
         report.problem = self.problem(errors)?;
         Ok(report)
     }
@@ -236,27 +222,18 @@ impl Analyze {
     }
 
     fn options(&self) -> Options {
-        Options { config: self.config(), threads: self.threads }
+        Options { config: self.config(), threads: self.reading.threads }
     }
 
     fn config(&self) -> Config {
         Config {
-            capture_point: match self.capture_point {
-                Point::Sender => CapturePoint::SenderEdge,
-                Point::Receiver => CapturePoint::ReceiverEdge,
-                Point::Auto => CapturePoint::Unknown,
-            },
             labels: match self.labels {
                 Definitions::Sack => Labels::Sack,
                 Definitions::Wireshark => Labels::Wireshark,
             },
             interval: self.interval,
-            layer: match self.layer {
-                TunnelLayer::Inner => Layer::Inner,
-                TunnelLayer::Outer => Layer::Outer,
-            },
-            filter: self.filter.clone(),
-            ..Config::default()
+            trace: (self.plot || self.html.is_some()).then(TraceBounds::default),
+            ..self.reading.config()
         }
     }
 
@@ -287,6 +264,12 @@ impl Analyze {
         Ok(())
     }
 
+    /// The graphs of the direction that carried more, where they are wanted.
+    fn plots(&self, connection: &DiagnosedConnection) -> String {
+        let graphs = graphs(connection, connection.connection.bulk());
+        graphs.iter().map(|graph| format!("\n{}", plot(graph, layout()))).collect()
+    }
+
     fn print(&self, reports: &[Report]) -> Result<(), Failure> {
         if self.prints_rows() {
             let mut rows = Rows::new(self)?;
@@ -307,10 +290,11 @@ impl Analyze {
                 let text = match &report.connections[..] {
                     [only] if report.counts.untracked == 0 => {
                         format!(
-                            "{}: {} packets\n\n{}",
+                            "{}: {} packets\n\n{}{}",
                             report.file,
                             report.counts.packets,
-                            depth(only, layout())
+                            depth(only, layout()),
+                            self.plots(only)
                         )
                     }
                     _ => table(report, self.top.unwrap_or(TOP), layout()),

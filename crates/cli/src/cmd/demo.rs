@@ -1,24 +1,28 @@
 //! `fullpipe demo`: a real transfer that does not fill its path, the reason, the settings that
 //! follow, and the same transfer with them, side by side.
 
-use super::lab::{in_sandbox, run_one};
+use super::lab::{default_folder, in_sandbox, run_one};
+use super::report;
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::sandbox::Inside;
-use fullpipe_lab::{Options, preset, tuning};
+use fullpipe_lab::{
+    LabError, Options, apply_plan, check_results_folder, load_scenarios, plan_tuning,
+};
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::tune::{Change, Plan};
 use fullpipe_report::{Layout, paragraph, plan, rows};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Show everything in half a minute: a transfer that fills less than half of a gigabit path, the
 /// reason, the fix, and the proof.
 ///
-/// Runs two real transfers between two real TCP stacks over an emulated path of 1 Gbit/s and 50 ms.
+/// Runs two real transfers between two real TCP stacks over an emulated path of 1 Gbit/s and 50 ms,
+/// and writes a report with the graphs of both.
 /// Nothing on this machine is changed: both stacks live in their own namespaces.
 #[derive(Args)]
 #[command(after_help = "\
@@ -30,7 +34,8 @@ pub struct Demo {
     /// Print JSON: {"before": row, "after": row, "plan": [..]}.
     #[arg(long)]
     json: bool,
-    /// Folder to keep results in, new or empty.
+    /// Folder to keep results in, new or empty. Without it only the report stays, in
+    /// fullpipe-results/TIME.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Also keep the captures at both ends (pcap with nanoseconds).
@@ -52,17 +57,17 @@ impl Demo {
     pub fn run(self) -> Result<u8, Failure> {
         if let Some(folder) = &self.out {
             // Fail now rather than after half a minute.
-            fullpipe_lab::results::check_empty(folder).map_err(fullpipe_lab::LabError::from)?;
+            check_results_folder(folder).map_err(LabError::from)?;
         }
-        let mut before = preset::load(PRESET)?.remove(0);
+        let mut before = load_scenarios(&[PRESET], &[], None)?.remove(0);
         before.name = "before".into();
         let version = Host::read().kernel_version();
         let version = version
             .ok_or_else(|| Failure::new(Kind::Run, "read kernel version: not a Linux release"))?;
-        let plan = tuning::plan(&before, version).ok_or_else(|| {
+        let plan = plan_tuning(&before, version).ok_or_else(|| {
             Failure::new(Kind::Run, format!("plan for {PRESET}: its link has no rate"))
         })?;
-        let mut after = tuning::apply(&before, &plan);
+        let mut after = apply_plan(&before, &plan);
         after.name = "after".into();
         in_sandbox(|inside| self.tour(inside, &before, &after, &plan))
     }
@@ -76,9 +81,16 @@ impl Demo {
     ) -> Result<u8, Failure> {
         let layout = layout();
         self.say(&introduction(before, layout))?;
+        let results = match &self.out {
+            Some(folder) => folder.clone(),
+            None => inside.journal().scratch_directory("demo").map_err(|error| {
+                Failure::new(Kind::Run, format!("make a folder for the demo: {error}"))
+            })?,
+        };
+        // The report is drawn from the captures.
         let options = |name: &str| Options {
-            out: self.out.as_ref().map(|folder| folder.join(name)),
-            keep_captures: self.keep_captures,
+            out: Some(results.join(name)),
+            keep_captures: true,
             ..Options::default()
         };
         let slow = run_one(inside, before, &options("before"))?;
@@ -100,10 +112,34 @@ impl Demo {
         if let Some(folder) = &self.out {
             remark(&format!("\nResults: {}", folder.display()));
         }
+        let page = match &self.out {
+            Some(folder) => folder.join("report.html"),
+            None => default_folder()?.join("report.html"),
+        };
+        self.report(&results, &page)?;
         if self.json {
             print_json(&Tour { before: &slow, after: &fast, plan: &plan.changes })?;
         }
         Ok(0)
+    }
+
+    /// Writes the report on both runs; then the captures have served, unless they are to stay.
+    fn report(&self, results: &Path, page: &Path) -> Result<(), Failure> {
+        let halves = ["before", "after"].map(|name| results.join(name));
+        let mut content = report::results::page(&halves)?;
+        content.title = "fullpipe demo".into();
+        report::write(&mut content, page)?;
+        if self.keep_captures {
+            return Ok(());
+        }
+        for folder in report::results::runs_of(&halves)? {
+            for file in ["server.pcap", "client.pcap", "link.log"] {
+                // What stays is only larger than it need be; the supervisor removes a scratch
+                // folder with all that is in it.
+                let _ = std::fs::remove_file(folder.join(file));
+            }
+        }
+        Ok(())
     }
 
     /// Prints for people; with --json standard output contains nothing but JSON.

@@ -13,7 +13,7 @@ pub struct Guest {
 
 impl Guest {
     pub fn run(self) -> Result<u8, Failure> {
-        let refused = match fullpipe_lab::guest::init::main(&self.job) {
+        let refused = match fullpipe_lab::run_first_process(&self.job) {
             Ok(never) => match never {},
             Err(refused) => refused,
         };

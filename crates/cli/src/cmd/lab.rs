@@ -13,12 +13,11 @@ use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_kernel::journal;
 use fullpipe_kernel::sandbox::{self, Inside};
-use fullpipe_lab::preset;
-use fullpipe_model::scenario::File;
+use fullpipe_lab::list_presets;
 use fullpipe_report::{Column, Table, escape};
 use serde::Serialize;
 
-pub use run::run_one;
+pub use run::{default_folder, run_one};
 
 /// Run experiments: real transfers between two real TCP stacks over an emulated path.
 #[derive(Subcommand)]
@@ -71,22 +70,9 @@ pub struct List {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Listed {
-    name: &'static str,
-    description: String,
-    rows: usize,
-}
-
 impl List {
     fn run(self) -> Result<u8, Failure> {
-        let mut listed = Vec::new();
-        for preset in preset::PRESETS {
-            let file =
-                File::parse(preset.text).map_err(|error| Failure::new(Kind::Input, error))?;
-            let rows = preset::load(preset.name)?.len();
-            listed.push(Listed { name: preset.name, description: file.description, rows });
-        }
+        let listed = list_presets()?;
         if self.json {
             print_json(&listed)?;
             return Ok(0);

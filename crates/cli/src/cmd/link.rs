@@ -11,11 +11,15 @@ mod show;
 mod steer;
 mod words;
 
+use super::report;
 use crate::failure::{Failure, Kind};
 use crate::terminal::print;
 use clap::{Args, Subcommand};
+use fullpipe_flow::Config;
+use fullpipe_flow::trace::TraceBounds;
 use fullpipe_kernel::clock;
-use fullpipe_link::{CaptureOptions, LogOptions, Options as LinkOptions, Words};
+use fullpipe_link::{CaptureOptions, EDGES, LogOptions, Options as LinkOptions, Words};
+use fullpipe_model::scenario::LinkEngine;
 use fullpipe_model::units::{Bytes, Duration};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -110,6 +114,15 @@ pub enum EngineChoice {
     Netem,
 }
 
+impl EngineChoice {
+    fn link_engine(self) -> LinkEngine {
+        match self {
+            EngineChoice::Auto | EngineChoice::Own => LinkEngine::Own,
+            EngineChoice::Netem => LinkEngine::Netem,
+        }
+    }
+}
+
 /// What to record and report.
 #[derive(Args, Clone, Default)]
 pub struct Output {
@@ -117,6 +130,10 @@ pub struct Output {
     /// directions in each, for `fullpipe analyze`; complete when the link has ended.
     #[arg(long, value_name = "DIR")]
     capture: Option<PathBuf>,
+    /// Write a report with graphs of the capture at the program's end: one HTML file, when the link
+    /// has ended.
+    #[arg(long, value_name = "FILE", requires = "capture")]
+    html: Option<PathBuf>,
     /// Log for each packet when it arrived, what happened to it and when it left (binary, one
     /// record for each packet).
     #[arg(long, value_name = "FILE")]
@@ -143,11 +160,22 @@ fn show(words: &Words, device: &str) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Writes a report on a capture of the link.
+fn on_capture(capture: PathBuf, file: &Path) -> Result<(), Failure> {
+    let config = Config { trace: Some(TraceBounds::default()), ..Config::default() };
+    report::on_captures(&[capture], false, &config.into(), file).map(drop)
+}
+
 impl Output {
     /// Completes the captures of an engine that has ended.
-    fn complete_captures(&self, engine: &str) -> Result<(), Failure> {
-        let own = self.capture.as_deref().filter(|_| engine == "own");
-        own.map_or(Ok(()), captures::merge)
+    fn complete_captures(&self, engine: LinkEngine) -> Result<(), Failure> {
+        let own = self.capture.as_deref().filter(|_| engine == LinkEngine::Own);
+        own.map_or(Ok(()), captures::merge)?;
+        let [_, client] = EDGES;
+        match (&self.html, &self.capture) {
+            (Some(file), Some(folder)) => on_capture(folder.join(client), file),
+            _ => Ok(()),
+        }
     }
 
     /// What our own link should record.
@@ -183,26 +211,5 @@ impl Link {
                 None => run::run(&self.words.0, &self.options, &self.command),
             },
         }
-    }
-}
-
-impl From<fullpipe_link::CommandLinkError> for Failure {
-    fn from(error: fullpipe_link::CommandLinkError) -> Self {
-        use fullpipe_link::{CommandLinkError, RunError};
-        let kind = match &error {
-            CommandLinkError::Ports(_)
-            | CommandLinkError::Gateway(_)
-            | CommandLinkError::Nat(_)
-            | CommandLinkError::Run(RunError::NotFound(_)) => Kind::Missing,
-            CommandLinkError::Run(RunError::NoCommand) => Kind::Usage,
-            _ => Kind::Run,
-        };
-        Failure::new(kind, error)
-    }
-}
-
-impl From<fullpipe_link::RunError> for Failure {
-    fn from(error: fullpipe_link::RunError) -> Self {
-        fullpipe_link::CommandLinkError::from(error).into()
     }
 }

@@ -6,9 +6,12 @@ mod calc;
 mod completions;
 mod demo;
 mod guest;
+mod input;
 mod lab;
 mod link;
 mod man;
+mod report;
+mod view;
 
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
@@ -20,6 +23,7 @@ use clap::{Parser, Subcommand};
 Examples:
   fullpipe demo                                   a slow transfer, the reason, the fix, the proof
   fullpipe analyze capture.pcapng                 what limited each connection, and what would change it
+  fullpipe report capture.pcapng                  the same with graphs, as one HTML file
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
@@ -39,6 +43,8 @@ enum Command {
     Lab(lab::Lab),
     Link(Box<link::Link>),
     Analyze(analyze::Analyze),
+    Report(report::Report),
+    View(view::View),
     Calc(calc::Calc),
     Man(man::Man),
     Completions(completions::Completions),
@@ -55,6 +61,8 @@ impl Cli {
             Command::Lab(lab) => lab.run(),
             Command::Link(link) => link.run(),
             Command::Analyze(analyze) => analyze.run(),
+            Command::Report(report) => report.run(),
+            Command::View(view) => view.run(),
             Command::Calc(calc) => calc.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
@@ -106,6 +114,8 @@ mod tests {
         for path in [
             &["demo"][..],
             &["analyze"],
+            &["report"],
+            &["view"],
             &["calc"],
             &["lab", "run"],
             &["link"],

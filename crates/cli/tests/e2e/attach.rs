@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
 use fullpipe_kernel::clock;
-use fullpipe_kernel::netlink::{LinkChange, Netlink, Network};
+use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, VethEnd};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_model::units::Duration;
 
@@ -60,9 +60,8 @@ impl World {
         let (here, there) =
             (NetNs::create("machine").unwrap(), NetNs::create("neighbour").unwrap());
         let mut netlink = Netlink::open(&here).unwrap();
-        netlink
-            .add_veth((DEVICE, [2, 0, 0, 0, 0, 1]), ("e2e1", [2, 0, 0, 0, 0, 2]), &there)
-            .unwrap();
+        let end = |name, last| VethEnd { name, mac: [2, 0, 0, 0, 0, last] };
+        netlink.add_veth(end(DEVICE, 1), end("e2e1", 2), &there).unwrap();
         let up = LinkChange { up: Some(true), ..LinkChange::default() };
         for (ns, device, addresses) in
             [(&here, DEVICE, [HERE, HERE6]), (&there, "e2e1", [THERE, THERE6])]

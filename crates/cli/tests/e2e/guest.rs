@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use crate::program::Program;
-use fullpipe_lab::guest::kernel;
+use fullpipe_lab::Kernel;
 use fullpipe_model::units::Duration;
 
 /// The clock of a guest.
@@ -31,8 +31,8 @@ ip link set lo up
 /// release `asked`, and returns what it printed. `$fullpipe` is the program; the script works in
 /// the trial's folder.
 pub fn run(program: &Program, asked: Option<&str>, time: Time, script: &str) -> String {
-    let kernels = kernel::cached().unwrap();
-    let kernel = kernel::find(&kernels, asked).expect("the trial needs a guest kernel");
+    let kernels = Kernel::cached().unwrap();
+    let kernel = Kernel::find(&kernels, asked).expect("the trial needs a guest kernel");
     let (folder, binary) = (program.work(), program.binary().display().to_string());
     let init = format!(
         "#!/bin/sh\nFOLDER={}\nfullpipe={binary}\n{SYSTEM}{script}\nsync\n",

@@ -199,6 +199,8 @@ fn captures_of_both_ends() {
         "20ms",
         "--capture",
         "kept",
+        "--html",
+        "report.html",
         "--server",
         server,
         "--",
@@ -214,6 +216,10 @@ fn captures_of_both_ends() {
         .collect();
     names.sort();
     assert_eq!(names, ["client.edge.pcap", "server.edge.pcap"]);
+    let html = std::fs::read_to_string(program.work().join("report.html")).unwrap();
+    assert!(
+        html.contains("client.edge.pcap") && html.contains("\"server_to_client\":{\"segments\"")
+    );
     let first_data = ["client", "server"].map(|end| {
         let file = format!("kept/{end}.edge.pcap");
         let report = program.run(&["analyze", &file, "--json"]).json();

@@ -41,30 +41,16 @@ fn reset_at_close(stream: &TcpStream) {
     setsockopt(&stream.as_fd(), sockopt::Linger, &now).unwrap();
 }
 
-/// A web server that promises a megabyte, sends a half and resets the connection.
-fn half_a_file() -> u16 {
+/// A web server that answers every request with `head` and some of its body, and resets the
+/// connection; its port.
+fn resetting_server(head: &'static [u8], body: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
-            let _ = stream.write_all(&[b'x'; 500_000]);
-            reset_at_close(&stream);
-        }
-    });
-    port
-}
-
-/// Without a promised length, only the reset distinguishes half a file from a whole one.
-fn half_of_something() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n");
-            let _ = stream.write_all(&[b'x'; 50_000]);
+            let _ = stream.write_all(head);
+            let _ = stream.write_all(&vec![b'x'; body]);
             reset_at_close(&stream);
         }
     });
@@ -73,7 +59,12 @@ fn half_of_something() -> u16 {
 
 fn a_reset_server_is_no_good_end() {
     let program = Program::new();
-    for port in [half_a_file(), half_of_something()] {
+    let half_a_file = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n";
+    // Without a promised length, only the reset distinguishes half a file from a whole one.
+    let half_of_something = b"HTTP/1.0 200 OK\r\n\r\n";
+    for port in
+        [resetting_server(half_a_file, 500_000), resetting_server(half_of_something, 50_000)]
+    {
         let get = ["curl", "-q", "-sS", "-o/dev/null", "--max-time", "30"];
         let direct = Command::new(get[0])
             .args(&get[1..])

@@ -1,6 +1,6 @@
 //! What a trial cannot do without.
 
-use fullpipe_lab::guest::kernel::Kernel;
+use fullpipe_lab::Kernel;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
@@ -60,8 +60,8 @@ impl Need {
             Need::TruthKernel => (!has_kernel(Kernel::counts_reasons)).then_some(
                 "no guest kernel counts why its sockets do not send: `fullpipe lab kernel build --truth`, 20 minutes",
             ),
-            Need::OldGuestKernel => fullpipe_lab::guest::kernel::find(
-                &fullpipe_lab::guest::kernel::cached().unwrap_or_default(),
+            Need::OldGuestKernel => Kernel::find(
+                &Kernel::cached().unwrap_or_default(),
                 Some("6.1"),
             )
             .is_none()
@@ -77,7 +77,7 @@ impl Need {
 }
 
 fn has_kernel(fits: impl Fn(&Kernel) -> bool) -> bool {
-    fullpipe_lab::guest::kernel::cached().unwrap_or_default().iter().any(fits)
+    Kernel::cached().unwrap_or_default().iter().any(fits)
 }
 
 /// Whether `program` is on the path, or where Debian puts what only root is thought to use.

@@ -107,9 +107,12 @@ fn help_has_examples() {
         &[][..],
         &["demo"],
         &["calc"],
+        &["calc", "convert"],
         &["lab", "run"],
         &["lab", "list"],
         &["lab", "clean"],
+        &["report"],
+        &["view"],
         &["man"],
         &["completions"],
     ] {

@@ -290,7 +290,7 @@ fn what_was_run_before_comes_from_the_cache() {
     // A cache of its own, with the kernels of whoever runs the tests.
     let cache = program.work().join("cache/fullpipe");
     fs::create_dir_all(&cache).unwrap();
-    let kernels = fullpipe_lab::guest::kernel::cache().unwrap();
+    let kernels = fullpipe_lab::Kernel::cache_folder().unwrap();
     let here = cache.join("kernels");
     fs::create_dir(&here).unwrap();
     // Not what is being built there: the sources of a kernel are 80,000 files.

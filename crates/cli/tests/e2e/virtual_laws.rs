@@ -25,11 +25,31 @@ pub const CASES: &[Case] = &[
     ("a_slow_writer_is_named", &[Need::GuestKernel], || {
         slow_application("write_rate", "sender_application")
     }),
+    (
+        "requests_take_a_round_trip_each",
+        &[Need::GuestKernel, Need::Program("curl")],
+        requests_take_a_round_trip_each,
+    ),
+    (
+        "connections_share_the_link",
+        &[Need::GuestKernel, Need::Program("curl")],
+        connections_share_the_link,
+    ),
+    (
+        "a_writer_that_fills_a_buffer_first_slows_down_later",
+        &[Need::GuestKernel],
+        a_writer_that_fills_a_buffer_first_slows_down_later,
+    ),
     ("loss_holds_reno_at_mathis", &[Need::GuestKernel], loss_holds_reno_at_mathis),
     (
         "the_link_has_the_rate_it_was_given",
         &[Need::GuestKernel],
         the_link_has_the_rate_it_was_given,
+    ),
+    (
+        "the_laws_predict_goodput_before_the_run",
+        &[Need::GuestKernel],
+        the_laws_predict_goodput_before_the_run,
     ),
     ("the_demos_plan_fills_the_path", &[Need::OldGuestKernel], the_demos_plan_fills_the_path),
 ];
@@ -66,7 +86,7 @@ fn quick_names_what_held_each_case() {
         let row = row(&rows, case);
         let ratio = row.number("steady_goodput_bps") / row.number("law_bps");
         eprintln!("{case}: {ratio:.4} of the law");
-        assert!((0.95..=1.001).contains(&ratio), "{case}: {ratio} of the law");
+        assert!((0.95..=1.02).contains(&ratio), "{case}: {ratio} of the law");
     }
 }
 
@@ -122,6 +142,37 @@ fn binomial_interval(n: u64, p: f64) -> (u64, u64) {
         probability *= (n - k) as f64 / (k + 1) as f64 * p / (1.0 - p);
         k += 1;
         below += probability;
+    }
+}
+
+/// A corner of bench/prediction: from a window of six segments to two thirds of a send buffer. Most
+/// are within 2 %.
+fn the_laws_predict_goodput_before_the_run() {
+    let wmem = "hosts.server.sysctl = { \"net.ipv4.tcp_wmem\" = \"4096 16384";
+    let rmem = "hosts.client.sysctl = { \"net.ipv4.tcp_rmem\" = \"4096 16384";
+    let mut text = String::from(
+        "name = \"predicted\"\n[hosts.server]\ncongestion_control = \"cubic\"\n\
+         sysctl = { \"net.ipv4.tcp_wmem\" = \"4096 16384 67108864\" }\n\
+         [hosts.client]\nsysctl = { \"net.ipv4.tcp_rmem\" = \"4096 131072 67108864\" }\n\
+         [link]\nrate = \"200mbit\"\n[transfer]\nduration = \"3s\"\n",
+    );
+    for (name, rtt, setting) in [
+        ("window/10ms", 10, format!("{rmem} 16384\" }}")),
+        ("window/30ms", 30, format!("{rmem} 262144\" }}")),
+        ("write/30ms", 30, format!("{wmem} 32768\" }}")),
+        ("packets/10ms", 10, format!("link.rate = \"1gbit\"\n{wmem} 32768\" }}")),
+        ("two-thirds/60ms", 60, format!("{wmem} 700000\" }}")),
+        ("requested/40ms", 40, "transfer.receive_buffer = 100000".into()),
+        ("link/10ms", 10, String::new()),
+    ] {
+        text += &format!("[[cases]]\nname = \"{name}\"\nlink.rtt = \"{rtt}ms\"\n{setting}\n");
+    }
+    let program = Program::new();
+    for row in rows(&program, &[program.file("predicted.toml", text)]) {
+        let ratio = row.number("steady_goodput_bps") / row.number("law_bps");
+        eprintln!("{}: {ratio:.4} of the prediction", row.name());
+        assert!((0.9..=1.1).contains(&ratio), "{}: {ratio} of the prediction", row.name());
+        assert_eq!(row.text("law_term"), row.text("limited_by"), "{}", row.name());
     }
 }
 
@@ -246,4 +297,45 @@ fn the_demos_plan_fills_the_path() {
     assert!((0.40..=0.50).contains(&share(before)), "before: {}", share(before));
     assert!(share(after) >= 0.9, "after: {}", share(after));
     assert_limited_by(after, "link");
+}
+
+/// Each request waits for the answer to the one before it: a round trip, and what the answer takes
+/// on the link.
+fn requests_take_a_round_trip_each() {
+    let row =
+        hindered("transfer.client = \"curl\"\ntransfer.size = \"10kB\"\ntransfer.requests = 40");
+    assert_limited_by(&row, "sender_application");
+    let seconds = row.number("duration_us") / 1e6;
+    let least = 39.0 * 0.020;
+    eprintln!("40 requests: {seconds} s from the first byte to the last");
+    assert!((least..=1.2 * least).contains(&seconds), "{seconds} s for 39 further round trips");
+    assert_eq!(row.number("body_bytes"), 400_000.0);
+}
+
+/// Downloads at the same time share the link, and together they fill it. What limits one of them is
+/// the link; but the losses that the others cause at its queue hold it, too, and evidence of one
+/// connection cannot always distinguish the two.
+fn connections_share_the_link() {
+    let row =
+        hindered("transfer.client = \"curl\"\ntransfer.size = \"8MB\"\ntransfer.connections = 3");
+    let limit = row.text("limited_by");
+    assert!(["link", "congestion_window"].contains(&limit), "limited by {limit}");
+    assert_eq!(row.number("body_bytes"), 24e6);
+    let rate = row.number("body_bytes") * 8.0 / (row.number("duration_us") / 1e6);
+    eprintln!("3 connections: {rate} bit/s together");
+    assert!((0.85 * 100e6..=100e6 * MSS / MTU).contains(&rate), "{rate} bit/s over 100 Mbit/s");
+}
+
+/// What is written before the rate holds passes at the link's rate: so much is there sooner.
+fn a_writer_that_fills_a_buffer_first_slows_down_later() {
+    let row = hindered(
+        "transfer.write_rate = \"5mbit\"\ntransfer.write_rate_after = \"10MB\"\n\
+         transfer.duration = \"6s\"",
+    );
+    assert_limited_by(&row, "sender_application");
+    let bytes = row.number("body_bytes");
+    // 10 MB at 100 Mbit/s and what 5 Mbit/s carry in the rest of 6 s, but for the start.
+    let (least, most) = (10e6 + 5e6 / 8.0 * 4.5, 10e6 + 5e6 / 8.0 * 5.3);
+    eprintln!("written ahead: {bytes} bytes, expected {least} to {most}");
+    assert!((least..=most).contains(&bytes), "{bytes} bytes, expected {least} to {most}");
 }

@@ -115,7 +115,7 @@ fn an_ordinary_user_has_it_too() {
     let cache = program.work().join("cache/fullpipe/kernels");
     fs::create_dir_all(&cache).unwrap();
     // Those that are built: a build beside the trial may be changing the rest.
-    for kernel in fullpipe_lab::guest::kernel::cached().unwrap() {
+    for kernel in fullpipe_lab::Kernel::cached().unwrap() {
         let from = kernel.path.parent().unwrap();
         assert!(Command::new("cp").arg("-r").arg(from).arg(&cache).status().unwrap().success());
     }

@@ -1,13 +1,13 @@
-//! IP fragments put together, in bounded memory.
+//! Puts IP fragments together, in bounded memory.
 //!
-//! What matters is the length of the packet and its first bytes: a fragment that the capture cut is
-//! filled up with zeroes, so that a snap length does not hide a packet. Of overlapping fragments
-//! the first to come counts.
+//! The analysis needs the length of a packet and its first bytes. So a fragment that the capture
+//! cut is filled up with zeroes, and a snap length does not hide a packet. If fragments overlap,
+//! the first one counts.
 
 use super::tunnel::Fragment;
 use std::collections::VecDeque;
 
-/// Packets that may be incomplete at a time; beyond it the oldest is given up. With [`MAX_PACKET`]
+/// The most incomplete packets at a time; beyond that the oldest is dropped. With [`MAX_PACKET`]
 /// this bounds the memory.
 const MAX_INCOMPLETE: usize = 256;
 /// The lengths in IP headers have 16 bits.
@@ -23,17 +23,17 @@ struct Incomplete {
     addresses: Vec<u8>,
     identification: u32,
     protocol: u8,
-    /// Of the fragment with offset 0, the protocol of the payload put in.
+    /// The headers of the fragment with offset 0, with the protocol of the payload put in.
     headers: Option<Vec<u8>>,
     data: Vec<u8>,
-    /// What of `data` is there: ranges in order, not touching each other.
+    /// The parts of `data` that have arrived: ranges in order that do not touch each other.
     there: Vec<(usize, usize)>,
     /// Length of the data, known from the last fragment.
     total: Option<usize>,
 }
 
 impl Fragments {
-    /// Adds a fragment; gives the whole packet when it is the one that was missing.
+    /// Adds a fragment; returns the whole packet if this fragment was the missing one.
     pub fn add(&mut self, fragment: &Fragment<'_>) -> Option<Vec<u8>> {
         let end = fragment.offset + fragment.length;
         if end + fragment.headers.len() > MAX_PACKET || fragment.length == 0 {
@@ -120,7 +120,7 @@ impl Incomplete {
         if packet[0] >> 4 == 4 {
             let length = u16::try_from(packet.len()).ok()?;
             packet[2..4].copy_from_slice(&length.to_be_bytes());
-            // No fragment any more; the identification stays.
+            // It is no fragment any more; the identification stays.
             packet[6..8].copy_from_slice(&[0, 0]);
         } else {
             let length = u16::try_from(packet.len() - 40).ok()?;

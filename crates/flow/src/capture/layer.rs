@@ -1,10 +1,10 @@
 //! The headers between a captured packet's first byte and an IP packet: one `Inside` after another
 //! until it is IP.
 //!
-//! Only what says where the next header starts is read; checksums and the like are not. Whatever is
-//! too short, or not known, is no IP packet.
+//! It reads only the fields that say where the next header starts, and no checksums. What is too
+//! short or unknown counts as no IP packet.
 
-/// What stands at the start of some bytes.
+/// What some bytes begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inside<'a> {
     /// IP of either version.
@@ -23,10 +23,10 @@ pub(super) enum Inside<'a> {
     Wlan(&'a [u8]),
 }
 
-/// Headers between two IP packets; more are a loop made to keep us busy.
+/// The most headers between two IP packets; more are a loop that somebody built to keep us busy.
 const MAX_HEADERS: usize = 16;
 
-/// The IP packet inside.
+/// The IP packet inside, if there is one.
 pub(super) fn ip_in(mut inside: Inside<'_>) -> Option<&[u8]> {
     for _ in 0..MAX_HEADERS {
         inside = match inside {
@@ -56,7 +56,7 @@ fn ethernet(frame: &[u8]) -> Option<Inside<'_>> {
 fn behind_ethertype(ethertype: u16, rest: &[u8]) -> Option<Inside<'_>> {
     Some(match ethertype {
         0x0800 | 0x86dd => Inside::Ip(rest),
-        // 802.1Q, 802.1ad and what came before it: two bytes of control information, then the next
+        // 802.1Q, 802.1ad and its predecessors: two bytes of control information, then the next
         // Ethertype. Below 1536 it is a length here too.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 => match half(rest, 2)? {
             length if length < 1536 => Inside::Llc(rest.get(4..)?),
@@ -108,7 +108,7 @@ fn mpls(mut frame: &[u8]) -> Option<Inside<'_>> {
     loop {
         let (label, rest) = frame.split_first_chunk::<4>()?;
         frame = rest;
-        // The bottom of the stack; what follows is not said, but guessed from its first half byte
+        // The bottom of the stack. MPLS does not say what follows, so the first half byte decides
         // (RFC 4928 section 3).
         if label[2] & 1 == 1 {
             return Some(match frame.first()? >> 4 {
@@ -136,7 +136,7 @@ fn wlan(frame: &[u8]) -> Option<Inside<'_>> {
     if has_qos && frame.get(addresses)? & 0x80 != 0 {
         return None; // several frames in one (A-MSDU)
     }
-    // High throughput control follows where the frame says +HTC.
+    // If the frame says +HTC, a field for high throughput control follows.
     let order = if has_qos && control[1] & 0x80 != 0 { 4 } else { 0 };
     frame.get(addresses + if has_qos { 2 } else { 0 } + order..).map(Inside::Llc)
 }

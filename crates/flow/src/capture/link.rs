@@ -1,4 +1,4 @@
-//! What a captured packet begins with, by its link type.
+//! What a captured packet begins with, according to its link type.
 
 use super::layer::{Inside, half, ip_in};
 
@@ -33,7 +33,7 @@ impl LinkType {
     pub const LINUX_SLL2: LinkType = LinkType(276);
 }
 
-/// The IP packet inside of a captured one, if there is one: the outermost, whole or a fragment.
+/// The outermost IP packet inside a captured packet, whole or a fragment, if there is one.
 pub fn ip_packet(link_type: LinkType, data: &[u8]) -> Option<&[u8]> {
     ip_in(inside_link(link_type, data)?)
 }
@@ -107,7 +107,7 @@ fn behind_nflog(data: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What Apple's header wraps: its own length, then the link type at 8.
+/// What is inside Apple's header, which has its own length first and the link type at byte 8.
 fn behind_pktap(data: &[u8]) -> Option<Inside<'_>> {
     let word = |at: usize| Some(u32::from_le_bytes(*data.get(at..)?.first_chunk::<4>()?));
     let inner = LinkType(u16::try_from(word(8)?).ok()?);

@@ -1,9 +1,9 @@
-//! From a captured packet to the IP packet that carries the transport: link headers and tunnels
-//! off, fragments together.
+//! From a captured packet to the IP packet that carries the transport: removes link headers and
+//! tunnels, and puts fragments together.
 //!
 //! Tunnels are entered by default, as tshark does: 6in4 and IP in IP, GRE with Ethernet or ERSPAN
 //! inside, VXLAN, Geneve, GTP-U, MPLS over UDP or IP. An IP header that an ICMP error quotes is not
-//! entered: it is a packet that was sent before, not one that passed here.
+//! entered: it belongs to a packet that was sent earlier, not to one that passed here.
 
 use super::LinkType;
 use super::fragments::Fragments;
@@ -11,7 +11,7 @@ use super::layer::{Inside, ip_in};
 use super::link::inside_link;
 use super::tunnel::{Fragment, Ip};
 
-/// Which IP packet of a tunnelled one is meant.
+/// Which IP packet of a tunnelled packet is analysed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layer {
     /// The innermost: tunnels are entered.
@@ -21,24 +21,24 @@ pub enum Layer {
     Outer,
 }
 
-/// What a captured packet turned out to hold.
+/// What a captured packet contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened<'a> {
     /// An IP packet, whole.
     Ip(&'a [u8]),
-    /// A fragment of an IP packet of which others are still missing.
+    /// A fragment of an IP packet; others are still missing.
     Fragment,
     /// No IP packet.
     Other,
 }
 
-/// IP packets in IP packets that are entered at most.
+/// The deepest nesting of IP packets in IP packets that is entered.
 const MAX_TUNNELS: usize = 8;
 
 /// Opens packets, one after another in the capture's order.
 ///
-/// Memory is bounded, whatever the packets: at most 256 incomplete packets of 64 KiB wait for their
-/// fragments.
+/// Memory is bounded whatever the packets are: at most 256 incomplete packets of 64 KiB wait for
+/// their fragments.
 #[derive(Debug, Default)]
 pub struct Opener {
     layer: Layer,
@@ -59,8 +59,8 @@ impl Opener {
         Opener { layer, ..Opener::default() }
     }
 
-    /// The IP packet in the bytes of a captured packet; for the fragment that was missing, the
-    /// packet put together.
+    /// The IP packet in the bytes of a captured packet. If that is the last missing fragment, it is
+    /// the packet put together.
     pub fn open<'a>(&'a mut self, link: LinkType, data: &'a [u8]) -> Opened<'a> {
         match inside_link(link, data).map_or(Found::Other, |inside| walk(inside, self.layer)) {
             Found::Ip(ip) => Opened::Ip(ip),
@@ -92,12 +92,12 @@ impl Opener {
     }
 }
 
-/// From one IP packet to the next inside it, as far as `layer` asks.
+/// Goes from one IP packet to the next inside it, as deep as `layer` requires.
 fn walk(mut inside: Inside<'_>, layer: Layer) -> Found<'_> {
     for _ in 0..MAX_TUNNELS {
         let Some(ip) = ip_in(inside) else { return Found::Other };
-        // What cannot be read here cannot be entered; whether it is TCP is decided where segments
-        // are read.
+        // What cannot be read here cannot be entered; the code that reads segments decides whether
+        // it is TCP.
         let Some(headers) = Ip::parse(ip) else { return Found::Ip(ip) };
         if let Some(fragment) = headers.fragment {
             return Found::Fragment(fragment);

@@ -1,4 +1,4 @@
-//! The classic format: a file header, then records of a header and a packet.
+//! The classic format: a file header, then records, each with a header and a packet.
 
 use super::step::Step;
 use super::write::{FILE_HEADER, RECORD_HEADER};
@@ -8,7 +8,7 @@ use super::{LinkType, MAX_RECORD};
 #[derive(Debug)]
 pub(super) struct Header {
     big_endian: bool,
-    /// Nanoseconds in one unit of the fraction of a second.
+    /// Nanoseconds of one unit in the fraction of a second.
     fraction: u64,
     /// Bytes between a record's header and its packet: 8 in A. Kuznetzov's modified format.
     extra: usize,
@@ -21,7 +21,7 @@ impl Header {
         MAGICS.contains(&u32::from_le_bytes(magic)) || MAGICS.contains(&u32::from_be_bytes(magic))
     }
 
-    /// Reads the file's header; `None` where it is not whole, or not one.
+    /// Reads the file's header; `None` if it is incomplete or no such header.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let (_, header) = pcap_parser::parse_pcap_header(bytes.get(..FILE_HEADER)?).ok()?;
         Some(Header {

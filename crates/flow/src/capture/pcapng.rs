@@ -1,4 +1,4 @@
-//! pcapng: blocks of a type, a length, a body, and the length again.
+//! pcapng: blocks, each with a type, a length, a body, and the length again.
 
 use super::step::Step;
 use super::{LinkType, MAX_RECORD};
@@ -13,11 +13,11 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// Interfaces of one section that are remembered; a hostile file must not fill the memory with
-/// descriptions.
+/// The most interfaces of one section that are remembered, so that a hostile file cannot fill the
+/// memory with descriptions.
 const MAX_INTERFACES: usize = 1 << 16;
 
-/// What has been said so far in the current section.
+/// What the current section has said so far.
 #[derive(Debug, Default)]
 pub(super) struct State {
     big_endian: bool,
@@ -122,8 +122,8 @@ impl State {
         let Some(interface) = self.interfaces.get(interface) else {
             return Step::Bad("belongs to an interface that was not described");
         };
-        // A simple packet block does not say how much of the packet was kept: as much as the snap
-        // length allows.
+        // A simple packet block does not say how much of the packet was captured: it is as much as
+        // the snap length allows.
         let snaplen = if interface.snaplen == 0 { usize::MAX } else { interface.snaplen };
         let captured =
             if kind == SIMPLE_PACKET { original.min(snaplen).min(record - 16) } else { captured };

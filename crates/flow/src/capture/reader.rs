@@ -1,4 +1,4 @@
-//! Bytes in any pieces in, packets out.
+//! From bytes in any pieces to packets.
 
 use super::step::Step;
 use super::{MAX_RECORD, Packet, pcap, pcapng, snoop};
@@ -7,24 +7,24 @@ use std::io::Read;
 /// Reads one capture file. [`fill`](Reader::fill) from a source (or [`feed`](Reader::feed) bytes),
 /// take packets until `None`, fill again; [`finish`](Reader::finish) when the bytes end.
 ///
-/// Bytes go from the source into one buffer and packets are slices of it: what is copied is the
-/// part of a record at the buffer's end, once a fill.
+/// Bytes go from the source into one buffer, and packets are slices of it. Each fill copies only
+/// the part of a record that is at the buffer's end.
 #[derive(Debug, Default)]
 pub struct Reader {
     buffer: Vec<u8>,
-    /// What of `buffer` is not consumed: from `start` to before `end`.
+    /// The part of `buffer` that is not consumed: from `start` to before `end`.
     start: usize,
     end: usize,
-    /// Bytes that the file had before `buffer`.
+    /// Bytes of the file before `buffer`.
     offset: u64,
-    /// Bytes of the current record that are skipped without being kept.
+    /// Bytes of the current record that are still to be skipped.
     skip: usize,
     packets: u64,
     format: Format,
 }
 
-/// Bytes that are read at once: few system calls, and what was read is still in the cache when it
-/// is parsed.
+/// Bytes that are read at once: enough for few system calls, and few enough to be still in the
+/// cache when they are parsed.
 const CHUNK: usize = 1 << 18;
 
 #[derive(Debug, Default)]
@@ -34,25 +34,25 @@ enum Format {
     Pcap(pcap::Header),
     Pcapng(Box<pcapng::State>),
     Snoop(snoop::Header),
-    /// An error was given; nothing after it can be framed.
+    /// An error was returned; nothing after it can be framed.
     Broken,
 }
 
-/// What a reader saw in all.
+/// What a reader has read in total.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// Packets given.
+    /// Packets returned.
     pub packets: u64,
-    /// Bytes after the last whole record: not zero where the file was cut.
+    /// Bytes after the last complete record: not zero if the file was cut.
     pub cut: usize,
-    /// Whether the format was recognised at all.
+    /// Whether the format was recognised.
     pub recognised: bool,
 }
 
-/// Why a capture cannot be read on. Packets given before stay good.
+/// Why a capture cannot be read further. The packets before the error are valid.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The first bytes are of no format that is known.
+    /// The first bytes belong to no known format.
     #[error(
         "reading a capture: the file begins with {magic:02x?}, which is neither pcap, pcapng nor snoop \
          (nor gzip, zstd, xz or lz4 of one); unpack what is packed otherwise and name `-` \
@@ -85,7 +85,7 @@ impl Reader {
         Self::default()
     }
 
-    /// Reads the next bytes of the file from `source`, and says how many; 0 at its end. Memory
+    /// Reads the next bytes of the file from `source` and returns how many; 0 at its end. Memory
     /// stays bounded if packets are taken between calls.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Reader {
         }
     }
 
-    /// Gives the next bytes of the file, where there is no source to read.
+    /// Takes the next bytes of the file, if there is no source to read.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.make_room(bytes.len());
         self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
@@ -175,7 +175,7 @@ impl Reader {
         }
     }
 
-    /// Ends the file and says what was read.
+    /// Ends the file and returns what was read.
     pub fn finish(self) -> Summary {
         let recognised =
             matches!(self.format, Format::Pcap(_) | Format::Pcapng(_) | Format::Snoop(_));
@@ -186,7 +186,7 @@ impl Reader {
         Summary { packets: self.packets, cut, recognised }
     }
 
-    /// Skips a record of which not all bytes need to be here.
+    /// Skips a record, of which some bytes may not have been read yet.
     fn pass(&mut self, record: usize) {
         let here = record.min(self.end - self.start);
         self.start += here;
@@ -203,10 +203,10 @@ impl Reader {
     }
 }
 
-/// Reads `source` to its end and gives each packet to `packet`.
+/// Reads `source` to its end and passes each packet to `packet`.
 ///
 /// # Errors
-/// [`ReadError`]; packets before it were given.
+/// [`ReadError`]; the packets before it were passed on.
 pub fn read(
     mut source: impl Read,
     mut packet: impl FnMut(Packet<'_>),

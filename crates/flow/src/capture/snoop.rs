@@ -16,7 +16,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the file's header; `None` where it is not whole, or of another version than 2.
+    /// Reads the file's header; `None` if it is incomplete or its version is not 2.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let header = bytes.first_chunk::<FILE_HEADER>()?;
         let word = |at: usize| {
@@ -25,7 +25,7 @@ impl Header {
         let link_type = match word(12) {
             0 | 4 => LinkType::ETHERNET,
             8 => LinkType::FDDI,
-            // Not one of ours; the packets are counted.
+            // It is none of ours; the packets are only counted.
             _ => LinkType(u16::MAX),
         };
         (word(8) == 2).then_some(Header { link_type })
@@ -42,7 +42,7 @@ impl Header {
         if record > MAX_RECORD {
             return Step::Bad("claims to be longer than 256 MiB");
         }
-        // A record shorter than its header would be read for ever.
+        // Reading records shorter than their header would never end.
         if record < RECORD_HEADER || captured > record - RECORD_HEADER {
             return Step::Bad("holds less than the packet that it claims");
         }

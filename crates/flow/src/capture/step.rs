@@ -1,10 +1,10 @@
-//! What every format makes of a record, so that the reader need not know which format it reads.
+//! What each format makes of a record, so that the reader need not know the format.
 
 use super::LinkType;
 
 /// What a format makes of the bytes at the start of a record.
 pub(super) enum Step {
-    /// A packet: `data` of `record` bytes in all.
+    /// A packet: `data` is its part of a record of `record` bytes.
     Packet {
         record: usize,
         data: std::ops::Range<usize>,
@@ -14,8 +14,8 @@ pub(super) enum Step {
     },
     /// `record` bytes without a packet.
     Other { record: usize },
-    /// At least so many bytes are needed from the record's start.
+    /// At least this many bytes are needed, counted from the record's start.
     Need(usize),
-    /// Cannot go on.
+    /// The file cannot be read further.
     Bad(&'static str),
 }

@@ -1,4 +1,4 @@
-//! IP in IP: where the next packet starts inside one that is a tunnel's.
+//! IP in IP: where the inner packet starts in the packet of a tunnel.
 
 use super::layer::{Inside, half};
 
@@ -9,24 +9,24 @@ pub(super) struct Ip<'a> {
     pub protocol: u8,
     /// What follows the headers.
     pub payload: &'a [u8],
-    /// What is said of fragments, where it is one.
+    /// The fragment's fields, if it is a fragment.
     pub fragment: Option<Fragment<'a>>,
 }
 
 /// One fragment of an IP packet (RFC 791 section 2.3, RFC 8200 section 4.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fragment<'a> {
-    /// Both addresses, as they stand in the header.
+    /// Both addresses, as in the header.
     pub addresses: &'a [u8],
     pub identification: u32,
     pub protocol: u8,
     /// Headers before the fragment's data; the fragment header of IPv6 is not one of them.
     pub headers: &'a [u8],
-    /// Where in `headers` the protocol of the payload is said.
+    /// Where in `headers` the protocol of the payload is.
     pub protocol_at: usize,
     pub offset: usize,
     pub more: bool,
-    /// What was captured of the data, and how much was sent.
+    /// The captured part of the data, and how much was sent.
     pub data: &'a [u8],
     pub length: usize,
 }
@@ -47,7 +47,7 @@ impl<'a> Ip<'a> {
         let header = ip.first_chunk::<20>()?;
         let headers = usize::from(header[0] & 15) * 4;
         let protocol = header[9];
-        // Segmentation offload leaves a length of 0 where it does not fit.
+        // With segmentation offload the length is 0 if it does not fit.
         let total = match usize::from(half(header, 2)?) {
             0 => ip.len(),
             total => total,
@@ -123,7 +123,7 @@ impl<'a> Ip<'a> {
         None
     }
 
-    /// What the packet carries for a tunnel; `None` where it is no tunnel.
+    /// What the packet carries for a tunnel; `None` if it belongs to no tunnel.
     pub fn inside(&self) -> Option<Inside<'a>> {
         match self.protocol {
             TCP => None,
@@ -149,7 +149,7 @@ fn gre(packet: &[u8]) -> Option<Inside<'_>> {
         let header = 8 + field(0x1000) + field(0x0080);
         return (protocol == 0x880b).then(|| packet.get(header..).map(Inside::Ppp))?;
     }
-    // Checksum and offset are there where either bit is set; source routes (RFC 1701) are not
+    // Checksum and offset are present if either bit is set; source routes (RFC 1701) are not
     // followed.
     let sum = if has(0x8000) || has(0x4000) { 4 } else { 0 };
     let rest = packet.get(4 + sum + field(0x2000) + field(0x1000)..)?;
@@ -157,7 +157,7 @@ fn gre(packet: &[u8]) -> Option<Inside<'_>> {
         // Type I has no header of its own, and no sequence number either.
         0x88be if !has(0x1000) => Inside::Ethernet(rest),
         0x88be => Inside::Ethernet(rest.get(8..)?),
-        // Type III: 12 bytes, 8 more where its last bit says so.
+        // Type III: 12 bytes, and 8 more if its last bit is set.
         0x22eb => Inside::Ethernet(rest.get(if *rest.get(11)? & 1 != 0 { 20 } else { 12 }..)?),
         // Aruba's access points: 802.11 frames.
         0x8200..=0x82f0 => Inside::Wlan(rest),

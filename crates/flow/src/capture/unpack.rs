@@ -1,12 +1,12 @@
-//! Compressed captures, unpacked as they are read: gzip (RFC 1952), Zstandard (RFC 8878), xz
+//! Unpacks compressed captures as they are read: gzip (RFC 1952), Zstandard (RFC 8878), xz
 //! (<https://tukaani.org/xz/xz-file-format.txt>) and LZ4's frames
 //! (<https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>).
 //!
-//! Which it is, the first bytes say, not a file's name. Files of several members, streams or
-//! frames, as rotating and appending programs write them, are one. Memory is bounded however much a
-//! file unpacks to: gzip needs 32 KiB, LZ4 some blocks of 4 MiB at most, Zstandard its window and
-//! xz its dictionary, of which more than 128 MiB (`zstd --long=27`, what `zstd -d` accepts too, and
-//! twice that of `xz -9`) is refused.
+//! The first bytes decide which it is, not the file's name. A file of several members, streams or
+//! frames, as rotating and appending programs write it, counts as one. Memory is bounded however
+//! much a file unpacks to: gzip needs 32 KiB, LZ4 some blocks of 4 MiB at most, Zstandard its
+//! window and xz its dictionary, of which more than 128 MiB (`zstd --long=27`, what `zstd -d`
+//! accepts too, and twice that of `xz -9`) is refused.
 
 mod lz4;
 
@@ -16,7 +16,7 @@ use lzma_rust2::XzReader;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::io::{BufRead, BufReader, Chain, Cursor, Error, ErrorKind, Read, Result};
 
-/// How a file was packed.
+/// How a file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Packing {
     /// Not at all.
@@ -31,7 +31,7 @@ pub enum Packing {
     Lz4,
 }
 
-/// The bytes of a file, unpacked where it was packed.
+/// The bytes of a file, unpacked if it is compressed.
 ///
 /// ```
 /// use fullpipe_flow::capture::{Packing, Unpack};
@@ -54,7 +54,7 @@ enum Source<R: Read> {
     Lz4(Box<Lz4Frames<BufReader<Begun<R>>>>),
 }
 
-/// Bytes of packed data that are read at once.
+/// Bytes of compressed data that are read at once.
 const CHUNK: usize = 1 << 17;
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -191,7 +191,7 @@ fn unreadable_zstd(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidData, format!("unpacking zstd: {error}"))
 }
 
-/// What an unpacker says, with its name; the end of the file and interruptions stay what they are.
+/// An unpacker's error with its name; the end of the file and interruptions stay as they are.
 fn unreadable(packing: &str, error: Error) -> Error {
     match error.kind() {
         ErrorKind::Interrupted => error,
@@ -199,7 +199,7 @@ fn unreadable(packing: &str, error: Error) -> Error {
     }
 }
 
-/// Passes over a skippable frame, whose first bytes were read. LZ4 has the same.
+/// Skips a skippable frame, whose first bytes were read. LZ4 has such frames too.
 fn skip(source: &mut impl Read) -> Result<()> {
     let mut length = [0; 4];
     source.read_exact(&mut length)?;

@@ -22,7 +22,7 @@ pub const RECORD_HEADER: usize = 16;
 /// The start of a little-endian file with nanoseconds whose packets begin with their IP header
 /// (`LINKTYPE_RAW`).
 ///
-/// `snaplen` is the most that is kept of a packet.
+/// `snaplen` is the most bytes that are kept of a packet.
 pub fn file_header(snaplen: u32) -> [u8; FILE_HEADER] {
     let mut header = [0; FILE_HEADER];
     header[0..4].copy_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
@@ -33,9 +33,9 @@ pub fn file_header(snaplen: u32) -> [u8; FILE_HEADER] {
     header
 }
 
-/// What stands before a packet of which `captured` bytes follow and `original` were on the wire.
+/// The header of a packet of which `captured` bytes follow and `original` bytes were on the wire.
 ///
-/// Seconds are kept modulo 2^32, as the format has it.
+/// Seconds are modulo 2^32, as in the format.
 pub fn record_header(at: Instant, captured: u32, original: u32) -> [u8; RECORD_HEADER] {
     let seconds = (at.as_nanos() / 1_000_000_000) as u32;
     let nanos = (at.as_nanos() % 1_000_000_000) as u32;

@@ -19,12 +19,12 @@ const IF_TSRESOL: u16 = 9;
 /// The longest comment that is written, in bytes; a longer one is cut.
 const COMMENT_MAX: usize = 4096;
 
-/// Appends the start of a file with an interface of each name; packets name them by their index.
+/// Appends the start of a file with an interface for each name; packets refer to them by index.
 pub fn file_header(interfaces: &[&str], out: &mut Vec<u8>) {
     block(SECTION_HEADER, out, |out| {
         out.extend(0x1a2b_3c4d_u32.to_le_bytes());
         out.extend([1, 0, 0, 0]);
-        // The section's length is not told.
+        // The section's length is not given.
         out.extend(u64::MAX.to_le_bytes());
     });
     for name in interfaces {
@@ -38,8 +38,8 @@ pub fn file_header(interfaces: &[&str], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a packet on `interface`, of which `captured` is there and `original` bytes were on the
-/// wire.
+/// Appends a packet on `interface`: `captured` has its captured bytes, and `original` bytes were on
+/// the wire.
 pub fn packet(
     interface: u32,
     at: Instant,

@@ -1,18 +1,19 @@
-//! The receive window of one direction: least, median, greatest, last.
+//! The receive window of one direction: minimum, median, maximum, last.
 
 use super::WindowFacts;
 use super::histogram::Histogram;
 use fullpipe_model::units::{Bytes, Window};
 
-/// The window that an end advertised, in bytes. Small, as there are two for each open connection.
+/// The window that an end advertised, in bytes. Kept small, since each open connection has two.
 #[derive(Debug, Default)]
 pub(super) struct AdvertisedWindow {
     pub last: Option<u32>,
-    /// Least and greatest of those that count: SYN's does not. Meaningful where one was seen.
+    /// Minimum and maximum of the windows that count; that of a SYN does not. Meaningful where one
+    /// did.
     range: (u32, u32),
-    /// How many packets in a row had the last one, and count.
+    /// How many counted packets in a row advertised the last window.
     times: u32,
-    /// Those before.
+    /// The counted windows before those.
     before: Option<Box<Histogram>>,
 }
 
@@ -42,7 +43,7 @@ impl AdvertisedWindow {
     pub fn facts(mut self, scale: Option<u8>, scale_inferred: Option<u8>) -> WindowFacts {
         let window = |bytes: u32| Window::new(Bytes::new(bytes.into()));
         let range = Some(self.range).filter(|_| self.is_known());
-        // Half of the packets had at most the median.
+        // The median is over packets, so the last run has to be included.
         self.end_run();
         let median = self.before.and_then(|seen| seen.quantile(0.5));
         WindowFacts {

@@ -3,11 +3,11 @@
 use super::Close;
 use crate::segment::{Flags, Segment, SequenceNumber};
 
-/// The end of a connection, as far as it was captured. Ends are numbered 0 and 1, the first for the
-/// sender of the first packet seen.
+/// The end of a connection, as far as it was captured. The two ends are numbered; 0 is the sender
+/// of the first packet seen.
 #[derive(Debug)]
 pub(super) struct Closing {
-    /// By end: how far its direction is closed. Both are, once either end reset the connection.
+    /// How far each end's direction is closed. A reset by either end closes both.
     directions: [DirectionState; 2],
     first: Option<FirstToClose>,
 }
@@ -16,7 +16,7 @@ pub(super) struct Closing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DirectionState {
     Open,
-    /// A FIN was sent; this number acknowledges it.
+    /// A FIN was sent. This number acknowledges it.
     Fin(SequenceNumber),
     Closed,
 }

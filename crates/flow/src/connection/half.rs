@@ -1,6 +1,9 @@
 //! What one end of a connection sent, and what the other end acknowledged of it.
 
+use super::ack_path::AckPath;
 use super::advertised_window::AdvertisedWindow;
+use super::answers::{Answers, NewData};
+use super::cuts::{CutFeatures, Cuts};
 use super::histogram::Histogram;
 use super::labels::{LabelSet, Memory, Scale};
 use super::manner::Manner;
@@ -9,14 +12,15 @@ use super::payload::Unique;
 use super::recent::Recent;
 use super::scoreboard::{Acknowledgement, LossFacts, Scoreboard};
 use super::segment_size::SegmentSize;
-use super::series::{AckWindow, Data, Series, SeriesStart};
-use super::{DirectionFacts, Label, LabelCounts, Labels, RttFacts};
+use super::series::{AckWindow, Data, SeriesStart};
+use super::stalls::Stalls;
+use super::{AnswerFacts, DirectionFacts, Label, LabelCounts, Labels, RttFacts};
 use crate::config::Config;
-use crate::limit::{Coverage, Path, Verdict, decide};
+use crate::limit::{Coverage, Path, Verdict, decide, recut};
 use crate::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
-/// One end's direction. Small, as there are two for each open connection.
+/// One end's direction. It is kept small, since each open connection has two.
 #[derive(Debug, Default)]
 pub(super) struct Half {
     pub packets: u64,
@@ -30,43 +34,60 @@ pub(super) struct Half {
     pub duplicate_packets: u32,
     pub congestion_experienced: u32,
     pub sent_fast_open: bool,
-    /// Highest that the other end acknowledged.
+    /// The highest number that the other end acknowledged.
     pub una: Option<SequenceNumber>,
-    /// Number after the highest sent.
+    /// The number after the highest sent.
     next: Option<SequenceNumber>,
     segment: SegmentSize,
-    /// Absent until a packet has a label, which most connections' never have.
-    counts: Option<Box<LabelCounts>>,
+    /// Absent until a packet has a label or the sender waits. On most connections neither happens.
+    notes: Option<Box<Notes>>,
     unique: Unique,
     in_flight_max: u32,
-    /// What SACK and gaps say of loss; absent until there is either.
+    /// Loss and reordering, by SACK and gaps. Absent until one of them appears.
     board: Option<Box<Scoreboard>>,
     rtt: Histogram,
     window: AdvertisedWindow,
-    /// Meaningful where there is a series, which begins with it.
+    /// Only meaningful once there is a series; the two start together.
     first_data: Instant,
     last_data: Instant,
-    series: Option<Box<Series>>,
+    series: Option<Box<Cuts>>,
 }
 
-/// Data of a segment, as it was counted.
+/// An end that sent fewer packets has no waits to note: most connections are short, and many are
+/// open at once.
+const NOTED_FROM: u64 = 8;
+
+/// Facts that only some directions have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Notes {
+    labels: LabelCounts,
+    stalls: Stalls,
+    answers: Answers,
+    ack_path: AckPath,
+}
+
+/// The data of one segment, as counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SentData {
     /// Bytes that were not captured before.
     pub new_bytes: u64,
     /// How many segments it was on the wire.
     pub segments: u32,
-    /// Acknowledged when it was sent.
+    /// It does not fill a segment.
+    pub is_short: bool,
+    /// The highest number acknowledged when it was sent.
     pub una: SequenceNumber,
 }
 
-/// How a series of intervals is begun, if this data is the first.
+/// What a series of intervals starts with, if this data is the first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeriesTimes {
     /// Length of its intervals; `None` where no round trip is known.
     pub interval: Option<Duration>,
-    /// The round trip between the capture point and the end that sends; `None` where neither the
-    /// handshake nor the capture's place says it.
+    /// Length of the intervals to be shown, if it was asked for.
+    pub shown: Option<Duration>,
+    /// The round trip between the capture point and the sending end. `None` where neither the
+    /// handshake nor the place of the capture shows it.
     pub lag: Option<Duration>,
 }
 
@@ -76,16 +97,16 @@ pub(super) struct SeriesData {
     pub sent: SentData,
     /// It is a retransmission.
     pub is_retransmission: bool,
-    /// By IP identifications packets before it did not pass.
+    /// IP identifications show that packets before it did not pass the capture point.
     pub follows_gap: bool,
-    /// The window that the other end advertised last, where its scale is known.
+    /// The last window that the other end advertised, where its scale is known.
     pub window: Option<u32>,
 }
 
-/// What [`Half::finish`] gives.
+/// The result of [`Half::finish`].
 pub(super) struct FinishedHalf {
     pub facts: DirectionFacts,
-    /// What held the data; `None` where there was none.
+    /// What limited the data; `None` where there was none.
     pub verdict: Option<Verdict>,
 }
 
@@ -93,38 +114,50 @@ impl Half {
     /// Counts a packet's labels.
     pub fn count(&mut self, labels: LabelSet) {
         if labels != LabelSet::default() {
-            self.counts.get_or_insert_default().add(labels);
+            self.notes.get_or_insert_default().labels.add(labels);
         }
     }
 
-    /// How many packets have this label.
+    /// The number of packets with this label.
     pub fn count_of(&self, label: Label) -> u64 {
-        self.counts.as_ref().map_or(0, |counts| counts.of(label))
+        self.notes.as_ref().map_or(0, |notes| notes.labels.of(label))
     }
 
-    /// The least time that its data took to be acknowledged.
+    /// The least time from this end's data to its acknowledgement.
     pub fn least_rtt(&self) -> Option<Duration> {
         self.rtt.min().map(Duration::from_nanos)
     }
 
-    /// What SACK and gaps say of loss.
+    /// The scoreboard of loss and reordering, created on first use.
     pub fn board(&mut self) -> &mut Scoreboard {
         self.board.get_or_insert_default()
     }
 
-    /// The window that it advertised last. Of one whose scale was not seen only zero is known.
+    /// The last window that it advertised. If the scale was not captured, only a window of zero is
+    /// known.
     pub fn known_window(&self) -> Option<u32> {
         let is_known = self.memory.scale != Scale::Unknown;
         self.window.last.filter(|window| is_known || *window == 0)
     }
 
-    /// The shift of the other end's windows, as far as this end's data shows it.
-    pub fn inferred_scale(&self) -> Option<u8> {
-        self.series.as_ref().and_then(|series| series.inferred_scale())
+    /// The largest segment of its data so far.
+    pub fn segment_size(&self) -> Bytes {
+        Bytes::new(self.segment.get().into())
     }
 
-    /// A segment that takes sequence numbers was sent. Gives the number after the highest sent
-    /// before.
+    /// The last window that it advertised, where its scale is known.
+    pub fn scaled_window(&self) -> Option<Bytes> {
+        let window = self.window.last.filter(|_| self.memory.scale != Scale::Unknown)?;
+        Some(Bytes::new(window.into()))
+    }
+
+    /// The shift of the other end's windows, as far as this end's data shows it.
+    pub fn inferred_scale(&self) -> Option<u8> {
+        self.series.as_ref().and_then(|series| series.judged().inferred_scale())
+    }
+
+    /// Notes a segment that takes up sequence numbers. Returns the number after the highest sent
+    /// before it.
     pub fn advance(&mut self, at: Instant, segment: &Segment) -> Option<SequenceNumber> {
         let (seq, end) = (segment.seq, segment.end());
         let before = self.next;
@@ -134,8 +167,8 @@ impl Half {
         before
     }
 
-    /// Counts the data of a segment that was sent after `before`; `mss` is the least that both SYNs
-    /// allow.
+    /// Counts the data of a segment. `before` is the number after the highest sent before it. `mss`
+    /// is the smaller of those that the two SYNs allow.
     pub fn note_payload(
         &mut self,
         segment: &Segment,
@@ -149,11 +182,12 @@ impl Half {
         SentData {
             new_bytes: self.unique.see(segment.seq, length),
             segments: self.segment.sees(length, mss, segment.options.timestamps.is_some()),
+            is_short: length < mss.map_or(self.segment.get(), |mss| u32::from(mss) * 3 / 4),
             una: *self.una.get_or_insert(segment.seq),
         }
     }
 
-    /// Data was sent at this time.
+    /// Notes the time at which data was sent.
     pub fn note_data_time(&mut self, at: Instant) {
         self.manner.sends(at);
         if self.series.is_none() {
@@ -162,17 +196,29 @@ impl Half {
         self.last_data = self.last_data.max(at);
     }
 
-    /// Data that ends at `end` is in flight, by `labels` without what SACK reported.
+    /// Notes that data up to `end` is in flight. With [`Labels::Sack`], bytes that SACK reported do
+    /// not count.
     pub fn note_in_flight(&mut self, labels: Labels, una: SequenceNumber, end: SequenceNumber) {
-        let sacked = match (labels, &self.board) {
-            (Labels::Sack, Some(board)) => board.sacked_bytes(),
-            _ => 0,
-        };
-        let in_flight = self.next.unwrap_or(end).distance(una).saturating_sub(sacked);
+        let next = self.next.unwrap_or(end);
+        let in_flight = next.distance(una).saturating_sub(self.sacked(labels));
         self.in_flight_max = self.in_flight_max.max(in_flight);
     }
 
-    /// Data goes into the series of intervals, which the first begins.
+    /// What is in flight now, as [`Half::note_in_flight`] counts it; `None` before the first
+    /// acknowledgement or data.
+    pub fn in_flight(&self, labels: Labels) -> Option<Bytes> {
+        let (next, una) = (self.next?, self.una?);
+        Some(Bytes::new(next.distance(una).saturating_sub(self.sacked(labels)).into()))
+    }
+
+    fn sacked(&self, labels: Labels) -> u32 {
+        match (labels, &self.board) {
+            (Labels::Sack, Some(board)) => board.sacked_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Adds data to the series of intervals. The first data starts the series.
     pub fn note_in_series(
         &mut self,
         at: Instant,
@@ -182,17 +228,28 @@ impl Half {
     ) {
         let SentData { new_bytes, segments, una, .. } = data.sent;
         let series = self.series.get_or_insert_with(|| {
-            Box::new(Series::new(SeriesStart {
+            let start = SeriesStart {
                 at,
                 seq: segment.seq,
                 una,
                 edge: data.window.map(|window| una + window),
                 interval: times.interval,
                 lag: times.lag,
-            }))
+            };
+            Box::new(Cuts::new(start, times.shown))
         });
         if let Some((_, echo)) = segment.options.timestamps {
             series.echoed(at, echo);
+        }
+        let is_repeated = new_bytes == 0 || data.is_retransmission;
+        if let Some(notes) = &mut self.notes {
+            let (judged, segment_length) = (series.judged(), segment.payload_len());
+            notes.stalls.sent(at, judged.lag(), data.sent.is_short && !is_repeated);
+            if let Some(rtt) = judged.least_rtt().filter(|_| !is_repeated) {
+                let segment = self.segment.get();
+                let is_cut = !segment_length.is_multiple_of(segment.max(1));
+                notes.answers.sent(at, NewData { bytes: new_bytes, segment, is_cut }, rtt);
+            }
         }
         series.sent(
             at,
@@ -201,14 +258,13 @@ impl Half {
                 length: segment.payload_len(),
                 segments,
                 segment: self.segment.get(),
-                is_repeated: new_bytes == 0 || data.is_retransmission,
+                is_repeated,
                 follows_gap: data.follows_gap,
             },
         );
     }
 
-    /// An ACK that this end sent, as far as it says something of this end: the window that it
-    /// advertises.
+    /// Notes the window that this end advertises in an ACK that it sent.
     pub fn note_window(&mut self, segment: &Segment) -> AckWindow {
         let is_syn = segment.flags.any(Flags::SYN);
         // The window of a SYN is never scaled (RFC 7323, 2.2).
@@ -221,7 +277,8 @@ impl Half {
         }
     }
 
-    /// An ACK of this half's data; whether its SACK blocks say something new.
+    /// Notes the SACK blocks of an ACK of this half's data. Returns whether they report something
+    /// new.
     pub fn note_sack(&mut self, at: Instant, segment: &Segment) -> bool {
         if self.board.is_none() && segment.options.sack.is_empty() {
             return false;
@@ -236,9 +293,9 @@ impl Half {
         board.acknowledge(&Acknowledgement { at, segment, una, next, segment_size, rtt })
     }
 
-    /// The other end acknowledged up to `ack`, which took `rtt` from the newest data that it
-    /// covers. Gives how many bytes are new and how much later than the quickest ACK this one came;
-    /// `None` where nothing is new, or no data was sent.
+    /// Notes that the other end acknowledged up to `ack`, `rtt` after the newest data that this
+    /// covers. Returns how many bytes are newly acknowledged, and how much later this ACK came than
+    /// the quickest. `None` where nothing is newly acknowledged, or no data was sent.
     pub fn note_acknowledged(
         &mut self,
         at: Instant,
@@ -262,7 +319,29 @@ impl Half {
         })
     }
 
-    /// An ACK of this half's data goes into the series of intervals, if there is one.
+    /// Notes that a retransmission timer of this end expired after `silence`.
+    pub fn note_timeout(&mut self, silence: Duration) {
+        self.notes.get_or_insert_default().stalls.timed_out(silence);
+    }
+
+    /// Notes that the other end sent data, after which this end may go on.
+    pub fn note_answer(&mut self, at: Instant) {
+        if self.packets >= NOTED_FROM {
+            self.notes.get_or_insert_default().answers.answered(at);
+        }
+    }
+
+    /// Notes an ACK of this half's data if it came late and without data of the other end.
+    pub fn note_late_ack(&mut self, at: Instant, segment: &Segment, ack: FreshAck) {
+        let is_bare = segment.end() == segment.seq;
+        let is_of_few = u64::from(ack.bytes) <= 2 * ack.segment_size.get();
+        let is_all = self.next == Some(segment.ack);
+        if is_bare && is_of_few && is_all && Stalls::is_delayed(ack.late) {
+            self.notes.get_or_insert_default().stalls.acknowledged_late(at, ack.late);
+        }
+    }
+
+    /// Adds an ACK of this half's data to the series of intervals, if there is one.
     pub fn note_ack_in_series(
         &mut self,
         at: Instant,
@@ -278,31 +357,53 @@ impl Half {
         }
         if let Some((value, _)) = segment.options.timestamps {
             series.stamped(at, value);
+            if self.packets >= NOTED_FROM {
+                let excess = rtt
+                    .zip(self.rtt.min())
+                    .map(|(rtt, least)| rtt.saturating_sub(Duration::from_nanos(least)));
+                let notes = self.notes.get_or_insert_default();
+                notes.ack_path.acknowledged(at, value, excess);
+            }
+        }
+        if let Some(notes) = &mut self.notes {
+            notes.answers.heard();
         }
         series.acknowledged(at, segment.ack, window, sacked);
     }
 
-    /// The facts, and what held the data. `scale_inferred` is the shift of this end's windows, as
-    /// the other end's data shows it.
+    /// The facts, and what limited the data. `scale_inferred` is the shift of this end's windows,
+    /// as inferred from the other end's data.
     pub fn finish(
         self,
         config: &Config,
         handshake_rtt: Option<Duration>,
         scale_inferred: Option<u8>,
     ) -> FinishedHalf {
-        let least = self.series.as_ref().and_then(|series| series.least_rtt());
-        // Data takes longer than a SYN on a slow link, with no queue before it: what data took is
-        // the measure.
+        let least = self.series.as_ref().and_then(|series| series.judged().least_rtt());
+        // On a slow link, data takes longer than a SYN even without a queue. The round trip of data
+        // is therefore preferred to the handshake's.
         let base = least.or(handshake_rtt);
         let time = self.series.as_ref().map(|_| self.last_data.since(self.first_data));
-        let is_at_sender = self.series.as_ref().is_some_and(|series| series.is_at_sender());
+        let is_at_sender =
+            self.series.as_ref().is_some_and(|series| series.judged().is_at_sender());
         let coverage = match (self.memory.scale != Scale::Unknown, is_at_sender) {
             (true, _) => Coverage::FromStart,
             (false, true) => Coverage::MiddleAtSender,
             (false, false) => Coverage::MiddleElsewhere,
         };
         let path = Path { rtt: base, hint: config.hint, coverage };
-        let verdict = self.series.map(|series| decide(&series.finish(), path));
+        let verdict = self.series.map(|series| {
+            let CutFeatures { judged, shown } = series.finish();
+            let verdict = decide(&judged, path);
+            match shown {
+                Some(shown) => {
+                    let spans = shown.iter().map(|f| f.interval(Vec::new())).collect();
+                    let shown = recut(&verdict.intervals, spans);
+                    verdict.shown_as(shown)
+                }
+                None => verdict,
+            }
+        });
         let scale = match self.memory.scale {
             Scale::Unknown => None,
             Scale::Unused => Some(0),
@@ -310,6 +411,7 @@ impl Half {
         };
         let rtt = rtt_facts(&self.rtt);
         let loss = self.board.map(|board| board.finish(rtt.min)).unwrap_or_default();
+        let notes = self.notes.map(|notes| *notes).unwrap_or_default();
         let facts = DirectionFacts {
             packets: self.packets,
             wire: Bytes::new(self.wire),
@@ -321,26 +423,29 @@ impl Half {
             rtt,
             window: self.window.facts(scale, scale_inferred),
             in_flight_max: Bytes::new(self.in_flight_max.into()),
-            labels: self.counts.map(|counts| *counts).unwrap_or_default(),
+            labels: notes.labels,
             manner: self.manner.facts(),
             loss: LossFacts {
                 duplicate_packets: self.duplicate_packets.into(),
                 congestion_experienced: self.congestion_experienced.into(),
                 ..loss
             },
+            stalls: notes.stalls.facts(),
+            answers: if is_at_sender { notes.answers.facts() } else { AnswerFacts::default() },
+            ack_path: notes.ack_path.facts(),
         };
         FinishedHalf { facts, verdict }
     }
 }
 
-/// An ACK of something new.
+/// An ACK that acknowledges new data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FreshAck {
     /// How many bytes it acknowledges for the first time.
     pub bytes: u32,
-    /// The largest segment that they were sent in.
+    /// The largest segment in which this direction's data was sent so far.
     pub segment_size: Bytes,
-    /// How much later it came than the quickest.
+    /// How much later it came than the quickest ACK.
     pub late: Duration,
 }
 

@@ -1,7 +1,8 @@
-//! SYN, SYN-ACK, ACK: the round trip that no vantage point distorts.
+//! SYN, SYN-ACK, ACK: a round trip that does not depend on the capture point.
 //!
-//! From SYN to the final ACK every segment passes the capture point, so the sum is the whole round
-//! trip wherever it stood; its two parts say how far the two ends are.
+//! Every segment from SYN to the final ACK passes the capture point. Their time is therefore the
+//! whole round trip, wherever the capture was taken, and its two parts show how far away the two
+//! ends are.
 
 use crate::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
@@ -9,8 +10,8 @@ use fullpipe_model::units::{Duration, Instant};
 /// Times of the three-way handshake.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Handshake {
-    /// Meaningful where they were seen: many connections are open at once, and options of times
-    /// would be twice as large.
+    /// Each time is meaningful where its segment was seen. Many connections are open at once, and
+    /// optional times would be twice as large.
     syn: Instant,
     syn_ack: Instant,
     ack: Instant,
@@ -20,14 +21,14 @@ pub(super) struct Handshake {
     saw_syn_ack: bool,
     saw_ack: bool,
     /// From the last SYN to the first ACK of either end, whatever it acknowledges: Wireshark's
-    /// iRTT. Zero before.
+    /// iRTT. Zero until then.
     irtt: Duration,
-    /// Karn: after a second SYN or SYN-ACK it is not known which one was answered.
+    /// A SYN or SYN-ACK was repeated: it is not known which one was answered (Karn's rule).
     repeated: bool,
 }
 
 impl Handshake {
-    /// Notes a segment; `by_client` where the client sent it.
+    /// Notes a segment. `by_client` says whether the client sent it.
     pub fn see(&mut self, at: Instant, segment: &Segment, by_client: bool) {
         let plain_ack = segment.flags.any(Flags::ACK) && !segment.flags.any(Flags::SYN);
         if let Some(syn) = self.syn().filter(|_| plain_ack && self.irtt == Duration::ZERO) {
@@ -64,17 +65,18 @@ impl Handshake {
         self.saw_ack.then_some(self.ack)
     }
 
-    /// SYN to final ACK; none where a part is missing.
+    /// SYN to final ACK; `None` where a part is missing.
     pub fn rtt(&self) -> Option<Duration> {
         Some(self.ack()?.since(self.syn()?))
     }
 
-    /// Wireshark's initial round-trip time, by which it tells out of order from retransmission.
+    /// Wireshark's initial round-trip time, by which it distinguishes reordering from
+    /// retransmission.
     pub fn irtt(&self) -> Option<Duration> {
         Some(self.irtt).filter(|irtt| *irtt > Duration::ZERO)
     }
 
-    /// SYN to final ACK, if no part of it was sent twice.
+    /// SYN to final ACK, if none of the segments was sent twice.
     pub fn clean_rtt(&self) -> Option<Duration> {
         self.rtt().filter(|_| !self.repeated)
     }

@@ -4,16 +4,16 @@
 /// ms at 50 ms).
 const PER_OCTAVE_BITS: u32 = 9;
 
-/// Counts values. Least, greatest and count are exact; quantiles are within 0.1 % of a value that
+/// Counts values. Minimum, maximum and count are exact; quantiles are within 0.1 % of a value that
 /// was seen.
 ///
-/// Memory grows with the number of different values up to some 28,000 buckets of 8 bytes for all
-/// numbers there are.
+/// Memory grows with the number of different values. All possible numbers would take some 28,000
+/// buckets of 8 bytes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Histogram {
-    /// Bucket and count, by bucket.
+    /// Each bucket with its count, ordered by bucket.
     buckets: Vec<(u16, u32)>,
-    /// Meaningful where something was counted.
+    /// Meaningful once something was counted.
     min: u64,
     max: u64,
 }
@@ -23,7 +23,7 @@ impl Histogram {
         self.add_times(value, 1);
     }
 
-    /// The same value so many times.
+    /// Adds the same value several times.
     pub fn add_times(&mut self, value: u64, times: u32) {
         self.min = if self.buckets.is_empty() { value } else { self.min.min(value) };
         self.max = self.max.max(value);
@@ -51,7 +51,7 @@ impl Histogram {
         (!self.buckets.is_empty()).then_some(self.max)
     }
 
-    /// The value below which `fraction` of those seen are (nearest rank).
+    /// The least value that at least `fraction` of the values seen do not exceed (nearest rank).
     pub fn quantile(&self, fraction: f64) -> Option<u64> {
         let all = self.count();
         let rank = ((fraction * all as f64).ceil() as u64).clamp(1, all.max(1));

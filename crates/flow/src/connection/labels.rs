@@ -1,10 +1,10 @@
 //! Labels by Wireshark's definitions: TShark 4.0 with default preferences (User's Guide, chapter
 //! "TCP Analysis").
 //!
-//! They are hints from sequence numbers and time alone, without SACK; the names are the field's
-//! common language. Order of precedence for a segment that does not advance: keep-alive, spurious,
-//! fast retransmission, out of order, retransmission. Fast and spurious retransmissions are counted
-//! as retransmissions too.
+//! These labels are hints from sequence numbers and times alone, without SACK. Their names are the
+//! ones in common use. For a segment that does not advance, the order of precedence is: keep-alive,
+//! spurious, fast retransmission, out of order, retransmission. Fast and spurious retransmissions
+//! also count as retransmissions.
 
 use crate::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
@@ -15,22 +15,22 @@ use fullpipe_model::units::{Duration, Instant};
 pub enum Label {
     /// Data (or SYN, FIN) that was sent before.
     Retransmission,
-    /// Of them, after at least two duplicate ACKs and within 20 ms of the last.
+    /// A retransmission after at least two duplicate ACKs and within 20 ms of the last.
     FastRetransmission,
-    /// Of them, of data that was acknowledged already.
+    /// A retransmission of data that was acknowledged already.
     SpuriousRetransmission,
-    /// Of them, neither of both: after the retransmission timer, by what sequence numbers and times
-    /// tell.
+    /// A retransmission that is neither fast nor spurious: sent when the retransmission timer
+    /// expired, as far as sequence numbers and times show.
     Rto,
-    /// Not in order, and too soon after the highest segment to be a retransmission.
+    /// A segment out of order that comes too soon after the highest segment to be a retransmission.
     OutOfOrder,
     /// An ACK without data that repeats the one before, window included.
     DuplicateAck,
     /// Window 0.
     ZeroWindow,
-    /// One byte into a window of 0.
+    /// One byte sent into a window of 0.
     ZeroWindowProbe,
-    /// The answer to that.
+    /// The answer to a zero-window probe.
     ZeroWindowProbeAck,
     /// The segment ends at or beyond the peer's window.
     WindowFull,
@@ -38,22 +38,22 @@ pub enum Label {
     WindowUpdate,
     /// 0 or 1 byte just before the next number.
     KeepAlive,
-    /// The answer to that.
+    /// The answer to a keep-alive.
     KeepAliveAck,
     /// A segment before this one was not captured.
     LostSegment,
-    /// Data that was not captured is acknowledged.
+    /// An acknowledgement of data that was not captured.
     AckLostSegment,
     /// A SYN with a new sequence number on the addresses and ports of a connection seen before.
     ReusedPorts,
     /// A SYN with data and a Fast Open cookie (RFC 7413).
     TfoSyn,
-    /// The answer that acknowledges that data.
+    /// A SYN-ACK that acknowledges the data of a Fast Open SYN.
     TfoAck,
-    /// The answer that acknowledges the SYN alone.
+    /// A SYN-ACK that acknowledges the SYN of a Fast Open attempt, but not its data.
     TfoIgnored,
-    /// The same IP packet as one just before: the network or the capture repeated it. Only with
-    /// [`Labels::Sack`].
+    /// A copy of an IP packet that passed just before, made by the network or the capture. Only
+    /// with [`Labels::Sack`].
     DuplicatePacket,
 }
 
@@ -63,8 +63,8 @@ pub enum Label {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Labels {
-    /// Wireshark's, corrected where SACK, timestamps or IP identifications tell more;
-    /// [`Difference`] says where and why.
+    /// Wireshark's, corrected where SACK, timestamps or IP identifications show more.
+    /// [`Difference`] gives the reason for each correction.
     #[default]
     Sack,
     /// Wireshark's (TShark 4.0, default preferences).
@@ -74,18 +74,18 @@ pub enum Labels {
 /// Why a packet's labels differ from Wireshark's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Difference {
-    /// The same IP packet passed just before: it is a duplicate, not a retransmission.
+    /// The same IP packet passed just before: this one is a duplicate, not a retransmission.
     SamePacket,
     /// Its bytes passed before: it was sent again, however soon.
     SeenBefore,
-    /// It fills a gap and was sent after what is above: a retransmission, however soon.
+    /// It fills a gap and was sent after the segment above the gap: a retransmission, however soon.
     SentAfter,
-    /// It fills a gap and was sent before what is above: reordered, however late.
+    /// It fills a gap and was sent before the segment above the gap: reordered, however late.
     SentBefore,
-    /// SACK said that the receiver had it: the retransmission was spurious.
+    /// SACK had reported the data: the retransmission was spurious.
     SackedBefore,
-    /// The receiver had reported data above by SACK: the retransmission was fast. Or it had not,
-    /// and a timer sent it.
+    /// SACK had reported data above it, so the retransmission was fast. Or SACK had not, and a
+    /// timer sent it.
     Cause,
     /// It has new SACK blocks: a duplicate ACK, although the window changed (RFC 6675 section 2).
     NewSack,
@@ -201,20 +201,20 @@ impl LabelCounts {
     }
 }
 
-/// As an object with one number a label.
+/// Serialises as an object with one number for each label.
 impl serde::Serialize for LabelCounts {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_map(Label::ALL.into_iter().map(|label| (label.name(), self.of(label))))
     }
 }
 
-/// What the window scale option of a direction's SYN said.
+/// The window scale of a direction, from its SYN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Scale {
     /// The SYN was not seen.
     #[default]
     Unknown,
-    /// One end did not offer it, so that neither uses it (RFC 7323 section 2.2).
+    /// One end did not offer the option, so neither uses it (RFC 7323 section 2.2).
     Unused,
     /// The shift count.
     Shift(u8),
@@ -229,20 +229,20 @@ impl Scale {
     }
 }
 
-/// What is remembered of one direction's segments. A number that is zero is not known: so it is in
-/// Wireshark, where the sequence number zero itself is therefore never remembered.
+/// The state of one direction's segments. As in Wireshark, the number zero means unknown, so the
+/// sequence number zero itself is never stored.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
-    /// The number after the highest seen, and when it was reached.
+    /// The number after the highest seen, and the time at which it was reached.
     next: SequenceNumber,
     next_at: Instant,
-    /// The number up to which everything was seen; beyond it an acknowledgement is of data that was
-    /// not.
+    /// Everything up to this number was seen. An acknowledgement beyond it covers data that was not
+    /// seen.
     contiguous: SequenceNumber,
     ack: SequenceNumber,
     ack_at: Instant,
     window: Option<u16>,
-    /// Its window is that of a SYN, which is never scaled.
+    /// Whether the window is that of a SYN, which is never scaled.
     window_is_of_syn: bool,
     duplicates: Duplicates,
     last: LabelSet,
@@ -253,8 +253,8 @@ pub(super) struct Memory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Duplicates {
     Count(u32),
-    /// The other end acknowledged what was not captured: it is not told again until this end
-    /// acknowledges something new.
+    /// The other end acknowledged data that was not captured. This is not labelled again until this
+    /// end acknowledges something new.
     Muted,
 }
 
@@ -272,13 +272,13 @@ impl Duplicates {
         }
     }
 
-    /// Wireshark's counter is unsigned and muted by -1, which is more than two.
+    /// Wireshark's counter is unsigned and is muted by setting it to -1, which is more than two.
     fn allow_fast_retransmission(self) -> bool {
         self == Duplicates::Muted || self.count() >= 2
     }
 }
 
-/// Duplicate ACKs of one end.
+/// The duplicate ACKs of one end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DuplicateAcks {
     /// How many there were in a row.
@@ -287,17 +287,17 @@ pub(super) struct DuplicateAcks {
     pub last_ack: Instant,
 }
 
-/// What a label needs to know of the connection as a whole.
+/// What a label depends on besides the two directions' memories.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LabelContext {
     /// The handshake's round trip.
     pub rtt: Option<Duration>,
-    /// When the oldest segment that is not acknowledged was sent.
+    /// When the oldest unacknowledged segment was sent.
     pub oldest: Option<Instant>,
 }
 
 const UNKNOWN: SequenceNumber = SequenceNumber(0);
-/// Marks within which a segment is out of order rather than sent again.
+/// Time limits by which a segment is taken for out of order, or for a fast retransmission.
 const OUT_OF_ORDER_WITHOUT_RTT: Duration = Duration::from_millis(3);
 const FAST_RETRANSMISSION: Duration = Duration::from_millis(20);
 
@@ -336,7 +336,7 @@ pub(super) fn label(
     labels
 }
 
-/// Labels by the window, and by a number that is not the next.
+/// Adds the labels that depend on the window, or on a sequence number that is not the next.
 fn label_window(labels: &mut LabelSet, from: &Memory, to: &Memory, segment: &Segment) {
     let control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
     let length = segment.payload_len();
@@ -357,7 +357,7 @@ fn label_window(labels: &mut LabelSet, from: &Memory, to: &Memory, segment: &Seg
     }
 }
 
-/// Labels of an ACK without data that repeats the number before it.
+/// Labels an ACK without data that repeats the acknowledgement number before it.
 fn label_ack(labels: &mut LabelSet, from: &mut Memory, to: &Memory, segment: &Segment) {
     let control = segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST);
     let repeats = segment.payload_len() == 0
@@ -393,7 +393,7 @@ fn label_repeated(
 ) {
     let length = segment.payload_len();
     let end = segment.seq + length;
-    // More than a byte, from one before the next: new data after a window probe.
+    // More than one byte, starting one byte before the next number: new data after a window probe.
     let after_probe = length > 1 && from.next == segment.seq + 1;
     let behind = from.next != UNKNOWN && segment.seq.is_before(from.next) && !after_probe;
     if length > 0 && to.ack != UNKNOWN && !to.ack.is_before(end) {
@@ -418,7 +418,7 @@ fn label_repeated(
         return;
     }
     labels.add(Label::Retransmission);
-    // Wireshark shows no time since the original where none has passed.
+    // Wireshark shows no time since the original if none has passed.
     if context.oldest.unwrap_or(from.next_at) != at {
         labels.add(Label::Rto);
     }
@@ -428,7 +428,8 @@ impl Memory {
     fn remember(&mut self, at: Instant, segment: &Segment, labels: LabelSet) {
         let end = segment.end();
         let probe = labels.contains(Label::ZeroWindowProbe);
-        // A reset's number may be anything (RFC 9293, 3.5.2): it comes from an acknowledgement.
+        // The number of a reset may be anything (RFC 9293, 3.5.2), as it is copied from an
+        // acknowledgement.
         let is_reset = segment.flags.any(Flags::RST) && end == segment.seq;
         if !probe && !is_reset && (self.next == UNKNOWN || self.next.is_before(end)) {
             self.next = end;
@@ -444,9 +445,9 @@ impl Memory {
         self.last = labels;
     }
 
-    /// Something of this direction was acknowledged that was not captured. It is told once where a
-    /// gap was seen, and else once for each number that this end acknowledges: an end that only
-    /// acknowledges would be told of with every packet.
+    /// Notes an acknowledgement of data in this direction that was not captured. After a gap it is
+    /// labelled once. Otherwise it is labelled once for each number that this end acknowledges;
+    /// without this rule, an end that only sends ACKs would cause a label on every packet.
     fn was_acked_unseen(&mut self, labels: &mut LabelSet) {
         if self.contiguous.is_before(self.next) {
             self.contiguous = self.next;
@@ -459,7 +460,7 @@ impl Memory {
         self.duplicates = Duplicates::Muted;
     }
 
-    /// Duplicate ACKs that this end sent.
+    /// The duplicate ACKs that this end sent.
     pub fn duplicate_acks(&self) -> DuplicateAcks {
         DuplicateAcks { count: self.duplicates.count(), last_ack: self.ack_at }
     }

@@ -4,13 +4,14 @@
 use crate::segment::{Flags, Segment};
 use fullpipe_model::units::{Bytes, Duration, Instant, column};
 
-/// Data that follows data this soon belongs to the same burst.
+/// Data that follows other data this soon belongs to the same burst.
 const BURST_GAP: Duration = Duration::from_micros(500);
 
-/// An ACK this much later than the quickest was delayed; a queue may have been the reason too.
+/// An ACK this much later than the quickest counts as delayed; the reason may also have been a
+/// queue.
 const DELAYED: Duration = Duration::from_millis(10);
 
-/// What is counted of one direction.
+/// The counts of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Manner {
     mss: Option<u16>,
@@ -38,46 +39,46 @@ pub(super) struct Manner {
 /// How an end sends and acknowledges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct MannerFacts {
-    /// The largest segment that it is willing to receive, by its SYN.
+    /// The largest segment that it accepts, by its SYN.
     #[serde(rename = "mss_bytes")]
     pub mss: Option<u16>,
     /// Its SYN permits SACK.
     pub sack_permitted: bool,
     /// Its SYN has timestamps.
     pub timestamps: bool,
-    /// Its SYN asks for or has a TCP Fast Open cookie (RFC 7413).
+    /// Its SYN requests or carries a TCP Fast Open cookie (RFC 7413).
     pub fast_open: bool,
     /// Its SYN offers Multipath TCP (RFC 8684).
     pub multipath: bool,
-    /// Its SYN offers a shift of its windows, whether or not the other end answered so.
+    /// Its SYN offers window scaling, whether or not the other end did too.
     pub window_scale_offered: bool,
-    /// Packets with ECN-Echo: it was told of congestion. The SYN's, which only offers, is not
-    /// counted.
+    /// Packets with ECN-Echo: this end received a congestion mark. That of a SYN, which only offers
+    /// ECN, is not counted.
     pub ecn_echo: u32,
-    /// Packets with CWR: it reduced its window for that.
+    /// Packets with CWR: this end reduced its congestion window in response.
     pub congestion_window_reduced: u32,
     /// ACKs that acknowledge something new.
     pub advancing_acks: u32,
-    /// Of them, for more than two full-sized segments ("stretch ACK", RFC 2525 section 2.13).
+    /// Advancing ACKs for more than two full-sized segments ("stretch ACK", RFC 2525 section 2.13).
     pub stretch_acks: u32,
-    /// Of them, for two full-sized segments at most and 10 ms or more later than the quickest (RFC
-    /// 9293 section 3.8.6.3 allows 500 ms).
+    /// Advancing ACKs for at most two full-sized segments that came 10 ms or more later than the
+    /// quickest (RFC 9293 section 3.8.6.3 allows 500 ms).
     pub delayed_acks: u32,
-    /// How much later, in the mean.
+    /// How much later than the quickest these came, on average.
     #[serde(rename = "delayed_ack_mean_us", serialize_with = "column::micros::serialize")]
     pub delayed_ack_mean: Duration,
-    /// How much later, at most.
+    /// How much later than the quickest the latest of these came.
     #[serde(rename = "delayed_ack_max_us", serialize_with = "column::micros::serialize")]
     pub delayed_ack_max: Duration,
     /// Most bytes that one ACK acknowledged.
     #[serde(rename = "acked_max_bytes")]
     pub acked_max: u32,
-    /// Most packets of data at a stretch without a gap of 0.5 ms.
+    /// Most packets of data in one burst, without a gap of 0.5 ms.
     pub burst_max_packets: u16,
     /// The longest time between two packets of its data.
     #[serde(rename = "silence_max_us", serialize_with = "column::micros::serialize")]
     pub silence_max: Duration,
-    /// RST segments.
+    /// Number of RST segments.
     pub resets: u16,
 }
 
@@ -99,7 +100,7 @@ impl Manner {
         self.resets = self.resets.saturating_add(u16::from(segment.flags.any(Flags::RST)));
     }
 
-    /// Data.
+    /// Notes the time of data.
     pub fn sends(&mut self, at: Instant) {
         let gap = (self.burst > 0).then(|| at.since(self.sent_at));
         self.sent_at = at;
@@ -109,13 +110,13 @@ impl Manner {
         self.burst_max = self.burst_max.max(self.burst);
     }
 
-    /// For how long no data was sent.
+    /// How long no data has been sent.
     pub fn silent_for(&self, at: Instant) -> Duration {
         if self.burst > 0 { at.since(self.sent_at) } else { Duration::ZERO }
     }
 
-    /// An ACK of `fresh` bytes that were sent in segments of at most `size`, `late` after the
-    /// quickest that was seen.
+    /// Notes an ACK of `fresh` bytes, sent in segments of at most `size`. It came `late` after the
+    /// quickest ACK so far.
     pub fn acknowledges(&mut self, fresh: u32, size: Bytes, late: Duration) {
         self.advancing = self.advancing.saturating_add(1);
         let stretches = u64::from(fresh) > 2 * size.get().max(1);

@@ -1,11 +1,16 @@
-//! One connection's facts, gathered packet by packet in bounded memory; one mechanism a file.
+//! The facts of one connection, gathered packet by packet in bounded memory. Each mechanism has a
+//! file.
 //!
-//! [`crate::Analyzer`] drives this: each segment of the connection goes through `Tracker::push` in
-//! the capture's order, and `Tracker::finish` turns what was gathered into a [`Connection`].
+//! [`crate::Analyzer`] drives this module. It passes each segment of the connection to
+//! `Tracker::push` in the order of the capture, and `Tracker::finish` turns the result into a
+//! [`Connection`].
 
+mod ack_path;
 mod advertised_window;
+mod answers;
 mod closing;
 mod completeness;
+mod cuts;
 mod half;
 mod handshake;
 mod histogram;
@@ -21,27 +26,31 @@ mod scale_guess;
 mod scoreboard;
 mod segment_size;
 mod series;
+mod stalls;
 mod tracker;
 mod trains;
 mod vantage;
 mod warnings;
 
+pub use ack_path::AckPathFacts;
+pub use answers::AnswerFacts;
 pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
 pub use manner::MannerFacts;
 pub use scoreboard::LossFacts;
+pub use stalls::StallFacts;
 pub(crate) use tracker::{CapturedSegment, Finished, Opening, Seen, Tracker};
 pub use vantage::{Place, Vantage, Warning};
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::net::SocketAddr;
 
-/// Which way a segment went.
+/// The direction in which a segment went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From the end that opened the connection.
     ClientToServer,
-    /// From the end that was connected to.
+    /// From the end that accepted the connection.
     ServerToClient,
 }
 
@@ -55,21 +64,22 @@ impl Direction {
     }
 }
 
-/// What a capture tells of one connection.
+/// What a capture shows of one connection.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Connection {
-    /// Its number in the capture, from 0, by first packet.
+    /// Its number in the capture. Connections are numbered from 0 by their first packet.
     pub id: u64,
     /// The number of its first packet in the capture, from 1.
     pub first_packet: u64,
-    /// Who opened it; who sent the first packet seen, where the handshake was not captured.
+    /// The end that opened it. Where the handshake was not captured, the sender of the first
+    /// packet.
     pub client: SocketAddr,
     /// The other end.
     pub server: SocketAddr,
     /// How it ended.
     pub close: Close,
-    /// What of it was seen, as the bits of Wireshark's `tcp.completeness`: 1 SYN, 2 SYN-ACK, 4 ACK,
-    /// 8 data, 16 FIN, 32 RST.
+    /// Which parts of it were captured, as the bits of Wireshark's `tcp.completeness`: 1 SYN, 2
+    /// SYN-ACK, 4 ACK, 8 data, 16 FIN, 32 RST.
     pub completeness: u8,
     /// Time of the first packet.
     #[serde(rename = "start_ns", with = "column::instant")]
@@ -80,9 +90,9 @@ pub struct Connection {
     /// SYN to final ACK of the handshake: the path's round trip, wherever the capture was taken.
     #[serde(rename = "handshake_rtt_us", with = "column::micros_optional")]
     pub handshake_rtt: Option<Duration>,
-    /// Where the sniffer stood, as far as times tell.
+    /// Where the capture was taken, as far as times show it.
     pub vantage: Vantage,
-    /// What the capture's place and manner put into doubt.
+    /// Reasons to doubt the facts, from where and how the capture was taken.
     pub warnings: Vec<Warning>,
     /// What the client sent.
     pub client_to_server: DirectionFacts,
@@ -118,7 +128,7 @@ impl Close {
         }
     }
 
-    /// In words.
+    /// The close, in words.
     pub const fn words(self) -> &'static str {
         match self {
             Close::Open => "still open when the capture ended",
@@ -139,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// What of it was seen, by name: [`Connection::completeness`] in words.
+    /// The names of the parts that were captured, from [`Connection::completeness`].
     pub fn parts_seen(&self) -> impl Iterator<Item = &'static str> {
         completeness::parts(self.completeness)
     }
@@ -154,46 +164,55 @@ impl Connection {
     }
 }
 
-/// What a capture tells of one direction of a connection.
+/// What a capture shows of one direction of a connection.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct DirectionFacts {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
     /// Bytes on the wire, link headers included.
     #[serde(rename = "wire_bytes", with = "column::bytes")]
     pub wire: Bytes,
-    /// Payload, each time that it was sent.
+    /// Payload bytes, retransmissions included.
     #[serde(rename = "payload_bytes", with = "column::bytes")]
     pub payload: Bytes,
-    /// Payload, once.
+    /// Payload bytes, each counted once.
     #[serde(rename = "unique_payload_bytes", with = "column::bytes")]
     pub unique_payload: Bytes,
-    /// Largest payload of a packet.
+    /// Largest payload of one packet.
     #[serde(rename = "payload_max_bytes", with = "column::bytes")]
     pub payload_max: Bytes,
-    /// Unique payload by the time from the first data to the acknowledgement of the last (or the
-    /// last data).
+    /// Unique payload divided by the time from the first data to the acknowledgement of the last
+    /// data (or to the last data).
     #[serde(rename = "goodput_bps", with = "column::rate_optional")]
     pub goodput: Option<Rate>,
-    /// The most that an interval carried: see [`crate::limit::Verdict::peak_goodput`].
+    /// The highest goodput of one interval: see [`crate::limit::Verdict::peak_goodput`].
     #[serde(rename = "goodput_peak_bps", with = "column::rate_optional")]
     pub goodput_peak: Option<Rate>,
-    /// Round-trip times of this direction's data: from the data to its acknowledgement, both at the
-    /// capture point.
+    /// Round-trip times of this direction's data, from the data to its acknowledgement. Both are
+    /// timed at the capture point.
     pub rtt: RttFacts,
-    /// The receive window that this direction's packets advertise. Serialised as an object, and its
-    /// least and greatest beside it as `window_min_bytes` and `window_max_bytes`.
+    /// The receive window that this direction's packets advertise. It is serialised as an object,
+    /// with its minimum and maximum beside it as `window_min_bytes` and `window_max_bytes`.
     #[serde(flatten, serialize_with = "window_columns")]
     pub window: WindowFacts,
-    /// Most payload sent and neither acknowledged nor (with [`Labels::Sack`]) reported by SACK, at
-    /// the capture point.
+    /// Most payload in flight at the capture point: sent, not acknowledged and (with
+    /// [`Labels::Sack`]) not reported by SACK.
     #[serde(rename = "in_flight_max_bytes", with = "column::bytes")]
     pub in_flight_max: Bytes,
-    /// Packets by label.
+    /// Number of packets with each label.
     pub labels: LabelCounts,
-    /// What was lost, reordered and repeated, by SACK, timestamps and IP identifications; whatever
-    /// the labels are.
+    /// Loss, reordering and repetition, as SACK, timestamps and IP identifications show them. They
+    /// do not depend on the choice of labels.
     pub loss: LossFacts,
+    /// What its sender waited for although it had data to send.
+    pub stalls: StallFacts,
+    /// Its pauses, and those that an answer of the peer's application ended. Zero unless captured
+    /// at the sender.
+    #[serde(skip)]
+    pub answers: AnswerFacts,
+    /// How long its ACKs waited on their way back.
+    #[serde(skip)]
+    pub ack_path: AckPathFacts,
     /// How this end sends and acknowledges.
     pub manner: MannerFacts,
 }
@@ -208,12 +227,12 @@ fn window_columns<S: serde::Serializer>(window: &WindowFacts, s: S) -> Result<S:
     map.end()
 }
 
-/// Round-trip times. Quantiles are within 0.1 %; least and greatest are exact.
+/// Round-trip times. Quantiles are within 0.1 %; minimum and maximum are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct RttFacts {
-    /// Samples: one for each ACK that advances, Karn's rule observed.
+    /// Number of samples: one for each ACK that advances, under Karn's rule.
     pub count: u64,
-    /// Least.
+    /// Minimum.
     #[serde(rename = "min_us", with = "column::micros_optional")]
     pub min: Option<Duration>,
     /// Median.
@@ -225,29 +244,29 @@ pub struct RttFacts {
     /// 99 % are at most this.
     #[serde(rename = "p99_us", with = "column::micros_optional")]
     pub p99: Option<Duration>,
-    /// Greatest.
+    /// Maximum.
     #[serde(rename = "max_us", with = "column::micros_optional")]
     pub max: Option<Duration>,
 }
 
-/// The advertised receive window, of packets without SYN and RST, scaled where the handshake was
-/// seen.
+/// The advertised receive window, from packets without SYN and RST. It is scaled where the
+/// handshake was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct WindowFacts {
-    /// Shift count in use; absent where the handshake was not seen, so that windows may be too
-    /// small by it.
+    /// Shift count in use. It is absent where the handshake was not captured; the windows here are
+    /// then not scaled and may be too small.
     pub scale: Option<u8>,
-    /// Shift count that data and ACKs tell where the handshake was not seen. The windows here are
-    /// not scaled by it; the verdict's are.
+    /// Shift count inferred from data and ACKs where the handshake was not captured. The windows
+    /// here are not scaled by it; those of the verdict are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_inferred: Option<u8>,
-    /// Least.
+    /// Minimum.
     #[serde(rename = "min_bytes", with = "column::window_optional")]
     pub min: Option<Window>,
-    /// Median, by packets; within 0.1 %.
+    /// Median over packets, within 0.1 %.
     #[serde(rename = "p50_bytes", with = "column::window_optional")]
     pub p50: Option<Window>,
-    /// Greatest.
+    /// Maximum.
     #[serde(rename = "max_bytes", with = "column::window_optional")]
     pub max: Option<Window>,
     /// Last.

@@ -1,11 +1,11 @@
-//! Segments that were sent and not yet acknowledged: for round-trip times.
+//! Segments that were sent and not yet acknowledged, to measure round-trip times.
 
 use crate::segment::SequenceNumber;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// More than this many segments in flight are not remembered one by one: 16,384 of 1448 bytes are
-/// 23 MB in flight. Beyond it every segment is still counted, but not timed.
+/// Most segments in flight that are remembered one by one: 16,384 of 1448 bytes are 23 MB. Segments
+/// beyond this number are counted, but not timed.
 const MAX_OUTSTANDING: usize = 1 << 14;
 
 #[derive(Debug, Clone, Copy)]
@@ -13,12 +13,12 @@ struct Sent {
     seq: SequenceNumber,
     end: SequenceNumber,
     at: Instant,
-    /// Sent more than once, or not in order: an ACK cannot be told to be for this sending (Karn and
-    /// Partridge 1987).
+    /// Sent more than once, or not in order. An ACK cannot be attributed to this transmission (Karn
+    /// and Partridge 1987).
     ambiguous: bool,
 }
 
-/// By sequence number, disjoint.
+/// Segments in flight by sequence number, disjoint.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outstanding {
     segments: VecDeque<Sent>,
@@ -28,8 +28,8 @@ impl Outstanding {
     /// Adds a segment. `advances` says whether it begins at or after everything seen before.
     pub fn send(&mut self, at: Instant, seq: SequenceNumber, end: SequenceNumber, advances: bool) {
         if self.segments.capacity() == 0 {
-            // Most connections never have more than one: the usual four would be a tenth of what
-            // they cost.
+            // Most connections never have more than one. The usual capacity of four would be a
+            // tenth of the memory of a connection.
             self.segments.reserve_exact(1);
         }
         if advances {
@@ -52,29 +52,29 @@ impl Outstanding {
         }
     }
 
-    /// When the first of them was sent.
+    /// When the oldest segment was sent.
     pub fn oldest(&self) -> Option<Instant> {
         self.segments.front().map(|sent| sent.at)
     }
 
-    /// How long ago the segment that ends at `end` was sent, if it was sent once.
+    /// How long ago the segment that ends at `end` was sent, if it was sent only once.
     pub fn age(&self, at: Instant, end: SequenceNumber) -> Option<Duration> {
         let found = self.segments.partition_point(|sent| sent.end.is_before(end));
         let sent = self.segments.get(found).filter(|sent| sent.end == end && !sent.ambiguous)?;
         Some(at.since(sent.at))
     }
 
-    /// Removes what `ack` covers. Gives the age of the newest segment covered, if none of those
-    /// covered is ambiguous: that is the one whose arrival the ACK tells; above a hole that was
-    /// repaired it would tell the repair's.
+    /// Removes the segments that `ack` covers. Returns the age of the newest of them, because the
+    /// ACK reports its arrival. `None` if one of them is ambiguous: above a repaired hole, the ACK
+    /// would report the arrival of the repair.
     pub fn acknowledge(&mut self, at: Instant, ack: SequenceNumber) -> Option<Duration> {
         let mut newest = None;
         let mut ambiguous = false;
         while let Some(first) = self.segments.front_mut() {
             if first.end.after(ack) > 0 {
                 if first.seq.is_before(ack) {
-                    // A packet that was segments on the wire: the ones before it tell how long a
-                    // segment takes.
+                    // This packet was several segments on the wire. Those that were acknowledged
+                    // show how long a segment takes.
                     first.seq = ack;
                     ambiguous |= first.ambiguous;
                     newest = Some(at.since(first.at));

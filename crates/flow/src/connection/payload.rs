@@ -3,26 +3,26 @@
 use crate::segment::SequenceNumber;
 use fullpipe_model::units::Bytes;
 
-/// Holes that are remembered. In more than that, late data is taken for repeated data.
+/// Most holes that are remembered. With more than that, late data counts as repeated data.
 const MAX_HOLES: usize = 128;
 
-/// What of a direction's sequence space was seen.
+/// Which parts of a direction's sequence space were seen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unique {
     next: Option<SequenceNumber>,
-    /// Ranges below `next` that were not seen, by number.
+    /// Ranges below `next` that were not seen.
     holes: Vec<(SequenceNumber, SequenceNumber)>,
     count: u64,
 }
 
 impl Unique {
-    /// The first number that there is, where that is known from the handshake: what comes above it
-    /// first leaves a hole.
+    /// Sets the first number of the sequence space, where the handshake shows it. If the first data
+    /// starts above it, that leaves a hole.
     pub fn starts_at(&mut self, seq: SequenceNumber) {
         self.next.get_or_insert(seq);
     }
 
-    /// Notes `length` bytes from `seq`; gives how many of them are new.
+    /// Notes `length` bytes from `seq`. Returns how many of them are new.
     pub fn see(&mut self, seq: SequenceNumber, length: u32) -> u64 {
         let end = seq + length;
         let next = *self.next.get_or_insert(seq);
@@ -34,7 +34,7 @@ impl Unique {
         if seq.is_before(next) && !self.holes.is_empty() {
             new += self.fill(seq, end);
         }
-        // Numbers that jump over half of their space leave holes that overlap.
+        // Numbers that jump over half of the sequence space leave holes that overlap.
         let new = new.min(length.into());
         self.count += new;
         new
@@ -44,7 +44,7 @@ impl Unique {
         Bytes::new(self.count)
     }
 
-    /// Takes the range out of the holes; gives how much of them it was.
+    /// Removes the range from the holes. Returns how many of their bytes it filled.
     fn fill(&mut self, seq: SequenceNumber, end: SequenceNumber) -> u64 {
         let mut filled = 0;
         let mut left = Vec::with_capacity(self.holes.len() + 1);
@@ -78,7 +78,7 @@ mod tests {
         fn counts_like_a_set(start: u32, segments in prop::collection::vec((0_u32..300, 0_u32..40), 1..60)) {
             let mut unique = Unique::default();
             let mut set = std::collections::BTreeSet::new();
-            // Without it, what is before the first segment's start is unknown, not a hole.
+            // Without this, data before the first segment's start would be unknown, not a hole.
             unique.starts_at(SequenceNumber(start));
             for (offset, length) in segments {
                 let before = set.len();

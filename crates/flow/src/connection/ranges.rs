@@ -2,10 +2,10 @@
 
 use crate::segment::SequenceNumber;
 
-/// Ranges that are kept; in a set of more, further ones are not added.
+/// Most ranges that are stored. A range that would be one more is not added.
 const MAX_RANGES: usize = 512;
 
-/// Disjoint ranges within half of the sequence space, by number.
+/// Disjoint ranges within half of the sequence space, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ranges {
     ranges: Vec<(SequenceNumber, SequenceNumber)>,
@@ -13,8 +13,12 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Adds a range; gives how many of its bytes are new.
+    /// Adds a range. Returns how many of its bytes are new. A range that would stretch the set over
+    /// more than half of the sequence space is not added: it would be before and after the others.
     pub fn add(&mut self, from: SequenceNumber, to: SequenceNumber) -> u64 {
+        if !self.stays_in_half(from, to) {
+            return 0;
+        }
         let first = self.ranges.partition_point(|(_, end)| end.is_before(from));
         let last = first + self.ranges[first..].partition_point(|(start, _)| !to.is_before(*start));
         let (mut start, mut end, mut known) = (from, to, 0);
@@ -34,10 +38,18 @@ impl Ranges {
         new
     }
 
-    /// How many bytes of the range are in the set.
+    /// Whether this range is one, and the set with it lies within half of the sequence space.
+    fn stays_in_half(&self, from: SequenceNumber, to: SequenceNumber) -> bool {
+        let ends = self.ranges.first().zip(self.ranges.last());
+        let (first, last) = ends.map_or((from, to), |((first, _), (_, last))| (*first, *last));
+        let (left, right) = (i64::from(from.after(first)), i64::from(to.after(first)));
+        let stretch = right.max(i64::from(last.after(first))) - left.min(0);
+        left < right && stretch < 1 << 31
+    }
+
+    /// The number of bytes of the range that are in the set.
     pub fn within(&self, from: SequenceNumber, to: SequenceNumber) -> u32 {
-        let first = self.ranges.partition_point(|(_, end)| !from.is_before(*end));
-        let overlaps = self.ranges[first..].iter().take_while(|(start, _)| start.is_before(to));
+        let overlaps = self.overlapping(from, to);
         overlaps
             .map(|(start, end)| {
                 (if end.is_before(to) { *end } else { to }).distance(from.max(*start))
@@ -45,10 +57,23 @@ impl Ranges {
             .sum()
     }
 
+    /// The ranges that have bytes of this one, which is shorter than half of the sequence space.
+    fn overlapping(
+        &self,
+        from: SequenceNumber,
+        to: SequenceNumber,
+    ) -> impl Iterator<Item = &(SequenceNumber, SequenceNumber)> {
+        let first = self.ranges.partition_point(|(_, end)| !from.is_before(*end));
+        // Seen from a range far away, the order of the set's own ranges may turn over.
+        let overlaps = move |(start, end): &(SequenceNumber, SequenceNumber)| {
+            start.is_before(to) && from.is_before(*end)
+        };
+        self.ranges[first..].iter().take_while(move |range| overlaps(range))
+    }
+
     /// Bytes within this range that are in neither this set nor `other`.
     pub fn in_neither(&self, other: &Ranges, from: SequenceNumber, to: SequenceNumber) -> u32 {
-        let first = self.ranges.partition_point(|(_, end)| !from.is_before(*end));
-        let overlaps = self.ranges[first..].iter().take_while(|(start, _)| start.is_before(to));
+        let overlaps = self.overlapping(from, to);
         let own = |(start, end): &(SequenceNumber, SequenceNumber)| {
             let (start, end) = (from.max(*start), if end.is_before(to) { *end } else { to });
             end.distance(start) - other.within(start, end)
@@ -62,18 +87,21 @@ impl Ranges {
         let bytes: u64 =
             self.ranges.drain(..gone).map(|(start, end)| u64::from(end.distance(start))).sum();
         self.bytes -= bytes;
-        if let Some(first) = self.ranges.first_mut().filter(|(start, _)| start.is_before(una)) {
+        let holds = |(start, end): &(SequenceNumber, SequenceNumber)| {
+            start.is_before(una) && una.is_before(*end)
+        };
+        if let Some(first) = self.ranges.first_mut().filter(|range| holds(range)) {
             self.bytes -= u64::from(una.distance(first.0));
             first.0 = una;
         }
     }
 
-    /// The number after the highest.
+    /// The number after the highest in the set.
     pub fn end(&self) -> Option<SequenceNumber> {
         self.ranges.last().map(|(_, end)| *end)
     }
 
-    /// Bytes in all.
+    /// The number of bytes in the set.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -86,6 +114,28 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
+        /// Numbers from anywhere, as a damaged capture has them: the count is that of the ranges,
+        /// and no part of a range is more than the range.
+        #[test]
+        fn counts_what_it_holds_whatever_comes(steps in prop::collection::vec((0_u8..3, any::<u32>(), any::<u32>()), 1..60)) {
+            let mut ranges = Ranges::default();
+            for (what, from, length) in steps {
+                let (left, right) = (SequenceNumber(from), SequenceNumber(from.wrapping_add(length)));
+                match what {
+                    0 => drop(ranges.add(left, right)),
+                    1 => ranges.forget_before(left),
+                    _ if left.is_before(right) => {
+                        let within = ranges.within(left, right);
+                        prop_assert!(within <= length);
+                        prop_assert_eq!(ranges.in_neither(&Ranges::default(), left, right), length - within);
+                    }
+                    _ => {}
+                }
+                let held: u64 = ranges.ranges.iter().map(|(start, end)| u64::from(end.distance(*start))).sum();
+                prop_assert_eq!(ranges.bytes(), held);
+            }
+        }
+
         /// Against a plain set, across the wrap.
         #[test]
         fn behaves_like_a_set(start: u32, steps in prop::collection::vec((0_u8..4, 0_u32..300, 0_u32..40), 1..80)) {

@@ -1,30 +1,30 @@
-//! The last packets of a direction, to know one that comes twice.
+//! The last packets of a direction, to recognise duplicates.
 
 use crate::segment::Segment;
 
-/// A packet that is repeated by the capture comes right behind the first, one that the network
-/// repeated after what jitter let pass.
+/// How many packets are remembered. A duplicate made by the capture comes right behind the first
+/// packet. One made by the network comes after the packets that jitter lets pass.
 const REMEMBERED: usize = 8;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Recent {
-    /// One number for all that makes a packet what it is; zero for none.
+    /// One number for everything that identifies a packet; zero for none.
     packets: [u64; REMEMBERED],
     next: u8,
-    /// The identification of the packet before, and the one that was expected of it.
+    /// The identification of the last packet, and the one that was expected of it.
     id: Option<u16>,
     expected: Option<u16>,
-    /// How many packets the one before was on the wire.
+    /// How many packets the last one was on the wire.
     segments: u16,
 }
 
-/// A step of identifications up to this one is of packets that were lost; more is another way of
-/// counting.
+/// A step of identifications below this means lost packets. A larger one means that the sender
+/// counts in another way.
 const MISSED: u16 = 64;
 
 impl Recent {
-    /// Notes a packet; gives whether it is one of the last again. Without an IP identification
-    /// nothing is.
+    /// Notes a packet. Returns whether it repeats one of the last packets. A packet without an IP
+    /// identification never does.
     pub fn is_repeated(&mut self, segment: &Segment) -> bool {
         let Some(ip_id) = segment.ip_id.filter(|id| *id != 0) else { return false };
         self.expected = self.id.map(|id| id.wrapping_add(self.segments.max(1)));
@@ -43,14 +43,15 @@ impl Recent {
         repeated
     }
 
-    /// The packet noted last was so many on the wire: each has an identification of its own
-    /// (`inet_gso_segment`, net/ipv4/af_inet.c).
+    /// Notes that the last packet was this many packets on the wire. Each of them has its own
+    /// identification (`inet_gso_segment`, net/ipv4/af_inet.c).
     pub fn counts(&mut self, segments: u32) {
         self.segments = segments.clamp(1, u16::MAX.into()) as u16;
     }
 
     /// Whether packets between this one, which was noted last, and the one before it were not
-    /// captured: a sender that counts its packets one by one counted others in between.
+    /// captured. This is so if a sender that numbers its packets one by one skipped numbers in
+    /// between.
     pub fn misses(&self, segment: &Segment) -> bool {
         let (Some(id), Some(last), Some(expected)) = (segment.ip_id, self.id, self.expected) else {
             return false;

@@ -1,23 +1,23 @@
-//! Wireshark's labels, corrected by what the scoreboard knows; see [`Difference`].
+//! Wireshark's labels, corrected by the evidence of the scoreboard; see [`Difference`].
 
 use super::labels::{Difference, DuplicateAcks, Label, LabelSet};
 use super::scoreboard::{Origin, Scoreboard};
 use crate::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 
-/// Data that does not advance, and what was known when it was sent.
+/// Data that does not advance, with the state of the connection when it was sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Repetition<'a> {
     /// When it was captured.
     pub at: Instant,
     pub segment: &'a Segment,
-    /// Bytes of it that were not captured before.
+    /// How many of its bytes were not captured before.
     pub new_bytes: u64,
-    /// Acknowledged before this segment.
+    /// The highest number acknowledged before this segment.
     pub una: SequenceNumber,
-    /// Of the other end.
+    /// The duplicate ACKs of the other end.
     pub duplicate_acks: DuplicateAcks,
-    /// For how long this end had sent no data.
+    /// How long this end had sent no data.
     pub silent: Duration,
     /// The path's round trip.
     pub rtt: Option<Duration>,
@@ -42,7 +42,7 @@ impl Relabelled {
     }
 }
 
-/// Of all kinds of segments that do not advance, the one that the evidence says.
+/// The labels of segments that do not advance. The evidence decides which of them apply.
 const KINDS: [Label; 5] = [
     Label::Retransmission,
     Label::FastRetransmission,
@@ -50,11 +50,11 @@ const KINDS: [Label; 5] = [
     Label::Rto,
     Label::OutOfOrder,
 ];
-/// The least retransmission timeout of Linux; whatever is sent again within it after an ACK was
-/// prompted by that ACK.
-const RTO_LEAST: Duration = Duration::from_millis(200);
+/// The least retransmission timeout of Linux (TCP_RTO_MIN, include/net/tcp.h). A segment that is
+/// sent again within this time after an ACK was prompted by that ACK.
+pub(super) const RTO_LEAST: Duration = Duration::from_millis(200);
 
-/// The labels of a packet that is the one just before again.
+/// The labels of a packet that repeats one just before it.
 pub(super) fn duplicate(wireshark: LabelSet) -> Relabelled {
     let mut labels = wireshark;
     KINDS
@@ -89,7 +89,7 @@ pub(super) fn repeated(
     } else if prompted && since_ack < RTO_LEAST {
         labels.add(Label::FastRetransmission);
     } else if since_ack.min(repetition.silent) >= RTO_LEAST {
-        // Only the first: what follows is clocked by acknowledgements again.
+        // Only the first repair after a timeout: acknowledgements prompt the later ones.
         labels.add(Label::Rto);
     }
     let difference = if wireshark.contains(Label::Retransmission) {
@@ -102,7 +102,7 @@ pub(super) fn repeated(
     Relabelled::compared(labels, wireshark, difference)
 }
 
-/// The labels of an ACK without data whose SACK blocks say something new.
+/// The labels of an ACK without data whose SACK blocks report something new.
 pub(super) fn sack(wireshark: LabelSet) -> Relabelled {
     let mut labels = wireshark;
     labels.remove(Label::WindowUpdate);

@@ -1,50 +1,52 @@
-//! Whether data that was sent again had arrived the first time.
+//! Whether retransmitted data had already arrived from an earlier transmission.
 //!
-//! Three things show whether a retransmission was needless, and whether the first sending was
-//! overtaken:
+//! Three kinds of evidence show whether a retransmission was needless, and whether the first
+//! transmission was overtaken:
 //!
 //! * *The echo* (Eifel, RFC 3522): the ACK that moves the left edge echoes the timestamp of the
-//!   segment that filled it. One older than the retransmission's is that of an earlier sending.
-//! * *Time*: an answer sooner than any round trip is not one to the retransmission.
-//! * *DSACK* (RFC 2883; RFC 3708 reasons from it): the data arrived twice, and one of its
-//!   retransmissions was needless. Where the echo said that the retransmission filled the hole, or
-//!   DSACK follows upon the report of the data much sooner than sendings follow upon each other,
-//!   what came twice is a copy that the network made, and nothing is revised. Linux holds ACKs back
-//!   above a hole ("SACK compression"), and one that was held back tells of the last repetition
-//!   only: those sent before it whose first sending had arrived are taken to have come with it.
+//!   segment that filled the hole there. If that timestamp is older than the retransmission's, an
+//!   earlier transmission filled the hole.
+//! * *Time*: an ACK that comes sooner than any round trip does not answer the retransmission.
+//! * *DSACK* (RFC 2883; RFC 3708 reasons from it): the data arrived twice, so one of its
+//!   retransmissions was needless. In two cases the second arrival is a copy that the network made,
+//!   and nothing is revised: the echo showed that the retransmission filled the hole, or the DSACK
+//!   follows the report of the data much sooner than transmissions follow each other. Linux holds
+//!   back ACKs above a hole ("SACK compression"). The DSACK of a held-back ACK covers only the last
+//!   repetition. Retransmissions sent before that one whose first transmission had arrived are
+//!   assumed to have arrived with it.
 //!
-//! A packet was lost for each retransmission until DSACK says otherwise, even where the first
-//! sending arrived: then it was the retransmission that did not.
+//! Each retransmission counts as one lost packet until DSACK contradicts it. This holds even where
+//! the first transmission arrived: then it was the retransmission that was lost.
 //!
-//! Where data above it had arrived when it was sent again, an earlier sending that arrives after
-//! all was overtaken.
+//! If data above a segment had arrived before the segment was sent again, and an earlier
+//! transmission of the segment arrives after all, that transmission was overtaken.
 
 use crate::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Retransmissions that are remembered.
+/// Most retransmissions that are remembered.
 const MOST: usize = 256;
-/// Linux holds an ACK back for a twentieth of the round trip, and not for longer than this
+/// Linux holds an ACK back for a twentieth of the round trip, but no longer than this
 /// (`tcp_comp_sack_delay_ns`).
 const HELD_BACK: Duration = Duration::from_millis(1);
-/// DSACK comes up to a round trip after the ACK: what was sent twice is remembered for so many
-/// bytes below it.
+/// DSACK comes up to a round trip after the ACK. Retransmissions are therefore remembered until
+/// they are this many bytes below the ACK.
 const BEHIND: u32 = 1 << 20;
 
 /// What is known of a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Its data was not reported to have arrived.
+    /// Its data was not yet reported to have arrived.
     Awaited,
-    /// Its data arrived; by which sending is not known.
+    /// Its data arrived; it is not known from which transmission.
     Arrived,
     /// It filled the hole itself.
     Filled,
-    /// An earlier sending filled the hole.
+    /// An earlier transmission filled the hole.
     Needless,
-    /// An earlier sending filled the hole, and what was sent after this one came twice before it
-    /// did: this one was lost itself, as far as was reported.
+    /// An earlier transmission filled the hole. A later retransmission was then reported to have
+    /// arrived twice, and this one was not. As far as the reports show, this one was lost.
     Missing,
 }
 
@@ -54,50 +56,50 @@ struct Repeat {
     to: SequenceNumber,
     at: Instant,
     stamp: Option<u32>,
-    /// It is the first, and data above it had arrived before.
+    /// It is the first retransmission of its data, and data above it had arrived before.
     overtaken: bool,
     state: State,
-    /// When its data was reported; meaningful where it is not awaited.
+    /// When its data was reported to have arrived; meaningful once it is no longer awaited.
     reported: Instant,
 }
 
-/// Retransmissions in the order of sending. Most connections have none, and many are open at once:
-/// until the first it is a null pointer.
+/// Retransmissions in the order of sending. Most connections have none, and many connections are
+/// open at once, so this is a null pointer until the first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Repeats(Option<Box<Remembered>>);
 
 #[derive(Debug, Clone, Default)]
 struct Remembered {
     in_order: VecDeque<Repeat>,
-    /// How many of them are awaited: mostly none, or the last of many.
+    /// How many of the retransmissions are awaited: mostly none, or the last of many.
     awaited: usize,
     /// When the last ACK came, and whether it came so long after the one before that it may have
     /// been held back.
     answered: Instant,
     held_back: bool,
-    /// When the left edge moved last, and the timestamp that was echoed then.
+    /// When the left edge last moved, and the timestamp that was echoed then.
     moved: Option<(Instant, u32)>,
 }
 
-/// An ACK as far as it answers retransmissions.
+/// The part of an ACK that matters to retransmissions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answer {
     pub at: Instant,
-    /// Acknowledged before it, and by it.
+    /// The highest number acknowledged before this ACK, and the number that it acknowledges.
     pub una: SequenceNumber,
     pub ack: SequenceNumber,
     /// The timestamp that it echoes.
     pub echo: Option<u32>,
-    /// The least time from data to its acknowledgement, and to any report of it.
+    /// The least time from data to its acknowledgement, and the least to any report of it.
     pub rtt: Option<Duration>,
     pub quickest: Option<Duration>,
-    /// Whether the receiver had data above a hole when it was last heard of: only then does it hold
-    /// ACKs back.
+    /// Whether the receiver, at its last report, had data above a hole. Only then does it hold ACKs
+    /// back.
     pub above_hole: bool,
 }
 
-/// What is to be revised: retransmissions that were not necessary, and how many sendings before
-/// them were overtaken.
+/// Corrections to the counts: retransmissions that were not necessary, and earlier transmissions
+/// that were overtaken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub spurious: u64,
@@ -105,8 +107,8 @@ pub(super) struct Outcome {
 }
 
 impl Repeats {
-    /// A retransmission of what had not arrived; `overtaken`: it is the first, and data above it
-    /// had.
+    /// Notes a retransmission of data that had not arrived. `overtaken` means that it is the first
+    /// one, and that data above it had arrived.
     pub fn sent_again(&mut self, at: Instant, segment: &Segment, overtaken: bool) {
         let (from, to) = (segment.seq, segment.end());
         let Remembered { in_order: repeats, awaited, .. } = &mut **self.0.get_or_insert_default();
@@ -127,7 +129,7 @@ impl Repeats {
         *awaited += 1;
     }
 
-    /// An ACK; `has` says whether SACK blocks, its own included, reported a range.
+    /// Notes an ACK. `has` says whether SACK blocks, those of this ACK included, reported a range.
     pub fn answered(
         &mut self,
         answer: &Answer,
@@ -143,9 +145,10 @@ impl Repeats {
         if answer.una.is_before(answer.ack) {
             remembered.moved = answer.echo.map(|echo| (answer.at, echo));
         }
-        // What else one ACK reports came in the same way as what filled the hole at its edge. The
-        // first retransmission shows which of the sendings that was; those after it may be needless
-        // without the first sending having arrived.
+        // The other data that this ACK reports arrived in the same way as the data that filled the
+        // hole at the left edge. The first retransmission shows which transmission filled that
+        // hole. A later retransmission may be needless even if the first transmission never
+        // arrived.
         let mut at_edge = None;
         let first = remembered.first_awaited();
         let Remembered { in_order: repeats, awaited, .. } = remembered;
@@ -169,7 +172,7 @@ impl Repeats {
         outcome
     }
 
-    /// DSACK: this arrived more than once.
+    /// Notes a DSACK block: this range arrived more than once.
     pub fn arrived_twice(
         &mut self,
         from: SequenceNumber,
@@ -184,8 +187,8 @@ impl Repeats {
         let duplicate = Duplicate { from, to, answer };
         let oldest = duplicate.oldest();
         let latest = repeats.iter().rposition(|repeat| duplicate.may_be_of(repeat)).unwrap_or(0);
-        // Of several sendings of the same bytes one came twice: the last, since the ones before it
-        // have been answered.
+        // Of several transmissions of the same bytes, one is the duplicate: the last, since the
+        // ones before it have been answered.
         let chosen = duplicate.chosen(repeats.make_contiguous());
         let mut places = 0..;
         repeats.retain_mut(|repeat| {
@@ -211,9 +214,11 @@ impl Repeats {
         outcome
     }
 
-    /// The capture ended. A needless retransmission that could not be answered yet was not lost, as
-    /// far as anything says: only what was sent earlier was answered, by a round trip of at least
-    /// `rtt` or by the last echo.
+    /// Corrects the counts when the capture ends. A needless retransmission that could not have
+    /// been answered yet counts as not lost, since nothing shows that it was lost. It could not
+    /// have been answered if the last ACK came less than `rtt` after it. The same holds if its
+    /// timestamp is newer than the last echo, provided that the left edge moved less than `rtt`
+    /// before the last ACK.
     pub fn ended(&self, rtt: Option<Duration>) -> Outcome {
         let (Some(Remembered { in_order, answered, moved, .. }), Some(rtt)) =
             (self.0.as_deref(), rtt)
@@ -230,7 +235,7 @@ impl Repeats {
     }
 }
 
-/// What DSACK reports to have come twice.
+/// Data that a DSACK block reports to have arrived twice.
 struct Duplicate<'a> {
     from: SequenceNumber,
     to: SequenceNumber,
@@ -238,26 +243,28 @@ struct Duplicate<'a> {
 }
 
 impl Duplicate<'_> {
-    /// What ends before this number is forgotten.
+    /// Retransmissions that end before this number are forgotten.
     fn oldest(&self) -> SequenceNumber {
         self.answer.ack + BEHIND.wrapping_neg()
     }
 
-    /// Whether this retransmission may be one of the two that came.
+    /// Whether this retransmission may be one of the two transmissions that arrived.
     ///
-    /// A block may be of several that came together. Reported sooner than anything was after a
-    /// retransmission, it is of a copy that the network made of an earlier sending.
+    /// A block may cover several segments that arrived together. If it comes sooner after a
+    /// retransmission than any report ever came, it covers a copy that the network made of an
+    /// earlier transmission.
     fn may_be_of(&self, repeat: &Repeat) -> bool {
         !repeat.to.is_before(self.oldest())
             && repeat.overlaps(self.from, self.to)
             && !repeat.is_sooner(self.answer, self.answer.quickest)
     }
 
-    /// For each retransmission whether it is the one that came twice: of those that may be and
-    /// overlap, the last, unless it filled the hole itself and another did not.
+    /// For each retransmission, whether it is the one that arrived twice. Of the candidates that
+    /// overlap each other it is the last, unless that one filled the hole itself and another did
+    /// not.
     fn chosen(&self, repeats: &[Repeat]) -> Vec<bool> {
-        // Each is compared with those chosen only, which are forgotten then: however many overlap,
-        // one ACK costs little.
+        // Each candidate is compared only with those already chosen, and the chosen ones are
+        // forgotten afterwards. However many overlap, one ACK costs little.
         let mut found = Vec::<usize>::new();
         for wants_filled in [false, true] {
             for (place, repeat) in repeats.iter().enumerate().rev() {
@@ -276,14 +283,14 @@ impl Duplicate<'_> {
     }
 }
 
-/// By the order of timestamps (RFC 7323, 5.2).
+/// Compares by the order of timestamps (RFC 7323, 5.2).
 const fn is_older(echo: u32, stamp: u32) -> bool {
     (echo.wrapping_sub(stamp) as i32) < 0
 }
 
 impl Remembered {
-    /// Where the first that is awaited stands: from the end, as what was sent last is answered
-    /// last.
+    /// The index of the first awaited retransmission. The search starts at the end, since what was
+    /// sent last is answered last.
     fn first_awaited(&self) -> usize {
         let (mut first, mut left) = (self.in_order.len(), self.awaited);
         while left > 0 && first > 0 {
@@ -303,28 +310,29 @@ impl Repeat {
         self.state == State::Awaited
     }
 
-    /// Whether the echo of an ACK that fills the hole at the left edge is older than this; `None`:
-    /// it is not there.
+    /// Whether the echo of an ACK that fills the hole at the left edge is older than this
+    /// retransmission. `None` where the ACK does not fill that hole, or a timestamp is missing.
     fn is_echoed(&self, answer: &Answer) -> Option<bool> {
         let moves_edge = !answer.una.is_before(self.from) && answer.una.is_before(answer.ack);
         let stamps = answer.echo.zip(self.stamp).filter(|_| moves_edge);
         stamps.map(|(echo, stamp)| is_older(echo, stamp))
     }
 
-    /// Whether DSACK follows so soon on the report of the data that two sendings can hardly have
-    /// come so close together, which left a round trip or so apart: a copy can.
+    /// Whether the DSACK follows the report of the data too soon for a second transmission. Two
+    /// transmissions leave about a round trip apart and can hardly arrive so close together; a copy
+    /// made by the network can.
     fn is_of_copy(&self, answer: &Answer) -> bool {
         let close =
             answer.rtt.map_or(Duration::ZERO, |rtt| Duration::from_nanos(rtt.as_nanos() / 4));
         self.state == State::Arrived && answer.at.since(self.reported) < close
     }
 
-    /// `Some` where the arrival was reported sooner than it could be had this sending arrived.
+    /// `Some(true)` where the arrival was reported sooner than this transmission could have caused.
     fn is_answered_early(&self, answer: &Answer) -> Option<bool> {
         self.is_sooner(answer, answer.rtt).then_some(true)
     }
 
-    /// Whether the answer came clearly sooner than `least` after this.
+    /// Whether the answer came clearly sooner than `least` after this retransmission.
     fn is_sooner(&self, answer: &Answer, least: Option<Duration>) -> bool {
         least.is_some_and(|least| {
             answer.at.since(self.at) < Duration::from_nanos(least.as_nanos() / 10 * 9)

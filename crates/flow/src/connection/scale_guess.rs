@@ -1,40 +1,42 @@
-//! The window's scale of a connection whose handshake was not seen, from how data and ACKs move.
+//! Infers the window scale from the movement of data and ACKs, where the handshake was not
+//! captured.
 //!
-//! The shift stands in the SYNs only (RFC 7323, section 2.2). Without them two things tell it:
+//! Only the SYNs carry the shift (RFC 7323, section 2.2). Without them, two observations show it:
 //!
 //! * *The window closes as data arrives.* While the receiving application does not read, each ACK
-//!   moves the left edge by some bytes and takes as many from the window: the quotient of the two
-//!   is the scale.
-//! * *Data comes up to an edge and never passes it.* No sender passes the window, so that shifts by
-//!   which data passed it are too small; of those left, one whose edge data touches again and again
-//!   is the one that holds the sender.
+//!   moves the left edge by some bytes, and the window shrinks by as many. These bytes divided by
+//!   the change of the header's window field give the scale.
+//! * *Data comes up to an edge and never passes it.* No sender passes the window. A shift is
+//!   therefore too small if data passed the window that it implies. Of the remaining shifts, one
+//!   whose edge the data touches again and again is the one that limits the sender.
 //!
-//! Where neither is seen often, the scale stays unknown and the window is no evidence of anything
-//! but being closed.
+//! Where neither is observed often, the scale stays unknown. The window is then evidence of nothing
+//! except that it is closed.
 
 use crate::segment::SequenceNumber;
 
 /// RFC 7323, section 2.3: shifts are at most 14.
 const SHIFTS: usize = 15;
-/// So often must evidence come before it is believed.
+/// How often evidence must occur before it is accepted.
 const SEEN_LEAST: u32 = 8;
-/// Away from the sender an edge is known to within this part of the window.
+/// Away from the sender, an edge is known to within this fraction of the window: 1/8.
 const DOUBT: u32 = 8;
-/// The quotient is as good as the step of the window is large: a smaller one fits to two shifts.
+/// The quotient is only as precise as the step of the window is large. A smaller step fits two
+/// shifts.
 const STEP_LEAST: u32 = 4;
 
-/// What is counted for each shift.
+/// The counts for each shift.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ScaleGuess {
-    /// The highest number that each shift allows to send; meaningful where there is a last ACK.
+    /// The highest number that each shift allows to be sent; meaningful where there is a last ACK.
     edges: [SequenceNumber; SHIFTS],
-    /// The smallest shift by which data never passed the window.
+    /// The smallest shift whose window data never passed.
     least: u8,
-    /// How often data came up to the edge of `least`, and how many segments were sent since it is
-    /// that.
+    /// How often data came up to the edge of `least`, and how many segments were sent, both since
+    /// `least` last changed.
     touched: u32,
     sent: u32,
-    /// How often the window closed as data arrived, and for each shift how often it explains that.
+    /// How often the window closed as data arrived, and how often each shift explains that.
     closing: u32,
     votes: [u32; SHIFTS],
     /// The last ACK and its window.
@@ -42,7 +44,7 @@ pub(super) struct ScaleGuess {
 }
 
 impl ScaleGuess {
-    /// An ACK with the window as its header has it.
+    /// Notes an ACK with the unscaled window of its header.
     pub fn acknowledged(&mut self, ack: SequenceNumber, window: u16) {
         let window = u32::from(window);
         for (shift, edge) in (0..).zip(&mut self.edges) {
@@ -54,7 +56,8 @@ impl ScaleGuess {
         }
     }
 
-    /// One ACK moved the edge by `moved` and took `taken` units from the window.
+    /// Compares one ACK's progress: it moved the edge by `moved` and took `taken` units from the
+    /// window.
     fn compare(&mut self, moved: u32, taken: u32) {
         if moved == 0 || taken < STEP_LEAST {
             return;
@@ -65,9 +68,9 @@ impl ScaleGuess {
         }
     }
 
-    /// Data was sent that ends at `end`, in segments of up to `segment` bytes. `is_exact`: the
-    /// capture was taken at the sender, so that the ACKs so far are those that it knew; elsewhere
-    /// the edge is known as well as the lag.
+    /// Notes data up to `end`, sent in segments of up to `segment` bytes. `is_exact` means that the
+    /// capture was taken at the sender, so that the sender knew the ACKs seen so far. Elsewhere the
+    /// edge is only as precise as the lag.
     pub fn sent(&mut self, end: SequenceNumber, segment: u32, is_exact: bool) {
         let Some((_, window)) = self.last else { return };
         let doubt = |shift: u8| if is_exact { 0 } else { (window << shift) / DOUBT };
@@ -84,7 +87,7 @@ impl ScaleGuess {
         self.touched += u32::from(free < segment.max(doubt(self.least)));
     }
 
-    /// The shift, once it is told.
+    /// The shift, once there is enough evidence.
     pub fn shift(&self) -> Option<u8> {
         let by_votes =
             (0..).zip(&self.votes).max_by_key(|(shift, votes)| (**votes, u8::MAX - *shift));
@@ -93,8 +96,8 @@ impl ScaleGuess {
         if let Some((shift, _)) = agreed {
             return Some(shift).filter(|shift| *shift >= self.least);
         }
-        // A window that one of ten segments comes up to holds the sender for most of the time: of
-        // those that one ACK lets go only the last touches it.
+        // If one segment in ten comes up to the window, the window limits the sender most of the
+        // time: of the segments that one ACK releases, only the last touches the edge.
         (self.touched >= SEEN_LEAST && self.touched * 10 >= self.sent).then_some(self.least)
     }
 }

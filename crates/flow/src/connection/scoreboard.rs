@@ -1,33 +1,34 @@
-//! What SACK, timestamps and IP identifications tell of a direction's loss and reordering, where
-//! sequence numbers alone only hint.
+//! A direction's loss and reordering, as SACK, timestamps and IP identifications show them.
+//! Sequence numbers alone only hint at them.
 //!
-//! Three questions, each answered by the strongest evidence there is:
+//! Three questions are answered, each by the strongest evidence available:
 //!
-//! * *Was this sent before?* If its bytes passed the capture point before, yes, however soon it
-//!   comes: it is a retransmission, or, where it is the same IP packet again, a duplicate that the
-//!   network or the capture made.
-//! * *It fills a gap: late or sent again?* The gap was opened by a segment above it. What was sent
-//!   before that one has an older timestamp (RFC 7323) or an IP identification before it, and was
-//!   reordered; what was sent after is a retransmission of something lost before the capture point.
-//!   Without either, a round trip decides: no retransmission comes sooner.
-//! * *Was it lost, or only thought lost?* See [`super::repeats`]. A gap in the SACK blocks that
-//!   closes without a retransmission was reordering behind the capture point.
+//! * *Was this segment sent before?* If its bytes passed the capture point before, yes, however
+//!   soon it comes. It is then a retransmission, or, if it is the same IP packet again, a duplicate
+//!   that the network or the capture made.
+//! * *A segment fills a gap: was it late or sent again?* A segment above the gap opened it.
+//!   Whatever was sent before that segment has an older timestamp (RFC 7323) or an earlier IP
+//!   identification, and was reordered. Whatever was sent after it is a retransmission of data lost
+//!   before the capture point. Without either field, the round trip decides: no retransmission
+//!   comes sooner.
+//! * *Was it lost, or only thought to be lost?* See [`super::repeats`]. If a gap in the SACK blocks
+//!   closes without a retransmission, there was reordering behind the capture point.
 
 use super::ranges::Ranges;
 use super::repeats::{Answer, Outcome, Repeats};
 use crate::segment::{Segment, SequenceNumber};
 use fullpipe_model::units::{Duration, Instant};
 
-/// Gaps in what was captured whose cause is still to be told.
+/// Most gaps in the captured data that are remembered until their cause is known.
 const MAX_GAPS: usize = 256;
-/// A clock tick of timestamps, and the least that a round trip must be for a tick to tell sendings
-/// apart.
+/// One tick of a timestamp clock. Equal timestamps are evidence of order only where the round trip
+/// is longer than this.
 const TICKS: Duration = Duration::from_millis(3);
 
-/// How a segment that did not advance the sequence came to be.
+/// Why a segment did not advance the sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Sent again; its bytes passed here before.
+    /// Sent again; its bytes passed the capture point before.
     SentAgain,
     /// Sent again; what it repeats was lost before the capture point.
     Repair,
@@ -40,38 +41,38 @@ struct Gap {
     from: SequenceNumber,
     to: SequenceNumber,
     at: Instant,
-    /// Of the segment above.
+    /// The timestamp and IP identification of the segment above the gap.
     stamp: Option<u32>,
     ip_id: Option<u16>,
 }
 
-/// What is remembered of one direction's data above what is acknowledged.
+/// What is remembered of one direction's data above the acknowledged number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scoreboard {
-    /// What the receiver said that it has.
+    /// The data that the receiver reported by SACK.
     sacked: Ranges,
-    /// What was sent more than once.
+    /// Retransmissions of data that had not arrived.
     repeats: Repeats,
-    /// What was sent more than once or was seen to be late: it is not counted as late once more.
+    /// Data that was sent again or found to be late. It is not counted as late a second time.
     accounted: Ranges,
     gaps: Vec<Gap>,
-    /// The least time from data to a SACK block that ends with it: of what overtook others, less
-    /// than any round trip.
+    /// The least time from data to a SACK block that ends with it. For data that overtook other
+    /// data, this is less than any round trip.
     quickest: Option<Duration>,
     counts: LossFacts,
 }
 
-/// What became of a direction's data, as far as a capture can tell.
+/// What became of a direction's data, as far as a capture shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct LossFacts {
     /// Segments that had to be sent again because they were lost: retransmissions that were not
     /// spurious.
     pub lost_segments: u64,
-    /// Of all retransmissions, those whose data had arrived already: by ACK, SACK or DSACK.
+    /// Retransmissions whose data had arrived already, as ACK, SACK or DSACK show.
     pub spurious_retransmissions: u64,
     /// Segments that were overtaken, before the capture point or behind it.
     pub reordered_segments: u64,
-    /// Packets that the network or the capture repeated.
+    /// Packets that the network or the capture duplicated.
     pub duplicate_packets: u64,
     /// ACKs with a DSACK block.
     pub dsack: u64,
@@ -85,17 +86,17 @@ pub(super) struct Acknowledgement<'a> {
     /// When it was captured.
     pub at: Instant,
     pub segment: &'a Segment,
-    /// Acknowledged before it.
+    /// The highest number acknowledged before it.
     pub una: SequenceNumber,
-    /// Number after the highest that was captured.
+    /// The number after the highest captured.
     pub next: SequenceNumber,
-    /// The largest segment of the data.
+    /// The largest segment of the data so far.
     pub segment_size: u32,
-    /// The least time that data took to be acknowledged.
+    /// The least time from data to its acknowledgement.
     pub rtt: Option<Duration>,
 }
 
-/// Data from one number to another, as SACK reports it.
+/// A range of data, as SACK reports it.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     left: SequenceNumber,
@@ -107,14 +108,14 @@ impl Block {
         self.left.is_before(to) && from.is_before(self.right)
     }
 
-    /// From the least of both to the most.
+    /// The smallest block that covers both.
     fn joined(self, other: Block) -> Block {
         Block { left: other.left.min(self.left), right: self.right.max(other.right) }
     }
 }
 
-/// Parts a DSACK block (RFC 2883) from the others: the first, where it is below the ACK or inside
-/// the second.
+/// Separates a DSACK block (RFC 2883) from the other blocks. It is the first block, if that is
+/// below the ACK or inside the second block.
 fn part_duplicate(
     ack: SequenceNumber,
     blocks: &[(SequenceNumber, SequenceNumber)],
@@ -131,7 +132,7 @@ fn part_duplicate(
 }
 
 impl Scoreboard {
-    /// A segment left `from..segment.seq` open.
+    /// Notes a segment that left the gap `from..segment.seq`.
     pub fn open_gap(&mut self, at: Instant, from: SequenceNumber, segment: &Segment) {
         if self.gaps.len() >= MAX_GAPS {
             self.gaps.remove(0);
@@ -140,7 +141,8 @@ impl Scoreboard {
         self.gaps.push(Gap { from, to: segment.seq, at, stamp, ip_id: segment.ip_id });
     }
 
-    /// Judges a segment that does not advance; `new` bytes of it were not captured before.
+    /// Judges a segment that does not advance. `new` is how many of its bytes were not captured
+    /// before.
     pub fn judge(
         &mut self,
         at: Instant,
@@ -175,8 +177,8 @@ impl Scoreboard {
         origin
     }
 
-    /// Counts a retransmission; `acked` is what was acknowledged before. Gives whether its data had
-    /// arrived already.
+    /// Counts a retransmission. `acked` says whether its data was acknowledged before. Returns
+    /// whether its data had arrived already.
     pub fn count_repeated(&mut self, at: Instant, segment: &Segment, acked: bool) -> bool {
         let (seq, end) = (segment.seq, segment.end());
         let spurious = acked || self.has(seq, end);
@@ -190,32 +192,32 @@ impl Scoreboard {
         spurious
     }
 
-    /// Whether the receiver said that it has all of this.
+    /// Whether SACK reported all of this range.
     fn has(&self, seq: SequenceNumber, end: SequenceNumber) -> bool {
         self.sacked.within(seq, end) == end.distance(seq) && seq != end
     }
 
-    /// Whether the receiver has something above this.
+    /// Whether SACK reported anything above this number.
     pub fn has_above(&self, number: SequenceNumber) -> bool {
         self.sacked.end().is_some_and(|end| number.is_before(end))
     }
 
-    /// Bytes above what is acknowledged that the receiver has.
+    /// Bytes above the acknowledged number that SACK reported.
     pub fn sacked_bytes(&self) -> u32 {
         self.sacked.bytes().try_into().unwrap_or(u32::MAX)
     }
 
-    /// A SACK block came `age` after the data that it ends with was sent.
+    /// Notes a SACK block that came `age` after the data that it ends with was sent.
     pub fn reported(&mut self, age: Option<Duration>) {
         self.quickest = age.into_iter().chain(self.quickest).min();
     }
 
-    /// An ACK of this data. Gives whether it has SACK blocks that say something new.
+    /// Notes an ACK of this data. Returns whether its SACK blocks report something new.
     pub fn acknowledge(&mut self, acknowledgement: &Acknowledgement<'_>) -> bool {
         let Acknowledgement { at, segment, una, rtt, .. } = *acknowledgement;
         let ack = segment.ack;
         if una.is_before(ack) {
-            // What filled up below the highest SACK block without having been sent again was late.
+            // Data below the highest SACK block that arrived without being sent again was late.
             let top = self.sacked.end().unwrap_or(una);
             self.note_late(una, top.min(ack), acknowledgement.segment_size);
         }
@@ -232,8 +234,8 @@ impl Scoreboard {
             above_hole,
         };
         let sacked = &self.sacked;
-        // What was not there before is there now only if this ACK brought a part of it: most bring
-        // what is above.
+        // A range that was missing before is complete now only if this ACK brought a part of it.
+        // Most ACKs report data above the range.
         let has = |from: SequenceNumber, to: SequenceNumber| {
             fresh.is_some_and(|fresh| fresh.overlaps(from, to))
                 && sacked.within(from, to) == to.distance(from)
@@ -252,7 +254,7 @@ impl Scoreboard {
         fresh.is_some()
     }
 
-    /// Notes what SACK blocks report. Gives the span from the least to the most that is new.
+    /// Notes SACK blocks. Returns one range that covers everything new in them.
     fn note_blocks(
         &mut self,
         acknowledgement: &Acknowledgement<'_>,
@@ -260,11 +262,12 @@ impl Scoreboard {
     ) -> Option<Block> {
         let Acknowledgement { segment, next, segment_size, .. } = *acknowledgement;
         let mut fresh: Option<Block> = None;
-        // What this ACK reports below what an earlier one did was late. Its own blocks are not
-        // compared with each other: which of them came first is not known.
+        // Data that this ACK reports below the data of an earlier report was late. Blocks of the
+        // same ACK are not compared with each other, because the order of their arrival is not
+        // known.
         let top = self.sacked.end();
         for &(left, right) in blocks {
-            // Beyond what was captured it may be anything.
+            // A block beyond the captured data proves nothing.
             let is_sane =
                 left.is_before(right) && !left.is_before(segment.ack) && right.after(next) <= 0;
             if !is_sane {
@@ -281,8 +284,8 @@ impl Scoreboard {
         fresh
     }
 
-    /// What became of the data, when the capture has ended; `rtt` is the least that data took to be
-    /// acknowledged.
+    /// The final counts, when the capture has ended. `rtt` is the least time from data to its
+    /// acknowledgement.
     pub fn finish(mut self, rtt: Option<Duration>) -> LossFacts {
         let outcome = self.repeats.ended(rtt);
         self.revise(outcome);
@@ -295,7 +298,8 @@ impl Scoreboard {
         self.counts.reordered_segments += outcome.overtaken;
     }
 
-    /// `from..to` is below something that the receiver had already, and arrived now.
+    /// Notes that `from..to`, which lies below data that the receiver already had, arrived only
+    /// now.
     fn note_late(&mut self, from: SequenceNumber, to: SequenceNumber, size: u32) {
         if !from.is_before(to) {
             return;
@@ -306,14 +310,14 @@ impl Scoreboard {
 }
 
 impl Gap {
-    /// Whether `segment`, which fills it, was sent before the one above.
+    /// Whether `segment`, which fills the gap, was sent before the segment above it.
     fn was_sent_before(&self, at: Instant, segment: &Segment, rtt: Option<Duration>) -> bool {
         let stamp = segment.options.timestamps.map(|(value, _)| value);
         let ticks = stamp.zip(self.stamp).map(|(stamp, above)| stamp.wrapping_sub(above) as i32);
         if let Some(ticks) = ticks.filter(|ticks| *ticks != 0) {
             return ticks < 0;
         }
-        // Within one tick of a clock that is finer than the round trip nothing is sent again.
+        // Within one tick of a clock that is finer than the round trip, nothing is sent again.
         if ticks.is_some() && rtt.is_some_and(|rtt| rtt > TICKS) {
             return true;
         }

@@ -1,16 +1,17 @@
-//! How long a full segment is on the wire, where a capture shows larger packets than the wire
+//! The size of a full segment on the wire, where a capture shows larger packets than the wire
 //! carried.
 //!
-//! Segmentation offload (TSO, GSO) hands many segments to the card as one packet, and receive
-//! offload (GRO) hands many up as one: the capture sees up to 64 KB at once. Everything that counts
-//! segments, asks whether one more fits into a window, or whether a write was smaller than a
-//! segment, must count in what was on the wire.
+//! Segmentation offload (TSO, GSO) passes many segments to the card as one packet, and receive
+//! offload (GRO) passes many up as one. A capture then shows packets of up to 64 KB. Three uses
+//! need the segments of the wire instead: to count segments, to ask whether one more fits into a
+//! window, and to ask whether a write was smaller than a segment.
 
-/// The option of timestamps with its padding takes this from each segment (RFC 7323, appendix A).
+/// The timestamps option with its padding takes this much from each segment (RFC 7323, appendix A).
 const STAMPS_OPTION: u32 = 12;
-/// The most that a segment carries on Ethernet without jumbo frames, by IPv4 without options.
+/// The most that a segment carries on Ethernet without jumbo frames, over IPv4 without options.
 const ETHERNET: u32 = 1460;
-/// Segments on Ethernet whose handshake was not seen: IPv4 and IPv6, with timestamps and without.
+/// Likely segment sizes on Ethernet where the handshake was not captured: for IPv4 and IPv6, with
+/// timestamps and without.
 const LIKELY: [u32; 4] = [1448, 1460, 1428, 1440];
 /// The most that a segment carries in jumbo frames of 9000 bytes.
 const JUMBO: u32 = 8960;
@@ -22,9 +23,9 @@ pub(super) struct SegmentSize {
 }
 
 impl SegmentSize {
-    /// Notes a packet with `payload` bytes; `mss` is what the ends' SYNs allow in a segment,
-    /// options included (RFC 9293, section 3.7.1), where a SYN was seen. Gives how many segments it
-    /// was on the wire.
+    /// Notes a packet with `payload` bytes. `mss` is the payload that the ends' SYNs allow in a
+    /// segment, options included (RFC 9293, section 3.7.1), where a SYN was captured. Returns how
+    /// many segments the packet was on the wire.
     pub fn sees(&mut self, payload: u32, mss: Option<u16>, has_timestamps: bool) -> u32 {
         let options = if has_timestamps { STAMPS_OPTION } else { 0 };
         let bound = mss.map_or_else(
@@ -35,12 +36,12 @@ impl SegmentSize {
         payload.div_ceil(self.largest.max(1))
     }
 
-    /// The largest segment: one byte at least.
+    /// The largest segment: at least one byte.
     pub fn get(self) -> u32 {
         self.largest.max(1)
     }
 
-    /// The most that a segment carries by its packets alone.
+    /// The most that a segment carries, judging only by the packets.
     fn guess(self, payload: u32) -> u32 {
         if payload <= ETHERNET || (self.largest > ETHERNET && payload <= self.largest) {
             return payload;
@@ -48,7 +49,7 @@ impl SegmentSize {
         let divides = |size: &&u32| payload.is_multiple_of(**size);
         let usual = LIKELY.iter().find(divides).copied();
         match usual {
-            // A full segment that was seen alone.
+            // A full segment was seen alone.
             _ if LIKELY.contains(&self.largest) => self.largest,
             Some(size) => size,
             None if payload <= JUMBO => payload,

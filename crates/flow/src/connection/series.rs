@@ -1,16 +1,18 @@
-//! The sender's state over time, as the limits need it: what was in flight, against which window,
-//! at what delivery.
+//! The sender's state over time, in the form that the limits need: how much was in flight, against
+//! which window, and how much was delivered.
 //!
-//! Time is cut into intervals of a round trip or so; within one, amounts are weighted by the time
-//! for which they held. Memory is bounded: when a connection outlives [`MAX_INTERVALS`], neighbours
-//! are merged and the interval doubles. A long silence is one interval, however long.
+//! Time is cut into intervals of about a round trip. Within an interval, amounts are weighted by
+//! the time for which they held. Memory is bounded: when a connection outlives [`MAX_INTERVALS`],
+//! neighbours are merged and the interval doubles. A long silence is one interval, however long.
 //!
-//! What is in flight is a matter of where one stands. The sender's view at the time data passes the
-//! capture point lags behind the ACKs that pass there by the round trip between capture point and
-//! sender; ACKs are therefore held back by that time (`lag`): zero at the sender, the whole round
-//! trip at the receiver. Where there are timestamps (RFC 7323) the lag follows the queue: data that
-//! echoes an ACK's TSval left the sender after that ACK.
+//! How much is in flight depends on the point of view. When data passes the capture point, its
+//! sender has not yet acted on the ACKs that passed there most recently: it is behind by the round
+//! trip between capture point and sender. ACKs are therefore held back by that time (`lag`), which
+//! is zero at the sender and the whole round trip at the receiver. Where there are timestamps (RFC
+//! 7323), the lag follows the queue, because data that echoes an ACK's TSval left the sender after
+//! that ACK arrived.
 
+use super::relabel::RTO_LEAST;
 use super::scale_guess::ScaleGuess;
 use super::trains::Trains;
 use crate::limit::{Features, Least};
@@ -21,33 +23,33 @@ use std::collections::VecDeque;
 /// The least interval, where the round trip is shorter or not known.
 pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_INTERVALS: usize = 4096;
-/// The least retransmission timeout of Linux.
-const RTO_LEAST: Duration = Duration::from_millis(200);
 /// Data that follows data this soon belongs to the same burst.
 const BURST_GAP: Duration = Duration::from_micros(500);
-/// ACKs that are held back at most; beyond it they count at once.
+/// Most ACKs that are held back; beyond this number they count at once.
 const MAX_HELD: usize = 1 << 14;
-/// TSvals that are remembered until a lag is known: at the sender they are echoed at once.
+/// Most TSvals that are remembered until the lag is known. At the sender, they are echoed at once.
 const MAX_STAMPS_OF_GUESS: usize = 1 << 10;
-/// What waits for longer than this until it is acknowledged waits for something else than the way.
+/// A guessed interval is not widened beyond this. Data that waits longer for its acknowledgement
+/// waits for something other than the path.
 const INTERVAL_MOST_OF_GUESS: Duration = Duration::from_secs(1);
-/// Echoes from which the lag is told where no handshake was seen: an application that pauses makes
-/// single ones late. Fewer are needed where data is answered here much sooner than an ACK, which
-/// only the receiver does.
+/// Number of echoes from which the lag is inferred where no handshake was captured. An application
+/// that pauses makes single echoes late. Fewer suffice if data is acknowledged here much sooner
+/// than an ACK is echoed, which happens only at the receiver.
 const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
-/// Events that pass before trains are timed: a request and its answer have fewer.
+/// Events that pass before trains are timed. A request and its answer have fewer.
 const UNTIMED: u8 = 6;
-/// A lag below this part of the round trip, and below this time, is that of a host that was
-/// captured at itself.
+/// If the lag is below 1/20 of the round trip, or below this time, the capture was taken at the
+/// sender.
 const NEAR: u64 = 20;
 const LAG_LEAST: Duration = Duration::from_micros(500);
 
-/// TSval of ACKs and when each was first seen.
+/// The TSvals of ACKs and when each was first seen.
 #[derive(Debug, Clone, Default)]
 struct Stamps {
     of_acks: VecDeque<(u32, Instant)>,
-    /// Echoes of them, and the quickest: how the lag is told without a handshake.
+    /// How many of them were echoed, and the quickest echo. The lag is inferred from these where
+    /// there is no handshake.
     echoes: u32,
     quickest: Option<Duration>,
 }
@@ -56,15 +58,15 @@ struct Stamps {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeriesStart {
     pub at: Instant,
-    /// Where the first data begins, and what was acknowledged before.
+    /// Where the first data begins, and the highest number acknowledged before it.
     pub seq: SequenceNumber,
     pub una: SequenceNumber,
     /// Right edge of the window, where its scale is known.
     pub edge: Option<SequenceNumber>,
     /// Length of intervals, where a round trip is known.
     pub interval: Option<Duration>,
-    /// The round trip between the capture point and the sender, where a handshake or the capture's
-    /// place tells it.
+    /// The round trip between the capture point and the sender, where a handshake or the place of
+    /// the capture shows it.
     pub lag: Option<Duration>,
 }
 
@@ -73,7 +75,7 @@ pub(super) struct SeriesStart {
 pub(super) enum AckWindow {
     /// In bytes.
     Bytes(u32),
-    /// As in the header, of a scale that was not seen.
+    /// As in the header, because the scale was not captured.
     Unscaled(u16),
 }
 
@@ -82,51 +84,51 @@ pub(super) enum AckWindow {
 pub(super) struct Data {
     pub seq: SequenceNumber,
     pub length: u32,
-    /// How many segments it was on the wire, and the largest so far.
+    /// How many segments it was on the wire, and the size of the largest so far.
     pub segments: u32,
     pub segment: u32,
-    /// Its bytes passed before.
+    /// Its bytes passed before, or it is a retransmission.
     pub is_repeated: bool,
-    /// By IP identifications packets before it did not pass.
+    /// IP identifications show that packets before it did not pass the capture point.
     pub follows_gap: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Series {
     interval: Duration,
-    /// The interval was chosen without a round trip to go by.
+    /// The interval was chosen without knowing a round trip.
     is_guess: bool,
     lag: Duration,
-    /// The lag is still to be told by timestamps.
+    /// The lag is still to be inferred from timestamps.
     is_lag_open: bool,
     /// First number not acknowledged, number after the highest sent, right edge of the window.
     una: SequenceNumber,
     next: SequenceNumber,
     edge: Option<SequenceNumber>,
-    /// The same before the last ACK: near the receiver, what the sender knew then.
+    /// The right edge before the last ACK. Near the receiver, this is the one that the sender knew.
     edge_before: Option<SequenceNumber>,
     segment: u32,
     now: Instant,
     /// When an ACK last moved the left edge.
     acked_at: Instant,
     held: VecDeque<Held>,
-    /// Bytes above `una` that the receiver said that it has: not in flight any more.
+    /// Bytes above `una` that SACK reported: they are no longer in flight.
     sacked: u32,
-    /// Not there where there is no lag to measure: most connections are short, and many are open at
+    /// Absent where there is no lag to measure: most connections are short, and many are open at
     /// once.
     stamps: Option<Box<Stamps>>,
-    /// The lag without a queue: by the handshake.
+    /// The lag without a queue.
     lag_least: Duration,
     /// When data last passed, and whether the burst that it belongs to followed an ACK.
     sent_at: Instant,
     prompted: bool,
     /// The least round trip.
     least: Least,
-    /// How fast ACKs tell of bytes at the sender, and bytes themselves pass elsewhere.
-    /// Not there before so many events have passed as most connections never have.
+    /// The rate of trains: at the sender, of the bytes that ACKs report; elsewhere, of the bytes
+    /// that pass. Absent until more events have passed than most connections ever have.
     trains: Option<Box<Trains>>,
     untimed: u8,
-    /// Where the window's scale was not seen.
+    /// Present where the window's scale was not captured.
     scale: Option<Box<ScaleGuess>>,
     current: Features,
     closed: Vec<Features>,
@@ -174,16 +176,17 @@ impl Series {
         }
     }
 
-    /// Data passed the capture point.
+    /// Notes data that passed the capture point.
     pub fn sent(&mut self, at: Instant, data: Data) {
         self.release(at);
         self.advance(at);
         let is_after_timer = at.since(self.sent_at) >= RTO_LEAST;
-        // Nothing behind a loss tells of it: the timer does.
+        // After so long a silence, the sender's timer prompted the repair, not an ACK.
         self.current.recovered |= data.is_repeated && is_after_timer;
         self.current.follows_gap |= data.follows_gap && is_after_timer;
         let end = data.seq + data.length;
-        // A write of many segments is one event, however long the device or a queue takes for it.
+        // A write of many segments is one event, however long the device or a queue takes to send
+        // it.
         if at.since(self.sent_at) > BURST_GAP || self.segment == 1 {
             self.prompted = at.since(self.acked_at) <= self.prompt();
         }
@@ -195,7 +198,8 @@ impl Series {
         } else {
             let new = u64::from(end.distance(self.next));
             self.current.sent += new;
-            // What ends where the window does, or did until just now, was cut by it.
+            // Data that ends at the window's edge, or at the edge before the last ACK, was cut by
+            // the window.
             let cut = [self.edge, self.edge_before].contains(&Some(end));
             let is_short = !data.length.is_multiple_of(self.segment);
             self.current.short += u32::from(is_short && !cut);
@@ -213,7 +217,8 @@ impl Series {
         self.note();
     }
 
-    /// An ACK passed the capture point; `sacked` is what the receiver has above it.
+    /// Notes an ACK that passed the capture point. `sacked` is the number of bytes above it that
+    /// the receiver has.
     pub fn acknowledged(
         &mut self,
         at: Instant,
@@ -233,7 +238,7 @@ impl Series {
         }
     }
 
-    /// An ACK carried this TSval.
+    /// Notes the TSval of an ACK.
     pub fn stamped(&mut self, at: Instant, value: u32) {
         if self.lag_least == Duration::ZERO && !self.is_lag_open {
             return;
@@ -248,7 +253,7 @@ impl Series {
         }
     }
 
-    /// Data carried this TSecr.
+    /// Notes the TSecr of data.
     pub fn echoed(&mut self, at: Instant, echo: u32) {
         while let Some(stamps) = self.stamps.as_deref_mut() {
             let Some(&(value, since)) = stamps.of_acks.front() else { break };
@@ -267,8 +272,8 @@ impl Series {
         }
     }
 
-    /// Data echoes an ACK that passed here `round_trip` ago: no sender answers sooner than the way
-    /// there and back. After some of them the quickest is the lag.
+    /// Uses data that echoes an ACK which passed here `round_trip` ago. No sender answers sooner
+    /// than in the round trip from here to it, so after some echoes the quickest is the lag.
     fn guess_lag(&mut self, round_trip: Duration) {
         let Some(stamps) = self.stamps.as_deref_mut() else { return };
         stamps.echoes += 1;
@@ -288,8 +293,8 @@ impl Series {
         }
     }
 
-    /// The capture stands so far from the sender: what was measured before was without the way
-    /// there.
+    /// Adopts a lag that was inferred late. Round trips measured before lack the part between the
+    /// capture point and the sender, so the lag is added to them.
     fn adopt_lag(&mut self, lag: Duration) {
         (self.lag, self.lag_least) = (lag, lag);
         self.least.delay(lag);
@@ -298,7 +303,7 @@ impl Series {
         self.widen();
     }
 
-    /// An interval that was a guess must not be shorter than a round trip.
+    /// Widens a guessed interval: it must not be shorter than a round trip.
     fn widen(&mut self) {
         let Some(least) = self.least.get().filter(|_| self.is_guess) else { return };
         let least = least.min(INTERVAL_MOST_OF_GUESS);
@@ -308,9 +313,9 @@ impl Series {
         }
     }
 
-    /// Data came `round_trip` after the ACK that it echoes and `gap` after the data before it. What
-    /// is over the least round trip is either a queue, and then data comes without gaps, or the
-    /// sender had nothing to send.
+    /// Updates the lag. Data came `round_trip` after the ACK that it echoes, and `gap` after the
+    /// data before it. Time beyond the least round trip has one of two reasons. Either there is a
+    /// queue, and data then comes without gaps, or the sender had nothing to send.
     fn measure_lag(&mut self, round_trip: Duration, gap: Duration) {
         let excess = round_trip.saturating_sub(self.lag_least);
         let queued = gap.saturating_mul(2) < excess;
@@ -318,7 +323,7 @@ impl Series {
             if queued { round_trip.min(self.lag_least.saturating_mul(8)) } else { self.lag_least };
     }
 
-    /// A round trip was measured at the capture point, from data to its ACK.
+    /// Notes a round trip from data to its ACK, measured at the capture point.
     pub fn measured(&mut self, rtt: Duration) {
         let rtt = rtt.saturating_add(self.lag);
         self.least.note(rtt);
@@ -326,17 +331,23 @@ impl Series {
         self.widen();
     }
 
-    /// The capture was taken at the sender, as far as that is told.
+    /// The current round trip between the capture point and the sender.
+    pub fn lag(&self) -> Duration {
+        self.lag
+    }
+
+    /// Whether the capture was taken at the sender, as far as that is known.
     pub fn is_at_sender(&self) -> bool {
         !self.is_lag_open && self.lag_least == Duration::ZERO
     }
 
-    /// The least round trip of the whole path that was measured.
+    /// The least measured round trip of the whole path.
     pub fn least_rtt(&self) -> Option<Duration> {
         self.least.get()
     }
 
-    /// Ends the series: intervals from the first data to the last event that meant something.
+    /// Ends the series. The intervals run from the first data to the last interval that is not
+    /// silent.
     pub fn finish(mut self) -> Vec<Features> {
         self.release(Instant::from_nanos(u64::MAX));
         self.close(self.now);
@@ -359,14 +370,15 @@ impl Series {
     fn apply(&mut self, at: Instant, Held { ack, window, sacked, .. }: Held) {
         self.advance(at);
         let fresh = ack.distance(self.una);
-        // An ACK of data that was not captured moves both ends.
+        // An ACK of data that was not captured moves both the left edge and the highest number
+        // sent.
         self.next = self.next.max(ack);
         self.una = self.una.max(ack);
         self.current.delivered += u64::from(fresh);
-        // Each ACK tells of what it acknowledges, and of what it reports above a hole.
-        let told = u64::from(fresh) + u64::from(sacked.saturating_sub(self.sacked));
-        if self.lag == Duration::ZERO && told > 0 {
-            self.passed(at, told);
+        // Each ACK reports the bytes that it acknowledges and the bytes that its SACK blocks add.
+        let reported = u64::from(fresh) + u64::from(sacked.saturating_sub(self.sacked));
+        if self.lag == Duration::ZERO && reported > 0 {
+            self.passed(at, reported);
         }
         self.sacked = sacked;
         if fresh > 0 {
@@ -387,8 +399,8 @@ impl Series {
         self.note();
     }
 
-    /// The window that an ACK advertises; `None` where its scale is not known, unless it is closed,
-    /// which it is by every scale.
+    /// The window that an ACK advertises, in bytes. `None` where its scale is not known, unless the
+    /// window is closed, because zero is zero at every scale.
     fn bytes_of(&mut self, ack: SequenceNumber, window: AckWindow) -> Option<u32> {
         let window = match window {
             AckWindow::Bytes(bytes) => return Some(bytes),
@@ -400,15 +412,15 @@ impl Series {
         bytes.or((window == 0).then_some(0))
     }
 
-    /// The shift of a window whose scale was not seen, as far as data and ACKs show it.
+    /// The shift of a window whose scale was not captured, as far as data and ACKs show it.
     pub fn inferred_scale(&self) -> Option<u8> {
         self.scale.as_ref().and_then(|scale| scale.shift())
     }
 
-    /// How soon after an ACK data is prompted by it: two ACKs' spacing, since pacing holds segments
-    /// back by about that.
+    /// The longest time after an ACK in which data counts as prompted by it: twice the spacing of
+    /// ACKs, since pacing holds segments back by about that much.
     fn prompt(&self) -> Duration {
-        // A blocked writer has to be woken, on a machine that does other things too.
+        // A blocked writer has to be woken, on a machine that does other work too.
         const LEAST: Duration = Duration::from_millis(1);
         let acks = self.closed.last().map_or(0, |last| u64::from(last.acks));
         let spacing = self.interval.as_nanos().checked_div(acks).unwrap_or(0);
@@ -436,7 +448,7 @@ impl Series {
         self.current.in_flight_max = self.current.in_flight_max.max(in_flight);
     }
 
-    /// Lets time pass up to `to`, over the ends of intervals.
+    /// Advances the time to `to`, closing intervals that end on the way.
     fn advance(&mut self, to: Instant) {
         if to <= self.now {
             return;
@@ -445,7 +457,7 @@ impl Series {
         if to >= end {
             self.hold(end);
             self.close(end);
-            // Whole intervals in which nothing happened are one.
+            // Whole intervals in which nothing happened become one.
             let whole = to.since(end).as_nanos() / self.interval.as_nanos();
             if whole > 0 {
                 end = end + Duration::from_nanos(whole * self.interval.as_nanos());
@@ -456,12 +468,12 @@ impl Series {
         self.hold(to);
     }
 
-    /// The state as it is now held until `to`.
+    /// Accounts for the current state up to `to`.
     fn hold(&mut self, to: Instant) {
         let span = to.since(self.now).as_nanos();
         let in_flight = self.in_flight();
         let free = self.edge.map(|edge| edge.distance(self.next));
-        // The next segment does not fit: the sender may not send, whatever it has.
+        // The next segment does not fit: the sender may not send, whatever data it has.
         let full = free.is_some_and(|free| free < self.segment);
         self.current.in_flight_time += f64::from(in_flight) * span as f64;
         if full {
@@ -489,7 +501,7 @@ impl Series {
         }
     }
 
-    /// The window as it stands: from the left edge, not what is free of it.
+    /// The current window: all of it from the left edge, not only what is free.
     fn window(&self) -> Option<Window> {
         self.edge.map(|edge| Window::new(Bytes::new(edge.distance(self.una).into())))
     }
@@ -504,7 +516,7 @@ impl Series {
         self.closed = self.closed.chunks(2).map(merge).collect();
     }
 
-    /// Neighbours become one until they are as long as intervals now are.
+    /// Merges neighbours until each is at least as long as the interval now is.
     fn merge(&mut self) {
         let mut merged: Vec<Features> = Vec::with_capacity(self.closed.len() / 2 + 1);
         for closed in self.closed.drain(..) {

@@ -7,14 +7,17 @@ use super::handshake::Handshake;
 use super::labels::{self, LabelContext, Scale};
 use super::relabel::{self, Relabelled, Repetition};
 use super::series::MIN_INTERVAL;
+use super::stalls;
 use super::warnings::warnings;
 use super::{Connection, Difference, Label, LabelSet, Labels, vantage};
 use crate::config::Config;
 use crate::limit::{CapturePoint, Verdict};
 use crate::segment::{Flags, FlowKey, Segment, SequenceNumber};
-use fullpipe_model::units::{Duration, Instant};
+use crate::trace::{Ends, Known, Recorder, Trace, TraceBounds};
+use fullpipe_model::units::{Bytes, Duration, Instant};
 
-/// An open connection. Ends are numbered: 0 is the sender of the first packet seen, 1 the other.
+/// An open connection. Its ends are numbered: 0 is the sender of the first packet seen, 1 the
+/// other.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     id: u64,
@@ -23,31 +26,36 @@ pub(crate) struct Tracker {
     starts_with_first: bool,
     closing: Closing,
     completeness: Completeness,
-    /// Which end opened.
-    client: Option<usize>,
+    /// The end that opened the connection, where that is known.
+    client: Option<u8>,
     start: Instant,
     last: Instant,
     handshake: Handshake,
-    /// By end: what it sent.
+    /// What each end sent, by the end's number.
     halves: [Half; 2],
-    /// Number of each direction's SYN; one before its first segment, where that was not captured.
+    /// The sequence number of each direction's SYN. Where the SYN was not captured, one before its
+    /// first segment.
     initial: [Option<SequenceNumber>; 2],
     /// Whether the capture cut a packet within its TCP header.
     has_cut_headers: bool,
+    /// The points of its graphs, where they are wanted.
+    recorder: Option<Box<Recorder>>,
 }
 
-/// What a connection starts with.
+/// The data that a tracker starts with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening {
     /// The connection's number in the capture.
     pub id: u64,
     /// The number of its first packet.
     pub first_packet: u64,
-    /// When that was captured.
+    /// When that packet was captured.
     pub at: Instant,
-    /// Whether its sender is the first end of the connection's key. The tracker's owner keeps the
-    /// key.
+    /// Whether its sender is the first end of the connection's key. The owner of the tracker stores
+    /// the key.
     pub from_first: bool,
+    /// How much is kept for its graphs; `None` for nothing.
+    pub trace: Option<TraceBounds>,
 }
 
 /// A segment of the connection, as the capture shows it.
@@ -55,34 +63,36 @@ pub(crate) struct Opening {
 pub(crate) struct CapturedSegment<'a> {
     /// When it was captured.
     pub at: Instant,
+    /// Its number in the capture, from 1.
+    pub number: u64,
     /// The segment.
     pub segment: &'a Segment,
     /// Its bytes with all headers.
     pub wire: usize,
     /// Whether its sender is the first end of the connection's key.
     pub from_first: bool,
-    /// Whether it took over an older connection's ports.
+    /// Whether it reuses the ports of an older connection.
     pub reuses_ports: bool,
 }
 
-/// What a packet was.
+/// How a packet was labelled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
-    /// Its labels, by [`Config::labels`].
+    /// Its labels, as [`Config::labels`] selects them.
     pub labels: LabelSet,
-    /// The labels that Wireshark gives it.
+    /// Its labels by Wireshark's definitions.
     pub wireshark: LabelSet,
-    /// Why the two differ, where they do.
+    /// Why the two differ, if they do.
     pub difference: Option<Difference>,
     /// Whether the client sent it.
     pub by_client: bool,
 }
 
-/// The labels that Wireshark gives a packet.
+/// A packet's labels by Wireshark's definitions.
 #[derive(Debug, Clone, Copy)]
 struct WiresharkLabels {
     labels: LabelSet,
-    /// Whether it is one of the last packets once more.
+    /// Whether the packet repeats one of the last packets.
     is_again: bool,
 }
 
@@ -91,12 +101,14 @@ struct WiresharkLabels {
 pub(crate) struct Finished {
     /// The facts.
     pub connection: Connection,
-    /// What held the client's data, then the server's; `None` where there was none.
+    /// What limited the client's data, then the server's; `None` for a direction without data.
     pub verdicts: [Option<Verdict>; 2],
+    /// The points of its graphs, if they were recorded.
+    pub trace: Option<Box<Trace>>,
 }
 
 impl Tracker {
-    /// Starts with the connection's first segment, which is to be [pushed](Tracker::push) next.
+    /// Starts with the connection's first segment, which must be [pushed](Tracker::push) next.
     pub fn new(opening: Opening) -> Self {
         Tracker {
             id: opening.id,
@@ -111,6 +123,7 @@ impl Tracker {
             halves: Default::default(),
             initial: [None, None],
             has_cut_headers: false,
+            recorder: opening.trace.map(|bounds| Box::new(Recorder::new(opening.at, bounds))),
         }
     }
 
@@ -131,7 +144,7 @@ impl Tracker {
         self.first_packet
     }
 
-    /// When its last packet was.
+    /// The time of its last packet.
     pub fn last(&self) -> Instant {
         self.last
     }
@@ -141,8 +154,71 @@ impl Tracker {
         self.closing.is_complete()
     }
 
-    /// The next segment. Gives its labels and whether the client sent it.
+    /// How many points of graphs it holds; none where they are not recorded.
+    pub fn traced_points(&self) -> usize {
+        self.recorder.as_ref().map_or(0, |recorder| recorder.held())
+    }
+
+    /// From now on keeps at most this much for graphs, or nothing. What was not recorded before
+    /// cannot be recorded from now on.
+    pub fn bound_trace(&mut self, config: &Config, bounds: Option<TraceBounds>) {
+        let ends = self.ends(config);
+        match (bounds, &mut self.recorder) {
+            (Some(bounds), Some(recorder)) => recorder.set_bounds(bounds, &ends),
+            _ => self.recorder = None,
+        }
+    }
+
+    /// Processes the next segment. Returns its labels and whether the client sent it.
     pub fn push(&mut self, config: &Config, captured: CapturedSegment<'_>) -> Seen {
+        let (seen, rtt) = self.note(config, captured);
+        if self.recorder.is_some() {
+            self.record(config, &captured, &seen, rtt);
+        }
+        seen
+    }
+
+    /// Notes a packet for the graphs, after all else.
+    fn record(
+        &mut self,
+        config: &Config,
+        captured: &CapturedSegment<'_>,
+        seen: &Seen,
+        rtt: Option<Duration>,
+    ) {
+        let CapturedSegment { at, number, segment, wire, from_first, .. } = *captured;
+        let from = self.sender(from_first);
+        let [one, other] = &self.halves;
+        let sender = &self.halves[from];
+        let known = Known {
+            at,
+            number,
+            wire: Bytes::new(wire as u64),
+            from,
+            labels: seen.labels,
+            rtt,
+            window: sender.scaled_window(),
+            in_flight: [one.in_flight(config.labels), other.in_flight(config.labels)],
+            follows_gap: sender.recent.misses(segment),
+            segment_size: sender.segment_size(),
+        };
+        if self.recorder.as_mut().is_some_and(|recorder| recorder.see(segment, &known)) {
+            let ends = self.ends(config);
+            self.recorder.iter_mut().for_each(|recorder| recorder.digest(&ends));
+        }
+    }
+
+    /// What the graphs need to know of the path.
+    fn ends(&self, config: &Config) -> Ends {
+        Ends {
+            origins: self.initial.map(|initial| initial.map(|number| number + 1)),
+            path_rtt: self.handshake.clean_rtt().or(config.hint.rtt),
+            lags: [self.lag(config, 0), self.lag(config, 1)],
+        }
+    }
+
+    /// Processes the next segment. Returns also the round trip that it ends.
+    fn note(&mut self, config: &Config, captured: CapturedSegment<'_>) -> (Seen, Option<Duration>) {
         let CapturedSegment { at, segment, wire, .. } = captured;
         let from = self.sender(captured.from_first);
         self.last = self.last.max(at);
@@ -151,10 +227,12 @@ impl Tracker {
         self.has_cut_headers |= segment.is_header_cut;
         if segment.is_broken {
             let none = LabelSet::default();
-            let by_client = self.client.unwrap_or(0) == from;
-            return Seen { labels: none, wireshark: none, difference: None, by_client };
+            let by_client = self.client() == from;
+            let seen = Seen { labels: none, wireshark: none, difference: None, by_client };
+            return (seen, None);
         }
-        // A second answer with another number: the server forgot the first, or is not the server.
+        // A second SYN-ACK with another number: the server forgot the first, or this is not the
+        // server.
         let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
         let other_answer = answers && self.initial[from].is_some_and(|known| known != segment.seq);
         self.note_handshake(at, segment, from);
@@ -176,7 +254,7 @@ impl Tracker {
             from,
             WiresharkLabels { labels: wireshark, is_again },
         );
-        let has_new_sack = self.note_ack(at, segment, from);
+        let (has_new_sack, rtt) = self.note_ack(at, segment, from);
         if is_again {
             self.halves[from].duplicate_packets += 1;
             corrected = relabel::duplicate(wireshark);
@@ -188,12 +266,14 @@ impl Tracker {
             Labels::Wireshark => Relabelled::unchanged(wireshark),
         };
         self.halves[from].count(labels);
-        Seen { labels, wireshark, difference, by_client: self.client.unwrap_or(0) == from }
+        let by_client = self.client() == from;
+        (Seen { labels, wireshark, difference, by_client }, rtt)
     }
 
-    /// The facts, and what held the data.
+    /// The facts, and what limited the data.
     pub fn finish(self, key: FlowKey, config: &Config) -> Finished {
-        let client = self.client.unwrap_or(0);
+        let client = self.client();
+        let path = self.ends(config);
         let rtt = self.handshake.clean_rtt();
         let mut ends = key.ends();
         if !self.starts_with_first {
@@ -205,16 +285,19 @@ impl Tracker {
         let [first, second] = self.halves;
         let (from_client, from_server) =
             if client == 0 { (first, second) } else { (second, first) };
-        // Each end's data shows the scale of the other's windows.
+        // The data of each end shows the scale of the other end's windows.
         let (client_scale, server_scale) =
             (from_server.inferred_scale(), from_client.inferred_scale());
-        // Data of the server is answered by the client: its times are those of the client's side.
+        // The client acknowledges the server's data, so its round trips are those of the client's
+        // side.
         let data = from_server.least_rtt().zip(from_client.least_rtt());
         let handshake = self.handshake.client_side().zip(self.handshake.server_side());
         let FinishedHalf { facts: client_to_server, verdict: of_client } =
             from_client.finish(config, rtt, client_scale);
         let FinishedHalf { facts: server_to_client, verdict: of_server } =
             from_server.finish(config, rtt, server_scale);
+        let goodputs = [client_to_server.goodput, server_to_client.goodput];
+        let trace = self.recorder.map(|recorder| Box::new(recorder.finish(path, client, goodputs)));
         let connection = Connection {
             id: self.id,
             first_packet: self.first_packet,
@@ -230,10 +313,10 @@ impl Tracker {
             client_to_server,
             server_to_client,
         };
-        Finished { connection, verdicts: [of_client, of_server] }
+        Finished { connection, verdicts: [of_client, of_server], trace }
     }
 
-    /// The labels that Wireshark gives a segment, by what was seen before it.
+    /// A segment's labels by Wireshark's definitions, given the segments before it.
     fn wireshark_labels(&mut self, at: Instant, segment: &Segment, from: usize) -> LabelSet {
         let rtt = self.handshake.irtt();
         let (sender, receiver) = self.pair(from);
@@ -259,6 +342,11 @@ impl Tracker {
         }
     }
 
+    /// The end that opened the connection, or the first one where that is not known.
+    fn client(&self) -> usize {
+        self.client.unwrap_or(0).into()
+    }
+
     fn sender(&self, from_first: bool) -> usize {
         usize::from(from_first != self.starts_with_first)
     }
@@ -279,10 +367,10 @@ impl Tracker {
         }
         if opens {
             let answers = segment.flags.any(Flags::ACK);
-            self.client.get_or_insert(if answers { 1 - from } else { from });
+            self.client.get_or_insert(if answers { 1 - from } else { from } as u8);
             let (sender, receiver) = self.pair(from);
             match segment.options.window_scale {
-                // RFC 7323, 2.2: it must be in both SYNs to be used in either direction.
+                // RFC 7323, 2.2: the option must be in both SYNs to be used in either direction.
                 None => {
                     (sender.memory.scale, receiver.memory.scale) = (Scale::Unused, Scale::Unused)
                 }
@@ -293,11 +381,11 @@ impl Tracker {
             }
         }
         if let Some(client) = self.client {
-            self.handshake.see(at, segment, client == from);
+            self.handshake.see(at, segment, usize::from(client) == from);
         }
     }
 
-    /// What the segment carries. Gives its labels, corrected by what SACK and gaps say.
+    /// Notes the data of a segment. Returns its labels, corrected by the evidence of SACK and gaps.
     fn note_data(
         &mut self,
         config: &Config,
@@ -322,6 +410,7 @@ impl Tracker {
         if length == 0 {
             return Relabelled::unchanged(labels);
         }
+        receiver.note_answer(at);
         let mss = sender.manner.mss().into_iter().chain(receiver.manner.mss()).min();
         let sent = sender.note_payload(segment, before, mss);
         let mut relabelled = Relabelled::unchanged(labels);
@@ -341,12 +430,17 @@ impl Tracker {
                 rtt,
             };
             relabelled = relabel::repeated(sender.board(), &repetition, labels);
+            // An ACK may have prompted this segment a round trip ago, so the timer includes one.
+            let timer = stalls::TIMER_LEAST + rtt.unwrap_or(Duration::ZERO);
+            if relabelled.labels.contains(Label::Rto) && repetition.silent >= timer {
+                sender.note_timeout(repetition.silent);
+            }
         }
         let follows_gap = sender.recent.misses(segment);
         sender.recent.counts(sent.segments);
         sender.note_in_flight(config.labels, sent.una, segment.end());
         sender.note_data_time(at);
-        // Where the capture or the network made it, the sender did nothing.
+        // A copy that the capture or the network made is not the sender's doing.
         if !is_again {
             let is_retransmission = relabelled.labels.contains(Label::Retransmission);
             let window = receiver.known_window();
@@ -356,11 +450,16 @@ impl Tracker {
         relabelled
     }
 
-    /// What the segment acknowledges and which window it advertises; whether it is a duplicate ACK
-    /// by its SACK blocks.
-    fn note_ack(&mut self, at: Instant, segment: &Segment, from: usize) -> bool {
+    /// Notes what the segment acknowledges and which window it advertises. Returns whether its SACK
+    /// blocks make it a duplicate ACK, and the round trip that it ends.
+    fn note_ack(
+        &mut self,
+        at: Instant,
+        segment: &Segment,
+        from: usize,
+    ) -> (bool, Option<Duration>) {
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
-            return false;
+            return (false, None);
         }
         let (sender, receiver) = self.pair(from);
         let window = sender.note_window(segment);
@@ -370,29 +469,30 @@ impl Tracker {
         let rtt = receiver.outstanding.acknowledge(at, segment.ack);
         if let Some(ack) = receiver.note_acknowledged(at, segment.ack, rtt) {
             sender.manner.acknowledges(ack.bytes, ack.segment_size, ack.late);
+            receiver.note_late_ack(at, segment, ack);
         }
         receiver.note_ack_in_series(at, segment, window, rtt);
-        is_duplicate
+        (is_duplicate, rtt)
     }
 
-    /// How a series of intervals of this end's data is begun.
+    /// What a series of intervals of this end's data starts with.
     fn series_times(&self, config: &Config, from: usize) -> SeriesTimes {
         let rtt = self.handshake.clean_rtt().or(config.hint.rtt);
-        let interval = config.interval.or(rtt.map(|rtt| rtt.max(MIN_INTERVAL)));
-        SeriesTimes { interval, lag: self.lag(config, from) }
+        let interval = rtt.map(|rtt| rtt.max(MIN_INTERVAL));
+        SeriesTimes { interval, shown: config.interval, lag: self.lag(config, from) }
     }
 
-    /// The round trip between the capture point and the end that sends; none where neither the
-    /// handshake nor the capture's place tells it.
+    /// The round trip between the capture point and the sending end. `None` where neither the
+    /// handshake nor the place of the capture shows it.
     fn lag(&self, config: &Config, from: usize) -> Option<Duration> {
-        let client = self.client.unwrap_or(0);
+        let client = self.client();
         let measured = match config.capture_point {
             CapturePoint::SenderEdge => Some(Duration::ZERO),
             CapturePoint::ReceiverEdge => self.handshake.clean_rtt().or(config.hint.rtt),
             CapturePoint::Unknown if from == client => self.handshake.client_side(),
             CapturePoint::Unknown => self.handshake.server_side(),
         };
-        // So near to the sender there is nothing to correct.
+        // This near to the sender, no correction is needed.
         let near = self
             .handshake
             .rtt()
@@ -405,8 +505,8 @@ impl Tracker {
 mod tests {
     use super::*;
 
-    /// An open connection may take 2 KB; what grows beyond this (series, round-trip times,
-    /// outstanding segments) is bounded where it is kept.
+    /// An open connection may take 2 KB. What grows beyond this (series, round-trip times,
+    /// outstanding segments) is bounded in its own module.
     #[test]
     fn an_idle_connection_is_small() {
         assert!(size_of::<Tracker>() <= 1024, "{} bytes", size_of::<Tracker>());

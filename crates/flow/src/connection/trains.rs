@@ -1,19 +1,20 @@
-//! How fast bytes pass when they pass at a stretch: the rate of the narrowest place before the
+//! How fast bytes pass when they pass without a pause: the rate of the narrowest link before the
 //! capture point.
 //!
-//! A link that is busy all of the time hands on one segment after the other, so that the rate over
-//! a few of them is the rate over a round trip. A sender that is held by a window, a buffer or its
-//! application leaves gaps: what it sends at once passes at the link's rate, and then nothing does
-//! (packet trains: Jain and Routhier, IEEE JSAC 1986).
+//! A link that is always busy forwards one segment after the other, so the rate over a few segments
+//! is the rate over a round trip. A sender limited by a window, a buffer or its application leaves
+//! gaps: what it sends at once passes at the link's rate, and then nothing passes (packet trains:
+//! Jain and Routhier, IEEE JSAC 1986).
 
 use fullpipe_model::units::{Duration, Instant};
 
-/// So many events in a row make a train. Fewer would be the noise of one delayed packet.
+/// How many events in a row make a train. With fewer, one delayed packet would be too much noise.
 const EVENTS: usize = 8;
-/// And so much time, less than which is that of a merging card or of a busy host.
+/// The least duration of a train. A shorter one comes from a card that merges packets, or a busy
+/// host.
 const TIME_LEAST: Duration = Duration::from_micros(500);
 
-/// The last events: when so many bytes had passed.
+/// The last events: the time of each, and how many bytes had passed by then.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Trains {
     last: [(Instant, u64); EVENTS],
@@ -23,7 +24,8 @@ pub(super) struct Trains {
 }
 
 impl Trains {
-    /// `bytes` passed; gives how fast the last ones did, in bits a second, once they are a train.
+    /// Notes that `bytes` passed. Returns the rate of the last events in bits a second, if they are
+    /// a train.
     pub fn passed(&mut self, at: Instant, bytes: u64) -> Option<f64> {
         self.bytes += bytes;
         let oldest = std::mem::replace(&mut self.last[usize::from(self.next)], (at, self.bytes));

@@ -1,9 +1,9 @@
-//! Where the sniffer stood, and what its place and manner put into doubt.
+//! Where the capture was taken, and what this makes doubtful.
 //!
-//! The handshake divides the round trip at the capture point: SYN to SYN-ACK is the way to the
-//! server and back, SYN-ACK to ACK the way to the client and back. An end that answers within a
-//! small part of the whole is the one where the capture was taken. Without a handshake the least
-//! times from data to its ACK say the same, with less confidence, since an ACK may be delayed.
+//! The capture point divides the round trip of the handshake: SYN to SYN-ACK is the path to the
+//! server and back, SYN-ACK to ACK the path to the client and back. If one end answers within a
+//! small fraction of the whole, the capture was taken at that end. Without a handshake, the least
+//! times from data to its ACK show the same with less confidence, since an ACK may be delayed.
 
 use fullpipe_model::units::Duration;
 
@@ -21,16 +21,16 @@ pub enum Place {
     Unknown,
 }
 
-/// A guess of where the sniffer stood.
+/// An estimate of where the capture was taken.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Vantage {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// How sure that is, 0 to 1.
+    /// How sure the place is, 0 to 1.
     pub confidence: f64,
 }
 
-/// As `captured at the server (97 % sure)`.
+/// For example `captured at the server (97 % sure)`.
 impl std::fmt::Display for Vantage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.place {
@@ -53,7 +53,7 @@ impl Place {
         }
     }
 
-    /// In words, after "captured".
+    /// The place in words, to follow "captured".
     pub const fn words(self) -> &'static str {
         match self {
             Place::Client => "at the client",
@@ -64,16 +64,16 @@ impl Place {
     }
 }
 
-/// A round trip as short as this says nothing: both ends may be in one machine.
+/// A round trip shorter than this is no evidence: both ends may be in one machine.
 const TOO_SHORT: Duration = Duration::from_micros(200);
-/// An end nearer than this part of the whole is where the capture was taken.
+/// If an end is nearer than this fraction of the whole, the capture was taken at that end.
 const NEAR: f64 = 0.10;
-/// How sure the best evidence of each kind makes.
+/// The confidence of the best evidence of each kind.
 const BY_HANDSHAKE: f64 = 0.99;
 const BY_DATA: f64 = 0.80;
 
-/// Guesses from the round trips between the capture point and the client, and the capture point and
-/// the server: by the handshake, and by data.
+/// Estimates the place from two round trips: between the capture point and the client, and between
+/// the capture point and the server. The handshake's are preferred to those of data.
 pub(super) fn guess(
     handshake: Option<(Duration, Duration)>,
     data: Option<(Duration, Duration)>,
@@ -84,7 +84,7 @@ pub(super) fn guess(
             return None;
         }
         let part = client.as_secs_f64() / whole.as_secs_f64();
-        // The nearer to the border between two answers, the less sure.
+        // The nearer to the border between two answers, the lower the confidence.
         let near = |part: f64| most * (1.0 - 0.5 * part / NEAR);
         Some(match part {
             part if part <= NEAR => Vantage { place: Place::Client, confidence: near(part) },
@@ -102,26 +102,26 @@ pub(super) fn guess(
     by_handshake.or_else(by_data).unwrap_or(Vantage { place: Place::Unknown, confidence: 0.0 })
 }
 
-/// What a reader of the facts must know of the capture.
+/// What a reader of the facts must know about the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Warning {
-    /// Packets are larger than the segments that were on the wire: segmentation or receive offload
-    /// (TSO, GSO, GRO) stood between them and the capture. Packet counts, losses of single segments
-    /// and times within a packet are hidden.
+    /// Packets are larger than the segments on the wire, because segmentation or receive offload
+    /// (TSO, GSO, GRO) stood between the wire and the capture. Packet counts, losses of single
+    /// segments and times within a packet are hidden.
     OffloadSuperPackets,
     /// Data is acknowledged that the capture does not have: the sniffer dropped packets, or they
-    /// took another way.
+    /// took another path.
     CaptureDropped,
     /// Only one direction was captured.
     OneSided,
-    /// The handshake was not captured: windows may be too small by their scale.
+    /// The handshake was not captured: windows may be too small, because their scale is missing.
     HandshakeMissing,
-    /// The client offered window scaling and the answer did not: no window above 64 KiB. Where the
-    /// server could, a middlebox took the option out.
+    /// The client offered window scaling and the answer did not, so no window is above 64 KiB. If
+    /// the server supports scaling, a middlebox removed the option.
     WindowScaleRefused,
-    /// Packets were cut within their TCP headers by the capture's snap length: SACK blocks and
-    /// timestamps are missing, so losses are counted by less evidence.
+    /// The capture's snap length cut packets within their TCP headers. SACK blocks and timestamps
+    /// are missing, so losses are counted from less evidence.
     HeadersCut,
 }
 
@@ -148,7 +148,7 @@ impl Warning {
         }
     }
 
-    /// In words.
+    /// The warning in words.
     pub const fn words(self) -> &'static str {
         match self {
             Warning::OffloadSuperPackets => {

@@ -1,11 +1,11 @@
-//! What the capture's place and manner put into doubt about a connection.
+//! Warnings: reasons to doubt a connection's facts, from where and how the capture was taken.
 
 use super::Label;
 use super::half::Half;
 use super::labels::Scale;
 use super::vantage::Warning;
 
-/// The largest segment of jumbo frames: more in one packet was put together by the host.
+/// The largest segment of jumbo frames. A packet with more payload was merged by the host.
 const SEGMENT_MAX: u32 = 9000;
 
 /// The warnings, where `opener` opened the connection and `answerer` answered.
@@ -36,7 +36,7 @@ pub(super) fn warnings(opener: &Half, answerer: &Half, has_cut_headers: bool) ->
     warnings
 }
 
-/// Whether packets were larger than what the other end takes in a segment.
+/// Whether packets were larger than the segments that the other end accepts.
 fn sends_super_packets(from: &Half, to: &Half) -> bool {
     from.payload_max > to.manner.mss().map_or(SEGMENT_MAX, u32::from)
 }

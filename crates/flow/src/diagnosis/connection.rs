@@ -1,50 +1,89 @@
-//! A captured connection with what held each of its directions.
+//! A captured connection with what limited each of its directions.
 
-use super::{Diagnosis, SeenAt, Subject};
+use super::subcause::{Explanation, NoAnswer, Seen, Sharing, SubCause, may_share, sharing};
+use super::{Diagnosis, KnownHosts, SeenAt, Subject};
 use crate::connection::{Connection, Direction};
 use crate::finding::{Finding, KnownPath};
 use crate::limit::{Candidate, Interval, Verdict};
+use crate::trace::Trace;
 use fullpipe_model::units::Duration;
 use serde::Serialize;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Most connections of one host that are compared with each other.
+const MOST: usize = 32;
 
 /// A captured connection: its facts, and a diagnosis for each direction that carried data. It
-/// serialises as the JSON of `fullpipe analyze`: the facts, then `limits`, `findings` and, where
-/// they are asked for, `intervals`.
+/// serialises as the JSON of `fullpipe analyze`: the facts, then `limits`, `findings`, `sub_causes`
+/// and, if requested, `intervals`.
 #[derive(Debug, Clone)]
 pub struct DiagnosedConnection {
     /// The facts.
     pub connection: Connection,
-    /// By direction: the client's data, then the server's.
+    /// The diagnosis of the client's data, then that of the server's.
     diagnoses: [Option<Diagnosis>; 2],
-    /// What the diagnoses mean, where that was worked out already.
+    /// What the diagnoses mean, where that has been computed already.
     findings: Option<Vec<OfDirection<Finding>>>,
+    /// What other connections of the capture show of the direction that carried more.
+    sharing: Option<Sharing>,
     shows_intervals: bool,
+    /// The points of its graphs, if they were recorded.
+    trace: Option<Box<Trace>>,
 }
 
-/// Something of one direction.
+/// A value that belongs to one direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OfDirection<T> {
-    /// Whose data.
+    /// The direction of the data.
     pub direction: Direction,
-    /// What of it.
+    /// The value.
     #[serde(flatten)]
     pub what: T,
 }
 
 impl DiagnosedConnection {
-    /// Puts the facts and the verdicts together: of the client's data, then of the server's, `None`
-    /// where there was none.
+    /// Combines the facts with the verdicts: the client's data first, then the server's. A verdict
+    /// is `None` for a direction without data.
     pub fn from_capture(connection: Connection, verdicts: [Option<Verdict>; 2]) -> Self {
         let [client, server] = verdicts;
         let diagnoses = [
             client.map(|verdict| diagnosis(&connection, Direction::ClientToServer, verdict)),
             server.map(|verdict| diagnosis(&connection, Direction::ServerToClient, verdict)),
         ];
-        DiagnosedConnection { connection, diagnoses, findings: None, shows_intervals: false }
+        DiagnosedConnection {
+            connection,
+            diagnoses,
+            findings: None,
+            sharing: None,
+            shows_intervals: false,
+            trace: None,
+        }
     }
 
-    /// Works the findings out now, on the thread that calls, for whoever serialises them.
+    /// Adds the points of the connection's graphs.
+    pub(crate) fn with_trace(self, trace: Option<Box<Trace>>) -> Self {
+        DiagnosedConnection { trace, ..self }
+    }
+
+    /// Drops the points of the connection's graphs, which are most of its memory.
+    pub fn without_trace(self) -> Self {
+        DiagnosedConnection { trace: None, ..self }
+    }
+
+    /// The points of the connection's graphs, where [`crate::Config::trace`] asked for them. They
+    /// are not part of its JSON.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.trace.as_deref()
+    }
+
+    /// The points of the connection's graphs, to keep fewer of them.
+    pub fn trace_mut(&mut self) -> Option<&mut Trace> {
+        self.trace.as_deref_mut()
+    }
+
+    /// Computes the findings now, on the calling thread, for whoever serialises them later.
     pub fn with_findings(mut self) -> Self {
         self.findings = Some(self.by_direction(Diagnosis::findings));
         self
@@ -58,12 +97,12 @@ impl DiagnosedConnection {
         }
     }
 
-    /// Serialises what held the connection when, too.
+    /// Adds to the JSON what limited the connection in each interval.
     pub fn with_intervals(self) -> Self {
         DiagnosedConnection { shows_intervals: true, ..self }
     }
 
-    /// What held a direction's data; `None` where there was none.
+    /// The diagnosis of a direction's data; `None` where there was none.
     pub fn diagnosis(&self, direction: Direction) -> Option<&Diagnosis> {
         match direction {
             Direction::ClientToServer => self.diagnoses[0].as_ref(),
@@ -71,17 +110,17 @@ impl DiagnosedConnection {
         }
     }
 
-    /// What held the direction that carried more.
+    /// The diagnosis of the direction that carried more.
     pub fn bulk(&self) -> Option<&Diagnosis> {
         self.diagnosis(self.connection.bulk())
     }
 
-    /// The shares of every limit, the direction that carried more first.
+    /// The shares of every limit, first for the direction that carried more.
     pub fn limits(&self) -> Vec<OfDirection<Candidate>> {
         self.by_direction(|diagnosis| diagnosis.verdict.shares.clone())
     }
 
-    /// What that means, the direction that carried more first.
+    /// The findings, first for the direction that carried more.
     pub fn findings(&self) -> Cow<'_, [OfDirection<Finding>]> {
         match &self.findings {
             Some(findings) => Cow::Borrowed(findings),
@@ -89,30 +128,67 @@ impl DiagnosedConnection {
         }
     }
 
-    /// The time that the direction with more data lost to anything but the path and its own
-    /// application.
-    pub fn lost(&self) -> Duration {
-        self.bulk().map_or(Duration::ZERO, Diagnosis::lost)
+    /// The sub-causes behind a direction's limits, where the capture shows them.
+    pub fn sub_causes(&self, direction: Direction) -> impl Iterator<Item = SubCause> {
+        let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
+        let sharing = self.sharing.filter(|_| direction == self.connection.bulk());
+        Seen { connection: &self.connection, direction, verdict, sharing }.sub_causes()
     }
 
-    /// What held the connection when: the client's data, then the server's.
+    /// The sub-causes in words, first for the direction that carried more.
+    pub fn explanations(&self) -> Vec<OfDirection<Explanation>> {
+        let explained = |direction| {
+            let causes = self.sub_causes(direction);
+            causes.map(move |cause| OfDirection { direction, what: cause.explanation() })
+        };
+        self.directions().into_iter().flat_map(explained).collect()
+    }
+
+    /// The time that the direction with more data lost to anything but the path and its own
+    /// application. For a connection that nobody answered, this is its whole time.
+    pub fn lost(&self) -> Duration {
+        match self.bulk() {
+            Some(diagnosis) => diagnosis.lost(),
+            None => self.unanswered().map_or(Duration::ZERO, |cause| cause.time),
+        }
+    }
+
+    /// Whether nobody answered.
+    pub fn is_unanswered(&self) -> bool {
+        self.unanswered().is_some()
+    }
+
+    /// The sub-cause that nobody answered, if so.
+    fn unanswered(&self) -> Option<NoAnswer> {
+        let mut causes = self.directions().into_iter().flat_map(|one| self.sub_causes(one));
+        causes.find_map(|cause| match cause {
+            SubCause::NoAnswer(cause) => Some(cause),
+            _ => None,
+        })
+    }
+
+    /// Both directions, the one that carried more first.
+    fn directions(&self) -> [Direction; 2] {
+        match self.connection.bulk() {
+            Direction::ClientToServer => [Direction::ClientToServer, Direction::ServerToClient],
+            Direction::ServerToClient => [Direction::ServerToClient, Direction::ClientToServer],
+        }
+    }
+
+    /// What limited the connection in each interval: the client's data, then the server's.
     fn intervals(&self) -> Vec<OfDirection<&Interval>> {
         let mut all = Vec::new();
         for direction in [Direction::ClientToServer, Direction::ServerToClient] {
             let intervals =
-                self.diagnosis(direction).into_iter().flat_map(|one| &one.verdict.intervals);
+                self.diagnosis(direction).into_iter().flat_map(|one| one.verdict.shown());
             all.extend(intervals.map(|what| OfDirection { direction, what }));
         }
         all
     }
 
     fn by_direction<T>(&self, of: impl Fn(&Diagnosis) -> Vec<T>) -> Vec<OfDirection<T>> {
-        let directions = match self.connection.bulk() {
-            Direction::ClientToServer => [Direction::ClientToServer, Direction::ServerToClient],
-            Direction::ServerToClient => [Direction::ServerToClient, Direction::ClientToServer],
-        };
         let mut all = Vec::new();
-        for direction in directions {
+        for direction in self.directions() {
             let found = self.diagnosis(direction).map(&of).unwrap_or_default();
             all.extend(found.into_iter().map(|what| OfDirection { direction, what }));
         }
@@ -120,8 +196,8 @@ impl DiagnosedConnection {
     }
 }
 
-/// Sorts connections by lost time ([`DiagnosedConnection::lost`]), most first; of equals, the one
-/// with more payload comes first.
+/// Sorts connections by lost time ([`DiagnosedConnection::lost`]), most first. Among equals, the
+/// one with more payload comes first.
 pub fn worst_first(connections: &mut [DiagnosedConnection]) {
     connections.sort_by_cached_key(|diagnosed| {
         let connection = &diagnosed.connection;
@@ -129,6 +205,30 @@ pub fn worst_first(connections: &mut [DiagnosedConnection]) {
             connection.client_to_server.payload.get() + connection.server_to_client.payload.get();
         std::cmp::Reverse((diagnosed.lost(), payload))
     });
+}
+
+/// Finds the connections that share a link with others of the same capture, and records this in
+/// each. Only connections with the same receiver or the same sender are compared.
+pub fn note_sharing(connections: &mut [DiagnosedConnection]) {
+    let mut groups = BTreeMap::<(bool, IpAddr), Vec<usize>>::new();
+    for (at, connection) in connections.iter().enumerate() {
+        if let Some(diagnosis) = connection.bulk().filter(|one| may_share(&one.verdict)) {
+            let subject = diagnosis.subject;
+            groups.entry((false, subject.receiver.ip())).or_default().push(at);
+            groups.entry((true, subject.sender.ip())).or_default().push(at);
+        }
+    }
+    let mut found = Vec::new();
+    for group in groups.into_values().filter(|group| (2..=MOST).contains(&group.len())) {
+        let verdicts = group.iter().filter_map(|at| connections[*at].bulk());
+        let verdicts: Vec<&Verdict> = verdicts.map(|diagnosis| &diagnosis.verdict).collect();
+        for (number, at) in group.iter().enumerate() {
+            found.extend(sharing(&verdicts, number).map(|sharing| (*at, sharing)));
+        }
+    }
+    for (at, sharing) in found {
+        connections[at].sharing = Some(sharing);
+    }
 }
 
 fn diagnosis(connection: &Connection, direction: Direction, verdict: Verdict) -> Diagnosis {
@@ -143,20 +243,23 @@ fn diagnosis(connection: &Connection, direction: Direction, verdict: Verdict) ->
         receiver,
         seen_at: SeenAt::Capture(connection.vantage.place),
     };
+    let hosts = KnownHosts::captured(connection, direction, &verdict);
     Diagnosis {
         subject,
+        hosts,
         verdict,
         path: KnownPath { rtt: connection.handshake_rtt, goodput_max: None },
     }
 }
 
-/// What is written of a diagnosed connection, in this order.
+/// The serialised form of a diagnosed connection, in this order.
 #[derive(Serialize)]
 struct Written<'a> {
     #[serde(flatten)]
     connection: &'a Connection,
     limits: Vec<OfDirection<Candidate>>,
     findings: Cow<'a, [OfDirection<Finding>]>,
+    sub_causes: Vec<OfDirection<Explanation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     intervals: Option<Vec<OfDirection<&'a Interval>>>,
 }
@@ -167,6 +270,7 @@ impl Serialize for DiagnosedConnection {
             connection: &self.connection,
             limits: self.limits(),
             findings: self.findings(),
+            sub_causes: self.explanations(),
             intervals: self.shows_intervals.then(|| self.intervals()),
         }
         .serialize(s)

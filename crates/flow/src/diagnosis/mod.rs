@@ -1,19 +1,26 @@
-//! What held a transfer, with its subject and its evidence: the one answer that reports, tables and
-//! tuning start from.
+//! What limited a transfer, with its subject and its evidence. Reports, tables and tuning all start
+//! from this one answer.
 //!
 //! A [`Diagnosis`] is about one [`Subject`]: the data of one direction of one connection, as a
-//! capture or a socket saw it. It holds the verdict and what is known of the path;
-//! [`Diagnosis::findings`] says what that means and what would change it. Findings are made when
-//! they are asked for: they are most of the work, and a row does not need them.
+//! capture or a socket saw it. It contains the verdict and what is known of the path.
+//! [`Diagnosis::findings`] explains what the verdict means and what would change it. Findings are
+//! computed on demand: they are most of the work, and a row of a table does not need them.
 //!
-//! A [`DiagnosedConnection`] is what [`crate::Analyzer`] makes of a captured connection: the facts,
-//! and a diagnosis for each direction that carried data. [`Diagnosis::from_samples`] makes the same
-//! of the kernel's own counters. Both kinds of evidence give the same type, so that they can
-//! contradict each other.
+//! [`crate::Analyzer`] makes a [`DiagnosedConnection`] of each captured connection: the facts, and
+//! a diagnosis for each direction that carried data. [`Diagnosis::from_samples`] makes a diagnosis
+//! from the kernel's own counters. Both kinds of evidence give the same type, so they can be
+//! compared and can contradict each other.
 
 mod connection;
+mod hosts;
+mod subcause;
 
-pub use connection::{DiagnosedConnection, OfDirection, worst_first};
+pub use connection::{DiagnosedConnection, OfDirection, note_sharing, worst_first};
+pub use hosts::{KnownHosts, OnLoss};
+pub use subcause::{
+    AckPath, ApplicationWindow, DelayedAck, Explanation, IdleRestart, NoAnswer, Policer, Sharing,
+    SubCause, Timeouts,
+};
 
 use crate::connection::{Direction, Place};
 use crate::finding::{Finding, KnownPath, findings};
@@ -28,11 +35,11 @@ use std::net::SocketAddr;
 pub struct Subject {
     /// The connection's number in its capture; `None` for sockets.
     pub connection: Option<u64>,
-    /// Which way the data went, where it is known who opened the connection.
+    /// The direction of the data, where it is known who opened the connection.
     pub direction: Option<Direction>,
-    /// Who sent the data.
+    /// The end that sent the data.
     pub sender: SocketAddr,
-    /// Who received it.
+    /// The end that received it.
     pub receiver: SocketAddr,
     /// Where the evidence was taken.
     pub seen_at: SeenAt,
@@ -48,31 +55,33 @@ pub enum SeenAt {
     Socket(End),
 }
 
-/// What held one subject's data, and for which share of its time.
+/// What limited one subject's data, and for which share of its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
-    /// What it is about.
+    /// What the diagnosis is about.
     pub subject: Subject,
-    /// What held it, interval by interval.
+    /// What limited the data, interval by interval.
     pub verdict: Verdict,
-    /// What is known of the path from elsewhere.
+    /// What is known of the path from other sources.
     pub path: KnownPath,
+    /// What is known of the hosts.
+    pub hosts: KnownHosts,
 }
 
-/// Samples of the sockets at both ends of a transfer, in order of time and on one clock.
+/// Samples of the sockets at both ends of a transfer, ordered by time, on one clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Sockets<'a> {
-    /// Of the sender's socket.
+    /// Samples of the sender's socket.
     pub sender: &'a [Sample],
-    /// Of the receiver's socket; empty where it was not asked.
+    /// Samples of the receiver's socket; empty where it was not sampled.
     pub receiver: &'a [Sample],
     /// The least length of an interval.
     pub interval: Duration,
 }
 
 impl Diagnosis {
-    /// What held the sender, by what the kernels counted. `None` with fewer than two samples of the
-    /// sender: nothing is known between them.
+    /// What limited the sender, by the kernels' counters. `None` with fewer than two samples of the
+    /// sender, because they span no time.
     pub fn from_samples(sockets: Sockets<'_>, hint: PathHint) -> Option<Self> {
         let [first, _, ..] = sockets.sender else { return None };
         let verdict = from_samples(sockets.sender, sockets.receiver, sockets.interval, hint);
@@ -83,36 +92,40 @@ impl Diagnosis {
             receiver: first.remote,
             seen_at: SeenAt::Socket(End::Sender),
         };
-        // The link's rate counts headers, and so is above any payload that it carries.
+        // The link's rate counts headers, so it is above the rate of any payload that the link
+        // carries.
         let path = KnownPath { rtt: hint.rtt, goodput_max: hint.rate };
-        Some(Diagnosis { subject, verdict, path })
+        let hosts = KnownHosts::sampled(sockets.sender);
+        Some(Diagnosis { subject, verdict, path, hosts })
     }
 
-    /// What it means, the largest share first.
+    /// What the verdict means, the largest share first.
     pub fn findings(&self) -> Vec<Finding> {
-        findings(&self.verdict, self.path)
+        let all = findings(&self.verdict, self.path).into_iter();
+        all.map(|finding| self.hosts.fit(finding)).collect()
     }
 
-    /// What held the data for the largest share of its time.
+    /// What limited the data for the largest share of its time.
     pub fn limited_by(&self) -> Candidate {
         self.verdict.limited_by()
     }
 
-    /// The time in which neither the path nor the sending application held the data, so that a
-    /// setting, a receiver or congestion control did.
+    /// The time in which neither the path nor the sending application limited the data. In that
+    /// time, a setting, a receiver or congestion control did.
     pub fn lost(&self) -> Duration {
         let losing = self.verdict.shares.iter().filter(|candidate| loses(candidate.limit));
         let share: f64 = losing.map(|candidate| candidate.share).sum();
         Duration::from_secs_f64(self.verdict.time.as_secs_f64() * share.clamp(0.0, 1.0))
     }
 
-    /// The first finding of a limit under which time is lost.
+    /// The first finding whose limit loses time.
     pub fn worst_finding(&self) -> Option<Finding> {
         self.findings().into_iter().find(|finding| loses(finding.limit))
     }
 }
 
-/// Whether time under this limit is lost: neither the path's nor the sending application's.
+/// Whether time under this limit is lost: the limit is neither the path nor the sending
+/// application.
 fn loses(limit: Limit) -> bool {
     !matches!(limit, Limit::Link | Limit::SenderApplication | Limit::Unknown)
 }

@@ -3,47 +3,16 @@ use crate::capture::LinkType;
 use crate::{Analyzer, Config};
 use fullpipe_model::units::{Bytes, Instant};
 
-/// A segment of 20 bytes of header between two ends; `payload` bytes are claimed, none captured.
-fn packet(to_server: bool, flags: u8, seq: u32, ack: u32, payload: u16) -> Vec<u8> {
-    let ends = [([192, 0, 2, 1], 40_000_u16), ([198, 51, 100, 2], 80)];
-    let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
-    let total = (40 + payload).to_be_bytes();
-    let ip =
-        [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
-    let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
-    let window = 10_000_u16.to_be_bytes();
-    [
-        &ip[..],
-        &from.1.to_be_bytes(),
-        &to.1.to_be_bytes(),
-        &numbers,
-        &[0x50, flags],
-        &window,
-        &[0; 4],
-    ]
-    .concat()
-}
+#[path = "../../tests/window/mod.rs"]
+mod window;
 
 /// 40 windows of 10 kB, each a round trip of 50 ms, from the server.
 fn window_limited() -> DiagnosedConnection {
-    const RTT: u64 = 50_000_000;
     let mut analyzer = Analyzer::new(Config::default());
-    let mut push = |nanos: u64, packet: &[u8]| {
+    for (nanos, packet) in window::packets(40_000, 40) {
+        let at = Instant::from_nanos(1_000_000_000_000 + nanos);
         let wire = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
-        analyzer
-            .push(Instant::from_nanos(1_000_000_000_000 + nanos), LinkType::RAW, packet, wire)
-            .unwrap();
-    };
-    push(0, &packet(true, 2, 99, 0, 0));
-    push(10_000, &packet(false, 0x12, 499, 100, 0));
-    push(RTT, &packet(true, 0x10, 100, 500, 0));
-    for turn in 0..40_u32 {
-        let at = RTT * u64::from(turn + 1) + 1_000_000;
-        for part in 0..10_u32 {
-            let seq = 500 + turn * 10_000 + part * 1_000;
-            push(at + u64::from(part) * 1_000, &packet(false, 0x10, seq, 100, 1_000));
-        }
-        push(at + RTT - 500_000, &packet(true, 0x10, 100, 500 + (turn + 1) * 10_000, 0));
+        analyzer.push(at, LinkType::RAW, &packet, wire).unwrap();
     }
     analyzer.finish().connections.remove(0)
 }

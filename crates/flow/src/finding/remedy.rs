@@ -1,26 +1,28 @@
 //! What would change a limit: in words, and as entries of a tuning plan.
 //!
-//! A capture shows the path (round trip, what it carried) and what bounded the transfer, not the
-//! settings of the hosts. So the plan is made for hosts whose buffers are just what was seen, on a
-//! path as fast as it was seen to be in other intervals. Where the limit held throughout, nothing
-//! is known of the path beyond it: then the plan is for twice what was allowed, and the next
-//! capture tells more.
+//! A capture shows the path (its round trip, what it carried) and what bounded the transfer. It
+//! does not show the settings of the hosts. The plan therefore assumes hosts whose buffers are just
+//! as large as was seen, and a path as fast as in other intervals. Where the limit held throughout,
+//! nothing is known of the path beyond it. The plan is then for twice what was allowed, and the
+//! next capture shows more.
 
 use super::Typical;
 use crate::limit::{Cause, Limit};
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::{Change, HostSettings, Path, plan};
-use fullpipe_model::units::{Bytes, Duration, Rate};
+use fullpipe_model::units::{Bytes, Duration, Rate, Window};
+use std::ops::RangeInclusive;
 
-/// What is planned for where nothing is known of the path beyond the limit, as a multiple of what
+/// The rate of the plan where nothing is known of the path beyond the limit, as a multiple of what
 /// was allowed.
 const BEYOND: f64 = 2.0;
-/// Whose laws turn buffers into windows: those of the current kernel; the plan reckons with their
-/// cautious form.
+/// The kernel whose laws turn buffers into windows: the current one. The plan uses their cautious
+/// form.
 const KERNEL: KernelVersion = KernelVersion::new(6, 18);
 
-/// The sysctls to set against `limit`; none where it is not a buffer, or its numbers are not known.
+/// The sysctls to set against `limit`. There are none if it is not a buffer or its numbers are not
+/// known.
 pub(super) fn changes(limit: Limit, typical: &Typical, rtt: Option<Duration>) -> Vec<Change> {
     let Some(rtt) = rtt.filter(|rtt| *rtt > Duration::ZERO) else { return Vec::new() };
     let mut receiver = HostSettings::defaults(KERNEL);
@@ -39,8 +41,8 @@ pub(super) fn changes(limit: Limit, typical: &Typical, rtt: Option<Duration>) ->
         }
         _ => return Vec::new(),
     };
-    // Smaller than where every socket starts: the application asked for it (SO_RCVBUF, SO_SNDBUF),
-    // and no sysctl helps.
+    // A maximum below the default means that the application asked for a smaller buffer (SO_RCVBUF,
+    // SO_SNDBUF), and no sysctl helps.
     if receiver.tcp_rmem.max < receiver.tcp_rmem.default
         || sender.tcp_wmem.max < sender.tcp_wmem.default
     {
@@ -58,9 +60,19 @@ pub(super) fn changes(limit: Limit, typical: &Typical, rtt: Option<Duration>) ->
 /// More than any plan asks for.
 const ENOUGH: Bytes = Bytes::new(i32::MAX as u64);
 
-/// What would change `limit`, in words.
-pub(super) fn words(limit: Limit) -> &'static str {
+/// The largest windows that fit into 16 bits, down to one segment less: a receiver rounds them to
+/// whole segments (`__tcp_select_window`, net/ipv4/tcp_output.c).
+const UNSCALED: RangeInclusive<Window> =
+    Window::new(Bytes::new(65_535 - 1460))..=Window::new(Bytes::new(65_535));
+
+/// What would change `limit`, in words. `window` is the receive window that was seen.
+pub(super) fn words(limit: Limit, window: Option<Window>) -> &'static str {
     match limit {
+        Limit::ReceiveWindow if window.is_some_and(|window| UNSCALED.contains(&window)) => {
+            "see that window scaling is on at both ends (net.ipv4.tcp_window_scaling): without it no window is above \
+             65535 bytes, which is where this one stands; if it is on, raise the third value of net.ipv4.tcp_rmem on the \
+             receiver, and remove or raise SO_RCVBUF in its application"
+        }
         Limit::ReceiveWindow => {
             "let the receiver's buffer grow: raise the third value of net.ipv4.tcp_rmem on the receiver, and remove or \
              raise SO_RCVBUF in its application"

@@ -1,12 +1,13 @@
-//! How often a verdict is right, by how often such verdicts were right where the limit was known.
+//! How often a verdict is right, estimated from how often verdicts of its class were right where
+//! the limit was known.
 //!
-//! Verdicts are put into classes by what they say, by what was seen of the transfer, and by whether
-//! the limit that they name held for most of the time. The figure of a class is the part that was
-//! right of the verdicts of that class on scenarios whose limit is built in: those of
-//! `fullpipe lab generate --seed 1` and `--seed 2`, captured at both ends, as they passed the wire
-//! and as offloads show them, whole and without the first 400 packets; for sockets their samples.
-//! Four verdicts of the table's mean are added to each class, so that a class of few is not sure of
-//! itself. Seeds from 9000 on are held out, and were not used.
+//! A verdict's class depends on what it says, on what was seen of the transfer, and on whether the
+//! limit that it names held for most of the time. The figure of a class is the fraction of its
+//! verdicts that were right on scenarios whose limit is built in. These are the scenarios of
+//! `fullpipe lab generate --seed 1` and `--seed 2`. They were captured at both ends, as they passed
+//! the wire and as offloads show them, whole and without the first 400 packets; for sockets, their
+//! samples were used. Four verdicts with the mean of the table are added to each class, so that a
+//! class of few verdicts does not look certain. Seeds from 9000 on are held out and were not used.
 
 use fullpipe_model::limit::{Cause, Limit};
 
@@ -20,7 +21,7 @@ pub enum Source {
     Samples,
 }
 
-/// What was seen of a transfer.
+/// Which part of a transfer was seen.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -30,17 +31,18 @@ pub enum Coverage {
     FromStart,
     /// Its handshake was not captured, and the capture was taken at the sender.
     MiddleAtSender,
-    /// Its handshake was not captured, and the capture was taken elsewhere, or where is not known.
+    /// Its handshake was not captured, and the capture was not taken at the sender, or its place is
+    /// not known.
     MiddleElsewhere,
 }
 
-/// Below this a verdict is no more than a guess: one of two is wrong.
+/// A verdict with less confidence is no more than a guess: at least every second one is wrong.
 pub const SURE_FROM: f64 = 0.5;
-/// A limit that held for this part of the time held for most of it.
+/// A limit that held for this fraction of the time held for most of it.
 const MOST_OF_TIME: f64 = 0.75;
 
 impl Coverage {
-    /// What to capture to know better, where that would help.
+    /// Which capture would give a better verdict, where one would.
     pub const fn what_would_help(self) -> Option<&'static str> {
         match self {
             Coverage::FromStart => None,
@@ -54,7 +56,8 @@ impl Coverage {
     }
 }
 
-/// The part of such verdicts that are right: `limit` first, for this share of the time.
+/// The fraction of verdicts of one class that are right. `limit` is the one named first; it held
+/// for `share` of the time.
 pub(super) fn of(source: Source, coverage: Coverage, limit: Limit, share: f64) -> f64 {
     let row = match limit {
         Limit::ReceiveWindow => 0,
@@ -75,8 +78,8 @@ pub(super) fn of(source: Source, coverage: Coverage, limit: Limit, share: f64) -
     table[row][usize::from(share >= MOST_OF_TIME)]
 }
 
-/// By limit, in the order of [`of`]: where it held for less than most of the time, and for most of
-/// it.
+/// One row per limit, in the order of [`of`]. The first figure is for verdicts whose limit held for
+/// less than most of the time, the second for those whose limit held for most of it.
 type Table = [[f64; 2]; 7];
 
 const FROM_START: Table = [

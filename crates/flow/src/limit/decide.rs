@@ -1,59 +1,57 @@
-//! From what a capture showed in each interval to what held the sender.
+//! Decides what held the sender in each interval, from what a capture showed.
 
 mod features;
 mod rivals;
+mod surroundings;
 mod traits;
 
 use super::thresholds::{
     AROUND, AT_CAPACITY, AT_CAPACITY_QUEUED, BOUNDED, BOUNDED_ONE_IN, BUSY, BUSY_AND_FLAT,
     BUSY_MOST, CAPACITY_PERCENTILE, CLOSING, COLLAPSED, FEW_PIECES, FEW_SEGMENTS, FILLED_LEAST,
-    FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEAR, NEARLY, OF_HINT,
+    FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEARLY, OF_HINT,
     OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, PLATEAU_SHARE,
-    PLATEAU_WIDTH, QUEUE_LEAST, QUEUE_PART, QUEUED_LEAST, QUEUED_MOSTLY, REPAIR_WITHIN,
-    STILL_GROWS, TIMED, TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, UNMOVED, UNREPAIRED, WIDE,
-    WOKEN,
+    PLATEAU_WIDTH, QUEUE_LEAST, QUEUE_PART, QUEUED_LEAST, REPAIR_WITHIN, STILL_GROWS, TIMED,
+    TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, UNMOVED, UNREPAIRED, WIDE, WOKEN,
 };
 pub(crate) use features::Features;
+use surroundings::Surroundings;
 
-use super::judge::{INTERVALS_LEAST, SEGMENTS_LEAST};
+use super::judge::{self, Case, INTERVALS_LEAST, LinkEvidence, Possible, SEGMENTS_LEAST};
 use super::{Candidate, Coverage, Source, Verdict};
 use super::{CongestionCause, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
-/// What is known of a transfer beside its intervals.
+/// What is known of a transfer apart from its intervals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
-    /// The round trip without queues, as far as it was seen.
+    /// The round trip without queues, as far as the capture shows it.
     pub rtt: Option<Duration>,
-    /// What is known from elsewhere.
+    /// What is known from another source.
     pub hint: PathHint,
-    /// What of the transfer was captured.
+    /// Which part of the transfer was captured.
     pub coverage: Coverage,
 }
 
-/// What held the sender in each interval.
+/// Decides what held the sender in each interval.
 pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     let transfer = Transfer::new(features, path);
     let mut phase = Phase::Start;
     let mut before = None;
     let intervals: Vec<Interval> = (0..features.len())
         .map(|at| {
+            let signs = transfer.signs(at);
             let phase_before = phase;
-            let limit = transfer.limit(at, &mut phase, before);
+            let limit = transfer.limit(at, &signs, &mut phase, before);
             before = Some(limit);
-            let rivals = transfer.rivals(at, phase_before).filter(|rival| *rival != limit);
+            let rivals = transfer.rivals(at, &signs, phase_before);
+            let rivals = rivals.filter(|rival| *rival != limit);
             let mut candidates = vec![Candidate { limit, share: 1.0 }];
             for rival in rivals {
                 if candidates.iter().all(|known| known.limit != rival) {
                     candidates.push(Candidate { limit: rival, share: 0.0 });
                 }
             }
-            Interval {
-                start: features[at].start,
-                length: features[at].length,
-                candidates,
-                evidence: features[at].evidence(),
-            }
+            features[at].interval(candidates)
         })
         .collect();
     let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
@@ -62,20 +60,21 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     if features.len() < INTERVALS_LEAST || segments < SEGMENTS_LEAST {
         return verdict;
     }
-    let traits = transfer.traits(&limits);
-    let has_window = features.iter().any(|f| f.window_max.is_some());
-    let awaits_timers = transfer.awaits_timers(&limits);
-    // A rate that was given tells a full link without a queue.
-    let has_queue = path.hint.rate.is_some() || transfer.inflation_median() > QUEUED_MOSTLY;
-    verdict.weighed(traits, has_queue, |limit| match limit {
-        Limit::CongestionWindow(CongestionCause::Loss) => transfer.has_repairs,
-        Limit::ReceiveWindow | Limit::ReceiverApplication => has_window,
-        Limit::Link => !awaits_timers,
-        _ => true,
-    })
+    let whole = transfer.case(&limits);
+    let parts = judge::parts(features.len()).into_iter().map(|part| {
+        let coverage = match path.coverage {
+            Coverage::FromStart if part.start > 0 => Coverage::MiddleAtSender,
+            coverage => coverage,
+        };
+        let transfer = Transfer::new(&features[part.clone()], Path { coverage, ..path });
+        let case = transfer.case(&limits[part.clone()]);
+        (part, case)
+    });
+    let parts = parts.collect();
+    verdict.weighed(whole, parts)
 }
 
-/// How congestion control stands, as far as segments show.
+/// The phase of congestion control, as far as segments show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Growing for the first time since the start or an idle period.
@@ -86,43 +85,73 @@ enum Phase {
     AfterLoss,
 }
 
-/// All intervals of one direction, with what only all of them together can tell.
+/// What an interval shows that several rules ask for.
+#[derive(Debug, Clone, Copy)]
+struct Signs {
+    /// Something was retransmitted, or the sender waits for a repair.
+    lost: bool,
+    /// The path was busy, by its capacity and by the rate to which the transfer returns.
+    is_at_capacity: bool,
+    is_on_plateau: bool,
+    /// The limit at the receiver, if its window was in the way.
+    receiver: Option<Limit>,
+}
+
+/// All intervals of one direction, with what shows only when they are seen together.
 struct Transfer<'a> {
     features: &'a [Features],
+    surroundings: Surroundings<'a>,
     /// Bits per second over an interval and its neighbours.
     rates: Vec<f64>,
     rtt: Option<Duration>,
     /// Bits per second that the path carried while a queue stood before it.
     capacity: Option<f64>,
-    /// Bits per second at which a transfer with loss in most intervals comes back again and again:
-    /// its congestion control does not slow down for loss, the path is its limit.
+    /// The rate, in bits per second, to which a transfer with loss in most intervals returns again
+    /// and again. Its congestion control does not slow down for loss, so the path is its limit.
     rate_plateau: Option<f64>,
-    /// What is in flight when nothing but a fixed bound holds it: 90 % of the time it was less.
+    /// What is in flight while only a fixed bound holds it: in 90 % of the intervals it was less.
     plateau: f64,
     hint: Option<f64>,
-    /// Whether a good part of the intervals reached the same most in flight: chance does not do
-    /// that after loss.
+    /// Whether a queue stood in an interval and in both of its neighbours. A burst of writes makes
+    /// a queue that is gone after one.
+    has_standing_queue: Vec<bool>,
+    /// Whether a good part of the intervals reached the same maximum in flight. After loss, that is
+    /// no coincidence.
     is_bounded: bool,
-    /// How many intervals came to within [`PLATEAU`] of it.
+    /// How many intervals came to within [`PLATEAU`] of the plateau.
     at_plateau: usize,
-    /// The handshake was captured.
+    /// Whether the handshake was captured.
     saw_start: bool,
-    /// Something was sent again.
+    /// Whether something was retransmitted.
     has_repairs: bool,
-    /// The largest window up to and with each interval.
+    /// For each interval, the largest window up to and including it.
     window_peak: Vec<f64>,
 }
 
 impl<'a> Transfer<'a> {
+    /// The question for the judge. `limits` are what the rules decided.
+    fn case(&self, limits: &[Limit]) -> Case {
+        let possible = Possible {
+            loss: self.has_repairs,
+            window: self.features.iter().any(|f| f.window_max.is_some()),
+            link: !self.awaits_timers(limits),
+            sender_application: true,
+        };
+        let inflation = self.inflation(self.features);
+        let link = LinkEvidence::new(self.hint.is_some(), inflation.percentile(50));
+        Case { traits: self.traits(limits, &inflation), possible, link }
+    }
+
     fn new(features: &'a [Features], path: Path) -> Self {
         let Path { rtt, hint, coverage } = path;
         let saw_start = coverage == Coverage::FromStart;
         let rtt = hint.rtt.or(rtt);
-        let rates = (0..features.len()).map(|at| smooth_rate(features, at)).collect::<Vec<_>>();
+        let surroundings = Surroundings::new(features);
+        // With its neighbours, so that an ACK on an interval's border does not matter.
+        let rates = (0..features.len()).map(|at| surroundings.mean_rate(at, 1)).collect::<Vec<_>>();
         let mut flights: Vec<f64> = features.iter().map(|f| f.in_flight_max.as_f64()).collect();
-        flights.sort_by(f64::total_cmp);
-        let plateau = flights.get(flights.len() * PLATEAU_PERCENTILE / 100).copied().unwrap_or(0.0);
-        let top = flights.last().copied().unwrap_or(0.0);
+        let top = flights.iter().copied().fold(0.0, f64::max);
+        let plateau = percentile(&mut flights, PLATEAU_PERCENTILE);
         let is_bounded = flights.iter().filter(|flight| **flight >= BOUNDED * top).count()
             * BOUNDED_ONE_IN
             >= flights.len();
@@ -133,16 +162,18 @@ impl<'a> Transfer<'a> {
             Some(*peak)
         };
         let window_peak = features.iter().scan(0.0, peak).collect();
-        let rate_plateau = rate_plateau(features);
         let has_repairs = features.iter().any(|f| f.retransmissions > 0);
+        let rate_plateau = if has_repairs { rate_plateau(features, &surroundings) } else { None };
         let mut transfer = Transfer {
             features,
+            surroundings,
             rates,
             rtt,
             capacity: None,
             rate_plateau,
             plateau,
             hint,
+            has_standing_queue: standing_queues(features, rtt),
             is_bounded,
             at_plateau,
             has_repairs,
@@ -153,8 +184,8 @@ impl<'a> Transfer<'a> {
         transfer
     }
 
-    /// The most that was carried while a queue stood: of at least three intervals, and unless more
-    /// was carried without a queue, since then the round trip was long for another reason (a busy
+    /// The most that was carried while a queue stood, from at least three intervals. `None` if more
+    /// was carried without a queue: then the round trip was long for another reason (a busy
     /// machine, delayed ACKs).
     fn capacity_behind_queues(&self) -> Option<f64> {
         let mut queued = Vec::new();
@@ -165,7 +196,7 @@ impl<'a> Transfer<'a> {
             if near.iter().any(|f| f.retransmissions > 0) {
                 continue;
             }
-            if self.has_standing_queue(at) {
+            if self.has_standing_queue[at] {
                 queued.push(self.rates[at])
             } else {
                 free.push(self.rates[at])
@@ -174,32 +205,27 @@ impl<'a> Transfer<'a> {
         if queued.len() < QUEUED_LEAST {
             return None;
         }
-        queued.sort_by(f64::total_cmp);
-        free.sort_by(f64::total_cmp);
-        let queued = queued[queued.len() * CAPACITY_PERCENTILE / 100];
-        // A few intervals in which a repaired hole was acknowledged at once carried more than any
-        // path.
+        let queued = percentile(&mut queued, CAPACITY_PERCENTILE);
+        // In a few intervals a repaired hole was acknowledged at once, so they show more than any
+        // path carries.
         let few = HASTY_LEAST + self.features.len() / HASTY_PART;
-        let free = free.len().checked_sub(1 + few).map_or(0.0, |at| free[at]);
-        // Where the rate is known, a queue at much less is not the link's.
+        let free = free.len().checked_sub(1 + few).map_or(0.0, |at| nth(&mut free, at));
+        // Where the rate is known, a queue at a much lower rate is not the link's.
         let plausible = self.hint.is_none_or(|hint| queued >= OF_LINK * hint);
         (plausible && queued >= OF_UNQUEUED * free).then_some(queued)
     }
 
-    /// A queue that stands for three round trips; a burst of writes makes one that is gone after
-    /// one.
-    fn has_standing_queue(&self, at: usize) -> bool {
-        let around = at.saturating_sub(1)..(at + 2).min(self.features.len());
-        around.len() == 3 && around.into_iter().all(|at| self.has_queue(at))
+    fn signs(&self, at: usize) -> Signs {
+        Signs {
+            lost: self.features[at].retransmissions > 0 || self.waits_for_repair(at),
+            is_at_capacity: self.is_at_capacity(at),
+            is_on_plateau: self.is_on_plateau(at),
+            receiver: self.receiver(at),
+        }
     }
 
-    fn has_queue(&self, at: usize) -> bool {
-        let (Some(base), Some(now)) = (self.rtt, self.features[at].rtt.get()) else { return false };
-        let least = QUEUE_LEAST.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART));
-        now.saturating_sub(base) >= least
-    }
-
-    fn limit(&self, at: usize, phase: &mut Phase, before: Option<Limit>) -> Limit {
+    fn limit(&self, at: usize, signs: &Signs, phase: &mut Phase, before: Option<Limit>) -> Limit {
+        let Signs { lost, is_at_capacity, is_on_plateau, receiver } = *signs;
         let f = &self.features[at];
         if f.part(f.idle) > MOST && self.awaits_timer(at) {
             *phase = Phase::AfterLoss;
@@ -209,22 +235,20 @@ impl<'a> Transfer<'a> {
             *phase = Phase::Start;
             return Limit::SenderApplication;
         }
-        let lost = f.retransmissions > 0 || self.waits_for_repair(at);
         if lost {
             *phase = Phase::AfterLoss;
         }
-        let receiver = self.receiver(at);
-        if self.is_at_capacity(at)
+        if is_at_capacity
             && receiver != Some(Limit::ReceiverApplication)
             && !self.is_written_short(at)
         {
-            // Loss at a full queue is how the path tells its limit.
+            // Loss at a full queue is the path's signal that it is at its limit.
             *phase = if lost { Phase::AfterLoss } else { Phase::Grown };
             return Limit::Link;
         }
         let waited = lost && self.carries_less_than_the_window(at);
         if let Some(limit) = receiver.filter(|limit| !(waited && *limit == Limit::ReceiveWindow)) {
-            // A window that is full leaves congestion control as it is: it grows on when the window
+            // A full window leaves congestion control as it is: it keeps growing when the window
             // opens.
             if lost {
                 *phase = Phase::AfterLoss;
@@ -232,14 +256,14 @@ impl<'a> Transfer<'a> {
             return limit;
         }
         let grows = *phase == Phase::Start && self.grows(at);
-        if self.is_on_plateau(at) || (self.is_busy(at) && !grows && !self.is_own_pace(at)) {
+        if is_on_plateau || (self.is_busy(at) && !grows && !self.is_own_pace(at)) {
             return Limit::Link;
         }
         if lost {
             return Limit::CongestionWindow(CongestionCause::Loss);
         }
-        // The last data leaves and drains: whatever held the sender before did until there was
-        // nothing left to send.
+        // The last data leaves and drains. Whatever held the sender before went on holding it until
+        // there was nothing left to send.
         let is_last = self.features[at + 1..].iter().all(|later| later.sent == 0);
         if let Some(before) = before.filter(|_| is_last) {
             return before;
@@ -247,7 +271,8 @@ impl<'a> Transfer<'a> {
         self.sender(at, phase)
     }
 
-    /// Nothing is sent although something is in flight, and the next thing sent is a repair.
+    /// Whether nothing is sent although something is in flight, and the next thing sent is a
+    /// repair.
     fn waits_for_repair(&self, at: usize) -> bool {
         let waits =
             |f: &Features| f.segments == 0 && f.delivered == 0 && f.in_flight_max > Bytes::ZERO;
@@ -259,16 +284,18 @@ impl<'a> Transfer<'a> {
                 .is_some_and(|next| next.retransmissions > 0)
     }
 
-    /// Nothing is in flight as far as can be seen, because what was sent last was lost before the
-    /// capture point: the silence ends with its repair, after the sender's timer.
+    /// Whether the sender waits for its timer. Nothing seems to be in flight, because the last data
+    /// was lost before the capture point. The silence ends when the timer expires and the data is
+    /// repaired.
     fn awaits_timer(&self, at: usize) -> bool {
         let next = self.features[at..].iter().take(REPAIR_WITHIN).find(|f| f.segments > 0);
-        // Identifications count what goes to other hosts too: alone they are no loss.
+        // IP identifications also count packets to other hosts. A gap in them alone is no sign of
+        // loss.
         next.is_some_and(|next| next.recovered || (self.has_repairs && next.follows_gap))
     }
 
-    /// A good part of the time nothing was sent until a timer ran out, and again: no path is busy
-    /// so.
+    /// Whether the sender spent a good part of the time waiting for timers, again and again. A busy
+    /// path does not look like that.
     fn awaits_timers(&self, limits: &[Limit]) -> bool {
         let lost = Limit::CongestionWindow(CongestionCause::Loss);
         let (mut waited, mut all) = (0.0, 0.0);
@@ -287,22 +314,22 @@ impl<'a> Transfer<'a> {
         if self.hint.is_some_and(|hint| rate >= OF_HINT * hint) {
             return true;
         }
-        // A handful of segments makes no standing queue; what delays them is their own
-        // acknowledgement.
+        // A handful of segments makes no standing queue; only their own acknowledgement delays
+        // them.
         let f = &self.features[at];
         let few = f.in_flight_max.get() <= FEW_SEGMENTS * u64::from(f.segment);
-        // Beside a queue a smaller rate is the noise of an interval's borders.
-        let least = if self.has_standing_queue(at) { AT_CAPACITY_QUEUED } else { AT_CAPACITY };
+        // With a queue, a smaller rate is the noise of an interval's borders.
+        let least = if self.has_standing_queue[at] { AT_CAPACITY_QUEUED } else { AT_CAPACITY };
         !few && self.capacity.is_some_and(|capacity| rate >= least * capacity)
     }
 
     fn is_on_plateau(&self, at: usize) -> bool {
         self.rate_plateau.is_some_and(|plateau| {
-            mean_rate(self.features, at, WIDE) >= AT_CAPACITY_QUEUED * plateau
+            self.surroundings.wide_rates()[at] >= AT_CAPACITY_QUEUED * plateau
         })
     }
 
-    /// The receive window, if it was in the way most of the time.
+    /// The limit at the receiver, if its window was in the way most of the time.
     fn receiver(&self, at: usize) -> Option<Limit> {
         let f = &self.features[at];
         if f.part(f.full) <= MOST && !self.touches_window(at) && !self.keeps_filling(at) {
@@ -316,12 +343,12 @@ impl<'a> Transfer<'a> {
         })
     }
 
-    /// Data is acknowledged before the receiving application reads it, again and again, and the
-    /// window closes by as much.
+    /// Whether data is acknowledged before the receiving application reads it, again and again, and
+    /// the window closes by as much.
     fn is_unread(&self, at: usize) -> bool {
         if self.saw_start {
-            // The largest window says it better: a reader that is fast, but not at once, closes a
-            // window for a moment too.
+            // The largest window is better evidence: even a fast reader does not read at once, and
+            // closes the window for a moment.
             return false;
         }
         let near = self.near(at);
@@ -329,43 +356,36 @@ impl<'a> Transfer<'a> {
         sum(|f| f.unread.into()) >= CLOSING * sum(|f| f.delivered)
     }
 
-    /// What passes at a stretch is no faster than what passes over several round trips: the
-    /// narrowest place before the capture point is busy all of the time. A sender that something
-    /// else holds leaves gaps.
+    /// Whether the narrowest place before the capture point is busy all of the time: trains are no
+    /// faster than the rate over several round trips. A sender that something else holds leaves
+    /// gaps.
     fn is_busy(&self, at: usize) -> bool {
-        let near = self.near(at);
-        let mut trains: Vec<f64> = near.iter().map(|f| f.train_max.into()).collect();
-        trains.sort_by(f64::total_cmp);
-        let at_a_stretch = trains[trains.len() / 2];
         let f = &self.features[at];
-        let events: u32 = near.iter().map(|f| f.train_events).sum();
-        if at_a_stretch <= 0.0 || (events as usize) < TRAIN_EVENTS_LEAST * near.len() {
-            return false;
-        }
         if f.in_flight_max.get() <= FEW_SEGMENTS * u64::from(f.segment) {
             return false;
         }
-        let part = mean_rate(self.features, at, WIDE) / at_a_stretch;
-        let least = if self.flatness(at) >= FLAT { BUSY_AND_FLAT } else { BUSY };
+        let at_a_stretch = self.surroundings.train_rate(at);
+        let part = self.surroundings.wide_rates()[at] / at_a_stretch;
+        // The least bound first, because most intervals are far from it.
+        if at_a_stretch <= 0.0 || !(BUSY_AND_FLAT..=BUSY_MOST).contains(&part) {
+            return false;
+        }
+        let near = self.near(at);
+        let events: u32 = near.iter().map(|f| f.train_events).sum();
+        if (events as usize) < TRAIN_EVENTS_LEAST * near.len() {
+            return false;
+        }
+        let least = if self.surroundings.flatness(at) >= FLAT { BUSY_AND_FLAT } else { BUSY };
         (least..=BUSY_MOST).contains(&part)
     }
 
-    /// How little of what is in flight changes in the time around: the fifth least mean by the
-    /// fifth greatest.
-    fn flatness(&self, at: usize) -> f64 {
-        let mut means: Vec<f64> = self.near(at).iter().map(Features::in_flight_mean).collect();
-        means.sort_by(f64::total_cmp);
-        let (low, high) = (means[means.len() / 5], means[means.len() * 4 / 5]);
-        if high > 0.0 { low / high } else { 0.0 }
-    }
-
-    /// The intervals of some round trips before and after.
+    /// This interval, and those of some round trips before and after.
     fn near(&self, at: usize) -> &[Features] {
         &self.features[at.saturating_sub(AROUND)..(at + AROUND + 1).min(self.features.len())]
     }
 
-    /// Paced data never quite fills the window, and comes as near to it as it can: nearly all of
-    /// the time, or again and again, with little room in the mean.
+    /// Whether paced data reaches the window. It never quite fills it, but comes as near as it can:
+    /// nearly all of the time, or again and again with little room left on average.
     fn touches_window(&self, at: usize) -> bool {
         let f = &self.features[at];
         let (mean, segment, window) = (f.in_flight_mean(), f64::from(f.segment), window_of(f));
@@ -373,13 +393,15 @@ impl<'a> Transfer<'a> {
         f.window_max.is_some() && (mean + segment >= TOUCHED * window || reaches)
     }
 
-    /// A window that an application opens bit by bit, at a sender that paces: full for a part of
-    /// each round trip, again and again, and never out of the way.
+    /// Whether the window keeps filling up. The application opens it bit by bit and the sender
+    /// paces, so it is full for a part of each round trip, again and again.
     fn keeps_filling(&self, at: usize) -> bool {
         let part = |f: &Features| f.part(f.full);
-        let around = self.around(at);
-        let mean = around.iter().map(part).sum::<f64>() / around.len() as f64;
-        part(&self.features[at]) >= FILLED_LEAST && mean >= FILLED_MEAN
+        let mean = || {
+            let around = &self.features[self.surroundings.near(at)];
+            around.iter().map(part).sum::<f64>() / around.len() as f64
+        };
+        part(&self.features[at]) >= FILLED_LEAST && mean() >= FILLED_MEAN
     }
 
     fn carries_less_than_the_window(&self, at: usize) -> bool {
@@ -390,7 +412,7 @@ impl<'a> Transfer<'a> {
         window_per_rtt.is_some_and(|allowed| carried.as_f64() < UNREPAIRED * allowed.as_f64())
     }
 
-    /// The most in flight of the next `count` intervals.
+    /// The most in flight in the next `count` intervals.
     fn later(&self, at: usize, count: usize) -> f64 {
         let end = (at + 1 + count).min(self.features.len());
         self.features[at + 1..end].iter().map(|f| f.in_flight_max.as_f64()).fold(0.0, f64::max)
@@ -398,7 +420,7 @@ impl<'a> Transfer<'a> {
 
     fn grows(&self, at: usize) -> bool {
         let now = self.features[at].in_flight_max.as_f64();
-        // What swings is not what grows: the most of the two intervals before counts.
+        // An oscillation is not growth: compare with the larger of the two intervals before.
         let before = self.features[at.saturating_sub(2)..at]
             .iter()
             .map(|f| f.in_flight_max.as_f64())
@@ -406,11 +428,12 @@ impl<'a> Transfer<'a> {
         now >= GROWTH * before || self.later(at, 4) >= GROWTH * now.max(before)
     }
 
-    /// Less is in flight than there could be, or it still comes to be more.
+    /// Whether congestion control is still reduced: less is in flight than there could be, or it
+    /// still grows.
     fn is_reduced(&self, at: usize) -> bool {
-        if self.near(at).len() > AROUND && self.flatness(at) >= UNMOVED {
-            // Congestion control that loss does not slow down, or a bound to which it has come
-            // back.
+        if self.near(at).len() > AROUND && self.surroundings.flatness(at) >= UNMOVED {
+            // Either loss does not slow this congestion control down, or it has come back to a
+            // bound.
             return false;
         }
         let now = self.features[at].in_flight_max.as_f64();
@@ -419,8 +442,8 @@ impl<'a> Transfer<'a> {
             || !self.is_bounded
     }
 
-    /// A blocked writer is woken when a third of the buffer is free, so the most in flight swings
-    /// by that much.
+    /// Whether the amount in flight stays as high as a full send buffer keeps it. A blocked writer
+    /// is woken when a third of the buffer is free, so the maximum in flight swings by that much.
     fn is_steady(&self, at: usize) -> bool {
         let now = self.features[at].in_flight_max.as_f64();
         now >= WOKEN * self.plateau && self.later(at, 2) <= self.plateau / PLATEAU
@@ -431,7 +454,7 @@ impl<'a> Transfer<'a> {
         f.part(f.idle) > PAUSED || self.is_written_in_pieces(at)
     }
 
-    /// Neither path nor receiver: what in the sender.
+    /// What holds the sender on its own side, once path and receiver are ruled out.
     fn sender(&self, at: usize, phase: &mut Phase) -> Limit {
         if self.is_own_pace(at) {
             return Limit::SenderApplication;
@@ -449,34 +472,35 @@ impl<'a> Transfer<'a> {
         if self.is_steady(at) { Limit::SendBuffer } else { Limit::Unknown }
     }
 
-    /// Writes that do not fill segments: a sender that has more to send, as it has before a full
-    /// link, fills them. Where the link's rate is given and reached, there is nothing to weigh.
+    /// Whether the application's writes do not fill segments. A sender that has more to send fills
+    /// them, as it does before a full link. Where the link's rate is given and reached, this does
+    /// not matter.
     fn is_written_short(&self, at: usize) -> bool {
         self.pieces(at) >= PIECES && self.hint.is_none_or(|hint| self.rates[at] < OF_HINT * hint)
     }
 
-    /// The part of the new segments around that were not full.
+    /// The fraction of new segments around this interval that were not full.
     fn pieces(&self, at: usize) -> f64 {
-        let sum = |of: fn(&Features) -> u64| self.around(at).iter().map(of).sum::<u64>() as f64;
-        sum(|f| f.short.into())
-            / sum(|f| f.segments.saturating_sub(f.retransmissions).into()).max(1.0)
+        let counts = self.surroundings.counts(at);
+        counts.short as f64 / (counts.fresh as f64).max(1.0)
     }
 
-    /// New data leaves when the application writes it, not when an ACK makes room; or in writes
-    /// that do not fill segments.
+    /// Whether new data leaves when the application writes it and not when an ACK makes room, or in
+    /// writes that do not fill segments. Writes at the application's own pace drift past the ACKs
+    /// of earlier writes. From time to time a write follows an ACK for a while, and looks as if the
+    /// ACK had made room for it. The intervals around this one therefore count too.
     fn is_written_in_pieces(&self, at: usize) -> bool {
         let f = &self.features[at];
-        let around = self.around(at);
-        let sum = |of: fn(&Features) -> u64| around.iter().map(of).sum::<u64>() as f64;
         let pieces = self.pieces(at);
         if pieces >= PIECES {
             return true;
         }
-        let own_pace = sum(|f| f.unprompted) > OWN_PACE * sum(|f| f.sent);
+        let counts = self.surroundings.counts(at);
+        let own_pace = counts.unprompted as f64 > OWN_PACE * counts.sent as f64;
         let unprompted = f.sent > 0 && f.unprompted as f64 > MOST * f.sent as f64;
         let first = at == 0 || self.features[at - 1].part(self.features[at - 1].idle) > MOST;
-        // The first flight after silence has no ACK to follow: it is the application's only if it
-        // was all there was.
+        // No ACK precedes the first flight after a silence. That flight is the application's pace
+        // only if nothing followed it.
         let followed = self.features.get(at + 1).is_some_and(|next| next.sent > 0);
         if first {
             f.sent > 0 && !followed
@@ -484,33 +508,27 @@ impl<'a> Transfer<'a> {
             pieces >= FEW_PIECES && (unprompted || own_pace)
         }
     }
-
-    /// The intervals around. Writes at an own pace drift past the ACKs of the writes before: now
-    /// and then one follows an ACK for a while, and looks as if the ACK had made room for it.
-    fn around(&self, at: usize) -> &[Features] {
-        &self.features[at.saturating_sub(NEAR)..(at + NEAR + 1).min(self.features.len())]
-    }
 }
 
 fn window_of(f: &Features) -> f64 {
     f.window_max.map_or(0.0, |window| window.bytes().as_f64())
 }
 
-/// Bits per second delivered in an interval and the ones beside it, so that an ACK that falls on a
-/// border does not matter.
-fn smooth_rate(features: &[Features], at: usize) -> f64 {
-    mean_rate(features, at, 1)
+/// Whether a queue stood for three round trips, for each interval.
+fn standing_queues(features: &[Features], base: Option<Duration>) -> Vec<bool> {
+    let Some(base) = base else { return vec![false; features.len()] };
+    let least = QUEUE_LEAST.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART));
+    let is_queued = |f: &Features| f.rtt.get().is_some_and(|now| now.saturating_sub(base) >= least);
+    let queued: Vec<bool> = features.iter().map(is_queued).collect();
+    let stands = |at: usize| {
+        let around = at.checked_sub(1).and_then(|first| queued.get(first..at + 2));
+        around.is_some_and(|around| around.iter().all(|is_queued| *is_queued))
+    };
+    (0..queued.len()).map(stands).collect()
 }
 
-fn mean_rate(features: &[Features], at: usize, around: usize) -> f64 {
-    let around = &features[at.saturating_sub(around)..(at + around + 1).min(features.len())];
-    let bytes: u64 = around.iter().map(|f| f.delivered).sum();
-    let time: f64 = around.iter().map(|f| f.length.as_secs_f64()).sum();
-    if time > 0.0 { bytes as f64 * 8.0 / time } else { 0.0 }
-}
-
-/// The rate that most intervals come back to, of a transfer that lost something in most of them.
-fn rate_plateau(features: &[Features]) -> Option<f64> {
+/// The rate to which most intervals return, in a transfer that lost something in most of them.
+fn rate_plateau(features: &[Features], surroundings: &Surroundings<'_>) -> Option<f64> {
     let lossy = (0..features.len()).filter(|at| {
         let near = &features[at.saturating_sub(WIDE)..(at + WIDE + 1).min(features.len())];
         near.iter().any(|f| f.retransmissions > 0)
@@ -518,12 +536,21 @@ fn rate_plateau(features: &[Features]) -> Option<f64> {
     if features.len() < 8 * WIDE || lossy.count() * 4 < features.len() * 3 {
         return None;
     }
-    let mut rates: Vec<f64> = (0..features.len()).map(|at| mean_rate(features, at, WIDE)).collect();
-    rates.sort_by(f64::total_cmp);
-    let middle = rates[rates.len() * 6 / 10];
+    let rates = surroundings.wide_rates();
+    let middle = nth(&mut rates.to_vec(), rates.len() * 6 / 10);
     let within =
         rates.iter().filter(|rate| (**rate - middle).abs() <= PLATEAU_WIDTH * middle).count();
     (within as f64 >= PLATEAU_SHARE * rates.len() as f64).then_some(middle)
+}
+
+/// The value below which `percent` per cent of the values are; 0 if there are none.
+fn percentile(values: &mut [f64], percent: usize) -> f64 {
+    if values.is_empty() { 0.0 } else { nth(values, values.len() * percent / 100) }
+}
+
+/// The value that would be at `at` if the values were sorted.
+fn nth(values: &mut [f64], at: usize) -> f64 {
+    *values.select_nth_unstable_by(at, f64::total_cmp).1
 }
 
 #[cfg(test)]
@@ -531,13 +558,15 @@ mod tests {
     use super::*;
     use crate::limit::judge::Opinion;
 
-    /// A table that was trained with other traits would be left aside without a word.
+    /// A table that was trained with other traits would be ignored silently.
     #[test]
     fn the_committed_table_was_trained_with_these_traits() {
         let path = Path { rtt: None, hint: PathHint::default(), coverage: Coverage::FromStart };
         let busy = Features { segments: 10, length: Duration::from_millis(10), ..<_>::default() };
         let verdict = decide(&[busy; 20], path);
-        let opinion = Opinion::of(Source::Capture, &verdict.traits, |_| true).unwrap();
+        let possible = Possible { loss: true, window: true, link: true, sender_application: true };
+        let case = Case { traits: verdict.traits, possible, link: LinkEvidence::None };
+        let opinion = Opinion::of(Source::Capture, &case).unwrap();
         assert!((opinion.likely.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{opinion:?}");
     }
 }

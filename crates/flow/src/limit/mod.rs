@@ -14,10 +14,10 @@
 //!   or because of loss;
 //! * [`Limit::Link`]: the path carries no more: more in flight would only stand in a queue.
 //!
-//! The answer, a [`Verdict`], is the same type whether it comes from a capture
-//! ([`crate::Analyzer`]) or from samples of sockets ([`from_samples`]); when the two disagree about
-//! one transfer, one of them is wrong. Each [`Interval`] keeps the numbers it was decided by and
-//! what else it could have been.
+//! The answer, a [`Verdict`], has the same type whether it comes from a capture
+//! ([`crate::Analyzer`]) or from samples of sockets ([`from_samples`]). If the two disagree about
+//! one transfer, one of them is wrong. Each [`Interval`] keeps the numbers that decided it and
+//! lists what else it could have been.
 //!
 //! Ideas are from T-RAT (Zhang, Breslau, Paxson, Shenker, SIGCOMM 2002), Siekkinen, Urvoy-Keller,
 //! Biersack and En-Najjary (Computer Networks 52, 2008) and the chronographs of the Linux kernel
@@ -27,25 +27,28 @@ mod confidence;
 mod decide;
 mod judge;
 mod least;
+mod percentiles;
+mod recut;
 mod samples;
 mod thresholds;
 mod verdict;
 
 pub use confidence::{Coverage, SURE_FROM, Source};
-pub use judge::{CLASSES, Forest, LEAF, LIMITS, NODE, POLICER, Traits};
+pub use judge::{CLASSES, Forest, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half};
 pub use samples::from_samples;
 pub use verdict::{Candidate, Evidence, Interval, Verdict};
 
 pub(crate) use decide::{Features, Path, decide};
 pub(crate) use least::Least;
+pub(crate) use recut::recut;
 
 pub use fullpipe_model::limit::{Cause, Limit};
 
 use fullpipe_model::limit::Cause as CongestionCause;
 use fullpipe_model::units::{Duration, Rate};
 
-/// Where the capture was taken. It decides what "in flight" means: near the receiver, data that is
-/// on the way is not yet seen and ACKs are seen before the sender knows of them.
+/// Where the capture was taken. This decides what "in flight" means: near the receiver, data on its
+/// way has not been seen yet, and ACKs are seen before the sender knows of them.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
 )]
@@ -60,7 +63,7 @@ pub enum CapturePoint {
     Unknown,
 }
 
-/// What is known of the path from elsewhere; used as evidence.
+/// What is known of the path from another source. It is used as evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PathHint {
     /// Rate of the bottleneck, headers included.

@@ -1,32 +1,33 @@
-//! From samples of the sender's socket, and of the receiver's where there are any, to what held the
-//! sender.
+//! Decides what held the sender from samples of its socket, and of the receiver's where there are
+//! any.
 //!
-//! Linux counts, for every sender, the time that it was busy and of it the time that the receive
-//! window and the send buffer held it (`tcpi_busy_time`, `tcpi_rwnd_limited`,
+//! For every sender Linux counts the time that it was busy. Of that time it counts how long the
+//! receive window and the send buffer held it (`tcpi_busy_time`, `tcpi_rwnd_limited`,
 //! `tcpi_sndbuf_limited`). Time that is not busy is the application's. The rest of the busy time is
-//! divided by the socket's state: nothing unsent and a full write queue is a send buffer that the
-//! counter missed (it runs only while the writer sleeps); a round trip above the least one at full
-//! delivery, or a paced sender whose delivery no longer grows, is the link; otherwise the
+//! divided by the socket's state. Nothing unsent and a full write queue mean a send buffer that the
+//! counter missed (it runs only while the writer sleeps). A round trip above the minimum at full
+//! delivery, or a paced sender whose delivery no longer grows, means the link. Otherwise it is the
 //! congestion window.
 //!
 //! The counters run in jiffies (1 to 10 ms), so intervals are several samples long.
 
 mod traits;
 
-use super::judge::SEGMENTS_LEAST;
+use super::judge::{self, Case, LinkEvidence, Possible, SEGMENTS_LEAST};
 use super::thresholds::{
     AT_CAPACITY_SAMPLED, COLLAPSED, FULL_BUFFER, GROWTH, NOISE, OF_HINT, OF_LINK,
-    QUEUE_LEAST_SAMPLED, QUEUE_PART, QUEUED_MOSTLY, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
+    QUEUE_LEAST_SAMPLED, QUEUE_PART, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
 };
 use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
+use std::ops::Range;
 
-/// Shorter intervals would be a few jiffies.
+/// The shortest interval. A shorter one would be a few jiffies.
 const MIN_INTERVAL: Duration = Duration::from_millis(40);
-/// What held the sender, by what the kernel counted in its socket (`sender`) and, where there are
-/// samples of it, in the receiver's (`receiver`). Both are in order of time, on one clock;
-/// `interval` is the least length of an interval.
+/// Decides what held the sender, from the kernel's counters in its socket (`sender`) and, where
+/// there are samples of it, in the receiver's (`receiver`). Both are in order of time and on one
+/// clock. `interval` is the minimum length of an interval.
 pub fn from_samples(
     sender: &[Sample],
     receiver: &[Sample],
@@ -47,7 +48,7 @@ pub fn from_samples(
         lost |= span.retransmissions() > 0;
         let around = &spans[at.saturating_sub(1)..(at + 2).min(spans.len())];
         let standing = around.iter().all(|near| near.has_queue(around, hint));
-        // What is sent next is a repair: until then the sender waited for the timer.
+        // If the next data sent is a repair, the sender waited for the timer until then.
         let next_event = spans[at + 1..]
             .iter()
             .take(REPAIR_WITHIN_SAMPLED)
@@ -56,36 +57,48 @@ pub fn from_samples(
         let context = Context { top, growing: !grown, lost, awaits_repair, standing, hint };
         intervals.push(span.interval(receiver_at(receiver, span), &context, &spans));
     }
-    let traits = traits::traits(&spans, &intervals, receiver);
-    trim(&mut intervals);
+    let active = active(&intervals);
+    let (spans, mut intervals) = (&spans[active.clone()], intervals);
+    intervals.truncate(active.end);
+    intervals.drain(..active.start);
     let segments = spans.iter().map(Span::segments).fold(0, u64::saturating_add);
+    let case = |part: Range<usize>| case(&spans[part.clone()], &intervals[part], receiver, hint);
     if segments < SEGMENTS_LEAST {
         return Verdict::new(Source::Samples, intervals);
     }
-    let has_repairs = spans.iter().any(|span| span.retransmissions() > 0);
-    let has_queue = hint.rate.is_some() || traits::inflation_median(&spans) > QUEUED_MOSTLY;
-    let has_pauses = intervals.iter().any(|interval| interval.evidence.idle > NOISE)
-        || spans.iter().any(|span| span.mostly(|_, info| nothing_to_send(info)));
-    Verdict::new(Source::Samples, intervals).weighed(traits, has_queue, |limit| match limit {
-        Limit::CongestionWindow(Cause::Loss) => has_repairs,
-        Limit::SenderApplication => has_pauses,
-        _ => true,
-    })
+    let whole = case(0..spans.len());
+    let parts = judge::parts(spans.len());
+    let parts = parts.into_iter().map(|part| (part.clone(), case(part))).collect();
+    Verdict::new(Source::Samples, intervals).weighed(whole, parts)
 }
 
-/// What the intervals before and after tell.
+/// The question for the judge about these spans. `intervals` are what the rules decided for them.
+fn case(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample], hint: PathHint) -> Case {
+    let has_pauses = intervals.iter().any(|interval| interval.evidence.idle > NOISE)
+        || spans.iter().any(|span| span.mostly(|_, info| nothing_to_send(info)));
+    let possible = Possible {
+        loss: spans.iter().any(|span| span.retransmissions() > 0),
+        window: true,
+        link: true,
+        sender_application: has_pauses,
+    };
+    let link = LinkEvidence::new(hint.rate.is_some(), traits::inflation_median(spans));
+    Case { traits: traits::traits(spans, intervals, receiver), possible, link }
+}
+
+/// What the intervals before and after show.
 struct Context {
-    /// The most that was delivered in an interval, bits a second.
+    /// The highest delivery rate of an interval, in bits a second.
     top: f64,
     growing: bool,
     lost: bool,
     awaits_repair: bool,
-    /// A queue stands in this interval and those beside it.
+    /// Whether a queue stands in this interval and its neighbours.
     standing: bool,
     hint: PathHint,
 }
 
-/// Two samples and those between.
+/// Two samples and those between them.
 struct Span<'a> {
     samples: &'a [Sample],
     first: &'a TcpInfo,
@@ -110,26 +123,24 @@ fn spans(sender: &[Sample], interval: Duration) -> Vec<Span<'_>> {
     spans
 }
 
-/// The third best delivery, so that one hasty interval does not count.
+/// The third highest delivery rate, so that one exceptional interval does not count.
 fn top_rate(spans: &[Span<'_>]) -> f64 {
     let mut rates: Vec<f64> = spans.iter().map(|span| span.goodput().as_f64()).collect();
     rates.sort_by(|a, b| b.total_cmp(a));
     rates.get(2.min(rates.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
-/// Leaves out what is before the first data and after the last.
-fn trim(intervals: &mut Vec<Interval>) {
-    let active = |interval: &Interval| {
+/// The intervals from the first data to the last.
+fn active(intervals: &[Interval]) -> Range<usize> {
+    let is_active = |interval: &Interval| {
         interval.evidence.goodput > Rate::ZERO || interval.evidence.idle < 1.0
     };
-    while intervals.last().is_some_and(|interval| !active(interval)) {
-        intervals.pop();
-    }
-    let first = intervals.iter().position(active).unwrap_or(0);
-    intervals.drain(..first);
+    let first = intervals.iter().position(is_active).unwrap_or(intervals.len());
+    let last = intervals.iter().rposition(is_active).map_or(first, |last| last + 1);
+    first..last
 }
 
-/// The receiver's samples within the span, or the last before its end.
+/// The receiver's samples within the span, or else the last one before its end.
 fn receiver_at<'a>(receiver: &'a [Sample], span: &Span<'_>) -> &'a [Sample] {
     let from = receiver.partition_point(|sample| sample.at < span.start());
     let to = receiver.partition_point(|sample| sample.at <= span.end());
@@ -149,7 +160,7 @@ impl Span<'_> {
         self.end().since(self.start())
     }
 
-    /// How much of the span a counter of time ran.
+    /// The fraction of the span during which a counter of time ran.
     fn part(&self, counter: fn(&TcpInfo) -> Option<Duration>) -> f64 {
         let (Some(first), Some(last)) = (counter(self.first), counter(self.last)) else {
             return 0.0;
@@ -167,7 +178,7 @@ impl Span<'_> {
         acked(self.last).saturating_sub(acked(self.first)).per(self.length()).unwrap_or(Rate::ZERO)
     }
 
-    /// Full segments' worth of what was acknowledged.
+    /// What was acknowledged, in full segments.
     fn segments(&self) -> u64 {
         self.goodput().over(self.length()).get() / self.last.snd_mss.get().max(1)
     }
@@ -180,7 +191,7 @@ impl Span<'_> {
         self.samples[1..].iter().filter_map(|sample| Some((sample, sample.info.as_ref()?)))
     }
 
-    /// Whether more than half of the samples are so.
+    /// Whether `is` holds for more than half of the samples.
     fn mostly(&self, is: impl Fn(&Sample, &TcpInfo) -> bool) -> bool {
         let (yes, all) = self
             .infos()
@@ -191,7 +202,7 @@ impl Span<'_> {
     fn interval(&self, receiver: &[Sample], context: &Context, all: &[Span<'_>]) -> Interval {
         let busy = match (self.first.busy_time, self.last.busy_time) {
             (Some(_), Some(_)) => self.part(|info| info.busy_time),
-            // Before Linux 4.10 there are no counters; in flight is busy.
+            // Before Linux 4.10 there are no counters; data in flight counts as busy.
             _ => f64::from(u8::from(self.mostly(|_, info| info.unacked > 0))),
         };
         let rwnd = self.part(|info| info.rwnd_limited).min(busy);
@@ -237,20 +248,20 @@ impl Span<'_> {
         }
     }
 
-    /// Full delivery with a queue before the link, or at the rate that is known: more in flight
-    /// would not help, whatever else the counters say.
+    /// Whether the path is used fully: full delivery with a queue before the link, or the rate that
+    /// is known. More in flight would not help, whatever else the counters say.
     fn is_at_capacity(&self, context: &Context) -> bool {
         let rate = self.goodput().as_f64();
         let of_hint = context.hint.rate.map(|hint| rate / hint.as_f64());
-        // Where the rate is known, a queue at much less is not the link's.
+        // Where the rate is known, a queue at a much lower rate is not the link's.
         let plausible = of_hint.is_none_or(|part| part >= OF_LINK);
         let full = rate >= AT_CAPACITY_SAMPLED * context.top && context.standing;
         of_hint.is_some_and(|part| part >= OF_HINT) || (plausible && full)
     }
 
-    /// The smoothed round trip stands above the least one in most samples, and what is in flight
-    /// never falls to what the path itself holds: a blocked writer refills its buffer in bursts,
-    /// which queue for a moment and leave nothing.
+    /// Whether the smoothed round trip exceeds the minimum in most samples, and what is in flight
+    /// never falls to what the path itself holds. A blocked writer refills its buffer in bursts,
+    /// which queue only for a moment.
     fn has_queue(&self, around: &[Span<'_>], hint: PathHint) -> bool {
         let goodput = self.goodput();
         let flights = around.iter().flat_map(Span::infos).map(|(_, info)| info.in_flight());
@@ -267,7 +278,7 @@ impl Span<'_> {
         })
     }
 
-    /// The window closed because the receiver's application does not read.
+    /// Whether the window closed because the receiver's application does not read.
     fn receiver_is_slow(&self, receiver: &[Sample], all: &[Span<'_>]) -> bool {
         let holds = |sample: &Sample| {
             let buffer =
@@ -284,7 +295,8 @@ impl Span<'_> {
         if !receiver.is_empty() {
             return 2 * receiver.iter().filter(|sample| holds(sample)).count() > receiver.len();
         }
-        // Without the receiver's word: the window never opens to half of what it was.
+        // Without samples of the receiver, a slow application shows in a window that never opens to
+        // half of what it was.
         let widest = |span: &Span<'_>| span.infos().filter_map(|(_, info)| info.snd_wnd).max();
         let before =
             all.iter().take_while(|span| span.start() <= self.start()).filter_map(widest).max();
@@ -298,7 +310,7 @@ impl Span<'_> {
         self.retransmissions() > 0 || self.mostly(|_, info| info.ca_state.repairs_loss())
     }
 
-    /// Less than a window each round trip.
+    /// Whether clearly less than a window is carried each round trip.
     fn carries_less_than(&self, window: Option<Window>) -> bool {
         let rtt = self.last.min_rtt.unwrap_or(self.last.rtt);
         let allowed = window.and_then(|window| window.per_rtt(rtt));
@@ -335,8 +347,8 @@ impl Span<'_> {
         match (self.mostly(fills_window), context.lost) {
             (true, true) => Limit::CongestionWindow(Cause::Loss),
             (true, false) => Limit::CongestionWindow(Cause::SlowStart),
-            // Data to send, room in both windows: pacing holds it, at the rate that congestion
-            // control measured.
+            // There is data to send and room in both windows. Pacing holds it, at the rate that
+            // congestion control measured.
             (false, _) if self.goodput().as_f64() >= AT_CAPACITY_SAMPLED * context.top => {
                 Limit::Link
             }
@@ -346,12 +358,12 @@ impl Span<'_> {
     }
 }
 
-/// The application has written less than a segment that was not sent yet.
+/// Whether less than a segment waits to be sent: the application has written no more.
 fn nothing_to_send(info: &TcpInfo) -> bool {
     info.notsent_bytes.is_some_and(|bytes| bytes < info.snd_mss)
 }
 
-/// One candidate a limit, largest share first, shares summing to 1.
+/// One candidate for each limit, largest share first. The shares sum to 1.
 fn ranked(parts: Vec<(Limit, f64)>) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for (limit, share) in parts.into_iter().filter(|(_, share)| *share > NOISE) {

@@ -1,26 +1,31 @@
-//! The answer: intervals, and their sum over the connection.
+//! The verdict: intervals, and their sum over the connection.
 
 use super::Limit;
 use super::confidence::{self, Coverage, Source};
-use super::judge::{INTERVALS_LEAST, Opinion, Traits, turns_from};
+use super::judge::{
+    Case, INTERVALS_LEAST, Judged, LIMITS, LinkEvidence, Opinion, Part, Reason, SURE, Stretch,
+    Traits, UNLIKELY, course, reasons,
+};
+use fullpipe_model::limit::Cause;
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window, column};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// A limit and the part of the time that is given to it.
+/// A limit and its share of the time.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Candidate {
     /// What held the sender.
     #[serde(flatten)]
     pub limit: Limit,
-    /// For what part of the time, 0 to 1.
+    /// The fraction of the time, 0 to 1.
     pub share: f64,
 }
 
-/// The numbers behind one interval's decision. What the source cannot tell is absent.
+/// The numbers behind one interval's decision. Numbers that the source does not have are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Evidence {
-    /// Payload newly acknowledged, by time.
+    /// Payload newly acknowledged, divided by time.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
     /// Most payload in flight.
@@ -35,21 +40,22 @@ pub struct Evidence {
     /// The least round-trip time seen in the interval.
     #[serde(default, rename = "rtt_us", with = "column::micros_optional")]
     pub rtt: Option<Duration>,
-    /// Part of the time in which the next segment did not fit into the receive window.
+    /// Fraction of the time in which the next segment did not fit into the receive window.
     pub window_full: f64,
-    /// Part of the time in which nothing was in flight.
+    /// Fraction of the time in which nothing was in flight.
     pub idle: f64,
     /// Segments retransmitted.
     pub retransmissions: u64,
-    /// Part of the time in which the kernel counted the send buffer as the limit (samples only).
+    /// Fraction of the time in which the kernel counted the send buffer as the limit (samples
+    /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sndbuf_limited: Option<f64>,
-    /// Received and not read by the peer's application (samples of the receiver only).
+    /// Received but not yet read by the peer's application (samples of the receiver only).
     #[serde(default, rename = "unread_bytes", with = "column::bytes_optional")]
     pub unread: Option<Bytes>,
 }
 
-/// A span of time, what held the sender in it, and why we think so.
+/// A span of time, with what held the sender in it and the evidence for that.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Interval {
     /// When it starts, on the evidence's clock.
@@ -58,9 +64,10 @@ pub struct Interval {
     /// How long it is.
     #[serde(rename = "length_us", with = "column::micros")]
     pub length: Duration,
-    /// Most likely first; shares sum to 1. Never empty. From a capture the first has all of the
-    /// interval, and those behind it nothing: each is what the evidence would be told to mean if
-    /// those before it were not there.
+    /// The candidates, most likely first. Their shares sum to 1, and the list is never empty. From
+    /// a capture, the first candidate has the whole interval and the others have nothing: each of
+    /// these is what the evidence would point to if the ones before it were absent. An interval of
+    /// a length that was asked for has the shares of all intervals that it overlaps.
     pub candidates: Vec<Candidate>,
     /// The numbers.
     #[serde(flatten)]
@@ -73,8 +80,8 @@ impl Interval {
         self.candidates.first().map_or(Limit::Unknown, |candidate| candidate.limit)
     }
 
-    /// Gives the time of one limit to another; the one that lost it stays as what else it could
-    /// have been.
+    /// Moves the share of one limit to another. The limit that lost it stays in the list as an
+    /// alternative.
     fn turn(&mut self, from: Limit, to: Limit) {
         let part = |limit| move |one: &&mut Candidate| one.limit == limit;
         let Some(lost) = self.candidates.iter_mut().find(part(from)) else { return };
@@ -94,9 +101,9 @@ impl Interval {
 /// acknowledgement.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Verdict {
-    /// What it rests on.
+    /// What kind of evidence the verdict rests on.
     pub source: Source,
-    /// What of the transfer was seen.
+    /// Which part of the transfer was seen.
     pub coverage: Coverage,
     /// How often verdicts like this one are right about the limit that they name first, 0 to 1.
     pub confidence: f64,
@@ -106,18 +113,31 @@ pub struct Verdict {
     /// Limits by their share of that time, largest first; shares sum to 1. Empty where no data was
     /// sent.
     pub shares: Vec<Candidate>,
-    /// The same over the second half of the bytes: without the start-up, which dominates short
-    /// transfers.
+    /// The same over the second half of the bytes. This leaves out the start-up, which dominates
+    /// short transfers.
     pub steady: Vec<Candidate>,
-    /// In order of time.
+    /// The intervals on which the verdict rests, in order of time.
     pub intervals: Vec<Interval>,
-    /// What the trained judge looked at.
+    /// The same time in intervals of the length that was asked for.
+    #[serde(skip)]
+    shown: Option<Vec<Interval>>,
+    /// The traits that the trained judge weighed.
     #[serde(skip)]
     pub traits: Traits,
+    /// The judge's opinion; `None` where it has none.
+    #[serde(skip)]
+    pub(crate) judged: Option<Judged>,
+    /// The traits of each part of a long transfer, with the intervals of the part.
+    #[serde(skip)]
+    pub part_traits: Vec<(Range<usize>, Traits)>,
 }
 
+/// The confidence in a link that carries the rate that it was given: by the law, as no set of
+/// scenarios was scored with given rates.
+const AT_GIVEN_RATE: f64 = 0.95;
+
 impl Verdict {
-    /// Sums intervals up.
+    /// Makes a verdict from intervals.
     pub fn new(source: Source, intervals: Vec<Interval>) -> Self {
         let time = intervals
             .iter()
@@ -132,12 +152,15 @@ impl Verdict {
             shares,
             steady,
             intervals,
+            shown: None,
             traits: Traits::default(),
+            judged: None,
+            part_traits: Vec::new(),
         };
         verdict.with_coverage(Coverage::FromStart)
     }
 
-    /// Of a transfer of which so much was seen.
+    /// The same verdict for a transfer of which `coverage` was seen.
     pub(crate) fn with_coverage(self, coverage: Coverage) -> Self {
         let Candidate { limit, share } = self.limited_by();
         Verdict {
@@ -147,43 +170,127 @@ impl Verdict {
         }
     }
 
-    /// With what the trained judge makes of these traits. `has_queue`: round trips stood above the
-    /// path's. `possible` says which limits the evidence allows. Transfers that are too short to
-    /// have a shape stay as they are.
-    pub(crate) fn weighed(
-        self,
-        traits: Traits,
-        has_queue: bool,
-        possible: impl Fn(Limit) -> bool,
-    ) -> Self {
+    /// The same verdict, shown in other intervals of the same time.
+    pub(crate) fn shown_as(self, intervals: Vec<Interval>) -> Self {
+        Verdict { shown: Some(intervals), ..self }
+    }
+
+    /// The intervals to show: those of the length that was asked for
+    /// ([`crate::Config::interval`]), otherwise those on which the verdict rests.
+    pub fn shown(&self) -> &[Interval] {
+        self.shown.as_deref().unwrap_or(&self.intervals)
+    }
+
+    /// Adds the trained judge's opinions of the whole transfer and of its parts. A transfer that is
+    /// too short to have a shape stays as it is.
+    pub(super) fn weighed(self, whole: Case, parts: Vec<(Range<usize>, Case)>) -> Self {
         if self.intervals.len() < INTERVALS_LEAST {
             return self;
         }
-        let Some(opinion) = Opinion::of(self.source, &traits, possible) else {
-            return Verdict { traits, ..self };
-        };
-        let Candidate { limit: by_rules, .. } = self.limited_by();
-        let (limit, share) = opinion.first();
-        let mut verdict = Verdict { traits, ..self };
-        if limit != by_rules {
-            let Some(least) = turns_from(by_rules, limit, has_queue) else { return verdict };
-            if share < least {
-                verdict.confidence = opinion.likely(by_rules);
-                return verdict;
-            }
-            for interval in &mut verdict.intervals {
-                interval.turn(by_rules, limit);
-                interval.turn(Limit::Unknown, limit);
-            }
-            verdict.shares = shares_of(&verdict.intervals);
-            verdict.steady = shares_of(second_half(&verdict.intervals));
+        let found: Vec<_> = parts
+            .iter()
+            .map(|(part, case)| {
+                // If only other parts show the window, its limits cannot be ruled out for this one.
+                let is_complete = case.possible.window == whole.possible.window;
+                // Timers make pauses of any length, and some of these fill a whole part.
+                let can_judge = is_complete && whole.possible.link;
+                let opinion = can_judge.then(|| Opinion::of(self.source, case)).flatten();
+                let rules = first_of(&shares_of(&self.intervals[part.clone()])).limit;
+                let found = opinion.map(|opinion| opinion.beside(rules, case.link));
+                Part { intervals: part.clone(), found }
+            })
+            .collect();
+        let link = whole.link;
+        let judged = Judged::of(self.source, &whole);
+        let part_traits = parts.into_iter().map(|(part, case)| (part, case.traits)).collect();
+        let mut verdict = Verdict { traits: whole.traits, judged, part_traits, ..self };
+        let Some(Judged { opinion, .. }) = judged else { return verdict };
+        match course(&found) {
+            Some(stretches) => verdict.follow(&stretches),
+            None => verdict.adopt(&opinion, link),
         }
-        verdict.confidence = opinion.likely(verdict.limited_by().limit);
         verdict
     }
 
-    /// Goodput over the second half of the bytes: what a transfer comes to once it has started up,
-    /// and nearly the mean of one that is long. `None` where no data was acknowledged.
+    /// Applies the judge's opinion that one limit held the whole transfer.
+    fn adopt(&mut self, opinion: &Opinion, link: LinkEvidence) {
+        let Candidate { limit: by_rules, .. } = self.limited_by();
+        let (limit, likely) = opinion.beside(by_rules, link);
+        let is_sure = likely >= SURE;
+        let is_turned = |other| other == by_rules || (is_sure && opinion.likely(other) < UNLIKELY);
+        self.turn_to(limit, 0..self.intervals.len(), is_turned);
+        self.confidence = opinion.likely(self.limited_by().limit);
+        // The judge was trained without given rates. A transfer that runs at the rate that its link
+        // was given is held by it, whatever else the transfer looks like.
+        if (by_rules, limit, link) == (Limit::Link, Limit::Link, LinkEvidence::GivenRate) {
+            self.confidence = self.confidence.max(AT_GIVEN_RATE);
+        }
+    }
+
+    /// Applies the opinion that several limits held the transfer, one after another.
+    fn follow(&mut self, stretches: &[Stretch]) {
+        for stretch in stretches {
+            self.turn_to(stretch.limit, stretch.intervals.clone(), |_| true);
+        }
+        let Candidate { limit: first, .. } = self.limited_by();
+        let of_first = stretches.iter().filter(|stretch| stretch.limit == first);
+        self.confidence = of_first.map(|stretch| stretch.likely).fold(0.0, f64::max);
+    }
+
+    /// In a range of intervals, moves to `limit` the time of every limit that `is_turned` selects.
+    /// A transfer still starts with slow start, whatever holds it later.
+    fn turn_to(&mut self, limit: Limit, range: Range<usize>, is_turned: impl Fn(Limit) -> bool) {
+        const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
+        let is_later = |interval: &Interval| interval.limit() != START;
+        let start = self.intervals.iter().position(is_later).unwrap_or(0);
+        let by_rules = self.limited_by().limit;
+        for at in range {
+            let interval = &mut self.intervals[at];
+            // While nothing is in flight, only the application can hold the sender.
+            let is_pause = interval.evidence.idle > MOSTLY_IDLE
+                && interval.limit() == Limit::SenderApplication;
+            if is_pause && by_rules != Limit::SenderApplication {
+                continue;
+            }
+            let others: Vec<Limit> = interval.candidates.iter().map(|one| one.limit).collect();
+            let turned = others.into_iter().filter(|other| *other != limit && is_turned(*other));
+            for other in turned.filter(|other| at >= start || *other != START) {
+                interval.turn(other, limit);
+            }
+        }
+        self.shares = shares_of(&self.intervals);
+        self.steady = shares_of(second_half(&self.intervals));
+    }
+
+    /// The numbers that led the trained judge to the limit named first, most important first. There
+    /// are none where the rules decided alone or against the judge.
+    pub fn reasons(&self) -> Vec<Reason> {
+        let named = self.limited_by().limit;
+        let judged = self.judged.as_ref().filter(|judged| judged.opinion.first().0 == named);
+        let rtt = self.intervals.iter().filter_map(|interval| interval.evidence.rtt).min();
+        let of = |judged| reasons(self.source, judged, &self.traits, rtt);
+        judged.map(of).unwrap_or_default()
+    }
+
+    /// The probability that a policer held the data, for a verdict that names the link. It is 0
+    /// where the trained judge has no opinion.
+    pub(crate) fn policer(&self) -> f64 {
+        let judged = self.judged.as_ref().filter(|_| self.limited_by().limit == Limit::Link);
+        judged.map_or(0.0, |judged| judged.opinion.policer)
+    }
+
+    /// The limit that the trained judge finds likeliest apart from the one named first, with its
+    /// probability; `None` where the judge has no opinion.
+    pub(crate) fn runner_up(&self) -> Option<Candidate> {
+        let named = self.limited_by().limit;
+        let opinion = self.judged.as_ref()?.opinion;
+        let others = LIMITS.into_iter().filter(|limit| *limit != named);
+        let likely = others.map(|limit| Candidate { limit, share: opinion.likely(limit) });
+        likely.max_by(|a, b| a.share.total_cmp(&b.share))
+    }
+
+    /// Goodput over the second half of the bytes. This is the rate of a transfer after its
+    /// start-up, and nearly the mean rate of a long one. `None` where no data was acknowledged.
     pub fn steady_goodput(&self) -> Option<Rate> {
         let steady = second_half(&self.intervals);
         let time: f64 = steady.iter().map(|interval| interval.length.as_secs_f64()).sum();
@@ -191,15 +298,15 @@ impl Verdict {
         (bytes > 0.0 && time > 0.0).then(|| Rate::from_bits_per_sec((bytes * 8.0 / time) as u64))
     }
 
-    /// The most that an interval carried, of those that are not cut short; where something was
-    /// repaired, with those around it. `None` where no data was acknowledged.
+    /// The highest rate of an interval that is not cut short. Where something was repaired, the
+    /// intervals around are averaged. `None` where no data was acknowledged.
     pub fn peak_goodput(&self) -> Option<Rate> {
         self.peak_where(|_| true).filter(|rate| *rate > Rate::ZERO)
     }
 
-    /// The most that one of these intervals carried, of those that are not cut short (as the last
-    /// one is). One ACK of a filled hole acknowledges what several intervals carried: where
-    /// something was repaired, an interval counts with those around it.
+    /// The highest rate of the intervals that `is_meant` selects, without those that are cut short
+    /// (as the last one is). One ACK of a filled hole acknowledges what several intervals carried.
+    /// Where something was repaired, an interval is therefore averaged with those around it.
     pub(crate) fn peak_where(&self, is_meant: impl Fn(&Interval) -> bool) -> Option<Rate> {
         let mut lengths: Vec<Duration> =
             self.intervals.iter().map(|interval| interval.length).collect();
@@ -210,8 +317,9 @@ impl Verdict {
         whole.filter(|at| is_meant(&self.intervals[*at])).map(|at| self.rate_at(at)).max()
     }
 
-    /// What the path carried in interval `at`. One ACK of a filled hole acknowledges what several
-    /// intervals carried: where something was repaired, it is the mean over the intervals around.
+    /// The rate that the path carried in interval `at`. One ACK of a filled hole acknowledges what
+    /// several intervals carried. Where something was repaired, the rate is therefore the mean over
+    /// the intervals around.
     pub(crate) fn rate_at(&self, at: usize) -> Rate {
         const BEFORE: usize = 2;
         const AROUND: usize = 4;
@@ -226,19 +334,19 @@ impl Verdict {
         taken.iter().map(goodput).sum::<Bytes>().per(time).unwrap_or(Rate::ZERO)
     }
 
-    /// What held the sender for the largest share of the time, and that share; `Unknown` where no
-    /// data was sent.
+    /// The limit that held the sender for the largest share of the time, with that share; `Unknown`
+    /// where no data was sent.
     pub fn limited_by(&self) -> Candidate {
-        self.shares.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
+        first_of(&self.shares)
     }
 
     /// The same over the second half of the bytes.
     pub fn steadily_limited_by(&self) -> Candidate {
-        self.steady.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
+        first_of(&self.steady)
     }
 
-    /// Of the time that `limit` held, for what part each other candidate would have explained it as
-    /// well: largest first.
+    /// Which other candidates would also have explained the time that `limit` held, each with its
+    /// fraction of that time, largest first.
     pub fn rivals(&self, limit: Limit) -> Vec<Candidate> {
         let mut seconds = BTreeMap::<Limit, f64>::new();
         let mut all = 0.0;
@@ -255,7 +363,7 @@ impl Verdict {
         rivals
     }
 
-    /// Mean payload in flight over all of the time; absent where the source cannot tell.
+    /// Mean payload in flight over the whole time; `None` where the source does not have it.
     pub fn in_flight_mean(&self) -> Option<Bytes> {
         let mut weighted = 0.0;
         for interval in &self.intervals {
@@ -273,12 +381,20 @@ impl Verdict {
     }
 }
 
+/// An interval is a pause if nothing was in flight for more than this fraction of it.
+const MOSTLY_IDLE: f64 = 0.5;
+
+/// The first, and so largest, of some shares.
+fn first_of(shares: &[Candidate]) -> Candidate {
+    shares.first().copied().unwrap_or(Candidate { limit: Limit::Unknown, share: 0.0 })
+}
+
 /// The bytes that an interval carried.
 fn carried(interval: &Interval) -> f64 {
     interval.evidence.goodput.over(interval.length).as_f64()
 }
 
-/// The intervals that carried the second half of the bytes, with the one in which it begins.
+/// The intervals that carried the second half of the bytes, including the one in which it begins.
 fn second_half(intervals: &[Interval]) -> &[Interval] {
     let half: f64 = intervals.iter().map(carried).sum::<f64>() / 2.0;
     let mut before = 0.0;

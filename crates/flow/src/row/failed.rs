@@ -1,8 +1,8 @@
-//! How rows are written: all columns of a run that was done, and of one that failed only what is
-//! true.
+//! How rows are written: all columns of a successful run, and of a failed run only the columns that
+//! are true.
 //!
-//! A failed run's goodput is not zero, it is not known. So its JSON leaves the figures out, and CSV
-//! and Parquet, whose columns are the same for all rows, leave them empty.
+//! The goodput of a failed run is not zero but unknown. So JSON leaves its figures out, and CSV and
+//! Parquet, whose columns are the same for all rows, leave them empty.
 
 use super::{Clock, Row};
 use crate::version::Version;

@@ -1,4 +1,4 @@
-//! A limit as two columns of a row: its name and, where it is a congestion window, the cause.
+//! A limit as two columns of a row: its name and, for a congestion window, the cause.
 
 use fullpipe_model::limit::Limit;
 use serde::de::Error;
@@ -30,8 +30,8 @@ pub(super) mod by_capture {
     }
 }
 
-/// `limited_by_sockets` and `limit_cause_sockets`. Rows from before the second column was there
-/// have no cause: there, a congestion window by the sockets is read as not known.
+/// `limited_by_sockets` and `limit_cause_sockets`. Old rows do not have the second column; a
+/// congestion window is then read as unknown.
 pub(super) mod by_sockets {
     use super::*;
 

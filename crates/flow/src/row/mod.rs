@@ -1,9 +1,9 @@
-//! One line of results: what one run of an experiment was, what it showed, and what the laws allow.
+//! One line of results: what was run, what it showed, and what the laws allow.
 //!
 //! Column names carry units, and are the same in the table, in JSON and in files. Counts are of
-//! packets. Which end's capture a column is from follows from where its event can be seen: the
-//! sender's for what the sender did (retransmission, window full, round-trip times), the receiver's
-//! for what reached and left the receiver (duplicate ACK, out of order, zero window, packets).
+//! packets. A column is from the capture of the end at which its event can be seen: the sender's
+//! for what the sender did (retransmission, window full, round-trip times), the receiver's for what
+//! reached and left the receiver (duplicate ACK, out of order, zero window, packets).
 
 mod failed;
 mod limited;
@@ -30,10 +30,10 @@ use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// The machine's.
+    /// The machine's clock.
     #[default]
     Real,
-    /// A guest kernel's, which stands still while anything computes.
+    /// A guest kernel's clock, which stands still while anything computes.
     Virtual,
 }
 
@@ -47,12 +47,12 @@ impl Clock {
     }
 }
 
-/// What one run showed. That of a run which failed ([`Row::error`]) says what was run and why there
-/// is no more; its figures are zero or absent here, and are not written.
+/// What one run showed. The row of a failed run ([`Row::error`]) says what was run and why it
+/// failed; its figures are zero or absent here and are not written.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default, remote = "Self")]
 pub struct Row {
-    /// The version of the columns that it was written by.
+    /// The version of the columns with which it was written.
     #[serde(default = "Version::unsaid")]
     pub schema: Version,
     /// Scenario, case and place in the matrix.
@@ -63,16 +63,18 @@ pub struct Row {
     pub engine: Clock,
     /// What carried the packets: `own`, our link, or `netem`, the kernel's.
     pub link_engine: LinkEngine,
-    /// Whether it was not run anew but taken from the cache: in virtual time that is the same.
+    /// Whether it was taken from the cache instead of run anew; in virtual time the result is the
+    /// same.
     pub cached: bool,
     /// Release of the kernel under test.
     pub kernel: String,
-    /// Congestion control that the sender's socket had.
+    /// Congestion control of the sender's socket.
     pub congestion_control: Option<String>,
-    /// Round-trip time that the link was asked for.
+    /// The configured round-trip time of the link.
     #[serde(rename = "rtt_nominal_us", with = "column::micros")]
     pub rtt_nominal: Duration,
-    /// Rate that the link was asked for, in IP packets, on the way of the data; absent without one.
+    /// The configured rate of the link, in IP packets, in the direction of the data; absent without
+    /// one.
     #[serde(rename = "rate_nominal_bps", with = "column::rate_optional")]
     pub rate_nominal: Option<Rate>,
     /// Time from SYN to SYN-ACK.
@@ -97,13 +99,13 @@ pub struct Row {
     /// By Little's law it is goodput times round-trip time.
     #[serde(rename = "in_flight_mean_bytes", with = "column::bytes_optional")]
     pub in_flight_mean: Option<Bytes>,
-    /// Payload that the receiving application got.
+    /// Payload that the receiving application received.
     #[serde(rename = "body_bytes", with = "column::bytes")]
     pub body: Bytes,
     /// Time from the response's first byte to its last.
     #[serde(rename = "duration_us", with = "column::micros")]
     pub duration: Duration,
-    /// Whether the whole response came; otherwise its time was over.
+    /// Whether the whole response arrived; otherwise its time ran out.
     pub complete: bool,
     /// Payload over that time.
     #[serde(rename = "goodput_bps", with = "column::rate")]
@@ -112,13 +114,13 @@ pub struct Row {
     /// buffers.
     #[serde(rename = "steady_goodput_bps", with = "column::rate_optional")]
     pub steady_goodput: Option<Rate>,
-    /// Whole Ethernet frames, both ways together, over the connection's time: headers, ACKs and
-    /// what was sent again included. What capinfos calls the data byte rate, from the capture at
-    /// the receiver.
+    /// Whole Ethernet frames, both ways together, over the connection's time: including headers,
+    /// ACKs and retransmissions. What capinfos calls the data byte rate, from the capture at the
+    /// receiver.
     #[serde(rename = "frames_bps", with = "column::rate_optional")]
     pub frames: Option<Rate>,
-    /// The largest goodput that the laws allow for the window seen, the round-trip time and the
-    /// rate asked for.
+    /// The steady goodput that the laws predict without loss: in virtual time over netem from the
+    /// scenario alone, else for the window seen.
     #[serde(rename = "law_bps", with = "column::rate_optional")]
     pub law: Option<Rate>,
     /// Which term of the law that is: `receive_window`, `send_buffer`, `congestion_window` or
@@ -141,16 +143,16 @@ pub struct Row {
     pub queue_dropped: u64,
     /// Packets that the link lost at random.
     pub lost: u64,
-    /// What held the transfer for the largest share of its time, from the capture at the sender:
-    /// columns `limited_by` and, `slow_start` or `loss` where that is the congestion window,
-    /// `limit_cause`.
+    /// What limited the transfer for the largest share of its time, from the capture at the sender:
+    /// the columns `limited_by` and `limit_cause` (`slow_start` or `loss`, for a congestion
+    /// window).
     #[serde(flatten, with = "limited::by_capture")]
     pub limited_by: Limit,
     /// That share, 0 to 1.
     pub limit_share: f64,
     /// Every limit and its share, largest first.
     pub limits: Vec<Candidate>,
-    /// What held it, in a sentence with the numbers, and what would change it.
+    /// What limited it, in a sentence with the numbers, and what would change it.
     pub finding: Option<String>,
     /// The same question answered from the sockets' TCP_INFO: columns `limited_by_sockets`,
     /// `limit_cause_sockets`.
@@ -176,26 +178,26 @@ pub struct Row {
     /// The latest packet.
     #[serde(rename = "link_late_max_us", with = "column::micros")]
     pub link_late_max: Duration,
-    /// Whether the machine let the link keep its times: false means that the figures are the
-    /// machine's as well.
+    /// Whether the machine was quiet enough for the link to keep its times. If not, the figures
+    /// depend on the machine as well.
     pub quiet: bool,
-    /// What a reader of this row must know: why it was not quiet, what was asked for and could not
-    /// be had.
+    /// What a reader of this row must know: why it was not quiet, and which settings could not be
+    /// applied.
     pub notes: Vec<String>,
     /// Goodput that somebody else measured in the same experiment.
     #[serde(rename = "reference_goodput_bps", with = "column::rate_optional")]
     pub reference_goodput: Option<Rate>,
-    /// The same where they counted whole frames: beside [`Self::frames`].
+    /// The same if they counted whole frames: compare it with [`Self::frames`].
     #[serde(rename = "reference_frames_bps", with = "column::rate_optional")]
     pub reference_frames: Option<Rate>,
-    /// Ours over theirs. Where ours was cut short, its steady goodput stands for the whole.
+    /// Ours divided by theirs. If our run was cut short, its steady goodput is used.
     pub reference_ratio: Option<f64>,
-    /// What they say of it.
+    /// What they say about it.
     pub reference_note: Option<String>,
-    /// Where this row repeats another one to show why that differs from the reference: what was
+    /// If this row repeats another one to show why that differs from the reference: what was
     /// changed.
     pub reference_cause: Option<String>,
-    /// Why the run failed, in one line; absent where it did not.
+    /// Why the run failed, in one line; absent if it did not.
     pub error: Option<String>,
 }
 

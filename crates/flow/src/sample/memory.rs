@@ -3,8 +3,8 @@
 
 use fullpipe_model::units::{Bytes, column};
 
-/// What a socket's buffers hold and may hold. Amounts are the kernel's `truesize`: payload plus
-/// bookkeeping.
+/// What a socket's buffers contain and may contain. Amounts are the kernel's `truesize`: payload
+/// plus bookkeeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct SocketMemory {
     /// Memory of data received and not read.
@@ -32,7 +32,7 @@ pub struct SocketMemory {
     /// Memory of segments that wait while the application holds the socket's lock.
     #[serde(rename = "backlog_bytes", with = "column::bytes")]
     pub backlog: Bytes,
-    /// Segments dropped for want of memory; since Linux 4.7.
+    /// Segments dropped because memory was short; since Linux 4.7.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<u32>,
 }
@@ -40,7 +40,7 @@ pub struct SocketMemory {
 /// Why bytes are not a socket's memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseMemoryError {
-    /// Fewer fields than any supported kernel gives.
+    /// There are fewer fields than any supported kernel returns.
     #[error(
         "reading SK_MEMINFO: {length} bytes, at least 32 expected; is this the payload of INET_DIAG_SKMEMINFO?"
     )]

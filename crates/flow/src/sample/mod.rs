@@ -1,8 +1,8 @@
-//! One observation of a socket, as the kernel tells it.
+//! One observation of a socket by the kernel.
 //!
 //! A [`Sample`] is what `ss -tinm` shows in one line: the queues, [`TcpInfo`] (`INET_DIAG_INFO`, or
-//! `getsockopt(TCP_INFO)`) and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the
-//! bytes, this module reads them, so that a recording and a live socket give the same answers.
+//! `getsockopt(TCP_INFO)`) and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the bytes
+//! and this module reads them, so that a recording and a live socket give the same answers.
 //! Serialised, a sample is one JSON line whose column names carry their units: `.._us`, `.._ns`,
 //! `.._bytes`, `.._bps`; a name without a unit counts segments (`snd_cwnd`, `unacked`) or events.
 //!
@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 /// A socket at an instant.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Sample {
-    /// When it was asked, on the clock of whoever asked.
+    /// When it was taken, by the clock of the program that took it.
     #[serde(rename = "at_ns", with = "column::instant")]
     pub at: Instant,
     /// The socket's own end.
@@ -39,7 +39,7 @@ pub struct Sample {
     /// Written by the application and not acknowledged (`Send-Q` of ss).
     #[serde(rename = "wqueue_bytes", with = "column::bytes")]
     pub wqueue: Bytes,
-    /// Name of the congestion control, where asked for.
+    /// Name of the congestion control, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
     /// The kernel's `struct tcp_info`.
@@ -48,7 +48,7 @@ pub struct Sample {
     /// The socket's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<SocketMemory>,
-    /// Why it did not send, where its kernel counts that; [`crate::truth`] has it in results.
+    /// Why it did not send, if its kernel counts that; in results [`crate::truth`] has it.
     #[serde(skip)]
     pub reasons: Option<Reasons>,
 }

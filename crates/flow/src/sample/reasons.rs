@@ -1,8 +1,8 @@
-//! Why a socket does not send, as a guest's kernel counts it that was built to do so
-//! (`fullpipe lab kernel build --truth`).
+//! Why a socket does not send, as counted by a guest's kernel that was built for it (`fullpipe lab
+//! kernel build --truth`).
 //!
 //! Such a kernel appends to `struct tcp_info`, all as native-endian `u64`: the time with unread
-//! data, a time for each reason and phase, and a magic number. They are found from the end, as
+//! data, a time for each reason and phase, and a magic number. They are found from the end, because
 //! `tcp_info` grows with the versions of Linux. The kernel's side is `lab`'s `guest/kernel/truth`.
 
 use fullpipe_model::units::Duration;
@@ -20,7 +20,7 @@ const LENGTH: usize = (1 + SLOTS + 1) * WORD;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// None of those below, such as a packet that the device refused.
+    /// Any other reason, such as a packet that the device refused.
     Other,
     /// The application has written nothing more, or less than a segment (RFC 896).
     Application,
@@ -60,7 +60,7 @@ impl Reason {
     ];
 }
 
-/// What congestion control was doing meanwhile, in the kernel's order.
+/// The phase of congestion control meanwhile, in the kernel's order.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -70,7 +70,7 @@ pub enum Phase {
     Growing,
     /// Slow start has ended without a loss; BBR has filled the path.
     Settled,
-    /// Something was sent again since the start, and slow start is over.
+    /// Something was retransmitted since the start, and slow start is over.
     AfterLoss,
     /// A loss is being repaired.
     Repair,
@@ -106,7 +106,7 @@ mod nanos {
     }
 }
 
-/// What a socket has counted since its connection sent its first data.
+/// What a socket has counted since its connection first sent data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reasons {
     /// As a receiver: for how long data waited for the application.
@@ -116,8 +116,8 @@ pub struct Reasons {
 }
 
 impl Reasons {
-    /// Parts what the kernel gave as `struct tcp_info` into that itself, as a plain kernel of its
-    /// version has it, and the reasons behind it; `None` where the kernel does not count them.
+    /// Splits what the kernel returned as `struct tcp_info` into that struct, as a plain kernel of
+    /// its version has it, and the reasons after it; `None` if the kernel does not count them.
     pub fn split(tcp_info: &[u8]) -> (&[u8], Option<Reasons>) {
         let length = tcp_info.len().saturating_sub(LENGTH);
         match Reasons::parse(&tcp_info[length..]) {
@@ -144,8 +144,8 @@ impl Reasons {
         self.unread.saturating_sub(earlier.unread)
     }
 
-    /// As a sender: what it waited for since `earlier`, in the order of the type; what did not hold
-    /// is left out.
+    /// As a sender: what it waited for since `earlier`, in the order of the type; reasons without
+    /// time are left out.
     pub fn waits_since(&self, earlier: &Reasons) -> Vec<Wait> {
         let both = self.slots.iter().zip(earlier.slots.iter());
         let times = both.map(|(now, then)| Duration::from_nanos(now.saturating_sub(*then)));

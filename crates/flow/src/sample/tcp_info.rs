@@ -1,8 +1,8 @@
 //! The kernel's `struct tcp_info` (`include/uapi/linux/tcp.h`), as `INET_DIAG_INFO` and
 //! `getsockopt(TCP_INFO)` return it.
 //!
-//! The struct only ever grew at its end: the first 104 bytes are in every Linux since 2.6, what
-//! follows depends on the kernel, and fields beyond the bytes given are absent. Field names are the
+//! The struct has only grown at its end: the first 104 bytes are in every Linux since 2.6, and what
+//! follows depends on the kernel. Fields beyond the given bytes are absent. Field names are the
 //! kernel's without `tcpi_`.
 
 use super::{CongestionState, TcpState};
@@ -27,7 +27,7 @@ pub struct TcpInfo {
     pub snd_wscale: u8,
     /// Window scale of our window (RFC 7323).
     pub rcv_wscale: u8,
-    /// Whether `delivery_rate` was held by the application rather than the path.
+    /// Whether the application limited `delivery_rate`, rather than the path.
     pub delivery_rate_app_limited: bool,
     /// Retransmission timeout (RFC 6298).
     #[serde(rename = "rto_us", with = "column::micros")]
@@ -54,7 +54,7 @@ pub struct TcpInfo {
     /// Time since data was sent (the kernel gives milliseconds).
     #[serde(rename = "last_data_sent_us", with = "column::micros")]
     pub last_data_sent: Duration,
-    /// Never remembered by Linux.
+    /// Linux never sets it.
     #[serde(rename = "last_ack_sent_us", with = "column::micros")]
     pub last_ack_sent: Duration,
     /// Time since data was received.
@@ -153,7 +153,7 @@ pub struct TcpInfo {
         with = "column::micros_optional"
     )]
     pub busy_time: Option<Duration>,
-    /// Of it, held by the peer's receive window.
+    /// Of it, limited by the peer's receive window.
     #[serde(
         rename = "rwnd_limited_us",
         default,
@@ -161,7 +161,7 @@ pub struct TcpInfo {
         with = "column::micros_optional"
     )]
     pub rwnd_limited: Option<Duration>,
-    /// Of it, held by the send buffer: nothing left to send while the application was blocked.
+    /// Of it, limited by the send buffer: nothing left to send while the application was blocked.
     #[serde(
         rename = "sndbuf_limited_us",
         default,
@@ -336,7 +336,7 @@ impl TcpInfo {
     }
 }
 
-/// Reads one field after the other; once the bytes end, everything after is `None`.
+/// Reads one field after the other; after the end of the bytes every field is `None`.
 struct Fields<'a> {
     rest: &'a [u8],
 }

@@ -1,6 +1,6 @@
 //! A value in a row, and how CSV and JSON write it.
 
-use crate::limit::Candidate;
+use crate::limit::{Candidate, Reason};
 use crate::sample::Wait;
 use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
@@ -60,6 +60,8 @@ pub enum Cell<'r> {
     Texts(&'r [String]),
     /// Of [`Kind::Objects`].
     Candidates(&'r [Candidate]),
+    /// Of [`Kind::Objects`].
+    Reasons(&'r [Reason]),
     /// Of [`Kind::Objects`].
     Changes(&'r [Change]),
     /// Of [`Kind::Objects`].
@@ -126,7 +128,9 @@ impl<'r> Cell<'r> {
             Cell::Boolean(_) => Kind::Boolean,
             Cell::Words(_) => Kind::Words,
             Cell::Texts(_) => Kind::Texts,
-            Cell::Candidates(_) | Cell::Changes(_) | Cell::Waits(_) => Kind::Objects,
+            Cell::Candidates(_) | Cell::Reasons(_) | Cell::Changes(_) | Cell::Waits(_) => {
+                Kind::Objects
+            }
         }
     }
 
@@ -157,7 +161,7 @@ impl<'r> Cell<'r> {
             Cell::Text(Some(text)) => push_quoted(text, line),
             Cell::Words(words) => push_quoted(&words.join(" "), line),
             Cell::Texts(texts) => push_quoted(&texts.join("; "), line),
-            Cell::Candidates(_) | Cell::Changes(_) | Cell::Waits(_) => {}
+            Cell::Candidates(_) | Cell::Reasons(_) | Cell::Changes(_) | Cell::Waits(_) => {}
         }
     }
 }
@@ -196,6 +200,7 @@ impl Serialize for Cell<'_> {
             Cell::Words(words) => words.serialize(s),
             Cell::Texts(texts) => texts.serialize(s),
             Cell::Candidates(candidates) => candidates.serialize(s),
+            Cell::Reasons(reasons) => reasons.serialize(s),
             Cell::Changes(changes) => changes.serialize(s),
             Cell::Waits(waits) => waits.serialize(s),
         }

@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
 use crate::connection::{Connection, Direction, DirectionFacts, Label, Warning};
-use crate::diagnosis::{DiagnosedConnection, Diagnosis};
+use crate::diagnosis::{DiagnosedConnection, Diagnosis, SubCause};
 use fullpipe_model::units::Duration;
 
 /// Rows of a connection's directions.
@@ -86,7 +86,7 @@ const NO_WINDOW: &str = "only SYN and RST";
 pub static CONNECTIONS: &[C] = &[
     C::new("schema", Kind::Number, "", "version of this table", |_| Cell::number(SCHEMA_VERSION))
         .at(Place::Rows),
-    C::new("file", Kind::Text, "", "the capture, as it was named", |row| Cell::text(row.file))
+    C::new("file", Kind::Text, "", "the capture's name, as given", |row| Cell::text(row.file))
         .at(Place::Rows),
     C::new("id", Kind::Number, "", "number of the connection in the capture, from 0", |row| {
         Cell::number(row.connection().id)
@@ -140,7 +140,7 @@ pub static CONNECTIONS: &[C] = &[
         |row| Cell::text(row.connection().vantage.place.name()),
     )
     .at(Place::At("vantage.place")),
-    C::new("captured_at_confidence", Kind::Fraction, "", "how sure that is", |row| {
+    C::new("captured_at_confidence", Kind::Fraction, "", "how sure that is, 0 to 1", |row| {
         Cell::fraction(row.connection().vantage.confidence)
     })
     .at(Place::At("vantage.confidence")),
@@ -240,14 +240,14 @@ pub static CONNECTIONS: &[C] = &[
     fact(
         "lost_segments",
         "",
-        "segments that were lost and so sent again",
+        "segments that were lost and retransmitted",
         "loss.lost_segments",
         |row| Cell::number(row.facts().loss.lost_segments),
     ),
     fact(
         "spurious_retransmissions",
         "",
-        "sent again needlessly",
+        "retransmissions that were not needed",
         "loss.spurious_retransmissions",
         |row| Cell::number(row.facts().loss.spurious_retransmissions),
     ),
@@ -265,7 +265,7 @@ pub static CONNECTIONS: &[C] = &[
         "loss.congestion_experienced",
         |row| Cell::number(row.facts().loss.congestion_experienced),
     ),
-    fact("ecn_echo", "", "packets that tell of such marks (ECE)", "manner.ecn_echo", |row| {
+    fact("ecn_echo", "", "packets that report such marks (ECE)", "manner.ecn_echo", |row| {
         Cell::number(row.facts().manner.ecn_echo)
     }),
     fact(
@@ -275,7 +275,7 @@ pub static CONNECTIONS: &[C] = &[
         "manner.congestion_window_reduced",
         |row| Cell::number(row.facts().manner.congestion_window_reduced),
     ),
-    fact("advancing_acks", "", "ACKs of something new", "manner.advancing_acks", |row| {
+    fact("advancing_acks", "", "ACKs of new data", "manner.advancing_acks", |row| {
         Cell::number(row.facts().manner.advancing_acks)
     }),
     fact(
@@ -321,14 +321,14 @@ pub static CONNECTIONS: &[C] = &[
         "limited_by",
         Kind::Text,
         NO_DATA,
-        "what held the data for the largest share of its time",
+        "what limited the data for the largest share of its time",
         |row| Cell::word(row.diagnosis().map(|diagnosis| diagnosis.limited_by().limit.name())),
     )
     .at(Place::Rows),
     C::new(
         "limit_cause",
         Kind::Text,
-        "of other limits",
+        "the limit is no congestion window",
         "`slow_start` or `loss`, of a congestion window",
         |row| {
             Cell::word(row.diagnosis().and_then(|diagnosis| diagnosis.limited_by().limit.cause()))
@@ -353,6 +353,21 @@ pub static CONNECTIONS: &[C] = &[
         NO_DATA,
         "how often verdicts like this one were right on generated scenarios",
         |row| Cell::fraction(row.diagnosis().map(|diagnosis| diagnosis.verdict.confidence)),
+    )
+    .at(Place::Rows),
+    fact(
+        "timeout_wait_us",
+        "",
+        "silences until the retransmission timer",
+        "stalls.timeout_wait_us",
+        |row| Cell::micros(row.facts().stalls.timeout_wait),
+    ),
+    C::new(
+        "sub_causes",
+        Kind::Words,
+        "",
+        "what lies behind the limit, as far as it shows",
+        |row| Cell::Words(row.diagnosed.sub_causes(row.direction).map(SubCause::name).collect()),
     )
     .at(Place::Rows),
 ];

@@ -1,7 +1,7 @@
 //! The parts of a connection's JSON: intervals and findings.
 
 use super::{Cell, Column, Kind, Place, Record};
-use crate::diagnosis::OfDirection;
+use crate::diagnosis::{Explanation, OfDirection};
 use crate::finding::Finding;
 use crate::limit::Interval;
 
@@ -9,6 +9,8 @@ use crate::limit::Interval;
 pub enum Intervals {}
 /// Findings of a connection.
 pub enum Findings {}
+/// What lies behind a connection's limits.
+pub enum SubCauses {}
 
 impl Record for Intervals {
     type Row<'r> = OfDirection<&'r Interval>;
@@ -17,7 +19,12 @@ impl Record for Findings {
     type Row<'r> = OfDirection<Finding>;
 }
 
+impl Record for SubCauses {
+    type Row<'r> = OfDirection<Explanation>;
+}
+
 type I = Column<Intervals>;
+type S = Column<SubCauses>;
 type F = Column<Findings>;
 
 const DIRECTION: &str = "whose data: `client_to_server` or `server_to_client`";
@@ -33,7 +40,7 @@ pub static INTERVALS: &[I] = &[
         "candidates",
         Kind::Objects,
         "",
-        "limits, the one that held first, with their shares",
+        "limits with their shares, the first limit first",
         |row| Cell::Candidates(&row.what.candidates),
     ),
     I::new("goodput_bps", Kind::Number, "", "payload newly acknowledged, by time", |row| {
@@ -85,20 +92,29 @@ pub static INTERVALS: &[I] = &[
 ];
 
 const NOT_KNOWN: &str = "not known";
+const NOT_FIRST: &str = "not the first limit of its direction";
 
 /// What a verdict means: a claim, its numbers, and what would change it.
 pub static FINDINGS: &[F] = &[
     F::new("direction", Kind::Text, "", DIRECTION, |row| Cell::text(row.direction.name())),
-    F::new("limit", Kind::Text, "", "what held the data", |row| Cell::text(row.what.limit.name())),
+    F::new("limit", Kind::Text, "", "what limited the data", |row| {
+        Cell::text(row.what.limit.name())
+    }),
     F::new(
         "cause",
         Kind::Text,
-        "of other limits",
+        "the limit is no congestion window",
         "`slow_start` or `loss`, of a congestion window",
         |row| Cell::word(row.what.limit.cause()),
     ),
     F::new("share", Kind::Fraction, "", "for what part of its time", |row| {
         Cell::fraction(row.what.share)
+    }),
+    F::new("confidence", Kind::Fraction, NOT_FIRST, "how often such a verdict is right", |row| {
+        Cell::fraction(row.what.confidence)
+    }),
+    F::new("doubt", Kind::Text, "not a guess", "why it is no more than a guess", |row| {
+        Cell::word(row.what.doubt.as_deref())
     }),
     F::new("claim", Kind::Text, "", "a sentence with the numbers", |row| {
         Cell::text(row.what.claim.as_str())
@@ -119,34 +135,45 @@ pub static FINDINGS: &[F] = &[
         |row| Cell::rate(row.what.evidence.elsewhere),
     )
     .at(Place::At("evidence.elsewhere_bps")),
-    F::new("goodput_bps", Kind::Number, "", "mean goodput while it held", |row| {
+    F::new("goodput_bps", Kind::Number, "", "mean goodput while it was the limit", |row| {
         Cell::rate(row.what.evidence.goodput)
     })
     .at(Place::At("evidence.goodput_bps")),
-    F::new("in_flight_bytes", Kind::Number, "", "payload in flight, the median", |row| {
+    F::new("in_flight_bytes", Kind::Number, "", "median payload in flight", |row| {
         Cell::bytes(row.what.evidence.in_flight)
     })
     .at(Place::At("evidence.in_flight_bytes")),
-    F::new("retransmissions", Kind::Number, "", "segments sent again while it held", |row| {
-        Cell::number(row.what.evidence.retransmissions)
-    })
+    F::new(
+        "retransmissions",
+        Kind::Number,
+        "",
+        "segments retransmitted while it was the limit",
+        |row| Cell::number(row.what.evidence.retransmissions),
+    )
     .at(Place::At("evidence.retransmissions")),
     F::new("rtt_path_us", Kind::Number, NOT_KNOWN, "the path's round trip", |row| {
         Cell::micros(row.what.evidence.rtt_path)
     })
     .at(Place::At("evidence.rtt_path_us")),
-    F::new("rtt_us", Kind::Number, NOT_KNOWN, "round trip while it held, the median", |row| {
+    F::new("rtt_us", Kind::Number, NOT_KNOWN, "median round trip while it was the limit", |row| {
         Cell::micros(row.what.evidence.rtt)
     })
     .at(Place::At("evidence.rtt_us")),
-    F::new("time_us", Kind::Number, "", "for how long it held", |row| {
+    F::new("time_us", Kind::Number, "", "for how long it was the limit", |row| {
         Cell::micros(row.what.evidence.time)
     })
     .at(Place::At("evidence.time_us")),
-    F::new("window_bytes", Kind::Number, NOT_KNOWN, "the receive window, the median", |row| {
+    F::new("window_bytes", Kind::Number, NOT_KNOWN, "the median receive window", |row| {
         Cell::window(row.what.evidence.window)
     })
     .at(Place::At("evidence.window_bytes")),
+    F::new(
+        "reasons",
+        Kind::Objects,
+        "",
+        "the numbers by which the trained judge came to it",
+        |row| Cell::Reasons(&row.what.reasons),
+    ),
     F::new(
         "rivals",
         Kind::Objects,
@@ -158,4 +185,42 @@ pub static FINDINGS: &[F] = &[
     F::new("changes", Kind::Objects, "", "the same as sysctls to set", |row| {
         Cell::Changes(&row.what.changes)
     }),
+];
+
+const OF_OTHERS: &str = "of other sub-causes";
+
+/// What lies behind a limit: a claim, its numbers, and what would change it.
+pub static SUB_CAUSES: &[S] = &[
+    S::new("direction", Kind::Text, "", DIRECTION, |row| Cell::text(row.direction.name())),
+    S::new(
+        "sub_cause",
+        Kind::Text,
+        "",
+        "`no_answer`, `policer`, `sharing`, `timeouts`, `idle_restart`, `delayed_ack`, `application_window`, `ack_path`",
+        |row| Cell::text(row.what.name),
+    ),
+    S::new("claim", Kind::Text, "", "a sentence with the numbers", |row| {
+        Cell::text(row.what.claim.as_str())
+    }),
+    S::new("remedy", Kind::Text, "", "what would change it", |row| Cell::text(row.what.remedy)),
+    S::new("count", Kind::Number, OF_OTHERS, "how often it happened", |row| {
+        Cell::Number(row.what.count)
+    }),
+    S::new(
+        "time_us",
+        Kind::Number,
+        OF_OTHERS,
+        "the time that it took; of `ack_path`, the mean wait of an ACK",
+        |row| Cell::micros(row.what.time),
+    ),
+    S::new("rate_bps", Kind::Number, OF_OTHERS, "a rate that it holds payload to", |row| {
+        Cell::rate(row.what.rate)
+    }),
+    S::new(
+        "amount_bytes",
+        Kind::Number,
+        OF_OTHERS,
+        "a policer's burst; most in flight before a pause, or before an answer",
+        |row| Cell::bytes(row.what.amount),
+    ),
 ];

@@ -1,17 +1,18 @@
 //! The columns of everything that is printed or stored: one table for each kind of row.
 //!
-//! A [`Column`] says a column's name, the kind of its values, when it is absent, what it means, and
-//! how it is had of a row. CSV, JSON lines of packets, Parquet, Arrow and the guide's pages are
-//! made from these tables, and tests hold the nested JSON to them. The unit is the end of the name:
-//! `_us`, `_ns`, `_bytes`, `_bps`.
+//! A [`Column`] has a name, the kind of its values, when it is absent, what it means, and a
+//! function that takes it from a row. CSV, JSON lines of packets, Parquet, Arrow and the guide's
+//! pages are made from these tables, and tests hold the nested JSON to them. The unit is the end of
+//! the name: `_us`, `_ns`, `_bytes`, `_bps`.
 //!
-//! A name stays, with its meaning and its unit: another meaning is another name and the next
-//! [`SCHEMA_VERSION`]. A new column or a new word among a column's values is no new version.
+//! A name keeps its meaning and its unit: a new meaning gets a new name and the next
+//! [`SCHEMA_VERSION`]. A new column, or a new word among a column's values, does not make a new
+//! version.
 //!
-//! * [`RUNS`]: one run of the lab; [`SCENARIOS`]: what was asked for, beside it.
+//! * [`RUNS`]: one run of the lab; [`SCENARIOS`]: its scenario's values, beside it.
 //! * [`CONNECTIONS`]: one direction of a captured connection.
 //! * [`PACKETS`]: a packet with its labels.
-//! * [`INTERVALS`], [`FINDINGS`]: parts of a connection's JSON.
+//! * [`INTERVALS`], [`FINDINGS`], [`SUB_CAUSES`]: parts of a connection's JSON.
 //! * [`SAMPLES`]: an observation of a socket.
 //! * [`TRUTH_INTERVALS`]: what limited a run, as its kernel knew it.
 
@@ -27,7 +28,7 @@ mod truth;
 
 pub use cell::{Cell, Kind};
 pub use connection::{CONNECTIONS, ConnectionRow, Connections, connection_rows};
-pub use finding::{FINDINGS, Findings, INTERVALS, Intervals};
+pub use finding::{FINDINGS, Findings, INTERVALS, Intervals, SUB_CAUSES, SubCauses};
 pub use packet::{PACKETS, PacketRow, Packets};
 pub use page::{RENAMED, Renamed, columns_in_short, markdown};
 pub use run::{RUNS, Runs, SCENARIOS, Scenarios};

@@ -65,7 +65,7 @@ type C = Column<Packets>;
 /// A packet of a TCP connection.
 pub static PACKETS: &[C] = &[
     C::new("schema", Kind::Number, "", "version of this table", |_| Cell::number(SCHEMA_VERSION)),
-    C::new("file", Kind::Text, "", "the capture, as it was named", |row| Cell::text(row.file)),
+    C::new("file", Kind::Text, "", "the capture's name, as given", |row| Cell::text(row.file)),
     C::new("number", Kind::Number, "", "its number in the capture, from 1", |row| {
         Cell::number(row.number)
     }),
@@ -107,7 +107,7 @@ pub static PACKETS: &[C] = &[
     C::new("payload_bytes", Kind::Number, "", "its payload", |row| {
         Cell::bytes(row.segment.payload)
     }),
-    C::new("labels", Kind::Words, "", "its labels, by --labels", |row| {
+    C::new("labels", Kind::Words, "", "its labels, by the definitions of --labels", |row| {
         Cell::Words(row.facts.labels.iter().map(Label::name).collect())
     }),
     C::new("labels_wireshark", Kind::Words, "", "the labels that Wireshark gives it", |row| {

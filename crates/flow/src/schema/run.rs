@@ -1,4 +1,4 @@
-//! One run of the lab, and what was asked for beside it.
+//! One run of the lab, with its scenario's values beside it.
 
 use super::{Cell, Column, Kind, Place, Record};
 use crate::row::Row;
@@ -26,8 +26,8 @@ macro_rules! share {
         R::new(
             $name,
             Kind::Fraction,
-            "it held at no time",
-            "share of the time that it held",
+            "it never limited the transfer",
+            "share of the time for which it was the limit",
             |row| share_of(row, $limit),
         )
         .at(Place::Rows)
@@ -48,13 +48,13 @@ pub static RUNS: &[R] = &[
     R::new("repetition", Kind::Number, "", "number of the repetition, from 1", |row| {
         Cell::number(row.repetition)
     }),
-    R::new("engine", Kind::Text, "", "whose clock it went by: `real` or `virtual`", |row| {
+    R::new("engine", Kind::Text, "", "the clock of the run: `real` or `virtual`", |row| {
         Cell::text(row.engine.name())
     }),
     R::new("link_engine", Kind::Text, "", "what carried the packets: `own` or `netem`", |row| {
         Cell::text(row.link_engine.name())
     }),
-    R::new("cached", Kind::Boolean, "", "taken from the cache instead of run anew", |row| {
+    R::new("cached", Kind::Boolean, "", "from the cache, not run anew", |row| {
         Cell::Boolean(Some(row.cached))
     }),
     R::new("kernel", Kind::Text, "", "release of the kernel under test", |row| {
@@ -63,14 +63,14 @@ pub static RUNS: &[R] = &[
     R::new("congestion_control", Kind::Text, "not sampled", "of the sender's socket", |row| {
         Cell::word(row.congestion_control.as_deref())
     }),
-    R::new("rtt_nominal_us", Kind::Number, "", "round trip that the link was asked for", |row| {
+    R::new("rtt_nominal_us", Kind::Number, "", "the link's configured round trip", |row| {
         Cell::micros(row.rtt_nominal)
     }),
     R::new(
         "rate_nominal_bps",
         Kind::Number,
-        "no rate was asked for",
-        "rate that the link was asked for, in IP packets",
+        "no rate was configured",
+        "the link's configured rate, in IP packets",
         |row| Cell::rate(row.rate_nominal),
     ),
     R::new("handshake_rtt_us", Kind::Number, "not captured", "time from SYN to SYN-ACK", |row| {
@@ -118,9 +118,13 @@ pub static RUNS: &[R] = &[
         "mean payload in flight at the sender: goodput times round trip",
         |row| Cell::bytes(row.in_flight_mean),
     ),
-    R::new("body_bytes", Kind::Number, "", "payload that the receiving application got", |row| {
-        Cell::bytes(row.body)
-    }),
+    R::new(
+        "body_bytes",
+        Kind::Number,
+        "",
+        "payload that the receiving application received",
+        |row| Cell::bytes(row.body),
+    ),
     R::new("duration_us", Kind::Number, "", "from the response's first byte to its last", |row| {
         Cell::micros(row.duration)
     }),
@@ -128,7 +132,7 @@ pub static RUNS: &[R] = &[
         "complete",
         Kind::Boolean,
         "",
-        "the whole response came; otherwise its time was over",
+        "the whole response arrived; otherwise its time ran out",
         |row| Cell::Boolean(Some(row.complete)),
     ),
     R::new("goodput_bps", Kind::Number, "", "payload over that time", |row| {
@@ -152,7 +156,7 @@ pub static RUNS: &[R] = &[
         "law_bps",
         Kind::Number,
         "nothing bounds it",
-        "the most that the laws allow for the window seen, the round trip and the rate asked for",
+        "steady goodput that the laws predict without loss: in virtual time over netem from the scenario alone, else for the window seen",
         |row| Cell::rate(row.law),
     ),
     R::new(
@@ -198,17 +202,17 @@ pub static RUNS: &[R] = &[
         "limited_by",
         Kind::Text,
         "",
-        "what held the transfer, by the capture at the sender",
+        "what limited the transfer, by the capture at the sender",
         |row| Cell::text(row.limited_by.name()),
     ),
     R::new(
         "limit_cause",
         Kind::Text,
-        "of other limits",
+        "the limit is no congestion window",
         "`slow_start` or `loss`, of a congestion window",
         |row| Cell::word(row.limited_by.cause()),
     ),
-    R::new("limit_share", Kind::Fraction, "", "for which share of its time", |row| {
+    R::new("limit_share", Kind::Fraction, "", "the share of its time for which it did", |row| {
         Cell::fraction(row.limit_share)
     }),
     R::new("limits", Kind::Objects, "", "every limit with its share, largest first", |row| {
@@ -219,7 +223,7 @@ pub static RUNS: &[R] = &[
         "finding",
         Kind::Text,
         "no data",
-        "what held it in a sentence with the numbers, and what would change it",
+        "a sentence with the numbers: what limited it, and what would change it",
         |row| Cell::word(row.finding.as_deref()),
     ),
     R::new(
@@ -229,9 +233,13 @@ pub static RUNS: &[R] = &[
         "the same question answered from the sockets' TCP_INFO",
         |row| Cell::word(row.limited_by_sockets.map(Limit::name)),
     ),
-    R::new("limit_cause_sockets", Kind::Text, "of other limits", "the cause of that", |row| {
-        Cell::word(row.limited_by_sockets.and_then(Limit::cause))
-    }),
+    R::new(
+        "limit_cause_sockets",
+        Kind::Text,
+        "the limit is no congestion window",
+        "the cause of that",
+        |row| Cell::word(row.limited_by_sockets.and_then(Limit::cause)),
+    ),
     R::new("limit_share_sockets", Kind::Fraction, "not sampled", "the share of that", |row| {
         Cell::fraction(row.limit_share_sockets)
     }),
@@ -255,44 +263,48 @@ pub static RUNS: &[R] = &[
     R::new("link_late_max_us", Kind::Number, "", "the latest packet", |row| {
         Cell::micros(row.link_late_max)
     }),
-    R::new("quiet", Kind::Boolean, "", "the machine let the link keep its times", |row| {
-        Cell::Boolean(Some(row.quiet))
-    }),
+    R::new(
+        "quiet",
+        Kind::Boolean,
+        "",
+        "the machine was quiet enough for the link to keep its times",
+        |row| Cell::Boolean(Some(row.quiet)),
+    ),
     R::new(
         "notes",
         Kind::Texts,
         "",
-        "what a reader must know: why it was not quiet, what could not be had",
+        "what a reader must know: why it was not quiet, what could not be set up",
         |row| Cell::Texts(&row.notes),
     ),
     R::new(
         "reference_goodput_bps",
         Kind::Number,
-        "no such figure",
+        "they published none",
         "goodput that somebody else measured: `[reference]`",
         |row| Cell::rate(row.reference_goodput),
     ),
     R::new(
         "reference_frames_bps",
         Kind::Number,
-        "no such figure",
-        "the same where they counted whole frames",
+        "they published none",
+        "the same if they counted whole frames",
         |row| Cell::rate(row.reference_frames),
     ),
     R::new(
         "reference_ratio",
         Kind::Fraction,
-        "no such figure",
-        "ours over theirs, like with like; of a run that was cut short, the steady goodput's",
+        "they published none",
+        "ours divided by theirs; for a run that was cut short, of the steady goodput",
         |row| Cell::fraction(row.reference_ratio),
     ),
-    R::new("reference_note", Kind::Text, "no such note", "what they say of it", |row| {
+    R::new("reference_note", Kind::Text, "there is none", "what they say about it", |row| {
         Cell::word(row.reference_note.as_deref())
     }),
     R::new(
         "reference_cause",
         Kind::Text,
-        "not such a row",
+        "the row shows no cause",
         "what was changed to show why this differs from the reference",
         |row| Cell::word(row.reference_cause.as_deref()),
     ),
@@ -313,7 +325,7 @@ pub static RUNS: &[R] = &[
     share!("limit_unknown", Limit::Unknown),
 ];
 
-/// What was asked for, as numbers.
+/// A scenario's values, as numbers.
 pub static SCENARIOS: &[S] = &[
     S::new("seed", Kind::Number, "", "seed of the link's randomness", |row| {
         Cell::number(row.path.seed)
@@ -334,7 +346,7 @@ pub static SCENARIOS: &[S] = &[
     S::new(
         "read_rate_bps",
         Kind::Number,
-        "no such bound",
+        "not set",
         "the receiving application reads no faster",
         |row| Cell::rate(row.transfer.read_rate),
     )
@@ -342,7 +354,7 @@ pub static SCENARIOS: &[S] = &[
     S::new(
         "write_rate_bps",
         Kind::Number,
-        "no such bound",
+        "not set",
         "the sending application writes no faster",
         |row| Cell::rate(row.transfer.write_rate),
     )

@@ -13,8 +13,8 @@ impl Record for Samples {
 
 type C = Column<Samples>;
 
-const OLD: &str = "the kernel is too old, or was not asked";
-const NOT_ASKED: &str = "not asked for";
+const OLD: &str = "the kernel is too old, or it was not requested";
+const NOT_ASKED: &str = "not requested";
 
 const fn info(
     name: &'static str,
@@ -47,9 +47,13 @@ fn memory(row: &Sample, get: impl Fn(&SocketMemory) -> Bytes) -> Cell<'_> {
 
 /// What `ss -tinm` shows of a socket at an instant; of `struct tcp_info` what verdicts use.
 pub static SAMPLES: &[C] = &[
-    C::new("at_ns", Kind::Number, "", "when it was asked, on the clock of whoever asked", |row| {
-        Cell::number(row.at.as_nanos())
-    }),
+    C::new(
+        "at_ns",
+        Kind::Number,
+        "",
+        "when it was taken, by the clock of the program that took it",
+        |row| Cell::number(row.at.as_nanos()),
+    ),
     C::new("local", Kind::Text, "", "the socket's own end", |row| {
         Cell::text(row.local.to_string())
     }),
@@ -64,13 +68,9 @@ pub static SAMPLES: &[C] = &[
         "written by the application and not acknowledged",
         |row| Cell::bytes(row.wqueue),
     ),
-    C::new(
-        "congestion_control",
-        Kind::Text,
-        "not asked for",
-        "name of the congestion control",
-        |row| Cell::word(row.congestion_control.as_deref()),
-    ),
+    C::new("congestion_control", Kind::Text, NOT_ASKED, "name of the congestion control", |row| {
+        Cell::word(row.congestion_control.as_deref())
+    }),
     info("rto_us", "info.rto_us", "retransmission timeout", |row| {
         micros(row, |info| Some(info.rto))
     }),
@@ -83,7 +83,7 @@ pub static SAMPLES: &[C] = &[
     info("sacked", "info.sacked", "of them, reported by SACK", |row| {
         of(row, |info| Some(info.sacked.into()))
     }),
-    info("lost", "info.lost", "of them, taken for lost", |row| {
+    info("lost", "info.lost", "of them, considered lost", |row| {
         of(row, |info| Some(info.lost.into()))
     }),
     info("retrans", "info.retrans", "of them, sent again and not acknowledged", |row| {
@@ -138,7 +138,7 @@ pub static SAMPLES: &[C] = &[
         "of it, limited by the send buffer",
         |row| micros(row, |info| info.sndbuf_limited),
     ),
-    info("bytes_sent", "info.bytes_sent", "bytes sent so far, repeats included", |row| {
+    info("bytes_sent", "info.bytes_sent", "bytes sent so far, including retransmissions", |row| {
         bytes(row, |info| info.bytes_sent)
     }),
     info("bytes_retrans", "info.bytes_retrans", "of them, sent again", |row| {

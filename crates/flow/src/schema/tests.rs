@@ -1,7 +1,7 @@
 use super::*;
 use crate::capture::LinkType;
 use crate::connection::{Close, Direction, Warning};
-use crate::diagnosis::{DiagnosedConnection, OfDirection};
+use crate::diagnosis::{DiagnosedConnection, NoAnswer, OfDirection, SubCause};
 use crate::limit::{Candidate, Limit};
 use crate::row::Row;
 use crate::sample::{Phase, Reason, Sample, SocketMemory, TcpInfo, TcpState, Wait};
@@ -156,6 +156,16 @@ fn a_connection_in_json_is_its_table() {
 }
 
 #[test]
+fn a_sub_cause_in_json_is_its_table() {
+    let time = Duration::from_secs(3);
+    let unanswered = NoAnswer { attempts: 3, time, is_half_open: false };
+    let direction = Direction::ClientToServer;
+    let row = OfDirection { direction, what: SubCause::NoAnswer(unanswered).explanation() };
+    assert!(row.what.claim.contains("3 times in 3 s"), "{}", row.what.claim);
+    hold(SUB_CAUSES, &row, &serde_json::to_value(&row).unwrap(), "");
+}
+
+#[test]
 fn a_sample_in_json_is_its_table() {
     let sample = sample();
     hold(SAMPLES, &sample, &serde_json::to_value(&sample).unwrap(), "");
@@ -231,7 +241,11 @@ fn the_changes_of_names_since_version_1_are_listed() {
     };
     let before: Vec<String> = CONNECTIONS_1.split(',').map(renamed).collect();
     assert_eq!(now[0], "schema", "new in version 2");
-    assert_eq!(now[before.len() + 1..], ["limit_confidence"], "new in version 2");
+    assert_eq!(
+        now[before.len() + 1..],
+        ["limit_confidence", "timeout_wait_us", "sub_causes"],
+        "new in version 2"
+    );
     assert_eq!(
         now[1..=before.len()],
         before,

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 /// Two ends in a fixed order, so that both directions of a connection have the same key.
 ///
-/// Addresses alone decide, as in tshark: VLAN tags, tunnels and interfaces do not keep connections
-/// apart.
+/// Only addresses and ports count, as in tshark: VLAN tags, tunnels and interfaces do not
+/// distinguish connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowKey(Ends);
 
@@ -14,7 +14,7 @@ pub struct FlowKey(Ends);
 enum Ends {
     /// Address and port in one word each.
     V4(u64, u64),
-    /// The same as bytes, so that the other kind is not padded for them.
+    /// The same as bytes, so that their alignment does not pad the other variant.
     V6([u8; 18], [u8; 18]),
 }
 
@@ -66,7 +66,7 @@ impl FlowKey {
         }
     }
 
-    /// Which of `count` shards it falls into: the same in every process, and for both directions.
+    /// The number of its shard, out of `count`: the same in every process and for both directions.
     pub fn shard(&self, count: usize) -> usize {
         let fold = |bytes: [u8; 18]| {
             bytes

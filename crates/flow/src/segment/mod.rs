@@ -1,9 +1,9 @@
-//! The TCP segment that we reason about.
+//! A TCP segment, as the analysis sees it.
 //!
-//! [`Segment::from_ip`] reads an IP packet's bytes, laxly: captures cut packets (snap lengths), so
-//! lengths come from the IP header, and whatever of the TCP header is missing is absent rather than
+//! [`Segment::from_ip`] reads an IP packet's bytes tolerantly. Captures cut packets (snap lengths),
+//! so lengths come from the IP header, and a missing part of the TCP header is absent rather than
 //! an error. IP headers and extension headers are sliced by `etherparse`; the TCP header is read
-//! here, because a cut one must still give its ports and numbers.
+//! here, because even a cut header must give its ports and numbers.
 
 mod flow_key;
 mod options;
@@ -48,9 +48,9 @@ impl std::ops::BitOr for Flags {
 /// One TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Who sent it.
+    /// Its sender.
     pub source: SocketAddr,
-    /// Who it is for.
+    /// Its receiver.
     pub destination: SocketAddr,
     /// IPv4's identification, which most senders count up: the order in which a sender's packets
     /// were made.
@@ -63,20 +63,20 @@ pub struct Segment {
     pub ack: SequenceNumber,
     /// Control bits.
     pub flags: Flags,
-    /// SEG.WND as it stands in the header, not scaled.
+    /// SEG.WND as in the header, not scaled.
     pub window: u16,
-    /// Payload by the IP header's length, however much of it was captured.
+    /// Length of the payload by the IP header, however much of it was captured.
     pub payload: Bytes,
     /// Options.
     pub options: Options,
     /// The packet ends inside its TCP header, or the header says that it is shorter than a header
-    /// can be: it passed, but its numbers mean nothing.
+    /// can be: the packet passed, but its numbers mean nothing.
     pub is_broken: bool,
-    /// The capture kept the packet only to somewhere within its TCP header: options may be missing.
+    /// The capture cut the packet within its TCP header: options may be missing.
     pub is_header_cut: bool,
 }
 
-/// What an IP packet turned out to be.
+/// What an IP packet contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parsed {
     /// A TCP segment.
@@ -85,12 +85,20 @@ pub enum Parsed {
     Fragment,
     /// Too little of a TCP header to tell its numbers.
     Cut,
-    /// Something else than TCP.
+    /// Something other than TCP.
     Other,
 }
 
 /// The ECN field's "congestion experienced".
 const ECN_CE: u8 = 3;
+
+/// What a segment takes from its IP header.
+struct IpFields {
+    source: IpAddr,
+    destination: IpAddr,
+    ip_id: Option<u16>,
+    ce: bool,
+}
 
 impl Segment {
     /// Reads the packet that begins with its IP header at `ip`; `original_length` is what it had on
@@ -117,28 +125,32 @@ impl Segment {
                 length => usize::from(length) + 40,
             },
         };
-        // Where the TCP header starts in the packet, extension headers passed.
+        // Where the TCP header starts in the packet, after extension headers.
         let start = payload.payload.as_ptr() as usize - ip.as_ptr() as usize;
         let total = if total == 0 { original_length } else { total.min(original_length) };
         if payload.fragmented {
             return Parsed::Fragment;
         }
-        let addresses = (sliced.source_addr(), sliced.destination_addr());
+        let (source, destination) = (sliced.source_addr(), sliced.destination_addr());
         let (ip_id, ce) = match &sliced {
             LaxIpSlice::Ipv4(slice) => {
                 (Some(slice.header().identification()), slice.header().ecn().value() == ECN_CE)
             }
             LaxIpSlice::Ipv6(slice) => (None, slice.header().ecn().value() == ECN_CE),
         };
-        match Self::from_tcp(payload.payload, total.saturating_sub(start), addresses, (ip_id, ce)) {
+        match Self::from_tcp(
+            payload.payload,
+            total.saturating_sub(start),
+            IpFields { source, destination, ip_id, ce },
+        ) {
             Some(segment) => Parsed::Tcp(segment),
             None => Parsed::Cut,
         }
     }
 
-    /// TCP behind an IPv4 header without options and whole as far as it is read, which nearly every
-    /// packet is: five times as fast as the general way. `None` for all others.
-    // Inlined, as a segment is large: each call that returns it would copy it.
+    /// TCP after an IPv4 header without options, complete as far as it is read. Nearly every packet
+    /// is of this kind, and this is five times as fast as the general way. `None` for all others.
+    // Inlined, because a segment is large and each call that returns one would copy it.
     #[inline]
     pub(crate) fn from_plain_ipv4(ip: &[u8], original_length: usize) -> Option<Segment> {
         let header = ip.first_chunk::<20>()?;
@@ -154,10 +166,15 @@ impl Segment {
         };
         let address =
             |at: usize| IpAddr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        // Padding of the link is not part of the packet.
+        // The link's padding is not part of the packet.
         let tcp = &ip[20..total.clamp(20, ip.len())];
-        let ce = header[1] & 3 == ECN_CE;
-        Self::from_tcp(tcp, total - 20, (address(12), address(16)), (Some(half(4)), ce))
+        let fields = IpFields {
+            source: address(12),
+            destination: address(16),
+            ip_id: Some(half(4)),
+            ce: header[1] & 3 == ECN_CE,
+        };
+        Self::from_tcp(tcp, total - 20, fields)
     }
 
     /// Reads a TCP header at `tcp`; `length` is that of header and payload on the wire.
@@ -165,11 +182,10 @@ impl Segment {
     fn from_tcp(
         tcp: &[u8],
         length: usize,
-        (source, destination): (IpAddr, IpAddr),
-        (ip_id, ce): (Option<u16>, bool),
+        IpFields { source, destination, ip_id, ce }: IpFields,
     ) -> Option<Self> {
-        // Without the window's bytes there is nothing to reason about; checksum and urgent pointer
-        // are not needed.
+        // A header that ends before the window is of no use; checksum and urgent pointer are not
+        // needed.
         let header = tcp.first_chunk::<16>()?;
         let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let word = |at: usize| {

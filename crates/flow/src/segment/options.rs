@@ -1,9 +1,9 @@
-//! Options of a TCP header that say something about performance.
+//! The options of a TCP header that matter for performance.
 
 use super::SequenceNumber;
 use fullpipe_model::units::Bytes;
 
-/// The options of one segment; what is malformed or cut is absent.
+/// The options of one segment; malformed and cut options are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
     /// Maximum segment size (RFC 9293).
@@ -18,7 +18,7 @@ pub struct Options {
     pub timestamps: Option<(u32, u32)>,
     /// TCP Fast Open (RFC 7413): bytes of its cookie; none in a request for one.
     pub fast_open: Option<u8>,
-    /// Multipath TCP (RFC 8684), whatever it says.
+    /// Multipath TCP (RFC 8684), whatever its contents.
     pub multipath: bool,
 }
 
@@ -88,7 +88,8 @@ impl Options {
             (8, 8) => self.timestamps = Some((word(0), word(4))),
             (30, 1..) => self.multipath = true,
             (34, cookie) => self.fast_open = Some(cookie as u8),
-            // Before it had a number of its own: an experiment (RFC 6994) with this identifier.
+            // Before the option had a number of its own, it was an experiment (RFC 6994) with this
+            // identifier.
             (254, 2..) if value[..2] == [0xf9, 0x89] => {
                 self.fast_open = Some(value.len() as u8 - 2)
             }

@@ -6,7 +6,7 @@
 pub struct SequenceNumber(pub u32);
 
 impl SequenceNumber {
-    /// How far `self` is after `earlier`; negative where it is before.
+    /// How far `self` is after `earlier`; negative if it is before.
     pub const fn after(self, earlier: SequenceNumber) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32
     }
@@ -26,7 +26,7 @@ impl SequenceNumber {
         if self.is_before(other) { self } else { other }
     }
 
-    /// The distance from `earlier` up to `self`, zero where `self` is not after it.
+    /// The distance from `earlier` up to `self`, zero if `self` is not after it.
     pub const fn distance(self, earlier: SequenceNumber) -> u32 {
         let distance = self.after(earlier);
         if distance > 0 { distance as u32 } else { 0 }

@@ -1,37 +1,39 @@
-//! For how much of the time a link was sending.
+//! How much of the time a link was sending.
 
 use fullpipe_model::units::{Duration, Instant};
 
-/// The packets that left a link, as the time that it spent on them.
+/// The packets that left a link, with the time that it spent on them.
 ///
-/// A link without a rate spends none. Exact where the receiver's edge sees a packet when its last
-/// bit has left the transmitter (netem, whose delay comes first), and as late as the link's delay
-/// where that comes behind.
+/// A link without a rate spends no time. The times are exact if the receiver's edge sees a packet
+/// when its last bit has left the transmitter (netem, whose delay comes first). If the link's delay
+/// comes after the transmitter, they are late by that delay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkUse {
-    /// When each packet had left, and the nanoseconds that it and all before it took.
+    /// When each packet had left, with the nanoseconds spent on it and all packets before it.
     packets: Vec<(Instant, u64)>,
 }
 
 impl LinkUse {
-    /// Takes the next packet in order of time: it had left at `at`, and took `time` until then.
+    /// Adds the next packet in order of time. It had left at `at`, and sending it took `time`.
     pub fn push(&mut self, at: Instant, time: Duration) {
         let (last, before) = self.packets.last().copied().unwrap_or_default();
         self.packets.push((at.max(last), before.saturating_add(time.as_nanos())));
     }
 
-    /// For what part of the time from `since` to `until` it was sending, 0 to 1.
+    /// The fraction of the time from `since` to `until` in which the link was sending, 0 to 1.
     pub fn busy(&self, since: Instant, until: Instant) -> f64 {
         let span = until.since(since).as_nanos();
         let busy = self.until(until).saturating_sub(self.until(since));
         if span == 0 { 0.0 } else { (busy as f64 / span as f64).min(1.0) }
     }
 
-    /// Nanoseconds of sending up to `at`, with the begun part of the packet that was being sent.
+    /// Nanoseconds of sending up to `at`, including the part of the current packet that was sent by
+    /// then.
     fn until(&self, at: Instant) -> u64 {
         let next = self.packets.partition_point(|(left, _)| *left <= at);
         let before = next.checked_sub(1).map_or(0, |last| self.packets[last].1);
-        // At the next departure all of `sum` was spent, and just before it each nanosecond was.
+        // By the next departure all of `sum` was spent. Right before it, the link was sending
+        // without a pause.
         let begun = self
             .packets
             .get(next)
@@ -62,8 +64,8 @@ mod tests {
     }
 
     proptest! {
-        /// One packet after another, with pauses: all of the time, split anywhere, is what the
-        /// packets took.
+        /// Packets follow one another with pauses. The busy time, split anywhere, adds up to the
+        /// time that the packets took.
         #[test]
         fn parts_of_the_time_add_up(packets in prop::collection::vec((0..50_u64, 1..50_u64), 1..40), cut in 0..4000_u64) {
             let (mut link, mut at, mut took) = (LinkUse::default(), 0, 0);

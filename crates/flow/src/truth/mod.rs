@@ -1,10 +1,10 @@
-//! What limited a transfer, interval by interval, as its own kernel and its link knew it: the
-//! answers that verdicts are held to.
+//! What limited a transfer, interval by interval, according to its own kernel and its link.
+//! Verdicts are scored against these answers.
 //!
-//! A verdict infers; this does not. The sending kernel counted why it did not send
-//! ([`crate::sample::Reasons`]), the receiving one for how long data waited for its application,
-//! and the [`LinkUse`] tells for how much of the time the link's transmitter was busy. Where these
-//! do not decide, the answer is [`Limit::Unknown`].
+//! A verdict infers the limit, but this module does not. The sending kernel counted why it did not
+//! send ([`crate::sample::Reasons`]). The receiving kernel counted how long data waited for its
+//! application. The [`LinkUse`] shows for how much of the time the link's transmitter was busy.
+//! Where these do not decide, the answer is [`Limit::Unknown`].
 
 mod decide;
 mod link_use;
@@ -16,7 +16,7 @@ use crate::sample::{Reasons, Sample, Wait};
 use fullpipe_model::units::{Duration, Instant, column};
 use std::net::SocketAddr;
 
-/// What was known of a transfer besides its packets.
+/// What is known of a transfer besides its packets.
 #[derive(Debug, Clone, Copy)]
 pub struct Knowledge<'a> {
     /// Samples of the sending socket, in order of time.
@@ -27,9 +27,9 @@ pub struct Knowledge<'a> {
     pub link: Option<&'a LinkUse>,
     /// The path's round trip without queues.
     pub rtt: Duration,
-    /// Whether a policer is all that drops packets.
+    /// Whether only a policer drops packets.
     pub is_policed: bool,
-    /// What is added to the samples' clock to have the time since 1970.
+    /// The offset from the samples' clock to the time since 1970.
     pub epoch: Duration,
 }
 
@@ -40,26 +40,27 @@ pub struct TruthInterval {
     pub local: SocketAddr,
     /// The receiving socket.
     pub remote: SocketAddr,
-    /// When it begins, since 1970.
+    /// Its start, since 1970.
     #[serde(rename = "start_ns", with = "column::instant")]
     pub start: Instant,
-    /// How long it is.
+    /// Its length.
     #[serde(rename = "length_us", with = "column::micros")]
     pub length: Duration,
-    /// What limited the transfer, the largest share of the counted time first.
+    /// What limited the transfer, ordered by share of the counted time, largest first.
     pub limits: Vec<Candidate>,
-    /// What the kernel counted.
+    /// The waits that the kernel counted.
     pub waits: Vec<Wait>,
-    /// For what part of the last round trip, and at least of the interval, the link was busy.
+    /// The fraction of the last round trip, or of the interval if that is longer, in which the link
+    /// was busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_busy: Option<f64>,
-    /// For what part of the same time data waited for the receiving application.
+    /// The fraction of the same time in which data waited for the receiving application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<f64>,
 }
 
-/// The intervals between samples in which the sending kernel counted anything; none where it does
-/// not count.
+/// The intervals between samples in which the sending kernel counted anything. There are none if
+/// the kernel does not count.
 pub fn intervals(known: &Knowledge<'_>) -> Vec<TruthInterval> {
     let end = end_of_data(known.sender);
     let counted = known.sender.windows(2).filter_map(|pair| {
@@ -70,7 +71,7 @@ pub fn intervals(known: &Knowledge<'_>) -> Vec<TruthInterval> {
     counted.map(|(from, to, waits)| interval(known, from, to, waits, is_over(from))).collect()
 }
 
-/// When the last data had been sent; `None` where samples do not say it.
+/// When the last data had been sent; `None` where the samples do not show it.
 fn end_of_data(sender: &[Sample]) -> Option<Instant> {
     let sent = |sample: &Sample| sample.info.as_ref().and_then(|info| info.bytes_sent);
     let all = sender.iter().rev().find_map(sent)?;
@@ -85,7 +86,7 @@ fn interval(
     is_over: bool,
 ) -> TruthInterval {
     let length = to.at.since(from.at);
-    // What a window holds comes in bursts: less than a round trip says nothing of the whole.
+    // A window releases its data in bursts, so less than a round trip is not representative.
     let since = to.at.saturating_sub(length.max(known.rtt));
     let link_busy = known.link.map(|link| link.busy(since, to.at));
     let unread = unread(known.receiver, since, to.at);
@@ -108,11 +109,11 @@ fn interval(
     }
 }
 
-/// For what part of the time from `since` to `until` data waited for its reader; `None` where no
-/// two samples say it.
+/// The fraction of the time from `since` to `until` in which data waited for its reader; `None`
+/// where no two samples show it.
 fn unread(receiver: &[Sample], since: Instant, until: Instant) -> Option<f64> {
     let before = |at: Instant| receiver.partition_point(|sample| sample.at <= at).checked_sub(1);
-    // From the start on, where the connection is younger.
+    // Begins at the first sample if the connection is younger.
     let (first, last) = (before(since).unwrap_or(0), before(until)?);
     let (first, last) = (&receiver[first], &receiver[last]);
     let span = last.at.since(first.at).as_nanos();
@@ -121,7 +122,7 @@ fn unread(receiver: &[Sample], since: Instant, until: Instant) -> Option<f64> {
     (span > 0).then(|| (last.unread_since(&first).as_nanos() as f64 / span as f64).min(1.0))
 }
 
-/// The part of the time that each limit has, the largest first; of equals in the limits' order.
+/// The share of the time of each limit, largest first. Equal shares are in the limits' order.
 fn shares(waits: &[Wait], limit: impl Fn(&Wait) -> Limit) -> Vec<Candidate> {
     let mut times: Vec<(Limit, u64)> = Vec::new();
     for wait in waits {

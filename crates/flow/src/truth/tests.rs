@@ -4,7 +4,7 @@ use crate::sample::{Phase, Reason, TcpInfo, TcpState};
 use fullpipe_model::units::Bytes;
 use proptest::prelude::*;
 
-/// The end of a `tcp_info` in which `slots` have these nanoseconds.
+/// The end of a `tcp_info` whose `slots` hold these nanoseconds.
 fn counted(unread: u64, slots: &[(usize, u64)]) -> Reasons {
     let mut words = vec![0_u64; 46];
     (words[0], words[45]) = (unread, u64::from_be_bytes(*b"fullpipe"));
@@ -32,7 +32,7 @@ fn slot(reason: Reason, phase: Phase) -> usize {
     reason as usize * 4 + phase as usize
 }
 
-/// The limits of one interval of 10 ms in which all of the time went to `reason` in `phase`.
+/// The limits of one interval of 10 ms that was spent entirely on `reason` in `phase`.
 fn limits(reason: Reason, phase: Phase, unread: u64, busy: Option<Duration>) -> Vec<Limit> {
     let all = 10_000_000;
     let sender = [
@@ -125,7 +125,7 @@ fn a_kernel_that_does_not_count_gives_no_intervals() {
 }
 
 proptest! {
-    /// Whatever the kernels count, shares are of the whole and parts are parts.
+    /// Whatever the kernels count, shares add up to the whole and fractions are fractions.
     #[test]
     fn shares_are_of_the_counted_time(
         counts in prop::collection::vec(prop::collection::vec((0..44_usize, any::<u32>()), 0..6), 1..12),

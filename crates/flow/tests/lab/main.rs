@@ -5,6 +5,7 @@
 
 mod fates;
 mod score;
+mod subcauses;
 
 use fates::{Fates, log_in};
 use score::{Scores, capture_in, edge, expected, steady_share};

@@ -57,7 +57,7 @@ fn host(point: Point) -> IpAddr {
 }
 
 /// One transfer of each limit that lasts.
-fn each_limit() -> [(Limit, Transfer); 6] {
+pub fn each_limit() -> [(Limit, Transfer); 6] {
     let base = Transfer::default;
     [
         (Limit::ReceiveWindow, Transfer { receive_buffer: 200_000, ..base() }),

@@ -4,6 +4,7 @@
 //! Each case is a limit and, beside it, the near miss that must not be called so.
 
 mod as_captured;
+mod explained;
 mod sim;
 #[path = "../trace/mod.rs"]
 mod trace;
@@ -216,7 +217,7 @@ fn random_loss_far_below_the_path() {
             seed,
             ..Transfer::default()
         };
-        assert_steadily(&transfer, LOSS, 0.85);
+        assert_steadily(&transfer, LOSS, 0.75);
     }
 }
 

@@ -90,6 +90,11 @@ fn parse_options(text: &str, from_client: bool) -> Vec<u8> {
             }
             "wscale" => bytes.extend([1, 3, 3, value.parse().unwrap()]),
             "sackOK" => bytes.extend([1, 1, 4, 2]),
+            "ts" => {
+                let (value, echo) = value.split_once('-').unwrap();
+                let number = |text: &str| text.parse::<u32>().unwrap().to_be_bytes();
+                bytes.extend([&[1, 1, 8, 10][..], &number(value), &number(echo)].concat());
+            }
             "sack" => {
                 let (left, right) = value.split_once('-').unwrap();
                 let number = |text: &str| {

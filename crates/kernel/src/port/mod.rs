@@ -40,6 +40,7 @@ use fullpipe_model::units::Bytes;
 use crate::Refused;
 use crate::netlink::{LinkChange, Netlink, Network};
 use crate::netns::NetNs;
+use crate::packet_drops::packet_drops;
 
 /// Bytes of `struct virtio_net_hdr` in front of each frame.
 pub const VNET_HDR_LEN: usize = 10;
@@ -279,7 +280,7 @@ impl Port {
                 Ok(Drops { from_host: link.tx_dropped, to_host: link.rx_dropped })
             }
             PortKind::Veth => {
-                *socket += veth::socket_drops(self.fd.as_fd())?;
+                *socket += packet_drops(self.fd.as_fd(), "packet socket")?;
                 // Before the socket there is a queue for each CPU (net.core.netdev_max_backlog),
                 // counted at the far device.
                 Ok(Drops { from_host: *socket + link.rx_dropped, to_host: link.tx_dropped })

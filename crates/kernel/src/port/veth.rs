@@ -20,11 +20,11 @@
 //! Source: packet(7), net/packet/af_packet.c.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Port, PortConfig, PortKind};
 use crate::Refused;
-use crate::netlink::{LinkChange, Mac, Netlink};
+use crate::netlink::{LinkChange, Mac, Netlink, VethEnd};
 use crate::netns::NetNs;
 
 // Locally administered, unicast.
@@ -32,7 +32,6 @@ const HOST_MAC: Mac = [0x02, 0, 0, 0, 0, 0x01];
 const FAR_MAC: Mac = [0x02, 0, 0, 0, 0, 0x02];
 
 // From linux/if_packet.h; the libc crate does not have them for Linux.
-const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
@@ -48,7 +47,11 @@ pub(super) fn open(a: &PortConfig<'_>, b: &PortConfig<'_>) -> Result<(Port, Port
 fn one(config: &PortConfig<'_>, wire: &NetNs, far: &str) -> Result<Port, Refused> {
     let mut host = Netlink::open(config.ns)?;
     let mut netlink = Netlink::open(wire)?;
-    host.add_veth((config.device, HOST_MAC), (far, FAR_MAC), wire)?;
+    host.add_veth(
+        VethEnd { name: config.device, mac: HOST_MAC },
+        VethEnd { name: far, mac: FAR_MAC },
+        wire,
+    )?;
     host.change_link(config.device, &LinkChange { arp: Some(false), ..LinkChange::default() })?;
     // The far end accepts anything that the host's device can be configured to send.
     let mtu = Some(fullpipe_model::units::Bytes::new(65_535));
@@ -115,33 +118,4 @@ fn set(
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// Packets dropped because the socket's buffer was full, since the last call.
-pub(super) fn socket_drops(fd: BorrowedFd<'_>) -> Result<u64, Refused> {
-    /// `struct tpacket_stats`.
-    #[repr(C)]
-    #[derive(Default)]
-    struct Stats {
-        packets: libc::c_uint,
-        drops: libc::c_uint,
-    }
-    let mut stats = Stats::default();
-    let mut length = size_of::<Stats>() as libc::socklen_t;
-    let fd = fd.as_raw_fd();
-    // SAFETY: the kernel writes at most `length` bytes into `stats`, which is as long, and any bits
-    // are valid in it.
-    let code = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::SOL_PACKET,
-            PACKET_STATISTICS,
-            (&raw mut stats).cast(),
-            &mut length,
-        )
-    };
-    if code != 0 {
-        return Err(Refused::last("read PACKET_STATISTICS", "packet socket"));
-    }
-    Ok(stats.drops.into())
 }

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, Route, RouteMetrics};
+use fullpipe_kernel::netlink::{LinkChange, Netlink, Network, Route, RouteMetrics, VethEnd};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::port::{FRAME_MAX, Port, PortConfig, PortKind, PortPair};
 use fullpipe_kernel::sandbox::{self, Inside, Interrupt, Privilege, SandboxError};
@@ -157,7 +157,9 @@ fn settings(_: &Inside) -> i32 {
 /// Each kind of thing that can be set on a device, as `ip` shows it.
 fn devices(host: &NetNs, other: &NetNs) {
     let mut netlink = Netlink::open(host).unwrap();
-    netlink.add_veth(("v0", [2, 0, 0, 0, 0, 1]), ("v1", [2, 0, 0, 0, 0, 2]), other).unwrap();
+    let here = VethEnd { name: "v0", mac: [2, 0, 0, 0, 0, 1] };
+    let peer = VethEnd { name: "v1", mac: [2, 0, 0, 0, 0, 2] };
+    netlink.add_veth(here, peer, other).unwrap();
     assert_eq!(netlink.mac("v0").unwrap(), Some([2, 0, 0, 0, 0, 1]));
     let change = LinkChange {
         up: Some(true),

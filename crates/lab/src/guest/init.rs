@@ -1,7 +1,8 @@
 //! The guest's first and, but for the programs of a transfer, only program.
 
 use super::job::{self, Answer, Job};
-use crate::{Engine, Event, Options, Run, Sweep};
+use crate::sweep::{self, Run, Sweep};
+use crate::{Engine, Event, Options};
 use fullpipe_kernel::sandbox::{self, Inside};
 use fullpipe_kernel::{Refused, guest, wait};
 use fullpipe_model::units::Duration;
@@ -22,7 +23,7 @@ const FIRST_TICKS: Duration = Duration::from_millis(8);
 /// # Errors
 /// Only where this process is no guest's first one; everything else is told in the answer or, where
 /// not even that can be written, on the console.
-pub fn main(folder: &Path) -> Result<Infallible, Refused> {
+pub fn run_first_process(folder: &Path) -> Result<Infallible, Refused> {
     if std::process::id() != 1 {
         return Err(Refused::new(
             "start guest",
@@ -99,7 +100,7 @@ fn one(inside: &Inside, job: &Job, meeting: &Path) -> Answer {
     // The host has chosen the seed of this repetition, and counts it.
     let run = Run { scenario: job.scenario.clone(), repetition: 1 };
     let observer = &mut |event: Event<'_>| job::tell_progress(meeting, event);
-    match crate::run(inside, &[run], &options, observer) {
+    match sweep::run(inside, &[run], &options, observer) {
         Ok(Sweep { mut rows, mut failures }) => match (failures.pop(), rows.pop()) {
             // The host names the scenario.
             (Some(failed), _) => Answer::Failed(failed.error.cause()),

@@ -23,12 +23,15 @@
 //! its own time would end the repeatability.
 //!
 //! What runs in there must wait for things, never for the clock by looking at it: a loop that spins
-//! until a time has come spins for ever. Hence [`unsuited`].
+//! until a time has come spins for ever. Hence [`unsuited_to_virtual_time`].
 
-pub mod init;
+mod init;
 pub(crate) mod job;
-pub mod kernel;
+mod kernel;
 pub(crate) mod machine;
+
+pub use init::run_first_process;
+pub use kernel::{BuildError, BuildStep, CacheError, Kernel, KernelBuild, KernelSource};
 
 use crate::scratch::Scratch;
 use fullpipe_flow::row::Row;
@@ -37,7 +40,6 @@ use fullpipe_kernel::sandbox::Inside;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration};
 use job::{Answer, Job, JobError};
-use kernel::Kernel;
 use machine::{Machine, MachineError};
 use std::path::PathBuf;
 
@@ -50,14 +52,14 @@ const MEMORY_PER_HELD: u64 = 8;
 
 /// What bounds a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct GuestLimits {
     /// Its memory; `None`: enough for its path.
     pub memory: Option<Bytes>,
     /// One that has not moved for this long of wall time is ended.
     pub stalled_after: Duration,
 }
 
-impl Limits {
+impl GuestLimits {
     /// How long a guest may stand still: no step of a run takes nearly as much of wall time.
     pub const STALLED_AFTER: Duration = Duration::from_secs(120);
 
@@ -67,9 +69,9 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for GuestLimits {
     fn default() -> Self {
-        Limits { memory: None, stalled_after: Limits::STALLED_AFTER }
+        GuestLimits { memory: None, stalled_after: GuestLimits::STALLED_AFTER }
     }
 }
 
@@ -115,7 +117,7 @@ impl GuestError {
 }
 
 /// Why `scenario` cannot run in virtual time; `None` where it can.
-pub fn unsuited(scenario: &Scenario) -> Option<&'static str> {
+pub fn unsuited_to_virtual_time(scenario: &Scenario) -> Option<&'static str> {
     let hosts = [&scenario.hosts.server, &scenario.hosts.client];
     if hosts.iter().any(|host| host.cpu_hog_nice.is_some()) {
         return Some("a CPU hog never waits, and time passes only while everything waits");
@@ -127,9 +129,12 @@ pub fn unsuited(scenario: &Scenario) -> Option<&'static str> {
 }
 
 /// The kernel that `scenario` asks for, or the newest.
-pub fn choose<'a>(kernels: &'a [Kernel], scenario: &Scenario) -> Result<&'a Kernel, GuestError> {
+pub fn choose_kernel<'a>(
+    kernels: &'a [Kernel],
+    scenario: &Scenario,
+) -> Result<&'a Kernel, GuestError> {
     let asked = scenario.kernel.as_deref();
-    kernel::find(kernels, asked).ok_or_else(|| GuestError::NoKernel(asked.unwrap_or("6.12").into()))
+    Kernel::find(kernels, asked).ok_or_else(|| GuestError::NoKernel(asked.unwrap_or("6.12").into()))
 }
 
 /// A run that a guest has done: its row, and its files as long as this value lives.
@@ -151,11 +156,11 @@ impl Done {
 pub fn run(
     inside: &Inside,
     kernel: &Kernel,
-    limits: &Limits,
+    limits: &GuestLimits,
     job: &Job,
     progress: &mut dyn FnMut(Duration, Bytes),
 ) -> Result<Done, GuestError> {
-    if let Some(why) = unsuited(&job.scenario) {
+    if let Some(why) = unsuited_to_virtual_time(&job.scenario) {
         return Err(GuestError::Unsuited(why));
     }
     let folder = Scratch(inside.journal().scratch_directory("guest")?);

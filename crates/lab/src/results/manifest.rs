@@ -4,11 +4,12 @@
 //! directory is resumed only for exactly the same runs, so rows of two experiments, or of two
 //! builds of the program, never mix unnoticed.
 
-use super::{ResultsError, folder_name, row, write_json, wrong};
+use super::error::{ManifestError, ResultsError};
+use super::files::write_json;
+use super::run_folder::{folder_name, row};
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::folder::Folder;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 const MANIFEST: &str = "sweep.json";
 /// The least number of digits of a run's number.
@@ -16,14 +17,14 @@ const DIGITS: usize = 3;
 
 /// The planned runs of a sweep, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// The runs.
     pub runs: Vec<Planned>,
 }
 
 /// A planned run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
+pub(crate) struct Planned {
     /// The scenario's name.
     pub name: String,
     /// Number of the repetition, from 1.
@@ -32,34 +33,9 @@ pub struct Planned {
     pub key: String,
 }
 
-/// Why a directory's sweep cannot be resumed.
-#[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// There is no manifest, or it is not valid.
-    #[error("resume sweep in {path}: {cause}; choose another place with --out", path = .path.display())]
-    Unreadable {
-        /// The results directory.
-        path: PathBuf,
-        /// The problem of its `sweep.json`.
-        cause: std::io::Error,
-    },
-    /// It is another sweep.
-    #[error(
-        "resume sweep in {path}: {difference}; give the same scenarios and options (and the same build of fullpipe and \
-         kernel, in virtual time), or choose another place with --out",
-        path = .path.display()
-    )]
-    Other {
-        /// The results directory.
-        path: PathBuf,
-        /// The first difference.
-        difference: String,
-    },
-}
-
 impl Manifest {
     /// Reads the manifest of a results directory.
-    pub fn read(folder: &Folder) -> Result<Manifest, ManifestError> {
+    pub(crate) fn read(folder: &Folder) -> Result<Manifest, ManifestError> {
         let bytes = folder.read(MANIFEST).and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
         bytes.map_err(|cause| ManifestError::Unreadable { path: folder.path().into(), cause })
     }
@@ -105,7 +81,9 @@ impl Manifest {
             match folder.folder(&name) {
                 Ok(run) => row(&run),
                 Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                Err(cause) => Err(wrong("read results", &folder.path().join(name), cause)),
+                Err(cause) => {
+                    Err(ResultsError::file("read results", &folder.path().join(name), cause))
+                }
             }
         };
         self.runs.iter().enumerate().map(place).collect()

@@ -9,8 +9,8 @@
 use super::Keys;
 use super::Run;
 use super::collector::Collector;
+use crate::guest::Kernel;
 use crate::guest::job::Job;
-use crate::guest::kernel::Kernel;
 use crate::guest::machine::MachineError;
 use crate::guest::{self, Done, GuestError};
 use crate::{Event, LabError, Options, row};
@@ -154,8 +154,8 @@ impl Guests<'_> {
         if self.find_done(index, collector)? {
             return Ok(false);
         }
-        let kernel =
-            guest::choose(self.kernels, &run.scenario).map_err(|cause| self.wrong(index, cause))?;
+        let kernel = guest::choose_kernel(self.kernels, &run.scenario)
+            .map_err(|cause| self.wrong(index, cause))?;
         let job = Job {
             scenario: run.scenario.clone(),
             repetition: run.repetition,
@@ -220,8 +220,8 @@ impl Guests<'_> {
         collector: &mut Collector<'_>,
     ) -> Result<(), LabError> {
         let Run { scenario, repetition } = &self.runs[index];
-        let kernel =
-            guest::choose(self.kernels, scenario).map_or("", |kernel| kernel.release.as_str());
+        let kernel = guest::choose_kernel(self.kernels, scenario)
+            .map_or("", |kernel| kernel.release.as_str());
         collector.fail(index, row::of_failure(scenario, *repetition, Clock::Virtual, kernel), error)
     }
 

@@ -4,7 +4,7 @@ use super::Run;
 use super::collector::Collector;
 use crate::experiment::{self, Outcome};
 use crate::guest::{self, GuestError};
-use crate::results::{Environment, Part};
+use crate::results::{Environment, RunFolder};
 use crate::scratch::Scratch;
 use crate::{Engine, Event, LabError, row};
 use fullpipe_flow::row::Clock;
@@ -32,7 +32,7 @@ impl Here<'_> {
         let kernel = &self.environment.host.kernel;
         let wrong = |cause| LabError::Guest { name: scenario.name.clone(), cause: Box::new(cause) };
         if let Some(asked) =
-            scenario.kernel.as_deref().filter(|asked| !guest::kernel::is_release(kernel, asked))
+            scenario.kernel.as_deref().filter(|asked| !guest::Kernel::is_release(kernel, asked))
         {
             return Err(wrong(GuestError::OtherKernel {
                 asked: asked.into(),
@@ -45,7 +45,7 @@ impl Here<'_> {
             .as_mut()
             .map(|results| results.begin(index, &scenario.name))
             .transpose()?;
-        let keep = part.as_ref().filter(|_| keep_captures).map(Part::path);
+        let keep = part.as_ref().filter(|_| keep_captures).map(RunFolder::path);
         let outcome = match self.once(index, scenario, keep.as_deref(), collector) {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -55,9 +55,11 @@ impl Here<'_> {
                 return Err(error);
             }
         };
-        let mut row = row::of_outcome(scenario, run.repetition, kernel, &outcome);
-        row.engine = self.clock();
-        if let (Engine::Virtual(_), Some(why)) = (self.engine, guest::unsuited(scenario)) {
+        let ran = row::Ran { repetition: run.repetition, clock: self.clock(), kernel };
+        let mut row = row::of_outcome(scenario, ran, &outcome);
+        if let (Engine::Virtual(_), Some(why)) =
+            (self.engine, guest::unsuited_to_virtual_time(scenario))
+        {
             row.notes.push(format!("run in real time: {why}"));
         }
         if let (Some(results), Some(part)) = (&mut collector.results, &part) {

@@ -116,8 +116,8 @@ impl Keys {
     /// Digest of the guest kernel for `scenario`; `None` in real time.
     fn kernel(&self, scenario: &Scenario) -> Option<&str> {
         match &self.engine {
-            Engine::Virtual(kernels) if guest::unsuited(scenario).is_none() => {
-                let kernel = guest::choose(kernels, scenario).ok()?;
+            Engine::Virtual(kernels) if guest::unsuited_to_virtual_time(scenario).is_none() => {
+                let kernel = guest::choose_kernel(kernels, scenario).ok()?;
                 self.kernels.get(&kernel.path).map(String::as_str)
             }
             _ => None,
@@ -147,7 +147,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::kernel::Kernel;
+    use crate::guest::Kernel;
     use crate::preset;
     use std::sync::Arc;
 

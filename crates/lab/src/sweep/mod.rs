@@ -136,7 +136,7 @@ fn all(
 
 /// Whether `scenario` runs in a guest that this process starts.
 fn in_guest(engine: &Engine, scenario: &Scenario) -> bool {
-    matches!(engine, Engine::Virtual(_)) && guest::unsuited(scenario).is_none()
+    matches!(engine, Engine::Virtual(_)) && guest::unsuited_to_virtual_time(scenario).is_none()
 }
 
 /// The manifest of a results directory for `runs`.

@@ -24,10 +24,10 @@ use super::datagrams::Passing;
 use super::destinations::{Destinations, spawn};
 use super::requests::{Gateway, accept, take};
 use super::unreachable::Reporter;
+use crate::ends::{LinkEnd, LinkEnds};
 use fullpipe_kernel::connection_request::ConnectionRequests;
 use fullpipe_kernel::descriptors::DescriptorLimit;
 use fullpipe_kernel::netlink::Netlink;
-use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::outside::Outside;
 use fullpipe_kernel::sock_diag::SockDiag;
 use fullpipe_kernel::{Refused, transparent};
@@ -37,18 +37,17 @@ use std::sync::{Arc, Mutex};
 /// Port of the two listeners in the gateway's namespace, where nothing else listens.
 const PORT: u16 = 1;
 
-/// Starts the gateway in `ns`, whose end of the link is `device`; the command is in `near`.
+/// Starts the gateway at the server's end of the link; the command is at the client's.
 ///
 /// # Errors
 /// The kernel has no transparent proxying, or `nft` is missing.
 pub(super) fn start(
-    ns: &Arc<NetNs>,
-    device: &str,
-    near: &NetNs,
+    ends: &LinkEnds,
     outside: &Arc<Outside>,
     destinations: Destinations,
     counters: &Arc<GatewayCounters>,
 ) -> Result<Arc<Connections>, Refused> {
+    let LinkEnd { ns, device, .. } = &ends.server;
     let bounds = Bounds::within(DescriptorLimit::own().raise());
     let mut netlink = Netlink::open(ns)?;
     let gateway = Arc::new(Gateway {
@@ -56,7 +55,7 @@ pub(super) fn start(
         outside: Arc::clone(outside),
         destinations,
         connections: Arc::new(Connections::new(bounds.connections, counters)),
-        near: Mutex::new(SockDiag::open_in(near)?),
+        near: Mutex::new(SockDiag::open_in(&ends.client.ns)?),
     });
     let everything = [IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED)];
     let ipv6 = netlink.takes_ipv6("lo")?;

@@ -8,9 +8,10 @@
 //! * the **machine** itself, as a router ([`nat`]).
 //!
 //! Order of calls: [`MachineNetwork::inspect`] outside, before anything is forked (it also leaves a
-//! process there); then, inside [`fullpipe_kernel::sandbox`], [`LinkEnds::make`], the link itself
-//! (the caller chooses the engine), [`LinkEnds::start_server`], [`LinkEnds::start`], and
-//! [`Program::wait`] until it ends. The end of the sandbox ends the rest.
+//! process there); then, inside [`fullpipe_kernel::sandbox`], [`CommandLink::make`], a link between
+//! its [`ends`](CommandLink::ends), [`CommandLink::set_routes`], [`CommandLink::start_server`],
+//! [`CommandLink::start`], and [`Program::wait`] until it ends. The end of the sandbox ends the
+//! rest.
 
 mod addresses;
 mod bounds;
@@ -32,31 +33,27 @@ pub use delivery::{Delivery, PendingData};
 pub use nat::NatError;
 pub use run::{Program, ProgramEvent, RunError};
 
-use run::expand;
-
+use crate::ends::{DEVICE, LinkEnd, LinkEnds};
 use delivery::FarReceiver;
 use fullpipe_kernel::descriptors::DescriptorLimit;
 use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::outside::Outside;
-use fullpipe_kernel::port::{PortConfig, PortError, PortPair};
 use fullpipe_kernel::program::{Identity, Surroundings};
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_kernel::sock_diag::SockDiag;
-use fullpipe_kernel::wire::Wire;
 use fullpipe_kernel::{Refused, clock};
-use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_model::units::Duration;
+use run::expand;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// The device at either end.
-const DEVICE: &str = "wan0";
 /// How long a server may take until it listens.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+pub const READY_WITHIN: Duration = Duration::from_secs(20);
 /// How often that is checked.
 const LOOK: Duration = Duration::from_millis(2);
 /// How long a server may take to end after SIGTERM.
@@ -77,9 +74,6 @@ pub enum FarEnd {
 /// Why a command could not be put behind a link.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandLinkError {
-    /// The devices failed.
-    #[error(transparent)]
-    Ports(#[from] PortError),
     /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -153,18 +147,13 @@ impl MachineNetwork {
     }
 }
 
-/// Two namespaces that a link can join.
+/// A command, the other end of its link, and the programs at both.
 #[derive(Debug)]
-pub struct LinkEnds {
-    /// The namespace of the server or the gateway.
-    pub far: Arc<NetNs>,
-    /// The namespace of the command.
-    pub near: NetNs,
-    /// Addresses of both ends.
-    pub addresses: Addresses,
+pub struct CommandLink {
+    /// What the link joins: the server's end is the far one, the client's is the command's.
+    pub ends: LinkEnds,
+    addresses: Addresses,
     far_end: FarEnd,
-    /// The far end's device.
-    device: String,
     nat: Option<nat::Nat>,
     /// The connections of a gateway.
     connections: Option<Arc<connections::Connections>>,
@@ -172,9 +161,12 @@ pub struct LinkEnds {
     counters: Arc<GatewayCounters>,
 }
 
-impl LinkEnds {
+impl CommandLink {
     /// Makes the namespaces with their loopback devices up, not yet joined.
-    pub fn make(network: &MachineNetwork, inside: &Inside) -> Result<LinkEnds, CommandLinkError> {
+    pub fn make(
+        network: &MachineNetwork,
+        inside: &Inside,
+    ) -> Result<CommandLink, CommandLinkError> {
         let mut files = Vec::new();
         let gateway = IpAddr::V4(network.addresses.far);
         let replaced = resolver::replace(&network.resolv_conf, gateway)
@@ -187,20 +179,23 @@ impl LinkEnds {
             // user than ours.
             files.push((path, PathBuf::from(RESOLV_CONF)));
         }
-        Ok(LinkEnds {
-            far: match (&network.machine, network.far_end) {
-                (Some(machine), _) => Arc::clone(machine),
-                (None, FarEnd::Server) => Arc::new(NetNs::create("server")?),
-                (None, _) => Arc::new(NetNs::create("gateway")?),
+        let addresses = network.addresses;
+        let far = addresses.of_far();
+        let server = match (&network.machine, network.far_end) {
+            (Some(machine), _) => LinkEnd {
+                ns: Arc::clone(machine),
+                // On the machine it is one device among others, so its name must be free.
+                device: format!("fpl{}", network.process),
+                addresses: far.into(),
             },
-            near: NetNs::create("command")?,
-            addresses: network.addresses,
+            (None, FarEnd::Server) => LinkEnd::new(NetNs::create("server")?, &far),
+            (None, _) => LinkEnd::new(NetNs::create("gateway")?, &far),
+        };
+        let client = LinkEnd::new(NetNs::create("command")?, &addresses.of_near());
+        Ok(CommandLink {
+            ends: LinkEnds { server, client },
+            addresses,
             far_end: network.far_end,
-            // On the machine it is one device among others, so its name must be free.
-            device: network
-                .machine
-                .as_ref()
-                .map_or(DEVICE.into(), |_| format!("fpl{}", network.process)),
             nat: None,
             connections: None,
             surroundings: Surroundings {
@@ -212,29 +207,13 @@ impl LinkEnds {
         })
     }
 
-    /// Gives both ends a port of the link: `a` is the far end's, `b` the command's.
-    pub fn ports(&self, mtu: Bytes) -> Result<Arc<PortPair>, PortError> {
-        let (far, near) = (self.addresses.of_far(), self.addresses.of_near());
-        let far = PortConfig { ns: &self.far, device: &self.device, addresses: &far };
-        let near = PortConfig { ns: &self.near, device: DEVICE, addresses: &near };
-        PortPair::create(&far, &near, mtu).map(Arc::new)
-    }
-
-    /// The same for the kernel's netem.
-    pub fn wire(&self, mtu: Bytes, gso_max_segs: u32) -> Result<Wire, Refused> {
-        let (far, near) = (self.addresses.of_far(), self.addresses.of_near());
-        let far = PortConfig { ns: &self.far, device: &self.device, addresses: &far };
-        let near = PortConfig { ns: &self.near, device: DEVICE, addresses: &near };
-        Wire::create(&far, &near, mtu, gso_max_segs)
-    }
-
-    /// Routes everything from the command's end over the link, and onwards from there. The ports
-    /// must exist.
-    pub fn open_ways(&mut self, network: &MachineNetwork) -> Result<(), CommandLinkError> {
+    /// Routes everything from the command's end over the link, and onwards from there. The ends
+    /// must be joined.
+    pub fn set_routes(&mut self, network: &MachineNetwork) -> Result<(), CommandLinkError> {
         if self.far_end == FarEnd::Server {
             return Ok(());
         }
-        let mut netlink = Netlink::open(&self.near)?;
+        let mut netlink = Netlink::open(&self.ends.client.ns)?;
         let default = |any: IpAddr, gateway: IpAddr| Route {
             destination: Network::new(any, 0),
             gateway: Some(gateway),
@@ -246,7 +225,8 @@ impl LinkEnds {
         let resolver = resolver::replace(&network.resolv_conf, gateway.0.into())
             .map(|replaced| replaced.resolver);
         let Some(outside) = &network.outside else {
-            let nat = nat::Nat::start(&self.far, &self.device, &self.addresses, resolver)?;
+            let LinkEnd { ns, device, .. } = &self.ends.server;
+            let nat = nat::Nat::start(ns, device, &self.addresses, resolver)?;
             if nat.carries_ipv6() && netlink.takes_ipv6(DEVICE)? {
                 netlink.set_route(&default(
                     Ipv6Addr::UNSPECIFIED.into(),
@@ -262,8 +242,7 @@ impl LinkEnds {
                 .set_route(&default(Ipv6Addr::UNSPECIFIED.into(), self.addresses.far6.into()))?;
         }
         let destinations = destinations::Destinations { gateway, resolver };
-        let started =
-            gateway::start(&self.far, DEVICE, &self.near, outside, destinations, &self.counters);
+        let started = gateway::start(&self.ends, outside, destinations, &self.counters);
         self.connections = Some(started.map_err(CommandLinkError::Gateway)?);
         Ok(())
     }
@@ -271,13 +250,14 @@ impl LinkEnds {
     /// For use after the command has ended: finds undelivered data.
     pub fn delivery(&self) -> Result<Delivery, CommandLinkError> {
         let far = match (self.far_end, &self.connections) {
-            (FarEnd::Server, _) => FarReceiver::Server(SockDiag::open_in(&self.far)?),
-            (_, Some(connections)) => {
-                FarReceiver::Gateway(SockDiag::open_in(&self.far)?, Arc::clone(connections))
-            }
+            (FarEnd::Server, _) => FarReceiver::Server(SockDiag::open_in(&self.ends.server.ns)?),
+            (_, Some(connections)) => FarReceiver::Gateway(
+                SockDiag::open_in(&self.ends.server.ns)?,
+                Arc::clone(connections),
+            ),
             (_, None) => FarReceiver::World,
         };
-        Ok(Delivery::new(SockDiag::open_in(&self.near)?, far))
+        Ok(Delivery::new(SockDiag::open_in(&self.ends.client.ns)?, far))
     }
 
     /// Lets the server end after the command. It waits up to `span` for a server that no longer
@@ -289,7 +269,7 @@ impl LinkEnds {
         inside: &Inside,
         span: Duration,
     ) -> Result<bool, CommandLinkError> {
-        let goes_on = !SockDiag::open_in(&self.far)?.listeners()?.is_empty();
+        let goes_on = !SockDiag::open_in(&self.ends.server.ns)?.listeners()?.is_empty();
         if goes_on {
             server.ask_to_end();
         }
@@ -309,8 +289,9 @@ impl LinkEnds {
         let mut command = Command::new("sh");
         // Standard output belongs to the command.
         command.args(["-c", &line]).stdin(Stdio::null()).stdout(std::io::stderr());
-        let mut server = self.start_in(&self.far, command, &format!("server `{line}`"))?;
-        let mut diag = SockDiag::open_in(&self.far)?;
+        let mut server =
+            self.start_in(&self.ends.server.ns, command, &format!("server `{line}`"))?;
+        let mut diag = SockDiag::open_in(&self.ends.server.ns)?;
         let deadline = clock::now() + READY_WITHIN;
         while diag.listeners()?.is_empty() {
             if let Some(status) = server.ended()? {
@@ -340,7 +321,7 @@ impl LinkEnds {
         };
         let mut command = Command::new(program);
         command.args(arguments);
-        self.start_in(&self.near, command, &program.to_string_lossy())
+        self.start_in(&self.ends.client.ns, command, &program.to_string_lossy())
     }
 
     fn start_in(

@@ -4,7 +4,7 @@
 use etherparse::{IpNumber, Ipv4Header, Ipv6Header, PacketBuilder, UdpHeader, icmpv4, icmpv6};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::{Refused, transparent};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -53,13 +53,9 @@ impl Reporter {
     /// Tells `sender` that its datagram to `meant` could not be delivered. Like every ICMP message
     /// it may be lost.
     pub fn report(&self, unreachable: Unreachable, sender: SocketAddr, meant: SocketAddr) {
-        let packet = match (sender.ip(), meant.ip()) {
-            (IpAddr::V4(to), IpAddr::V4(from)) => {
-                message_v4(unreachable, (to, sender.port()), (from, meant.port()))
-            }
-            (IpAddr::V6(to), IpAddr::V6(from)) => {
-                message_v6(unreachable, (to, sender.port()), (from, meant.port()))
-            }
+        let packet = match (sender, meant) {
+            (SocketAddr::V4(to), SocketAddr::V4(from)) => message_v4(unreachable, to, from),
+            (SocketAddr::V6(to), SocketAddr::V6(from)) => message_v6(unreachable, to, from),
             _ => return,
         };
         if let Some(packet) = packet {
@@ -74,19 +70,24 @@ fn udp(sender: u16, meant: u16) -> [u8; UdpHeader::LEN] {
     UdpHeader { source_port: sender, destination_port: meant, length, checksum: 0 }.to_bytes()
 }
 
-fn message_v4(what: Unreachable, to: (Ipv4Addr, u16), from: (Ipv4Addr, u16)) -> Option<Vec<u8>> {
-    let header =
-        Ipv4Header::new(UdpHeader::LEN as u16, HOPS, IpNumber::UDP, to.0.octets(), from.0.octets())
-            .ok()?;
+fn message_v4(what: Unreachable, to: SocketAddrV4, from: SocketAddrV4) -> Option<Vec<u8>> {
+    let header = Ipv4Header::new(
+        UdpHeader::LEN as u16,
+        HOPS,
+        IpNumber::UDP,
+        to.ip().octets(),
+        from.ip().octets(),
+    )
+    .ok()?;
     let mut about = header.to_bytes().to_vec();
-    about.extend_from_slice(&udp(to.1, from.1));
+    about.extend_from_slice(&udp(to.port(), from.port()));
     let kind = match what {
         Unreachable::Port => icmpv4::DestUnreachableHeader::Port,
         Unreachable::Host => icmpv4::DestUnreachableHeader::Host,
         Unreachable::Net => icmpv4::DestUnreachableHeader::Network,
     };
     let mut packet = Vec::new();
-    let builder = PacketBuilder::ipv4(from.0.octets(), to.0.octets(), HOPS);
+    let builder = PacketBuilder::ipv4(from.ip().octets(), to.ip().octets(), HOPS);
     builder
         .icmpv4(etherparse::Icmpv4Type::DestinationUnreachable(kind))
         .write(&mut packet, &about)
@@ -94,24 +95,24 @@ fn message_v4(what: Unreachable, to: (Ipv4Addr, u16), from: (Ipv4Addr, u16)) -> 
     Some(packet)
 }
 
-fn message_v6(what: Unreachable, to: (Ipv6Addr, u16), from: (Ipv6Addr, u16)) -> Option<Vec<u8>> {
+fn message_v6(what: Unreachable, to: SocketAddrV6, from: SocketAddrV6) -> Option<Vec<u8>> {
     let header = Ipv6Header {
         payload_length: UdpHeader::LEN as u16,
         next_header: IpNumber::UDP,
         hop_limit: HOPS,
-        source: to.0.octets(),
-        destination: from.0.octets(),
+        source: to.ip().octets(),
+        destination: from.ip().octets(),
         ..Ipv6Header::default()
     };
     let mut about = header.to_bytes().to_vec();
-    about.extend_from_slice(&udp(to.1, from.1));
+    about.extend_from_slice(&udp(to.port(), from.port()));
     let code = match what {
         Unreachable::Port => icmpv6::DestUnreachableCode::Port,
         Unreachable::Host => icmpv6::DestUnreachableCode::Address,
         Unreachable::Net => icmpv6::DestUnreachableCode::NoRoute,
     };
     let mut packet = Vec::new();
-    let builder = PacketBuilder::ipv6(from.0.octets(), to.0.octets(), HOPS);
+    let builder = PacketBuilder::ipv6(from.ip().octets(), to.ip().octets(), HOPS);
     builder
         .icmpv6(etherparse::Icmpv6Type::DestinationUnreachable(code))
         .write(&mut packet, &about)
@@ -126,8 +127,8 @@ mod tests {
 
     #[test]
     fn the_message_names_the_datagram_that_it_is_about() {
-        let to = (Ipv4Addr::new(10, 77, 0, 2), 40_000);
-        let from = (Ipv4Addr::new(192, 0, 2, 9), 53);
+        let to = "10.77.0.2:40000".parse().unwrap();
+        let from = "192.0.2.9:53".parse().unwrap();
         let packet = message_v4(Unreachable::Port, to, from).unwrap();
         let sliced = SlicedPacket::from_ip(&packet).unwrap();
         let Some(TransportSlice::Icmpv4(icmp)) = sliced.transport else { panic!("{sliced:?}") };

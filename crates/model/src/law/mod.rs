@@ -10,11 +10,16 @@
 //! or overflows.
 
 pub mod bdp;
+pub(crate) mod burst;
+pub mod cubic;
 pub mod kernel_version;
 pub mod mathis;
+pub mod pftk;
 pub mod receive_buffer;
+mod refill;
 pub mod send_buffer;
 pub mod slow_start;
+pub(crate) mod steady;
 pub mod transfer_time;
 pub mod window;
 pub mod window_scale;

@@ -131,9 +131,7 @@ macro_rules! words_serde {
         }
         impl<'de> serde::Deserialize<'de> for $t {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text =
-                    <$crate::units::written::NumberOrText as serde::Deserialize>::deserialize(d)?;
-                text.0.parse().map_err(serde::de::Error::custom)
+                $crate::units::written::parsed(d)
             }
         }
     };

@@ -113,16 +113,16 @@ impl LossState {
                 self.state = match self.state {
                     State::Good => of_two(
                         random,
-                        (p14, State::LostAlone),
-                        (p13, State::LostInBurst),
+                        Transition { probability: p14, to: State::LostAlone },
+                        Transition { probability: p13, to: State::LostInBurst },
                         State::Good,
                     ),
                     State::GoodInBurst if p23.happens(random) => State::LostInBurst,
                     State::GoodInBurst => State::GoodInBurst,
                     State::LostInBurst => of_two(
                         random,
-                        (p32, State::GoodInBurst),
-                        (p31, State::Good),
+                        Transition { probability: p32, to: State::GoodInBurst },
+                        Transition { probability: p31, to: State::Good },
                         State::LostInBurst,
                     ),
                     State::LostAlone => State::Good,
@@ -147,19 +147,22 @@ impl LossState {
     }
 }
 
+/// A change of state, and its probability.
+struct Transition {
+    probability: Probability,
+    to: State,
+}
+
 /// One draw chooses between two transitions and staying.
-fn of_two(
-    random: u64,
-    first: (Probability, State),
-    second: (Probability, State),
-    stay: State,
-) -> State {
-    let either =
-        Probability::new((first.0.get() + second.0.get()).min(1.0)).unwrap_or(Probability::ONE);
-    match () {
-        () if first.0.happens(random) => first.1,
-        () if either.happens(random) => second.1,
-        () => stay,
+fn of_two(random: u64, first: Transition, second: Transition, stay: State) -> State {
+    let sum = first.probability.get() + second.probability.get();
+    let either = Probability::new(sum.min(1.0)).unwrap_or(Probability::ONE);
+    if first.probability.happens(random) {
+        first.to
+    } else if either.happens(random) {
+        second.to
+    } else {
+        stay
     }
 }
 

@@ -101,30 +101,25 @@ fn repeats(value: &toml::Value) -> Option<u32> {
 pub(super) struct Combinations<'a> {
     file: &'a File,
     name: &'a str,
-    base: &'a toml::Table,
     rows: u64,
 }
 
 impl<'a> Combinations<'a> {
-    /// The rows of `file`; `base` is what they have in common.
+    /// The rows of `file`.
     ///
     /// # Errors
     /// More rows than [`RUNS_MAX`], or too much text in them.
-    pub fn new(
-        file: &'a File,
-        name: &'a str,
-        base: &'a toml::Table,
-    ) -> Result<Self, ScenarioError> {
+    pub fn new(file: &'a File, name: &'a str) -> Result<Self, ScenarioError> {
         let rows = file.rows()?;
         if rows > RUNS_MAX {
             return Err(ScenarioError::TooManyRuns { runs: rows, most: RUNS_MAX });
         }
         let largest = file.changed().map(|case| case.to_string().len()).max().unwrap_or(0);
-        let text = rows.saturating_mul((base.to_string().len() + largest) as u64);
+        let text = rows.saturating_mul((file.table.to_string().len() + largest) as u64);
         if rows > 1 && text > TEXT_MAX {
             return Err(ScenarioError::TooMuchText { rows, text });
         }
-        Ok(Combinations { file, name, base, rows })
+        Ok(Combinations { file, name, rows })
     }
 
     /// Name and table of each row, in order: the last key of the matrix changes fastest.
@@ -152,7 +147,7 @@ impl<'a> Combinations<'a> {
     fn base(&self, index: usize) -> Result<(String, toml::Table), ScenarioError> {
         let own = usize::from(self.file.cases.is_empty());
         let Some(number) = (index + 1).checked_sub(own).filter(|number| *number > 0) else {
-            return Ok((self.name.to_string(), self.base.clone()));
+            return Ok((self.name.to_string(), self.file.table.clone()));
         };
         let mut case = self.file.changed().nth(number - 1).cloned().unwrap_or_default();
         let case_name = match case.remove("name") {
@@ -160,7 +155,7 @@ impl<'a> Combinations<'a> {
             None => number.to_string(),
             Some(other) => return Err(ScenarioError::Name(other.to_string())),
         };
-        let mut table = self.base.clone();
+        let mut table = self.file.table.clone();
         merge(&mut table, case);
         Ok((format!("{}/{case_name}", self.name), table))
     }
@@ -193,7 +188,7 @@ mod tests {
             "repeat = 4\n[[cases]]\nname = \"a\"\n[[cases]]\nname = \"b\"\nrepeat = 9\n[matrix]\n\"link.seed\" = [1, 2]",
             "repeat = 4\n[[also]]\nname = \"a\"\nrepeat = \"2\"",
         ] {
-            let made = File::parse(text).unwrap().scenarios(text, "test").unwrap();
+            let made = File::parse(text).unwrap().scenarios("test").unwrap();
             assert_eq!(
                 runs(text, None),
                 made.iter().map(|row| u64::from(row.repeat)).sum::<u64>(),
@@ -220,12 +215,12 @@ mod tests {
         let file = File::parse(&text).unwrap();
         assert_eq!(file.runs(&[], None), Ok(10u64.pow(18)));
         assert_eq!(
-            file.scenarios(&text, "test"),
+            file.scenarios("test"),
             Err(ScenarioError::TooManyRuns { runs: 10u64.pow(18), most: RUNS_MAX })
         );
         let many =
             format!("description = \"{}\"\n[matrix]\n{}", "x".repeat(100_000), axis("link.seed"));
-        let refused = File::parse(&many).unwrap().scenarios(&many, "test");
+        let refused = File::parse(&many).unwrap().scenarios("test");
         assert!(matches!(refused, Err(ScenarioError::TooMuchText { rows: 1000, .. })));
     }
 }

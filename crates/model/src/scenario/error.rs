@@ -1,11 +1,27 @@
 //! Why a scenario cannot be run.
 
+/// A place in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its character in that line, from 1.
+    pub column: usize,
+}
+
 /// Why a scenario file cannot be run. The message names the key, the value and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
-    /// Not TOML, an unknown key, a wrong unit: with line and column.
-    #[error("{0}")]
-    Toml(String),
+    /// Not TOML, an unknown key, a wrong unit.
+    #[error("{}{problem}{}", place(.position), named(.key))]
+    Toml {
+        /// Where the file is wrong, if one place is.
+        position: Option<Position>,
+        /// The key whose value is wrong; `None` if the text is not TOML.
+        key: Option<String>,
+        /// What is wrong there.
+        problem: String,
+    },
     /// A row of the matrix or a case is invalid.
     #[error("{row}: {problem}")]
     Row {
@@ -45,4 +61,15 @@ pub enum ScenarioError {
     /// An invalid name.
     #[error("name '{0}': use letters, digits, '-', '_', '.', '=', '/', at most 100 of them")]
     Name(String),
+}
+
+/// "line 2, column 8: "
+fn place(position: &Option<Position>) -> String {
+    let place = |at: &Position| format!("line {}, column {}: ", at.line, at.column);
+    position.as_ref().map(place).unwrap_or_default()
+}
+
+/// " in `link.rtt`", as the `toml` crate names the keys of a row.
+fn named(key: &Option<String>) -> String {
+    key.as_ref().map(|key| format!(" in `{key}`")).unwrap_or_default()
 }

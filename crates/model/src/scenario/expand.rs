@@ -16,6 +16,8 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 const SNAPLEN_DEFAULT: Bytes = Bytes::new(128);
 const SNAPLEN_MIN: Bytes = Bytes::new(100);
 const MTU_DEFAULT: Bytes = Bytes::new(1500);
+/// As many downloads as curl's command line and its summary stay short with.
+const DOWNLOADS_MAX: u32 = 100;
 /// A larger block would be the whole transfer.
 const BLOCK_MAX: Bytes = Bytes::new(64 << 20);
 
@@ -29,12 +31,8 @@ impl File {
     /// # Errors
     /// The first invalid row, with its name. A row that names a file (`trace file:PATH`) is invalid
     /// here; use [`File::scenarios_with`].
-    pub fn scenarios(
-        &self,
-        text: &str,
-        fallback_name: &str,
-    ) -> Result<Vec<Scenario>, ScenarioError> {
-        self.scenarios_with(text, fallback_name, &[], &mut |_| Err("no files are read here".into()))
+    pub fn scenarios(&self, fallback_name: &str) -> Result<Vec<Scenario>, ScenarioError> {
+        self.scenarios_with(fallback_name, &[], &mut |_| Err("no files are read here".into()))
     }
 
     /// Like [`File::scenarios`], with `over` overriding the file. `read` reads the files that the
@@ -45,7 +43,6 @@ impl File {
     /// The first invalid row, with its name.
     pub fn scenarios_with(
         &self,
-        text: &str,
         fallback_name: &str,
         over: &[Override],
         read: &mut Read<'_>,
@@ -53,21 +50,17 @@ impl File {
         let name = self.name.as_deref().unwrap_or(fallback_name);
         check_name(name)?;
         if !self.include.is_empty() {
-            let mut own = File { name: None, include: Vec::new(), ..self.clone() };
-            own.description.clear();
-            return if own == File::default() {
+            let mut rest = File { name: None, include: Vec::new(), ..self.clone() };
+            rest.description.clear();
+            rest.table.clear();
+            return if rest == File::default() {
                 Ok(Vec::new())
             } else {
                 Err(ScenarioError::IncludeAndOwn)
             };
         }
-        let mut base: toml::Table =
-            toml::from_str(text).map_err(|error| ScenarioError::Toml(error.message().into()))?;
-        base.remove("matrix");
-        base.remove("cases");
-        base.remove("also");
         let mut rows = Vec::new();
-        for row in Combinations::new(self, name, &base)?.iter() {
+        for row in Combinations::new(self, name)?.iter() {
             let (row_name, mut table) = row?;
             check_name(&row_name)?;
             over.iter().for_each(|over| over.apply(&mut table));
@@ -235,6 +228,7 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     let server = file.server.unwrap_or(Server::Builtin);
     let client = file.client.unwrap_or(Client::Builtin);
     only_with_builtin_ends(file, server, client)?;
+    several_downloads(file, server, client)?;
     rates_and_blocks(file)?;
     let duration =
         file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
@@ -255,9 +249,12 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
         port: file.port,
         size,
         duration,
+        requests: file.requests,
+        connections: file.connections,
         read_rate: file.read_rate,
         read_block: file.read_block,
         write_rate: file.write_rate,
+        write_rate_after: file.write_rate_after,
         write_block: file.write_block,
         receive_buffer: file.receive_buffer,
         send_buffer: file.send_buffer,
@@ -284,12 +281,45 @@ fn only_with_builtin_ends(
     Ok(())
 }
 
+/// Several downloads, one after another or at once: curl can, from servers that keep connections
+/// open.
+fn several_downloads(file: &TransferFile, server: Server, client: Client) -> Result<(), String> {
+    for (key, count) in [("requests", file.requests), ("connections", file.connections)] {
+        let Some(count) = count else { continue };
+        if client != Client::Curl {
+            return Err(format!("transfer.{key} works with client = \"curl\" only"));
+        }
+        if !(1..=DOWNLOADS_MAX).contains(&count) {
+            return Err(format!("transfer.{key} must be between 1 and {DOWNLOADS_MAX}"));
+        }
+        if file.size.is_none() {
+            return Err(format!("transfer.{key} needs transfer.size: how much each one fetches"));
+        }
+    }
+    match (file.requests, file.connections) {
+        (Some(_), Some(_)) => {
+            Err("give transfer.requests or transfer.connections, not both".into())
+        }
+        (Some(_), _) if server == Server::Python => {
+            Err("transfer.requests needs a server that keeps a connection open: \"builtin\" or \
+                 \"nginx\""
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// How fast the applications read and write, and how much at a time.
 fn rates_and_blocks(file: &TransferFile) -> Result<(), String> {
     for (key, rate) in [("read_rate", file.read_rate), ("write_rate", file.write_rate)] {
         if rate.is_some_and(|rate| rate.bits_per_sec() < 8_000) {
             return Err(format!("transfer.{key} must be at least 1 kB/s"));
         }
+    }
+    if file.write_rate_after.is_some() && file.write_rate.is_none() {
+        return Err(
+            "transfer.write_rate_after needs transfer.write_rate: what holds after it".into()
+        );
     }
     let blocks = [
         ("read_block", file.read_block, "read_rate", file.read_rate),

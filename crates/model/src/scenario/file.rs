@@ -1,11 +1,15 @@
 //! A scenario file as it is written.
 
-use super::error::ScenarioError;
+use super::error::{Position, ScenarioError};
 use super::{Client, Host, LinkEngine, Reference, Server, Truth};
 use crate::link::rule::{Endpoint, Protocol};
 use crate::link::{Words, with_words};
 use crate::units::{Bytes, Duration, Rate, written};
+use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
 
 /// The contents of a TOML file: every key is optional, unknown keys are errors. See the module's
 /// example.
@@ -44,24 +48,70 @@ pub struct File {
     pub cases: Vec<toml::Table>,
     /// The same in addition to the file's own row.
     pub also: Vec<toml::Table>,
+    /// The keys of the file's own row as they are written: what each row overrides.
+    #[serde(skip)]
+    pub(super) table: toml::Table,
 }
 
 impl File {
-    /// Reads TOML text. Errors carry line and column.
+    /// Reads TOML text, once: the checked keys and the table that rows override come from the same
+    /// document.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Toml`], with line, column and key.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        toml::from_str(text).map_err(|error| ScenarioError::Toml(in_one_line(&error, text)))
+        let document = DeTable::parse(text).map_err(|error| toml_error(&error, text, None))?;
+        let wrong = |error| toml_error(&error, text, Some(&document));
+        let mut file = File::deserialize(Deserializer::from(document.clone())).map_err(wrong)?;
+        file.table =
+            toml::Table::deserialize(Deserializer::from(document.clone())).map_err(wrong)?;
+        for rows in ["matrix", "cases", "also"] {
+            file.table.remove(rows);
+        }
+        Ok(file)
     }
 }
 
-/// Position and problem, without the picture of the line that the crate adds: our errors are one
-/// line.
-fn in_one_line(error: &toml::de::Error, text: &str) -> String {
-    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
-        return error.message().replace('\n', "; ");
+/// The problem with its place and its key, without the picture of the line that the crate adds: our
+/// errors are one line.
+fn toml_error(
+    error: &toml::de::Error,
+    text: &str,
+    document: Option<&Spanned<DeTable<'_>>>,
+) -> ScenarioError {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let position = before.map(|before| Position {
+        line: before.matches('\n').count() + 1,
+        column: before.rsplit('\n').next().unwrap_or_default().chars().count() + 1,
+    });
+    let keys = document.zip(error.span()).and_then(|(table, span)| keys_to(table.as_ref(), &span));
+    ScenarioError::Toml {
+        position,
+        key: keys.filter(|keys| !keys.is_empty()).map(|keys| keys.join(".")),
+        problem: error.message().replace('\n', "; "),
+    }
+}
+
+/// The keys from `table` down to the value at `span`, or to the table with a key at `span`.
+fn keys_to(table: &DeTable<'_>, span: &Range<usize>) -> Option<Vec<String>> {
+    if table.keys().any(|key| key.span() == *span) {
+        return Some(Vec::new());
+    }
+    table.iter().find_map(|(key, value)| {
+        let mut keys = keys_inside(value, span)?;
+        keys.insert(0, key.as_ref().to_string());
+        Some(keys)
+    })
+}
+
+/// The same from a value; empty if it is the one at `span`.
+fn keys_inside(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<Vec<String>> {
+    let inner = match value.as_ref() {
+        DeValue::Table(table) => keys_to(table, span),
+        DeValue::Array(values) => values.iter().find_map(|value| keys_inside(value, span)),
+        _ => None,
     };
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    format!("line {line}, column {column}: {}", error.message().replace('\n', "; "))
+    inner.or_else(|| (value.span() == *span).then(Vec::new))
 }
 
 /// `[hosts]`
@@ -134,10 +184,18 @@ pub struct TransferFile {
     /// Stop after this time; a bare number is seconds.
     #[serde(deserialize_with = "written::seconds_optional")]
     pub duration: Option<Duration>,
+    /// How often the client fetches the file, on one connection.
+    #[serde(deserialize_with = "written::count_optional")]
+    pub requests: Option<u32>,
+    /// How many connections fetch the file at the same time.
+    #[serde(deserialize_with = "written::count_optional")]
+    pub connections: Option<u32>,
     /// Rate at which the client's application reads.
     pub read_rate: Option<Rate>,
     /// Rate at which the server's application writes.
     pub write_rate: Option<Rate>,
+    /// Bytes that the server's application writes as fast as it can before `write_rate` holds.
+    pub write_rate_after: Option<Bytes>,
     /// Bytes that the client's application reads at once; with `read_rate`.
     pub read_block: Option<Bytes>,
     /// Bytes that the server's application writes at once; with `write_rate`.

@@ -46,7 +46,7 @@ mod table;
 mod truth;
 
 pub use combinations::RUNS_MAX;
-pub use error::ScenarioError;
+pub use error::{Position, ScenarioError};
 pub use file::File;
 pub use generate::{Generated, generate};
 pub use over::{Override, OverrideError};
@@ -231,6 +231,13 @@ pub struct Transfer {
     pub size: Bytes,
     /// Stop after this time, complete or not.
     pub duration: Duration,
+    /// The client fetches the file this often, one request after another on one connection (curl
+    /// only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u32>,
+    /// The client fetches the file on this many connections at the same time (curl only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
     /// The receiving application reads no faster than this (built-in client only).
     pub read_rate: Option<Rate>,
     /// The block size of its reads; after each it waits as the rate requires (built-in client
@@ -239,6 +246,10 @@ pub struct Transfer {
     pub read_block: Option<Bytes>,
     /// The sending application writes no faster than this (built-in server only).
     pub write_rate: Option<Rate>,
+    /// The bytes that it writes as fast as it can before the rate holds, as a video server fills
+    /// the player's buffer (built-in server only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_rate_after: Option<Bytes>,
     /// The block size of its writes; after each it waits as the rate requires (built-in server
     /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -81,7 +81,7 @@ mod tests {
 
     fn with(settings: &[&str]) -> Result<Vec<Scenario>, ScenarioError> {
         let over: Vec<Override> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
-        File::parse(TEXT)?.scenarios_with(TEXT, "test", &over, &mut |_| Err("no files".into()))
+        File::parse(TEXT)?.scenarios_with("test", &over, &mut |_| Err("no files".into()))
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         #[test]
         fn any_text_is_a_setting_or_an_error(text in "\\PC{0,40}") {
             if let Ok(over) = text.parse::<Override>() {
-                let _ = File::parse(TEXT).unwrap().scenarios_with(TEXT, "test", &[over], &mut |_| Err("none".into()));
+                let _ = File::parse(TEXT).unwrap().scenarios_with("test", &[over], &mut |_| Err("none".into()));
             }
         }
     }

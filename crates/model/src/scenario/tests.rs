@@ -5,7 +5,7 @@ use crate::link::QueueLimit;
 use proptest::prelude::*;
 
 fn rows(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
-    File::parse(text)?.scenarios(text, "test")
+    File::parse(text)?.scenarios("test")
 }
 
 fn problem(text: &str) -> String {
@@ -143,6 +143,13 @@ fn mistakes_are_named_with_what_to_write() {
         ("repeat = 0", "between 1 and 1000"),
         ("link = 5", "invalid type"),
         ("[link", "line 1, column 6"),
+        ("[link]\nrtt = \"50\"", "line 2, column 7: time '50': no unit"),
+        ("[link]\nrtt = \"50\"", "in `link.rtt`"),
+        ("[link]\nspeed = 1", "in `link`"),
+        ("[[link.rules]]\nto = \":1\"\nrtt = \"7\"", "in `link.rules.rtt`"),
+        ("[matrix]\n\"link.rtt\" = [\"10\"]", "in `link.rtt`"),
+        ("link = 5", "in `link`"),
+        ("nothing = 1", "`also`"),
     ] {
         let error = problem(text);
         assert!(error.contains(says), "{text}\n=> {error}");

@@ -68,6 +68,9 @@ impl Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Truth {
-    /// What limits the transfer.
+    /// What limits the transfer, or most of its time.
     pub cause: Cause,
+    /// What limits the rest of the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub also: Option<Cause>,
 }

@@ -2,7 +2,9 @@
 
 use super::{MemTriple, SetError, Setting, Value};
 use crate::law::window_scale::WindowScale;
-use crate::law::{AdvWinScale, KernelVersion, WindowLaw, receive_buffer, send_buffer};
+use crate::law::{
+    AdvWinScale, KernelVersion, ScalingRatio, WindowLaw, receive_buffer, send_buffer,
+};
 use crate::units::{Bytes, Window};
 
 /// The settings of one host that decide how much data it can have in flight.
@@ -33,7 +35,19 @@ pub struct HostSettings {
     pub so_rcvbuf: Option<Bytes>,
     /// The application's SO_SNDBUF, if it sets one; that ends autotuning.
     pub so_sndbuf: Option<Bytes>,
+    /// What the application writes at once when it sends.
+    pub write: Bytes,
+    /// The `scaling_ratio` that this host's device leads to, if known; the usual one otherwise.
+    pub scaling_ratio: Option<ScalingRatio>,
 }
+
+/// What a queued packet of one segment takes beside its data, at least: `sk_buff` (256) and head
+/// (576) on x86-64.
+const PACKET_OVERHEAD: Bytes = Bytes::new(832);
+
+/// What an application writes at once if nothing is known: as much as a pipe holds, which is also
+/// about the longest packet.
+const USUAL_WRITE: Bytes = Bytes::new(64 << 10);
 
 impl HostSettings {
     /// The defaults of `kernel` on a machine with enough memory (several GiB).
@@ -54,6 +68,8 @@ impl HostSettings {
             tcp_mem_pressure_pages: None,
             so_rcvbuf: None,
             so_sndbuf: None,
+            write: USUAL_WRITE,
+            scaling_ratio: None,
         }
     }
 
@@ -88,7 +104,10 @@ impl HostSettings {
 
     /// How this host turns a receive buffer into a window.
     pub fn window_law(&self) -> WindowLaw {
-        WindowLaw::of(self.kernel, self.tcp_adv_win_scale)
+        match (WindowLaw::of(self.kernel, self.tcp_adv_win_scale), self.scaling_ratio) {
+            (WindowLaw::ScalingRatio(_), Some(ratio)) => WindowLaw::ScalingRatio(ratio),
+            (law, _) => law,
+        }
     }
 
     /// The window scale that this host offers in its SYN.
@@ -116,6 +135,30 @@ impl HostSettings {
     /// The largest window that this host advertises when it receives.
     pub fn receive_window(&self) -> Window {
         self.window_law().window(self.rcvbuf()).min(self.window_scale().largest())
+    }
+
+    /// The window that this host advertises to a steady sender of segments of `mss` bytes.
+    pub fn steady_window(&self, mss: Bytes) -> Window {
+        let law = self.window_law();
+        // The window last grew while a packet was queued (`tcp_grow_window`).
+        let packet = mss.saturating_add(PACKET_OVERHEAD);
+        let rcvbuf = self.rcvbuf();
+        let window = law.window(rcvbuf.saturating_sub(packet)).bytes();
+        let is_as_made = self.so_rcvbuf.is_some() || rcvbuf <= self.tcp_rmem.default;
+        let window = match law {
+            // A new socket keeps a segment in reserve (`tcp_init_buffer_space`); a change of its
+            // buffer, or of its scaling ratio, ends that.
+            WindowLaw::AdvWinScale(_) if is_as_made => {
+                let reserved = law.window(rcvbuf).bytes().saturating_sub(mss);
+                window.min(reserved.max(Bytes::new(mss.get().saturating_mul(2))))
+            }
+            _ => window,
+        };
+        // Too small for a segment, it keeps the first window that the handshake offered: whole
+        // segments of half of the buffer (`tcp_select_initial_window`).
+        let first = law.cautious().window(rcvbuf).bytes().get();
+        let kept = Bytes::new(if window < mss { first - first % mss.get().max(1) } else { 0 });
+        Window::new(window.max(kept)).min(self.window_scale().largest())
     }
 
     /// The bytes that this host keeps in flight when it sends.

@@ -5,6 +5,7 @@
 //! is one sysctl and its value. A plan changes only what must change, and never lowers a value.
 
 mod host;
+mod loss_sheet;
 mod note;
 mod path;
 mod plan;
@@ -12,8 +13,9 @@ mod setting;
 mod sheet;
 
 pub use host::HostSettings;
+pub use loss_sheet::{LossLaw, LossSheet};
 pub use note::Note;
-pub use path::{Path, Prediction, predict};
+pub use path::{Path, Prediction, predict, predict_with_window};
 pub use plan::{Change, Plan, plan};
 pub use setting::{MemTriple, ParseMemTripleError, SetError, Setting, Value};
 pub use sheet::{BufferSheet, EndSheet, KernelSheet, Question, Sheet, TransferSheet, sheet};

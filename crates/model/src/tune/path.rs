@@ -1,7 +1,7 @@
 //! A path, and what the settings of two hosts allow on it.
 
 use super::HostSettings;
-use crate::law::window::{self, Windows};
+use crate::law::burst::SteadyPath;
 use crate::law::window_scale::MAX_UNSCALED;
 use crate::law::{Framing, bdp};
 use crate::limit::{self, Limit};
@@ -40,6 +40,17 @@ impl Path {
         self.framing.goodput(self.rate)
     }
 
+    /// What must be able to be in flight to fill the path: the BDP, and the burst that is on the
+    /// link while its first acknowledgement is on its way (see `law/steady.rs`).
+    pub(super) fn needed(self) -> Window {
+        Window::new(self.bdp().saturating_add(self.steady().burst_at_most(self.bdp())))
+    }
+
+    /// The path as a steady transfer meets it.
+    pub(crate) fn steady(self) -> SteadyPath {
+        SteadyPath { rate: self.rate, rtt: self.rtt, framing: self.framing }
+    }
+
     /// What a connection should be able to have in flight, as a mean: the BDP plus an eighth of the
     /// queue. Less than the BDP leaves the link idle. Much more fills the queue: a send buffer of
     /// mean window W has up to 1.5 W in flight at its peaks (see [`crate::law::send_buffer`]), and
@@ -73,12 +84,27 @@ pub struct Prediction {
 pub fn predict(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Prediction {
     let scaled = sender.tcp_window_scaling && receiver.tcp_window_scaling;
     let sayable = if scaled { receiver.window_scale().largest() } else { MAX_UNSCALED };
-    let receive_window = receiver.receive_window().min(sayable);
-    let send_window = sender.send_window();
-    let windows =
-        Windows { receive: receive_window, send: send_window, congestion: Window::UNLIMITED };
-    let (goodput, limited_by) = window::rate(windows, path.rtt, path.goodput());
-    Prediction { receive_window, send_window, goodput, limited_by }
+    predict_with_window(path, sender, receiver.steady_window(path.framing.mss()).min(sayable))
+}
+
+/// What the settings of `sender` should allow on `path` towards a receiver that advertises
+/// `receive_window`, without loss.
+pub fn predict_with_window(
+    path: Path,
+    sender: &HostSettings,
+    receive_window: Window,
+) -> Prediction {
+    let steady = path.steady();
+    let by_window = steady.rate_of_window(receive_window);
+    let by_buffer = steady.rate_of_send_buffer(sender.sndbuf(), sender.write);
+    // Among equal ones the receive window comes first.
+    let (goodput, limited_by) = if by_buffer < by_window {
+        (by_buffer, Limit::SendBuffer)
+    } else {
+        (by_window, Limit::ReceiveWindow)
+    };
+    let limited_by = if goodput < path.goodput() { limited_by } else { Limit::Link };
+    Prediction { receive_window, send_window: sender.send_window(), goodput, limited_by }
 }
 
 #[cfg(test)]
@@ -105,7 +131,7 @@ mod tests {
             let b2 = article(6_291_456, 4_194_304, kernel);
             assert_eq!(
                 (b2.limited_by, format!("{:#}", b2.goodput).as_str()),
-                (Limit::SendBuffer, "55.36 MB/s")
+                (Limit::SendBuffer, "55.05 MB/s")
             );
         }
         // B3, the client's rmem alone: still the send buffer. 53.0M = 55.6 MB/s in the article.
@@ -116,7 +142,7 @@ mod tests {
         let server_only = article(6_291_456, 13_107_200, "5.10");
         assert_eq!(
             (server_only.limited_by, server_only.receive_window.bytes().get()),
-            (Limit::ReceiveWindow, 3_145_728)
+            (Limit::ReceiveWindow, 3_144_588)
         );
     }
 
@@ -131,7 +157,7 @@ mod tests {
                 (prediction.receive_window, prediction.limited_by),
                 (MAX_UNSCALED, Limit::ReceiveWindow)
             );
-            assert_eq!(prediction.goodput.to_string(), "10.49 Mbit/s");
+            assert_eq!(prediction.goodput.to_string(), "10.48 Mbit/s");
         }
     }
 }

@@ -126,11 +126,11 @@ impl Tuned {
 
     /// What one connection must keep in flight to fill the path, as far as TCP can express it.
     fn needed(&self) -> Window {
-        Window::new(self.path.bdp()).min(MAX_WINDOW)
+        self.path.needed().min(MAX_WINDOW)
     }
 
     fn target(&self) -> Window {
-        self.path.in_flight_target().min(MAX_WINDOW)
+        self.path.in_flight_target().max(self.path.needed()).min(MAX_WINDOW)
     }
 
     fn send_buffer(&mut self) {
@@ -218,10 +218,10 @@ impl Tuned {
     }
 }
 
-/// `which is at most 443 Mbit/s over 50 ms`.
+/// `which is about 443 Mbit/s over 50 ms`.
 fn allows(window: Window, path: Path) -> String {
     match window.per_rtt(path.rtt) {
-        Some(rate) => format!("at most {rate} over {}", path.rtt),
+        Some(rate) => format!("about {rate} over {}", path.rtt),
         None => format!("less than the path over {}", path.rtt),
     }
 }

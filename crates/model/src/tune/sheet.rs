@@ -5,11 +5,10 @@
 //! side ([`KernelSheet`]): Linux 6.1 stands for those before 6.6, and 6.18 for those since. When
 //! serialised, every field's name has its unit.
 
-use super::{HostSettings, Path, Plan, plan};
-use crate::law::window::Windows;
-use crate::law::{KernelVersion, WindowLaw, bdp, send_buffer, slow_start, transfer_time, window};
+use super::{HostSettings, LossSheet, Path, Plan, plan};
+use crate::law::{KernelVersion, WindowLaw, bdp, send_buffer, slow_start, transfer_time};
 use crate::limit::{self, Limit};
-use crate::units::{Bytes, Duration, Rate, Window, column};
+use crate::units::{Bytes, Duration, Probability, Rate, Window, column};
 
 /// The input of a calculation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +19,8 @@ pub struct Question {
     pub buffer: Option<Bytes>,
     /// The kernel of both hosts; `None`: both generations.
     pub kernel: Option<KernelVersion>,
+    /// Random loss on the path.
+    pub loss: Option<Probability>,
 }
 
 /// What the laws give for a path.
@@ -51,6 +52,8 @@ pub struct Sheet {
     pub gigabyte: Option<TransferSheet>,
     /// What depends on the kernel, one entry for each generation.
     pub kernels: Vec<KernelSheet>,
+    /// What the given loss leaves, if one was given.
+    pub loss: Option<LossSheet>,
 }
 
 /// The least time of a transfer.
@@ -140,6 +143,7 @@ pub fn sheet(question: &Question) -> Sheet {
             .into_iter()
             .map(|kernel| kernel_sheet(kernel, path, question.buffer))
             .collect(),
+        loss: question.loss.map(|loss| LossSheet::new(path, loss)),
     }
 }
 
@@ -164,14 +168,8 @@ fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> Ker
         window_scale: host.window_scale().get(),
         buffer: buffer.map(|buffer| BufferSheet {
             buffer,
-            receive: end(path, law.window(buffer), |receive| Windows {
-                receive,
-                ..Windows::UNLIMITED
-            }),
-            send: end(path, send_buffer::window(buffer), |send| Windows {
-                send,
-                ..Windows::UNLIMITED
-            }),
+            receive: receive_end(path, law.window(buffer)),
+            send: send_end(path, buffer, host.write),
         }),
         plan: plan(path, &host, &host),
     }
@@ -187,8 +185,17 @@ fn law_in_words(law: WindowLaw) -> String {
     }
 }
 
-fn end(path: Path, window: Window, windows: impl Fn(Window) -> Windows) -> EndSheet {
-    let (goodput, limited_by) = window::rate(windows(window), path.rtt, path.goodput());
+fn receive_end(path: Path, window: Window) -> EndSheet {
+    end(path, window, path.steady().rate_of_window(window), Limit::ReceiveWindow)
+}
+
+fn send_end(path: Path, sndbuf: Bytes, write: Bytes) -> EndSheet {
+    let goodput = path.steady().rate_of_send_buffer(sndbuf, write);
+    end(path, send_buffer::window(sndbuf), goodput, Limit::SendBuffer)
+}
+
+fn end(path: Path, window: Window, goodput: Rate, limit: Limit) -> EndSheet {
+    let limited_by = if goodput < path.goodput() { limit } else { Limit::Link };
     let largest_rtt = bdp::largest_rtt(window.bytes(), path.rate).unwrap_or(Duration::MAX);
     EndSheet { window, goodput, limited_by, largest_rtt }
 }
@@ -203,6 +210,7 @@ mod tests {
             path: Path::new(rate.parse().unwrap(), rtt.parse().unwrap()),
             buffer: buffer.map(|text| text.parse().unwrap()),
             kernel: kernel.map(|text| text.parse().unwrap()),
+            loss: None,
         })
     }
 
@@ -252,7 +260,7 @@ mod tests {
         #[test]
         fn any_question_is_answered(bits: u64, nanos: u64, buffer: Option<u64>) {
             let path = Path::new(Rate::from_bits_per_sec(bits), Duration::from_nanos(nanos));
-            let sheet = sheet(&Question { path, buffer: buffer.map(Bytes::new), kernel: None });
+            let sheet = sheet(&Question { path, buffer: buffer.map(Bytes::new), kernel: None, loss: None });
             for kernel in &sheet.kernels {
                 let below = |end: EndSheet| end.goodput <= path.rate;
                 prop_assert!(kernel.buffer.is_none_or(|buffer| below(buffer.send) && below(buffer.receive)));

@@ -7,12 +7,22 @@ use std::str::FromStr;
 /// A number or a text, as text: `1500` and `"1500"` are the same. The type that parses the text
 /// decides what it means and whether it needs a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NumberOrText(pub String);
+struct NumberOrText(String);
 
 impl<'de> serde::Deserialize<'de> for NumberOrText {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         d.deserialize_any(Written { expecting: "a number or a text", whole: false })
     }
+}
+
+/// A value that is parsed from a number or a text.
+pub(crate) fn parsed<'de, T, D>(d: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: fmt::Display>,
+    D: Deserializer<'de>,
+{
+    let text = <NumberOrText as serde::Deserialize>::deserialize(d)?;
+    text.0.parse().map_err(D::Error::custom)
 }
 
 /// Visits a number or text; `whole` refuses fractions.

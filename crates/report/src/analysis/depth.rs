@@ -42,6 +42,12 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
             text += &paragraph::fill("  how sure: ", doubt, layout.width);
             text.push('\n');
         }
+        if !finding.what.reasons.is_empty() {
+            let reasons: Vec<&str> =
+                finding.what.reasons.iter().map(|reason| reason.words.as_str()).collect();
+            text += &paragraph::fill("  what decided: ", &reasons.join("; "), layout.width);
+            text.push('\n');
+        }
         if !finding.what.rivals.is_empty() {
             let rival = |rival: &Candidate| {
                 format!("{} ({:.0} % of that time)", rival.limit, rival.share * 100.0)
@@ -58,6 +64,14 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
             text += &paragraph::fill(&start, &set, layout.width);
             text.push('\n');
         }
+    }
+    for explanation in explained.explanations() {
+        let way = words(explanation.direction);
+        text.push('\n');
+        text += &paragraph::fill(&format!("{way}: "), &explanation.what.claim, layout.width);
+        text.push('\n');
+        text += &paragraph::fill("  to change it: ", explanation.what.remedy, layout.width);
+        text.push('\n');
     }
     if let Some(diagnosis) = explained.bulk() {
         let spans = spans(&diagnosis.verdict, connection.start, layout);
@@ -220,7 +234,7 @@ impl Span {
 
 fn spans(verdict: &Verdict, start: Instant, layout: Layout) -> String {
     let mut spans = Vec::<Span>::new();
-    for interval in &verdict.intervals {
+    for interval in verdict.shown() {
         let carried = interval.evidence.goodput.over(interval.length);
         match spans.last_mut().filter(|span| span.limit == interval.limit()) {
             Some(span) => {

@@ -58,15 +58,25 @@ fn worst(report: &Report, layout: Layout) -> String {
     else {
         return String::new();
     };
+    let number = format!("#{}: ", first.connection.id);
+    let mut text = String::new();
     // The finding that explains the lost time, not the one with the largest share.
-    let Some(finding) = first.bulk().and_then(Diagnosis::worst_finding) else {
-        return String::new();
-    };
-    let mut claim = format!("{}; to change it, {}", finding.claim, finding.remedy);
-    if let Some(doubt) = &finding.doubt {
-        claim += &format!(" ({doubt})");
+    if let Some(finding) = first.bulk().and_then(Diagnosis::worst_finding) {
+        let mut claim = format!("{}; to change it, {}", finding.claim, finding.remedy);
+        if let Some(doubt) = &finding.doubt {
+            claim += &format!(" ({doubt})");
+        }
+        text += &format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));
     }
-    format!("\n{}\n", paragraph::fill(&format!("#{}: ", first.connection.id), &claim, layout.width))
+    let bulk = first.connection.bulk();
+    for explanation in
+        first.explanations().iter().filter(|one| one.direction == bulk || first.bulk().is_none())
+    {
+        let claim =
+            format!("{}; to change it, {}", explanation.what.claim, explanation.what.remedy);
+        text += &format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));
+    }
+    text
 }
 
 /// Where the connections were captured, and what that and the quality of the capture put into
@@ -111,7 +121,11 @@ pub(super) fn arrow(connection: &Connection, layout: Layout) -> &'static str {
 
 fn limited_by(explained: &DiagnosedConnection) -> String {
     let most = explained.bulk().map(Diagnosis::limited_by).filter(|most| most.share > 0.0);
-    most.map_or_else(|| NONE.into(), |most| format!("{} {:.0} %", most.limit, most.share * 100.0))
+    match most {
+        Some(most) => format!("{} {:.0} %", most.limit, most.share * 100.0),
+        None if explained.is_unanswered() => "no answer".into(),
+        None => NONE.into(),
+    }
 }
 
 /// How many connections there are, and how many are not in the table.

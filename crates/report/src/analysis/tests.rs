@@ -5,48 +5,17 @@ use fullpipe_flow::diagnosis::worst_first;
 use fullpipe_flow::{Analyzer, Config};
 use fullpipe_model::units::Instant;
 
-/// A segment of 20 bytes of header between two ends; `payload` bytes are claimed, none captured.
-fn packet(to_server: bool, flags: u8, seq: u32, ack: u32, window: u16, payload: u16) -> Vec<u8> {
-    let ends = [([192, 0, 2, 1], 40_000_u16), ([198, 51, 100, 2], 80)];
-    let (from, to) = if to_server { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
-    let total = (40 + payload).to_be_bytes();
-    let ip =
-        [&[0x45, 0, total[0], total[1], 0, 0, 0x40, 0, 64, 6, 0, 0][..], &from.0, &to.0].concat();
-    let numbers = [seq.to_be_bytes(), ack.to_be_bytes()].concat();
-    [
-        &ip[..],
-        &from.1.to_be_bytes(),
-        &to.1.to_be_bytes(),
-        &numbers,
-        &[0x50, flags],
-        &window.to_be_bytes(),
-        &[0; 4],
-    ]
-    .concat()
-}
+#[path = "../../../flow/tests/window/mod.rs"]
+mod window;
 
 /// 100 windows of 10 kB, each a round trip of 50 ms: window by round trip is 1.6 Mbit/s. Seen at
 /// the server.
 fn captured() -> Analysis {
-    const RTT: u64 = 50_000_000;
     let mut analyzer = Analyzer::new(Config::default());
-    let mut push = |nanos: u64, packet: &[u8]| {
+    for (nanos, packet) in window::packets(40_000, 100) {
         let at = Instant::from_nanos(1_000_000_000_000 + nanos);
         let wire = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
-        analyzer.push(at, LinkType::RAW, packet, wire).unwrap();
-    };
-    push(0, &packet(true, 2, 99, 0, 10_000, 0));
-    push(10_000, &packet(false, 0x12, 499, 100, 10_000, 0));
-    push(RTT, &packet(true, 0x10, 100, 500, 10_000, 0));
-    for turn in 0..100_u32 {
-        let at = RTT * u64::from(turn + 1) + 1_000_000;
-        for part in 0..10_u32 {
-            push(
-                at + u64::from(part) * 1_000,
-                &packet(false, 0x10, 500 + turn * 10_000 + part * 1_000, 100, 10_000, 1_000),
-            );
-        }
-        push(at + RTT - 500_000, &packet(true, 0x10, 100, 500 + (turn + 1) * 10_000, 10_000, 0));
+        analyzer.push(at, LinkType::RAW, &packet, wire).unwrap();
     }
     analyzer.finish()
 }

@@ -118,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn change(figure: &str, a: f64, b: f64, noise: Noise) -> Change {
-        Change::new("row".into(), Figure::named(figure).unwrap(), (&[a], &[b]), noise)
+        Change::new("row".into(), Figure::named(figure).unwrap(), &[a], &[b], noise)
     }
 
     fn exceeded(bound: &str, figure: &str, a: f64, b: f64) -> bool {

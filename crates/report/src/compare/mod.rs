@@ -101,12 +101,7 @@ struct Exceeded {
 }
 
 impl Change {
-    fn new(
-        name: String,
-        figure: &'static Figure,
-        (a, b): (&[f64], &[f64]),
-        noise: Noise,
-    ) -> Change {
+    fn new(name: String, figure: &'static Figure, a: &[f64], b: &[f64], noise: Noise) -> Change {
         let (mean_a, mean_b) = (noise::mean(a), noise::mean(b));
         let change = mean_b - mean_a;
         let worse = match figure.worse() {
@@ -163,13 +158,19 @@ fn by_name(rows: &[Row]) -> (Vec<&str>, BTreeMap<&str, Vec<&Row>>) {
     (order, groups)
 }
 
+/// One side of a comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct ComparedRows<'a> {
+    /// Where its rows are from, for people.
+    pub source: &'a str,
+    /// Its rows.
+    pub rows: &'a [Row],
+}
+
 impl Comparison {
-    /// The changes from `a` to `b`, each with the name of its source.
-    pub fn new(
-        (source_a, a): (&str, &[Row]),
-        (source_b, b): (&str, &[Row]),
-        bounds: &[Bound],
-    ) -> Comparison {
+    /// The changes from `a` to `b`, which are lists of rows.
+    pub fn new(side_a: ComparedRows<'_>, side_b: ComparedRows<'_>, bounds: &[Bound]) -> Comparison {
+        let (a, b) = (side_a.rows, side_b.rows);
         let ((order_a, in_a), (order_b, in_b)) = (by_name(a), by_name(b));
         let both: Vec<&str> =
             order_a.iter().copied().filter(|name| in_b.contains_key(name)).collect();
@@ -193,8 +194,8 @@ impl Comparison {
             })
         });
         Comparison {
-            a: Side::new(source_a, a),
-            b: Side::new(source_b, b),
+            a: Side::new(side_a.source, a),
+            b: Side::new(side_b.source, b),
             compared: both.len(),
             limits: both
                 .iter()
@@ -270,7 +271,7 @@ fn changes(name: &str, a: &[&Row], b: &[&Row]) -> Vec<Change> {
             return None;
         }
         let noise = if exact { Noise::None } else { noise::of_samples(&in_a, &in_b) };
-        Some(Change::new(name.into(), figure, (&in_a, &in_b), noise))
+        Some(Change::new(name.into(), figure, &in_a, &in_b, noise))
     };
     FIGURES.iter().filter_map(differs).collect()
 }

@@ -20,7 +20,11 @@ fn row(name: &str, engine: Clock, goodput: u64) -> Row {
 
 fn compare(a: &[Row], b: &[Row], bounds: &[&str]) -> Comparison {
     let bounds: Vec<Bound> = bounds.iter().map(|bound| bound.parse().unwrap()).collect();
-    Comparison::new(("a", a), ("b", b), &bounds)
+    Comparison::new(
+        ComparedRows { source: "a", rows: a },
+        ComparedRows { source: "b", rows: b },
+        &bounds,
+    )
 }
 
 #[test]

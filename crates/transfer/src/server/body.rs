@@ -1,7 +1,7 @@
 //! Response bodies: generated, from a file, or a line of text; optionally paced.
 
 use crate::content;
-use crate::pacing::Pacing;
+use crate::pacing::{Pacing, WritePace};
 use bytes::Bytes as Buffer;
 use fullpipe_model::units::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -34,33 +34,47 @@ pub(super) enum Source {
 pub(super) struct ResponseBody {
     source: Source,
     left: u64,
+    /// What may still be written before the pace holds.
+    free: u64,
     pacing: Option<Pacing>,
     sent: Option<Arc<AtomicU64>>,
 }
 
 impl ResponseBody {
     pub(super) fn empty() -> Self {
-        ResponseBody { source: Source::Text(Buffer::new()), left: 0, pacing: None, sent: None }
+        ResponseBody {
+            source: Source::Text(Buffer::new()),
+            left: 0,
+            free: 0,
+            pacing: None,
+            sent: None,
+        }
     }
 
     pub(super) fn text(text: String) -> Self {
         ResponseBody {
             left: text.len() as u64,
             source: Source::Text(text.into()),
+            free: 0,
             pacing: None,
             sent: None,
         }
     }
 
-    /// `range` of the representation behind `source`, at the speed of `pacing`; `sent` counts its
-    /// bytes.
+    /// `range` of the representation behind `source`, at this pace; `sent` counts its bytes.
     pub(super) fn content(
         source: Source,
         range: &Range<u64>,
-        pacing: Option<Pacing>,
+        pace: Option<WritePace>,
         sent: Arc<AtomicU64>,
     ) -> Self {
-        ResponseBody { source, left: range.end - range.start, pacing, sent: Some(sent) }
+        ResponseBody {
+            source,
+            left: range.end - range.start,
+            free: pace.map_or(0, |pace| pace.after.get()),
+            pacing: pace.map(|pace| Pacing::new(pace.rate, pace.block)),
+            sent: Some(sent),
+        }
     }
 }
 
@@ -128,7 +142,10 @@ impl Body for ResponseBody {
             return Poll::Ready(None);
         }
         let mut most = body.left.min(CHUNK);
-        if let Some(pacing) = &mut body.pacing {
+        let is_free = body.free > 0;
+        if is_free {
+            most = most.min(body.free);
+        } else if let Some(pacing) = &mut body.pacing {
             most = most.min(ready!(pacing.poll_allowance(cx)).get());
         }
         let chunk = match body.source.take(most) {
@@ -140,7 +157,9 @@ impl Body for ResponseBody {
         };
         let length = chunk.len() as u64;
         body.left -= length;
-        if let Some(pacing) = &mut body.pacing {
+        if is_free {
+            body.free -= length;
+        } else if let Some(pacing) = &mut body.pacing {
             pacing.spend(Bytes::new(length));
         }
         if let Some(sent) = &body.sent {

@@ -19,6 +19,7 @@ mod range;
 mod respond;
 
 use crate::Stop;
+use crate::pacing::WritePace;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -42,6 +43,9 @@ pub struct ServerOptions {
     /// The application writes at most this much to each connection's socket, in steps of at most
     /// [`crate::pace::STEP`]: tcp_info calls this application limited (`app_limited`).
     pub write_rate: Option<Rate>,
+    /// With `write_rate`: the application writes this much of each response as fast as it can
+    /// before the rate holds, as a video server fills the player's buffer.
+    pub write_rate_after: Option<Bytes>,
     /// With `write_rate`: the application writes this much at once, then waits as the rate
     /// requires.
     pub write_block: Option<Bytes>,
@@ -60,6 +64,7 @@ impl Default for ServerOptions {
             bind: (Ipv4Addr::LOCALHOST, 0).into(),
             directory: None,
             write_rate: None,
+            write_rate_after: None,
             write_block: None,
             sndbuf: None,
             congestion: None,
@@ -186,7 +191,12 @@ impl Server {
             listen::set_congestion(&listener, addr, congestion)?;
         }
         let sndbuf = listen::set_sndbuf(&listener, addr, options.sndbuf)?;
-        let site = Arc::new(respond::Site::new(directory, options.write_rate, options.write_block));
+        let pace = options.write_rate.map(|rate| WritePace {
+            rate,
+            block: options.write_block,
+            after: options.write_rate_after.unwrap_or(Bytes::ZERO),
+        });
+        let site = Arc::new(respond::Site::new(directory, pace));
         Ok(Server { listener, local_addr: addr, sndbuf, limits: options.limits, site })
     }
 

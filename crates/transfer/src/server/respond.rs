@@ -3,8 +3,8 @@
 use super::body::{ResponseBody, Source};
 use super::files::{Directory, Refusal};
 use super::range::{self, Selection};
-use crate::pacing::Pacing;
-use fullpipe_model::units::{Bytes, Rate};
+use crate::pacing::WritePace;
+use fullpipe_model::units::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::response;
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -21,8 +21,7 @@ const HINT: &str = "generated content is at /bytes/<size>, for example /bytes/2G
 #[derive(Debug)]
 pub(super) struct Site {
     directory: Option<Directory>,
-    write_rate: Option<Rate>,
-    write_block: Option<Bytes>,
+    pace: Option<WritePace>,
     requests: AtomicU64,
     sent: Arc<AtomicU64>,
 }
@@ -44,18 +43,8 @@ struct Validators {
 struct Refused(StatusCode, String);
 
 impl Site {
-    pub(super) fn new(
-        directory: Option<Directory>,
-        write_rate: Option<Rate>,
-        write_block: Option<Bytes>,
-    ) -> Self {
-        Site {
-            directory,
-            write_rate,
-            write_block,
-            requests: AtomicU64::new(0),
-            sent: Arc::new(AtomicU64::new(0)),
-        }
+    pub(super) fn new(directory: Option<Directory>, pace: Option<WritePace>) -> Self {
+        Site { directory, pace, requests: AtomicU64::new(0), sent: Arc::new(AtomicU64::new(0)) }
     }
 
     /// Requests answered and body bytes written to sockets so far.
@@ -157,10 +146,7 @@ impl Site {
         }
         response.body(match *request.method() {
             Method::HEAD => ResponseBody::empty(),
-            _ => {
-                let pacing = self.write_rate.map(|rate| Pacing::new(rate, self.write_block));
-                ResponseBody::content(source, &part, pacing, self.sent.clone())
-            }
+            _ => ResponseBody::content(source, &part, self.pace, self.sent.clone()),
         })
     }
 }

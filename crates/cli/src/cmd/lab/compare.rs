@@ -8,9 +8,9 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::row::Row;
-use fullpipe_lab::{Engine, FailedRun, Options, plan, preset};
+use fullpipe_lab::{Engine, FailedRun, Options, load_scenarios, plan};
 use fullpipe_model::scenario::{Override, Scenario};
-use fullpipe_report::compare::{Bound, Comparison, Extent, rows};
+use fullpipe_report::compare::{Bound, ComparedRows, Comparison, Extent, rows};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -108,7 +108,10 @@ impl Compare {
                     rows.push(sweep.rows);
                 }
                 remark(&format!("Results: {}", out.display()));
-                let code = self.show((&sides[0].label, &rows[0]), (&sides[1].label, &rows[1]))?;
+                let code = self.show(
+                    ComparedRows { source: &sides[0].label, rows: &rows[0] },
+                    ComparedRows { source: &sides[1].label, rows: &rows[1] },
+                )?;
                 Ok(code.max(u8::from(failed)))
             });
         }
@@ -122,13 +125,16 @@ impl Compare {
             ));
         };
         let (rows_a, rows_b) = (read(Path::new(a))?, read(Path::new(b))?);
-        self.show((a, &rows_a), (b, &rows_b))
+        self.show(
+            ComparedRows { source: a, rows: &rows_a },
+            ComparedRows { source: b, rows: &rows_b },
+        )
     }
 
     /// What to run for A and for B.
     fn sides(&self) -> Result<[Side; 2], Failure> {
         let load = |over: &[Override]| -> Result<Vec<Scenario>, Failure> {
-            Ok(preset::load_all(&self.sources, over, self.repeat)?)
+            Ok(load_scenarios(&self.sources, over, self.repeat)?)
         };
         let side = |label: String,
                     mut scenarios: Vec<Scenario>,
@@ -152,18 +158,21 @@ impl Compare {
         ])
     }
 
-    fn show(&self, a: (&str, &[Row]), b: (&str, &[Row])) -> Result<u8, Failure> {
+    fn show(&self, a: ComparedRows<'_>, b: ComparedRows<'_>) -> Result<u8, Failure> {
         let comparison = Comparison::new(a, b, &self.fail_on);
         if comparison.compared() == 0 {
             if comparison.failed() > 0 {
-                let problem =
-                    format!("compare {} and {}: no row succeeded on both sides", a.0, b.0);
+                let problem = format!(
+                    "compare {} and {}: no row succeeded on both sides",
+                    a.source, b.source
+                );
                 return Err(Failure::new(
                     Kind::Run,
                     format!("{problem}; their `error` says why they failed"),
                 ));
             }
-            let problem = format!("compare {} and {}: they have no row name in common", a.0, b.0);
+            let problem =
+                format!("compare {} and {}: they have no row name in common", a.source, b.source);
             return Err(Failure::new(
                 Kind::Input,
                 format!("{problem}; only rows with the same name are compared"),

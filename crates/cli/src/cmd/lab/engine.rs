@@ -4,8 +4,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use clap::{Args, ValueEnum};
 use fullpipe_kernel::host::Host;
-use fullpipe_lab::Engine;
-use fullpipe_lab::guest::{self, kernel};
+use fullpipe_lab::{Engine, Kernel, choose_kernel, unsuited_to_virtual_time};
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 
 /// What runs the scenarios.
@@ -57,7 +56,7 @@ impl Choice {
     }
 
     /// Of `kernels` those that fit `--truth`: where it is asked for, those that count reasons.
-    fn fitting(&self, mut kernels: Vec<kernel::Kernel>) -> Result<Vec<kernel::Kernel>, Failure> {
+    fn fitting(&self, mut kernels: Vec<Kernel>) -> Result<Vec<Kernel>, Failure> {
         kernels.retain(|kernel| kernel.counts_reasons() == self.truth);
         if self.truth && kernels.is_empty() {
             return Err(Failure::new(
@@ -92,7 +91,7 @@ impl Choice {
                 "choose kernel: --kernel needs --engine virtual",
             ));
         }
-        let kernels = match (self.engine, kernel::cached()) {
+        let kernels = match (self.engine, Kernel::cached()) {
             (Name::Real, _) => Vec::new(),
             (_, Ok(kernels)) => kernels,
             (Name::Auto, Err(error)) => {
@@ -113,7 +112,7 @@ impl Choice {
         if real {
             let running = Host::read().kernel;
             let why = "this machine runs another; use --engine virtual";
-            leave_out(scenarios, why, |asked| kernel::is_release(&running, asked));
+            leave_out(scenarios, why, |asked| Kernel::is_release(&running, asked));
             // Many kernels have no netem; any other row that needs it fails with a message of its
             // own.
             let netem = |row: &Scenario| {
@@ -129,10 +128,12 @@ impl Choice {
             return Ok(Engine::Real);
         }
         let why = "it is not built: `fullpipe lab kernel build`";
-        leave_out(scenarios, why, |asked| kernel::find(&kernels, Some(asked)).is_some());
+        leave_out(scenarios, why, |asked| Kernel::find(&kernels, Some(asked)).is_some());
         // Check all kernels now, rather than fail after an hour.
-        for scenario in scenarios.iter().filter(|scenario| guest::unsuited(scenario).is_none()) {
-            guest::choose(&kernels, scenario)?;
+        for scenario in
+            scenarios.iter().filter(|scenario| unsuited_to_virtual_time(scenario).is_none())
+        {
+            choose_kernel(&kernels, scenario)?;
         }
         Ok(Engine::Virtual(kernels))
     }

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
-use fullpipe_lab::guest::kernel::{self, BuildError, CacheError, Source, Step};
+use fullpipe_lab::{BuildError, BuildStep, CacheError, GuestError, KernelBuild, KernelSource};
 use fullpipe_report::{Column, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub struct Build {
     /// `debian` (the package linux-source-VERSION, downloaded if it is not installed), a tar file,
     /// or a source tree.
     #[arg(long, value_name = "SOURCE", default_value = "debian")]
-    source: Source,
+    source: KernelSource,
     /// Version of Debian's package; builds one kernel only [default: 6.12, then 6.1].
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
@@ -65,14 +65,14 @@ impl Build {
         let jobs = self.jobs.map_or(cpus, usize::from);
         let versions = match (self.version, &self.source) {
             (Some(version), _) => vec![version],
-            (None, Source::Debian) => kernel::VERSIONS.map(String::from).into(),
+            (None, KernelSource::Debian) => KernelBuild::VERSIONS.map(String::from).into(),
             // A source tree knows its own version.
-            (None, _) => vec![kernel::VERSIONS[0].into()],
+            (None, _) => vec![KernelBuild::VERSIONS[0].into()],
         };
         for version in versions {
             let progress = Progress::new(&version);
             let truth = self.truth;
-            let build = kernel::Build { source: self.source.clone(), version, jobs, truth };
+            let build = KernelBuild { source: self.source.clone(), version, jobs, truth };
             let built = build.run(&mut |step| progress.show(&step));
             progress.bar.finish_and_clear();
             let kernel = built?;
@@ -117,11 +117,11 @@ impl Progress {
         Progress { bar, version: version.into() }
     }
 
-    fn show(&self, step: &Step) {
+    fn show(&self, step: &BuildStep) {
         let at = match *step {
-            Step::Unpack => "getting source",
-            Step::Configure => "configuring",
-            Step::Compile { done, of } => {
+            BuildStep::Unpack => "getting source",
+            BuildStep::Configure => "configuring",
+            BuildStep::Compile { done, of } => {
                 if done == 0 {
                     self.bar.reset();
                 }
@@ -154,7 +154,7 @@ struct Listed {
 
 impl List {
     fn run(self) -> Result<u8, Failure> {
-        let kernels = kernel::cached()?;
+        let kernels = fullpipe_lab::Kernel::cached()?;
         if self.json {
             let listed: Vec<_> = kernels
                 .into_iter()
@@ -191,12 +191,13 @@ pub struct KernelPath {
 
 impl KernelPath {
     fn run(self) -> Result<u8, Failure> {
-        let kernels = kernel::cached()?;
+        let kernels = fullpipe_lab::Kernel::cached()?;
         let missing = || {
             let asked = self.release.as_deref().unwrap_or("6.12");
-            Failure::from(fullpipe_lab::guest::GuestError::NoKernel(asked.into()))
+            Failure::from(GuestError::NoKernel(asked.into()))
         };
-        let kernel = kernel::find(&kernels, self.release.as_deref()).ok_or_else(missing)?;
+        let kernel =
+            fullpipe_lab::Kernel::find(&kernels, self.release.as_deref()).ok_or_else(missing)?;
         print(&format!("{}\n", kernel.path.display()))?;
         Ok(0)
     }

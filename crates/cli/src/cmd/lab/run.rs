@@ -3,6 +3,7 @@
 use super::cache::of_runs;
 use super::output::{Lines, Output};
 use super::{engine, in_sandbox};
+use crate::cmd::report;
 use crate::failure::{Failure, Kind, kind_of};
 use crate::progress::Progress;
 use crate::terminal::{layout, print, print_json, remark};
@@ -10,8 +11,10 @@ use clap::Args;
 use fullpipe_flow::row::Row;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Inside;
-use fullpipe_lab::guest::Limits;
-use fullpipe_lab::{Engine, Event, LabError, Options, Sweep, plan, preset, results};
+use fullpipe_lab::{
+    Engine, Event, GuestLimits, LabError, Options, Sweep, claim_results_folder, load_scenarios,
+    plan,
+};
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use fullpipe_report::rows;
@@ -29,6 +32,7 @@ Examples:
   fullpipe lab run quick
   fullpipe lab run articles/a1-rtt --json
   fullpipe lab run articles/b2 articles/b4 --out results/ --keep-captures
+  fullpipe lab run articles/b2 --html b2.html
   fullpipe lab run my.toml --repeat 5
   fullpipe lab run articles --engine virtual
   fullpipe lab run sweep.toml --engine virtual --jobs 4 --out results/ --parquet rows.parquet
@@ -89,11 +93,14 @@ pub struct Run {
     /// Also keep the captures at both ends (pcap with nanoseconds).
     #[arg(long)]
     keep_captures: bool,
+    /// Also write a report with graphs: one HTML file; keeps the captures, as --keep-captures does.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Memory of a guest, such as 8GiB [default: 2 GiB plus eight times what its path holds].
     #[arg(long, value_name = "SIZE")]
     guest_memory: Option<Bytes>,
     /// Kill a guest that has made no progress for this long, in real time.
-    #[arg(long, value_name = "TIME", default_value_t = Limits::STALLED_AFTER)]
+    #[arg(long, value_name = "TIME", default_value_t = GuestLimits::STALLED_AFTER)]
     guest_stall: Duration,
     #[command(flatten)]
     engine: engine::Choice,
@@ -106,7 +113,7 @@ struct Rows<'a> {
 
 impl Run {
     pub fn run(self) -> Result<u8, Failure> {
-        let mut scenarios = preset::load_all(&self.scenarios, &[], self.repeat)?;
+        let mut scenarios = load_scenarios(&self.scenarios, &[], self.repeat)?;
         let engine = self.engine.settle(&mut scenarios)?;
         if engine == Engine::Real && self.jobs.is_some_and(|jobs| jobs.get() > 1) {
             remark(
@@ -120,9 +127,9 @@ impl Run {
         let mut options = Options {
             out: self.out.clone(),
             resume: self.resume,
-            keep_captures: self.keep_captures,
+            keep_captures: self.keep_captures || self.html.is_some(),
             engine,
-            limits: Limits { memory: self.guest_memory, stalled_after: self.guest_stall },
+            limits: GuestLimits { memory: self.guest_memory, stalled_after: self.guest_stall },
             jobs: self.jobs,
             cache,
         };
@@ -144,6 +151,9 @@ impl Run {
                     ));
                 }
                 remark(&format!("\nResults: {}", out.display()));
+            }
+            if let Some(file) = &self.html {
+                report::write(&mut report::results::page(std::slice::from_ref(&out))?, file)?;
             }
             Ok(tell_failures(&sweep, &out))
         })
@@ -227,7 +237,7 @@ pub fn default_folder() -> Result<PathBuf, Failure> {
     let now = std::time::UNIX_EPOCH
         + std::time::Duration::from((clock::now() + clock::realtime_offset()).since(Instant::ZERO));
     let stamp = humantime::format_rfc3339_seconds(now).to_string().replace(':', "-");
-    Ok(results::claim(Path::new("fullpipe-results"), &stamp).map_err(LabError::from)?)
+    Ok(claim_results_folder(Path::new("fullpipe-results"), &stamp).map_err(LabError::from)?)
 }
 
 /// Executes runs with a progress bar.

@@ -3,7 +3,7 @@
 use super::control::{self, ControlSocket, Request};
 use super::live::Line;
 use super::run::print_report;
-use super::shared::{Engine, Shared, Subject};
+use super::shared::{Shared, Subject};
 use super::words::{PathOptions, RequestedPath};
 use super::{Output, absolute};
 use crate::failure::{Failure, Kind};
@@ -12,9 +12,10 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::redirect::{Hooks, Redirect};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, background, clock};
-use fullpipe_link::{Emulator, make_folder};
+use fullpipe_link::{Carrier, Junction, make_folder};
 use fullpipe_model::link::Config;
 use fullpipe_model::link::rule::Match;
+use fullpipe_model::scenario::LinkEngine;
 use fullpipe_model::units::Duration;
 use std::io::{PipeWriter, Read, Write};
 use std::sync::Arc;
@@ -155,12 +156,13 @@ impl Running {
         let here = NetNs::current("this machine").map_err(attach_failure)?;
         let redirect = Redirect::start(&here, device, &wanted(&asked), Hooks::from(*hooks))
             .map_err(attach_failure)?;
-        let emulator = Emulator::start(Arc::clone(&redirect.ports), &asked.path, &output.kept())?;
+        let junction = Junction::Ports(Arc::clone(&redirect.ports));
+        let carrier = Carrier::start(junction, &asked.path, &output.kept())?;
         let link = Arc::new(Shared::new(
             name,
             Subject::Device(device.clone()),
             control_socket.owner(),
-            Engine::Own(Box::new(emulator)),
+            carrier,
             asked,
         ));
         control_socket.serve(Arc::clone(&link), Some(ended.clone()))?;
@@ -185,8 +187,8 @@ impl Running {
         } else {
             Output { quiet: true, json: false, ..output.clone() }
         };
-        print_report(&status, &report, ("own", None), &told, None)?;
-        output.complete_captures("own")?;
+        print_report(&status, &report, LinkEngine::Own, None, &told, None)?;
+        output.complete_captures(LinkEngine::Own)?;
         Ok(0)
     }
 

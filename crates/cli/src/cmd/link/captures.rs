@@ -11,13 +11,9 @@ use fullpipe_analyze::{Capture, Error};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::capture::write::{file_header, record_header};
 use fullpipe_kernel::folder::Pending;
-use fullpipe_link::{EDGES, STREAMS};
+use fullpipe_link::{EDGE_STREAMS, EDGES};
 use std::io::{BufWriter, Write};
 use std::path::Path;
-
-/// The streams of the server's and the client's end. Arriving packets come before departing ones,
-/// because an answer may have the same time as the packet that it answers.
-const ENDS: [[&str; 2]; 2] = [[STREAMS[3], STREAMS[0]], [STREAMS[1], STREAMS[2]]];
 
 /// Why an end's capture could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +29,7 @@ enum MergeError {
 /// # Errors
 /// A capture cannot be written; its streams stay.
 pub fn merge(folder: &Path) -> Result<(), Failure> {
-    for (streams, edge) in ENDS.into_iter().zip(EDGES) {
+    for (streams, edge) in EDGE_STREAMS.into_iter().zip(EDGES) {
         let streams = streams.map(|name| folder.join(name));
         let merged = folder.join(edge);
         write_merged(Capture::merged(streams.clone()), &merged).map_err(|error| {

@@ -4,13 +4,9 @@ use super::shared::Status;
 use crate::terminal::error_width;
 use fullpipe_link::{DirectionStatistics, GatewayCounts, RuleStatistics, Statistics};
 use fullpipe_model::link::Counters;
-use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_model::units::Bytes;
 use std::fmt::Write as _;
 use std::io::Write;
-
-/// If 1 % of the packets are later than this, the figures depend on the machine as well as on the
-/// link.
-pub const LATE_MAX: Duration = Duration::from_micros(500);
 
 /// A line on standard error that is drawn over itself.
 #[derive(Debug, Default)]

@@ -1,20 +1,19 @@
 //! `fullpipe link .. -- CMD`.
 
 use super::control::ControlSocket;
-use super::live::{LATE_MAX, Line, gateway_losses, summary};
-use super::shared::{Engine, Shared, Status, Subject};
+use super::live::{Line, gateway_losses, summary};
+use super::shared::{Shared, Status, Subject};
 use super::words::RequestedPath;
-use super::{EngineChoice, Options, Output};
+use super::{Options, Output};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{remark, remark_json};
 use fullpipe_kernel::folder;
 use fullpipe_kernel::sandbox::{self, Inside, Privilege, Signals};
 use fullpipe_link::{
-    CommandLinkError, Emulator, EmulatorError, FarEnd, LinkEnds, LinkReport, MachineNetwork,
-    NatError, NetemLink, NetemLinkError, PendingData, ProgramEvent, Words, gso_max_segs,
-    make_folder,
+    Carrier, CommandLink, CommandLinkError, FarEnd, Junction, Lateness, LinkEnds, LinkReport,
+    MachineNetwork, NatError, PendingData, ProgramEvent, Words, make_folder,
 };
-use fullpipe_model::scenario::{Path, Rule};
+use fullpipe_model::scenario::{LinkEngine, Path, Rule};
 use fullpipe_model::units::Duration;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -46,14 +45,15 @@ pub fn run(words: &Words, options: &Options, command: &[OsString]) -> Result<u8,
         MachineNetwork::inspect(far_end).map_err(|error| Failure::new(Kind::Run, error))?;
     let choices = sandbox::Options { signals: Signals::Forward, ..sandbox::Options::default() };
     let exit = sandbox::run(&choices, |inside| {
-        let done = behind(inside, &network, &name, &control_socket, &asked, options, command);
+        let done =
+            run_in_sandbox(inside, &network, &name, &control_socket, &asked, options, command);
         i32::from(done.unwrap_or_else(|failure| failure.report()))
     })?;
     Ok(u8::try_from(exit.code()).unwrap_or(1))
 }
 
 /// Everything between making the namespaces and the end of the program.
-fn behind(
+fn run_in_sandbox(
     inside: &Inside,
     network: &MachineNetwork,
     name: &str,
@@ -65,17 +65,18 @@ fn behind(
     if options.nat && inside.privilege() == Privilege::UserNamespace {
         return Err(CommandLinkError::from(NatError::NoRoot).into());
     }
-    let mut ends = LinkEnds::make(network, inside)?;
-    let (engine, not_tun) = start(&ends, &asked.path, options)?;
-    let name_of_engine = engine.name();
+    let mut command_link = CommandLink::make(network, inside)?;
+    let (carrier, not_tun) = start(&command_link.ends, &asked.path, options)?;
+    let engine = carrier.engine();
     let shown = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let link =
-        Shared::new(name, Subject::Command(shown), control_socket.owner(), engine, asked.clone());
-    let link = Arc::new(link.with_gateway(ends.gateway_counters()));
-    ends.open_ways(network)?;
-    let mut server = options.server.as_deref().map(|line| ends.start_server(line)).transpose()?;
+        Shared::new(name, Subject::Command(shown), control_socket.owner(), carrier, asked.clone());
+    let link = Arc::new(link.with_gateway(command_link.gateway_counters()));
+    command_link.set_routes(network)?;
+    let mut server =
+        options.server.as_deref().map(|line| command_link.start_server(line)).transpose()?;
     control_socket.serve(Arc::clone(&link), None)?;
-    let mut program = ends.start(command)?;
+    let mut program = command_link.start(command)?;
     let mut line = options.output.draws_line().then(Line::default);
     let mut full = FullGateway::default();
     let code = loop {
@@ -90,18 +91,20 @@ fn behind(
         line.iter_mut().zip(now).for_each(|(line, now)| line.show(&now));
     };
     let linger = options.linger.unwrap_or_else(|| default_linger(&asked.path));
-    let owed = ends
+    let owed = command_link
         .delivery()?
         .wait(inside, linger, || packets_to_server(&link))
         .map_err(CommandLinkError::from)?;
-    let ended =
-        server.as_mut().map(|server| ends.end_server(server, inside, linger)).transpose()?;
+    let ended = server
+        .as_mut()
+        .map(|server| command_link.end_server(server, inside, linger))
+        .transpose()?;
     line.iter_mut().for_each(Line::clear);
     tell_undelivered(&owed, ended);
     let code = if code == 0 && owed.undelivered() > 0 { 1 } else { code };
     let stopped = link.stop().and_then(|(status, report)| {
-        print_report(&status, &report, (name_of_engine, not_tun), &options.output, Some(code))?;
-        options.output.complete_captures(name_of_engine)
+        print_report(&status, &report, engine, not_tun, &options.output, Some(code))?;
+        options.output.complete_captures(engine)
     });
     // A full disk is reported, but the command's own exit code says more.
     let own = stopped.map_or_else(|failure| failure.report(), |()| 0);
@@ -159,31 +162,26 @@ fn tell_undelivered(owed: &PendingData, server_ended: Option<bool>) {
     }
 }
 
-/// Starts the link between the two ends of `place`; also returns why TUN devices do not carry it.
+/// Starts the link between both ends; also returns why TUN devices do not carry it.
 fn start(
     ends: &LinkEnds,
     path: &Path,
     options: &Options,
-) -> Result<(Engine, Option<String>), Failure> {
+) -> Result<(Carrier, Option<String>), Failure> {
     let kept = options.output.kept();
-    if options.engine == EngineChoice::Netem {
-        if kept.log.is_some() {
-            return Err(Failure::new(
-                Kind::Usage,
-                "log packets: netem does not report their fates; use --engine own",
-            ));
-        }
-        let segments = gso_max_segs(path);
-        let wire = ends.wire(path.mtu, segments).map_err(NetemLinkError::from)?;
-        return Ok((
-            Engine::Netem(Box::new(NetemLink::start(wire, path, segments, kept.capture)?)),
-            None,
+    let engine = options.engine.link_engine();
+    if engine == LinkEngine::Netem && kept.log.is_some() {
+        return Err(Failure::new(
+            Kind::Usage,
+            "log packets: netem does not report their fates; use --engine own",
         ));
     }
-    let ports = ends.ports(path.mtu).map_err(CommandLinkError::from)?;
-    let not_tun = ports.not_tun.as_ref().map(ToString::to_string);
-    let emulator = Emulator::start(ports, path, &kept)?;
-    Ok((Engine::Own(Box::new(emulator)), not_tun))
+    let junction = ends.join(engine, path)?;
+    let not_tun = match &junction {
+        Junction::Ports(ports) => ports.not_tun.as_ref().map(ToString::to_string),
+        Junction::Wire { .. } => None,
+    };
+    Ok((Carrier::start(junction, path, &kept)?, not_tun))
 }
 
 impl Output {
@@ -216,7 +214,8 @@ struct Report<'a> {
 pub fn print_report(
     status: &Status,
     report: &LinkReport,
-    (engine, not_tun): (&'static str, Option<String>),
+    engine: LinkEngine,
+    not_tun: Option<String>,
     options: &Output,
     exit_code: Option<u8>,
 ) -> Result<(), Failure> {
@@ -225,7 +224,7 @@ pub fn print_report(
         let report = Report {
             status,
             exit_code,
-            engine,
+            engine: engine.name(),
             ports: &report.port_kind,
             not_tun,
             real_time: report.real_time(),
@@ -233,7 +232,7 @@ pub fn print_report(
             port_drops: report.port_drops,
             coalesce_us: report.coalesce.as_nanos() / 1000,
             memory_bytes: report.memory.get(),
-            quiet: late <= LATE_MAX,
+            quiet: late <= Lateness::QUIET_MAX,
         };
         let text = serde_json::to_string(&report).map_err(std::io::Error::from)?;
         if let Some(path) = &options.report {
@@ -250,7 +249,7 @@ pub fn print_report(
         return Ok(());
     }
     if !options.quiet
-        && (std::io::stderr().is_terminal() || late > LATE_MAX || report.port_drops > 0)
+        && (std::io::stderr().is_terminal() || late > Lateness::QUIET_MAX || report.port_drops > 0)
     {
         remark(&format!("fullpipe: link: {}", summary(status)));
     }
@@ -264,23 +263,4 @@ pub fn print_report(
         ));
     }
     Ok(())
-}
-
-impl From<NetemLinkError> for Failure {
-    fn from(error: NetemLinkError) -> Self {
-        let kind = match &error {
-            NetemLinkError::Foreign(_) => Kind::Input,
-            NetemLinkError::Refused(_) => Kind::Missing,
-            NetemLinkError::Watch(_) => Kind::Run,
-        };
-        Failure::new(kind, error)
-    }
-}
-
-impl From<EmulatorError> for Failure {
-    fn from(error: EmulatorError) -> Self {
-        let kind =
-            if matches!(error, EmulatorError::Memory { .. }) { Kind::Input } else { Kind::Run };
-        Failure::new(kind, error)
-    }
 }

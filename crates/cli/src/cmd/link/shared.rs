@@ -4,10 +4,10 @@ use super::words::RequestedPath;
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::clock;
 use fullpipe_link::{
-    DirectionReport, DirectionStatistics, Emulator, EmulatorError, GatewayCounters, GatewayCounts,
-    LinkReport, NetemLink, Statistics, Words,
+    Carrier, DirectionReport, DirectionStatistics, Emulator, EmulatorError, GatewayCounters,
+    GatewayCounts, LinkReport, Statistics, Words,
 };
-use fullpipe_model::scenario::Path;
+use fullpipe_model::scenario::{LinkEngine, Path};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,31 +21,12 @@ pub enum Subject {
     Device(String),
 }
 
-/// What emulates a link.
-#[derive(Debug)]
-pub enum Engine {
-    /// Our own link.
-    Own(Box<Emulator>),
-    /// The kernel's netem, which gives no statistics and takes no changes while it runs.
-    Netem(Box<NetemLink>),
-}
-
-impl Engine {
-    /// Its name, as in `--engine`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Engine::Own(_) => "own",
-            Engine::Netem(_) => "netem",
-        }
-    }
-}
-
 /// A link that runs until [`Shared::stop`].
 pub struct Shared {
     name: String,
     subject: Subject,
     pid: u32,
-    engine: Mutex<Option<Engine>>,
+    carrier: Mutex<Option<Carrier>>,
     asked: Mutex<RequestedPath>,
     gateway: Option<Arc<GatewayCounters>>,
 }
@@ -77,11 +58,11 @@ impl Shared {
         name: &str,
         subject: Subject,
         pid: u32,
-        engine: Engine,
+        carrier: Carrier,
         asked: RequestedPath,
     ) -> Shared {
-        let (engine, asked) = (Mutex::new(Some(engine)), Mutex::new(asked));
-        Shared { name: name.into(), subject, pid, engine, asked, gateway: None }
+        let (carrier, asked) = (Mutex::new(Some(carrier)), Mutex::new(asked));
+        Shared { name: name.into(), subject, pid, carrier, asked, gateway: None }
     }
 
     /// Adds a gateway's counters to its status.
@@ -158,20 +139,18 @@ impl Shared {
     /// Ends it; returns its state just before and its report. Later requests get an error.
     pub fn stop(&self) -> Result<(Status, LinkReport), Failure> {
         let mut status = self.status()?;
-        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match engine.ok_or_else(|| self.ended())? {
-            Engine::Own(emulator) => Ok((status, emulator.stop()?)),
-            Engine::Netem(link) => {
-                let report = link.stop()?;
-                let of = |way: &DirectionReport| DirectionStatistics {
-                    link: way.link,
-                    ..DirectionStatistics::default()
-                };
-                let (to_client, to_server) = (of(&report.to_client), of(&report.to_server));
-                status.statistics = Some(Statistics { at: clock::now(), to_client, to_server });
-                Ok((status, report))
-            }
+        let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let carrier = carrier.ok_or_else(|| self.ended())?;
+        let engine = carrier.engine();
+        let report = carrier.stop()?;
+        if engine == LinkEngine::Netem {
+            status.statistics = Some(Statistics {
+                at: clock::now(),
+                to_client: at_end(&report.to_client),
+                to_server: at_end(&report.to_server),
+            });
         }
+        Ok((status, report))
     }
 
     /// `Err(None)`: this engine cannot do it.
@@ -179,14 +158,19 @@ impl Shared {
         &self,
         work: impl FnOnce(&Emulator) -> Result<T, EmulatorError>,
     ) -> Result<T, Option<Failure>> {
-        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        match engine.as_ref().ok_or_else(|| self.ended())? {
-            Engine::Own(emulator) => Ok(work(emulator).map_err(Failure::from)?),
-            Engine::Netem(_) => Err(None),
+        let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner);
+        match carrier.as_ref().ok_or_else(|| self.ended())? {
+            Carrier::Own(emulator) => Ok(work(emulator).map_err(Failure::from)?),
+            Carrier::Netem(_) => Err(None),
         }
     }
 
     fn ended(&self) -> Failure {
         Failure::new(Kind::Run, format!("ask link {}: it has ended", self.name))
     }
+}
+
+/// What netem's counters say when it has ended.
+fn at_end(direction: &DirectionReport) -> DirectionStatistics {
+    DirectionStatistics { link: direction.link, ..DirectionStatistics::default() }
 }

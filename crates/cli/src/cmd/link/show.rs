@@ -128,10 +128,7 @@ mod tests {
     use fullpipe_model::scenario::File;
 
     fn shown(text: &str) -> String {
-        commands(
-            &File::parse(text).unwrap().scenarios(text, "test").unwrap().remove(0).path,
-            "eth0",
-        )
+        commands(&File::parse(text).unwrap().scenarios("test").unwrap().remove(0).path, "eth0")
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! LZ4 frames one after another.
 //!
-//! `lz4_flex` decodes a frame; it takes a file that ends between two blocks for one that ends well,
-//! and knows no skippable frames. Both are seen to here.
+//! `lz4_flex` decodes a frame. It does not notice that a file ends between two blocks, and knows no
+//! skippable frames; this module handles both.
 
 use super::is_skippable;
 use lz4_flex::frame::FrameDecoder;
@@ -10,17 +10,17 @@ use std::io::{BufRead, ErrorKind, Read, Result};
 /// How a frame begins.
 pub(super) const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 
-/// The bytes in a file's frames.
+/// The unpacked bytes of a file's frames.
 pub(super) struct Lz4Frames<R: BufRead> {
     decoder: FrameDecoder<Watched<R>>,
     in_frame: bool,
 }
 
-/// A source that knows whether it was read beyond its end, and gives a frame's first bytes a second
-/// time.
+/// A source that knows whether it was read beyond its end, and that returns a frame's first bytes a
+/// second time.
 struct Watched<R> {
     source: R,
-    /// First bytes of a frame that the decoder did not see yet.
+    /// First bytes of a frame that the decoder has not seen yet.
     magic: Vec<u8>,
     has_ended: bool,
 }
@@ -75,7 +75,7 @@ impl<R: BufRead> Read for Lz4Frames<R> {
         loop {
             if self.in_frame {
                 match self.decoder.read(into)? {
-                    // The decoder looks no further than a frame's end.
+                    // The decoder reads no further than a frame's end.
                     0 if self.decoder.get_ref().has_ended => {
                         return Err(ErrorKind::UnexpectedEof.into());
                     }

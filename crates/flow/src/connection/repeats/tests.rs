@@ -30,8 +30,8 @@ fn sent(from: u32, stamp: u32) -> Segment {
     }
 }
 
-/// Repairs of 1000 bytes each, sent every 100 us from time 0 with the timestamp 100, whose first
-/// sendings are reported 10 ms later, above a hole at 0.
+/// Repairs of 1000 bytes each, sent every 100 us from time 0 with the timestamp 100. Their first
+/// transmissions are reported 10 ms later, above a hole at 0.
 fn needless(count: u32) -> Repeats {
     let mut repeats = Repeats::default();
     for index in 1..=count {
@@ -54,8 +54,9 @@ fn ack(micros: u64, (una, ack): (u32, u32), echo: Option<u32>) -> Answer {
     }
 }
 
-/// Three came; the receiver answered `spacing` microseconds after the first, for the third.
-fn told_of_first_and_third(spacing: u64) -> u64 {
+/// Three repairs arrived. The receiver reported the first by DSACK, and `spacing` microseconds
+/// later the third. Returns how many were found to be spurious.
+fn dsack_of_first_and_third(spacing: u64) -> u64 {
     let mut repeats = needless(3);
     let mut spurious = 0;
     for (micros, index) in [(70_000, 1), (70_000 + spacing, 3)] {
@@ -69,8 +70,8 @@ fn told_of_first_and_third(spacing: u64) -> u64 {
 
 #[test]
 fn an_ack_that_was_held_back_tells_of_what_came_before_it_too() {
-    assert_eq!(told_of_first_and_third(1_200), 3);
-    assert_eq!(told_of_first_and_third(600), 2, "nothing was held back: the second one was lost");
+    assert_eq!(dsack_of_first_and_third(1_200), 3);
+    assert_eq!(dsack_of_first_and_third(600), 2, "nothing was held back: the second one was lost");
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn a_copy_of_the_first_sending_says_nothing_of_the_second() {
 fn what_could_not_be_answered_before_the_capture_ended_was_not_lost() {
     let mut repeats = needless(2);
     assert_eq!(repeats.ended(RTT).spurious, 2, "no round trip has passed");
-    // Two round trips later, what was sent before them is acknowledged: a queue stands.
+    // Two round trips later, data sent before them is acknowledged: there is a queue.
     repeats.answered(&ack(120_000, (0, 500), Some(99)), |_, _| false);
     assert_eq!(repeats.ended(RTT).spurious, 2);
     repeats.answered(&ack(130_000, (500, 600), Some(101)), |_, _| false);
@@ -99,8 +100,8 @@ fn what_could_not_be_answered_before_the_capture_ended_was_not_lost() {
 #[test]
 fn a_receiver_that_has_no_hole_holds_nothing_back() {
     let mut repeats = needless(3);
-    // Of three repetitions the last came, and long after the ACK before: as nothing else was to be
-    // told, not as it was held.
+    // Of three repairs only the last arrived, long after the ACK before it. That ACK came late
+    // because there was nothing to report earlier, not because it was held back.
     let answer = Answer { above_hole: false, ..ack(75_000, (0, 0), None) };
     repeats.answered(&answer, |_, _| false);
     assert_eq!(
@@ -109,14 +110,14 @@ fn a_receiver_that_has_no_hole_holds_nothing_back() {
     );
 }
 
-/// Sent three times, of which the first did not arrive: the second filled the hole, the third came
-/// twice.
+/// Sent three times. The first transmission did not arrive, the second filled the hole, and the
+/// third was the duplicate.
 #[test]
 fn what_came_twice_was_one_sending_too_many_and_not_two() {
     let mut repeats = Repeats::default();
     repeats.sent_again(at(0), &sent(1000, 100), true);
     repeats.sent_again(at(40_000), &sent(1000, 140), false);
-    // A round trip after the second: reported above a hole, so that no echo says which it was.
+    // A round trip after the second, reported above a hole: no echo shows which one arrived.
     assert_eq!(
         repeats.answered(&ack(61_000, (0, 0), None), |_, _| true),
         Outcome { spurious: 0, overtaken: 0 }

@@ -1,10 +1,10 @@
-//! What a capture showed, interval by interval.
+//! What a capture shows, interval by interval.
 
 use crate::limit::least::Least;
-use crate::limit::verdict::Evidence;
+use crate::limit::verdict::{Candidate, Evidence, Interval};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 
-/// What a capture showed of the sender in one interval.
+/// What a capture shows of the sender in one interval.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Features {
     pub start: Instant,
@@ -16,23 +16,24 @@ pub(crate) struct Features {
     pub retransmissions: u32,
     /// New payload that did not follow soon upon an ACK.
     pub unprompted: u64,
-    /// Segments of new payload that were not full, though more could have been sent.
+    /// Segments of new payload that were not full although more could have been sent.
     pub short: u32,
-    /// Data came after a silence as long as a timeout, and repaired something.
+    /// Whether a silence as long as a timeout ended with data that repaired something.
     pub recovered: bool,
-    /// Data came after a silence as long as a timeout, and by its IP identification packets before
-    /// it did not pass.
+    /// Whether a silence as long as a timeout ended with data whose IP identification shows that
+    /// earlier packets did not pass.
     pub follows_gap: bool,
-    /// ACKs that moved the left edge.
+    /// ACKs that moved the left edge of the window.
     pub acks: u32,
     /// The largest segment so far.
     pub segment: u32,
     pub in_flight_max: Bytes,
-    /// The most that passed at a stretch, in bits a second.
+    /// The highest rate of a train, in bits a second.
     pub train_max: f32,
-    /// Events of which `train_max` was taken.
+    /// Number of events from which `train_max` was taken.
     pub train_events: u32,
-    /// Acknowledged while the window closed by as much: nobody had read it yet.
+    /// Bytes acknowledged while the window closed by as much: the application had not read them
+    /// yet.
     pub unread: u32,
     /// Bytes in flight times nanoseconds.
     pub in_flight_time: f64,
@@ -46,7 +47,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// Nothing sent, delivered or awaited.
+    /// Whether nothing was sent, delivered or awaited.
     pub fn is_silent(&self) -> bool {
         self.segments == 0 && self.delivered == 0 && self.in_flight_max == Bytes::ZERO
     }
@@ -86,7 +87,7 @@ impl Features {
         }
     }
 
-    /// What part of the interval so many nanoseconds are.
+    /// The fraction of the interval that `nanos` takes.
     pub(super) fn part(&self, nanos: u64) -> f64 {
         if self.length == Duration::ZERO {
             0.0
@@ -95,7 +96,12 @@ impl Features {
         }
     }
 
-    /// For people.
+    /// The interval with these candidates.
+    pub fn interval(&self, candidates: Vec<Candidate>) -> Interval {
+        Interval { start: self.start, length: self.length, candidates, evidence: self.evidence() }
+    }
+
+    /// The same numbers, for people.
     pub(super) fn evidence(&self) -> Evidence {
         Evidence {
             goodput: Bytes::new(self.delivered).per(self.length).unwrap_or(Rate::ZERO),

@@ -1,24 +1,23 @@
-//! What the trained judge looks at in a capture: numbers of a transfer, none of which depends on
-//! how fast, how far or how long it was.
+//! What the trained judge looks at in a capture. No number of these depends on how fast, how far or
+//! how long the transfer was.
 
-use super::{Features, Transfer, WIDE, mean_rate, window_of};
+use super::{Features, Transfer, window_of};
 use crate::limit::Limit;
 use crate::limit::judge::{
-    NONE, Sorted, Traits, part_by_limit, ratio, variation, variation_between_losses,
+    NONE, Traits, part_by_limit, ratio, variation, variation_between_losses,
 };
+use crate::limit::percentiles::Sorted;
 
-/// A transfer's intervals, and how long each was, in seconds.
+/// A transfer's intervals, with their lengths in seconds.
 struct Intervals<'a> {
     all: &'a [Features],
-    lengths: Vec<f64>,
+    lengths: &'a [f64],
     time: f64,
 }
 
 impl<'a> Intervals<'a> {
-    fn new(all: &'a [Features]) -> Self {
-        let lengths: Vec<f64> = all.iter().map(|f| f.length.as_secs_f64()).collect();
-        let time = lengths.iter().sum();
-        Intervals { all, lengths, time }
+    fn new(all: &'a [Features], lengths: &'a [f64]) -> Self {
+        Intervals { all, lengths, time: lengths.iter().sum() }
     }
 
     fn count(&self) -> f64 {
@@ -29,17 +28,17 @@ impl<'a> Intervals<'a> {
         self.all.iter().map(of).sum::<u64>() as f64
     }
 
-    fn each(&self, of: impl Fn(&Features) -> f64) -> Vec<f64> {
-        self.all.iter().map(of).collect()
+    fn each(&self, of: impl Fn(&Features) -> f64) -> impl Iterator<Item = f64> {
+        self.all.iter().map(of)
     }
 
-    /// The mean over time.
+    /// The mean, weighted by time.
     fn mean(&self, of: impl Fn(&Features) -> f64) -> f64 {
-        let parts = self.all.iter().zip(&self.lengths).map(|(f, length)| of(f) * length);
+        let parts = self.all.iter().zip(self.lengths).map(|(f, length)| of(f) * length);
         parts.sum::<f64>() / self.time.max(1e-9)
     }
 
-    /// The part of the intervals that are so.
+    /// The fraction of the intervals for which `is_so` holds.
     fn part(&self, is_so: impl Fn(&Features) -> bool) -> f64 {
         self.all.iter().filter(|f| is_so(f)).count() as f64 / self.count()
     }
@@ -50,37 +49,32 @@ impl<'a> Intervals<'a> {
 }
 
 impl Transfer<'_> {
-    /// Of all intervals, whose limits by the rules are `limits`.
-    pub(super) fn traits(&self, limits: &[Limit]) -> Traits {
-        let intervals = Intervals::new(self.features);
+    /// The traits of all intervals. `limits` are what the rules decided for each, `inflation` are
+    /// their round trips.
+    pub(super) fn traits(&self, limits: &[Limit], inflation: &Sorted) -> Traits {
+        let intervals = Intervals::new(self.features, &self.surroundings.lengths);
+        let flights = Sorted::new(intervals.each(|f| f.in_flight_max.as_f64()));
         let times = limits.iter().copied().zip(intervals.lengths.iter().copied());
         let mut traits = Traits::default();
         traits.extend(part_by_limit(times));
-        traits.extend(self.of_path(&intervals));
-        traits.extend(self.of_loss(&intervals));
-        traits.extend(self.of_window(&intervals));
+        traits.extend(self.of_path(&intervals, inflation));
+        traits.extend(self.of_loss(&intervals, inflation));
+        traits.extend(self.of_window(&intervals, &flights));
         traits.extend(self.of_writer(&intervals));
-        traits.extend(self.of_course(&intervals));
+        traits.extend(self.of_course(&intervals, &flights));
         traits
     }
 
-    /// The median of the round trips over the path's, [`NONE`] where none was measured.
-    pub(super) fn inflation_median(&self) -> f64 {
-        self.inflation(self.features).percentile(50)
-    }
-
-    /// What the path carried, and how long it took.
-    fn of_path(&self, intervals: &Intervals<'_>) -> [f64; 10] {
+    /// The rate that the path carried, and its round trips.
+    fn of_path(&self, intervals: &Intervals<'_>, inflation: &Sorted) -> [f64; 10] {
         let rate = intervals.rate();
-        let wide: Vec<f64> =
-            (0..self.features.len()).map(|at| mean_rate(self.features, at, WIDE)).collect();
-        let varies = variation(&wide);
-        let (rates, wide) = (Sorted::new(self.rates.clone()), Sorted::new(wide));
-        let mut trains = intervals.each(|f| f.train_max.into());
-        trains.retain(|train| *train > 0.0);
-        let trains = Sorted::new(trains);
+        let wide = self.surroundings.wide_rates();
+        let varies = variation(wide);
+        let rates = Sorted::new(self.rates.iter().copied());
+        let wide = Sorted::new(wide.iter().copied());
+        let trains = intervals.each(|f| f.train_max.into());
+        let trains = Sorted::new(trains.filter(|train| *train > 0.0));
         let train = trains.percentile(50);
-        let inflation = self.inflation(self.features);
         [
             self.capacity.map_or(NONE, |capacity| rate / capacity),
             ratio(rate, rates.percentile(95)),
@@ -95,23 +89,24 @@ impl Transfer<'_> {
         ]
     }
 
-    /// What was sent again, and when.
-    fn of_loss(&self, intervals: &Intervals<'_>) -> [f64; 7] {
+    /// What was retransmitted, and when.
+    fn of_loss(&self, intervals: &Intervals<'_>, inflation: &Sorted) -> [f64; 7] {
         let again = intervals.sum(|f| f.retransmissions.into());
         let loss = ratio(again, intervals.sum(|f| f.segments.into()));
+        let again_in_each: Vec<f64> = intervals.each(|f| f.retransmissions.into()).collect();
         let segment = intervals.all.iter().map(|f| f64::from(f.segment)).fold(1.0, f64::max);
         let before_loss: Vec<Features> = (1..self.features.len())
             .filter(|at| self.features[*at].retransmissions > 0)
             .map(|at| self.features[at - 1])
             .collect();
         let at_loss = self.inflation(&before_loss).percentile(50);
-        let passed = intervals.all.iter().zip(&intervals.lengths);
+        let passed = intervals.all.iter().zip(intervals.lengths);
         [
             loss,
             intervals.part(|f| f.retransmissions > 0),
-            variation(&intervals.each(|f| f.retransmissions.into())),
+            variation(&again_in_each),
             intervals.part(|f| f.recovered),
-            ratio(at_loss, self.inflation_median()),
+            ratio(at_loss, inflation.percentile(50)),
             // Constant where random loss alone holds congestion control (Mathis et al.: The
             // macroscopic behavior of the TCP congestion avoidance algorithm, CCR 27, 1997).
             loss.max(0.0).sqrt() * intervals.mean(Features::in_flight_mean) / segment,
@@ -121,13 +116,10 @@ impl Transfer<'_> {
         ]
     }
 
-    /// What was in flight, beside what the receiver allowed.
-    fn of_window(&self, intervals: &Intervals<'_>) -> [f64; 8] {
-        let mut windows = intervals.each(window_of);
-        windows.retain(|window| *window > 0.0);
+    /// What was in flight, compared with what the receiver allowed.
+    fn of_window(&self, intervals: &Intervals<'_>, flights: &Sorted) -> [f64; 8] {
+        let windows = Sorted::new(intervals.each(window_of).filter(|window| *window > 0.0));
         let widest = self.window_peak.last().copied().unwrap_or(0.0);
-        let windows = Sorted::new(windows);
-        let flights = Sorted::new(intervals.each(|f| f.in_flight_max.as_f64()));
         let part_of_window = |f: &Features| match f.window_max {
             Some(_) => f.in_flight_mean() / window_of(f).max(1.0),
             None => NONE,
@@ -146,7 +138,7 @@ impl Transfer<'_> {
         ]
     }
 
-    /// When data left, and in which pieces.
+    /// When data left, and in segments of which size.
     fn of_writer(&self, intervals: &Intervals<'_>) -> [f64; 6] {
         let segments = intervals.sum(|f| f.segments.into());
         let fresh = segments - intervals.sum(|f| f.retransmissions.into());
@@ -160,14 +152,16 @@ impl Transfer<'_> {
         ]
     }
 
-    /// How what was in flight went on over time.
-    fn of_course(&self, intervals: &Intervals<'_>) -> [f64; 8] {
-        let flights = Sorted::new(intervals.each(|f| f.in_flight_max.as_f64()));
+    /// How the amount in flight developed over time.
+    fn of_course(&self, intervals: &Intervals<'_>, flights: &Sorted) -> [f64; 8] {
         let means = Sorted::new(intervals.each(Features::in_flight_mean));
         let top = flights.percentile(100).max(0.0);
         let segment = intervals.all.iter().map(|f| f64::from(f.segment)).fold(1.0, f64::max);
-        let (early, late) = self.features.split_at(self.features.len() / 2);
-        let [early, late] = [early, late].map(Intervals::new);
+        let middle = self.features.len() / 2;
+        let (early, late) = self.features.split_at(middle);
+        let (early_lengths, late_lengths) = intervals.lengths.split_at(middle);
+        let early = Intervals::new(early, early_lengths);
+        let late = Intervals::new(late, late_lengths);
         let flight = |half: &Intervals<'_>| half.mean(|f| f.in_flight_max.as_f64());
         [
             ratio(means.percentile(20), means.percentile(80)),
@@ -181,10 +175,10 @@ impl Transfer<'_> {
         ]
     }
 
-    /// Round trips of intervals over the path's.
-    fn inflation(&self, of: &[Features]) -> Sorted {
+    /// Round trips of intervals as multiples of the path's.
+    pub(super) fn inflation(&self, of: &[Features]) -> Sorted {
         let base = self.rtt.map_or(0.0, |rtt| rtt.as_secs_f64().max(1e-9));
         let seen = of.iter().filter(|_| base > 0.0).filter_map(|f| f.rtt.get());
-        Sorted::new(seen.map(|rtt| rtt.as_secs_f64() / base).collect())
+        Sorted::new(seen.map(|rtt| rtt.as_secs_f64() / base))
     }
 }

@@ -1,30 +1,38 @@
-//! The trained judge: it weighs what the rules said against everything else that a transfer
+//! The trained judge: it weighs what the rules decided against everything else that a transfer
 //! showed.
 //!
-//! The rules decide interval by interval. What they say of all intervals together, and numbers that
-//! only the whole shows, are the [`Traits`] of a transfer. A [`Forest`] that was trained on
-//! transfers whose limit was built in (`cargo xtask judge`) tells from them how likely each limit
-//! is. Where it disagrees with what the rules say most, and is sure enough, the intervals in
-//! dispute get its answer.
+//! The rules decide interval by interval. The [`Traits`] of a transfer are what the rules decided
+//! over all intervals, and numbers that only the whole transfer shows. From them a [`Forest`]
+//! estimates how likely each limit is; `cargo xtask judge` trained it on transfers whose limit was
+//! built in. Where it disagrees with the limit that the rules name first, and is sure enough, the
+//! intervals in dispute get its answer. A long transfer is also judged in parts, because several
+//! limits may hold it one after another.
 
 mod forest;
+mod parts;
+mod reasons;
 
-pub use forest::{CLASSES, Forest, LEAF, NODE};
+pub use forest::{CLASSES, Forest, LEAF, NODE, half};
+pub(super) use parts::{Part, Stretch, course, parts};
+pub use reasons::Reason;
+pub(super) use reasons::{Judged, reasons};
 
 use super::Limit;
 use super::confidence::Source;
+use super::thresholds::QUEUED_MOSTLY;
 use fullpipe_model::limit::Cause;
+use std::sync::LazyLock;
 
-/// Stands for what a source cannot tell.
+/// Stands for a number that a source does not have.
 pub(super) const NONE: f64 = -1.0;
 
-/// The limits that a judge can name, in the order of its tables: all but `Unknown`.
+/// The limits that the judge can name, in the order of its tables: all but `Unknown`.
 pub const LIMITS: [Limit; 7] = {
     let [a, b, c, d, e, f, g, _] = Limit::ALL;
     [a, b, c, d, e, f, g]
 };
 
-/// Numbers of a transfer, in an order that the table it is judged by was trained with.
+/// Numbers of a transfer, in the order with which the table that judges it was trained.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Traits(Vec<f32>);
 
@@ -33,13 +41,13 @@ impl Traits {
         self.0.extend(values.into_iter().map(|value| value.clamp(-1e6, 1e6) as f32));
     }
 
-    /// All of them.
+    /// All values.
     pub fn values(&self) -> &[f32] {
         &self.0
     }
 }
 
-/// The part of the time that the rules give to each of [`LIMITS`].
+/// The fraction of the time that the rules give to each of [`LIMITS`].
 pub(super) fn part_by_limit(times: impl Iterator<Item = (Limit, f64)>) -> [f64; LIMITS.len()] {
     let mut parts = [0.0; LIMITS.len()];
     let mut all = 0.0;
@@ -52,31 +60,16 @@ pub(super) fn part_by_limit(times: impl Iterator<Item = (Limit, f64)>) -> [f64; 
     parts.map(|part| if all > 0.0 { part / all } else { 0.0 })
 }
 
-/// Values in order.
-pub(super) struct Sorted(Vec<f64>);
-
-impl Sorted {
-    pub fn new(mut values: Vec<f64>) -> Self {
-        values.sort_unstable_by(f64::total_cmp);
-        Sorted(values)
-    }
-
-    /// The value below which so many of a hundred are; [`NONE`] of nothing.
-    pub fn percentile(&self, percent: usize) -> f64 {
-        self.0.get(self.0.len().saturating_sub(1) * percent / 100).copied().unwrap_or(NONE)
-    }
-}
-
-/// One by the other, [`NONE`] where there is no other.
+/// `a` divided by `b`; [`NONE`] if `b` is not positive.
 pub(super) fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { NONE }
 }
 
-/// How much the rate from one episode of loss to the next varies, of intervals with whether
-/// something was lost, what passed and how long it took. A token bucket is empty at each loss: what
-/// it let pass in between is its rate, however long that was.
+/// How much the rate between episodes of loss varies. Each interval is given as whether something
+/// was lost, the bytes that passed and its length. A token bucket is empty at each loss, so what it
+/// lets pass in between is its rate, however long that lasts.
 pub(super) fn variation_between_losses(intervals: impl Iterator<Item = (bool, f64, f64)>) -> f64 {
-    /// Loss within so many intervals belongs to one episode.
+    /// Losses with fewer than this many intervals between them belong to one episode.
     const EPISODE: usize = 3;
     let (mut rates, mut passed, mut time, mut since_loss) = (Vec::new(), 0.0, 0.0, 0);
     for (is_lossy, bytes, length) in intervals {
@@ -92,11 +85,11 @@ pub(super) fn variation_between_losses(intervals: impl Iterator<Item = (bool, f6
         passed += bytes;
         time += length;
     }
-    // The first one begins with a full bucket.
+    // The first episode begins with a full bucket.
     if rates.len() < 3 { NONE } else { variation(&rates[1..]) }
 }
 
-/// Standard deviation by mean; [`NONE`] where the mean is zero.
+/// Standard deviation divided by the mean; [`NONE`] where the mean is zero.
 pub(super) fn variation(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count.max(1.0);
@@ -107,66 +100,139 @@ pub(super) fn variation(values: &[f64]) -> f64 {
     variance.sqrt() / mean
 }
 
+/// The table for samples of sockets. A page in a browser has no sockets, and the table would be a
+/// twentieth of it.
+#[cfg(not(target_os = "wasi"))]
+const SAMPLES: &[u8] = include_bytes!("samples.forest");
+#[cfg(target_os = "wasi")]
+const SAMPLES: &[u8] = &[];
+
+/// The table for evidence of this kind.
+fn table(source: Source) -> Option<&'static Forest<'static>> {
+    static OF_CAPTURES: LazyLock<Option<Forest<'_>>> =
+        LazyLock::new(|| Forest::read(include_bytes!("captures.forest")));
+    static OF_SAMPLES: LazyLock<Option<Forest<'_>>> = LazyLock::new(|| Forest::read(SAMPLES));
+    match source {
+        Source::Capture => OF_CAPTURES.as_ref(),
+        Source::Samples => OF_SAMPLES.as_ref(),
+    }
+}
+
 /// What a trained judge found in a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Opinion {
-    /// How likely each of [`LIMITS`] is; they sum to 1.
+    /// The probability of each of [`LIMITS`]; they sum to 1.
     pub likely: [f64; LIMITS.len()],
-    /// How likely a policer is: a part of the link's.
+    /// The probability of a policer, which is part of the link's.
     pub policer: f64,
 }
 
-/// How sure the judge must be to turn what the rules say; `None` where it may not.
-///
-/// Where a window was full, or a queue stood before a busy link (`has_queue`), the rules rest on
-/// what no statistics outweigh: a bound just above what the path holds looks like the path's own,
-/// and the judge was not trained with such. Loss that a timer repairs comes at an even rate, as
-/// behind a policer: there the judge has to be surer.
-pub(super) const fn turns_from(rules: Limit, to: Limit, has_queue: bool) -> Option<f64> {
-    use Limit::{Link, ReceiveWindow, ReceiverApplication, SendBuffer, SenderApplication, Unknown};
-    let may = match rules {
-        Link => !has_queue || matches!(to, SenderApplication | ReceiverApplication),
-        ReceiveWindow => matches!(to, ReceiverApplication),
-        ReceiverApplication => false,
-        SendBuffer => matches!(to, Link | SenderApplication | ReceiverApplication),
-        Limit::CongestionWindow(_) => {
-            matches!(to, Link | SendBuffer | SenderApplication | ReceiverApplication)
+/// Which limits the evidence allows at all. The judge's statistics cannot outweigh this.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Possible {
+    /// Whether something was retransmitted.
+    pub loss: bool,
+    /// Whether the receive window's size is known.
+    pub window: bool,
+    pub link: bool,
+    pub sender_application: bool,
+}
+
+impl Possible {
+    fn allows(self, limit: Limit) -> bool {
+        match limit {
+            Limit::CongestionWindow(Cause::Loss) => self.loss,
+            Limit::ReceiveWindow | Limit::ReceiverApplication => self.window,
+            Limit::Link => self.link,
+            Limit::SenderApplication => self.sender_application,
+            _ => true,
         }
-        SenderApplication | Unknown => true,
-    };
-    match (may, rules, to) {
-        (false, ..) => None,
-        (_, Limit::CongestionWindow(Cause::Loss), Link) => Some(0.7),
-        _ => Some(0.5),
     }
 }
+
+/// What the judge weighs: a transfer, or a part of one.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub traits: Traits,
+    pub possible: Possible,
+    /// The evidence of the rules for a busy link, apart from statistics.
+    pub link: LinkEvidence,
+}
+
+/// The evidence that a link is busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkEvidence {
+    None,
+    /// A queue stood before it.
+    Queue,
+    /// Its rate was given.
+    GivenRate,
+}
+
+impl LinkEvidence {
+    /// `is_given`: whether the rate is known. `inflation`: the median round trip as a multiple of
+    /// the path's.
+    pub(super) fn new(is_given: bool, inflation: f64) -> Self {
+        match is_given {
+            true => LinkEvidence::GivenRate,
+            false if inflation > QUEUED_MOSTLY => LinkEvidence::Queue,
+            false => LinkEvidence::None,
+        }
+    }
+}
+
+/// How sure the judge must be to overrule the rules. Where the rules rest on no more than the judge
+/// does, any certainty is enough.
+///
+/// Where a window was full, a queue stood before a busy link, or something was lost again and
+/// again, the rules rest on direct evidence. The judge may not overrule a rate that was given. The
+/// numbers were chosen on seed 5 and with `tests/limits`: a bound just above what the path holds is
+/// not the limit while a queue stands.
+fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
+    use Limit::{Link, ReceiveWindow, ReceiverApplication, SenderApplication};
+    match (rules, to) {
+        (Link, SenderApplication | ReceiverApplication) => 0.0,
+        (Link, _) if link == LinkEvidence::GivenRate => f64::INFINITY,
+        (Link, _) if link == LinkEvidence::Queue => SURE_AGAINST_QUEUE,
+        (Limit::CongestionWindow(Cause::Loss), Link) => SURE_AGAINST_LOSS,
+        (Limit::CongestionWindow(Cause::Loss), _) => SURE,
+        (ReceiveWindow, ReceiverApplication) => 0.0,
+        (ReceiveWindow | ReceiverApplication, _) => SURE,
+        _ => 0.0,
+    }
+}
+
+/// How sure the judge must be that a link with a queue before it is not the limit.
+const SURE_AGAINST_QUEUE: f64 = 0.9;
+/// How sure the judge must be that losses are a link's. Losses that a timer repairs come at an even
+/// rate, as they do behind a policer.
+const SURE_AGAINST_LOSS: f64 = 0.7;
+
+/// How sure the judge must be to give intervals to the limit that it finds.
+pub(super) const SURE: f64 = 0.5;
+/// A limit that is less likely then keeps no interval, except for the transfer's start.
+pub(super) const UNLIKELY: f64 = 0.05;
 
 /// The class of a policer.
 pub const POLICER: usize = LIMITS.len();
 const LINK: usize = LIMITS.len() - 1;
-/// Shorter transfers have no shape to go by, and the rules stand.
+/// Transfers with fewer intervals have no shape to judge, and the rules stand.
 pub(super) const INTERVALS_LEAST: usize = 8;
-/// And with fewer segments there is no more than a request: the judge was trained with downloads.
+/// A transfer with fewer segments is no more than a request, and the judge was trained with
+/// downloads.
 pub(super) const SEGMENTS_LEAST: u64 = 50;
 
-static OF_CAPTURES: &[u8] = include_bytes!("captures.forest");
-static OF_SAMPLES: &[u8] = include_bytes!("samples.forest");
-
 impl Opinion {
-    /// Of a transfer with these traits; `possible` says which limits the evidence allows at all.
-    /// `None` where the judge was not trained for such traits.
-    pub(super) fn of(
-        source: Source,
-        traits: &Traits,
-        possible: impl Fn(Limit) -> bool,
-    ) -> Option<Self> {
-        let table = match source {
-            Source::Capture => OF_CAPTURES,
-            Source::Samples => OF_SAMPLES,
-        };
-        let mut likely = Forest::read(table)?.weigh(traits.values())?;
+    /// The opinion of a transfer or of a part. `None` where the judge was not trained for such
+    /// traits.
+    pub(super) fn of(source: Source, case: &Case) -> Option<Self> {
+        Self::of_classes(table(source)?.weigh(case.traits.values())?, case.possible)
+    }
+
+    /// The opinion from the probabilities of the classes.
+    fn of_classes(mut likely: [f64; CLASSES], possible: Possible) -> Option<Self> {
         for (part, limit) in likely.iter_mut().zip(LIMITS.into_iter().chain([Limit::Link])) {
-            if !possible(limit) {
+            if !possible.allows(limit) {
                 *part = 0.0;
             }
         }
@@ -188,7 +254,18 @@ impl Opinion {
         all.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((Limit::Unknown, 0.0))
     }
 
-    /// How likely `limit` is.
+    /// The limit after weighing the opinion against the limit that the rules name first, with its
+    /// probability.
+    pub(super) fn beside(&self, rules: Limit, link: LinkEvidence) -> (Limit, f64) {
+        let (limit, likely) = self.first();
+        if limit == rules || likely >= least_to_turn(rules, limit, link) {
+            (limit, likely)
+        } else {
+            (rules, self.likely(rules))
+        }
+    }
+
+    /// The probability of `limit`.
     pub fn likely(&self, limit: Limit) -> f64 {
         LIMITS.iter().position(|known| *known == limit).map_or(0.0, |at| self.likely[at])
     }

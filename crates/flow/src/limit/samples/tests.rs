@@ -1,12 +1,12 @@
-//! Each limit as a sender's kernel would tell it, and a near miss beside it.
+//! Each limit as a sender's kernel shows it, with a near miss for each.
 
 use super::*;
 use crate::limit::judge::Opinion;
 use crate::sample::{SocketMemory, TcpState};
 use fullpipe_model::units::Window;
 
-/// A socket that is asked every 10 ms while it sends at 40 MB/s over a path of 50 ms, with
-/// everything in abundance.
+/// A socket that is sampled every 10 ms. It sends at 40 MB/s over a path of 50 ms, and nothing is
+/// scarce.
 struct Socket {
     info: TcpInfo,
     memory: SocketMemory,
@@ -86,10 +86,10 @@ fn receive_window_closed_by_an_application_that_does_not_read() {
     let sender = series(200, |n, s| s.info.rwnd_limited = millis(n * STEP));
     let unread = series(200, |_, s| s.memory.rmem_alloc = Bytes::new(5_000_000));
     assert_limit(&sender, &unread, Limit::ReceiverApplication);
-    // Near miss: as much as is read in a moment.
+    // Near miss: only as much is unread as an application reads in a moment.
     let read = series(200, |_, s| s.memory.rmem_alloc = Bytes::new(500_000));
     assert_limit(&sender, &read, Limit::ReceiveWindow);
-    // Without the receiver's samples, by the window that never opens again.
+    // Without the receiver's samples, the window that never opens again is the evidence.
     let closed = series(200, |n, s| {
         s.info.rwnd_limited = millis(n * STEP);
         s.info.snd_wnd = Some(Window::new(Bytes::new(if n < 20 { 6_000_000 } else { 100_000 })));
@@ -108,7 +108,7 @@ fn send_buffer_by_the_counter_and_by_the_full_queue() {
         s.memory.wmem_queued = Bytes::new(3_500_000);
     };
     assert_limit(&series(200, full), &[], Limit::SendBuffer);
-    // Near miss: nothing waits, and the queue has room: the application is slow.
+    // Near miss: nothing waits, but the queue has room, so the application is slow.
     let slow = |_: u64, s: &mut Socket| {
         s.info.notsent_bytes = Some(Bytes::ZERO);
         s.memory.wmem_queued = Bytes::new(900_000);
@@ -137,8 +137,8 @@ fn link_with_a_standing_queue_whatever_the_counters_say() {
 
 #[test]
 fn near_miss_a_long_round_trip_that_delivers_less_is_no_queue_of_ours() {
-    // The round trip doubles in every other second, and delivery falls with it: the window is what
-    // is constant.
+    // The round trip doubles in every other second, and delivery falls with it. Only the window is
+    // constant.
     let mut acked = 0;
     let sender = series(400, |n, s| {
         let slow = n / 100 % 2 == 1;
@@ -179,7 +179,10 @@ fn slow_start_while_delivery_doubles() {
 
 #[test]
 fn congestion_window_after_loss() {
+    // There are too few segments for the judge, which would take losses at an even rate for a
+    // policer's.
     let sender = series(400, |n, s| {
+        s.info.bytes_acked = Some(Bytes::new(n * 100));
         s.info.total_retrans = (n / 5) as u32;
         s.info.snd_cwnd = 1380;
     });
@@ -188,7 +191,7 @@ fn congestion_window_after_loss() {
 
 #[test]
 fn loss_behind_a_full_small_window() {
-    // The kernel counts the window; what is in it waits for the timer.
+    // The kernel counts the window, but the data in it waits for the timer.
     let sender = |every: u64| {
         series(400, |n, s| {
             s.info.rwnd_limited = millis(n * STEP);
@@ -198,7 +201,7 @@ fn loss_behind_a_full_small_window() {
         })
     };
     assert_limit(&sender(4), &[], Limit::CongestionWindow(Cause::Loss));
-    // Near miss: repaired without a pause, a whole window passes in each round trip.
+    // Near miss: the repair comes without a pause, and a whole window passes in each round trip.
     assert_limit(&sender(1), &[], Limit::ReceiveWindow);
 }
 
@@ -238,9 +241,11 @@ fn a_recorded_sample_gives_the_same_verdict() {
     assert_eq!(recorded, sender);
 }
 
-/// A table that was trained with other traits would be left aside without a word.
+/// A table that was trained with other traits would be ignored silently.
 #[test]
 fn the_committed_table_was_trained_with_these_traits() {
     let verdict = from_samples(&series(200, |_, _| ()), &[], MIN_INTERVAL, PathHint::default());
-    assert!(Opinion::of(Source::Samples, &verdict.traits, |_| true).is_some());
+    let possible = Possible { loss: true, window: true, link: true, sender_application: true };
+    let case = Case { traits: verdict.traits, possible, link: LinkEvidence::None };
+    assert!(Opinion::of(Source::Samples, &case).is_some());
 }

@@ -1,14 +1,16 @@
-//! What the trained judge looks at in samples: as in captures, and what only the kernel knows.
+//! What the trained judge looks at in samples: what it looks at in captures, and what only the
+//! kernel knows.
 
 use super::{Span, nothing_to_send, receiver_at};
 use crate::limit::Interval;
 use crate::limit::judge::{
-    NONE, Sorted, Traits, part_by_limit, ratio, variation, variation_between_losses,
+    NONE, Traits, part_by_limit, ratio, variation, variation_between_losses,
 };
+use crate::limit::percentiles::Sorted;
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::units::{Duration, Rate};
 
-/// Of `spans`, which the rules judged as `intervals`, one for each.
+/// The traits of `spans`. The rules judged them as `intervals`, one for each span.
 pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample]) -> Traits {
     let times = intervals.iter().flat_map(|interval| {
         let length = interval.length.as_secs_f64();
@@ -26,12 +28,12 @@ pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sam
     traits
 }
 
-/// The median of the smoothed round trips over the least one.
+/// The median smoothed round trip as a multiple of the minimum.
 pub(super) fn inflation_median(spans: &[Span<'_>]) -> f64 {
     Socket { spans }.inflation().percentile(50)
 }
 
-/// What was sampled of the sender's socket.
+/// The samples of the sender's socket.
 struct Socket<'a> {
     spans: &'a [Span<'a>],
 }
@@ -41,7 +43,7 @@ impl Socket<'_> {
         self.spans.iter().map(|span| span.goodput().as_f64()).collect()
     }
 
-    /// The mean over time.
+    /// The mean, weighted by time.
     fn over_time(&self, of: impl Fn(&Span<'_>) -> f64) -> f64 {
         let lengths = self.spans.iter().map(|span| span.length().as_secs_f64());
         let (sum, time) = self
@@ -56,7 +58,7 @@ impl Socket<'_> {
         self.over_time(|span| span.goodput().as_f64())
     }
 
-    /// What `of` gives for each sample that has it.
+    /// The value of `of` for each sample that has one.
     fn each(&self, of: impl Fn(&Sample, &TcpInfo) -> Option<f64>) -> Vec<f64> {
         let infos = self.spans.iter().flat_map(Span::infos);
         infos.filter_map(|(sample, info)| of(sample, info)).collect()
@@ -77,7 +79,7 @@ impl Socket<'_> {
         Sorted::new(self.each(|_, info| Some(ratio(info.rtt.as_secs_f64(), base))))
     }
 
-    /// What the path carried, and how long it took.
+    /// The rate that the path carried, and its round trips.
     fn of_path(&self) -> [f64; 9] {
         let rates = self.rates();
         let wide: Vec<f64> = rates.windows(4).map(mean).collect();
@@ -99,7 +101,7 @@ impl Socket<'_> {
         ]
     }
 
-    /// What was sent again, and when.
+    /// What was retransmitted, and when.
     fn of_loss(&self) -> [f64; 8] {
         let again: Vec<f64> = self.spans.iter().map(|span| span.retransmissions() as f64).collect();
         let ends = self.spans.first().zip(self.spans.last());
@@ -110,7 +112,7 @@ impl Socket<'_> {
         let base = self.base();
         let lossy = self.spans.iter().filter(|span| span.retransmissions() > 0);
         let at_loss = lossy.map(|span| ratio(span.first.rtt.as_secs_f64(), base));
-        let at_loss = Sorted::new(at_loss.collect());
+        let at_loss = Sorted::new(at_loss);
         let with_loss = again.iter().filter(|count| **count > 0.0).count() as f64;
         let passed = self.spans.iter().map(|span| {
             let bytes = span.goodput().over(span.length()).as_f64();
@@ -128,7 +130,7 @@ impl Socket<'_> {
         ]
     }
 
-    /// What the kernel counted.
+    /// The kernel's counters.
     fn of_counters(&self) -> [f64; 6] {
         let rate = self.rate();
         let delivered = mean(&self.each(|_, info| info.delivery_rate.map(Rate::as_f64)));
@@ -156,7 +158,7 @@ impl Socket<'_> {
         [self.part(nothing_to_send), mean(&unsent), queued_mean, queued]
     }
 
-    /// What was in flight, beside what both windows allowed.
+    /// What was in flight, compared with what both windows allowed.
     fn of_windows(&self) -> [f64; 12] {
         let of_cwnd = self.each(|_, info| Some(ratio(info.unacked.into(), info.snd_cwnd.into())));
         let of_window = self
@@ -191,7 +193,7 @@ impl Socket<'_> {
     }
 }
 
-/// What the receiver's application had not read, where its socket was sampled.
+/// How much data the receiver's application had not read, where its socket was sampled.
 fn of_receiver(spans: &[Span<'_>], receiver: &[Sample]) -> [f64; 3] {
     let far: Vec<&Sample> = spans.iter().flat_map(|span| receiver_at(receiver, span)).collect();
     let each = |of: &dyn Fn(&Sample) -> Option<f64>| {

@@ -5,19 +5,16 @@
 
 use super::error::BuildError;
 use super::patch::{PATCHES, Patch};
-use super::source::Source;
+use super::source::KernelSource;
 use super::tool::run;
 use super::truth::TRUTH;
-use super::{CacheError, Kernel, PROGRAM, RELEASE, TRUTH_MARK, cache, digest, kernel_in, patch};
+use super::{CacheError, Kernel, PROGRAM, RELEASE, TRUTH_MARK, digest, kernel_in, patch};
 use fullpipe_kernel::folder::{Folder, check_path, make_own};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Debian's versions that experiments compare: today's, and the last long-term one before Linux
-/// 6.6, whose receive window is `tcp_adv_win_scale` of the buffer.
-pub const VERSIONS: [&str; 2] = ["6.12", "6.1"];
 /// The guest's configuration.
 const CONFIG: &str = include_str!("kernel.config");
 /// Steps that make announces for this configuration, a little above Linux 6.12's: for the progress
@@ -42,9 +39,9 @@ const HEADERS: [(&str, &str); 2] =
 
 /// What to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Build {
+pub struct KernelBuild {
     /// From what.
-    pub source: Source,
+    pub source: KernelSource,
     /// Which of Debian's versions: `6.12`, `6.1`.
     pub version: String,
     /// Compilers at once.
@@ -55,7 +52,7 @@ pub struct Build {
 
 /// How far it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum BuildStep {
     /// The source is being fetched and unpacked.
     Unpack,
     /// The configuration is being made.
@@ -69,21 +66,29 @@ pub enum Step {
     },
 }
 
-impl Build {
+impl KernelBuild {
+    /// Debian's versions that experiments compare: today's, and the last long-term one before Linux
+    /// 6.6, whose receive window is `tcp_adv_win_scale` of the buffer.
+    pub const VERSIONS: [&str; 2] = ["6.12", "6.1"];
+
     /// Builds it into this user's cache, or finds it there.
     ///
     /// # Errors
     /// Missing tools all at once; a failed step with the end of what it printed.
-    pub fn run(&self, observer: &mut dyn FnMut(Step)) -> Result<Kernel, BuildError> {
+    pub fn run(&self, observer: &mut dyn FnMut(BuildStep)) -> Result<Kernel, BuildError> {
         let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         if !self.version.split_once('.').is_some_and(|(major, minor)| plain(major) && plain(minor))
         {
             return Err(BuildError::Version(self.version.clone()));
         }
-        self.run_in(&cache().ok_or(BuildError::NoCache)?, observer)
+        self.run_in(&Kernel::cache_folder().ok_or(BuildError::NoCache)?, observer)
     }
 
-    fn run_in(&self, kernels: &Path, observer: &mut dyn FnMut(Step)) -> Result<Kernel, BuildError> {
+    fn run_in(
+        &self,
+        kernels: &Path,
+        observer: &mut dyn FnMut(BuildStep),
+    ) -> Result<Kernel, BuildError> {
         check_tools()?;
         make_own(kernels).map_err(|cause| CacheError::new(kernels, cause))?;
         check_path(kernels).map_err(|cause| CacheError::new(kernels, cause))?;
@@ -98,13 +103,13 @@ impl Build {
         // What is there of a build that was interrupted is gone on with: it must be ours.
         make_own(&objects).map_err(|cause| BuildError::file("make", &objects, cause))?;
         if !tree.is_dir() {
-            observer(Step::Unpack);
+            observer(BuildStep::Unpack);
             self.source.unpack(&self.version, &scratch, &tree)?;
         }
         patch::apply(&tree, self.patches())?;
         let make = Make { tree: &tree, objects: &objects, jobs: self.jobs };
         if !objects.join(".config").is_file() {
-            observer(Step::Configure);
+            observer(BuildStep::Configure);
             make.configure(&scratch)?;
         }
         make.compile(observer)?;
@@ -205,14 +210,14 @@ impl Make<'_> {
         }
     }
 
-    fn compile(&self, observer: &mut dyn FnMut(Step)) -> Result<(), BuildError> {
+    fn compile(&self, observer: &mut dyn FnMut(BuildStep)) -> Result<(), BuildError> {
         let mut done = 0;
-        observer(Step::Compile { done, of: STEPS });
+        observer(BuildStep::Compile { done, of: STEPS });
         run("compile kernel", self.command().arg(PROGRAM), self.tree, &mut |line| {
             // `  CC      net/ipv4/tcp.o`
             if line.starts_with("  ") {
                 done += 1;
-                observer(Step::Compile { done, of: STEPS.max(done) });
+                observer(BuildStep::Compile { done, of: STEPS.max(done) });
             }
         })
     }
@@ -284,8 +289,8 @@ mod tests {
     #[test]
     fn a_plain_kernel_has_no_change_for_counting() {
         let build = |truth| {
-            let (source, version) = (Source::Debian, "6.12".into());
-            Build { source, version, jobs: 1, truth }.patches().collect::<Vec<_>>()
+            let (source, version) = (KernelSource::Debian, "6.12".into());
+            KernelBuild { source, version, jobs: 1, truth }.patches().collect::<Vec<_>>()
         };
         // The text is part of the digest, and so of a plain kernel's name in every cache there is.
         assert_eq!(format!("{:?}", build(false)), format!("{PATCHES:?}"));
@@ -295,8 +300,12 @@ mod tests {
     #[test]
     fn versions_are_two_numbers() {
         for version in ["", "6", "6.", "six.one", "6.12;rm", "../6.12"] {
-            let build =
-                Build { source: Source::Debian, version: version.into(), jobs: 1, truth: false };
+            let build = KernelBuild {
+                source: KernelSource::Debian,
+                version: version.into(),
+                jobs: 1,
+                truth: false,
+            };
             assert!(matches!(build.run(&mut |_| {}), Err(BuildError::Version(_))), "{version}");
         }
     }

@@ -19,10 +19,9 @@ mod source;
 mod tool;
 mod truth;
 
-pub use build::{Build, Step, VERSIONS};
+pub use build::{BuildStep, KernelBuild};
 pub use error::BuildError;
-pub use patch::PatchError;
-pub use source::Source;
+pub use source::KernelSource;
 
 use fullpipe_kernel::folder::{Folder, not_ours};
 use fullpipe_model::law::KernelVersion;
@@ -62,6 +61,53 @@ impl PartialEq for Kernel {
 impl Eq for Kernel {}
 
 impl Kernel {
+    /// The kernels of this user's cache, newest release first.
+    ///
+    /// # Errors
+    /// A cache, or a kernel in it, that is not this user's alone.
+    pub fn cached() -> Result<Vec<Kernel>, CacheError> {
+        let Some(folder) = Kernel::cache_folder() else { return Ok(Vec::new()) };
+        let above = folder.parent().unwrap_or(&folder);
+        match Folder::open(above) {
+            Ok(above) => {
+                above.check_ours_alone().map_err(|error| CacheError::new(&folder, error.into()))?
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(cause) => return Err(CacheError::new(&folder, cause)),
+        }
+        cached_in(&folder)
+    }
+
+    /// Where this user's kernels are; `None` without a home.
+    pub fn cache_folder() -> Option<PathBuf> {
+        let absolute =
+            |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let cache =
+            absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        // A link on the way is the user's own affair, whose directory it leads to is not.
+        let cache = fs::canonicalize(&cache).unwrap_or(cache);
+        Some(cache.join("fullpipe/kernels"))
+    }
+
+    /// The first of `kernels` whose release is, or begins with, the one asked for; the first of all
+    /// where none is. One that counts reasons is found only where there is no plain one: whoever
+    /// wants it leaves the others out.
+    pub fn find<'a>(kernels: &'a [Kernel], asked: Option<&str>) -> Option<&'a Kernel> {
+        let mut fitting = kernels
+            .iter()
+            .filter(|kernel| asked.is_none_or(|asked| Kernel::is_release(&kernel.release, asked)));
+        let first = fitting.clone().next();
+        fitting.find(|kernel| !kernel.counts_reasons()).or(first)
+    }
+
+    /// Whether `release` is the one `asked` for: `6.1` is `6.1.192` and `6.1.0-amd64`, and not
+    /// `6.12`.
+    pub fn is_release(release: &str, asked: &str) -> bool {
+        release
+            .strip_prefix(asked)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '+', '~']))
+    }
+
     /// Whether its sockets count why they do not send.
     pub fn counts_reasons(&self) -> bool {
         self.key.contains(TRUTH_MARK)
@@ -90,33 +136,6 @@ impl CacheError {
     pub(crate) fn new(path: &Path, cause: io::Error) -> Self {
         CacheError { path: path.into(), cause }
     }
-}
-
-/// Where this user's kernels are; `None` without a home.
-pub fn cache() -> Option<PathBuf> {
-    let absolute =
-        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    // A link on the way is the user's own affair, whose directory it leads to is not.
-    let cache = fs::canonicalize(&cache).unwrap_or(cache);
-    Some(cache.join("fullpipe/kernels"))
-}
-
-/// The kernels of this user's cache, newest release first.
-///
-/// # Errors
-/// A cache, or a kernel in it, that is not this user's alone.
-pub fn cached() -> Result<Vec<Kernel>, CacheError> {
-    let Some(folder) = cache() else { return Ok(Vec::new()) };
-    let above = folder.parent().unwrap_or(&folder);
-    match Folder::open(above) {
-        Ok(above) => {
-            above.check_ours_alone().map_err(|error| CacheError::new(&folder, error.into()))?
-        }
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(cause) => return Err(CacheError::new(&folder, cause)),
-    }
-    cached_in(&folder)
 }
 
 /// The kernels in `folder`, newest release first, and of one release the one that was built last:
@@ -156,24 +175,6 @@ fn kernel_in(kernels: &Folder, name: &OsStr) -> io::Result<Kernel> {
     Ok(Kernel { key, release, path: folder.path().join(PROGRAM), program })
 }
 
-/// The first of `kernels` whose release is, or begins with, the one asked for; the first of all
-/// where none is. One that counts reasons is found only where there is no plain one: whoever wants
-/// it leaves the others out.
-pub fn find<'a>(kernels: &'a [Kernel], asked: Option<&str>) -> Option<&'a Kernel> {
-    let mut fitting = kernels
-        .iter()
-        .filter(|kernel| asked.is_none_or(|asked| is_release(&kernel.release, asked)));
-    let first = fitting.clone().next();
-    fitting.find(|kernel| !kernel.counts_reasons()).or(first)
-}
-
-/// Whether `release` is the one `asked` for: `6.1` is `6.1.192` and `6.1.0-amd64`, and not `6.12`.
-pub fn is_release(release: &str, asked: &str) -> bool {
-    release
-        .strip_prefix(asked)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '+', '~']))
-}
-
 /// FNV-1a, 64 bits: enough to tell apart what nobody forges, and the same on every machine and in
 /// every release of Rust.
 fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
@@ -203,7 +204,7 @@ mod tests {
             ("6.1.0-amd64", "6.1.0", true),
             ("6.12.117", "6", true),
         ] {
-            assert_eq!(is_release(release, asked), is, "{asked} of {release}");
+            assert_eq!(Kernel::is_release(release, asked), is, "{asked} of {release}");
         }
     }
 
@@ -222,9 +223,12 @@ mod tests {
         let kernels = cached_in(&folder).unwrap();
         let releases: Vec<_> = kernels.iter().map(|kernel| kernel.release.as_str()).collect();
         assert_eq!(releases, ["6.12.117", "6.12.9", "6.1.192"]);
-        assert_eq!(find(&kernels, Some("6.1")).unwrap().key, "6.1.192-a");
+        assert_eq!(Kernel::find(&kernels, Some("6.1")).unwrap().key, "6.1.192-a");
         assert_eq!(
-            (find(&kernels, None).unwrap().key.as_str(), find(&kernels, Some("5.10"))),
+            (
+                Kernel::find(&kernels, None).unwrap().key.as_str(),
+                Kernel::find(&kernels, Some("5.10"))
+            ),
             ("6.12.117-c", None)
         );
         // Others could replace what is in it; and the program itself.
@@ -241,7 +245,7 @@ mod tests {
             fs::set_permissions(&writable, before).unwrap();
         }
         // A swap after the check changes nothing.
-        let checked = find(&kernels, Some("6.1")).unwrap();
+        let checked = Kernel::find(&kernels, Some("6.1")).unwrap();
         fs::rename(folder.join("6.1.192-a"), folder.join("gone")).unwrap();
         assert_eq!(fs::read(checked.executable()).unwrap(), b"");
         fs::remove_dir_all(&folder).unwrap();
@@ -259,10 +263,10 @@ mod tests {
         }
         let mut kernels = cached_in(folder.path()).unwrap();
         for asked in [None, Some("6.12")] {
-            assert_eq!(find(&kernels, asked).unwrap().key, "6.12.9-a");
+            assert_eq!(Kernel::find(&kernels, asked).unwrap().key, "6.12.9-a");
         }
         kernels.retain(Kernel::counts_reasons);
-        assert_eq!(find(&kernels, None).unwrap().key, "6.12.9-truth-b");
+        assert_eq!(Kernel::find(&kernels, None).unwrap().key, "6.12.9-truth-b");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// A source of Linux.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum KernelSource {
     /// Debian's package `linux-source-VERSION`: as installed, or else downloaded by apt-get, which
     /// needs no privilege.
     Debian,
@@ -19,21 +19,21 @@ pub enum Source {
     Tree(PathBuf),
 }
 
-impl FromStr for Source {
+impl FromStr for KernelSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let path = PathBuf::from(text);
         match text {
-            "debian" => Ok(Source::Debian),
-            _ if path.is_dir() => Ok(Source::Tree(path)),
-            _ if path.is_file() => Ok(Source::Tarball(path)),
+            "debian" => Ok(KernelSource::Debian),
+            _ if path.is_dir() => Ok(KernelSource::Tree(path)),
+            _ if path.is_file() => Ok(KernelSource::Tarball(path)),
             _ => Err("neither 'debian' nor a source tree nor a tar file".into()),
         }
     }
 }
 
-impl Source {
+impl KernelSource {
     /// What it is called in the digest: another file, or another state of it, is another source.
     pub(super) fn identity(&self, version: &str) -> Result<String, BuildError> {
         let of = |path: &Path| {
@@ -46,8 +46,8 @@ impl Source {
             Ok(format!("{} {modified:?}", path.display()))
         };
         match self {
-            Source::Debian => Ok(format!("debian {version}")),
-            Source::Tarball(path) | Source::Tree(path) => of(path),
+            KernelSource::Debian => Ok(format!("debian {version}")),
+            KernelSource::Tarball(path) | KernelSource::Tree(path) => of(path),
         }
     }
 
@@ -62,9 +62,9 @@ impl Source {
         let _ = fs::remove_dir_all(&part);
         fs::create_dir_all(&part).map_err(|cause| BuildError::file("make", &part, cause))?;
         match self {
-            Source::Debian => untar(&debian(version, scratch)?, &part)?,
-            Source::Tarball(path) => untar(path, &part)?,
-            Source::Tree(path) => {
+            KernelSource::Debian => untar(&debian(version, scratch)?, &part)?,
+            KernelSource::Tarball(path) => untar(path, &part)?,
+            KernelSource::Tree(path) => {
                 let mut copy = Command::new("cp");
                 copy.args(["-a", "--reflink=auto", "--"]).arg(path.join(".")).arg(&part);
                 run("copy source", &mut copy, scratch, &mut |_| {})?;

@@ -1,22 +1,32 @@
-//! For each cause, parameters that make it the limit: it holds the transfer well below everything
-//! else, or, for the link, everything else is well above the link.
+//! Parameters for each cause that make it the limit: it holds the transfer well below every other
+//! bound. For the link, every other bound is well above it.
 
 use super::super::Cause;
 use super::dice::Dice;
 use super::draft::Draft;
+use super::variation::Variation;
+use super::varied;
 
 const ANY: [&str; 3] = ["cubic", "reno", "bbr"];
 const LOSS_BASED: [&str; 2] = ["cubic", "reno"];
-/// A smaller buffer is limited by how segments are accounted, not by its size.
+/// In segments: a smaller buffer is limited by how segments are accounted, not by its size.
 const SEGMENTS_MIN: f64 = 20.0;
 /// Below this, a whole write of the application exceeds the send buffer (`law::send_buffer`).
 const SEND_WINDOW_MIN: f64 = 150e3;
+/// The most seconds that a transfer may need for its buffer to be full for a good part of it.
+const FILLS_MAX: f64 = 120.0;
 /// Segments that fit into the first receive window of 64 KB; the kernel's own first window is 10.
 const INITIAL_WINDOW_RELAXED: i64 = 40;
 
 /// Draws parameters that make the draft's cause the limit.
 pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
     match draft.cause {
+        Cause::SenderApplication if draft.variation == Variation::Requests => {
+            varied::requests(draft, dice);
+        }
+        Cause::SenderApplication if draft.variation == Variation::Sequence => {
+            varied::bulk_then_trickle(draft, dice);
+        }
         Cause::Link => link(draft, dice),
         Cause::Policer => policer(draft, dice),
         Cause::ReceiveWindow => receive_window(draft, dice),
@@ -26,12 +36,28 @@ pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
         Cause::Loss => loss(draft, dice),
         Cause::SlowStart => slow_start(draft, dice),
     }
+    match (draft.variation, draft.cause) {
+        (Variation::Close, Cause::Link | Cause::Policer) => {
+            varied::bound_above_link(draft, dice);
+        }
+        (Variation::Shared, _) => varied::share_link(draft, dice),
+        (Variation::Sequence, _) if draft.also.is_none() => {
+            varied::link_first(draft, dice);
+        }
+        _ => {}
+    }
     draft.generous_buffers();
 }
 
 fn link(draft: &mut Draft, dice: &mut Dice) {
     draft.congestion_control(dice, &ANY);
-    draft.path(dice, 1.0, |path| path.bdp() >= 2.0 * path.mss);
+    let segments = match draft.variation {
+        // The path must hold some segments of each download, and more than the applications of a
+        // lab write at a time.
+        Variation::Shared | Variation::Close => 12.0,
+        _ => 2.0,
+    };
+    draft.path(dice, 1.0, |path| path.bdp() >= segments * path.mss);
     // A queue that is too short for the congestion control's decrease leaves the link idle.
     let least = match draft.congestion_control {
         "reno" => 1.0,
@@ -51,12 +77,13 @@ fn link(draft: &mut Draft, dice: &mut Dice) {
             draft.set(&["link", "to_client", "discipline"], text);
         }
         "red" => draft.set(&["link", "to_client", "discipline"], "red"),
-        _ => changing_rate(draft, dice),
+        _ if draft.variation == Variation::Plain => changing_rate(draft, dice),
+        _ => {}
     }
     relax_rate(draft);
 }
 
-/// Twice the rate, and a queue of as many BDPs.
+/// Doubles the rate, and keeps the queue at the same number of BDPs.
 fn relax_rate(draft: &mut Draft) {
     draft.relax(&["link", "rate"], format!("{}kbit", (draft.rate / 500.0).round()));
     draft.relax(&["link", "queue"], format!("{}", (2.0 * draft.queue * draft.bdp()).ceil()));
@@ -88,8 +115,9 @@ fn policer(draft: &mut Draft, dice: &mut Dice) {
 
 fn receive_window(draft: &mut Draft, dice: &mut Dice) {
     draft.congestion_control(dice, &ANY);
-    let unscaled = dice.chance(0.2);
-    let share = dice.log(0.12, 0.5);
+    let is_close = draft.variation == Variation::Close;
+    let unscaled = !is_close && dice.chance(0.2);
+    let share = if is_close { dice.uniform(0.8, 1.2) } else { dice.log(0.12, 0.5) };
     draft.path(dice, share, |path| {
         let least = if unscaled { 65_535.0 } else { SEGMENTS_MIN * path.mss };
         path.bdp() * share >= least
@@ -115,13 +143,19 @@ fn receive_window(draft: &mut Draft, dice: &mut Dice) {
 
 fn receiver_application(draft: &mut Draft, dice: &mut Dice) {
     draft.congestion_control(dice, &ANY);
-    let share = dice.uniform(0.1, 0.75);
-    draft.path(dice, share, |path| path.bdp() >= 8.0 * path.mss && path.rate * share >= 64e3);
+    let is_close = draft.variation == Variation::Close;
+    let share = if is_close { dice.uniform(0.75, 0.92) } else { dice.uniform(0.1, 0.75) };
+    // The buffer is large enough for the path and small enough to fill soon.
+    let buffer =
+        |path: &Draft| (3.0 * path.bdp()).max(131_072.0).max(SEGMENTS_MIN * 2.0 * path.mss).ceil();
+    let fills = |path: &Draft| (4.0 * buffer(path) * 8.0 / (path.rate * (1.0 - share))).ceil();
+    draft.path(dice, share, |path| {
+        let is_soon = !is_close || fills(path) <= FILLS_MAX;
+        path.bdp() >= 8.0 * path.mss && path.rate * share >= 64e3 && is_soon
+    });
     let queue = dice.log(0.5, 4.0);
     draft.queue(queue, 64.0);
-    // Large enough for the path, small enough to fill soon.
-    let buffer = (3.0 * draft.bdp()).max(131_072.0).max(SEGMENTS_MIN * 2.0 * draft.mss).ceil();
-    let fills = (4.0 * buffer * 8.0 / (draft.rate * (1.0 - share))).ceil();
+    let (buffer, fills) = (buffer(draft), fills(draft));
     draft.sysctl("client", "net.ipv4.tcp_rmem", format!("4096 131072 {buffer}"));
     draft.set(&["transfer", "read_rate"], format!("{}kbit", (draft.expected / 1e3).round()));
     draft.relax(&["transfer", "read_rate"], format!("{}kbit", (draft.expected / 500.0).round()));
@@ -136,7 +170,8 @@ fn receiver_application(draft: &mut Draft, dice: &mut Dice) {
 
 fn send_buffer(draft: &mut Draft, dice: &mut Dice) {
     draft.congestion_control(dice, &ANY);
-    let share = dice.log(0.12, 0.5);
+    let is_close = draft.variation == Variation::Close;
+    let share = if is_close { dice.uniform(0.5, 0.85) } else { dice.log(0.12, 0.5) };
     draft.path(dice, share, |path| {
         path.bdp() * share >= SEND_WINDOW_MIN.max(SEGMENTS_MIN * path.mss)
     });
@@ -163,7 +198,7 @@ fn sender_application(draft: &mut Draft, dice: &mut Dice) {
     draft.set(&["transfer", "write_rate"], format!("{}kbit", (draft.expected / 1e3).round()));
     draft.relax(&["transfer", "write_rate"], format!("{}kbit", (draft.expected / 500.0).round()));
     if dice.chance(0.4) {
-        // Below the BDP, or else the link limits each block for a while.
+        // The block must be smaller than the BDP, or else the link limits each block for a while.
         let block = dice.log(2048.0, 262_144.0).min(draft.bdp() / 2.0);
         draft.set(&["transfer", "write_block"], format!("{}", block.ceil().max(1024.0)));
     }

@@ -1,7 +1,8 @@
-//! A scenario under construction: its path as numbers, the rest as the table of its file.
+//! A scenario under construction. Its path is kept as numbers, the rest as the table of its file.
 
 use super::super::Cause;
 use super::dice::Dice;
+use super::variation::Variation;
 use toml::Value;
 
 /// Ranges of rates (bits per second) and round trips (seconds); both are log-uniform.
@@ -9,15 +10,19 @@ const RATES: (f64, f64) = (256e3, 1e9);
 const RTTS: (f64, f64) = (1e-3, 0.6);
 /// The most bytes that a transfer carries: virtual time costs some 0.1 s for 10^6 of them.
 const CARRIED_MAX: f64 = 40e6;
-/// The least length of a transfer, in round trips and in seconds.
+/// The minimum length of a transfer, in round trips.
 const ROUNDS: f64 = 60.0;
-const SECONDS_MIN: f64 = 1.0;
 /// IPv4 and TCP headers with timestamps.
 const HEADERS: f64 = 52.0;
 
 #[derive(Debug)]
 pub(super) struct Draft {
     pub cause: Cause,
+    /// The cause of the rest of the time.
+    pub also: Option<Cause>,
+    pub variation: Variation,
+    /// The minimum length of the transfer, in seconds.
+    pub seconds_least: f64,
     /// Bits per second of IP packets.
     pub rate: f64,
     /// Seconds.
@@ -35,9 +40,12 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub fn new(name: &str, cause: Cause) -> Draft {
+    pub fn new(cause: Cause, variation: Variation) -> Draft {
         let mut draft = Draft {
             cause,
+            also: None,
+            variation,
+            seconds_least: 0.0,
             rate: 0.0,
             rtt: 0.0,
             mss: 1448.0,
@@ -47,9 +55,18 @@ impl Draft {
             root: toml::Table::new(),
             relaxed: Vec::new(),
         };
-        draft.set(&["name"], name);
         draft.set(&["truth", "cause"], cause.name());
         draft
+    }
+
+    /// Sets the causes: `cause` limits for most of the time, and `also` for the rest.
+    pub fn becomes(&mut self, cause: Cause, also: Cause) {
+        if self.cause != cause {
+            self.relaxed.clear();
+        }
+        (self.cause, self.also) = (cause, Some(also));
+        self.set(&["truth", "cause"], cause.name());
+        self.set(&["truth", "also"], also.name());
     }
 
     /// Bandwidth-delay product in bytes.
@@ -84,7 +101,7 @@ impl Draft {
         self.get(key).and_then(Value::as_str) == Some(text)
     }
 
-    /// A sysctl of `server` or `client`.
+    /// Sets a sysctl of `server` or `client`.
     pub fn sysctl(&mut self, host: &str, name: &str, value: impl Into<Value>) {
         self.set(&["hosts", host, "sysctl", name], value);
     }
@@ -94,8 +111,8 @@ impl Draft {
         self.set(&["hosts", "server", "congestion_control"], self.congestion_control);
     }
 
-    /// Draws the MTU, then rate and round-trip time that satisfy `fits`; `utilisation` is the share
-    /// of the rate that the transfer is expected to carry, which bounds its cost.
+    /// Draws the MTU, then a rate and a round-trip time that satisfy `fits`. `utilisation` is the
+    /// share of the rate that the transfer is expected to carry. It bounds the cost of the run.
     pub fn path(&mut self, dice: &mut Dice, utilisation: f64, fits: impl Fn(&Draft) -> bool) {
         let mtu = *dice.pick(&[1500, 1500, 1500, 1500, 1280, 1400, 576, 9000]);
         self.mss = f64::from(mtu) - HEADERS;
@@ -105,7 +122,7 @@ impl Draft {
         for _ in 0..10_000 {
             let (rate, rtt) = (dice.log(RATES.0, RATES.1), dice.log(RTTS.0, RTTS.1));
             let tried = Draft { rate, rtt, root: toml::Table::new(), relaxed: Vec::new(), ..*self };
-            let cost = rate / 8.0 * utilisation * seconds(rtt);
+            let cost = rate / 8.0 * utilisation * tried.seconds();
             if cost <= CARRIED_MAX && fits(&tried) {
                 (self.rate, self.rtt) = (rate, rtt);
                 break;
@@ -117,7 +134,7 @@ impl Draft {
         self.set(&["link", "seed"], i64::from(dice.seed()));
     }
 
-    /// A queue of this many BDPs, but at least `packets` packets.
+    /// Sets a queue of this many BDPs, but at least `packets` packets.
     pub fn queue(&mut self, bdps: f64, packets: f64) {
         let bytes = (bdps * self.bdp()).max(packets * (self.mss + HEADERS)).ceil();
         self.queue = bytes / self.bdp();
@@ -129,8 +146,8 @@ impl Draft {
         (6.0 * self.bdp() * (1.0 + self.queue)).max(6_291_456.0).ceil()
     }
 
-    /// Sets buffers at both hosts that are large enough to fill path and queue, unless they are
-    /// set.
+    /// Sets buffers at both hosts that are large enough to fill path and queue, unless a buffer is
+    /// set already.
     pub fn generous_buffers(&mut self) {
         let room = self.room();
         let buffers =
@@ -144,10 +161,11 @@ impl Draft {
 
     /// The length of the transfer in seconds.
     pub fn seconds(&self) -> f64 {
-        seconds(self.rtt)
+        // Whole seconds, as iperf3 needs them.
+        (ROUNDS * self.rtt).max(self.seconds_least).ceil()
     }
 
-    /// The scenario, and its counterfactual, as TOML.
+    /// The scenario and its counterfactual, as TOML.
     pub fn into_toml(self) -> (String, String) {
         let mut other = self.root.clone();
         for (key, value) in self.relaxed {
@@ -173,9 +191,4 @@ fn put(root: &mut toml::Table, key: &[&str], value: Option<Value>) {
         Some(value) => table.insert((*last).into(), value),
         None => table.remove(*last),
     };
-}
-
-/// Whole seconds, as iperf3 needs them.
-fn seconds(rtt: f64) -> f64 {
-    (ROUNDS * rtt).max(SECONDS_MIN).ceil()
 }

@@ -1,5 +1,5 @@
-//! Variations that decide nothing: programs, kernels, options, and impairments that are too small
-//! to be the limit.
+//! Variations that do not affect the limit: programs, kernels, options, and impairments that are
+//! too small to matter.
 
 use super::super::Cause;
 use super::dice::Dice;
@@ -31,6 +31,7 @@ pub(super) fn draw(draft: &mut Draft, dice: &mut Dice) {
 
 fn programs(draft: &mut Draft, dice: &mut Dice) {
     let has = |draft: &Draft, keys: [&str; 3]| keys.iter().any(|key| draft.has(&["transfer", key]));
+    let [repeated, parallel] = ["requests", "connections"].map(|key| draft.has(&["transfer", key]));
     let own_server = has(draft, ["write_rate", "write_block", "send_buffer"]);
     let own_client = has(draft, ["read_rate", "read_block", "receive_buffer"]);
     let sized = draft.has(&["transfer", "size"]);
@@ -38,6 +39,8 @@ fn programs(draft: &mut Draft, dice: &mut Dice) {
         (!own_server || *server == "builtin")
             && (!own_client || *client == "builtin")
             && (!sized || *server != "iperf3")
+            && (!(repeated || parallel) || *client == "curl")
+            && (!repeated || *server != "python")
     };
     let programs: Vec<_> = PROGRAMS.into_iter().filter(fits).collect();
     let (server, client) = *dice.pick(&programs);
@@ -57,7 +60,8 @@ fn programs(draft: &mut Draft, dice: &mut Dice) {
 }
 
 fn path(draft: &mut Draft, dice: &mut Dice) {
-    // A slow way back that still carries every acknowledgement: one of 52 bytes for two segments.
+    // A slow return path that still carries every acknowledgement: one of 52 bytes for two
+    // segments.
     if dice.chance(0.15) {
         let share = dice.log(0.06, 0.3);
         let rate = (draft.rate * share * 1448.0 / draft.mss.max(500.0)).max(128e3);

@@ -74,14 +74,14 @@ fn each_change_says_why_in_numbers() {
                 End::Sender,
                 Setting::TcpWmem,
                 "4096 16384 11534336".into(),
-                "a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it), at most 442.9 Mbit/s over 50 ms; the \
+                "a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it), about 442.9 Mbit/s over 50 ms; the \
                  path holds 6.25 MB and its queue 6.25 MB"
             ),
             (
                 End::Receiver,
                 Setting::TcpRmem,
                 "4096 131072 14680064".into(),
-                "a receive buffer of 6 MiB advertises 3.146 MB (50 % of it, tcp_adv_win_scale 1), at most 503.3 Mbit/s \
+                "a receive buffer of 6 MiB advertises 3.146 MB (50 % of it, tcp_adv_win_scale 1), about 503.3 Mbit/s \
                  over 50 ms; the path holds 6.25 MB and its queue 6.25 MB"
             ),
         ]

@@ -1,15 +1,91 @@
 //! Opens the captures that the command line names, with a progress bar. Ctrl-C ends those that are
 //! pipes.
 
-use super::pipe::{self, Pipe};
+mod pipe;
+
+use self::pipe::Pipe;
 use crate::failure::{Failure, Kind};
+use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, by_first_packet};
-use fullpipe_flow::capture::ReadError;
+use fullpipe_flow::Config;
+use fullpipe_flow::capture::{Layer, ReadError};
+use fullpipe_flow::filter::Filter;
+use fullpipe_flow::limit::CapturePoint;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::Read;
+use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+
+/// How to read captures: what `analyze` and `report` have in common.
+#[derive(Args)]
+pub struct Reading {
+    /// Select connections: host ADDRESS, net ADDRESS/LENGTH, port N, portrange N-M, and, or, not, (
+    /// ).
+    #[arg(long, value_name = "FILTER")]
+    filter: Option<Filter>,
+    /// Where the capture was taken.
+    #[arg(long, value_name = "POINT", value_enum, default_value_t = Point::Auto)]
+    capture_point: Point,
+    /// Which packet of a tunnelled one to analyse.
+    #[arg(long, value_name = "LAYER", value_enum, default_value_t = TunnelLayer::Inner)]
+    layer: TunnelLayer,
+    /// Threads that read and analyse; the result does not depend on their number.
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN)]
+    pub threads: NonZeroUsize,
+}
+
+impl Reading {
+    /// What to analyse, with everything else as it is by default.
+    pub fn config(&self) -> Config {
+        Config {
+            capture_point: self.capture_point.into(),
+            layer: self.layer.into(),
+            filter: self.filter.clone(),
+            ..Config::default()
+        }
+    }
+}
+
+/// Where a capture was taken.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Point {
+    /// At the sender of the data.
+    Sender,
+    /// At the receiver of the data.
+    Receiver,
+    /// Guessed from the timing of the handshake.
+    Auto,
+}
+
+/// Which packet of a tunnelled one to analyse.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TunnelLayer {
+    /// The innermost, inside all tunnels.
+    Inner,
+    /// The outermost.
+    Outer,
+}
+
+impl From<Point> for CapturePoint {
+    fn from(point: Point) -> Self {
+        match point {
+            Point::Sender => CapturePoint::SenderEdge,
+            Point::Receiver => CapturePoint::ReceiverEdge,
+            Point::Auto => CapturePoint::Unknown,
+        }
+    }
+}
+
+impl From<TunnelLayer> for Layer {
+    fn from(layer: TunnelLayer) -> Self {
+        match layer {
+            TunnelLayer::Inner => Layer::Inner,
+            TunnelLayer::Outer => Layer::Outer,
+        }
+    }
+}
 
 /// A smaller file is read before a bar would be visible.
 const PROGRESS_FROM: u64 = 100 << 20;

@@ -1,0 +1,200 @@
+//! A report on results of the lab.
+
+use super::{empty, worst_first};
+use crate::failure::{Failure, Kind};
+use crate::terminal::remark;
+use fullpipe_analyze::{Capture, Options};
+use fullpipe_flow::Config;
+use fullpipe_flow::limit::{CapturePoint, PathHint};
+use fullpipe_flow::row::Row;
+use fullpipe_flow::sample::Sample;
+use fullpipe_flow::trace::{Owner, SocketSeries, TraceBounds};
+use fullpipe_link::LogFile;
+use fullpipe_model::link::log::Direction;
+use fullpipe_model::units::Instant;
+use fullpipe_report::page::{
+    Kind as Content, Lab, LinkQueue, Page, Part, Shortlist, Shown, Source, curves,
+};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// Reads folders of results for a report. A folder is that of a sweep, or of one run.
+///
+/// # Errors
+/// A folder has no results, or they cannot be read.
+pub fn page(folders: &[PathBuf]) -> Result<Page, Failure> {
+    let names: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let mut page = empty(names.join(", "), Content::Lab);
+    let mut rows = Vec::new();
+    for folder in folders {
+        let runs = runs(folder)?;
+        if runs.is_empty() {
+            return Err(unreadable(folder, "there is no run in it"));
+        }
+        for run in runs {
+            add(&mut page, &mut rows, &run)?;
+        }
+    }
+    if page.connections.is_empty() {
+        remark(
+            "fullpipe: there are no captures in these results, so the report has no graphs; \
+             `lab run --keep-captures` keeps them",
+        );
+    }
+    mark_parts(&mut page, &rows);
+    worst_first(&mut page.connections);
+    let curves = curves(&rows);
+    page.lab = Some(Lab { runs: rows, curves });
+    Ok(page)
+}
+
+/// The folders of the complete runs in all of these folders.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn runs_of(folders: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = Vec::new();
+    for folder in folders {
+        all.extend(runs(folder)?);
+    }
+    Ok(all)
+}
+
+/// The folders of the complete runs in `folder`, in the order of their numbers.
+fn runs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if folder.join(ROW).is_file() {
+        return Ok(vec![folder.into()]);
+    }
+    let entries = std::fs::read_dir(folder).map_err(|cause| unreadable(folder, cause))?;
+    let mut runs = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|cause| unreadable(folder, cause))?.path();
+        if path.join(ROW).is_file() {
+            runs.push(path);
+        } else if path.is_dir() && path.join(ROWS).is_file() {
+            // The two halves of `demo --out` and of `lab compare`.
+            runs.extend(self::runs(&path)?);
+        }
+    }
+    runs.sort();
+    Ok(runs)
+}
+
+/// The file of a run's row.
+const ROW: &str = "row.json";
+/// The file of a sweep's rows.
+const ROWS: &str = "rows.jsonl";
+
+/// Adds a run: its row, and its connection where its captures were kept.
+fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failure> {
+    let path = folder.join(ROW);
+    let bytes = std::fs::read(&path).map_err(|cause| unreadable(&path, cause))?;
+    let row: Row = serde_json::from_slice(&bytes).map_err(|cause| unreadable(&path, cause))?;
+    let number = rows.len();
+    let source = page.sources.len();
+    page.sources.push(Source { name: row.name.clone(), ..Source::default() });
+    let capture = folder.join("server.pcap");
+    if !capture.is_file() {
+        rows.push(row);
+        return Ok(());
+    }
+    // What the lab knows of the path, so that the report says what the row says.
+    let config = Config {
+        capture_point: CapturePoint::SenderEdge,
+        hint: PathHint { rate: row.rate_nominal, rtt: Some(row.rtt_nominal) },
+        trace: Some(TraceBounds::default()),
+        ..Config::default()
+    };
+    rows.push(row);
+    let mut shortlist = Shortlist::default();
+    let mut connections = Capture::file(&capture).connections(&Options::from(config));
+    while let Some(round) = connections.next_round() {
+        shortlist.add(round);
+    }
+    let (counts, errors) = connections.finish();
+    if let Some(error) = errors.into_iter().next() {
+        return Err(unreadable(&capture, error));
+    }
+    page.sources[source].packets = Some(counts.packets);
+    page.connections_total += shortlist.total();
+    for mut shown in shortlist.finish(source) {
+        shown.run = Some(number);
+        if let Some(start) = start_by_samples(&shown, folder) {
+            add_sockets(&mut shown, folder, start)?;
+            shown.link_queue = queue(folder, start)?;
+        }
+        page.connections.push(shown);
+    }
+    Ok(())
+}
+
+/// The connection's first packet by the clock of samples and of the link's log; `None` in results
+/// of a version that did not say how far that is from the captures' clock.
+fn start_by_samples(shown: &Shown, folder: &Path) -> Option<Instant> {
+    let link = std::fs::read(folder.join("link.json")).ok()?;
+    let link: serde_json::Value = serde_json::from_slice(&link).ok()?;
+    let epoch = link["epoch_ns"].as_u64()?;
+    Some(Instant::from_nanos(shown.connection.connection.start.as_nanos().checked_sub(epoch)?))
+}
+
+/// The queue towards the client, by the link's own log; `None` where there is no log.
+fn queue(folder: &Path, start: Instant) -> Result<Option<LinkQueue>, Failure> {
+    let file = folder.join("link.log");
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let log = LogFile::read(&file)?;
+    let records = log.records.iter().filter(|record| record.direction == Direction::ToClient);
+    Ok(Some(LinkQueue::new(records.map(|record| (record.arrival.since(start), record.backlog)))))
+}
+
+/// Most samples of a socket in a report.
+const SAMPLES: usize = 2_000;
+
+/// Adds the samples of the sockets at both ends.
+fn add_sockets(shown: &mut Shown, folder: &Path, start: Instant) -> Result<(), Failure> {
+    let connection = &shown.connection.connection;
+    let ends = [
+        ("server.samples.jsonl", Owner::Server, connection.server, connection.client),
+        ("client.samples.jsonl", Owner::Client, connection.client, connection.server),
+    ];
+    for (file, owner, local, remote) in ends {
+        let mut samples = read_samples(&folder.join(file))?;
+        samples.retain(|sample| (sample.local, sample.remote) == (local, remote));
+        if !samples.is_empty() {
+            let series = SocketSeries::new(owner, &samples, start, SAMPLES);
+            shown.sockets.push(series);
+        }
+    }
+    Ok(())
+}
+
+/// The samples in a file; none where there is no file.
+fn read_samples(file: &Path) -> Result<Vec<Sample>, Failure> {
+    let Ok(opened) = std::fs::File::open(file) else { return Ok(Vec::new()) };
+    let mut samples = Vec::new();
+    for line in BufReader::new(opened).lines() {
+        let line = line.map_err(|cause| unreadable(file, cause))?;
+        samples.push(serde_json::from_str(&line).map_err(|cause| unreadable(file, cause))?);
+    }
+    Ok(samples)
+}
+
+/// Names the two runs of a demo, which are called before and after.
+fn mark_parts(page: &mut Page, rows: &[Row]) {
+    for shown in &mut page.connections {
+        shown.part = match shown.run.map(|run| rows[run].name.as_str()) {
+            Some("before") => Some(Part::Before),
+            Some("after") => Some(Part::After),
+            _ => None,
+        };
+    }
+}
+
+fn unreadable(path: &Path, cause: impl std::fmt::Display) -> Failure {
+    let problem = format!(
+        "read results {}: {cause}; give captures, or a folder that `lab run --out` wrote",
+        path.display()
+    );
+    Failure::new(Kind::Input, problem)
+}

@@ -1,0 +1,42 @@
+//! Retransmission timeouts: the sender waited for its timer (RFC 6298), because nothing else
+//! reported the loss.
+
+use super::{LEAST_PART, Seen};
+use fullpipe_model::units::Duration;
+
+/// Timeouts that took a good part of the time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timeouts {
+    /// How many.
+    pub count: u64,
+    /// Total length of the silences that they ended.
+    pub time: Duration,
+    /// That time as a fraction of the whole transfer's, at most 1.
+    pub part: f64,
+}
+
+impl Timeouts {
+    /// What would change it.
+    pub(super) const REMEDY: &'static str = "remove the loss; where SACK is off at one end, switch it on \
+        (net.ipv4.tcp_sack), and keep net.ipv4.tcp_early_retrans at 3, so that a lost end of a flight is probed for \
+        before the timer runs out";
+
+    pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
+        let stalls = seen.facts().stalls;
+        let part = seen.part(stalls.timeout_wait).min(1.0);
+        let timeouts = Timeouts { count: stalls.timeouts.into(), time: stalls.timeout_wait, part };
+        (timeouts.count > 0 && part >= LEAST_PART).then_some(timeouts)
+    }
+}
+
+impl std::fmt::Display for Timeouts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Timeouts { count, time, part } = self;
+        let times = if *count == 1 { "once".into() } else { format!("{count} times") };
+        write!(
+            f,
+            "retransmission timeouts: {times} the sender waited for its timer, {time} in all ({:.0} % of the time)",
+            part * 100.0
+        )
+    }
+}

@@ -1,0 +1,108 @@
+//! Judges a transfer that several limits hold one after another. Each part is judged like a
+//! transfer of its own.
+
+use fullpipe_model::limit::Limit;
+use std::ops::Range;
+
+/// The fewest intervals of a part.
+const PART_LEAST: usize = 16;
+/// The most parts of a transfer.
+const PARTS_MOST: usize = 8;
+/// With fewer parts, one limit after another cannot be distinguished from one limit that varies.
+const PARTS_LEAST: usize = 3;
+/// How sure the judge must be of a part.
+const SURE_OF_PART: f64 = 0.6;
+/// The most stretches. If the parts differ more often, the transfer is not held by one limit after
+/// another.
+const STRETCHES_MOST: usize = 3;
+
+/// Consecutive intervals that one limit holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretch {
+    pub intervals: Range<usize>,
+    pub limit: Limit,
+    /// Its probability: the mean over the parts of which the judge is sure.
+    pub likely: f64,
+}
+
+/// A part of a transfer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    pub intervals: Range<usize>,
+    /// The limit that holds it, with its probability; `None` where the judge has no opinion.
+    pub found: Option<(Limit, f64)>,
+}
+
+/// Divides a transfer of `intervals` intervals into parts. A short transfer has none.
+pub fn parts(intervals: usize) -> Vec<Range<usize>> {
+    let count = (intervals / PART_LEAST).min(PARTS_MOST);
+    if count < PARTS_LEAST {
+        return Vec::new();
+    }
+    (0..count).map(|at| at * intervals / count..(at + 1) * intervals / count).collect()
+}
+
+/// The limits that hold a transfer one after another, from the findings for its parts in order.
+/// `None` where one limit holds it all of the time, or where that is not clear. A part of which the
+/// judge is not sure continues the one before it.
+pub fn course(parts: &[Part]) -> Option<Vec<Stretch>> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut sure: Vec<usize> = Vec::new();
+    for Part { intervals, found } in parts {
+        let first = found.filter(|(_, likely)| *likely >= SURE_OF_PART);
+        match (stretches.last_mut().zip(sure.last_mut()), first) {
+            (Some((last, count)), Some((limit, likely))) if last.limit == limit => {
+                last.intervals.end = intervals.end;
+                last.likely = (last.likely * *count as f64 + likely) / (*count + 1) as f64;
+                *count += 1;
+            }
+            (_, Some((limit, likely))) => {
+                let start = if stretches.is_empty() { 0 } else { intervals.start };
+                stretches.push(Stretch { intervals: start..intervals.end, limit, likely });
+                sure.push(1);
+            }
+            (Some((last, _)), None) => last.intervals.end = intervals.end,
+            (None, None) => {}
+        }
+    }
+    (2..=STRETCHES_MOST).contains(&stretches.len()).then_some(stretches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course_of(found: &[Option<(Limit, f64)>]) -> Option<Vec<(Limit, Range<usize>)>> {
+        let part = |(at, found): (usize, &Option<(Limit, f64)>)| Part {
+            intervals: at * 10..at * 10 + 10,
+            found: *found,
+        };
+        let parts: Vec<Part> = found.iter().enumerate().map(part).collect();
+        let stretches = course(&parts)?.into_iter();
+        Some(stretches.map(|stretch| (stretch.limit, stretch.intervals)).collect())
+    }
+
+    #[test]
+    fn parts_cover_all_intervals_once() {
+        for count in [0, 1, 47, 48, 100, 1000, 4321] {
+            let parts = parts(count);
+            let sum: usize = parts.iter().map(ExactSizeIterator::len).sum();
+            assert_eq!(sum, if count < 48 { 0 } else { count });
+            assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert!(parts.iter().all(|part| part.len() >= PART_LEAST));
+        }
+    }
+
+    #[test]
+    fn one_thing_after_another_is_told_from_one_thing() {
+        use Limit::{Link, SendBuffer};
+        let (link, buffer) = (Some((Link, 0.9)), Some((SendBuffer, 0.8)));
+        assert_eq!(course_of(&[link, link, link]), None);
+        assert_eq!(course_of(&[link, None, Some((SendBuffer, 0.4))]), None);
+        assert_eq!(
+            course_of(&[None, link, None, buffer, buffer]),
+            Some(vec![(Link, 0..30), (SendBuffer, 30..50)])
+        );
+        assert_eq!(course_of(&[link, buffer, link, buffer]), None, "that is noise");
+    }
+}

@@ -1,0 +1,166 @@
+//! Why the judge named a limit: the few numbers of the transfer that decided, in words.
+//!
+//! Each trait in turn is set to its typical value. The named limit then becomes less likely, and
+//! the difference is the trait's weight. Some traits say the same about a transfer (percentiles of
+//! the round trip). They count once, by the one with the most weight.
+
+mod captures;
+mod rules;
+mod samples;
+mod words;
+
+use super::{Case, Opinion, Possible, Source, Traits, table};
+use fullpipe_model::units::Duration;
+use words::Meaning;
+
+/// The most reasons: nobody weighs more of them against each other.
+const MOST: usize = 3;
+/// A trait with less weight is no reason.
+const LEAST_WEIGHT: f64 = 0.001;
+/// Nor is a trait with less than this fraction of the first reason's weight.
+const LEAST_OF_FIRST: f64 = 0.1;
+
+/// A number that influenced the decision, and how much.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Reason {
+    /// The stable name of the number.
+    #[serde(rename = "trait")]
+    pub name: &'static str,
+    /// Its value. The judge compares it between transfers, so it is a fraction or a ratio and not a
+    /// quantity.
+    pub value: f64,
+    /// Its median over all transfers with which the judge was trained.
+    pub typical: f64,
+    /// How much less likely the limit would be if the number were typical, 0 to 1.
+    pub weight: f64,
+    /// The reason in words, with quantities.
+    pub words: String,
+}
+
+/// The result of weighing a transfer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// The probability of each limit.
+    pub opinion: Opinion,
+    /// The limits that the evidence allowed.
+    possible: Possible,
+}
+
+impl Judged {
+    /// Weighs a transfer; `None` where the judge was not trained for such traits.
+    pub fn of(source: Source, case: &Case) -> Option<Self> {
+        let opinion = Opinion::of(source, case)?;
+        Some(Judged { opinion, possible: case.possible })
+    }
+}
+
+/// The numbers that decided for the limit that the judge named, most important first. `traits` are
+/// those of `judged`. Round trips are multiples of `rtt`.
+pub fn reasons(
+    source: Source,
+    judged: &Judged,
+    traits: &Traits,
+    rtt: Option<Duration>,
+) -> Vec<Reason> {
+    let (limit, likely) = judged.opinion.first();
+    let Some(forest) = table(source) else { return Vec::new() };
+    let meanings = meanings(source);
+    let Some(without) = forest.weigh_without_each(traits.values()) else { return Vec::new() };
+    if without.len() != meanings.len() {
+        return Vec::new();
+    }
+    let weight = |classes| {
+        let opinion = Opinion::of_classes(classes, judged.possible);
+        opinion.map_or(0.0, |opinion| likely - opinion.likely(limit))
+    };
+    let mut weights: Vec<(usize, f64)> = without.into_iter().map(weight).enumerate().collect();
+    weights.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let least = LEAST_WEIGHT.max(weights.first().map_or(0.0, |first| LEAST_OF_FIRST * first.1));
+    let mut subjects = Vec::new();
+    let mut reasons = Vec::new();
+    for (at, weight) in weights.into_iter().take_while(|(_, weight)| *weight >= least) {
+        let meaning = meanings[at];
+        let (value, typical) = (traits.values()[at].into(), forest.typical()[at].into());
+        if reasons.len() == MOST || subjects.contains(&meaning.subject) {
+            continue;
+        }
+        let Some(words) = meaning.words(value, typical, rtt) else { continue };
+        subjects.push(meaning.subject);
+        reasons.push(Reason { name: meaning.name, value, typical, weight, words });
+    }
+    reasons
+}
+
+/// The meanings of the traits of this kind of evidence, in their order.
+fn meanings(source: Source) -> Vec<&'static Meaning> {
+    let further: &[Meaning] = match source {
+        Source::Capture => &captures::MEANINGS,
+        Source::Samples => &samples::MEANINGS,
+    };
+    rules::MEANINGS.iter().chain(further).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LinkEvidence;
+    use super::*;
+
+    #[test]
+    fn every_trait_has_a_name_of_its_own_and_words() {
+        for source in [Source::Capture, Source::Samples] {
+            let meanings = meanings(source);
+            let forest = table(source).unwrap();
+            assert_eq!(forest.traits(), meanings.len(), "{source:?}");
+            let mut names: Vec<&str> = meanings.iter().map(|meaning| meaning.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), meanings.len(), "{source:?}");
+            for meaning in meanings {
+                let words = meaning.words(0.5, 0.25, None).unwrap();
+                assert!(words.contains("typical") && !words.contains("{}"), "{words}");
+            }
+        }
+    }
+
+    fn judge(traits: &Traits) -> Judged {
+        let possible = Possible { loss: true, window: true, link: true, sender_application: true };
+        Judged::of(
+            Source::Capture,
+            &Case { traits: traits.clone(), possible, link: LinkEvidence::None },
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn what_decided_is_what_the_limit_would_not_be_without() {
+        // A transfer that is typical except for its repairs.
+        let forest = table(Source::Capture).unwrap();
+        let mut values: Vec<f64> = forest.typical().iter().map(|value| (*value).into()).collect();
+        let at = |name| meanings(Source::Capture).iter().position(|one| one.name == name).unwrap();
+        for (name, value) in [
+            ("rules_congestion_window_loss", 1.0),
+            ("rules_link", 0.0),
+            ("retransmissions", 0.02),
+            ("intervals_with_retransmissions", 0.3),
+            ("in_flight_by_root_loss", 1.2),
+        ] {
+            values[at(name)] = value;
+        }
+        let mut traits = Traits::default();
+        traits.extend(values);
+        let judged = judge(&traits);
+        let found = reasons(Source::Capture, &judged, &traits, None);
+        assert!((1..=MOST).contains(&found.len()), "{found:?}");
+        let changed = ["rules", "retransmissions", "intervals_with", "in_flight_by"];
+        for reason in &found {
+            assert!(changed.iter().any(|start| reason.name.starts_with(start)), "{found:?}");
+            assert!(reason.weight > 0.0 && reason.weight <= 1.0, "{found:?}");
+        }
+        assert!(found.is_sorted_by(|a, b| a.weight >= b.weight));
+        // For a typical transfer, no trait decides.
+        let mut traits = Traits::default();
+        traits.extend(forest.typical().iter().map(|value| f64::from(*value)));
+        let judged = judge(&traits);
+        assert_eq!(reasons(Source::Capture, &judged, &traits, None), []);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a trait means, in words with quantities.
+
+use fullpipe_model::units::Duration;
+
+/// What a trait is about. Traits with the same subject say the same about a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Rules,
+    Rate,
+    Pace,
+    Queue,
+    Loss,
+    LossPattern,
+    Timer,
+    Window,
+    WindowCourse,
+    Unread,
+    InFlight,
+    InFlightCourse,
+    Congestion,
+    Buffer,
+    Idle,
+    Writes,
+    Acks,
+    Length,
+    Course,
+    Start,
+}
+
+/// How a trait's value is written.
+#[derive(Debug, Clone, Copy)]
+pub enum Form {
+    /// A fraction of something.
+    Percent,
+    /// A multiple of something.
+    Times,
+    /// The delay of a round trip beyond the path's. The trait is the round trip as a multiple of
+    /// the path's.
+    QueueingDelay,
+    /// A count. The trait is its binary logarithm.
+    Count,
+    /// Yes (1) or no (0). The argument holds the words for no.
+    Holds(&'static str),
+}
+
+/// A trait's name and what it means.
+#[derive(Debug, Clone, Copy)]
+pub struct Meaning {
+    pub name: &'static str,
+    pub subject: Subject,
+    form: Form,
+    /// `{}` stands for the value.
+    says: &'static str,
+    /// Words for a source that does not have the number; empty where that says nothing.
+    absent: &'static str,
+}
+
+impl Meaning {
+    pub const fn new(name: &'static str, subject: Subject, form: Form, says: &'static str) -> Self {
+        Meaning { name, subject, form, says, absent: "" }
+    }
+
+    /// Adds words for a source that does not have the number.
+    pub const fn or(self, absent: &'static str) -> Self {
+        Meaning { absent, ..self }
+    }
+
+    /// The value in words, compared with a typical one; `None` where it says nothing. `rtt` is the
+    /// round trip of which queueing delays are multiples.
+    pub fn words(&self, value: f64, typical: f64, rtt: Option<Duration>) -> Option<String> {
+        if let Form::Holds(not) = self.form {
+            let words = |value| if value > 0.5 { self.says } else { not };
+            return Some(format!("{} (typical: {})", words(value), words(typical)));
+        }
+        // A number that a source does not have is negative, and so is a ratio of such a number.
+        let is_known = |value| value >= 0.0 || matches!(self.form, Form::Count);
+        if !is_known(value) {
+            return (!self.absent.is_empty()).then(|| self.absent.into());
+        }
+        let says = self.says.replacen("{}", &self.written(value, rtt), 1);
+        let typical = if is_known(typical) { self.written(typical, rtt) } else { "none".into() };
+        Some(format!("{says} (typical: {typical})"))
+    }
+
+    fn written(&self, value: f64, rtt: Option<Duration>) -> String {
+        match self.form {
+            Form::Percent if value <= 0.0 => "0 %".into(),
+            Form::Percent if value < 0.1 => format!("{:.2} %", value * 100.0),
+            Form::Percent => format!("{:.0} %", value * 100.0),
+            Form::QueueingDelay => match rtt {
+                Some(rtt) => {
+                    let delay = rtt.as_secs_f64() * (value - 1.0).max(0.0);
+                    format!("{} on a path of {rtt}", Duration::from_secs_f64(delay))
+                }
+                None => format!("{:.2} of the path's round trip", (value - 1.0).max(0.0)),
+            },
+            Form::Times => format!("{value:.2}"),
+            Form::Count => format!("{:.0}", value.exp2()),
+            Form::Holds(_) => String::new(),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What a report shows.
+
+use super::curve::Curve;
+use super::interval::neighbours;
+use fullpipe_flow::connection::Direction;
+use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection};
+use fullpipe_flow::limit::Interval;
+use fullpipe_flow::row::Row;
+use fullpipe_flow::schema::Version;
+use fullpipe_flow::trace::{SocketSeries, Trace};
+use fullpipe_model::units::{Bytes, Duration};
+use serde::Serialize;
+
+/// What a report shows. It serialises as `PageData` of `web/src/data.ts`.
+#[derive(Debug, Serialize)]
+pub struct Page {
+    /// The version of the names in it.
+    pub schema: Version,
+    /// The program that wrote it, with its version.
+    pub program: String,
+    /// What was read, as the user named it.
+    pub title: String,
+    /// What kind of input it was.
+    pub kind: Kind,
+    /// The inputs.
+    pub sources: Vec<Source>,
+    /// Connections in all inputs.
+    pub connections_total: u64,
+    /// Those that are shown, in the order in which they are shown.
+    pub connections: Vec<Shown>,
+    /// The runs of a lab.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lab: Option<Lab>,
+}
+
+/// What was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Captures.
+    Capture,
+    /// Results of the lab.
+    Lab,
+    /// Recorded samples of sockets.
+    Samples,
+}
+
+/// An input.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Source {
+    /// Its name, as given.
+    pub name: String,
+    /// Its packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
+    /// Why it was not read to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Which part of "before and after" a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Before the change.
+    Before,
+    /// After the change.
+    After,
+}
+
+/// A connection with its graphs.
+#[derive(Debug)]
+pub struct Shown {
+    /// Number of its input among [`Page::sources`].
+    pub source: usize,
+    /// Number of its run among the lab's.
+    pub run: Option<usize>,
+    /// Which part of "before and after" it is.
+    pub part: Option<Part>,
+    /// The facts, the verdict and the points of the graphs.
+    pub connection: DiagnosedConnection,
+    /// Samples of the sockets at its ends.
+    pub sockets: Vec<SocketSeries>,
+    /// The link's queue towards the receiver.
+    pub link_queue: Option<LinkQueue>,
+}
+
+/// How many bytes waited in the link's queue, over time. Numbers are differences from the one
+/// before, as everywhere on the page.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct LinkQueue {
+    /// Microseconds from the connection's first packet.
+    time_us: Vec<i64>,
+    /// Bytes from then on.
+    bytes: Vec<i64>,
+}
+
+/// Most points of a queue.
+const POINTS: usize = 4_000;
+
+impl LinkQueue {
+    /// The queue as each packet met it: when, from the connection's first packet, and the bytes
+    /// that waited. Of many packets, the one that met most in each stretch of time stays.
+    pub fn new(met: impl Iterator<Item = (Duration, Bytes)>) -> Self {
+        let mut met: Vec<(u64, u64)> =
+            met.map(|(at, bytes)| (at.as_micros(), bytes.get())).collect();
+        met.sort_unstable();
+        let last = met.last().map_or(0, |(at, _)| *at);
+        let width = (last / POINTS as u64 + 1).max(1);
+        met.dedup_by(|later, kept| {
+            let same = met_together(later.0, kept.0, width);
+            if same {
+                kept.1 = kept.1.max(later.1);
+            }
+            same
+        });
+        let differences = |of: fn(&(u64, u64)) -> u64| {
+            let mut before = 0;
+            let numbers = met.iter().map(|one| i64::try_from(of(one)).unwrap_or(i64::MAX));
+            numbers.map(|number| number - std::mem::replace(&mut before, number)).collect()
+        };
+        LinkQueue { time_us: differences(|one| one.0), bytes: differences(|one| one.1) }
+    }
+}
+
+/// Whether two times are in the same stretch.
+fn met_together(a: u64, b: u64, width: u64) -> bool {
+    a / width == b / width
+}
+
+/// The runs of a lab.
+#[derive(Debug, Serialize)]
+pub struct Lab {
+    /// Their rows.
+    pub runs: Vec<Row>,
+    /// Goodput over what was varied.
+    pub curves: Vec<Curve>,
+}
+
+impl Shown {
+    /// A connection of the input with this number.
+    pub fn new(source: usize, connection: DiagnosedConnection) -> Self {
+        Shown { source, run: None, part: None, connection, sockets: Vec::new(), link_queue: None }
+    }
+
+    /// What limited each direction's data, and when. It is drawn with the graphs, or not at all.
+    pub(super) fn intervals(&self) -> Vec<OfDirection<Interval>> {
+        if self.connection.trace().is_none() {
+            return Vec::new();
+        }
+        [Direction::ClientToServer, Direction::ServerToClient]
+            .into_iter()
+            .flat_map(|direction| intervals(&self.connection, direction))
+            .collect()
+    }
+
+    /// The same without the points of its graphs.
+    #[must_use]
+    pub fn without_graphs(self) -> Self {
+        let connection = self.connection.without_trace();
+        Shown { connection, sockets: Vec::new(), link_queue: None, ..self }
+    }
+}
+
+impl Serialize for Shown {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        Written {
+            source: self.source,
+            run: self.run,
+            part: self.part,
+            facts: Facts { connection: &self.connection, intervals: self.intervals() },
+            trace: self.connection.trace(),
+            sockets: &self.sockets,
+            link_queue: self.link_queue.as_ref(),
+        }
+        .serialize(s)
+    }
+}
+
+/// The serialised form of a connection.
+#[derive(Serialize)]
+struct Written<'a> {
+    source: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<Part>,
+    facts: Facts<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a Trace>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    sockets: &'a [SocketSeries],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_queue: Option<&'a LinkQueue>,
+}
+
+/// The JSON of `fullpipe analyze`, with intervals that a page has room for.
+#[derive(Serialize)]
+struct Facts<'a> {
+    #[serde(flatten)]
+    connection: &'a DiagnosedConnection,
+    intervals: Vec<OfDirection<Interval>>,
+}
+
+fn intervals(
+    connection: &DiagnosedConnection,
+    direction: Direction,
+) -> impl Iterator<Item = OfDirection<Interval>> {
+    let verdict = connection.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
+    let merged = verdict.map(|verdict| neighbours(&verdict.intervals)).unwrap_or_default();
+    merged.into_iter().map(move |what| OfDirection { direction, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_of_many_packets_keeps_its_peak_and_few_points() {
+        let met = (0..100_000_u64).map(|packet| {
+            let bytes = if packet == 54_321 { 9_000_000 } else { packet % 1_000 };
+            (Duration::from_micros(packet * 10), Bytes::new(bytes))
+        });
+        let queue = LinkQueue::new(met);
+        assert!((1_000..=POINTS + 1).contains(&queue.bytes.len()), "{}", queue.bytes.len());
+        let mut bytes = 0;
+        let most = queue.bytes.iter().map(|difference| {
+            bytes += difference;
+            bytes
+        });
+        assert_eq!(most.max(), Some(9_000_000));
+        assert_eq!(queue.time_us.iter().sum::<i64>(), 999_750);
+    }
+}

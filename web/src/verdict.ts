@@ -1,0 +1,131 @@
+/** What is said of a connection before its graphs: pure, for the card at the top and the table. */
+import type { ConnectionData, Direction, Facts, Finding } from "./data.ts";
+import { type LimitName, limitName, loses } from "./limits.ts";
+
+/** A stretch of time from a connection's first packet, in µs. */
+export type Span = readonly [start: number, end: number];
+
+/** The direction that carried more data. */
+export function bulk(facts: Facts): Direction {
+  return facts.client_to_server.unique_payload_bytes > facts.server_to_client.unique_payload_bytes
+    ? "client_to_server"
+    : "server_to_client";
+}
+
+/** Both directions, the one that carried more first. */
+export function directions(facts: Facts): [Direction, Direction] {
+  const first = bulk(facts);
+  return [first, first === "client_to_server" ? "server_to_client" : "client_to_server"];
+}
+
+/** The findings of a direction, largest share first. */
+export function findings(facts: Facts, direction: Direction): Finding[] {
+  return facts.findings.filter((one) => one.direction === direction);
+}
+
+/** Shares of the limits of a direction, those of the same name together. */
+export function shares(facts: Facts, direction: Direction): [LimitName, number][] {
+  const sums = new Map<LimitName, number>();
+  for (const one of facts.limits) {
+    if (one.direction !== direction || !(one.share > 0)) continue;
+    const name = limitName(one);
+    sums.set(name, (sums.get(name) ?? 0) + one.share);
+  }
+  return [...sums].sort((a, b) => b[1] - a[1]);
+}
+
+/** The time over which the shares of a direction are told, in µs. */
+function timeOf(facts: Facts, direction: Direction): number {
+  const first = findings(facts, direction).find((one) => one.share > 0 && one.evidence.time_us);
+  return first ? first.evidence.time_us / first.share : facts.duration_us;
+}
+
+/** The time that neither the path nor the sending application took, in µs. */
+export function lost(facts: Facts): number {
+  if (facts.sub_causes.some((cause) => cause.sub_cause === "no_answer")) return facts.duration_us;
+  const direction = bulk(facts);
+  const losing = shares(facts, direction).filter(([name]) => loses(name));
+  return losing.reduce((sum, [, share]) => sum + share, 0) * timeOf(facts, direction);
+}
+
+/** Where the time of an interval's start is, from the connection's first packet. */
+export function startOf(facts: Facts, interval: { start_ns: number }): number {
+  return (interval.start_ns - facts.start_ns) / 1000;
+}
+
+/** A stretch that one limit held. */
+export interface Held {
+  readonly name: LimitName;
+  readonly span: Span;
+  /** Of its first interval: the next limits that would explain it as well. */
+  readonly rivals: readonly LimitName[];
+}
+
+/** Who held the data of a direction, in order; neighbours with the same limit are one. */
+export function heldBy(facts: Facts, direction: Direction): Held[] {
+  const out: { name: LimitName; span: [number, number]; rivals: LimitName[] }[] = [];
+  for (const interval of facts.intervals ?? []) {
+    if (interval.direction !== direction || interval.candidates.length === 0) continue;
+    const start = startOf(facts, interval),
+      end = start + interval.length_us;
+    const [name, ...rivals] = interval.candidates.map(limitName);
+    const last = out[out.length - 1];
+    if (last?.name === name && start - last.span[1] < 0.01 * interval.length_us + 2)
+      last.span[1] = end;
+    else out.push({ name, span: [start, end], rivals });
+  }
+  return out;
+}
+
+/** The spans that a limit held, the longest first; gaps shorter than a tenth of a span close. */
+export function spansOf(held: readonly Held[], name: LimitName): Span[] {
+  const out: [number, number][] = [];
+  for (const { span } of held.filter((one) => one.name === name)) {
+    const last = out[out.length - 1];
+    if (last && span[0] - last[1] < 0.1 * (span[1] - last[0])) last[1] = span[1];
+    else out.push([span[0], span[1]]);
+  }
+  return out.sort((a, b) => b[1] - b[0] - (a[1] - a[0]));
+}
+
+/** The greatest rival of a finding that has one. */
+export function rival(finding: Finding): LimitName | undefined {
+  const [first] = [...(finding.rivals ?? [])].sort((a, b) => b.share - a.share);
+  return first && limitName(first);
+}
+
+/** The sum of labels that mean that data was sent again. */
+export function sentAgain(connection: ConnectionData, direction: Direction): number {
+  const { labels } = connection.facts[direction];
+  return labels.retransmission ?? 0;
+}
+
+/** A sysctl to set. */
+export interface Change {
+  readonly end: "sender" | "receiver";
+  readonly key: string;
+  readonly to: string;
+  readonly reason: string;
+}
+
+/** The changes of a finding that are sysctls, by what is in them; others are left out. */
+export function changes(finding: Finding): Change[] {
+  return (finding.changes ?? []).flatMap((change) => {
+    const of = (change ?? {}) as Record<string, unknown>;
+    const { host, setting, to } = of;
+    if (host !== "sender" && host !== "receiver") return [];
+    if (typeof setting !== "string" || !/^[\w.]+$/.test(setting)) return [];
+    const reason = typeof of.reason === "string" ? of.reason : "";
+    return [{ end: host, key: setting, to: String(to), reason }];
+  });
+}
+
+/** The changes at one end as lines of a shell. */
+export function shellLines(of: readonly Change[]): string {
+  return of
+    .map(({ key, to }) => {
+      const name = key.includes(".") ? key : `net.ipv4.${key}`;
+      return `sysctl -w ${name}=${/^[\w.]+$/.test(to) ? to : `'${to.replaceAll("'", "")}'`}`;
+    })
+    .join("\n");
+}

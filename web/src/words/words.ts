@@ -1,0 +1,165 @@
+/** What a language must have. Names in code style are the schema's; they are never translated. */
+import type { Direction, Finding, SubCause } from "../data.ts";
+import type { LimitName } from "../limits.ts";
+
+/** A line or a mark of a graph: its name, and what it means in a sentence. */
+export interface Entry {
+  readonly name: string;
+  readonly means: string;
+}
+
+/** Every line that a graph may have. */
+export type LineName =
+  | "segments"
+  | "acks"
+  | "window_edge"
+  | "goodput"
+  | "wire"
+  | "mean"
+  | "rtt"
+  | "socket_rtt"
+  | "path_rtt"
+  | "window"
+  | "in_flight"
+  | "cwnd"
+  | "ssthresh"
+  | "send_queue"
+  | "notsent"
+  | "receive_queue"
+  | "link_queue";
+
+/** Graphs. */
+export type GraphName = "sequence" | "throughput" | "rtt" | "window" | "queues";
+
+/** A language. */
+export interface Words {
+  readonly code: string;
+  /** The page. */
+  readonly ui: Record<UiName, string>;
+  readonly direction: Record<Direction, string>;
+  readonly limit: Record<LimitName, Entry>;
+  /** "The receive window limited it for 93 % of the time." */
+  verdict(limit: LimitName, share: string): string;
+  /** The same of a verdict that is wrong as often as right. */
+  guess(limit: LimitName, share: string): string;
+  /** No limit is known: nothing was transferred, or nobody answered. */
+  readonly noVerdict: string;
+  /** The arithmetic behind a finding, in sentences. */
+  because(limit: LimitName, finding: Finding): string[];
+  /** How sure it is. */
+  confidence(confidence: number): string;
+  doubt(finding: Finding, rival: string | undefined): string | undefined;
+  remedy(limit: LimitName, finding: Finding): string;
+  subCause(cause: SubCause): { claim: string; remedy: string };
+  warning(name: string): string;
+  readonly graph: Record<GraphName, { title: string; question: string }>;
+  readonly line: Record<LineName, Entry>;
+  /** Marks of the time-sequence graph by their label. */
+  readonly mark: Record<string, Entry>;
+  readonly stall: Record<string, Entry>;
+  /** Sentences with numbers. */
+  readonly say: {
+    packet(number: number): string;
+    segment(length: string, end: string): string;
+    /** What the moving mean is. */
+    mean(time: string): string;
+    bucket(length: string): string;
+    range(low: string, high: string): string;
+    held(limit: string): string;
+    full(inFlight: string, window: string): string;
+    room(inFlight: string, window: string): string;
+    stall(length: string, cause: string): string;
+    marksLeftOut(shown: string, all: string, name: string): string;
+    all(count: string): string;
+    connections(shown: string, all: string): string;
+    connection(number: string): string;
+    worst(all: string): string;
+    spans(count: number): string;
+    problem(source: string, what: string): string;
+    on(end: "sender" | "receiver"): string;
+    faster(times: string): string;
+    slower(times: string): string;
+    socket(name: string, end: "client" | "server"): string;
+    zoomed(start: string, end: string): string;
+    perConnection(key: string): string;
+  };
+}
+
+/** Short texts. */
+export type UiName =
+  | "title"
+  | "capture"
+  | "lab"
+  | "samples"
+  | "language"
+  | "theme"
+  | "light"
+  | "dark"
+  | "verdict"
+  | "confidence"
+  | "whatToDo"
+  | "showMe"
+  | "showAll"
+  | "copy"
+  | "copied"
+  | "shares"
+  | "behind"
+  | "warnings"
+  | "connections"
+  | "client"
+  | "server"
+  | "bytes"
+  | "goodput"
+  | "rtt"
+  | "limit"
+  | "lost"
+  | "retransmissions"
+  | "duration"
+  | "graphs"
+  | "direction"
+  | "zoomIn"
+  | "zoomOut"
+  | "left"
+  | "right"
+  | "reset"
+  | "overTime"
+  | "overSequence"
+  | "noSequence"
+  | "copyPng"
+  | "savePng"
+  | "saveSvg"
+  | "failed"
+  | "legend"
+  | "limitsBand"
+  | "noTrace"
+  | "stalls"
+  | "noStalls"
+  | "time"
+  | "length"
+  | "cause"
+  | "cost"
+  | "go"
+  | "runs"
+  | "run"
+  | "law"
+  | "curve"
+  | "before"
+  | "after"
+  | "compare"
+  | "measured"
+  | "keys"
+  | "sources"
+  | "packets"
+  | "program"
+  | "sortBy"
+  | "place"
+  | "share"
+  | "select"
+  | "numbers"
+  | "noData"
+  | "otherLimits"
+  | "empty"
+  | "ratio"
+  | "sum"
+  | "broken"
+  | "close";

@@ -1,0 +1,382 @@
+/** Simplified Chinese. Findings are composed anew from limit, cause, share and evidence. */
+import type { Finding, SubCause } from "../data.ts";
+import type { LimitName } from "../limits.ts";
+import { bothRates, bytes, count, percent, rate, time } from "../units.ts";
+import type { Words } from "./words.ts";
+
+/** Simplified Chinese. */
+export const zh: Words = {
+  code: "zh-CN",
+  ui: {
+    title: "传输报告",
+    capture: "抓包",
+    lab: "实验",
+    samples: "套接字采样",
+    language: "语言",
+    theme: "主题",
+    light: "浅色",
+    dark: "深色",
+    verdict: "瓶颈在哪里",
+    confidence: "把握",
+    whatToDo: "如何改进",
+    showMe: "在图中查看",
+    showAll: "查看全程",
+    copy: "复制",
+    copied: "已复制",
+    shares: "各限制因素的时间占比",
+    behind: "背后的原因",
+    warnings: "关于此次抓包的提示",
+    connections: "连接",
+    client: "客户端",
+    server: "服务器",
+    bytes: "数据量",
+    goodput: "有效吞吐",
+    rtt: "RTT",
+    limit: "首要限制",
+    lost: "损失时间",
+    retransmissions: "重传",
+    duration: "时长",
+    graphs: "图表",
+    direction: "方向",
+    zoomIn: "放大",
+    zoomOut: "缩小",
+    left: "更早",
+    right: "更晚",
+    reset: "全程",
+    overTime: "按时间",
+    overSequence: "按序列号",
+    noSequence: "此报告中的往返时间已按时段汇总，没有对应的序列号。",
+    copyPng: "复制为 PNG",
+    savePng: "保存为 PNG",
+    saveSvg: "保存为 SVG",
+    failed: "浏览器拒绝了该操作",
+    legend: "图例说明",
+    limitsBand: "各时刻的限制因素",
+    noTrace: "此报告没有该连接的图表数据。",
+    stalls: "停顿",
+    noStalls: "没有超过两个往返时间且长于 100 ms 的静默。",
+    time: "时刻",
+    length: "时长",
+    cause: "原因",
+    cost: "代价",
+    go: "在图中查看此停顿",
+    runs: "各次运行",
+    run: "运行",
+    law: "理论值",
+    curve: "实测与理论对比",
+    before: "改动前",
+    after: "改动后",
+    compare: "改动前后对比",
+    measured: "实测",
+    keys: "拖动可放大；双击、Esc 或 0 显示全程；+ 和 − 缩放，方向键移动，按住 Shift 则逐包查看。",
+    sources: "数据来源",
+    packets: "个数据包",
+    program: "生成程序",
+    sortBy: "排序：",
+    place: "序号",
+    share: "占比",
+    select: "查看此连接",
+    numbers: "数据",
+    noData: "该方向没有传输数据。",
+    otherLimits: "其他限制",
+    empty: "此报告中没有 TCP 连接。",
+    ratio: "实测 / 理论",
+    sum: "合计",
+    broken: "此页面中没有报告数据，或数据无法读取。",
+    close: "结束方式",
+  },
+  direction: {
+    client_to_server: "客户端 → 服务器（上传）",
+    server_to_client: "服务器 → 客户端（下载）",
+  },
+  limit: {
+    receive_window: { name: "接收窗口", means: "接收方的窗口已满，发送方在等待空间。" },
+    receiver_application: { name: "接收端应用", means: "接收端应用没有及时读取，窗口因此关闭。" },
+    send_buffer: { name: "发送缓冲区", means: "发送方内核无法再容纳更多未确认的数据。" },
+    sender_application: { name: "发送端应用", means: "发送端应用没有提供可发送的数据。" },
+    slow_start: { name: "拥塞窗口（慢启动）", means: "发送方仍在逐步试探路径的速率。" },
+    loss: { name: "拥塞窗口（丢包）", means: "发生丢包，拥塞控制使发送方减速。" },
+    link: { name: "链路", means: "路径已满：它已达到自身的承载能力。" },
+    unknown: { name: "未知", means: "现有证据不足以判断。" },
+  },
+  verdict(limit, share) {
+    switch (limit) {
+      case "receive_window":
+        return `在 ${share} 的时间里，瓶颈是接收窗口。`;
+      case "receiver_application":
+        return `在 ${share} 的时间里，瓶颈是接收端应用：它读取得不够快。`;
+      case "send_buffer":
+        return `在 ${share} 的时间里，瓶颈是发送缓冲区。`;
+      case "sender_application":
+        return `在 ${share} 的时间里，瓶颈是发送端应用：它没有数据可发。`;
+      case "slow_start":
+        return `在 ${share} 的时间里，瓶颈是慢启动。`;
+      case "loss":
+        return `在 ${share} 的时间里，瓶颈是丢包。`;
+      case "link":
+        return `在 ${share} 的时间里，链路已满。`;
+      case "unknown":
+        return `在 ${share} 的时间里，证据不足以判断瓶颈。`;
+    }
+  },
+  guess: (limit, share) => `瓶颈可能是${zh.limit[limit].name}（${share} 的时间），但证据不足。`,
+  noVerdict: "没有传输数据，因此没有瓶颈。",
+  because,
+  confidence(of) {
+    const right = `此类判断的正确率${of > 0.99 ? "超过 99\u00a0%" : `为 ${percent(of)}`}`;
+    if (of >= 0.95) return `几乎可以确定：${right}。`;
+    if (of >= 0.8) return `很有可能：${right}。`;
+    if (of >= 0.65) return `较有可能：${right}。`;
+    if (of >= 0.5) return `可能性过半：${right}。`;
+    return `仅为猜测：${right}。`;
+  },
+  doubt({ doubt, confidence }, rival) {
+    if (!doubt) return undefined;
+    const other = rival ? `；也可能是${rival}` : "";
+    return `这只是猜测：此类判断的正确率为 ${percent(confidence ?? 0)}${other}。请在发送方从连接建立时开始抓包，并采样其套接字，以便确认。`;
+  },
+  remedy,
+  subCause,
+  warning: (name) => WARNINGS[name] ?? name,
+  graph: {
+    sequence: {
+      title: "数据随时间的推进（时序图）",
+      question: "数据是否沿直线上升？水平之处没有数据移动。",
+    },
+    throughput: { title: "吞吐量", question: "每一时刻有多快？" },
+    rtt: { title: "往返时间", question: "应答需要多久？往返时间上升意味着排队。" },
+    window: { title: "窗口与在途数据", question: "在途数据碰到窗口之处，瓶颈在接收方。" },
+    queues: { title: "队列", question: "数据在哪里等待：发送方、链路，还是接收方未读？" },
+  },
+  line: {
+    segments: { name: "数据段", means: "每一竖线是一个带数据的包，从首字节到末字节。" },
+    acks: { name: "已确认", means: "下方的阶梯：到此为止的数据接收方已全部收到。" },
+    window_edge: {
+      name: "窗口上沿",
+      means: "上方的阶梯是接收方的窗口：发送方碰到它之处，瓶颈在接收方。",
+    },
+    goodput: { name: "有效吞吐", means: "单位时间内的新数据，即应用得到的数据；重传不计入。" },
+    wire: {
+      name: "线上速率",
+      means: "线路上的全部字节，包括包头和重传；高出有效吞吐的部分是开销。",
+    },
+    mean: { name: "移动平均", means: "平滑后的有效吞吐。" },
+    rtt: { name: "往返时间", means: "从数据包到其确认的时间，以抓包点所见为准。" },
+    socket_rtt: { name: "内核平滑 RTT", means: "发送方内核的估计值，其重传定时器以此为依据。" },
+    path_rtt: { name: "路径本身", means: "握手时的往返时间，不含排队；高出的部分是等待。" },
+    window: { name: "接收窗口", means: "接收方允许的在途数据量。" },
+    in_flight: { name: "在途数据", means: "已发送但尚未确认的数据，以抓包点所见为准。" },
+    cwnd: { name: "拥塞窗口", means: "拥塞控制允许的在途数据量。" },
+    ssthresh: { name: "慢启动阈值", means: "低于它时拥塞窗口每个往返翻倍，高于它时缓慢增长。" },
+    send_queue: { name: "发送队列", means: "应用已写入但尚未被确认的数据。" },
+    notsent: { name: "尚未发送", means: "发送队列中从未发送过的部分。" },
+    receive_queue: { name: "接收队列", means: "已到达但应用尚未读取的数据。" },
+    link_queue: { name: "链路队列", means: "在链路最窄处等待的数据。" },
+  },
+  mark: {
+    retransmission: { name: "重传", means: "曾经发送过的数据再次发送。" },
+    fast_retransmission: { name: "快速重传", means: "重复 ACK 表明有缺口，无需等待定时器即重传。" },
+    rto: { name: "超时重传", means: "直到重传定时器到期仍无应答，因此重传。" },
+    spurious_retransmission: { name: "虚假重传", means: "接收方已经收到，却又重传。" },
+    out_of_order: { name: "乱序", means: "比后发送的数据更晚到达。" },
+    lost_segment: { name: "抓包缺口", means: "此包之前的数据缺失：在抓包点之前丢失，或没有抓到。" },
+    duplicate_ack: { name: "重复 ACK", means: "接收方再次确认同一字节：缺口之后的数据已到达。" },
+    zero_window: { name: "零窗口", means: "接收方缓冲区已满，通知对方停止发送。" },
+    zero_window_probe: { name: "零窗口探测", means: "发送方询问关闭的窗口是否已打开。" },
+    zero_window_probe_ack: { name: "探测的应答", means: "接收方应答探测：窗口仍然关闭。" },
+    window_full: { name: "窗口已满", means: "此包填满了接收方的窗口，发送方现在必须等待。" },
+    window_update: { name: "窗口更新", means: "接收方已读取数据，打开了窗口。" },
+    keep_alive: { name: "保活", means: "发送方询问对端是否仍在。" },
+    keep_alive_ack: { name: "保活应答", means: "对端仍在。" },
+    ack_lost_segment: { name: "确认了未抓到的数据", means: "被确认的数据没有出现在抓包中。" },
+    reused_ports: { name: "端口重用", means: "相同端口之间的新连接。" },
+    duplicate_packet: { name: "重复的包", means: "网络或抓包程序把同一个包带来了两次。" },
+    sack: { name: "SACK", means: "接收方已有此数据块，虽然之前的数据缺失。" },
+    push: { name: "PUSH", means: "应用一次写入的结尾。" },
+  },
+  stall: {
+    retransmission_timeout: { name: "重传定时器", means: "发生丢包，发送方等到定时器到期才重传。" },
+    tail_loss: { name: "尾部丢包", means: "最后的包丢失，其后没有数据能暴露缺口。" },
+    zero_window: { name: "窗口关闭", means: "接收方缓冲区已满，发送方只能等待。" },
+    sender_application: { name: "无数据可发", means: "发送端应用没有写入数据。" },
+    receiver_application: { name: "未读取", means: "接收端应用没有读取数据。" },
+    delayed_ack: { name: "延迟 ACK", means: "接收方推迟了发送方正在等待的确认。" },
+    idle_restart: { name: "空闲后重启", means: "停顿之后发送方重新慢启动。" },
+    packet_delay: { name: "网络延迟", means: "数据包在途时间远长于之前。" },
+    unknown: { name: "未知", means: "证据不足以说明原因。" },
+  },
+  say: {
+    packet: (number) => `第 ${count(number)} 个包`,
+    segment: (length, end) => `${length} 数据，至第 ${end} 字节`,
+    mean: (time) => `平滑后的有效吞吐：最近 ${time} 的平均值。`,
+    bucket: (length) => `每个点代表 ${length}`,
+    range: (low, high) => `${low} 至 ${high}`,
+    held: (limit) => `此处的限制：${limit}`,
+    full: (inFlight, window) => `在途 ${inFlight}，已填满 ${window} 的窗口。`,
+    room: (inFlight, window) => `在途 ${inFlight}，窗口为 ${window}。`,
+    stall: (length, cause) => `停顿 ${length}：${cause}`,
+    marksLeftOut: (shown, all, name) => `共 ${all} 处，显示 ${shown} 处（${name}）。`,
+    all: (count) => `显示全部 ${count} 个`,
+    connections: (shown, all) => `共 ${all} 个连接，显示损失时间最多的 ${shown} 个。`,
+    connection: (number) => `连接 ${number}`,
+    worst: (all) => `${all} 个连接中最差的一个`,
+    spans: (n) => `${n} 段`,
+    problem: (source, what) => `${source}：${what}`,
+    on: (end) => (end === "sender" ? "在发送方执行" : "在接收方执行"),
+    faster: (times) => `速度是之前的 ${times} 倍。`,
+    slower: (times) => `没有比之前更快（${times} 倍）。`,
+    socket: (name, end) => `${name}（${end === "client" ? "客户端" : "服务器"}）`,
+    zoomed: (start, end) => `显示 ${start} 至 ${end}`,
+    perConnection: (key) => `有效吞吐随 ${key} 的变化`,
+  },
+};
+
+function because(limit: LimitName, { evidence: e }: Finding): string[] {
+  const out: string[] = [];
+  const flight = e.in_flight_bytes ?? 0;
+  if (limit === "receive_window" && e.window_bytes && e.rtt_us) {
+    out.push(
+      `接收方最多允许 ${bytes(e.window_bytes)} 数据在途。往返时间为 ${time(e.rtt_us)} 时，最高只能达到 ${bothRates(e.allowed_bps ?? 0)}。`,
+    );
+  } else if (limit === "receiver_application") {
+    out.push(`应用的读取速度为 ${bothRates(e.goodput_bps)}，窗口因此关闭，发送方只能等待。`);
+  } else if (limit === "send_buffer") {
+    out.push(
+      `发送缓冲区装满了等待确认的数据：在途数据最多 ${bytes(flight)}，实际传输 ${bothRates(e.goodput_bps)}。`,
+    );
+  } else if (limit === "sender_application") {
+    out.push("连接本可承载更多，但应用没有写入数据。");
+  } else if (limit === "slow_start" && e.rtt_us) {
+    out.push(`新建或空闲的连接从少量数据开始，每个往返翻倍，而一个往返需要 ${time(e.rtt_us)}。`);
+  } else if (limit === "loss") {
+    out.push(`发送方把丢包视为拥塞而减速。共重传 ${count(e.retransmissions)} 个数据段。`);
+    if (e.allowed_bps && e.rtt_us)
+      out.push(
+        `在途数据保持在 ${bytes(flight)}，往返时间 ${time(e.rtt_us)}，即 ${bothRates(e.allowed_bps)}。`,
+      );
+  } else if (limit === "link") {
+    const queue = (e.rtt_us ?? 0) - (e.rtt_path_us ?? 0);
+    out.push(`链路传输了 ${bothRates(e.goodput_bps)}。`);
+    if (e.rtt_path_us && queue > 0) out.push(`数据在链路前的队列中等待了 ${time(queue)}。`);
+  }
+  if (e.elsewhere_bps) out.push(`在其他时段，同一路径曾达到 ${bothRates(e.elsewhere_bps)}。`);
+  return out;
+}
+
+/** Remedies that fit what is known of the hosts, by words of the English one. */
+const FITTED: readonly (readonly [english: string, chinese: string])[] = [
+  [
+    "switch window scaling on",
+    "开启窗口缩放：某一端的 SYN 没有提供该选项，缓冲区再大窗口也不会变大（net.ipv4.tcp_window_scaling = 1，或检查去除该选项的中间设备）。",
+  ],
+  [
+    "tcp_window_scaling",
+    "检查两端是否启用了窗口缩放（net.ipv4.tcp_window_scaling）：未启用时窗口不会超过 65535 字节，而此处正停留在这一大小。若已启用，请调大接收方 net.ipv4.tcp_rmem 的第三个值，并去掉或调大应用中的 SO_RCVBUF。",
+  ],
+  [
+    "its size never changed",
+    "让发送缓冲区增长：它的大小从未变化，说明由应用设定；请去掉应用中的 SO_SNDBUF，或配合 net.core.wmem_max 调大（net.ipv4.tcp_wmem 对它无效）。",
+  ],
+  ["runs bbr already", "消除丢包；发送方已在使用 bbr，它不会把每次丢包都当作拥塞。"],
+  [
+    "the one in use slows down",
+    "消除丢包，或改用不把每次丢包都当作拥塞的拥塞控制（bbr）；当前所用的会像 cubic 和 reno 那样在丢包后减速。",
+  ],
+  [
+    "hardly falls after it",
+    "消除丢包；丢包后在途数据几乎没有下降，发送方可能已在使用 bbr：更换拥塞控制之前，请先用 `ss -ti` 查看。",
+  ],
+];
+
+function remedy(limit: LimitName, { remedy: english }: Finding): string {
+  const fitted = FITTED.find(([words]) => english?.includes(words));
+  if (fitted) return fitted[1];
+  switch (limit) {
+    case "receive_window":
+      return "让接收缓冲区增长：调大接收方 net.ipv4.tcp_rmem 的第三个值，并去掉或调大应用中的 SO_RCVBUF。";
+    case "receiver_application":
+      return "让接收方读得更快：更多 CPU、更快的磁盘或更大的单次读取；更大的缓冲区只会被填满。";
+    case "send_buffer":
+      return "让发送缓冲区增长：调大发送方 net.ipv4.tcp_wmem 的第三个值，并去掉或调大应用中的 SO_SNDBUF。";
+    case "sender_application":
+      return "让发送端应用更快地产生数据，或每次写入更多。";
+    case "slow_start":
+      return "在多次传输之间保持连接，或调大路由的 initcwnd；传输越长，受影响越小。";
+    case "loss":
+      return "消除丢包；或者，若发送方的 `ss -ti` 显示尚未使用 bbr，改用不把每次丢包都当作拥塞的拥塞控制（bbr）。";
+    case "link":
+      return "主机上无需改动：这就是路径的承载能力。";
+    case "unknown":
+      return "请在发送方从连接建立时开始抓包，并采样其套接字。";
+  }
+}
+
+function subCause(of: SubCause): { claim: string; remedy: string } {
+  const times = count(Number(of.count ?? 0));
+  const took = time(Number(of.time_us ?? 0));
+  const at = rate(Number(of.rate_bps ?? 0));
+  const amount = bytes(Number(of.amount_bytes ?? 0));
+  switch (of.sub_cause) {
+    case "no_answer":
+      return {
+        claim: `没有应答：SYN 重复了 ${times} 次，历时 ${took}，没有任何回应。`,
+        remedy:
+          "检查服务器是否在运行、地址是否正确、防火墙是否丢弃了 SYN；并在另一端抓包，看它是否到达。",
+      };
+    case "policer":
+      return {
+        claim: `限速器：路径丢弃超过 ${at} 的部分，不排队；此前的突发至少为 ${amount}。`,
+        remedy:
+          "主机上的任何设置都无法超过该速率：请向限速方（运营商、云厂商、QoS 规则）申请更高速率或改用整形；在其之前以低于该速率的节奏发送（SO_MAX_PACING_RATE、tc-fq maxrate）可避免丢包。",
+      };
+    case "sharing":
+      return {
+        claim: `多个连接共享路径：同时 ${times} 个连接共传输 ${at}。`,
+        remedy:
+          "减少同时的连接数，或在最窄处使用公平队列（tc-fq_codel、tc-cake），可改变各自所得；总量不会增加。",
+      };
+    case "timeouts":
+      return {
+        claim: `重传超时：发送方 ${times} 次等待定时器，共 ${took}。`,
+        remedy:
+          "消除丢包；若某一端关闭了 SACK，请开启（net.ipv4.tcp_sack），并保持 net.ipv4.tcp_early_retrans 为 3，以便在定时器到期前探测尾部丢包。",
+      };
+    case "idle_restart":
+      return {
+        claim: `空闲后重启：${times} 次停顿之后拥塞窗口重新增长（停顿前在途 ${amount}），共 ${took}。`,
+        remedy: "在发送方设置 net.ipv4.tcp_slow_start_after_idle=0，使连接在停顿后保持窗口。",
+      };
+    case "delayed_ack":
+      return {
+        claim: `延迟 ACK 与 Nagle 算法：${times} 次小写入等待被推迟的 ACK，共 ${took}。`,
+        remedy:
+          "一次写入完整消息（writev、MSG_MORE、TCP_CORK 或带缓冲的流），或在发送方套接字上设置 TCP_NODELAY；接收方的 TCP_QUICKACK 只能暂时有效。",
+      };
+    case "application_window":
+      return {
+        claim: `应用层窗口：发送方 ${times} 次在途数据最多 ${amount} 就停下，直到对端应用应答，共 ${took}。`,
+        remedy:
+          "在接收端应用中调大两端应用所用协议的窗口（HTTP/2：SETTINGS_INITIAL_WINDOW_SIZE 及连接级窗口；SSH：通道窗口更大的实现；SMB：更多 credits），或一次请求更多；多个连接各有自己的窗口；内核缓冲区对此无效。",
+      };
+    case "ack_path":
+      return {
+        claim: `确认的返回路径：从时间戳看，ACK 在返回途中等待了 ${took}。`,
+        remedy:
+          "为返回的 ACK 留出空间：减少与此下载同时进行的上传，在那里使用公平或精简 ACK 的队列（tc-fq_codel、带 ack-filter 的 tc-cake），或增加该方向的带宽；数据方向本身没有排队。",
+      };
+    default:
+      return { claim: of.claim, remedy: of.remedy };
+  }
+}
+
+const WARNINGS: Record<string, string> = {
+  offload_super_packets:
+    "包大于线上的数据段（TSO、GSO 或 GRO）：用 ethtool -K 关闭卸载，或换一处抓包，以看到单个数据段。",
+  capture_dropped:
+    "有些被确认的数据没有抓到：请加大抓包缓冲区（tcpdump -B）或截短数据包（-s 128）。",
+  one_sided: "只抓到一个方向：无法判断往返时间、窗口和限制。",
+  handshake_missing: "没有抓到握手：由于缺少缩放因子，窗口可能偏小。",
+  window_scale_refused: "窗口缩放已提出但未得到应答：窗口不超过 64 KiB；可能被中间设备去除。",
+  headers_cut:
+    "包在 TCP 头内被截断：缺少 SACK 块和时间戳，丢失与重传的计数不准；请保留更多字节（tcpdump -s 128）。",
+};
