@@ -124,6 +124,16 @@ pub fn write(ns: &NetNs, name: &Name, value: &str) -> Result<(), SysctlError> {
     ns.run(|| write_here(ns.label(), name, value))?
 }
 
+/// The value of `name` in the namespace of the calling thread; `None` if this kernel or namespace
+/// does not show it.
+pub fn read_own(name: &Name) -> Result<Option<String>, Refused> {
+    match read_here("this network namespace", name) {
+        Ok(value) => Ok(Some(value)),
+        Err(refused) if refused.errno() == Some(libc::ENOENT) => Ok(None),
+        Err(refused) => Err(refused),
+    }
+}
+
 fn read_here(place: &str, name: &Name) -> Result<String, Refused> {
     let text =
         fs::read_to_string(name.path()).map_err(|e| refused("read sysctl", place, name, e))?;

@@ -21,6 +21,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("kernel", &["flow", "model"]),
     ("transfer", &["flow", "model"]),
     ("agent", &["flow", "model"]),
+    ("host", &["kernel", "agent", "flow", "model"]),
     ("link", &["kernel", "flow", "model"]),
     ("columnar", &["flow", "model"]),
     ("view", &["report", "analyze", "flow", "model"]),
@@ -28,8 +29,8 @@ const DOORS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "lab", "link", "report", "analyze", "columnar", "agent", "transfer", "kernel", "flow",
-            "model",
+            "lab", "link", "host", "report", "analyze", "columnar", "agent", "transfer", "kernel",
+            "flow", "model",
         ],
     ),
 ];
