@@ -3,9 +3,13 @@
 //! [`plan`] is pure: it gets the path ([`Path`]) and both hosts ([`HostSettings`]) and returns a
 //! [`Plan`]. `calc` prints it, `analyze` explains with it, and the demo applies it. Each [`Change`]
 //! is one sysctl and its value. A plan changes only what must change, and never lowers a value.
+//!
+//! [`MeasuredPath`] is what was measured of a path and its ends. `why` writes it, `tune` and
+//! `prove` read it.
 
 mod host;
 mod loss_sheet;
+mod measured;
 mod note;
 mod path;
 mod plan;
@@ -14,6 +18,7 @@ mod sheet;
 
 pub use host::HostSettings;
 pub use loss_sheet::{LossLaw, LossSheet};
+pub use measured::{MeasuredEnd, MeasuredPath, MeasuredPathError};
 pub use note::Note;
 pub use path::{Path, Prediction, predict, predict_with_window};
 pub use plan::{Change, Plan, plan};
