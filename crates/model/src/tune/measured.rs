@@ -268,7 +268,7 @@ pub(super) mod tests {
     pub fn any_path() -> impl Strategy<Value = MeasuredPath> {
         let sized = || prop::option::of((1..u64::MAX).prop_map(Bytes::new));
         let rates = || prop::option::of((1..u64::MAX).prop_map(Rate::from_bits_per_sec));
-        let share = prop::option::of((0.0..=1.0_f64).prop_map(|share| Probability::new(share)));
+        let share = prop::option::of((0.0..=1.0_f64).prop_map(Probability::new));
         let path = (
             (rates(), 1..u64::MAX / 1_000, sized(), share, 1..u64::MAX, sized()),
             prop::sample::select(&Limit::ALL[..]),
