@@ -44,11 +44,16 @@ impl Host {
 /// Memory that programs can still use without swapping, as the kernel estimates it
 /// (`MemAvailable`); `None` if it does not report that.
 pub fn memory_available() -> Option<Bytes> {
-    available_in(&fs::read_to_string("/proc/meminfo").ok()?)
+    entry_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
-fn available_in(meminfo: &str) -> Option<Bytes> {
-    let value = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+/// The memory that the kernel manages (`MemTotal`); `None` if it does not report that.
+pub fn memory_total() -> Option<Bytes> {
+    entry_of(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
+fn entry_of(meminfo: &str, name: &str) -> Option<Bytes> {
+    let value = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = value.trim().strip_suffix(" kB")?.parse().ok()?;
     Bytes::new(kibibytes).checked_mul(1024)
 }
@@ -81,12 +86,15 @@ mod tests {
     #[test]
     fn available_memory_is_what_meminfo_says() {
         let text = "MemTotal:       24683672 kB\nMemFree:         7361240 kB\nMemAvailable:   23106204 kB\n";
-        assert_eq!(available_in(text), Some(Bytes::new(23_106_204 * 1024)));
+        let available = |text| entry_of(text, "MemAvailable:");
+        assert_eq!(available(text), Some(Bytes::new(23_106_204 * 1024)));
         assert_eq!(
-            (available_in("MemTotal: 1 kB\n"), available_in("MemAvailable: many\n")),
+            (available("MemTotal: 1 kB\n"), available("MemAvailable: many\n")),
             (None, None)
         );
+        assert_eq!(entry_of(text, "MemTotal:"), Some(Bytes::new(24_683_672 * 1024)));
         assert!(memory_available().is_some_and(|memory| memory > Bytes::new(1 << 20)));
+        assert!(memory_total() > memory_available());
     }
 
     #[test]

@@ -1,20 +1,39 @@
 //! The answers of `fullpipe calc` as text: the path, the buffers it needs by each kernel's law,
 //! what a given buffer allows, and the plan from default settings.
 
+mod file;
+mod grid;
+mod host;
+mod memory;
+
+pub use file::render_file;
+pub use grid::{render_fills, render_grid};
+pub use host::{render_host, render_settings};
+pub use memory::render_connections;
+
 use crate::table::{Column, Table};
 use crate::{Layout, Tone, figure, plan};
 use fullpipe_model::law::bdp;
 use fullpipe_model::tune::{BufferSheet, EndSheet, KernelSheet, LossSheet, Sheet};
 use fullpipe_model::units::Duration;
 
+/// Whose settings the kernels of a sheet have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settings {
+    /// Those that the kernel comes with.
+    Defaults,
+    /// Those of this host, at both ends.
+    ThisHost,
+}
+
 /// The sheet as lines, each with its line break.
-pub fn render(sheet: &Sheet, layout: Layout) -> String {
+pub fn render(sheet: &Sheet, settings: Settings, layout: Layout) -> String {
     let title = format!("Path: {} and {} round trip", sheet.path.rate, sheet.path.rtt);
     let mut text = heading(&title, layout);
     text += &path_table(sheet).render(layout);
     text.push('\n');
     text += &heading("Buffers that keep one bandwidth-delay product in flight", layout);
-    text += &buffers_table(sheet).render(layout);
+    text += &buffers_table(sheet, settings).render(layout);
     for kernel in &sheet.kernels {
         if let Some(buffer) = &kernel.buffer {
             text.push('\n');
@@ -36,10 +55,13 @@ pub fn render(sheet: &Sheet, layout: Layout) -> String {
     }
     for kernel in &sheet.kernels {
         text.push('\n');
-        text += &heading(
-            &format!("Plan for Linux {} with its default settings", kernel.kernel),
-            layout,
-        );
+        let title = match settings {
+            Settings::Defaults => {
+                format!("Plan for Linux {} with its default settings", kernel.kernel)
+            }
+            Settings::ThisHost => "Plan for two hosts with the settings of this one".into(),
+        };
+        text += &heading(&title, layout);
         text += &plan::render(&kernel.plan, layout);
     }
     text
@@ -88,12 +110,16 @@ fn path_table(sheet: &Sheet) -> Table<3> {
     table
 }
 
-fn buffers_table(sheet: &Sheet) -> Table<6> {
+fn buffers_table(sheet: &Sheet, settings: Settings) -> Table<6> {
+    let now = match settings {
+        Settings::Defaults => "default",
+        Settings::ThisHost => "it is",
+    };
     let mut table = Table::new([
         Column::text("Linux"),
         Column::text("receive window by"),
         Column::figure("tcp_rmem max", "B"),
-        Column::figure("default", "B"),
+        Column::figure(now, "B"),
         Column::figure("tcp_wmem max", "B"),
         Column::count("window scale"),
     ]);
@@ -181,7 +207,8 @@ mod tests {
         let kernel = kernel.map(|text| text.parse().unwrap());
         let buffer = Some("4MiB".parse().unwrap());
         let question = Question { path, buffer, kernel, loss: None };
-        render(&sheet(&question), Layout { width, charset: Charset::Ascii, colour: false })
+        let layout = Layout { width, charset: Charset::Ascii, colour: false };
+        render(&sheet(&question), Settings::Defaults, layout)
     }
 
     const TOP: &str = "\

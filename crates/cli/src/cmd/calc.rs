@@ -1,18 +1,26 @@
 //! `fullpipe calc`: what a path needs and what a buffer allows.
 
-use crate::failure::Failure;
-use crate::terminal::{layout, print, print_json};
+mod convert;
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
+use fullpipe_host::settings::ThisHost;
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::tune::{Path, Question, sheet};
+use fullpipe_model::tune::{
+    ConnectionsSheet, FileSheet, HostSettings, HostSheet, Path, Question, Setting, Sheet, grid,
+    sheet_for,
+};
 use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
-use fullpipe_report::convert::{Conversion, rate_or_curls};
+use fullpipe_report::calc as report;
+use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Calculate what a path needs and what a buffer allows.
 ///
 /// Measures nothing and changes nothing: buffers, windows and times follow from the rate and the
 /// round-trip time, by the rules of the given kernel (of both families of kernels without
-/// --kernel).
+/// --kernel), or by this host's settings (--this-host).
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
@@ -21,26 +29,44 @@ Examples:
   fullpipe calc convert 38.7M
   fullpipe calc --rate 1gbit --rtt 146ms --buffer 6MiB --kernel 6.1
   fullpipe calc --rate 1gbit --rtt 146ms --loss 0.01%
+  fullpipe calc --rate 1gbit --rtt 1ms,20ms,146ms --loss 0.01%,0.1% --file 1GB
+  fullpipe calc --rate 1gbit --rtt 146ms --connections 500 --memory 16GiB
+  fullpipe calc --this-host                                what its settings fill at usual paths
+  fullpipe calc --this-host --rate 1gbit --rtt 146ms       and on this one
   fullpipe calc --rate 125MB/s --rtt 146ms --json")]
 pub struct Calc {
     #[command(subcommand)]
     action: Option<Action>,
     /// Rate of the bottleneck: 1gbit, 100mbit, 125MB/s.
-    #[arg(long, value_name = "RATE", value_parser = rate, required = true)]
+    #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "this_host")]
     rate: Option<Rate>,
-    /// Round-trip time without queues: 146ms, 50us.
-    #[arg(long, value_name = "TIME", required = true)]
-    rtt: Option<Duration>,
+    /// Round-trip time without queues: 146ms, 50us; several, separated by commas, give a row each.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', required_unless_present = "this_host")]
+    rtt: Vec<Duration>,
     /// A buffer to judge, both as receive and as send buffer: 6MiB, 4194304.
     #[arg(long, value_name = "SIZE")]
     buffer: Option<Bytes>,
     /// Kernel whose rules apply: 6.1, 6.12.8-amd64.
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", conflicts_with = "this_host")]
     kernel: Option<KernelVersion>,
     /// Random loss: what one connection carries by congestion control, and how many would fill the
-    /// path: 0.1%, 0.001.
-    #[arg(long, value_name = "SHARE")]
-    loss: Option<Probability>,
+    /// path: 0.1%, 0.001; several, separated by commas, give a row each.
+    #[arg(long, value_name = "SHARE", value_delimiter = ',')]
+    loss: Vec<Probability>,
+    /// A file: how long it takes at least.
+    #[arg(long, visible_alias = "bytes", value_name = "SIZE")]
+    file: Option<Bytes>,
+    /// Connections: the memory that they may take, and the tcp_mem that this needs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    connections: Option<u64>,
+    /// Memory of the machine: which share of it the connections take, and whether that fits
+    /// (--this-host: this machine's, unless given).
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Bytes>,
+    /// Take this host's kernel and settings, and say what they fill; without --rate or --rtt at
+    /// usual ones.
+    #[arg(long)]
+    this_host: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -49,38 +75,7 @@ pub struct Calc {
 /// What else to calculate.
 #[derive(Subcommand)]
 enum Action {
-    Convert(Convert),
-}
-
-/// Show a rate in the units of links, of programs and of curl.
-///
-/// Links are sold in bits, programs count bytes, and curl counts 2^20 bytes: 1gbit is 125 MB/s, and
-/// curl prints 119.2M.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fullpipe calc convert 1gbit
-  fullpipe calc convert 38.7M        what curl prints
-  fullpipe calc convert 125MB/s --json")]
-struct Convert {
-    /// A rate: 1gbit, 100mbit, 125MB/s, or as curl prints it: 38.7M.
-    #[arg(value_name = "RATE", value_parser = rate_or_curls)]
-    rate: Rate,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-}
-
-impl Convert {
-    fn run(self) -> Result<u8, Failure> {
-        let conversion = Conversion::new(self.rate);
-        if self.json {
-            print_json(&conversion)?
-        } else {
-            print(&conversion.render(layout()))?
-        }
-        Ok(0)
-    }
+    Convert(convert::Convert),
 }
 
 /// The highest rate that the laws are tested for.
@@ -95,25 +90,188 @@ fn rate(text: &str) -> Result<Rate, String> {
     Ok(rate)
 }
 
+/// The rates of links and the round trips that --this-host shows where none is given: from a data
+/// centre (0.2 ms) over a country (20 ms) and an ocean (80 and 150 ms) to the other side (300 ms).
+const USUAL_RATES_MBIT: [u64; 4] = [100, 1_000, 10_000, 100_000];
+const USUAL_RTTS_US: [u64; 8] = [200, 1_000, 5_000, 20_000, 50_000, 80_000, 150_000, 300_000];
+
+/// The answer for one path.
+#[derive(Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    sheet: Sheet,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<FileSheet>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<ConnectionsSheet>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    this_host: Option<HostAnswer>,
+}
+
+/// What --this-host adds.
+#[derive(Serialize)]
+struct HostAnswer {
+    kernel: KernelVersion,
+    /// By sysctl name, as it prints them.
+    settings: BTreeMap<&'static str, String>,
+    /// Those that the namespace does not show.
+    assumed: Vec<&'static str>,
+    /// What they fill: on the given path, or at usual rates and round trips.
+    fills: Vec<HostSheet>,
+}
+
 impl Calc {
     pub fn run(self) -> Result<u8, Failure> {
         if let Some(Action::Convert(convert)) = self.action {
             return convert.run();
         }
-        // clap demands both where there is no subcommand.
-        let (rate, rtt) = (self.rate.unwrap_or_default(), self.rtt.unwrap_or_default());
-        let question = Question {
-            path: Path::new(rate, rtt),
-            buffer: self.buffer,
-            kernel: self.kernel,
-            loss: self.loss,
+        let host = match self.this_host {
+            true => Some(ThisHost::read().map_err(|error| Failure::new(Kind::Missing, error))?),
+            false => None,
         };
-        let sheet = sheet(&question);
+        match (self.rate, &self.rtt[..], &self.loss[..]) {
+            (Some(rate), &[rtt], [] | [_]) => self.one_path(Path::new(rate, rtt), host),
+            (rate, rtts, losses) => {
+                self.refuse_for_lists()?;
+                match (host, rate) {
+                    (Some(host), rate) if losses.is_empty() => self.fills(&host, rate),
+                    (None, Some(rate)) => self.grid(rate, rtts),
+                    _ => Err(usage(
+                        "--this-host knows no loss: leave out --loss, or give one --rate and one --rtt",
+                    )),
+                }
+            }
+        }
+    }
+
+    /// What belongs to one path alone.
+    fn refuse_for_lists(&self) -> Result<(), Failure> {
+        let given = [
+            ("--buffer", self.buffer.is_some()),
+            ("--kernel", self.kernel.is_some()),
+            ("--connections", self.connections.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--file", self.file.is_some() && self.this_host),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(usage(&format!(
+                "{option} needs one path: give one --rate, one --rtt and at most one --loss"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn grid(&self, rate: Rate, rtts: &[Duration]) -> Result<u8, Failure> {
+        let grid = grid(rate, rtts, &self.loss, self.file);
         if self.json {
-            print_json(&sheet)?
+            print_json(&grid)?
         } else {
-            print(&fullpipe_report::calc::render(&sheet, layout()))?
+            print(&report::render_grid(&grid, layout()))?
         }
         Ok(0)
     }
+
+    /// What this host fills at several paths.
+    fn fills(&self, host: &ThisHost, rate: Option<Rate>) -> Result<u8, Failure> {
+        let usual = USUAL_RATES_MBIT.map(|mbit| Rate::from_bits_per_sec(mbit * 1_000_000));
+        let rates = rate.map_or_else(|| usual.to_vec(), |rate| vec![rate]);
+        let rtts = match &self.rtt[..] {
+            [] => USUAL_RTTS_US.map(Duration::from_micros).to_vec(),
+            given => given.to_vec(),
+        };
+        let fills = rates.iter().flat_map(|&rate| {
+            rtts.iter().map(move |&rtt| HostSheet::new(Path::new(rate, rtt), &host.settings))
+        });
+        let answer = HostAnswer::new(host, fills.collect());
+        if self.json {
+            print_json(&answer)?;
+            return Ok(0);
+        }
+        print(&report::render_settings(&host.settings, layout()))?;
+        print("\n")?;
+        print(&report::render_fills(&answer.fills, layout()))?;
+        tell_assumed(&answer);
+        Ok(0)
+    }
+
+    fn one_path(&self, path: Path, host: Option<ThisHost>) -> Result<u8, Failure> {
+        let question = Question {
+            path,
+            buffer: self.buffer,
+            kernel: self.kernel,
+            loss: self.loss.first().copied(),
+        };
+        let settings = match &host {
+            Some(host) => vec![host.settings.clone()],
+            None => question.kernels().into_iter().map(HostSettings::defaults).collect::<Vec<_>>(),
+        };
+        let sheet = sheet_for(&question, &settings);
+        let answer = Answer {
+            file: self.file.map(|amount| FileSheet::new(&sheet, amount)),
+            memory: self.memory_sheet(path, &settings),
+            this_host: host
+                .as_ref()
+                .map(|host| HostAnswer::new(host, vec![HostSheet::new(path, &host.settings)])),
+            sheet,
+        };
+        if self.json {
+            print_json(&answer)?;
+        } else {
+            print(&answer.render(host.as_ref()))?;
+            answer.this_host.iter().for_each(tell_assumed);
+        }
+        Ok(0)
+    }
+
+    fn memory_sheet(&self, path: Path, hosts: &[HostSettings]) -> Option<ConnectionsSheet> {
+        let asked = self.connections.is_some() || self.memory.is_some();
+        asked.then(|| {
+            let own = || self.this_host.then(fullpipe_kernel::host::memory_total).flatten();
+            let memory = self.memory.or_else(own);
+            ConnectionsSheet::new(path, hosts, self.connections.unwrap_or(1), memory)
+        })
+    }
+}
+
+impl Answer {
+    fn render(&self, host: Option<&ThisHost>) -> String {
+        let layout = layout();
+        let mut parts = Vec::new();
+        if let (Some(host), Some(answer)) = (host, &self.this_host) {
+            parts.push(report::render_settings(&host.settings, layout));
+            parts.extend(answer.fills.iter().map(|fill| report::render_host(fill, layout)));
+        }
+        parts.extend(self.file.iter().map(|file| report::render_file(file, layout)));
+        parts.extend(self.memory.iter().map(|sheet| report::render_connections(sheet, layout)));
+        let settings = host.map_or(report::Settings::Defaults, |_| report::Settings::ThisHost);
+        parts.push(report::render(&self.sheet, settings, layout));
+        parts.join("\n")
+    }
+}
+
+impl HostAnswer {
+    fn new(host: &ThisHost, fills: Vec<HostSheet>) -> Self {
+        let ThisHost { settings, assumed } = host;
+        let values = Setting::ALL.iter().map(|&s| (s.sysctl(), settings.get(s).to_string()));
+        HostAnswer {
+            kernel: settings.kernel,
+            settings: values.collect(),
+            assumed: assumed.clone(),
+            fills,
+        }
+    }
+}
+
+fn tell_assumed(answer: &HostAnswer) {
+    if !answer.assumed.is_empty() {
+        let names = answer.assumed.join(", ");
+        remark(&format!(
+            "not shown here, so the kernel's default is assumed: {names} (a container may not see \
+             what belongs to the machine)"
+        ));
+    }
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::new(Kind::Usage, format!("calc: {message}"))
 }

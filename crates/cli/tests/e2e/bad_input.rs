@@ -82,6 +82,20 @@ fn command_lines() {
             &["kernel version 'new'", "6.1"],
         ),
         (&["calc", "--rate", "1gbit"], &["--rtt"]),
+        (&["calc", "--rate", "1gbit", "--rtt", "1ms,"], &["--rtt", "no number"]),
+        (
+            &["calc", "--rate", "1gbit", "--rtt", "1ms,2ms", "--connections", "5"],
+            &["--connections needs one path", "one --rtt"],
+        ),
+        (
+            &["calc", "--rate", "1gbit", "--rtt", "1ms", "--connections", "0"],
+            &["--connections", "0 is not in 1..="],
+        ),
+        (
+            &["calc", "--rate", "1gbit", "--rtt", "1ms", "--memory", "16GX"],
+            &["--memory", "unknown unit"],
+        ),
+        (&["calc", "--this-host", "--kernel", "6.1"], &["--this-host", "cannot be used"]),
         (&["demo", "--keep-captures"], &["--out"]),
         (&["completions", "tcsh"], &["'tcsh'", "bash"]),
     ];

@@ -10,6 +10,9 @@ use crate::program::{Finished, Program};
 
 pub const CASES: &[Case] = &[
     ("calc_agrees_with_its_laws", &[], calc_agrees_with_its_laws),
+    ("calc_of_lists_has_a_row_for_each", &[], calc_of_lists_has_a_row_for_each),
+    ("calc_of_connections_multiplies_the_plan", &[], calc_of_connections_multiplies_the_plan),
+    ("calc_of_this_host_reads_its_settings", &[], calc_of_this_host_reads_its_settings),
     ("presets_are_listed", &[], presets_are_listed),
     ("text_in_a_pipe_is_plain", &[], text_in_a_pipe_is_plain),
     ("a_reader_that_has_seen_enough_is_no_error", &[], a_reader_that_has_seen_enough_is_no_error),
@@ -33,6 +36,64 @@ fn calc_agrees_with_its_laws() {
     let again = good(&["calc", "--rate", "125MB/s", "--rtt", "146ms", "--json"]).json();
     assert_eq!(again, sheet, "125 MB/s is 1 Gbit/s");
     assert!(good(&["calc", "--rate", "1gbit", "--rtt", "146ms"]).out.contains("18.25 MB"));
+}
+
+/// A row for each round trip and loss, as text and as JSON; one alone is the sheet of that path.
+fn calc_of_lists_has_a_row_for_each() {
+    let lists = ["calc", "--rate", "1gbit", "--rtt", "1ms,20ms,146ms", "--loss", "0.01%,0.1%"];
+    let grid = good(&[&lists[..], &["--file", "1GB", "--json"]].concat()).json();
+    let rows = grid["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6, "{grid}");
+    let text = good(&lists).out;
+    assert_eq!(text.lines().count(), 4 + rows.len(), "{text}");
+    for row in rows {
+        let rtt = format!("{}us", row["rtt_us"]);
+        let loss = row["loss"]["loss"].to_string();
+        let one =
+            good(&["calc", "--rate", "1gbit", "--rtt", &rtt, "--loss", &loss, "--json"]).json();
+        assert_eq!((&one["loss"], &one["bdp_bytes"]), (&row["loss"], &row["bdp_bytes"]));
+    }
+}
+
+/// What connections may take is their number times the buffer of the plan.
+fn calc_of_connections_multiplies_the_plan() {
+    let arguments = ["calc", "--rate", "1gbit", "--rtt", "146ms", "--kernel", "6.1", "--json"];
+    let more = ["--connections", "500", "--memory", "16GiB", "--file", "1GB"];
+    let sheet = good(&[&arguments[..], &more].concat()).json();
+    let plan = sheet["kernels"][0]["plan"]["changes"].as_array().unwrap();
+    for (setting, direction) in [("net.ipv4.tcp_wmem", "send"), ("net.ipv4.tcp_rmem", "receive")] {
+        let change = plan.iter().find(|change| change["setting"] == setting).unwrap();
+        let triple = change["to"].as_str().unwrap();
+        let each: u64 = triple.split(' ').next_back().unwrap().parse().unwrap();
+        let memory = &sheet["memory"]["kernels"][0][direction];
+        assert_eq!(memory["together_bytes"], 500 * each, "{memory}");
+        let pages = memory["tcp_mem"]["pressure_pages"].as_u64().unwrap();
+        assert!(pages * 4096 >= 500 * each, "{memory}");
+        assert_eq!(memory["fit"]["verdict"], "no", "20 GB into 16 GiB");
+    }
+    assert_eq!(sheet["file"]["amount_bytes"], 1_000_000_000);
+}
+
+/// This host's settings are those that /proc shows.
+fn calc_of_this_host_reads_its_settings() {
+    let host = good(&["calc", "--this-host", "--json"]).json();
+    for name in ["tcp_rmem", "tcp_wmem"] {
+        let shown = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        assert_eq!(host["settings"][format!("net.ipv4.{name}")], words.join(" ").as_str());
+    }
+    let fills = host["fills"].as_array().unwrap();
+    assert_eq!(fills.len(), 4 * 8, "usual rates and round trips");
+    assert!(fills.iter().all(|fill| fill["send"]["goodput_bps"].as_u64() > Some(0)), "{host}");
+    let text = good(&["calc", "--this-host"]).out;
+    assert!(text.contains("100 Gbit/s") && text.contains("net.ipv4.tcp_rmem"), "{text}");
+    let path = ["calc", "--this-host", "--rate", "1gbit", "--rtt", "146ms", "--connections", "9"];
+    let one = good(&[&path[..], &["--json"]].concat()).json();
+    assert_eq!(one["this_host"]["settings"], host["settings"]);
+    let total = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let kibibytes: u64 = total.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert_eq!(one["memory"]["memory_bytes"], kibibytes * 1024, "the machine's own memory");
+    assert!(good(&path).out.contains("What this host fills of 1 Gbit/s and 146 ms"));
 }
 
 fn presets_are_listed() {

@@ -7,7 +7,11 @@
 //! [`MeasuredPath`] is what was measured of a path and its ends. `why` writes it, `tune` and
 //! `prove` read it.
 
+mod connections;
+mod file_sheet;
+mod grid;
 mod host;
+mod host_sheet;
 mod loss_sheet;
 mod measured;
 mod note;
@@ -16,11 +20,17 @@ mod plan;
 mod setting;
 mod sheet;
 
+pub use connections::{ConnectionsSheet, Fit, HostConnections, MemoryFit, SocketMemory, TcpMem};
+pub use file_sheet::{FileSheet, FileTime, SteadyBy};
+pub use grid::{Grid, GridRow, grid};
 pub use host::HostSettings;
+pub use host_sheet::HostSheet;
 pub use loss_sheet::{LossLaw, LossSheet};
 pub use measured::{MeasuredEnd, MeasuredPath, MeasuredPathError};
 pub use note::Note;
 pub use path::{Path, Prediction, predict, predict_with_window};
 pub use plan::{Change, Plan, plan};
 pub use setting::{MemTriple, ParseMemTripleError, SetError, Setting, Value};
-pub use sheet::{BufferSheet, EndSheet, KernelSheet, Question, Sheet, TransferSheet, sheet};
+pub use sheet::{
+    BufferSheet, EndSheet, KernelSheet, Question, Sheet, TransferSheet, sheet, sheet_for,
+};

@@ -79,7 +79,7 @@ pub struct KernelSheet {
     /// `sk_rcvbuf` whose window is one BDP, by the cautious form of the law.
     #[serde(rename = "rcvbuf_for_bdp_bytes", with = "column::bytes")]
     pub rcvbuf_for_bdp: Bytes,
-    /// Its default `tcp_rmem[2]`.
+    /// Its `tcp_rmem[2]`: the default, or what a host was given.
     #[serde(rename = "default_rcvbuf_bytes", with = "column::bytes")]
     pub default_rcvbuf: Bytes,
     /// The window scale that its default settings offer.
@@ -120,15 +120,29 @@ pub struct EndSheet {
     pub largest_rtt: Duration,
 }
 
-/// Answers `question`.
+impl Question {
+    /// The kernel of the question, or one of each generation.
+    pub fn kernels(&self) -> Vec<KernelVersion> {
+        match self.kernel {
+            Some(kernel) => vec![kernel],
+            None => vec![KernelVersion::new(6, 1), KernelVersion::new(6, 18)],
+        }
+    }
+}
+
+/// Answers `question` for hosts with their kernel's default settings.
 pub fn sheet(question: &Question) -> Sheet {
+    let hosts: Vec<HostSettings> =
+        question.kernels().into_iter().map(HostSettings::defaults).collect();
+    sheet_for(question, &hosts)
+}
+
+/// Answers `question` for hosts with these settings, one entry for each; a path has the same
+/// settings at both ends. The question's kernel is not used.
+pub fn sheet_for(question: &Question, hosts: &[HostSettings]) -> Sheet {
     let path = question.path;
     let (bdp, mss) = (path.bdp(), path.framing.mss());
     let full = Window::new(bdp);
-    let kernels = match question.kernel {
-        Some(kernel) => vec![kernel],
-        None => vec![KernelVersion::new(6, 1), KernelVersion::new(6, 18)],
-    };
     Sheet {
         path,
         bdp,
@@ -139,29 +153,28 @@ pub fn sheet(question: &Question) -> Sheet {
         slow_start_round_trips: slow_start::round_trips(mss, full),
         slow_start: slow_start::time_to(mss, full, path.rtt),
         gigabyte: gigabyte(path),
-        kernels: kernels
-            .into_iter()
-            .map(|kernel| kernel_sheet(kernel, path, question.buffer))
-            .collect(),
+        kernels: hosts.iter().map(|host| kernel_sheet(host, path, question.buffer)).collect(),
         loss: question.loss.map(|loss| LossSheet::new(path, loss)),
     }
 }
 
 fn gigabyte(path: Path) -> Option<TransferSheet> {
-    let amount = Bytes::new(1_000_000_000);
-    let time = transfer_time::transfer_time(amount, path.framing.mss(), path.rtt, path.goodput())?;
-    Some(TransferSheet {
-        amount,
-        total: time.total(),
-        share_lost: time.share_lost(amount, path.goodput()),
-    })
+    TransferSheet::new(path, Bytes::new(1_000_000_000), path.goodput())
 }
 
-fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> KernelSheet {
-    let host = HostSettings::defaults(kernel);
+impl TransferSheet {
+    /// The least time of `amount` at `steady` in the end; `None` at rate zero.
+    pub(super) fn new(path: Path, amount: Bytes, steady: Rate) -> Option<Self> {
+        let time = transfer_time::transfer_time(amount, path.framing.mss(), path.rtt, steady)?;
+        let share_lost = time.share_lost(amount, steady);
+        Some(TransferSheet { amount, total: time.total(), share_lost })
+    }
+}
+
+fn kernel_sheet(host: &HostSettings, path: Path, buffer: Option<Bytes>) -> KernelSheet {
     let law = host.window_law();
     KernelSheet {
-        kernel,
+        kernel: host.kernel,
         window_law: law_in_words(law),
         rcvbuf_for_bdp: law.cautious().rcvbuf_for(Window::new(path.bdp())),
         default_rcvbuf: host.tcp_rmem.max,
@@ -171,7 +184,7 @@ fn kernel_sheet(kernel: KernelVersion, path: Path, buffer: Option<Bytes>) -> Ker
             receive: receive_end(path, law.window(buffer)),
             send: send_end(path, buffer, host.write),
         }),
-        plan: plan(path, &host, &host),
+        plan: plan(path, host, host),
     }
 }
 
@@ -185,11 +198,11 @@ fn law_in_words(law: WindowLaw) -> String {
     }
 }
 
-fn receive_end(path: Path, window: Window) -> EndSheet {
+pub(super) fn receive_end(path: Path, window: Window) -> EndSheet {
     end(path, window, path.steady().rate_of_window(window), Limit::ReceiveWindow)
 }
 
-fn send_end(path: Path, sndbuf: Bytes, write: Bytes) -> EndSheet {
+pub(super) fn send_end(path: Path, sndbuf: Bytes, write: Bytes) -> EndSheet {
     let goodput = path.steady().rate_of_send_buffer(sndbuf, write);
     end(path, send_buffer::window(sndbuf), goodput, Limit::SendBuffer)
 }

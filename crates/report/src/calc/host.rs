@@ -1,0 +1,40 @@
+//! What this host's settings fill on a path.
+
+use super::heading;
+use crate::table::{Column, Table};
+use crate::{Layout, figure};
+use fullpipe_model::tune::{HostSettings, HostSheet, Setting};
+
+/// What the host fills, as lines, each with its line break.
+pub fn render_host(sheet: &HostSheet, layout: Layout) -> String {
+    let title = format!("What this host fills of {} and {}", sheet.rate, sheet.rtt);
+    let mut table = Table::new([
+        Column::text("it is"),
+        Column::figure("window", "MB"),
+        Column::figure("goodput", "Mbit/s"),
+        Column::figure("", "MB/s"),
+        Column::text("limited by"),
+        Column::figure("fills it up to", "ms"),
+    ]);
+    for (role, end) in [("the receiver", &sheet.receive), ("the sender", &sheet.send)] {
+        table.row([
+            role.into(),
+            figure::megabytes(end.window.bytes()),
+            figure::mbit_per_s(end.goodput),
+            figure::megabytes_per_s(end.goodput),
+            end.limited_by.to_string(),
+            figure::ms(end.largest_rtt),
+        ]);
+    }
+    heading(&title, layout) + &table.render(layout)
+}
+
+/// A host's settings as lines, each with its line break.
+pub fn render_settings(host: &HostSettings, layout: Layout) -> String {
+    let mut table = Table::new([Column::text(""), Column::text("")]);
+    for setting in Setting::ALL {
+        table.row([setting.to_string(), host.get(setting).to_string()]);
+    }
+    let title = format!("This host: Linux {}", host.kernel);
+    heading(&title, layout) + &table.render(layout)
+}
