@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use fullpipe_flow::sample::{Reasons, Sample, SocketMemory, TcpInfo, TcpState};
 use fullpipe_model::units::{Bytes, Instant};
 
-use super::{OpenSocket, address, octets, plain};
+use super::{HostSocket, OpenSocket, address, octets, plain};
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -21,9 +21,12 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_SKMEMINFO: u16 = 7;
+/// Sent without a request, since Linux 5.9.
+const INET_DIAG_CGROUP_ID: u16 = 21;
 /// Bit n-1 requests attribute n.
-const EXTENSIONS: u8 =
-    1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
+const EXTENSIONS: u8 = COUNTERS | 1 << (INET_DIAG_CONG - 1);
+/// Numbers alone: a name is an allocation for each socket of a host.
+const COUNTERS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
 
 const HEADER_LEN: usize = 16;
 const REQUEST_LEN: usize = 56;
@@ -63,6 +66,7 @@ pub(super) struct Request {
     family: Family,
     flags: u16,
     states: u32,
+    extensions: u8,
     protocol: libc::c_int,
     local: ([u8; 16], u16),
     remote: ([u8; 16], u16),
@@ -77,10 +81,17 @@ impl Request {
             family,
             flags: NLM_F_REQUEST | NLM_F_DUMP,
             states: STATES,
+            extensions: EXTENSIONS,
             protocol: libc::IPPROTO_TCP,
             local,
             remote,
         }
+    }
+
+    /// Requests the counters of all sockets of a family, without the names of their congestion
+    /// controls.
+    pub(super) fn counters(family: Family) -> Self {
+        Request { extensions: COUNTERS, ..Request::dump(family, None, None) }
     }
 
     /// Requests all listeners of a family.
@@ -106,6 +117,7 @@ impl Request {
             family,
             flags: NLM_F_REQUEST,
             states: STATES,
+            extensions: EXTENSIONS,
             protocol: libc::IPPROTO_TCP,
             local: end(local),
             remote: end(remote),
@@ -122,7 +134,7 @@ impl Request {
         buffer.extend(self.flags.to_ne_bytes());
         buffer.extend([0; 8]);
         // struct inet_diag_req_v2
-        buffer.extend([self.family.number(), self.protocol as u8, EXTENSIONS, 0]);
+        buffer.extend([self.family.number(), self.protocol as u8, self.extensions, 0]);
         buffer.extend(self.states.to_ne_bytes());
         // struct inet_diag_sockid: ports and addresses in network order, interface, cookie.
         buffer.extend(self.local.1.to_be_bytes());
@@ -155,6 +167,19 @@ pub(super) fn read(datagram: &[u8], at: Instant, samples: &mut Vec<Sample>) -> P
 /// Reads a datagram of answers and appends each socket.
 pub(super) fn read_open(datagram: &[u8], sockets: &mut Vec<OpenSocket>) -> Progress {
     read_each(datagram, |payload| sockets.extend(read_open_socket(payload)))
+}
+
+/// Reads a datagram of answers and passes each socket to `visit`, with what identifies it.
+pub(super) fn read_identified(
+    datagram: &[u8],
+    at: Instant,
+    visit: &mut dyn FnMut(HostSocket),
+) -> Progress {
+    read_each(datagram, |payload| {
+        if let Some(socket) = read_host_socket(payload, at) {
+            visit(socket);
+        }
+    })
 }
 
 /// Reads a datagram of answers and passes the payload of each socket to `each`.
@@ -200,6 +225,22 @@ fn read_open_socket(payload: &[u8]) -> Option<OpenSocket> {
         unread: Bytes::new(u32_at(56).into()),
         unsent: Bytes::new(u32_at(60).into()),
         has_owner: u32_at(68) != 0,
+    })
+}
+
+fn read_host_socket(payload: &[u8], at: Instant) -> Option<HostSocket> {
+    let (fixed, attributes) = payload.split_first_chunk::<ANSWER_LEN>()?;
+    let u32_at =
+        |offset: usize| fixed[offset..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    let cgroup = Attributes(attributes).find(|(kind, _)| *kind == INET_DIAG_CGROUP_ID);
+    let id = cgroup.and_then(|(_, value)| Some(u64::from_ne_bytes(*value.first_chunk()?)));
+    Some(HostSocket {
+        sample: read_socket(payload, at)?,
+        // Two words, the lower one first.
+        cookie: u64::from(u32_at(44)) | u64::from(u32_at(48)) << 32,
+        inode: Some(u64::from(u32_at(68))).filter(|inode| *inode != 0),
+        uid: u32_at(64),
+        cgroup: id.filter(|id| *id != 0),
     })
 }
 
