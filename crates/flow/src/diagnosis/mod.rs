@@ -24,7 +24,7 @@ pub use subcause::{
 
 use crate::connection::{Direction, Place};
 use crate::finding::{Finding, KnownPath, findings};
-use crate::limit::{Candidate, Limit, PathHint, Verdict, from_samples};
+use crate::limit::{Candidate, Limit, PathHint, Verdict, from_receiver, from_samples};
 use crate::sample::Sample;
 use fullpipe_model::limit::End;
 use fullpipe_model::units::Duration;
@@ -97,6 +97,25 @@ impl Diagnosis {
         let path = KnownPath { rtt: hint.rtt, goodput_max: hint.rate };
         let hosts = KnownHosts::sampled(sockets.sender);
         Some(Diagnosis { subject, verdict, path, hosts })
+    }
+
+    /// What limited the sender of the data that a socket received, by samples of that socket alone.
+    /// `interval` is the least length of an interval. `None` with fewer than two samples.
+    pub fn from_receiver(samples: &[Sample], interval: Duration, hint: PathHint) -> Option<Self> {
+        let [first, _, ..] = samples else { return None };
+        let subject = Subject {
+            connection: None,
+            direction: None,
+            sender: first.remote,
+            receiver: first.local,
+            seen_at: SeenAt::Socket(End::Receiver),
+        };
+        Some(Diagnosis {
+            subject,
+            verdict: from_receiver(samples, interval, hint),
+            path: KnownPath { rtt: hint.rtt, goodput_max: hint.rate },
+            hosts: KnownHosts::default(),
+        })
     }
 
     /// What the verdict means, the largest share first.

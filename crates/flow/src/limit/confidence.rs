@@ -17,8 +17,10 @@ use fullpipe_model::limit::{Cause, Limit};
 pub enum Source {
     /// Packets.
     Capture,
-    /// Samples of sockets.
+    /// Samples of the sender's socket, and of the receiver's where there are any.
     Samples,
+    /// Samples of the receiver's socket alone.
+    ReceiverSamples,
 }
 
 /// Which part of a transfer was seen.
@@ -71,6 +73,7 @@ pub(super) fn of(source: Source, coverage: Coverage, limit: Limit, share: f64) -
     };
     let table = match (source, coverage) {
         (Source::Samples, _) => &SOCKETS,
+        (Source::ReceiverSamples, _) => &RECEIVER,
         (Source::Capture, Coverage::FromStart) => &FROM_START,
         (Source::Capture, Coverage::MiddleAtSender) => &MIDDLE_AT_SENDER,
         (Source::Capture, Coverage::MiddleElsewhere) => &MIDDLE_ELSEWHERE,
@@ -117,4 +120,14 @@ const SOCKETS: Table = [
     [0.60, 0.96], // of 1 and 21
     [0.29, 0.50], // of 13 and 34
     [0.71, 0.56], // of 13 and 14
+];
+/// Of the receiver's samples of seed 1.
+const RECEIVER: Table = [
+    [0.60, 0.90],
+    [0.90, 0.90],
+    [0.50, 0.50],
+    [0.50, 0.60],
+    [0.50, 0.50],
+    [0.50, 0.60],
+    [0.50, 0.60],
 ];

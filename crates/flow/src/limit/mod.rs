@@ -28,6 +28,7 @@ mod decide;
 mod judge;
 mod least;
 mod percentiles;
+mod receiver;
 mod recut;
 mod samples;
 mod thresholds;
@@ -35,6 +36,7 @@ mod verdict;
 
 pub use confidence::{Coverage, SURE_FROM, Source};
 pub use judge::{CLASSES, Forest, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half};
+pub use receiver::from_receiver;
 pub use samples::from_samples;
 pub use verdict::{Candidate, Evidence, Interval, Verdict};
 

@@ -35,7 +35,7 @@ pub fn from_samples(
     hint: PathHint,
 ) -> Verdict {
     let spans = spans(sender, interval.max(MIN_INTERVAL));
-    let top = top_rate(&spans);
+    let top = top_rate(spans.iter().map(|span| span.goodput().as_f64()).collect());
     let mut grown = false;
     let mut best: f64 = 0.0;
     let mut lost = false;
@@ -63,7 +63,7 @@ pub fn from_samples(
     intervals.drain(..active.start);
     let segments = spans.iter().map(Span::segments).fold(0, u64::saturating_add);
     let case = |part: Range<usize>| case(&spans[part.clone()], &intervals[part], receiver, hint);
-    if segments < SEGMENTS_LEAST {
+    if segments < SEGMENTS_LEAST || !is_fine(sender) {
         return Verdict::new(Source::Samples, intervals);
     }
     let whole = case(0..spans.len());
@@ -84,6 +84,16 @@ fn case(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample], hint: P
     };
     let link = LinkEvidence::new(hint.rate.is_some(), traits::inflation_median(spans));
     Case { traits: traits::traits(spans, intervals, receiver), possible, link }
+}
+
+/// The longest mean time between samples whose shapes the judge knows: it learnt from samples of
+/// every 10 ms.
+const FINE: Duration = Duration::from_millis(50);
+
+fn is_fine(samples: &[Sample]) -> bool {
+    let [first, .., last] = samples else { return false };
+    let steps = samples.len() as u64 - 1;
+    last.at.since(first.at) <= FINE.saturating_mul(steps)
 }
 
 /// What the intervals before and after show.
@@ -124,14 +134,13 @@ fn spans(sender: &[Sample], interval: Duration) -> Vec<Span<'_>> {
 }
 
 /// The third highest delivery rate, so that one exceptional interval does not count.
-fn top_rate(spans: &[Span<'_>]) -> f64 {
-    let mut rates: Vec<f64> = spans.iter().map(|span| span.goodput().as_f64()).collect();
+pub(super) fn top_rate(mut rates: Vec<f64>) -> f64 {
     rates.sort_by(|a, b| b.total_cmp(a));
     rates.get(2.min(rates.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
 /// The intervals from the first data to the last.
-fn active(intervals: &[Interval]) -> Range<usize> {
+pub(super) fn active(intervals: &[Interval]) -> Range<usize> {
     let is_active = |interval: &Interval| {
         interval.evidence.goodput > Rate::ZERO || interval.evidence.idle < 1.0
     };
@@ -364,7 +373,7 @@ fn nothing_to_send(info: &TcpInfo) -> bool {
 }
 
 /// One candidate for each limit, largest share first. The shares sum to 1.
-fn ranked(parts: Vec<(Limit, f64)>) -> Vec<Candidate> {
+pub(super) fn ranked(parts: Vec<(Limit, f64)>) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for (limit, share) in parts.into_iter().filter(|(_, share)| *share > NOISE) {
         match candidates.iter_mut().find(|candidate| candidate.limit == limit) {

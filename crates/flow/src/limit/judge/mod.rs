@@ -115,6 +115,7 @@ fn table(source: Source) -> Option<&'static Forest<'static>> {
     match source {
         Source::Capture => OF_CAPTURES.as_ref(),
         Source::Samples => OF_SAMPLES.as_ref(),
+        Source::ReceiverSamples => None,
     }
 }
 

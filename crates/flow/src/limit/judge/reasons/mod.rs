@@ -96,6 +96,7 @@ fn meanings(source: Source) -> Vec<&'static Meaning> {
     let further: &[Meaning] = match source {
         Source::Capture => &captures::MEANINGS,
         Source::Samples => &samples::MEANINGS,
+        Source::ReceiverSamples => &[],
     };
     rules::MEANINGS.iter().chain(further).collect()
 }

@@ -1,0 +1,275 @@
+//! Decides what held the sender of data from samples of the socket that receives it.
+//!
+//! The kernel keeps no chronographs for a receiver. What it does know decides most cases:
+//!
+//! * data that its application has not read (`Recv-Q`, socket memory): the receiving application;
+//! * bytes per round trip that come near the advertised window (`tcpi_rcv_wnd`): the receive
+//!   window. An autotuned window that does not hold the sender is about twice what arrives in a
+//!   round trip (`tcp_rcv_space_adjust`), so the two are far apart;
+//! * data out of order (`tcpi_rcv_ooopack`): loss;
+//! * silence, and segments that are not full: the sending application;
+//! * a round trip (`tcpi_rcv_rtt`) above the path's at full delivery: a queue, and so the link;
+//! * arrivals in bursts of one per round trip with silence between them: something at the sender
+//!   holds a fixed amount in flight, and its send buffer is the usual one.
+//!
+//! The rest is delivery at a steady rate without a queue or a window: a shaper or a cap of the
+//! link, which nobody can tell from an application that paces itself.
+//!
+//! The thresholds were fixed on the receivers' samples of `fullpipe lab generate --seed 1`.
+
+use super::samples::{active, ranked, top_rate};
+use super::thresholds::{AT_CAPACITY_SAMPLED, GROWTH, QUEUE_LEAST_SAMPLED, QUEUE_PART, UNREAD};
+use super::{Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
+use crate::sample::{Sample, TcpInfo};
+use fullpipe_model::units::{Bytes, Duration, Rate, Window};
+
+/// The shortest interval: a few samples, and a few round trips of most paths.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// The window holds the sender where a round trip carries this fraction of it.
+const OF_WINDOW: f64 = 0.75;
+/// Segments are pieces of an application's writes where their mean size is below this fraction of
+/// a full segment.
+const PIECES_OF_SEGMENT: f64 = 0.9;
+/// Silence that is longer than this many round trips is a pause of the sender.
+const PAUSE_RTTS: f64 = 1.5;
+/// A sender that holds a fixed amount in flight sends it at once and then waits. Where this
+/// fraction of the time between samples saw no data, it does.
+const SILENT: f64 = 0.35;
+/// The round trip from which on samples of every 10 ms show bursts.
+const BURSTS_FROM: Duration = Duration::from_millis(30);
+
+/// Decides what held the sender from samples of the receiver's socket, in order of time.
+/// `interval` is the minimum length of an interval.
+pub fn from_receiver(samples: &[Sample], interval: Duration, hint: PathHint) -> Verdict {
+    let base = hint.rtt.or_else(|| base_rtt(samples));
+    let least = interval.max(MIN_INTERVAL).max(base.unwrap_or(Duration::ZERO).saturating_mul(3));
+    let spans = spans(samples, least);
+    let rates: Vec<Rate> = spans.iter().map(Span::goodput).collect();
+    let top = top_rate(rates.iter().map(|rate| rate.as_f64()).collect());
+    let mut best: f64 = 0.0;
+    let mut grown = false;
+    let mut intervals = Vec::with_capacity(spans.len());
+    for (at, span) in spans.iter().enumerate() {
+        let rate = rates[at].as_f64();
+        let next = rates.get(at + 1).map_or(0.0, |next| next.as_f64());
+        grown |= best > 0.0 && rate < GROWTH * best && next < GROWTH * best.max(rate);
+        best = best.max(rate);
+        let repairs = spans[at.saturating_sub(2)..(at + 2).min(spans.len())]
+            .iter()
+            .any(|near| near.out_of_order() > 0);
+        let context = Context { base, top, growing: !grown && best > 0.0, repairs, hint };
+        intervals.push(span.interval(&context));
+    }
+    let active = active(&intervals);
+    intervals.truncate(active.end);
+    intervals.drain(..active.start);
+    Verdict::new(Source::ReceiverSamples, intervals)
+}
+
+/// The path's round trip: the least of what the socket measured with data of its own, and of what
+/// it measured as a receiver.
+fn base_rtt(samples: &[Sample]) -> Option<Duration> {
+    let infos = samples.iter().filter_map(|sample| sample.info.as_ref());
+    let seen = infos.flat_map(|info| [info.min_rtt, Some(info.rcv_rtt)]).flatten();
+    seen.filter(|rtt| *rtt > Duration::ZERO).min()
+}
+
+/// What the whole transfer shows.
+struct Context {
+    base: Option<Duration>,
+    /// The highest delivery rate of an interval, in bits a second.
+    top: f64,
+    growing: bool,
+    /// Whether data came out of order in this interval or near it.
+    repairs: bool,
+    hint: PathHint,
+}
+
+/// Two samples and those between them.
+struct Span<'a> {
+    samples: &'a [Sample],
+    first: &'a TcpInfo,
+    last: &'a TcpInfo,
+}
+
+/// Consecutive samples with TCP_INFO, at least `interval` apart.
+fn spans(samples: &[Sample], interval: Duration) -> Vec<Span<'_>> {
+    let mut spans = Vec::new();
+    let mut start = 0;
+    for end in 1..samples.len() {
+        let (Some(first), Some(last)) = (&samples[start].info, &samples[end].info) else {
+            start = if samples[start].info.is_none() { end } else { start };
+            continue;
+        };
+        if samples[end].at.since(samples[start].at) >= interval {
+            spans.push(Span { samples: &samples[start..=end], first, last });
+            start = end;
+        }
+    }
+    spans
+}
+
+fn received(info: &TcpInfo) -> Bytes {
+    info.bytes_received.unwrap_or(Bytes::ZERO)
+}
+
+impl Span<'_> {
+    fn length(&self) -> Duration {
+        self.samples[self.samples.len() - 1].at.since(self.samples[0].at)
+    }
+
+    fn infos(&self) -> impl Iterator<Item = (&Sample, &TcpInfo)> {
+        self.samples[1..].iter().filter_map(|sample| Some((sample, sample.info.as_ref()?)))
+    }
+
+    fn bytes(&self) -> Bytes {
+        received(self.last).saturating_sub(received(self.first))
+    }
+
+    fn goodput(&self) -> Rate {
+        self.bytes().per(self.length()).unwrap_or(Rate::ZERO)
+    }
+
+    fn out_of_order(&self) -> u64 {
+        let count = |info: &TcpInfo| u64::from(info.rcv_ooopack.unwrap_or(0));
+        count(self.last).saturating_sub(count(self.first))
+    }
+
+    /// The largest window that was advertised. Before Linux 6.2 only its bound is known.
+    fn window(&self) -> Option<Window> {
+        let of = |info: &TcpInfo| info.rcv_wnd.unwrap_or(info.rcv_ssthresh);
+        self.infos().map(|(_, info)| of(info)).max().filter(|window| *window > Window::ZERO)
+    }
+
+    /// Whether `is` holds for more than half of the samples.
+    fn mostly(&self, is: impl Fn(&Sample, &TcpInfo) -> bool) -> bool {
+        let (yes, all) = self
+            .infos()
+            .fold((0, 0), |(yes, all), (s, info)| (yes + usize::from(is(s, info)), all + 1));
+        2 * yes > all
+    }
+
+    /// Whether its application leaves most of the buffer unread.
+    fn is_unread(&self) -> bool {
+        self.mostly(|sample, info| {
+            let memory = sample.memory.filter(|memory| memory.rcvbuf > Bytes::ZERO);
+            let by_memory =
+                memory.is_some_and(|m| m.rmem_alloc.as_f64() > UNREAD * m.rcvbuf.as_f64());
+            let by_window = info.rcv_wnd.is_some_and(|free| sample.rqueue > free.bytes());
+            sample.rqueue > Bytes::ZERO && (by_memory || by_window)
+        })
+    }
+
+    /// The fraction of the time in pauses of more than [`PAUSE_RTTS`] round trips, and in silence
+    /// of any length.
+    fn silence(&self, base: Duration) -> (f64, f64) {
+        let longest = base.as_secs_f64() * PAUSE_RTTS;
+        let (mut pauses, mut silent, mut run) = (0.0, 0.0, 0.0);
+        for pair in self.samples.windows(2) {
+            let [before, after] = pair else { continue };
+            let (Some(first), Some(last)) = (&before.info, &after.info) else { continue };
+            let length = after.at.since(before.at).as_secs_f64();
+            if received(last) > received(first) {
+                pauses += if run > longest { run } else { 0.0 };
+                run = 0.0;
+            } else {
+                run += length;
+                silent += length;
+            }
+        }
+        pauses += if run > longest { run } else { 0.0 };
+        let length = self.length().as_secs_f64();
+        if length > 0.0 { (pauses / length, silent / length) } else { (0.0, 0.0) }
+    }
+
+    /// Whether the sender's segments are not full, so that its application writes in pieces.
+    fn is_in_pieces(&self) -> bool {
+        let (Some(first), Some(last)) = (self.first.data_segs_in, self.last.data_segs_in) else {
+            return false;
+        };
+        let segments = last.wrapping_sub(first);
+        let full = self.last.rcv_mss.get() as f64;
+        segments > 4 && self.bytes().as_f64() < PIECES_OF_SEGMENT * full * f64::from(segments)
+    }
+
+    fn interval(&self, context: &Context) -> Interval {
+        let base = context.base.unwrap_or(Duration::ZERO);
+        let rtt = self.infos().map(|(_, info)| info.rcv_rtt).filter(|rtt| *rtt > Duration::ZERO);
+        let rtt = rtt.min().or(context.base);
+        let window = self.window();
+        let (pauses, silent) = self.silence(base.max(Duration::from_millis(10)));
+        let goodput = self.goodput();
+        let evidence = Evidence {
+            goodput,
+            in_flight: rtt.map_or(Bytes::ZERO, |rtt| goodput.over(rtt)),
+            in_flight_mean: None,
+            window,
+            rtt,
+            window_full: 0.0,
+            idle: pauses,
+            retransmissions: self.out_of_order(),
+            sndbuf_limited: None,
+            unread: self.infos().map(|(sample, _)| sample.rqueue).max(),
+        };
+        let candidates = if self.is_unread() {
+            vec![(Limit::ReceiverApplication, 1.0)]
+        } else if context.repairs && pauses > 0.0 {
+            vec![(self.sending(context, rtt, silent), 1.0)]
+        } else {
+            vec![
+                (self.sending(context, rtt, silent), 1.0 - pauses),
+                (Limit::SenderApplication, pauses),
+            ]
+        };
+        Interval {
+            start: self.samples[0].at,
+            length: self.length(),
+            candidates: ranked(candidates),
+            evidence,
+        }
+    }
+
+    /// What held the sender while it sent and the application read.
+    fn sending(&self, context: &Context, rtt: Option<Duration>, silent: f64) -> Limit {
+        let rate = self.goodput();
+        let base = context.base.unwrap_or(Duration::ZERO);
+        let is_full = rate.as_f64() >= AT_CAPACITY_SAMPLED * context.top;
+        if context
+            .hint
+            .rate
+            .is_some_and(|hint| rate.as_f64() >= super::thresholds::OF_HINT * hint.as_f64())
+        {
+            return Limit::Link;
+        }
+        let carries = rate.over(base).as_f64();
+        if self.window().is_some_and(|window| carries >= OF_WINDOW * window.bytes().as_f64()) {
+            return Limit::ReceiveWindow;
+        }
+        let queue =
+            QUEUE_LEAST_SAMPLED.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART));
+        let has_queue = rtt.is_some_and(|rtt| rtt.saturating_sub(base) >= queue);
+        if context.repairs {
+            return if is_full && has_queue {
+                Limit::Link
+            } else {
+                Limit::CongestionWindow(Cause::Loss)
+            };
+        }
+        if self.is_in_pieces() {
+            return Limit::SenderApplication;
+        }
+        if context.growing {
+            return Limit::CongestionWindow(Cause::SlowStart);
+        }
+        if has_queue && is_full {
+            return Limit::Link;
+        }
+        if base >= BURSTS_FROM && silent >= SILENT {
+            return Limit::SendBuffer;
+        }
+        if is_full { Limit::Link } else { Limit::Unknown }
+    }
+}
+
+#[cfg(test)]
+mod tests;
