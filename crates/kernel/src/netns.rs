@@ -50,6 +50,27 @@ impl NetNs {
         Ok(NetNs { label: label.into(), fd: file.into() })
     }
 
+    /// The namespaces of all processes whose namespace this process may open, each once: the
+    /// caller's own comes first and is called "this host" or whatever `own` says, the others by the
+    /// first process in them.
+    pub fn all(own: &str) -> Result<Vec<NetNs>, Refused> {
+        let first = NetNs::current(own)?;
+        let mut seen = vec![first.inode()?];
+        let mut found = vec![first];
+        for pid in crate::processes::pids() {
+            let path = format!("/proc/{pid}/ns/net");
+            // A process may end meanwhile, or belong to somebody else.
+            let Ok(inode) = std::fs::metadata(&path).map(|m| m.ino()) else { continue };
+            if seen.contains(&inode) {
+                continue;
+            }
+            seen.push(inode);
+            let label = format!("process {pid}");
+            found.extend(File::open(&path).map(|file| NetNs { label, fd: file.into() }));
+        }
+        Ok(found)
+    }
+
     /// The name used in messages.
     pub fn label(&self) -> &str {
         &self.label

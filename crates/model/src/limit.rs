@@ -103,6 +103,12 @@ impl Limit {
         Limit::ALL.into_iter().find(|limit| limit.name() == name && limit.cause() == cause)
     }
 
+    /// Whether time under this limit is lost: the limit is neither the path nor the sending
+    /// application, so that a setting, a receiver or congestion control held the data.
+    pub const fn loses_time(self) -> bool {
+        !matches!(self, Limit::Link | Limit::SenderApplication | Limit::Unknown)
+    }
+
     /// A text for people.
     pub const fn words(self) -> &'static str {
         match self {

@@ -24,7 +24,7 @@ pub use subcause::{
 
 use crate::connection::{Direction, Place};
 use crate::finding::{Finding, KnownPath, findings};
-use crate::limit::{Candidate, Limit, PathHint, Verdict, from_receiver, from_samples};
+use crate::limit::{Candidate, PathHint, Verdict, from_receiver, from_samples};
 use crate::sample::Sample;
 use fullpipe_model::limit::End;
 use fullpipe_model::units::Duration;
@@ -132,21 +132,15 @@ impl Diagnosis {
     /// The time in which neither the path nor the sending application limited the data. In that
     /// time, a setting, a receiver or congestion control did.
     pub fn lost(&self) -> Duration {
-        let losing = self.verdict.shares.iter().filter(|candidate| loses(candidate.limit));
+        let losing = self.verdict.shares.iter().filter(|candidate| candidate.limit.loses_time());
         let share: f64 = losing.map(|candidate| candidate.share).sum();
         Duration::from_secs_f64(self.verdict.time.as_secs_f64() * share.clamp(0.0, 1.0))
     }
 
     /// The first finding whose limit loses time.
     pub fn worst_finding(&self) -> Option<Finding> {
-        self.findings().into_iter().find(|finding| loses(finding.limit))
+        self.findings().into_iter().find(|finding| finding.limit.loses_time())
     }
-}
-
-/// Whether time under this limit is lost: the limit is neither the path nor the sending
-/// application.
-fn loses(limit: Limit) -> bool {
-    !matches!(limit, Limit::Link | Limit::SenderApplication | Limit::Unknown)
 }
 
 #[cfg(test)]

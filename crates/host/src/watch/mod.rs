@@ -1,0 +1,196 @@
+//! The host's TCP sockets, looked at again and again.
+//!
+//! [`Watch::look`] takes one sample of each connection in each network namespace that this process
+//! may enter: one dump of `sock_diag` each, some 1.5 us a socket. Connections that do nothing cost
+//! 100 bytes. For those that move data, the time since the last look goes to the limits that held
+//! them, by the same rules as any verdict from sockets ([`fullpipe_flow::limit`]); the last
+//! [`MOMENTS`] looks are kept.
+//!
+//! Call [`Watch::open`] once, then [`Watch::look`] at the interval that suits: the first look only
+//! says which sockets exist. [`Watch::busy`] lists the connections that moved or wait to move data,
+//! the one that loses most first.
+//!
+//! A verdict of a second look rests on counters alone. To decide in detail what holds a
+//! connection, follow it ([`crate::follow`]).
+
+mod moment;
+mod socket;
+
+pub use moment::{LimitTimes, Moment};
+pub use socket::{SocketKey, WatchedSocket};
+
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::processes::{Descriptor, Process, SocketOwners};
+use fullpipe_kernel::sock_diag::{HostSocket, SockDiag};
+use fullpipe_kernel::{Refused, clock};
+use fullpipe_model::units::{Duration, Instant};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How many looks a connection's history has at most.
+pub const MOMENTS: usize = 120;
+/// A connection that moved nothing for this long is idle again, and its history goes.
+const FORGET: Duration = Duration::from_secs(60);
+/// The shortest time between two readings of all processes' descriptors.
+const OWNERS_AGAIN: Duration = Duration::from_secs(2);
+
+/// Which network namespaces to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Namespaces {
+    /// Those of all processes, as far as they may be entered.
+    #[default]
+    All,
+    /// The caller's own.
+    Own,
+}
+
+/// A network namespace of the host.
+struct Place {
+    label: Arc<str>,
+    inode: u64,
+    diag: SockDiag,
+}
+
+/// Watches the sockets of the host.
+pub struct Watch {
+    places: Vec<Place>,
+    sockets: HashMap<SocketKey, WatchedSocket>,
+    owners: SocketOwners,
+    owners_read: Option<Instant>,
+    processes: HashMap<u32, Option<Arc<Process>>>,
+    hidden_namespaces: usize,
+    looks: u64,
+}
+
+impl Watch {
+    /// Opens the namespaces.
+    ///
+    /// # Errors
+    /// The kernel has no `sock_diag`. A namespace that may not be entered is no error:
+    /// [`Watch::hidden_namespaces`] counts them.
+    pub fn open(namespaces: Namespaces) -> Result<Watch, Refused> {
+        const OWN: &str = "host";
+        let found = match namespaces {
+            Namespaces::All => NetNs::all(OWN)?,
+            Namespaces::Own => vec![NetNs::current(OWN)?],
+        };
+        let (mut places, mut hidden_namespaces) = (Vec::new(), 0);
+        for (at, ns) in found.iter().enumerate() {
+            // The calling thread is in the first one already.
+            let diag = if at == 0 { SockDiag::open() } else { SockDiag::open_in(ns) };
+            match diag {
+                Ok(diag) => {
+                    places.push(Place { label: ns.label().into(), inode: ns.inode()?, diag });
+                }
+                Err(refused) if at == 0 => return Err(refused),
+                Err(_) => hidden_namespaces += 1,
+            }
+        }
+        Ok(Watch {
+            places,
+            sockets: HashMap::new(),
+            owners: SocketOwners::default(),
+            owners_read: None,
+            processes: HashMap::new(),
+            hidden_namespaces,
+            looks: 0,
+        })
+    }
+
+    /// Takes a sample of each connection.
+    pub fn look(&mut self) -> Result<(), Refused> {
+        self.looks += 1;
+        let looks = self.looks;
+        for place in &mut self.places {
+            let (sockets, label, namespace) = (&mut self.sockets, &place.label, place.inode);
+            place.diag.each(&mut |socket: HostSocket| {
+                let key = SocketKey { namespace, cookie: socket.cookie };
+                match sockets.get_mut(&key) {
+                    Some(known) => known.note(socket, looks),
+                    None => {
+                        let new = WatchedSocket::new(key, Arc::clone(label), socket, looks);
+                        sockets.insert(key, new);
+                    }
+                }
+            })?;
+        }
+        let now = clock::now();
+        self.sockets.retain(|_, socket| {
+            socket.forget_if_idle(now, FORGET);
+            socket.is_of(looks)
+        });
+        self.find_owners(now);
+        Ok(())
+    }
+
+    /// The connections that moved data or had data waiting since they were first seen and in the
+    /// last minute: the one that lost most time to a limit first.
+    pub fn busy(&self) -> Vec<&WatchedSocket> {
+        let mut busy: Vec<&WatchedSocket> =
+            self.sockets.values().filter(|socket| socket.is_busy()).collect();
+        busy.sort_by(|a, b| {
+            let order = b.lost().cmp(&a.lost()).then_with(|| b.rate().cmp(&a.rate()));
+            // The order of a hash map changes from run to run.
+            order.then_with(|| a.key.cmp(&b.key))
+        });
+        busy
+    }
+
+    /// The connection with this key.
+    pub fn socket(&self, key: SocketKey) -> Option<&WatchedSocket> {
+        self.sockets.get(&key)
+    }
+
+    /// How many connections there are, idle ones included.
+    pub fn connections(&self) -> usize {
+        self.sockets.len()
+    }
+
+    /// How many namespaces are watched, and how many of others could not be entered.
+    pub fn namespaces(&self) -> (usize, usize) {
+        (self.places.len(), self.hidden_namespaces)
+    }
+
+    /// Whether there are processes whose sockets cannot be told apart without root.
+    pub fn has_hidden_processes(&self) -> bool {
+        self.owners.has_hidden()
+    }
+
+    /// A descriptor of the connection's socket, where its process lets us know.
+    pub fn descriptor(&self, key: SocketKey) -> Option<Descriptor> {
+        self.owners.of(self.sockets.get(&key)?.inode?)
+    }
+
+    /// The `sock_diag` of the namespace that a connection is in.
+    pub(crate) fn diag(&mut self, key: SocketKey) -> Option<&mut SockDiag> {
+        let place = self.places.iter_mut().find(|place| place.inode == key.namespace);
+        place.map(|place| &mut place.diag)
+    }
+
+    /// Finds the processes of busy connections that have none yet.
+    fn find_owners(&mut self, now: Instant) {
+        let unknown = |socket: &WatchedSocket| {
+            socket.is_busy() && socket.process.is_none() && socket.inode.is_some()
+        };
+        if !self.sockets.values().any(unknown) {
+            return;
+        }
+        if self.owners_read.is_some_and(|read| now.since(read) < OWNERS_AGAIN) {
+            return;
+        }
+        self.owners = SocketOwners::read();
+        self.owners_read = Some(now);
+        // A pid may belong to another process by now.
+        self.processes.clear();
+        for socket in self.sockets.values_mut().filter(|socket| unknown(socket)) {
+            let descriptor = socket.inode.and_then(|inode| self.owners.of(inode));
+            socket.process = descriptor.and_then(|Descriptor { pid, .. }| {
+                let process = self.processes.entry(pid);
+                process.or_insert_with(|| Process::read(pid).map(Arc::new)).clone()
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! One connection of the host, as it was at each look.
+
+use super::MOMENTS;
+use super::moment::{LimitTimes, Moment};
+use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_receiver, from_samples};
+use fullpipe_flow::sample::{Sample, TcpInfo};
+use fullpipe_kernel::processes::Process;
+use fullpipe_kernel::sock_diag::HostSocket;
+use fullpipe_model::limit::End;
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// How many samples decide about a moment: the best rate and the growth of the last looks count.
+const RECENT: usize = 8;
+
+/// What identifies a connection: its cookie is never used again while the machine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketKey {
+    /// The inode of its network namespace.
+    pub namespace: u64,
+    /// The kernel's number of the socket.
+    pub cookie: u64,
+}
+
+/// A connection that is watched.
+#[derive(Debug, Clone)]
+pub struct WatchedSocket {
+    /// What identifies it.
+    pub key: SocketKey,
+    /// Its own end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// The label of its network namespace.
+    pub namespace: Arc<str>,
+    /// The process that has it open, where that may be known.
+    pub process: Option<Arc<Process>>,
+    /// The inode of its file; `None` once it is closed.
+    pub inode: Option<u64>,
+    /// The user who opened it.
+    pub uid: u32,
+    /// The number of its control group.
+    pub cgroup: Option<u64>,
+    moved: Moved,
+    seen: u64,
+    active: Option<Box<Active>>,
+}
+
+/// Counters of what a connection moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Moved {
+    sent: Bytes,
+    received: Bytes,
+}
+
+/// What is kept of a connection that moves data.
+#[derive(Debug, Clone)]
+struct Active {
+    recent: Vec<Sample>,
+    moments: VecDeque<Moment>,
+    times: LimitTimes,
+    /// What moved since it was first seen.
+    sent: Bytes,
+    received: Bytes,
+    retransmissions: u64,
+    last_moved: Instant,
+}
+
+impl Moved {
+    fn of(info: Option<&TcpInfo>) -> Moved {
+        let count = |get: fn(&TcpInfo) -> Option<Bytes>| info.and_then(get).unwrap_or(Bytes::ZERO);
+        Moved { sent: count(|info| info.bytes_acked), received: count(|info| info.bytes_received) }
+    }
+}
+
+impl WatchedSocket {
+    pub(super) fn new(
+        key: SocketKey,
+        namespace: Arc<str>,
+        socket: HostSocket,
+        look: u64,
+    ) -> WatchedSocket {
+        let HostSocket { sample, inode, uid, cgroup, .. } = socket;
+        WatchedSocket {
+            key,
+            local: sample.local,
+            remote: sample.remote,
+            namespace,
+            process: None,
+            inode,
+            uid,
+            cgroup,
+            moved: Moved::of(sample.info.as_ref()),
+            seen: look,
+            active: None,
+        }
+    }
+
+    /// Takes the sample of another look.
+    pub(super) fn note(&mut self, socket: HostSocket, look: u64) {
+        let HostSocket { sample, inode, cgroup, .. } = socket;
+        (self.seen, self.inode, self.cgroup) = (look, inode, cgroup);
+        let before = std::mem::replace(&mut self.moved, Moved::of(sample.info.as_ref()));
+        let sent = self.moved.sent.saturating_sub(before.sent);
+        let received = self.moved.received.saturating_sub(before.received);
+        let waits = sample.wqueue > Bytes::ZERO || sample.rqueue > Bytes::ZERO;
+        let has_moved = sent > Bytes::ZERO || received > Bytes::ZERO;
+        if self.active.is_none() && !waits && !has_moved {
+            return;
+        }
+        let active = self.active.get_or_insert_with(|| Box::new(Active::new(sample.at)));
+        active.sent = active.sent.saturating_add(sent);
+        active.received = active.received.saturating_add(received);
+        if waits || has_moved {
+            active.last_moved = sample.at;
+        }
+        active.push(sample, sent, received);
+    }
+
+    pub(super) fn forget_if_idle(&mut self, now: Instant, after: Duration) {
+        if self.active.as_ref().is_some_and(|active| now.since(active.last_moved) > after) {
+            self.active = None;
+        }
+    }
+
+    pub(super) fn is_of(&self, look: u64) -> bool {
+        self.seen == look
+    }
+
+    /// Whether it moved data, or had some waiting, in the last minute.
+    pub fn is_busy(&self) -> bool {
+        self.active.is_some()
+    }
+
+    /// The role of this end: the sender if it sent more than it received.
+    pub fn role(&self) -> End {
+        self.active.as_ref().map_or(End::Sender, |active| active.role())
+    }
+
+    /// What moved in the last moment, in the direction of [`WatchedSocket::role`].
+    pub fn rate(&self) -> Rate {
+        self.moments().next_back().map_or(Rate::ZERO, |moment| moment.rate)
+    }
+
+    /// The limit of the last moment.
+    pub fn limit(&self) -> Option<Limit> {
+        self.moments().next_back()?.shares.first().map(|candidate| candidate.limit)
+    }
+
+    /// The moments since it became busy, at most [`MOMENTS`], in order of time.
+    pub fn moments(&self) -> impl DoubleEndedIterator<Item = &Moment> + ExactSizeIterator {
+        const NONE: &VecDeque<Moment> = &VecDeque::new();
+        self.active.as_ref().map_or(NONE, |active| &active.moments).iter()
+    }
+
+    /// Time by limit since it became busy.
+    pub fn times(&self) -> LimitTimes {
+        self.active.as_ref().map(|active| active.times).unwrap_or_default()
+    }
+
+    /// The time lost to a limit since it became busy.
+    pub fn lost(&self) -> Duration {
+        self.times().lost()
+    }
+
+    /// What was acknowledged, and what was received, since it became busy.
+    pub fn moved(&self) -> (Bytes, Bytes) {
+        self.active.as_ref().map_or((Bytes::ZERO, Bytes::ZERO), |a| (a.sent, a.received))
+    }
+
+    /// Segments that it sent again since it became busy.
+    pub fn retransmissions(&self) -> u64 {
+        self.active.as_ref().map_or(0, |active| active.retransmissions)
+    }
+
+    /// The last sample.
+    pub fn sample(&self) -> Option<&Sample> {
+        self.active.as_ref()?.recent.last()
+    }
+}
+
+impl Active {
+    fn new(now: Instant) -> Active {
+        Active {
+            recent: Vec::with_capacity(RECENT),
+            moments: VecDeque::new(),
+            times: LimitTimes::default(),
+            sent: Bytes::ZERO,
+            received: Bytes::ZERO,
+            retransmissions: 0,
+            last_moved: now,
+        }
+    }
+
+    fn role(&self) -> End {
+        let waits = self.recent.last().is_some_and(|sample| sample.wqueue > Bytes::ZERO);
+        if self.sent > self.received || (self.sent == self.received && waits) {
+            End::Sender
+        } else {
+            End::Receiver
+        }
+    }
+
+    fn push(&mut self, sample: Sample, sent: Bytes, received: Bytes) {
+        if self.recent.len() >= RECENT {
+            self.recent.remove(0);
+        }
+        self.recent.push(sample);
+        let [.., before, now] = self.recent.as_slice() else { return };
+        let again = |sample: &Sample| sample.info.as_ref().map_or(0, |info| info.total_retrans);
+        self.retransmissions += u64::from(again(now).wrapping_sub(again(before)));
+        let length = now.at.since(before.at);
+        let moved = if self.role() == End::Sender { sent } else { received };
+        let shares = self.verdict().intervals.pop().map(|last| last.candidates);
+        let moment = Moment {
+            at: now.at,
+            length,
+            rate: moved.per(length).unwrap_or(Rate::ZERO),
+            shares: shares.unwrap_or_default(),
+        };
+        self.times.add(&moment);
+        if self.moments.len() >= MOMENTS {
+            self.moments.pop_front();
+        }
+        self.moments.push_back(moment);
+    }
+
+    fn verdict(&self) -> Verdict {
+        let hint = PathHint::default();
+        match self.role() {
+            End::Sender => from_samples(&self.recent, &[], Duration::ZERO, hint),
+            End::Receiver => from_receiver(&self.recent, Duration::ZERO, hint),
+        }
+    }
+}
