@@ -14,6 +14,7 @@
 //! * [`sample`]: one observation of a socket by the kernel.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
 //! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
+//! * [`live`]: a live connection as its host sees it.
 //! * [`schema`]: the columns of everything that is printed or stored.
 //! * [`finding`]: what that means, in sentences with numbers.
 //! * [`trace`]: the points of a connection's graphs.
@@ -29,6 +30,7 @@ pub mod filter;
 pub mod finding;
 mod intake;
 pub mod limit;
+pub mod live;
 pub mod recapture;
 pub mod row;
 pub mod sample;

@@ -1,10 +1,16 @@
 //! The machine in front of the user: its sockets and its settings.
 //!
 //! * [`watch`]: the host's connections, looked at again and again.
+//! * [`why()`]: what limits the busiest of them, each followed for some seconds.
 //! * [`settings`]: what this machine's settings are, as the laws need them.
 //!
 //! This room reads the machine; it changes nothing unless it was asked to.
 #![forbid(unsafe_code)]
 
+mod follow;
+mod machine;
 pub mod settings;
 pub mod watch;
+mod why;
+
+pub use why::{Followed, Found, Options, Selection, why, why_one};

@@ -15,6 +15,7 @@ pub mod clock;
 pub mod congestion;
 pub mod connection_request;
 pub mod descriptors;
+pub mod ethtool;
 pub mod filters;
 pub mod folder;
 pub mod guest;

@@ -10,33 +10,16 @@
 use std::collections::HashMap;
 use std::fs;
 
-/// A process.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Process {
-    /// Its id in this process's namespace.
-    pub pid: u32,
-    /// Its name: at most 15 bytes of its program's name.
-    pub name: String,
-    /// What was started, with its arguments; empty for a process that hides it.
-    pub command: String,
-    /// Its control group: a path below the mount of cgroup v2, or the first of cgroup v1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<String>,
-    /// The container's id, if the name of its control group contains one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
-}
+use fullpipe_flow::live::Process;
 
-impl Process {
-    /// The process with this id; `None` if there is none any more.
-    pub fn read(pid: u32) -> Option<Process> {
-        let file = |name: &str| fs::read(format!("/proc/{pid}/{name}")).ok();
-        let name = String::from_utf8_lossy(&file("comm")?).trim_end().to_string();
-        let command = file("cmdline").map(|bytes| words(&bytes)).unwrap_or_default();
-        let cgroup = file("cgroup").and_then(|bytes| group(&String::from_utf8_lossy(&bytes)));
-        let container = cgroup.as_deref().and_then(container).map(Into::into);
-        Some(Process { pid, name, command, cgroup, container })
-    }
+/// The process with this id; `None` if there is none any more.
+pub fn process(pid: u32) -> Option<Process> {
+    let file = |name: &str| fs::read(format!("/proc/{pid}/{name}")).ok();
+    let name = String::from_utf8_lossy(&file("comm")?).trim_end().to_string();
+    let command = file("cmdline").map(|bytes| words(&bytes)).unwrap_or_default();
+    let cgroup = file("cgroup").and_then(|bytes| group(&String::from_utf8_lossy(&bytes)));
+    let container = cgroup.as_deref().and_then(container).map(Into::into);
+    Some(Process { pid, name, command, cgroup, container })
 }
 
 /// A descriptor of a process.
@@ -176,9 +159,9 @@ mod tests {
         let found = SocketOwners::read().of(inode).unwrap();
         assert_eq!(found.pid, std::process::id());
         assert_eq!(found.number, socket.as_raw_fd() as u32);
-        let process = Process::read(found.pid).unwrap();
+        let process = process(found.pid).unwrap();
         assert!(!process.name.is_empty() && !process.command.is_empty(), "{process:?}");
-        assert_eq!(Process::read(u32::MAX), None);
+        assert_eq!(super::process(u32::MAX), None);
     }
 
     proptest! {

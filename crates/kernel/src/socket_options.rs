@@ -9,27 +9,12 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use fullpipe_flow::live::Asked;
 use fullpipe_model::units::{Bytes, Rate, Window};
 
 use crate::Refused;
 use crate::processes::Descriptor;
 use crate::program::pidfd;
-
-/// What an application asked of a TCP socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SocketOptions {
-    /// Whether it set SO_RCVBUF, which ends autotuning; `None` before Linux 5.15.
-    pub sets_rcvbuf: Option<bool>,
-    /// Whether it set SO_SNDBUF, which ends autotuning; `None` before Linux 5.15.
-    pub sets_sndbuf: Option<bool>,
-    /// The largest window that it advertises (TCP_WINDOW_CLAMP, or what the kernel set).
-    pub window_clamp: Option<Window>,
-    /// How much unsent data may wait before the writer has to (TCP_NOTSENT_LOWAT of the socket;
-    /// `None` where the system's applies).
-    pub notsent_lowat: Option<Bytes>,
-    /// The most that it may send at (SO_MAX_PACING_RATE); `None` for no bound.
-    pub max_pacing_rate: Option<Rate>,
-}
 
 // include/uapi/asm-generic/socket.h; libc lacks the first.
 const SO_BUF_LOCK: libc::c_int = 72;
@@ -39,16 +24,16 @@ const SOCK_SNDBUF_LOCK: u64 = 1;
 const SOCK_RCVBUF_LOCK: u64 = 2;
 
 /// The options of the socket behind a descriptor of any process.
-pub fn read(descriptor: Descriptor) -> Result<SocketOptions, Refused> {
+pub fn read(descriptor: Descriptor) -> Result<Asked, Refused> {
     Ok(of(duplicate(descriptor)?.as_fd()))
 }
 
 /// The options of a socket of this process.
-fn of(socket: BorrowedFd<'_>) -> SocketOptions {
+fn of(socket: BorrowedFd<'_>) -> Asked {
     let locked = option(socket, libc::SOL_SOCKET, SO_BUF_LOCK);
     let pacing = option(socket, libc::SOL_SOCKET, SO_MAX_PACING_RATE);
     let tcp = |name| option(socket, libc::IPPROTO_TCP, name);
-    SocketOptions {
+    Asked {
         sets_rcvbuf: locked.map(|bits| bits & SOCK_RCVBUF_LOCK != 0),
         sets_sndbuf: locked.map(|bits| bits & SOCK_SNDBUF_LOCK != 0),
         window_clamp: tcp(libc::TCP_WINDOW_CLAMP).map(|clamp| Window::new(Bytes::new(clamp))),

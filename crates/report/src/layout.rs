@@ -61,4 +61,11 @@ impl Layout {
             Charset::Ascii => "->",
         }
     }
+
+    pub(crate) fn arrow_back(self) -> &'static str {
+        match self.charset {
+            Charset::Utf8 => "←",
+            Charset::Ascii => "<-",
+        }
+    }
 }

@@ -14,6 +14,7 @@
 //! * [`rows`]: results of the lab, in a table or before and after a change.
 //! * [`reference`](mod@reference): the same beside published figures.
 //! * [`graph`]: the graphs of a connection, in a terminal and as pictures.
+//! * [`live`]: the answers of `fullpipe why`.
 //! * [`page`]: the report as one HTML file.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ pub mod escape;
 pub mod figure;
 pub mod graph;
 mod layout;
+pub mod live;
 pub mod page;
 pub mod paragraph;
 pub mod plan;

@@ -12,6 +12,7 @@ mod link;
 mod man;
 mod report;
 mod view;
+mod why;
 
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
@@ -22,6 +23,7 @@ use clap::{Parser, Subcommand};
 #[command(after_help = "\
 Examples:
   fullpipe demo                                   a slow transfer, the reason, the fix, the proof
+  fullpipe why                                    what limits this host's connections, now
   fullpipe analyze capture.pcapng                 what limited each connection, and what would change it
   fullpipe report capture.pcapng                  the same with graphs, as one HTML file
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
@@ -45,6 +47,7 @@ enum Command {
     Analyze(analyze::Analyze),
     Report(report::Report),
     View(view::View),
+    Why(why::Why),
     Calc(calc::Calc),
     Man(man::Man),
     Completions(completions::Completions),
@@ -63,6 +66,7 @@ impl Cli {
             Command::Analyze(analyze) => analyze.run(),
             Command::Report(report) => report.run(),
             Command::View(view) => view.run(),
+            Command::Why(why) => why.run(),
             Command::Calc(calc) => calc.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
@@ -117,6 +121,7 @@ mod tests {
             &["report"],
             &["view"],
             &["calc"],
+            &["why"],
             &["lab", "run"],
             &["link"],
             &["lab", "compare"],

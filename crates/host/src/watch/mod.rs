@@ -11,7 +11,7 @@
 //! the one that loses most first.
 //!
 //! A verdict of a second look rests on counters alone. To decide in detail what holds a
-//! connection, follow it ([`crate::follow`]).
+//! connection, ask [`crate::why()`].
 
 mod moment;
 mod socket;
@@ -19,12 +19,16 @@ mod socket;
 pub use moment::{LimitTimes, Moment};
 pub use socket::{SocketKey, WatchedSocket};
 
+use crate::settings::ThisHost;
+use fullpipe_flow::live::Process;
 use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::processes::{Descriptor, Process, SocketOwners};
+use fullpipe_kernel::processes::{self, Descriptor, SocketOwners};
 use fullpipe_kernel::sock_diag::{HostSocket, SockDiag};
 use fullpipe_kernel::{Refused, clock};
+use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// How many looks a connection's history has at most.
@@ -49,6 +53,8 @@ struct Place {
     label: Arc<str>,
     inode: u64,
     diag: SockDiag,
+    ns: NetNs,
+    settings: Option<HostSettings>,
 }
 
 /// Watches the sockets of the host.
@@ -75,12 +81,13 @@ impl Watch {
             Namespaces::Own => vec![NetNs::current(OWN)?],
         };
         let (mut places, mut hidden_namespaces) = (Vec::new(), 0);
-        for (at, ns) in found.iter().enumerate() {
+        for (at, ns) in found.into_iter().enumerate() {
             // The calling thread is in the first one already.
-            let diag = if at == 0 { SockDiag::open() } else { SockDiag::open_in(ns) };
+            let diag = if at == 0 { SockDiag::open() } else { SockDiag::open_in(&ns) };
             match diag {
                 Ok(diag) => {
-                    places.push(Place { label: ns.label().into(), inode: ns.inode()?, diag });
+                    let (label, inode) = (ns.label().into(), ns.inode()?);
+                    places.push(Place { label, inode, diag, ns, settings: None });
                 }
                 Err(refused) if at == 0 => return Err(refused),
                 Err(_) => hidden_namespaces += 1,
@@ -141,6 +148,23 @@ impl Watch {
         self.sockets.get(&key)
     }
 
+    /// The connection whose own end is `local`, in whichever namespace; idle ones count as well.
+    pub fn between(&self, local: SocketAddr, remote: SocketAddr) -> Option<&WatchedSocket> {
+        self.sockets.values().find(|socket| (socket.local, socket.remote) == (local, remote))
+    }
+
+    /// The settings of the namespace that a connection is in, as they were when first asked for.
+    pub fn settings(&mut self, key: SocketKey) -> Option<HostSettings> {
+        let at = self.places.iter().position(|place| place.inode == key.namespace)?;
+        let place = &mut self.places[at];
+        if place.settings.is_none() {
+            // The calling thread is in the first namespace already.
+            let read = if at == 0 { Ok(ThisHost::read()) } else { place.ns.run(ThisHost::read) };
+            place.settings = read.ok()?.ok().map(|host| host.settings);
+        }
+        place.settings.clone()
+    }
+
     /// How many connections there are, idle ones included.
     pub fn connections(&self) -> usize {
         self.sockets.len()
@@ -186,7 +210,7 @@ impl Watch {
             let descriptor = socket.inode.and_then(|inode| self.owners.of(inode));
             socket.process = descriptor.and_then(|Descriptor { pid, .. }| {
                 let process = self.processes.entry(pid);
-                process.or_insert_with(|| Process::read(pid).map(Arc::new)).clone()
+                process.or_insert_with(|| processes::process(pid).map(Arc::new)).clone()
             });
         }
     }

@@ -3,8 +3,8 @@
 use super::MOMENTS;
 use super::moment::{LimitTimes, Moment};
 use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_receiver, from_samples};
+use fullpipe_flow::live::Process;
 use fullpipe_flow::sample::{Sample, TcpInfo};
-use fullpipe_kernel::processes::Process;
 use fullpipe_kernel::sock_diag::HostSocket;
 use fullpipe_model::limit::End;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};

@@ -112,10 +112,9 @@ fn doubts(report: &Report, layout: Layout) -> String {
 
 /// The direction of the data that the row describes.
 pub(super) fn arrow(connection: &Connection, layout: Layout) -> &'static str {
-    match (connection.bulk(), layout.arrow()) {
-        (Direction::ClientToServer, arrow) => arrow,
-        (Direction::ServerToClient, "->") => "<-",
-        (Direction::ServerToClient, _) => "←",
+    match connection.bulk() {
+        Direction::ClientToServer => layout.arrow(),
+        Direction::ServerToClient => layout.arrow_back(),
     }
 }
 

@@ -1,0 +1,250 @@
+//! `fullpipe why`: what limits the connections of this host, now.
+
+mod url;
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, print, print_json, remark};
+use clap::{Args, ValueEnum};
+use fullpipe_flow::diagnosis::Explanation;
+use fullpipe_flow::live::LiveConnection;
+use fullpipe_flow::schema::Version;
+use fullpipe_host::watch::{Namespaces, Watch};
+use fullpipe_host::{Followed, Found, Options, Selection};
+use fullpipe_kernel::Refused;
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_model::units::Duration;
+use fullpipe_report::live;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Say why this host's connections are slow: what limits each, since when, and which end must act.
+///
+/// Follows the busiest TCP connections for some seconds by the kernel's own counters, and names
+/// for each the limit, the process, the cause and the remedy: this host's, the peer's, or nobody's.
+/// Changes nothing. As root it sees every network namespace and every process; as an ordinary user
+/// all connections of its own namespace, and its own processes.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe why
+  fullpipe why https://example.org/large.iso
+  fullpipe why --port 443 --for 10s
+  fullpipe why --pid 4711 --json | jq '.connections[0].acts'
+  fullpipe why --peer 192.0.2.7 --record samples.jsonl
+  fullpipe why --watch")]
+pub struct Why {
+    /// Download this for some seconds, and say what limits that: http://HOST/PATH, or https://
+    /// where curl is installed.
+    #[arg(value_name = "URL", conflicts_with_all = ["pid", "port", "peer", "cgroup", "watch"])]
+    url: Option<String>,
+    /// Only connections of this process.
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Only connections with this port at either end.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Only connections with this address at the other end.
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Option<IpAddr>,
+    /// Only connections of processes whose control group's path contains TEXT: a service, a pod or
+    /// a container's id.
+    #[arg(long, value_name = "TEXT")]
+    cgroup: Option<String>,
+    /// Connections within this host as well.
+    #[arg(long)]
+    loopback: bool,
+    /// How long to follow the connections.
+    #[arg(long = "for", value_name = "TIME", default_value = "3s", value_parser = span)]
+    span: Duration,
+    /// How many connections to follow at most, the busiest first.
+    #[arg(long, value_name = "COUNT", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    most: u16,
+    /// Which network namespaces to look into.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Which::All)]
+    namespaces: Which,
+    /// Look again and again, until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
+    /// Also write the samples as JSON lines to FILE, for `report` and `analyze`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Print JSON; with --watch one document a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The network namespaces to look into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Those of all processes, as far as they may be entered.
+    All,
+    /// The one that this command runs in.
+    Own,
+}
+
+/// The JSON of `fullpipe why`.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: Version,
+    /// How many connections the host has.
+    total: usize,
+    /// How many of the selected ones were busy.
+    busy: usize,
+    connections: Vec<&'a LiveConnection>,
+    /// What the machine itself dropped or held back meanwhile.
+    host: &'a [Explanation],
+}
+
+/// Bounds of --for: a verdict needs some round trips, and samples are kept in memory.
+const SPAN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(600));
+
+fn span(text: &str) -> Result<Duration, String> {
+    let span: Duration =
+        text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
+    let (least, most) = SPAN;
+    if (least..=most).contains(&span) {
+        Ok(span)
+    } else {
+        Err(format!("{span} must be between {least} and {most}"))
+    }
+}
+
+impl Why {
+    pub fn run(self) -> Result<u8, Failure> {
+        let interrupt = Interrupt::on_signals().map_err(failed)?;
+        let namespaces = match self.namespaces {
+            Which::All => Namespaces::All,
+            Which::Own => Namespaces::Own,
+        };
+        let mut watch = Watch::open(namespaces).map_err(failed)?;
+        let mut recorded = Vec::new();
+        loop {
+            let found = self.look(&mut watch, &interrupt)?;
+            self.show(&found, &watch)?;
+            recorded.extend(found.followed);
+            if interrupt.is_set() || !self.watch {
+                break;
+            }
+            if self.record.is_none() {
+                recorded.clear();
+            }
+        }
+        self.write_record(&recorded)?;
+        // A user who ends --watch has what was asked for.
+        if interrupt.is_set() && !self.watch {
+            return Err(Failure::new(
+                Kind::Interrupted,
+                "interrupted: the answer is of what was seen until then",
+            ));
+        }
+        Ok(0)
+    }
+
+    fn look(&self, watch: &mut Watch, interrupt: &Interrupt) -> Result<Found, Failure> {
+        if let Some(url) = &self.url {
+            let bar = bar(self.span);
+            let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
+            let found = url::why(url, self.span, watch, interrupt, &mut tick);
+            bar.finish_and_clear();
+            return found;
+        }
+        let selection = Selection {
+            pid: self.pid,
+            port: self.port,
+            peer: self.peer,
+            cgroup: self.cgroup.clone(),
+            // Somebody who names a connection means it, wherever it leads.
+            loopback: self.loopback
+                || self.pid.is_some()
+                || self.port.is_some()
+                || self.peer.is_some(),
+        };
+        let options = Options { span: self.span, most: self.most.into() };
+        let bar = bar(self.span);
+        let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
+        let found = fullpipe_host::why(watch, &selection, options, interrupt, &mut tick);
+        bar.finish_and_clear();
+        found.map_err(failed)
+    }
+
+    fn show(&self, found: &Found, watch: &Watch) -> Result<(), Failure> {
+        let connections: Vec<&LiveConnection> =
+            found.followed.iter().map(|one| &one.connection).collect();
+        if self.json {
+            let (total, busy) = (found.connections, found.selected);
+            let host = &found.machine;
+            let document = Document { schema: Version::default(), total, busy, connections, host };
+            if self.watch {
+                let line = serde_json::to_string(&document).map_err(std::io::Error::from)?;
+                return Ok(print(&format!("{line}\n"))?);
+            }
+            return Ok(print_json(&document)?);
+        }
+        let connections: Vec<LiveConnection> = connections.into_iter().cloned().collect();
+        if connections.is_empty() {
+            print(&format!("{}\n", nothing(found)))?;
+        } else {
+            print(&live::render(&connections, &found.machine, layout()))?;
+        }
+        if found.selected > found.followed.len() && found.followed.len() == usize::from(self.most) {
+            remark(&format!(
+                "{} more busy connections: --most follows more",
+                found.selected - found.followed.len()
+            ));
+        }
+        tell_hidden(watch);
+        Ok(())
+    }
+
+    fn write_record(&self, recorded: &[Followed]) -> Result<(), Failure> {
+        let Some(path) = &self.record else { return Ok(()) };
+        let mut text = Vec::new();
+        for sample in recorded.iter().flat_map(|one| &one.samples) {
+            serde_json::to_writer(&mut text, sample).map_err(std::io::Error::from)?;
+            text.push(b'\n');
+        }
+        fullpipe_kernel::folder::write_whole(path, &text).map_err(|error| {
+            Failure::new(Kind::Input, format!("write samples: {}: {error}", path.display()))
+        })
+    }
+}
+
+/// What to say where no connection was busy.
+fn nothing(found: &Found) -> String {
+    format!(
+        "No busy connection: of {} on this host none moved data or waited to. Start the transfer first; connections \
+         within this host need --loopback.",
+        found.connections
+    )
+}
+
+/// Says what another user would see.
+fn tell_hidden(watch: &Watch) {
+    let (_, hidden) = watch.namespaces();
+    if hidden > 0 {
+        remark(&format!(
+            "{hidden} network namespaces (containers) may not be entered: run as root to see them"
+        ));
+    }
+    if watch.has_hidden_processes() {
+        remark(
+            "other users' processes are not named, nor what they asked of their sockets: run as root",
+        );
+    }
+}
+
+fn bar(span: Duration) -> ProgressBar {
+    let style = ProgressStyle::with_template("following connections {wide_bar} {elapsed:>4}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(span.as_micros()).with_style(style.progress_chars("=> "))
+}
+
+pub(super) fn failed(refused: Refused) -> Failure {
+    let kind = match refused.errno() {
+        Some(errno) if [1, 13].contains(&errno) => Kind::Missing,
+        _ => Kind::Run,
+    };
+    Failure::new(kind, refused)
+}

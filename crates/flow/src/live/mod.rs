@@ -1,0 +1,269 @@
+//! A live connection as its host sees it: what limits it, what lies behind that, and which end must
+//! act. The answer of `fullpipe why`.
+//!
+//! A host takes [`Sample`]s of its socket and knows more beside: the process, what the application
+//! asked of the socket ([`Asked`]), the settings of the network namespace. [`Observed::answer`]
+//! turns that into an [`Answer`]: the same diagnosis as from any samples, with causes that only the
+//! host itself can know.
+
+mod cause;
+mod path;
+
+use crate::diagnosis::{Diagnosis, Explanation, Sockets};
+use crate::finding::Finding;
+use crate::limit::{Candidate, Cause, Limit, PathHint, Verdict};
+use crate::sample::{Sample, TcpInfo};
+use fullpipe_model::limit::End;
+use fullpipe_model::tune::{HostSettings, MeasuredPath};
+use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
+use std::net::SocketAddr;
+
+/// A process that has a socket open.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Process {
+    /// Its id in the namespace of the process that asked.
+    pub pid: u32,
+    /// Its name: at most 15 bytes of its program's name.
+    pub name: String,
+    /// What was started, with its arguments; empty for a process that hides it.
+    pub command: String,
+    /// Its control group: a path below the mount of cgroup v2, or the first of cgroup v1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// The container's id, if the name of its control group contains one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+}
+
+/// What an application asked of its socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// Whether it set SO_RCVBUF, which ends autotuning; `None` before Linux 5.15.
+    pub sets_rcvbuf: Option<bool>,
+    /// Whether it set SO_SNDBUF, which ends autotuning; `None` before Linux 5.15.
+    pub sets_sndbuf: Option<bool>,
+    /// The largest window that the socket advertises (TCP_WINDOW_CLAMP, or what the kernel set).
+    pub window_clamp: Option<Window>,
+    /// How much unsent data may wait before the writer has to (TCP_NOTSENT_LOWAT of the socket);
+    /// `None` where it set none.
+    pub notsent_lowat: Option<Bytes>,
+    /// The most that the socket may send at (SO_MAX_PACING_RATE); `None` for no bound.
+    pub max_pacing_rate: Option<Rate>,
+}
+
+/// Who has to change something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Acts {
+    /// This host.
+    Here,
+    /// The host at the other end.
+    Peer,
+    /// Whoever runs the path, because packets are lost on it.
+    Path,
+    /// Nobody: the path is full.
+    Nobody,
+    /// It is not known.
+    Unknown,
+}
+
+impl Acts {
+    /// A text for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Acts::Here => "this host",
+            Acts::Peer => "the peer",
+            Acts::Path => "the path",
+            Acts::Nobody => "nobody",
+            Acts::Unknown => "not known",
+        }
+    }
+
+    /// Who has to act against `limit`, if this host is the end `here` of the data.
+    pub fn against(limit: Limit, here: End) -> Acts {
+        let end = match limit {
+            Limit::ReceiveWindow | Limit::ReceiverApplication => End::Receiver,
+            Limit::SendBuffer
+            | Limit::SenderApplication
+            | Limit::CongestionWindow(Cause::SlowStart) => End::Sender,
+            Limit::CongestionWindow(Cause::Loss) => return Acts::Path,
+            Limit::Link => return Acts::Nobody,
+            Limit::Unknown => return Acts::Unknown,
+        };
+        if end == here { Acts::Here } else { Acts::Peer }
+    }
+}
+
+/// What a host saw of one of its connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed<'a> {
+    /// Which end of the data this host is.
+    pub role: End,
+    /// Samples of its socket, in order of time.
+    pub samples: &'a [Sample],
+    /// Samples of the other end's socket, on the same clock; empty unless that is on this host too.
+    pub other: &'a [Sample],
+    /// What the application asked of the socket, where that may be known.
+    pub asked: Option<Asked>,
+    /// The settings of the socket's network namespace.
+    pub settings: &'a HostSettings,
+}
+
+/// The kernel's account of a sender's time since its connection began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Lifetime {
+    /// Time with data to send or unacknowledged.
+    #[serde(rename = "busy_us", with = "column::micros")]
+    pub busy: Duration,
+    /// Of it, limited by the receive window.
+    #[serde(rename = "rwnd_limited_us", with = "column::micros")]
+    pub rwnd_limited: Duration,
+    /// Of it, limited by the send buffer.
+    #[serde(rename = "sndbuf_limited_us", with = "column::micros")]
+    pub sndbuf_limited: Duration,
+}
+
+/// What limits a live connection.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Answer {
+    /// This host's end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Which end of the data this host is: that of the direction that moved more.
+    pub role: End,
+    /// What limited the data for most of the time watched.
+    #[serde(flatten)]
+    pub limit: Limit,
+    /// Its share of that time, 0 to 1.
+    pub share: f64,
+    /// How often verdicts like this one are right, 0 to 1.
+    pub confidence: f64,
+    /// Every limit with its share, largest first.
+    pub limits: Vec<Candidate>,
+    /// The time watched, from the first data to the last.
+    #[serde(rename = "time_us", with = "column::micros")]
+    pub time: Duration,
+    /// How long the first limit has held by now, without a break; at most [`Answer::time`].
+    #[serde(rename = "held_us", with = "column::micros")]
+    pub held: Duration,
+    /// Time in which neither the path nor the sending application held the data.
+    #[serde(rename = "lost_us", with = "column::micros")]
+    pub lost: Duration,
+    /// Mean goodput.
+    #[serde(rename = "goodput_bps", with = "column::rate")]
+    pub goodput: Rate,
+    /// The account of the connection's whole life; only of a sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Lifetime>,
+    /// Who has to change something.
+    pub acts: Acts,
+    /// What lies behind the limit, as only the host can know, most important first.
+    pub causes: Vec<Explanation>,
+    /// What the verdict means, the largest share first.
+    pub findings: Vec<Finding>,
+    /// The path as it was measured, for `prove` and `tune`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<MeasuredPath>,
+}
+
+/// A connection of a host, with what limits it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct LiveConnection {
+    /// What limits it.
+    #[serde(flatten)]
+    pub answer: Answer,
+    /// The label of its network namespace.
+    pub namespace: String,
+    /// The process that has it open, where that may be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// The user who opened it.
+    pub uid: u32,
+}
+
+/// The least length of an interval.
+const INTERVAL: Duration = Duration::from_millis(40);
+
+impl Observed<'_> {
+    /// What limits the connection; `None` with fewer than two samples.
+    pub fn answer(&self) -> Option<Answer> {
+        let last = self.samples.last()?;
+        let diagnosis = self.diagnosis()?;
+        let verdict = &diagnosis.verdict;
+        let Candidate { limit, share } = verdict.limited_by();
+        let causes = cause::causes(self, limit, verdict);
+        let acts = match causes.first().and_then(|cause| cause::acts(cause.name)) {
+            Some(acts) => acts,
+            None => Acts::against(limit, self.role),
+        };
+        let goodput = mean_goodput(verdict);
+        Some(Answer {
+            local: last.local,
+            remote: last.remote,
+            role: self.role,
+            limit,
+            share,
+            confidence: verdict.confidence,
+            limits: verdict.shares.clone(),
+            time: verdict.time,
+            held: held(verdict, limit),
+            lost: diagnosis.lost(),
+            goodput,
+            lifetime: self.lifetime(),
+            acts,
+            findings: diagnosis.findings(),
+            path: path::measured(self, verdict, goodput),
+            causes,
+        })
+    }
+
+    fn diagnosis(&self) -> Option<Diagnosis> {
+        let (hint, interval) = (PathHint::default(), INTERVAL);
+        match self.role {
+            End::Sender => {
+                let sockets = Sockets { sender: self.samples, receiver: self.other, interval };
+                Diagnosis::from_samples(sockets, hint)
+            }
+            // The sender's own counters say more than the receiver can.
+            End::Receiver if self.other.len() > 1 => {
+                let sockets = Sockets { sender: self.other, receiver: self.samples, interval };
+                Diagnosis::from_samples(sockets, hint)
+            }
+            End::Receiver => Diagnosis::from_receiver(self.samples, interval, hint),
+        }
+    }
+
+    /// The state in which the socket was last seen.
+    fn info(&self) -> Option<&TcpInfo> {
+        self.samples.iter().rev().find_map(|sample| sample.info.as_ref())
+    }
+
+    /// The first and the last state.
+    fn ends(&self) -> Option<(&TcpInfo, &TcpInfo)> {
+        self.samples.iter().find_map(|sample| sample.info.as_ref()).zip(self.info())
+    }
+
+    fn lifetime(&self) -> Option<Lifetime> {
+        let info = self.info().filter(|_| self.role == End::Sender)?;
+        Some(Lifetime {
+            busy: info.busy_time?,
+            rwnd_limited: info.rwnd_limited?,
+            sndbuf_limited: info.sndbuf_limited?,
+        })
+    }
+}
+
+fn mean_goodput(verdict: &Verdict) -> Rate {
+    let carried = verdict.intervals.iter().map(|one| one.evidence.goodput.over(one.length));
+    carried.sum::<Bytes>().per(verdict.time).unwrap_or(Rate::ZERO)
+}
+
+/// How long `limit` has held at the end of the verdict's time.
+fn held(verdict: &Verdict, limit: Limit) -> Duration {
+    let last = verdict.intervals.iter().rev().take_while(|one| one.limit() == limit);
+    last.map(|one| one.length).sum()
+}
+
+#[cfg(test)]
+mod tests;

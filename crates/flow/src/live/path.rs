@@ -1,0 +1,129 @@
+//! The path of a live connection as its sockets measured it.
+
+use super::Observed;
+use crate::limit::{Limit, Verdict};
+use crate::sample::Sample;
+use fullpipe_model::law::Framing;
+use fullpipe_model::limit::End;
+use fullpipe_model::tune::{MeasuredEnd, MeasuredPath};
+use fullpipe_model::units::{Bytes, Duration, Probability, Rate, Window};
+
+/// The path is as fast as it was seen to carry, where it was the limit for at least this share of
+/// the time.
+const LINK_LEAST: f64 = 0.2;
+
+pub(super) fn measured(
+    seen: &Observed<'_>,
+    verdict: &Verdict,
+    goodput: Rate,
+) -> Option<MeasuredPath> {
+    let infos = || seen.samples.iter().filter_map(|sample| sample.info.as_ref());
+    let rtts = infos().flat_map(|info| [info.min_rtt, Some(info.rtt), Some(info.rcv_rtt)]);
+    let rtt = rtts.flatten().filter(|rtt| *rtt > Duration::ZERO).min()?;
+    if goodput == Rate::ZERO {
+        return None;
+    }
+    let limited_by = verdict.limited_by().limit;
+    let framing = Framing::IP_1500;
+    let peak = verdict.peak_goodput().filter(|_| verdict.share(Limit::Link) >= LINK_LEAST);
+    let rate = peak.map(|peak| on_the_link(framing, peak));
+    let slowest = infos().map(|info| info.rtt).max().unwrap_or(rtt);
+    let queue = peak.map(|peak| peak.over(slowest.saturating_sub(rtt)));
+    let (here, there) = (end(seen, limited_by, goodput), other_end(seen, limited_by, goodput));
+    let (sender, receiver) = match seen.role {
+        End::Sender => (here, there),
+        End::Receiver => (there, here),
+    };
+    Some(MeasuredPath {
+        rate,
+        queue,
+        loss: loss(seen),
+        framing,
+        sender,
+        receiver,
+        ..MeasuredPath::new(rtt, goodput, limited_by)
+    })
+}
+
+/// The rate of a link that carries `goodput`.
+fn on_the_link(framing: Framing, goodput: Rate) -> Rate {
+    const ANY: Rate = Rate::from_bits_per_sec(1_000_000_000);
+    let share = framing.goodput(ANY).fraction_of(ANY);
+    Rate::from_bits_per_sec_f64(goodput.as_f64() / share)
+}
+
+/// The share of segments that were sent again; a receiver does not know it.
+fn loss(seen: &Observed<'_>) -> Option<Probability> {
+    let (first, last) = seen.ends().filter(|_| seen.role == End::Sender)?;
+    let sent = last.data_segs_out?.wrapping_sub(first.data_segs_out?);
+    let again = last.total_retrans.wrapping_sub(first.total_retrans);
+    (sent > 0).then(|| Probability::new((f64::from(again) / f64::from(sent)).min(1.0))).flatten()
+}
+
+/// This host's end.
+fn end(seen: &Observed<'_>, limit: Limit, goodput: Rate) -> MeasuredEnd {
+    let settings = seen.settings;
+    let of_socket = socket(seen.samples, seen.role);
+    let (largest, asked, application) = match seen.role {
+        End::Sender => (
+            settings.tcp_wmem.max,
+            seen.asked.and_then(|asked| asked.sets_sndbuf),
+            Limit::SenderApplication,
+        ),
+        End::Receiver => (
+            settings.tcp_rmem.max,
+            seen.asked.and_then(|asked| asked.sets_rcvbuf),
+            Limit::ReceiverApplication,
+        ),
+    };
+    MeasuredEnd {
+        kernel: Some(settings.kernel),
+        largest: Some(largest),
+        frozen_by_application: asked,
+        application_rate: (limit == application).then_some(goodput),
+        window_scaling: Some(settings.tcp_window_scaling),
+        ..of_socket
+    }
+}
+
+/// The other end: what its own socket shows, or what this one knows of it.
+fn other_end(seen: &Observed<'_>, limit: Limit, goodput: Rate) -> MeasuredEnd {
+    let (role, application) = match seen.role {
+        End::Sender => (End::Receiver, Limit::ReceiverApplication),
+        End::Receiver => (End::Sender, Limit::SenderApplication),
+    };
+    let application_rate = (limit == application).then_some(goodput);
+    if !seen.other.is_empty() {
+        let kernel = Some(seen.settings.kernel);
+        return MeasuredEnd { kernel, application_rate, ..socket(seen.other, role) };
+    }
+    let infos = seen.samples.iter().filter_map(|sample| sample.info.as_ref());
+    let window = match role {
+        End::Receiver => infos.filter_map(|info| info.snd_wnd).max(),
+        End::Sender => None,
+    };
+    MeasuredEnd { window, application_rate, ..MeasuredEnd::default() }
+}
+
+/// What samples of a socket show of its end.
+fn socket(samples: &[Sample], role: End) -> MeasuredEnd {
+    let memories = samples.iter().filter_map(|sample| sample.memory);
+    let infos = samples.iter().filter_map(|sample| sample.info.as_ref());
+    let (buffer, window) = match role {
+        End::Sender => {
+            let in_flight = infos.map(|info| info.in_flight()).max();
+            (memories.map(|memory| memory.sndbuf).max(), in_flight.map(Window::new))
+        }
+        End::Receiver => {
+            let window = infos.filter_map(|info| info.rcv_wnd).max();
+            (memories.map(|memory| memory.rcvbuf).max(), window)
+        }
+    };
+    let name = samples.iter().find_map(|sample| sample.congestion_control.clone());
+    MeasuredEnd {
+        buffer: buffer.filter(|buffer| *buffer > Bytes::ZERO),
+        window,
+        congestion_control: name,
+        ..MeasuredEnd::default()
+    }
+}

@@ -1,0 +1,271 @@
+//! Why the host's connections are slow: the busiest are followed for some seconds, and each gets an
+//! answer.
+//!
+//! [`why`] looks twice to see which connections are busy, follows those that `Selection` asks for, and asks the sockets what their applications set. Where both ends of a
+//! connection are on this host, each is evidence for the other, and the sender's end has the
+//! answer.
+
+use crate::follow::{Target, follow};
+use crate::machine::{
+    Counters, Holder, flow_cap, group_is_short, memory_pressure, offloads_off, physical_devices,
+};
+use crate::watch::{SocketKey, Watch, WatchedSocket};
+use fullpipe_flow::diagnosis::Explanation;
+use fullpipe_flow::live::{Asked, LiveConnection, Observed, Process};
+use fullpipe_flow::sample::Sample;
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::{Refused, socket_options};
+use fullpipe_model::limit::End;
+use fullpipe_model::units::{Bytes, Duration};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// Which connections are meant; all that are given must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Of this process.
+    pub pid: Option<u32>,
+    /// With this port at either end.
+    pub port: Option<u16>,
+    /// With this address at the other end.
+    pub peer: Option<IpAddr>,
+    /// Of a process whose control group's path contains this.
+    pub cgroup: Option<String>,
+    /// Whether connections over loopback count as well.
+    pub loopback: bool,
+}
+
+/// How to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// How long to follow the connections.
+    pub span: Duration,
+    /// How many connections to follow at most, the busiest first.
+    pub most: usize,
+}
+
+/// The time between the two looks that find the busy connections.
+const FIRST_LOOK: Duration = Duration::from_millis(300);
+
+/// A connection of the host that was followed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Followed {
+    /// What it is and what limits it.
+    pub connection: LiveConnection,
+    /// The samples that the answer rests on, of this host's end.
+    pub samples: Vec<Sample>,
+}
+
+/// The answers, and what was looked at for them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Found {
+    /// The connections, the one that loses most first.
+    pub followed: Vec<Followed>,
+    /// What the machine itself dropped or held back meanwhile.
+    pub machine: Vec<Explanation>,
+    /// How many busy connections were selected; more than were followed, perhaps.
+    pub selected: usize,
+    /// How many connections there are.
+    pub connections: usize,
+}
+
+impl Selection {
+    fn has(&self, socket: &WatchedSocket) -> bool {
+        let process = socket.process.as_deref();
+        let ports = [socket.local.port(), socket.remote.port()];
+        let group = |part: &String| {
+            process.and_then(|p| p.cgroup.as_ref()).is_some_and(|path| path.contains(part))
+        };
+        self.pid.is_none_or(|pid| process.is_some_and(|process| process.pid == pid))
+            && self.port.is_none_or(|port| ports.contains(&port))
+            && self.peer.is_none_or(|peer| socket.remote.ip() == peer)
+            && self.cgroup.as_ref().is_none_or(group)
+            && (self.loopback || !is_loopback(socket))
+    }
+}
+
+fn is_loopback(socket: &WatchedSocket) -> bool {
+    socket.remote.ip().is_loopback() || socket.local.ip() == socket.remote.ip()
+}
+
+/// Finds out what limits the selected connections. `tick` is called with the time that has passed.
+pub fn why(
+    watch: &mut Watch,
+    selection: &Selection,
+    options: Options,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut(Duration),
+) -> Result<Found, Refused> {
+    watch.look()?;
+    let failed = |cause| Refused::new("wait for the second look", "timer", cause);
+    if interrupt.wait(Some(FIRST_LOOK)).map_err(failed)? {
+        return Ok(Found::default());
+    }
+    watch.look()?;
+    let mut busy: Vec<&WatchedSocket> =
+        watch.busy().into_iter().filter(|socket| selection.has(socket)).collect();
+    let selected = busy.len();
+    busy.sort_by_key(|socket| std::cmp::Reverse((waits(socket), socket.rate(), socket.key)));
+    busy.truncate(options.most);
+    let seen: Vec<Seen> = busy.into_iter().map(|socket| Seen::new(socket, watch)).collect();
+    let mut found = answers(watch, &seen, options.span, interrupt, tick)?;
+    found.selected = selected;
+    Ok(found)
+}
+
+/// Finds out what limits the connection between `local` and `remote`; nothing is found if there is
+/// none any more. `tick` is called with the time that has passed.
+pub fn why_one(
+    watch: &mut Watch,
+    local: SocketAddr,
+    remote: SocketAddr,
+    span: Duration,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut(Duration),
+) -> Result<Found, Refused> {
+    watch.look()?;
+    watch.look()?;
+    let seen: Vec<Seen> =
+        watch.between(local, remote).map(|socket| Seen::new(socket, watch)).into_iter().collect();
+    answers(watch, &seen, span, interrupt, tick)
+}
+
+/// Follows connections, and answers for each.
+fn answers(
+    watch: &mut Watch,
+    seen: &[Seen],
+    span: Duration,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut(Duration),
+) -> Result<Found, Refused> {
+    let mut targets: Vec<Target> =
+        seen.iter().flat_map(|one| [Some(one.target), one.other]).flatten().collect();
+    targets.sort_by_key(|target| target.key);
+    targets.dedup();
+    let before = Counters::read();
+    let samples = follow(watch, &targets, span, interrupt, tick)?;
+    let mut machine = Counters::read().since(&before);
+    machine.extend(memory_pressure(&holders(watch)));
+    machine.extend(offloads_off(&physical_devices()));
+    let mut followed: Vec<Followed> = Vec::new();
+    for one in seen {
+        followed.extend(one.answer(watch, &samples));
+    }
+    let followed = worst_first(followed);
+    let selected = seen.len();
+    Ok(Found { followed, machine, selected, connections: watch.connections() })
+}
+
+/// The memory that each process holds in its busy sockets.
+fn holders(watch: &Watch) -> Vec<Holder> {
+    let mut held: HashMap<u32, Holder> = HashMap::new();
+    for socket in watch.busy() {
+        let memory = socket.sample().and_then(|sample| sample.memory);
+        let (Some(memory), Some(process)) = (memory, socket.process.as_deref()) else { continue };
+        let name = || format!("{} {}", process.name, process.pid);
+        let holder = held
+            .entry(process.pid)
+            .or_insert_with(|| Holder { process: name(), memory: Bytes::ZERO });
+        let both = memory.rmem_alloc.saturating_add(memory.wmem_queued);
+        holder.memory = holder.memory.saturating_add(both);
+    }
+    held.into_values().collect()
+}
+
+/// The one that loses most first. Of two ends of one connection only the sender's stays: its
+/// counters tell more, and the other end's samples are part of its answer.
+fn worst_first(mut followed: Vec<Followed>) -> Vec<Followed> {
+    let senders: Vec<(SocketAddr, SocketAddr)> = followed
+        .iter()
+        .map(|one| &one.connection.answer)
+        .filter(|answer| answer.role == End::Sender)
+        .map(|answer| (answer.local, answer.remote))
+        .collect();
+    followed.retain(|one| {
+        let answer = &one.connection.answer;
+        answer.role == End::Sender || !senders.contains(&(answer.remote, answer.local))
+    });
+    followed.sort_by(|a, b| {
+        let (a, b) = (&a.connection.answer, &b.connection.answer);
+        b.lost.cmp(&a.lost).then_with(|| b.goodput.cmp(&a.goodput))
+    });
+    followed
+}
+
+/// Whether data waits at one of its ends.
+fn waits(socket: &WatchedSocket) -> bool {
+    socket.sample().is_some_and(|one| one.wqueue > Bytes::ZERO || one.rqueue > Bytes::ZERO)
+}
+
+/// A connection that is followed.
+struct Seen {
+    target: Target,
+    other: Option<Target>,
+    namespace: Arc<str>,
+    process: Option<Arc<Process>>,
+    uid: u32,
+}
+
+fn target(socket: &WatchedSocket) -> Target {
+    Target { key: socket.key, local: socket.local, remote: socket.remote }
+}
+
+impl Seen {
+    fn new(socket: &WatchedSocket, watch: &Watch) -> Seen {
+        let other = watch.between(socket.remote, socket.local).map(target);
+        Seen {
+            target: target(socket),
+            other: other.filter(|other| other.key != socket.key),
+            namespace: Arc::clone(&socket.namespace),
+            process: socket.process.clone(),
+            uid: socket.uid,
+        }
+    }
+
+    fn answer(
+        &self,
+        watch: &mut Watch,
+        samples: &HashMap<SocketKey, Vec<Sample>>,
+    ) -> Option<Followed> {
+        let of = |target: Target| samples.get(&target.key).cloned().unwrap_or_default();
+        let (own, other) = (of(self.target), self.other.map(of).unwrap_or_default());
+        let settings = watch.settings(self.target.key)?;
+        let seen = Observed {
+            role: role(&own),
+            samples: &own,
+            other: &other,
+            asked: asked(watch, self.target.key),
+            settings: &settings,
+        };
+        let mut answer = seen.answer()?;
+        answer.causes.extend(flow_cap(&answer));
+        let group = self.process.as_deref().and_then(|process| process.cgroup.as_deref());
+        answer.causes.extend(group.and_then(group_is_short));
+        let connection = LiveConnection {
+            answer,
+            namespace: self.namespace.to_string(),
+            process: self.process.as_deref().cloned(),
+            uid: self.uid,
+        };
+        Some(Followed { connection, samples: own })
+    }
+}
+
+/// What the application asked of a socket, where its process may be asked.
+fn asked(watch: &Watch, key: SocketKey) -> Option<Asked> {
+    socket_options::read(watch.descriptor(key)?).ok()
+}
+
+/// The role of a socket: the sender if more was sent than received while it was followed.
+fn role(samples: &[Sample]) -> End {
+    let moved = |get: fn(&fullpipe_flow::sample::TcpInfo) -> Option<Bytes>| {
+        let counts = samples.iter().filter_map(|sample| get(sample.info.as_ref()?));
+        let (least, most) =
+            counts.fold((Bytes::MAX, Bytes::ZERO), |(a, b), one| (a.min(one), b.max(one)));
+        most.saturating_sub(least)
+    };
+    let (sent, received) = (moved(|info| info.bytes_acked), moved(|info| info.bytes_received));
+    let waits = samples.last().is_some_and(|sample| sample.wqueue > sample.rqueue);
+    if sent > received || (sent == received && waits) { End::Sender } else { End::Receiver }
+}
