@@ -1,9 +1,9 @@
 //! Why the host's connections are slow: the busiest are followed for some seconds, and each gets an
 //! answer.
 //!
-//! [`why`] looks twice to see which connections are busy, follows those that `Selection` asks for, and asks the sockets what their applications set. Where both ends of a
-//! connection are on this host, each is evidence for the other, and the sender's end has the
-//! answer.
+//! [`why`] looks twice to see which connections are busy, follows those that a [`Selection`] asks
+//! for, and asks the sockets what their applications set. Where both ends of a connection are on
+//! this host, each is evidence for the other, and the sender's end has the answer.
 
 use crate::follow::{Target, follow};
 use crate::machine::{

@@ -28,6 +28,9 @@ const DRVINFO_LEN: usize = 196;
 const N_STATS_AT: usize = 180;
 /// More counters than any driver has.
 const COUNTERS_MAX: usize = 100_000;
+/// Room for counters that a driver gains between two questions, as it does when somebody gives it
+/// more queues.
+const COUNTERS_SPARE: usize = 4096;
 
 /// An offload that makes long streams cheap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,19 +67,21 @@ impl Ethtool {
         if count == 0 || count > COUNTERS_MAX {
             return Vec::new();
         }
+        // The kernel writes as many as the driver has at that moment, whatever was asked for.
+        let room = 2 * count + COUNTERS_SPARE;
         // struct ethtool_gstrings: command, set, length, then the names.
-        let mut names =
-            request(ETHTOOL_GSTRINGS, &[ETH_SS_STATS, count as u32], count * ETH_GSTRING_LEN);
+        let words = [ETH_SS_STATS, count as u32];
+        let mut names = request(ETHTOOL_GSTRINGS, &words, room * ETH_GSTRING_LEN);
         // struct ethtool_stats: command, length, then the values.
-        let mut values = request(ETHTOOL_GSTATS, &[count as u32], count * 8);
+        let mut values = request(ETHTOOL_GSTATS, &[count as u32], room * 8);
         if self.ask(device, &mut names).is_err() || self.ask(device, &mut values).is_err() {
             return Vec::new();
         }
-        let names = names[12..].chunks_exact(ETH_GSTRING_LEN).map(text);
-        let values = values[8..]
-            .chunks_exact(8)
-            .map(|bytes| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes)));
-        names.zip(values).collect()
+        let (named, valued) = (word(&names, 8) as usize, word(&values, 4) as usize);
+        let names = names[12..].chunks_exact(ETH_GSTRING_LEN).take(named).map(text);
+        let value =
+            |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        names.zip(values[8..].chunks_exact(8).take(valued).map(value)).collect()
     }
 
     /// Whether an offload is on; `None` where the device does not say.
@@ -107,10 +112,11 @@ impl Ethtool {
             *to = from as libc::c_char;
         }
         let mut request = Request { name, data: data.as_mut_ptr().cast(), rest: [0; 16] };
-        // SAFETY: the kernel reads and writes `request` and at most the answer to its command behind
-        // `data`, which is as long as the counts in it say; both live through the call.
+        // SAFETY: the kernel reads and writes `request`, and behind `data` at most the answer to
+        // its command, for which there is more than room; both live through the call.
         let done = unsafe {
-            libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL as _, std::ptr::from_mut(&mut request))
+            let request = std::ptr::from_mut(&mut request);
+            libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL as _, request)
         };
         Errno::result(done).map(drop)
     }

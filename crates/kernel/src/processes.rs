@@ -82,7 +82,7 @@ impl SocketOwners {
 }
 
 /// The ids of all processes, in order.
-pub fn pids() -> Vec<u32> {
+pub(crate) fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut pids: Vec<u32> =
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -95,10 +95,8 @@ mod tests {
     fn a_buffer_that_the_application_set_is_told_from_the_kernels() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let before = match read(descriptor(&stream)) {
-            Ok(options) => options,
-            Err(refused) => return eprintln!("SKIPPED: socket options: {refused}"),
-        };
+        // A process may always look at its own descriptors.
+        let before = read(descriptor(&stream)).unwrap();
         assert_eq!((before.sets_rcvbuf, before.sets_sndbuf), (Some(false), Some(false)));
         assert_eq!((before.notsent_lowat, before.max_pacing_rate), (None, None));
         nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::RcvBuf, &65_536).unwrap();

@@ -1,5 +1,6 @@
 use super::*;
 use crate::capture::LinkType;
+use crate::limit::Limit;
 use crate::{Analyzer, Config};
 use fullpipe_model::units::{Bytes, Instant};
 

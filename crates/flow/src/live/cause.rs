@@ -70,6 +70,16 @@ fn explain(name: &'static str, claim: String, remedy: &'static str) -> Explanati
     Explanation { name, claim, remedy, count: None, time: None, rate: None, amount: None }
 }
 
+/// An explanation with an amount of data.
+fn of_amount(
+    name: &'static str,
+    claim: String,
+    remedy: &'static str,
+    amount: Bytes,
+) -> Explanation {
+    Explanation { amount: Some(amount), ..explain(name, claim, remedy) }
+}
+
 /// This host's last known socket memory.
 fn memory(seen: &Observed<'_>) -> Option<SocketMemory> {
     seen.samples.iter().rev().find_map(|sample| sample.memory)
@@ -86,81 +96,71 @@ fn allows(seen: &Observed<'_>, amount: Bytes) -> String {
 
 /// Why the window that the receiver advertises is no larger.
 fn receive_window(seen: &Observed<'_>) -> Option<Explanation> {
+    let here = || (seen.role == End::Receiver).then(|| own_window(seen)).flatten();
+    unscaled(seen).or_else(here)
+}
+
+/// A SYN offered no window scale.
+fn unscaled(seen: &Observed<'_>) -> Option<Explanation> {
     let info = seen.info()?;
-    let is_unscaled = info.options & OPT_WSCALE == 0;
     let window = match seen.role {
         End::Sender => info.snd_wnd,
         End::Receiver => info.rcv_wnd,
     };
-    if is_unscaled && window.is_none_or(|window| window.bytes() <= UNSCALED_MOST) {
-        return Some(explain(
+    let is_small = window.is_none_or(|window| window.bytes() <= UNSCALED_MOST);
+    (info.options & OPT_WSCALE == 0 && is_small).then(|| {
+        let allowed = allows(seen, UNSCALED_MOST);
+        explain(
             "window_scale_missing",
-            format!(
-                "one of the SYNs offered no window scale, so no window is above 65,535 bytes{}",
-                allows(seen, UNSCALED_MOST)
-            ),
+            format!("one of the SYNs offered no window scale, so no window is above 65,535 bytes{allowed}"),
             "set net.ipv4.tcp_window_scaling=1 at the end where it is off, or find the middlebox that removes the \
              option; only new connections gain",
-        ));
-    }
-    if seen.role == End::Sender {
-        return None;
-    }
-    let (memory, settings) = (memory(seen)?, seen.settings);
-    let rcvbuf = memory.rcvbuf;
-    let law = settings.window_law();
-    let allowed = allows(seen, law.window(rcvbuf).bytes());
+        )
+    })
+}
+
+/// What keeps this receiver's own window small.
+fn own_window(seen: &Observed<'_>) -> Option<Explanation> {
+    let settings = seen.settings;
+    let rcvbuf = memory(seen)?.rcvbuf;
+    let allowed = allows(seen, settings.window_law().window(rcvbuf).bytes());
     if seen.asked.and_then(|asked| asked.sets_rcvbuf) == Some(true) {
-        let capped = Bytes::new(settings.rmem_max.get().saturating_mul(2));
-        return Some(if rcvbuf >= capped {
-            Explanation {
-                amount: Some(rcvbuf),
-                ..explain(
-                    "receive_buffer_capped",
-                    format!(
-                        "the application set SO_RCVBUF, and net.core.rmem_max ({}) capped it at {rcvbuf:#}{allowed}",
-                        settings.rmem_max
-                    ),
-                    "remove SO_RCVBUF from the application, so that the buffer grows by itself, or raise \
-                     net.core.rmem_max and restart it",
-                )
-            }
-        } else {
-            Explanation {
-                amount: Some(rcvbuf),
-                ..explain(
-                    "receive_buffer_frozen",
-                    format!(
-                        "the application set SO_RCVBUF: its buffer stays at {rcvbuf:#}{allowed}"
-                    ),
-                    "remove SO_RCVBUF from the application, so that the buffer grows by itself (up to the third \
-                     value of net.ipv4.tcp_rmem), or ask for more there",
-                )
-            }
-        });
+        return Some(set_rcvbuf(rcvbuf, settings.rmem_max, &allowed));
     }
     let clamp = seen.asked.and_then(|asked| asked.window_clamp).map(|clamp| clamp.bytes());
     // The kernel sets a clamp itself, to what the buffer may advertise.
     if let Some(clamp) = clamp.filter(|clamp| clamp.get().saturating_mul(4) < rcvbuf.get()) {
-        return Some(Explanation {
-            amount: Some(clamp),
-            ..explain(
-                "window_clamped",
-                format!("TCP_WINDOW_CLAMP keeps the window at {clamp:#}{}", allows(seen, clamp)),
-                "remove TCP_WINDOW_CLAMP from the application",
-            )
-        });
+        let claim =
+            format!("TCP_WINDOW_CLAMP keeps the window at {clamp:#}{}", allows(seen, clamp));
+        let remedy = "remove TCP_WINDOW_CLAMP from the application";
+        return Some(of_amount("window_clamped", claim, remedy, clamp));
     }
     let largest = settings.tcp_rmem.max;
-    (rcvbuf >= largest).then(|| Explanation {
-        amount: Some(rcvbuf),
-        ..explain(
-            "receive_buffer_at_its_largest",
-            format!("autotuning reached the third value of net.ipv4.tcp_rmem ({largest:#}){allowed}"),
-            "raise the third value of net.ipv4.tcp_rmem here (`fullpipe tune plan` says to what); new connections \
-             gain at once",
-        )
+    (rcvbuf >= largest).then(|| {
+        let claim = format!(
+            "autotuning reached the third value of net.ipv4.tcp_rmem ({largest:#}){allowed}"
+        );
+        let remedy = "raise the third value of net.ipv4.tcp_rmem here (`fullpipe tune plan` says to what); new \
+                      connections gain at once";
+        of_amount("receive_buffer_at_its_largest", claim, remedy, rcvbuf)
     })
+}
+
+/// The application set SO_RCVBUF, within the machine's bound or up to it.
+fn set_rcvbuf(rcvbuf: Bytes, rmem_max: Bytes, allowed: &str) -> Explanation {
+    // The kernel doubles what it allows (`sock_setsockopt`).
+    if rcvbuf.get() == rmem_max.get().saturating_mul(2) {
+        let claim = format!(
+            "the application set SO_RCVBUF, and net.core.rmem_max ({rmem_max}) capped it at {rcvbuf:#}{allowed}"
+        );
+        let remedy = "remove SO_RCVBUF from the application, so that the buffer grows by itself, or raise \
+                      net.core.rmem_max and restart it";
+        return of_amount("receive_buffer_capped", claim, remedy, rcvbuf);
+    }
+    let claim = format!("the application set SO_RCVBUF: its buffer stays at {rcvbuf:#}{allowed}");
+    let remedy = "remove SO_RCVBUF from the application, so that the buffer grows by itself (up to the third value \
+                  of net.ipv4.tcp_rmem), or ask for more there";
+    of_amount("receive_buffer_frozen", claim, remedy, rcvbuf)
 }
 
 /// How much the receiving application leaves unread.
@@ -168,14 +168,9 @@ fn unread(seen: &Observed<'_>) -> Option<Explanation> {
     let samples = if seen.role == End::Receiver { seen.samples } else { seen.other };
     let most =
         samples.iter().map(|sample| sample.rqueue).max().filter(|most| *most > Bytes::ZERO)?;
-    Some(Explanation {
-        amount: Some(most),
-        ..explain(
-            "application_does_not_read",
-            format!("the application does not read: up to {most:#} wait in its socket"),
-            "give the reading process more CPU, a faster disk or larger reads; larger buffers would only fill",
-        )
-    })
+    let claim = format!("the application does not read: up to {most:#} wait in its socket");
+    let remedy = "give the reading process more CPU, a faster disk or larger reads; larger buffers would only fill";
+    Some(of_amount("application_does_not_read", claim, remedy, most))
 }
 
 /// Why the sender's buffer is no larger.
@@ -183,40 +178,38 @@ fn send_buffer(seen: &Observed<'_>) -> Option<Explanation> {
     if seen.role != End::Sender {
         return None;
     }
-    let (memory, settings) = (memory(seen)?, seen.settings);
-    let sndbuf = memory.sndbuf;
+    let settings = seen.settings;
+    let sndbuf = memory(seen)?.sndbuf;
     let mean = fullpipe_model::law::send_buffer::window(sndbuf).bytes();
     let allowed = allows(seen, mean);
-    let amount = Some(sndbuf);
     if seen.asked.and_then(|asked| asked.sets_sndbuf) == Some(true) {
-        let is_capped = sndbuf.get() >= settings.wmem_max.get().saturating_mul(2);
-        return Some(if is_capped {
-            let claim = format!(
-                "the application set SO_SNDBUF, and net.core.wmem_max ({}) capped it at {sndbuf:#}{allowed}",
-                settings.wmem_max
-            );
-            let remedy = "remove SO_SNDBUF from the application, so that the buffer grows by itself, or raise \
-                          net.core.wmem_max and restart it";
-            Explanation { amount, ..explain("send_buffer_capped", claim, remedy) }
-        } else {
-            let claim =
-                format!("the application set SO_SNDBUF: its buffer stays at {sndbuf:#}{allowed}");
-            let remedy = "remove SO_SNDBUF from the application, so that the buffer grows by itself (up to the third \
-                          value of net.ipv4.tcp_wmem), or ask for more there";
-            Explanation { amount, ..explain("send_buffer_frozen", claim, remedy) }
-        });
+        return Some(set_sndbuf(sndbuf, settings.wmem_max, &allowed));
     }
     let largest = settings.tcp_wmem.max;
-    (sndbuf >= largest).then(|| Explanation {
-        amount,
-        ..explain(
-            "send_buffer_at_its_largest",
-            format!(
-                "autotuning reached the third value of net.ipv4.tcp_wmem ({largest:#}){allowed}"
-            ),
-            "raise the third value of net.ipv4.tcp_wmem here (`fullpipe tune plan` says to what)",
-        )
+    (sndbuf >= largest).then(|| {
+        let claim = format!(
+            "autotuning reached the third value of net.ipv4.tcp_wmem ({largest:#}){allowed}"
+        );
+        let remedy =
+            "raise the third value of net.ipv4.tcp_wmem here (`fullpipe tune plan` says to what)";
+        of_amount("send_buffer_at_its_largest", claim, remedy, sndbuf)
     })
+}
+
+/// The application set SO_SNDBUF, within the machine's bound or up to it.
+fn set_sndbuf(sndbuf: Bytes, wmem_max: Bytes, allowed: &str) -> Explanation {
+    if sndbuf.get() == wmem_max.get().saturating_mul(2) {
+        let claim = format!(
+            "the application set SO_SNDBUF, and net.core.wmem_max ({wmem_max}) capped it at {sndbuf:#}{allowed}"
+        );
+        let remedy = "remove SO_SNDBUF from the application, so that the buffer grows by itself, or raise \
+                      net.core.wmem_max and restart it";
+        return of_amount("send_buffer_capped", claim, remedy, sndbuf);
+    }
+    let claim = format!("the application set SO_SNDBUF: its buffer stays at {sndbuf:#}{allowed}");
+    let remedy = "remove SO_SNDBUF from the application, so that the buffer grows by itself (up to the third value \
+                  of net.ipv4.tcp_wmem), or ask for more there";
+    of_amount("send_buffer_frozen", claim, remedy, sndbuf)
 }
 
 /// The application asked the socket to send no faster.
@@ -247,7 +240,7 @@ fn delayed_ack(seen: &Observed<'_>) -> Option<Explanation> {
     };
     let infos = || seen.samples.iter().filter_map(|sample| sample.info.as_ref());
     let (waiting, all) = (infos().filter(waits).count(), infos().count());
-    let info = infos().filter(waits).last()?;
+    let info = infos().rfind(waits)?;
     (2 * waiting > all).then(|| Explanation {
         time: Some(info.rtt.saturating_sub(info.min_rtt.unwrap_or(info.rtt))),
         ..explain(

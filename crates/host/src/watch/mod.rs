@@ -4,7 +4,7 @@
 //! may enter: one dump of `sock_diag` each, some 1.5 us a socket. Connections that do nothing cost
 //! 100 bytes. For those that move data, the time since the last look goes to the limits that held
 //! them, by the same rules as any verdict from sockets ([`fullpipe_flow::limit`]); the last
-//! [`MOMENTS`] looks are kept.
+//! two minutes of looks are kept at one a second.
 //!
 //! Call [`Watch::open`] once, then [`Watch::look`] at the interval that suits: the first look only
 //! says which sockets exist. [`Watch::busy`] lists the connections that moved or wait to move data,
@@ -32,7 +32,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// How many looks a connection's history has at most.
-pub const MOMENTS: usize = 120;
+pub(crate) const MOMENTS: usize = 120;
 /// A connection that moved nothing for this long is idle again, and its history goes.
 const FORGET: Duration = Duration::from_secs(60);
 /// The shortest time between two readings of all processes' descriptors.
