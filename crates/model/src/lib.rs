@@ -7,12 +7,14 @@
 //! * [`limit`]: what limits a transfer, in one vocabulary for laws, verdicts, plans, rows and text.
 //! * [`link`]: the emulated path as a state machine that gets the time as an argument.
 //! * [`scenario`]: an experiment as plain data.
+//! * [`prove`]: a measured path as an experiment, and the changes to try on it.
 //! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason.
 #![forbid(unsafe_code)]
 
 pub mod law;
 pub mod limit;
 pub mod link;
+pub mod prove;
 pub mod scenario;
 pub mod tune;
 pub mod units;

@@ -52,6 +52,16 @@ pub struct MeasuredPath {
     /// Share of the data's segments that the path lost, for whatever reason.
     #[serde(with = "fraction", skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
+    /// How many segments the path lost together, on average; absent where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_run: Option<f64>,
+    /// The bucket of a policer, where one holds the transfer at [`Self::rate`].
+    #[serde(
+        rename = "policer_bytes",
+        with = "column::bytes_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub policer: Option<Bytes>,
     /// Payload over time: of the whole transfer where [`Self::payload`] is present, else after its
     /// start-up.
     #[serde(rename = "goodput_bps", with = "column::rate")]
@@ -131,6 +141,8 @@ impl MeasuredPath {
             rtt,
             queue: None,
             loss: None,
+            loss_run: None,
+            policer: None,
             goodput,
             payload: None,
             limited_by,
@@ -167,6 +179,10 @@ struct Written {
     queue: Option<Bytes>,
     #[serde(default, with = "fraction")]
     loss: Option<Probability>,
+    #[serde(default)]
+    loss_run: Option<f64>,
+    #[serde(rename = "policer_bytes", default, with = "column::bytes_optional")]
+    policer: Option<Bytes>,
     #[serde(rename = "goodput_bps", with = "column::rate")]
     goodput: Rate,
     #[serde(rename = "payload_bytes", default, with = "column::bytes_optional")]
@@ -213,6 +229,8 @@ impl TryFrom<Written> for MeasuredPath {
             rtt: written.rtt,
             queue: written.queue,
             loss: written.loss,
+            loss_run: written.loss_run.filter(|run| run.is_finite() && *run >= 1.0),
+            policer: written.policer.filter(|bucket| *bucket > Bytes::ZERO),
             goodput: written.goodput,
             payload: written.payload.filter(|payload| *payload > Bytes::ZERO),
             limited_by,
@@ -259,7 +277,7 @@ mod fraction {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::limit::Cause;
     use proptest::prelude::*;
@@ -272,7 +290,7 @@ pub(super) mod tests {
         let path = (
             (rates(), 1..u64::MAX / 1_000, sized(), share, 1..u64::MAX, sized()),
             prop::sample::select(&Limit::ALL[..]),
-            (64..=65_535_u64, any::<bool>()),
+            (64..=65_535_u64, any::<bool>(), prop::option::of(1.0..1e6), sized()),
         );
         (path, any_end(), any_end()).prop_map(|((path, limited_by, framing), sender, receiver)| {
             let (rate, rtt, queue, loss, goodput, payload) = path;
@@ -280,6 +298,8 @@ pub(super) mod tests {
                 rate,
                 queue,
                 loss: loss.flatten(),
+                loss_run: framing.2,
+                policer: framing.3,
                 payload,
                 framing: Framing {
                     mtu: Bytes::new(framing.0),

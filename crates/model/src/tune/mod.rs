@@ -26,6 +26,8 @@ pub use grid::{Grid, GridRow, grid};
 pub use host::HostSettings;
 pub use host_sheet::HostSheet;
 pub use loss_sheet::{LossLaw, LossSheet};
+#[cfg(test)]
+pub(crate) use measured::tests::any_path as any_measured_path;
 pub use measured::{MeasuredEnd, MeasuredPath, MeasuredPathError};
 pub use note::Note;
 pub use path::{Path, Prediction, predict, predict_with_window};

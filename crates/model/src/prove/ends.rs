@@ -1,0 +1,302 @@
+//! The two hosts: their buffers as they were seen, or as large as their effect tells.
+
+use super::Lab;
+use super::assume::Assumed;
+use super::remedy::host_of;
+use crate::law::burst::SteadyPath;
+use crate::law::{KernelVersion, ScalingRatio, WindowLaw};
+use crate::limit::{End, Limit};
+use crate::scenario::{LinkEngine, Scenario, Setting as Value};
+use crate::tune::{HostSettings, MeasuredEnd, MeasuredPath, MemTriple, Setting};
+use crate::units::{Bytes, Rate, Window};
+
+/// What a packet of netem takes beside its data: an `sk_buff` (256) and a head (576).
+const NETEM_OVERHEAD: Bytes = Bytes::new(832);
+/// What applications write at a time: a pipe's or a file's 64 KiB first, then what servers with
+/// large buffers and small ones write.
+const WRITES: [Bytes; 5] = [
+    Bytes::new(64 << 10),
+    Bytes::new(16 << 10),
+    Bytes::new(128 << 10),
+    Bytes::new(256 << 10),
+    Bytes::new(4 << 10),
+];
+/// Prefer the usual write to another one that comes nearer by less than this.
+const NEARER: f64 = 0.02;
+/// The rate of an application that writes in blocks and never waits: a tenth of a block is sent
+/// before the next one is due even on the fastest path of the lab.
+const UNPACED: Rate = Rate::from_bits_per_sec(100_000_000_000);
+/// The least that a sysctl for a buffer may be.
+const BUFFER_LEAST: Bytes = Bytes::new(4096);
+/// The most that a sysctl of C's type int holds.
+const BUFFER_MOST: Bytes = Bytes::new(i32::MAX as u64);
+/// The largest socket buffer that an application gets where nobody raised `rmem_max` and
+/// `wmem_max`: twice their default on most kernels, those of the lab included.
+const SET_MOST: Bytes = Bytes::new(2 * 212_992);
+
+/// Both hosts in the lab.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ends {
+    pub sender: HostSettings,
+    pub receiver: HostSettings,
+    /// What the sending application writes at once, where that matters.
+    write: Option<Bytes>,
+    /// The ends whose applications set their buffers, with the buffer.
+    frozen: [Option<Bytes>; 2],
+    /// How large autotuning could make the buffers of the sender and of the receiver.
+    autotuned: [Bytes; 2],
+    timestamps: bool,
+}
+
+impl Ends {
+    pub fn of(
+        measured: &MeasuredPath,
+        assumed: &Assumed,
+        lab: Lab,
+        assumptions: &mut Vec<String>,
+    ) -> Ends {
+        let defaults = HostSettings::defaults(lab.kernel);
+        let mut ends = Ends {
+            sender: defaults.clone(),
+            receiver: defaults.clone(),
+            write: None,
+            frozen: [frozen(&measured.sender), frozen(&measured.receiver)],
+            autotuned: [
+                measured.sender.largest.unwrap_or(defaults.tcp_wmem.max),
+                measured.receiver.largest.unwrap_or(defaults.tcp_rmem.max),
+            ],
+            timestamps: measured.framing.timestamps,
+        };
+        if lab.link_engine == LinkEngine::Netem {
+            let mss = assumed.framing.mss();
+            let ratio = ScalingRatio::measured(mss, mss.saturating_add(NETEM_OVERHEAD));
+            ends.receiver.scaling_ratio = Some(ratio);
+        }
+        for (settings, end) in
+            [(&mut ends.sender, &measured.sender), (&mut ends.receiver, &measured.receiver)]
+        {
+            settings.tcp_window_scaling = end.window_scaling.unwrap_or(true);
+        }
+        let path = SteadyPath { rate: assumed.rate, rtt: assumed.rtt, framing: assumed.framing };
+        ends.say_what_capture_hides(measured, assumptions);
+        ends.send_buffer(measured, assumed, path, assumptions);
+        ends.receive_buffer(measured, assumed, lab, assumptions);
+        ends
+    }
+
+    /// Whether the application of an end set its buffer.
+    pub fn is_frozen(&self, end: End) -> bool {
+        self.frozen[index(end)].is_some()
+    }
+
+    /// How large autotuning could make the buffer of an end.
+    pub fn autotuned(&self, end: End) -> Bytes {
+        self.autotuned[index(end)]
+    }
+
+    /// Says that an application may have set the buffer that limited.
+    fn say_what_capture_hides(&self, measured: &MeasuredPath, assumptions: &mut Vec<String>) {
+        let (end, option) = match measured.limited_by {
+            Limit::SendBuffer => (&measured.sender, "SO_SNDBUF"),
+            Limit::ReceiveWindow => (&measured.receiver, "SO_RCVBUF"),
+            _ => return,
+        };
+        if end.frozen_by_application.is_none() {
+            assumptions.push(format!(
+                "whether the application sets {option} was not seen: if it does, no sysctl helps until it leaves that to \
+                 the kernel"
+            ));
+        }
+    }
+
+    /// The send buffer: the one that was seen, if it may matter.
+    fn send_buffer(
+        &mut self,
+        measured: &MeasuredPath,
+        assumed: &Assumed,
+        path: SteadyPath,
+        assumptions: &mut Vec<String>,
+    ) {
+        let held = measured.limited_by == Limit::SendBuffer;
+        let end = &measured.sender;
+        let seen = if held || self.is_frozen(End::Sender) { end.buffer } else { end.largest };
+        let buffer = match seen {
+            Some(buffer) => buffer,
+            None if held => {
+                let buffer = buffer_with(path, measured.goodput, WRITES[0]);
+                assumptions.push(format!(
+                    "the send buffer was not seen: one of {buffer:#} gives the measured goodput by the law, so the lab's \
+                     agreement says nothing of its size"
+                ));
+                buffer
+            }
+            None => {
+                assumptions
+                    .push("the sender's buffer was not seen: the lab's is large enough".into());
+                assumed.room()
+            }
+        };
+        let buffer = buffer.clamp(BUFFER_LEAST, BUFFER_MOST);
+        if held {
+            let write = write_with(path, measured.goodput, buffer);
+            assumptions.push(format!(
+                "what the application writes at a time was not seen: {write:#} by the law"
+            ));
+            self.write = Some(write);
+            self.sender.write = write;
+        }
+        self.sender.tcp_wmem = triple(self.sender.tcp_wmem, buffer);
+        if let Some(set) = self.frozen[0].filter(|set| *set <= SET_MOST) {
+            self.sender.so_sndbuf = Some(Bytes::new(set.get() / 2));
+        }
+    }
+
+    /// The receive buffer: one that advertises the window that was seen.
+    fn receive_buffer(
+        &mut self,
+        measured: &MeasuredPath,
+        assumed: &Assumed,
+        lab: Lab,
+        assumptions: &mut Vec<String>,
+    ) {
+        let end = &measured.receiver;
+        let held = matches!(measured.limited_by, Limit::ReceiveWindow | Limit::ReceiverApplication);
+        let window = match (end.window, end.buffer) {
+            (Some(window), _) if held => Some(window),
+            (None, Some(buffer)) if held => Some(window_of(end, buffer)),
+            (None, None) if measured.limited_by == Limit::ReceiveWindow => {
+                let window = Window::new(measured.goodput.over(measured.rtt));
+                assumptions.push(format!(
+                    "the receive window was not seen: one of {window} gives the measured goodput by the law, so the \
+                     lab's agreement says nothing of its size"
+                ));
+                Some(window)
+            }
+            _ => end.largest.map(|largest| window_of(end, largest)),
+        };
+        // Without a scale the window is bounded whatever the buffer.
+        let is_unscaled = !(self.sender.tcp_window_scaling && self.receiver.tcp_window_scaling);
+        let buffer = match window {
+            Some(window) if !(is_unscaled && window.bytes() <= Bytes::new(65_535)) => {
+                self.rcvbuf_for(window, assumed)
+            }
+            Some(_) => assumed.room(),
+            None => {
+                assumptions
+                    .push("the receiver's buffer was not seen: the lab's is large enough".into());
+                assumed.room()
+            }
+        };
+        let buffer = buffer.clamp(BUFFER_LEAST, BUFFER_MOST);
+        let differs = end.kernel.is_some_and(|kernel| family(kernel) != family(lab.kernel));
+        if differs && end.buffer.is_some() && held {
+            assumptions.push(format!(
+                "the receiver's kernel makes another window of its buffer than the lab's {}: the lab's buffer of {buffer:#} \
+                 advertises the same window",
+                lab.kernel
+            ));
+        }
+        self.receiver.tcp_rmem = triple(self.receiver.tcp_rmem, buffer);
+        if self.frozen[1].is_some() {
+            if buffer <= SET_MOST {
+                self.receiver.so_rcvbuf = Some(Bytes::new(buffer.get() / 2));
+            } else {
+                self.receiver.tcp_moderate_rcvbuf = false;
+                self.receiver.tcp_rmem.default = buffer;
+            }
+        }
+    }
+
+    /// The buffer for which the lab's receiver advertises `window` to a steady sender.
+    fn rcvbuf_for(&self, window: Window, assumed: &Assumed) -> Bytes {
+        let mss = assumed.framing.mss();
+        let queued = mss.saturating_add(NETEM_OVERHEAD);
+        self.receiver.window_law().rcvbuf_for(window).saturating_add(queued)
+    }
+
+    /// Puts the hosts' settings into a scenario.
+    pub fn apply(&self, scenario: &mut Scenario) {
+        for (end, settings, buffer) in [
+            (End::Sender, &self.sender, Setting::TcpWmem),
+            (End::Receiver, &self.receiver, Setting::TcpRmem),
+        ] {
+            let host = host_of(scenario, end);
+            let mut set = |name: &str, value: String| {
+                host.sysctl.insert(name.into(), Value(value));
+            };
+            set(buffer.sysctl(), settings.get(buffer).to_string());
+            for setting in [Setting::TcpWindowScaling, Setting::TcpModerateRcvbuf] {
+                if settings.get(setting) != HostSettings::defaults(settings.kernel).get(setting) {
+                    set(setting.sysctl(), settings.get(setting).to_string());
+                }
+            }
+            if !self.timestamps {
+                set("net.ipv4.tcp_timestamps", "0".into());
+            }
+        }
+        scenario.transfer.send_buffer = self.sender.so_sndbuf;
+        scenario.transfer.receive_buffer = self.receiver.so_rcvbuf;
+        if let Some(write) = self.write {
+            scenario.transfer.write_block = Some(write);
+            scenario.transfer.write_rate = Some(UNPACED);
+        }
+    }
+}
+
+fn index(end: End) -> usize {
+    match end {
+        End::Sender => 0,
+        End::Receiver => 1,
+    }
+}
+
+/// The buffer that the application set, as far as it was seen.
+fn frozen(end: &MeasuredEnd) -> Option<Bytes> {
+    end.buffer.filter(|_| end.frozen_by_application == Some(true))
+}
+
+/// A bound of autotuning: a smaller buffer is also the initial one.
+fn triple(defaults: MemTriple, max: Bytes) -> MemTriple {
+    MemTriple { max, default: defaults.default.min(max), min: defaults.min.min(max) }
+}
+
+/// Kernels with the same law from a buffer to a window.
+fn family(kernel: KernelVersion) -> bool {
+    kernel < KernelVersion::SCALING_RATIO
+}
+
+/// The window that a buffer of this end advertises, by the law of its own kernel, if that is known.
+fn window_of(end: &MeasuredEnd, buffer: Bytes) -> Window {
+    let kernel = end.kernel.unwrap_or(KernelVersion::SCALING_RATIO);
+    WindowLaw::of(kernel, crate::law::AdvWinScale::DEFAULT).window(buffer)
+}
+
+/// The smallest send buffer that carries `goodput` over `path`.
+fn buffer_with(path: SteadyPath, goodput: Rate, write: Bytes) -> Bytes {
+    let (mut below, mut enough) = (BUFFER_LEAST.get(), BUFFER_MOST.get());
+    while enough - below > enough / 256 + 1 {
+        let middle = below + (enough - below) / 2;
+        if path.rate_of_send_buffer(Bytes::new(middle), write) < goodput {
+            below = middle;
+        } else {
+            enough = middle;
+        }
+    }
+    Bytes::new(enough)
+}
+
+/// The write with which a send buffer carries a goodput as near as possible to `goodput`.
+fn write_with(path: SteadyPath, goodput: Rate, buffer: Bytes) -> Bytes {
+    let error = |write: Bytes| {
+        let carried = path.rate_of_send_buffer(buffer, write).as_f64();
+        (carried / goodput.as_f64().max(1.0)).max(1e-9).ln().abs()
+    };
+    let mut best = (WRITES[0], error(WRITES[0]));
+    for write in WRITES {
+        let off = error(write);
+        if off + NEARER < best.1 {
+            best = (write, off);
+        }
+    }
+    best.0
+}

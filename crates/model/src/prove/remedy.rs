@@ -1,0 +1,122 @@
+//! One change of one host: how it is applied to a scenario, and how it is told.
+
+use crate::limit::End;
+use crate::scenario::{Host, Scenario, Setting as Value};
+use crate::tune::{Change, MemTriple, Setting};
+use crate::units::Bytes;
+use std::fmt;
+
+/// One change to try.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Remedy {
+    /// A sysctl, from the tuning plan.
+    Sysctl(Change),
+    /// The application does not set its buffer any more and leaves it to the kernel, which may make
+    /// it as large as this.
+    Autotuning {
+        /// The end whose application set its buffer.
+        #[serde(rename = "host")]
+        end: End,
+        /// The bound of autotuning.
+        #[serde(rename = "largest_bytes", with = "crate::units::column::bytes")]
+        largest: Bytes,
+    },
+    /// The sender's congestion control.
+    #[serde(serialize_with = "named")]
+    CongestionControl(String),
+    /// The sender's initial congestion window, in segments.
+    #[serde(serialize_with = "counted")]
+    InitialWindow(u32),
+}
+
+fn named<S: serde::Serializer>(name: &str, s: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap;
+    let mut map = s.serialize_map(Some(2))?;
+    map.serialize_entry("host", &End::Sender)?;
+    map.serialize_entry("name", name)?;
+    map.end()
+}
+
+fn counted<S: serde::Serializer>(segments: &u32, s: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap;
+    let mut map = s.serialize_map(Some(2))?;
+    map.serialize_entry("host", &End::Sender)?;
+    map.serialize_entry("segments", segments)?;
+    map.end()
+}
+
+impl Remedy {
+    /// The end that has to change.
+    pub fn end(&self) -> End {
+        match self {
+            Remedy::Sysctl(change) => change.end,
+            Remedy::Autotuning { end, .. } => *end,
+            Remedy::CongestionControl(_) | Remedy::InitialWindow(_) => End::Sender,
+        }
+    }
+
+    /// Makes the change in a scenario.
+    pub(super) fn apply(&self, scenario: &mut Scenario) {
+        let host = host_of(scenario, self.end());
+        match self {
+            Remedy::Sysctl(change) => {
+                host.sysctl.insert(change.setting.sysctl().into(), Value(change.to.to_string()));
+            }
+            Remedy::Autotuning { end, largest } => autotune(scenario, *end, *largest),
+            Remedy::CongestionControl(name) => host.congestion_control = Some(name.clone()),
+            Remedy::InitialWindow(segments) => host.initcwnd = Some(*segments),
+        }
+    }
+
+    /// What to do, in a few words without the host: `net.ipv4.tcp_wmem 4096 16384 11534336`.
+    pub fn words(&self) -> String {
+        match self {
+            Remedy::Sysctl(change) => format!("{} {}", change.setting, change.to),
+            Remedy::Autotuning { end: End::Sender, .. } => {
+                "the application does not set SO_SNDBUF".into()
+            }
+            Remedy::Autotuning { end: End::Receiver, .. } => {
+                "the application does not set SO_RCVBUF".into()
+            }
+            Remedy::CongestionControl(name) => format!("congestion control {name}"),
+            Remedy::InitialWindow(segments) => format!("initcwnd {segments} (ip route)"),
+        }
+    }
+}
+
+/// With its host: `sender: net.ipv4.tcp_wmem 4096 16384 11534336`.
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.end(), self.words())
+    }
+}
+
+/// The host of a scenario at an end: the server sends.
+pub(super) fn host_of(scenario: &mut Scenario, end: End) -> &mut Host {
+    match end {
+        End::Sender => &mut scenario.hosts.server,
+        End::Receiver => &mut scenario.hosts.client,
+    }
+}
+
+/// Lets the kernel size the buffer of an end, up to `largest`. A bound that another change has
+/// raised stays.
+fn autotune(scenario: &mut Scenario, end: End, largest: Bytes) {
+    match end {
+        End::Sender => scenario.transfer.send_buffer = None,
+        End::Receiver => scenario.transfer.receive_buffer = None,
+    }
+    let setting = match end {
+        End::Sender => Setting::TcpWmem,
+        End::Receiver => Setting::TcpRmem,
+    };
+    let host = host_of(scenario, end);
+    host.sysctl.remove(Setting::TcpModerateRcvbuf.sysctl());
+    let present = host.sysctl.get(setting.sysctl()).and_then(|value| value.0.parse().ok());
+    let initial = if end == End::Sender { 16_384 } else { 131_072 };
+    let present = present.unwrap_or(MemTriple::new(4096, initial, 0));
+    let largest = largest.max(present.max);
+    let triple = MemTriple { default: Bytes::new(initial).min(largest), max: largest, ..present };
+    host.sysctl.insert(setting.sysctl().into(), Value(triple.to_string()));
+}
