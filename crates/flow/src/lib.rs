@@ -17,6 +17,7 @@
 //! * [`live`]: a live connection as its host sees it.
 //! * [`schema`]: the columns of everything that is printed or stored.
 //! * [`finding`]: what that means, in sentences with numbers.
+//! * [`proof`]: what the lab says of a measured path.
 //! * [`trace`]: the points of a connection's graphs.
 //! * [`truth`]: what limited it as its own kernel knew it, which verdicts are held to.
 #![forbid(unsafe_code)]
@@ -31,6 +32,7 @@ pub mod finding;
 mod intake;
 pub mod limit;
 pub mod live;
+pub mod proof;
 pub mod recapture;
 pub mod row;
 pub mod sample;

@@ -384,6 +384,8 @@ impl Half {
         // is therefore preferred to the handshake's.
         let base = least.or(handshake_rtt);
         let time = self.series.as_ref().map(|_| self.last_data.since(self.first_data));
+        let last_sent = self.manner.last_sent();
+        let data_time = self.series.as_ref().map(|_| last_sent.since(self.first_data));
         let is_at_sender =
             self.series.as_ref().is_some_and(|series| series.judged().is_at_sender());
         let coverage = match (self.memory.scale != Scale::Unknown, is_at_sender) {
@@ -419,6 +421,7 @@ impl Half {
             unique_payload: self.unique.count(),
             payload_max: Bytes::new(self.payload_max.into()),
             goodput: time.and_then(|time| self.unique.count().per(time)),
+            data_time,
             goodput_peak: verdict.as_ref().and_then(Verdict::peak_goodput),
             rtt,
             window: self.window.facts(scale, scale_inferred),

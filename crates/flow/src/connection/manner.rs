@@ -110,6 +110,11 @@ impl Manner {
         self.burst_max = self.burst_max.max(self.burst);
     }
 
+    /// When data was last sent; meaningful where any was.
+    pub fn last_sent(&self) -> Instant {
+        self.sent_at
+    }
+
     /// How long no data has been sent.
     pub fn silent_for(&self, at: Instant) -> Duration {
         if self.burst > 0 { at.since(self.sent_at) } else { Duration::ZERO }

@@ -185,6 +185,9 @@ pub struct DirectionFacts {
     /// data (or to the last data).
     #[serde(rename = "goodput_bps", with = "column::rate_optional")]
     pub goodput: Option<Rate>,
+    /// From its first data to its last, without the acknowledgement and the close that follow.
+    #[serde(skip)]
+    pub data_time: Option<Duration>,
     /// The highest goodput of one interval: see [`crate::limit::Verdict::peak_goodput`].
     #[serde(rename = "goodput_peak_bps", with = "column::rate_optional")]
     pub goodput_peak: Option<Rate>,

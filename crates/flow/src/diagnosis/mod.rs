@@ -13,6 +13,7 @@
 
 mod connection;
 mod hosts;
+mod measured;
 mod subcause;
 
 pub use connection::{DiagnosedConnection, OfDirection, note_sharing, worst_first};

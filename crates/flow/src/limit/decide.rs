@@ -11,7 +11,8 @@ use super::thresholds::{
     FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEARLY, OF_HINT,
     OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, PLATEAU_SHARE,
     PLATEAU_WIDTH, QUEUE_LEAST, QUEUE_PART, QUEUED_LEAST, REPAIR_WITHIN, STILL_GROWS, TIMED,
-    TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, UNMOVED, UNREPAIRED, WIDE, WOKEN,
+    TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, TRAIN_RATE_MOST, TRAINS_ALIKE, UNMOVED, UNREPAIRED,
+    WIDE, WOKEN,
 };
 pub(crate) use features::Features;
 use surroundings::Surroundings;
@@ -55,7 +56,8 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
         })
         .collect();
     let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
-    let verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);
+    let mut verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);
+    verdict.trains = train_rate(features);
     let segments: u64 = features.iter().map(|f| u64::from(f.segments)).sum();
     if features.len() < INTERVALS_LEAST || segments < SEGMENTS_LEAST {
         return verdict;
@@ -72,6 +74,18 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     });
     let parts = parts.collect();
     verdict.weighed(whole, parts)
+}
+
+/// The rate of trains: the median of the fastest of each interval. `None` where these differ, or
+/// where a train of twice that rate would be too short to be timed. Then most include a pause.
+fn train_rate(features: &[Features]) -> Option<Rate> {
+    let mut rates: Vec<f64> =
+        features.iter().map(|f| f.train_max.into()).filter(|rate| *rate > 0.0).collect();
+    rates.sort_by(f64::total_cmp);
+    let (median, high) = (*rates.get(rates.len() / 2)?, *rates.get(rates.len() * 9 / 10)?);
+    let segment = features.iter().map(|f| f.segment).max()?;
+    let is_timed = median <= f64::from(segment) * TRAIN_RATE_MOST;
+    (is_timed && high <= TRAINS_ALIKE * median).then(|| Rate::from_bits_per_sec_f64(median))
 }
 
 /// The phase of congestion control, as far as segments show it.

@@ -118,6 +118,11 @@ pub struct Verdict {
     pub steady: Vec<Candidate>,
     /// The intervals on which the verdict rests, in order of time.
     pub intervals: Vec<Interval>,
+    /// The rate at which payload passed without a pause: of the narrowest link, or of whatever
+    /// paces the sender ([`crate::connection`]'s trains). `None` where too few segments followed
+    /// each other, or where the source does not have it.
+    #[serde(skip)]
+    pub trains: Option<Rate>,
     /// The same time in intervals of the length that was asked for.
     #[serde(skip)]
     shown: Option<Vec<Interval>>,
@@ -152,6 +157,7 @@ impl Verdict {
             shares,
             steady,
             intervals,
+            trains: None,
             shown: None,
             traits: Traits::default(),
             judged: None,

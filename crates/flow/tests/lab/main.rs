@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "the scores are the test's result, and are shown")]
 
 mod fates;
+mod measured;
 mod score;
 mod subcauses;
 

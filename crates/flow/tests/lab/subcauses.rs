@@ -8,7 +8,7 @@ use fullpipe_flow::diagnosis::{DiagnosedConnection, SubCause};
 use fullpipe_flow::{Analyzer, Config};
 use std::path::Path;
 
-fn connection(run: &Path, end: &str) -> DiagnosedConnection {
+pub fn connection(run: &Path, end: &str) -> DiagnosedConnection {
     let mut analyzer = Analyzer::new(Config::default());
     let file = Unpack::new(std::fs::File::open(capture_in(run, end)).unwrap()).unwrap();
     capture::read(file, |packet| {

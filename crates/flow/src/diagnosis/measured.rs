@@ -1,0 +1,186 @@
+//! The path that a capture shows, for the lab to rebuild.
+//!
+//! A capture shows what passed, not what was set: of the buffers only the window that a receiver
+//! advertised, of congestion control only its reaction to loss. What it does not show is left out,
+//! and whoever rebuilds the path says what is assumed.
+
+use super::{DiagnosedConnection, Diagnosis, SubCause};
+use crate::connection::{Close, Connection, Direction, DirectionFacts};
+use crate::finding::Finding;
+use crate::limit::Limit;
+use fullpipe_model::law::{Framing, IpVersion};
+use fullpipe_model::tune::{MeasuredEnd, MeasuredPath};
+use fullpipe_model::units::{Bytes, Duration, Probability, Rate, Window};
+
+/// Trains this much faster than the goodput show the link. Slower ones are what the limit itself
+/// lets pass, or too short to be timed.
+const FASTER: f64 = 1.3;
+/// Where the link is the limit, trains may be faster by no more than this. What is beyond was
+/// acknowledged at once.
+const AT_LINK: f64 = 1.25;
+/// A link that was the limit for this share of the time shows its rate.
+const AT_TIMES: f64 = 0.1;
+/// The parts of the handshake in [`Connection::completeness`]: SYN and SYN-ACK.
+const HANDSHAKE: u8 = 1 | 2;
+
+impl DiagnosedConnection {
+    /// The path, its ends and the transfer, as far as the capture shows them; `None` for a
+    /// direction without data or without a round trip.
+    pub fn measured_path(&self, direction: Direction) -> Option<MeasuredPath> {
+        let diagnosis = self.diagnosis(direction)?;
+        let connection = &self.connection;
+        let facts = connection.facts(direction);
+        let rtt = least_rtt(diagnosis)?;
+        let limited_by = diagnosis.limited_by().limit;
+        let findings = diagnosis.findings();
+        let held = findings.iter().find(|finding| finding.limit == limited_by);
+        let (payload, goodput) = goodput(connection, facts, diagnosis)?;
+        let framing = framing(connection);
+        let policer = self.sub_causes(direction).find_map(|cause| match cause {
+            SubCause::Policer(policer) => Some(policer),
+            _ => None,
+        });
+        let rate = match policer {
+            Some(policer) => Some(policer.rate),
+            None => link_rate(diagnosis, &findings, goodput),
+        };
+        let rate = rate.map(|rate| with_headers(rate, framing));
+        let app = |limit| (limited_by == limit).then_some(goodput);
+        let receiver = receiver(connection, direction);
+        Some(MeasuredPath {
+            rate,
+            queue: rate.map(|rate| rate.over(standing(diagnosis, facts, rtt))),
+            loss: loss(facts, framing),
+            loss_run: loss_run(diagnosis),
+            policer: policer.map(|policer| policer.bucket),
+            payload,
+            framing,
+            sender: MeasuredEnd {
+                window: known(Window::new(facts.in_flight_max)),
+                window_scaling: offers_scale(connection, facts),
+                application_rate: app(Limit::SenderApplication),
+                ..MeasuredEnd::default()
+            },
+            receiver: MeasuredEnd {
+                window: receive_window(receiver, held),
+                window_scaling: offers_scale(connection, receiver),
+                application_rate: app(Limit::ReceiverApplication),
+                ..MeasuredEnd::default()
+            },
+            ..MeasuredPath::new(rtt, goodput, limited_by)
+        })
+    }
+}
+
+fn receiver(connection: &Connection, direction: Direction) -> &DirectionFacts {
+    connection.facts(match direction {
+        Direction::ClientToServer => Direction::ServerToClient,
+        Direction::ServerToClient => Direction::ClientToServer,
+    })
+}
+
+fn known(window: Window) -> Option<Window> {
+    (window > Window::ZERO).then_some(window)
+}
+
+/// The handshake's round trip, or the least of the data's if that is less.
+fn least_rtt(diagnosis: &Diagnosis) -> Option<Duration> {
+    let intervals = diagnosis.verdict.intervals.iter();
+    let of_data = intervals.filter_map(|interval| interval.evidence.rtt);
+    let all = of_data.chain(diagnosis.path.rtt).filter(|rtt| rtt.as_micros() > 0);
+    all.min()
+}
+
+/// The payload of a transfer that was seen as a whole, and its goodput from the first data to the
+/// last, as its receiver counts it; otherwise the goodput after the start-up.
+fn goodput(
+    connection: &Connection,
+    facts: &DirectionFacts,
+    diagnosis: &Diagnosis,
+) -> Option<(Option<Bytes>, Rate)> {
+    let payload = facts.unique_payload;
+    let began = connection.completeness & HANDSHAKE == HANDSHAKE;
+    let ended = matches!(connection.close, Close::Finished | Close::HalfClosed);
+    let whole = facts.data_time.and_then(|time| payload.per(time));
+    let whole = whole.filter(|_| began && ended);
+    let steady = || diagnosis.verdict.steady_goodput().map(|rate| (None, rate));
+    let found = whole.map(|rate| (Some(payload), rate)).or_else(steady);
+    found.filter(|(_, rate)| *rate > Rate::ZERO)
+}
+
+/// The payload rate of the narrowest link, where the transfer shows it.
+fn link_rate(diagnosis: &Diagnosis, findings: &[Finding], goodput: Rate) -> Option<Rate> {
+    let trains = diagnosis.verdict.trains;
+    let link = findings.iter().find(|finding| finding.limit == Limit::Link);
+    if diagnosis.limited_by().limit == Limit::Link {
+        let carried = link.map_or(goodput, |finding| finding.evidence.goodput).max(goodput);
+        let most = AT_LINK * carried.as_f64();
+        let trains = trains.filter(|rate| *rate > carried && rate.as_f64() <= most);
+        return Some(trains.unwrap_or(carried));
+    }
+    let trains = trains.filter(|rate| rate.as_f64() >= FASTER * goodput.as_f64());
+    let at_times = link.filter(|finding| finding.share >= AT_TIMES);
+    trains.or(at_times.map(|finding| finding.evidence.goodput.max(goodput)))
+}
+
+/// The rate of a link that carries `goodput` of payload.
+fn with_headers(goodput: Rate, framing: Framing) -> Rate {
+    let mss = framing.mss().as_f64();
+    Rate::from_bits_per_sec_f64(goodput.as_f64() * framing.mtu.as_f64().max(mss) / mss)
+}
+
+/// How long data stood in queues, at most. Near the receiver the round trips of data are too short
+/// to show it, and those of the intervals, by timestamps, do.
+fn standing(diagnosis: &Diagnosis, facts: &DirectionFacts, rtt: Duration) -> Duration {
+    let intervals = diagnosis.verdict.intervals.iter();
+    let longest = intervals.filter_map(|interval| interval.evidence.rtt).max();
+    let of_data = facts.rtt.p99.filter(|_| facts.rtt.min.is_some_and(|least| least >= rtt));
+    of_data.max(longest).unwrap_or(rtt).saturating_sub(rtt)
+}
+
+fn loss(facts: &DirectionFacts, framing: Framing) -> Option<Probability> {
+    let segments = facts.payload.as_f64() / framing.mss().as_f64();
+    (segments >= 1.0).then(|| facts.loss.lost_segments as f64 / segments).and_then(Probability::new)
+}
+
+/// How many segments were lost together: those sent again in a round trip with loss, compared with
+/// what independent losses would be.
+fn loss_run(diagnosis: &Diagnosis) -> Option<f64> {
+    let intervals = &diagnosis.verdict.intervals;
+    let again: u64 = intervals.iter().map(|interval| interval.evidence.retransmissions).sum();
+    let lossy = intervals.iter().filter(|one| one.evidence.retransmissions > 0).count();
+    if lossy == 0 {
+        return None;
+    }
+    let (again, lossy) = (again as f64, lossy as f64);
+    // Of independent losses, so many fall into an interval that has any (Poisson).
+    let each = again / intervals.len() as f64;
+    let independent = each / (1.0 - (-each).exp());
+    Some((again / lossy / independent).max(1.0))
+}
+
+/// The framing that the handshake agreed on, or the usual one.
+fn framing(connection: &Connection) -> Framing {
+    let (client, server) = (connection.client_to_server.manner, connection.server_to_client.manner);
+    let ip = if connection.client.is_ipv4() { IpVersion::Ipv4 } else { IpVersion::Ipv6 };
+    let usual = Framing { ip, ..Framing::IP_1500 };
+    let Some((client_mss, server_mss)) = client.mss.zip(server.mss) else { return usual };
+    let headers = ip.header().get() + TCP_HEADER;
+    let mtu = u64::from(client_mss.min(server_mss)) + headers;
+    Framing { mtu: Bytes::new(mtu), timestamps: client.timestamps && server.timestamps, ..usual }
+}
+
+/// A TCP header without options.
+const TCP_HEADER: u64 = 20;
+
+fn offers_scale(connection: &Connection, facts: &DirectionFacts) -> Option<bool> {
+    let seen = connection.completeness & HANDSHAKE == HANDSHAKE;
+    seen.then_some(facts.manner.window_scale_offered)
+}
+
+/// The window that limited, or else the largest, where its scale is known.
+fn receive_window(receiver: &DirectionFacts, held: Option<&Finding>) -> Option<Window> {
+    let limiting = held.filter(|finding| finding.limit == Limit::ReceiveWindow);
+    let largest = receiver.window.max.filter(|_| receiver.window.scale.is_some());
+    limiting.and_then(|finding| finding.evidence.window).or(largest).and_then(known)
+}
