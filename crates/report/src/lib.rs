@@ -17,6 +17,7 @@
 //! * [`live`]: the answers of `fullpipe why`.
 //! * [`page`]: the report as one HTML file.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
+//! * [`proof`]: what the lab says of a measured path.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
@@ -32,6 +33,7 @@ pub mod live;
 pub mod page;
 pub mod paragraph;
 pub mod plan;
+pub mod proof;
 pub mod reference;
 pub mod rows;
 pub mod table;
