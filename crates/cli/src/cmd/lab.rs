@@ -17,7 +17,9 @@ use fullpipe_lab::list_presets;
 use fullpipe_report::{Column, Table, escape};
 use serde::Serialize;
 
-pub use run::{default_folder, run_one};
+pub use cache::of_runs;
+pub use engine::{Choice as EngineChoice, Name as EngineName};
+pub use run::{default_folder, run_all, run_one};
 
 /// Run experiments: real transfers between two real TCP stacks over an emulated path.
 #[derive(Subcommand)]

@@ -10,6 +10,7 @@ mod input;
 mod lab;
 mod link;
 mod man;
+mod prove;
 mod report;
 mod view;
 mod why;
@@ -26,6 +27,7 @@ Examples:
   fullpipe why                                    what limits this host's connections, now
   fullpipe analyze capture.pcapng                 what limited each connection, and what would change it
   fullpipe report capture.pcapng                  the same with graphs, as one HTML file
+  fullpipe prove capture.pcapng                   what each change would give, tried in the lab
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
@@ -48,6 +50,7 @@ enum Command {
     Report(report::Report),
     View(view::View),
     Why(why::Why),
+    Prove(Box<prove::Prove>),
     Calc(calc::Calc),
     Man(man::Man),
     Completions(completions::Completions),
@@ -67,6 +70,7 @@ impl Cli {
             Command::Report(report) => report.run(),
             Command::View(view) => view.run(),
             Command::Why(why) => why.run(),
+            Command::Prove(prove) => prove.run(),
             Command::Calc(calc) => calc.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
@@ -120,6 +124,7 @@ mod tests {
             &["analyze"],
             &["report"],
             &["view"],
+            &["prove"],
             &["calc"],
             &["why"],
             &["lab", "run"],

@@ -34,6 +34,7 @@ mod truth;
 mod unprivileged;
 mod virtual_figures;
 mod virtual_laws;
+mod virtual_prove;
 mod virtual_time;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 21] = [
+    let subjects: [(&str, &[Case]); 22] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         ("virtual_time", virtual_time::CASES),
         ("virtual_figures", virtual_figures::CASES),
         ("virtual_laws", virtual_laws::CASES),
+        ("virtual_prove", virtual_prove::CASES),
         ("sweeps", sweeps::CASES),
         ("privilege", privilege::CASES),
         ("link_engines", link_engines::CASES),
