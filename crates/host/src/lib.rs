@@ -2,6 +2,7 @@
 //!
 //! * [`watch`]: the host's connections, looked at again and again.
 //! * [`why()`]: what limits the busiest of them, each followed for some seconds.
+//! * [`totals`]: time and bytes by limit, summed by process, control group and port.
 //! * [`settings`]: what this machine's settings are, as the laws need them.
 //!
 //! This room reads the machine; it changes nothing unless it was asked to.
@@ -10,6 +11,7 @@
 mod follow;
 mod machine;
 pub mod settings;
+pub mod totals;
 pub mod watch;
 mod why;
 

@@ -1,0 +1,306 @@
+//! Time and bytes by limit, summed over connections by process, control group and port: what an
+//! exporter shows.
+//!
+//! [`Totals::look`] adds what the last look of a [`Watch`] found. The number of groups is bounded:
+//! what does not fit is summed as [`Group::other`], so the sums over all groups are right whatever
+//! the bound. A group whose connections are gone gives its place up to a new one after
+//! [`RETIRE`]: then it begins again at zero, which monitoring systems take for a restart.
+
+use crate::watch::{SocketKey, Watch, WatchedSocket};
+use fullpipe_model::limit::Limit;
+use fullpipe_model::units::{Bytes, Duration, Instant};
+use std::collections::{BTreeMap, HashMap};
+
+/// A group without busy connections for this long may be replaced.
+const RETIRE: Duration = Duration::from_secs(600);
+
+/// The first port of those that the kernel gives to clients, by default
+/// (`net.ipv4.ip_local_port_range`).
+const FIRST_EPHEMERAL: u16 = 32_768;
+
+/// Connections that are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group {
+    /// The name of their process; empty where it is not known.
+    pub process: String,
+    /// Its control group; empty where it is not known.
+    pub cgroup: String,
+    /// The lower one of both ports, if it is below those of clients.
+    pub port: Option<u16>,
+    /// Whether this is the rest that did not fit.
+    pub is_other: bool,
+}
+
+impl Group {
+    /// The group of what has no group of its own.
+    pub fn other() -> Group {
+        let (process, cgroup) = ("other".to_string(), String::new());
+        Group { process, cgroup, port: None, is_other: true }
+    }
+
+    fn of(socket: &WatchedSocket) -> Group {
+        let low = socket.local.port().min(socket.remote.port());
+        let process = socket.process.as_ref();
+        Group {
+            process: process.map_or_else(String::new, |process| process.name.clone()),
+            cgroup: process.and_then(|process| process.cgroup.clone()).unwrap_or_default(),
+            port: (low < FIRST_EPHEMERAL).then_some(low),
+            is_other: false,
+        }
+    }
+}
+
+/// What a group's connections did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Counters {
+    /// Time and bytes by limit.
+    pub by_limit: BTreeMap<Limit, Held>,
+    /// What was sent and acknowledged.
+    pub sent: Bytes,
+    /// What was received.
+    pub received: Bytes,
+    /// Segments sent again.
+    pub retransmissions: u64,
+}
+
+/// What moved while a limit held, and for how long it did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Held {
+    /// The time, summed over connections.
+    pub time: Duration,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+impl Counters {
+    /// How many series of an exporter it is: two a limit, two directions, retransmissions.
+    fn series(&self) -> usize {
+        2 * self.by_limit.len() + 3
+    }
+
+    fn add(&mut self, part: &Counters) {
+        for (limit, held) in &part.by_limit {
+            let sum = self.by_limit.entry(*limit).or_default();
+            sum.time = sum.time.saturating_add(held.time);
+            sum.bytes = sum.bytes.saturating_add(held.bytes);
+        }
+        self.sent = self.sent.saturating_add(part.sent);
+        self.received = self.received.saturating_add(part.received);
+        self.retransmissions += part.retransmissions;
+    }
+}
+
+/// The counters of all groups.
+#[derive(Debug)]
+pub struct Totals {
+    groups: BTreeMap<Group, (Counters, Instant)>,
+    other: Counters,
+    series_max: usize,
+    before: HashMap<SocketKey, Moved>,
+    looked: Option<Instant>,
+}
+
+/// What a connection had moved at the last look.
+#[derive(Debug, Clone, Copy)]
+struct Moved {
+    sent: Bytes,
+    received: Bytes,
+    retransmissions: u64,
+}
+
+/// What one connection did in the last moment: for distributions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observation {
+    /// Bytes a second.
+    pub goodput: f64,
+    /// The share of the moment that a limit other than the path and the sending application held.
+    pub lost_share: f64,
+}
+
+impl Totals {
+    /// Counters that take at most `series_max` series.
+    pub fn new(series_max: usize) -> Totals {
+        Totals {
+            groups: BTreeMap::new(),
+            other: Counters::default(),
+            series_max,
+            before: HashMap::new(),
+            looked: None,
+        }
+    }
+
+    /// The most series that the rest takes: each limit.
+    pub const OTHER_SERIES: usize = 2 * Limit::ALL.len() + 3;
+
+    /// Adds what happened since the last call; returns what each busy connection did.
+    pub fn look(&mut self, watch: &Watch, now: Instant) -> Vec<Observation> {
+        let since = self.looked.replace(now).unwrap_or(Instant::ZERO);
+        let busy = watch.busy();
+        let mut observed = Vec::with_capacity(busy.len());
+        let mut moved = HashMap::with_capacity(busy.len());
+        for socket in busy {
+            let (sent, received) = socket.moved();
+            let retransmissions = socket.retransmissions();
+            let new = Moved { sent, received, retransmissions };
+            moved.insert(socket.key, new);
+            let old = self.before.get(&socket.key).copied();
+            let mut part = part_of(old, new);
+            for moment in socket.moments().rev().take_while(|moment| moment.at > since) {
+                let bytes = moment.rate.over(moment.length);
+                let mut lost_share = 0.0;
+                for candidate in &moment.shares {
+                    let share = candidate.share.clamp(0.0, 1.0);
+                    let held = part.by_limit.entry(candidate.limit).or_default();
+                    let time = Duration::from_secs_f64(moment.length.as_secs_f64() * share);
+                    held.time = held.time.saturating_add(time);
+                    let bytes = Bytes::from_f64(bytes.as_f64() * share);
+                    held.bytes = held.bytes.saturating_add(bytes);
+                    lost_share += if candidate.limit.loses_time() { share } else { 0.0 };
+                }
+                if !moment.shares.is_empty() {
+                    let goodput = moment.rate.as_f64() / 8.0;
+                    observed.push(Observation { goodput, lost_share: lost_share.min(1.0) });
+                }
+            }
+            if part != Counters::default() {
+                self.add(Group::of(socket), &part, now);
+            }
+        }
+        self.before = moved;
+        observed
+    }
+
+    /// Adds to a group, or to the rest where the group does not fit.
+    fn add(&mut self, group: Group, part: &Counters, now: Instant) {
+        let mut sum = self.groups.get(&group).map(|(counters, _)| counters.clone());
+        let had = sum.as_ref().map_or(0, Counters::series);
+        sum.get_or_insert_default().add(part);
+        let sum = sum.unwrap_or_default();
+        let needed = sum.series() - had;
+        self.make_room(needed, &group, now);
+        if self.series() + needed + Totals::OTHER_SERIES > self.series_max {
+            self.other.add(part);
+        } else {
+            self.groups.insert(group, (sum, now));
+        }
+    }
+
+    /// Removes the group that was idle longest while `needed` series do not fit, if it is retired.
+    fn make_room(&mut self, needed: usize, group: &Group, now: Instant) {
+        while self.series() + needed + Totals::OTHER_SERIES > self.series_max {
+            let idle = self.groups.iter().filter(|(other, _)| *other != group);
+            let oldest = idle.min_by_key(|(_, (_, last))| *last);
+            match oldest {
+                Some((oldest, (_, last))) if now.since(*last) > RETIRE => {
+                    let oldest = oldest.clone();
+                    self.groups.remove(&oldest);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The series of all groups, the rest not counted.
+    fn series(&self) -> usize {
+        self.groups.values().map(|(counters, _)| counters.series()).sum()
+    }
+
+    /// The groups with their counters; the rest, if there is one, last.
+    pub fn groups(&self) -> Vec<(Group, Counters)> {
+        let mut groups: Vec<(Group, Counters)> =
+            self.groups.iter().map(|(group, (sum, _))| (group.clone(), sum.clone())).collect();
+        if self.other != Counters::default() {
+            groups.push((Group::other(), self.other.clone()));
+        }
+        groups
+    }
+}
+
+/// What moved since the last look; all of it, where the counters began anew.
+fn part_of(old: Option<Moved>, new: Moved) -> Counters {
+    let old = old.filter(|old| {
+        old.sent <= new.sent
+            && old.received <= new.received
+            && old.retransmissions <= new.retransmissions
+    });
+    let old = old.unwrap_or(Moved { sent: Bytes::ZERO, received: Bytes::ZERO, retransmissions: 0 });
+    Counters {
+        sent: new.sent - old.sent,
+        received: new.received - old.received,
+        retransmissions: new.retransmissions - old.retransmissions,
+        ..Counters::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn group(number: u16) -> Group {
+        let (process, cgroup) = (format!("process-{number}"), "/system.slice".into());
+        Group { process, cgroup, port: Some(number), is_other: false }
+    }
+
+    fn part(limit: Limit, seconds: u64) -> Counters {
+        let held = Held { time: Duration::from_secs(seconds), bytes: Bytes::new(seconds) };
+        Counters {
+            by_limit: BTreeMap::from([(limit, held)]),
+            sent: Bytes::new(seconds),
+            ..Counters::default()
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_other_until_a_group_retires() {
+        let minute = |minute: u64| Instant::ZERO + Duration::from_secs(60 * minute);
+        // Room for two groups of one limit, five series each.
+        let mut totals = Totals::new(Totals::OTHER_SERIES + 10);
+        for number in 1..=3 {
+            totals.add(group(number), &part(Limit::Link, 1), minute(0));
+        }
+        let names = |totals: &Totals| -> Vec<String> {
+            totals.groups().into_iter().map(|(group, _)| group.process).collect()
+        };
+        assert_eq!(names(&totals), ["process-1", "process-2", "other"]);
+        totals.add(group(2), &part(Limit::Link, 1), minute(9));
+        totals.add(group(4), &part(Limit::Link, 1), minute(11));
+        assert_eq!(names(&totals), ["process-2", "process-4", "other"], "1 was idle longest");
+        // A second limit of a group does not fit: it is the rest's.
+        totals.add(group(4), &part(Limit::SendBuffer, 5), minute(11));
+        let (_, other) = totals.groups().pop().unwrap();
+        assert_eq!(other.by_limit[&Limit::SendBuffer].time, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn counters_that_began_anew_count_from_zero() {
+        let moved =
+            |sent| Moved { sent: Bytes::new(sent), received: Bytes::ZERO, retransmissions: 0 };
+        assert_eq!(part_of(Some(moved(5)), moved(7)).sent, Bytes::new(2));
+        assert_eq!(part_of(Some(moved(9)), moved(7)).sent, Bytes::new(7));
+        assert_eq!(part_of(None, moved(7)).sent, Bytes::new(7));
+    }
+
+    proptest! {
+        /// Whatever comes, the bound holds and nothing is lost.
+        #[test]
+        fn the_bound_holds_and_the_sum_is_right(
+            parts in proptest::collection::vec((0_u16..40, 0_usize..8, 1_u64..100), 0..200),
+            series_max in 0_usize..300,
+        ) {
+            let mut totals = Totals::new(series_max);
+            let mut expected = Bytes::ZERO;
+            for (number, limit, seconds) in parts {
+                totals.add(group(number), &part(Limit::ALL[limit], seconds), Instant::ZERO);
+                expected = expected.saturating_add(Bytes::new(seconds));
+            }
+            let groups = totals.groups();
+            let series: usize = groups.iter().map(|(_, counters)| counters.series()).sum();
+            prop_assert!(series <= series_max.max(Totals::OTHER_SERIES));
+            let sum = groups.iter().fold(Bytes::ZERO, |sum, (_, counters)| {
+                sum.saturating_add(counters.sent)
+            });
+            prop_assert_eq!(sum, expected);
+        }
+    }
+}
