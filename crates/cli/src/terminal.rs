@@ -13,7 +13,7 @@ pub fn layout() -> Layout {
 }
 
 /// The character set that the locale names.
-fn charset() -> Charset {
+pub fn charset() -> Charset {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale =
         set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();

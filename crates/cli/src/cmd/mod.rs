@@ -5,6 +5,7 @@ mod analyze;
 mod calc;
 mod completions;
 mod demo;
+mod export;
 mod guest;
 mod input;
 mod lab;
@@ -12,6 +13,7 @@ mod link;
 mod man;
 mod prove;
 mod report;
+mod top;
 mod view;
 mod why;
 
@@ -29,6 +31,7 @@ Examples:
   fullpipe report capture.pcapng                  the same with graphs, as one HTML file
   fullpipe prove capture.pcapng                   what each change would give, tried in the lab
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
+  fullpipe top                                    the host's connections, by what is lost to limits
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
@@ -52,6 +55,8 @@ enum Command {
     Why(why::Why),
     Prove(Box<prove::Prove>),
     Calc(calc::Calc),
+    Top(top::Top),
+    Export(export::Export),
     Man(man::Man),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -72,6 +77,8 @@ impl Cli {
             Command::Why(why) => why.run(),
             Command::Prove(prove) => prove.run(),
             Command::Calc(calc) => calc.run(),
+            Command::Top(top) => top.run(),
+            Command::Export(export) => export.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
             Command::Guest(guest) => guest.run(),
@@ -127,6 +134,8 @@ mod tests {
             &["prove"],
             &["calc"],
             &["why"],
+            &["top"],
+            &["export"],
             &["lab", "run"],
             &["link"],
             &["lab", "compare"],

@@ -14,6 +14,7 @@ mod attach;
 mod bad_input;
 mod captures;
 mod cleanup;
+mod export;
 mod figures;
 mod guest;
 mod impairments;
@@ -30,6 +31,7 @@ mod program;
 mod real_programs;
 mod remains;
 mod sweeps;
+mod top;
 mod truth;
 mod unprivileged;
 mod virtual_figures;
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 22] = [
+    let subjects: [(&str, &[Case]); 24] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -71,6 +73,8 @@ fn main() -> ExitCode {
         ("link_engines", link_engines::CASES),
         ("impairments", impairments::CASES),
         ("truth", truth::CASES),
+        ("top", top::CASES),
+        ("export", export::CASES),
     ];
     let mut trials = Vec::new();
     for (subject, cases) in subjects {

@@ -172,6 +172,8 @@ fn help_has_examples() {
         &["lab", "run"],
         &["lab", "list"],
         &["lab", "clean"],
+        &["top"],
+        &["export"],
         &["report"],
         &["view"],
         &["man"],

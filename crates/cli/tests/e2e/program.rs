@@ -214,6 +214,11 @@ impl Running {
         String::from_utf8_lossy(&fs::read(&self.out).unwrap()).into_owned()
     }
 
+    /// What it has said so far on standard error.
+    pub fn err(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.err).unwrap()).into_owned()
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: nix::sys::signal::Signal) {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), signal).unwrap();

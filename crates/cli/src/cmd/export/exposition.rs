@@ -1,0 +1,173 @@
+//! The metrics as OpenMetrics text.
+//!
+//! Names follow OpenTelemetry's semantic conventions where they have one, with the underscores of
+//! Prometheus: `process.executable.name`, `process.linux.cgroup`, `server.port`,
+//! `network.io.direction`. Units are seconds and bytes.
+
+use fullpipe_host::totals::{Counters, Group, Observation, Totals};
+use fullpipe_model::limit::Limit;
+use fullpipe_model::units::Duration;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bounds of the goodput's buckets in bytes a second: 100 kbit/s to 100 Gbit/s.
+const GOODPUT: [f64; 7] = [12_500.0, 125e3, 1.25e6, 12.5e6, 125e6, 1.25e9, 12.5e9];
+/// Bounds of the lost share's buckets.
+const LOST: [f64; 6] = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9];
+
+/// The series that do not depend on the connections: two histograms with a bucket without bound,
+/// sum and count each, three gauges and the version.
+pub const FIXED_SERIES: usize = (GOODPUT.len() + 3) + (LOST.len() + 3) + 3 + 1;
+
+/// The metrics of a host.
+pub struct Exposition {
+    registry: Registry,
+    totals: Arc<Mutex<Totals>>,
+    goodput: Histogram,
+    lost: Histogram,
+    connections: Gauge,
+    busy: Gauge,
+    look: Gauge<f64, std::sync::atomic::AtomicU64>,
+}
+
+impl Exposition {
+    /// Nothing counted yet; at most `series_max` series in all.
+    pub fn new(series_max: usize) -> Exposition {
+        let totals = Arc::new(Mutex::new(Totals::new(series_max.saturating_sub(FIXED_SERIES))));
+        let mut registry = Registry::with_prefix("fullpipe");
+        let (goodput, lost) = (Histogram::new(GOODPUT), Histogram::new(LOST));
+        let (connections, busy) = (Gauge::default(), Gauge::default());
+        let look = Gauge::default();
+        registry.register_collector(Box::new(ByGroup(Arc::clone(&totals))));
+        registry.register(
+            "tcp_connection_goodput_bytes_per_second",
+            "Rate of a busy connection between two looks",
+            goodput.clone(),
+        );
+        registry.register(
+            "tcp_connection_lost_ratio",
+            "Share of the time between two looks that a limit other than the path and the sending \
+             application held a busy connection",
+            lost.clone(),
+        );
+        registry.register("tcp_connections", "TCP connections", connections.clone());
+        registry.register("tcp_busy_connections", "TCP connections that move data", busy.clone());
+        registry.register_with_unit(
+            "look",
+            "How long the last look at all connections took",
+            Unit::Seconds,
+            look.clone(),
+        );
+        let version = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The program", version);
+        Exposition { registry, totals, goodput, lost, connections, busy, look }
+    }
+
+    /// Counts what a look found.
+    pub fn note(
+        &self,
+        connections: usize,
+        took: Duration,
+        look: impl FnOnce(&mut Totals) -> Vec<Observation>,
+    ) {
+        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let observed = look(&mut totals);
+        for observation in &observed {
+            self.goodput.observe(observation.goodput);
+            self.lost.observe(observation.lost_share);
+        }
+        self.connections.set(i64::try_from(connections).unwrap_or(i64::MAX));
+        self.busy.set(i64::try_from(observed.len()).unwrap_or(i64::MAX));
+        self.look.set(took.as_secs_f64());
+    }
+
+    /// The text that a scrape gets.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // A String takes everything.
+        text::encode(&mut out, &self.registry).expect("a String takes any text");
+        out
+    }
+}
+
+/// The counters of each group.
+#[derive(Debug)]
+struct ByGroup(Arc<Mutex<Totals>>);
+
+impl Collector for ByGroup {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let groups = self.0.lock().unwrap_or_else(PoisonError::into_inner).groups();
+        by_limit(
+            &mut encoder,
+            ("tcp_limited", "Time that a limit held connections, summed over them.", Unit::Seconds),
+            &groups,
+            |counters, limit| Some(counters.by_limit.get(&limit)?.time.as_secs_f64()),
+        )?;
+        by_limit(
+            &mut encoder,
+            ("tcp_limited_io", "Bytes that moved while a limit held.", Unit::Bytes),
+            &groups,
+            |counters, limit| Some(counters.by_limit.get(&limit)?.bytes.as_f64()),
+        )?;
+        let help = "Bytes that were acknowledged (transmit) and received (receive).";
+        let mut metric =
+            encoder.encode_descriptor("tcp_io", help, Some(&Unit::Bytes), MetricType::Counter)?;
+        for (group, counters) in &groups {
+            let directions = [("transmit", counters.sent), ("receive", counters.received)];
+            for (direction, bytes) in directions {
+                let labels = labels(group, &[("network_io_direction", direction)]);
+                ConstCounter::new(bytes.get()).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+        let help = "Segments that were sent again.";
+        let name = "tcp_retransmitted_segments";
+        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (group, counters) in &groups {
+            let labels = labels(group, &[]);
+            ConstCounter::new(counters.retransmissions).encode(metric.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn by_limit(
+    encoder: &mut DescriptorEncoder,
+    (name, help, unit): (&str, &str, Unit),
+    groups: &[(Group, Counters)],
+    value: fn(&Counters, Limit) -> Option<f64>,
+) -> Result<(), std::fmt::Error> {
+    let mut metric = encoder.encode_descriptor(name, help, Some(&unit), MetricType::Counter)?;
+    for (group, counters) in groups {
+        for limit in Limit::ALL {
+            let Some(value) = value(counters, limit) else { continue };
+            let cause = limit.cause().unwrap_or_default();
+            let labels = labels(group, &[("limit", limit.name()), ("cause", cause)]);
+            ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// A group's labels and others.
+fn labels(group: &Group, others: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
+    let port = match group.port {
+        Some(port) => port.to_string(),
+        None if group.is_other => "other".into(),
+        None => String::new(),
+    };
+    let cgroup = if group.is_other { "other" } else { group.cgroup.as_str() };
+    let mut labels = vec![
+        ("process_executable_name", group.process.clone()),
+        ("process_linux_cgroup", cgroup.into()),
+        ("server_port", port),
+    ];
+    labels.extend(others.iter().map(|(name, value)| (*name, value.to_string())));
+    labels
+}

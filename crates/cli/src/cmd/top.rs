@@ -1,0 +1,254 @@
+//! `fullpipe top`: the host's connections on a screen, by what is lost to limits.
+
+mod details;
+mod draw;
+#[cfg(test)]
+mod examples;
+mod filter;
+mod help;
+mod list;
+mod live;
+mod marks;
+mod row;
+mod screen;
+mod terminal;
+mod view;
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::{charset, print};
+use clap::Args;
+use draw::{FRAME_LINES, draw, text};
+use filter::Filter;
+use fullpipe_host::watch::{Namespaces, Watch};
+use fullpipe_kernel::clock;
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::suspend::Suspension;
+use fullpipe_model::units::{Duration, Instant};
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{Event, KeyEventKind, poll, read};
+use ratatui::layout::Rect;
+use row::Snapshot;
+use screen::Screen;
+use std::io::IsTerminal;
+use std::net::IpAddr;
+use terminal::TakenTerminal;
+use view::{Request, Sort, View};
+
+/// Show the host's TCP connections on a screen: what holds each, since when, and how much is lost.
+///
+/// The connection that loses most time to a limit stands first: to a buffer, a window, loss or a
+/// slow reader. Time in which the path was full, or the sending application had nothing to send, is
+/// not lost. Reads only; as root it shows the connections and processes of all users and of all
+/// namespaces.
+#[derive(Args)]
+#[command(after_help = "\
+Keys: ? explains all of them and the letters of the bars; Enter shows one connection's graphs; \
+/ filters; l, r, t, n, a order; p holds the picture; q ends.
+
+Examples:
+  fullpipe top
+  fullpipe top --port 443 --sort rate
+  fullpipe top --process nginx --interval 2s
+  fullpipe top --once                    one picture as text, for pipes and logs
+
+NO_COLOR=1 switches colours off. For the reasons and remedies of one connection see `fullpipe why`.")]
+pub struct Top {
+    /// Time between two looks, 100ms to 60s.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    interval: Duration,
+    /// Order: lost, rate, retransmitted, process or address.
+    #[arg(long, value_name = "ORDER", value_enum, default_value = "lost")]
+    sort: Sort,
+    /// Only connections with this port at either end.
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Only connections to this address.
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Option<IpAddr>,
+    /// Only connections of this process.
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Only connections of processes with this in their name or command.
+    #[arg(long, value_name = "NAME")]
+    process: Option<String>,
+    /// Look three times, print one picture as text, and end.
+    #[arg(long)]
+    once: bool,
+}
+
+/// The time between two looks, as it is written.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let interval: Duration =
+        text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
+    if !(Duration::from_millis(100)..=Duration::from_secs(60)).contains(&interval) {
+        return Err(format!("{interval} must be between 100 ms and 60 s"));
+    }
+    Ok(interval)
+}
+
+/// How long the screen waits for a key before it looks whether a signal came.
+const KEY_WAIT: Duration = Duration::from_millis(200);
+
+/// Width of the one picture where there is no terminal.
+const PLAIN_WIDTH: u16 = 80;
+
+/// The most connections of the one picture: those that lose most.
+const PLAIN_ROWS: usize = 1000;
+
+impl Top {
+    pub fn run(self) -> Result<u8, Failure> {
+        let has_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+        if !self.once && !has_terminal {
+            return Err(Failure::new(
+                Kind::Usage,
+                "top: standard input and output must be a terminal; `fullpipe why` says the same \
+                 in lines or as JSON, and `fullpipe top --once` prints one picture as text",
+            ));
+        }
+        let interrupt = Interrupt::on_signals().map_err(run_failed)?;
+        let watch = Watch::open(Namespaces::All)
+            .map_err(|refused| Failure::new(Kind::Missing, format!("top: {refused}")))?;
+        let view = View { sort: self.sort, filter: self.filter(), ..View::default() };
+        if self.once {
+            self.print_once(watch, &view, &interrupt)
+        } else {
+            self.show(watch, view, &interrupt)
+        }
+    }
+
+    fn filter(&self) -> Filter {
+        let mut filter = Filter::default();
+        self.port.into_iter().for_each(|port| filter.port(port));
+        self.peer.into_iter().for_each(|peer| filter.peer(peer));
+        self.pid.into_iter().for_each(|pid| filter.pid(pid));
+        self.process.iter().for_each(|name| filter.process(name));
+        filter
+    }
+
+    fn print_once(
+        &self,
+        mut watch: Watch,
+        view: &View,
+        interrupt: &Interrupt,
+    ) -> Result<u8, Failure> {
+        // The first look says which connections exist, the second which are busy.
+        watch.look().map_err(run_failed)?;
+        for _ in 0..2 {
+            if interrupt.wait(Some(self.interval))? {
+                return Ok(Failure::code(Kind::Interrupted));
+            }
+            watch.look().map_err(run_failed)?;
+        }
+        let mut snapshot = live::snapshot(&watch);
+        snapshot.rows.truncate(PLAIN_ROWS);
+        let width = console::Term::stdout().size_checked().map_or(PLAIN_WIDTH, |(_, width)| width);
+        // Each connection takes at most three lines.
+        let height = view.rows(&snapshot).len().max(1) * 3 + FRAME_LINES;
+        let area =
+            Rect::new(0, 0, width.max(PLAIN_WIDTH), u16::try_from(height).unwrap_or(u16::MAX));
+        let mut picture = Buffer::empty(area);
+        let screen = Screen { has_keys: false, ..self.screen(&snapshot, view, false) };
+        draw(&mut picture, &screen);
+        print(&text(&picture))?;
+        Ok(0)
+    }
+
+    fn screen<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        view: &'a View,
+        has_colour: bool,
+    ) -> Screen<'a> {
+        let (interval, charset) = (self.interval, charset());
+        Screen { snapshot, view, interval, charset, has_colour, has_keys: true }
+    }
+
+    fn show(self, watch: Watch, view: View, interrupt: &Interrupt) -> Result<u8, Failure> {
+        let suspension = Suspension::on_signal().map_err(run_failed)?;
+        let has_colour = console::colors_enabled();
+        let mut terminal = TakenTerminal::take()?;
+        let mut shown = Shown::new(watch, view);
+        loop {
+            if interrupt.is_set() {
+                return Ok(Failure::code(Kind::Interrupted));
+            }
+            let mut request = shown.look(self.interval)?;
+            if suspension.is_requested() {
+                request = Some(Request::Suspend);
+            }
+            let left = shown.next.since(clock::now()).min(KEY_WAIT);
+            if request.is_none() && poll(left.into())? {
+                request = match read()? {
+                    Event::Key(key) if key.kind == KeyEventKind::Press => {
+                        let rows = usize::from(terminal.height()?).saturating_sub(FRAME_LINES) / 2;
+                        Some(shown.view.press(key, &shown.snapshot, rows))
+                    }
+                    Event::Resize(..) => {
+                        terminal.refresh()?;
+                        Some(Request::Draw)
+                    }
+                    _ => None,
+                };
+            }
+            match request {
+                Some(Request::Quit) => return Ok(0),
+                Some(Request::Interrupt) => return Ok(Failure::code(Kind::Interrupted)),
+                Some(Request::Suspend) => {
+                    terminal.lend(|| suspension.stop())?.map_err(run_failed)?;
+                }
+                Some(Request::Draw) => {}
+                None => continue,
+            }
+            shown.add_facts();
+            let screen = self.screen(&shown.snapshot, &shown.view, has_colour);
+            terminal.draw(|buffer| draw(buffer, &screen))?;
+        }
+    }
+}
+
+/// What the screen shows, and when it looks again.
+struct Shown {
+    watch: Watch,
+    snapshot: Snapshot,
+    view: View,
+    next: Instant,
+}
+
+impl Shown {
+    fn new(watch: Watch, view: View) -> Shown {
+        Shown { watch, snapshot: Snapshot::default(), view, next: clock::now() }
+    }
+
+    /// Looks if it is time, and then asks to be drawn; what is held stays as it is.
+    fn look(&mut self, interval: Duration) -> Result<Option<Request>, Failure> {
+        let now = clock::now();
+        if now < self.next {
+            return Ok(None);
+        }
+        self.watch.look().map_err(run_failed)?;
+        // After a pause of the whole process it does not catch up.
+        self.next = (self.next + interval).max(now);
+        if !self.view.is_paused {
+            self.snapshot = live::snapshot(&self.watch);
+        }
+        Ok(Some(Request::Draw))
+    }
+
+    /// Fills in the figures of the connection whose details are shown.
+    fn add_facts(&mut self) {
+        if self.view.page != view::Page::Details || self.view.is_paused {
+            return;
+        }
+        let selected = self.view.selected;
+        let row = self.snapshot.rows.iter_mut().find(|row| Some(row.id) == selected);
+        if let Some(row) = row
+            && let Some(socket) = live::socket(&self.watch, row.id)
+        {
+            row.facts = live::facts(socket);
+        }
+    }
+}
+
+fn run_failed(refused: fullpipe_kernel::Refused) -> Failure {
+    Failure::new(Kind::Run, format!("top: {refused}"))
+}

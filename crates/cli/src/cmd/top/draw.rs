@@ -1,0 +1,223 @@
+//! The picture: the screen drawn into a buffer of cells.
+//!
+//! Pure: the size of the terminal, its colours and its characters are arguments. A connection takes
+//! two lines of the list, and a third where both addresses do not fit into one. From 80 columns on
+//! no address is cut.
+
+use super::screen::Screen;
+use super::view::Page;
+use super::{details, help, list};
+use fullpipe_report::escape;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+/// Lines that the heading and the foot of the screen take.
+pub const FRAME_LINES: usize = 3;
+
+/// Draws the screen over the whole buffer.
+pub fn draw(buffer: &mut Buffer, screen: &Screen) {
+    let area = buffer.area;
+    let height = usize::from(area.height);
+    let room = height.saturating_sub(FRAME_LINES);
+    let (title, lines) = match screen.view.page {
+        Page::List => (list::title(screen), list::lines(screen, area.width, room)),
+        Page::Details => details::page(screen, area.width, room),
+        Page::Help => (Line::raw("Keys and letters"), help::lines()),
+    };
+    let heading =
+        if screen.view.page == Page::List { list::heading(area.width) } else { "".into() };
+    put(buffer, 0, title.style(Style::new().bold()));
+    put(buffer, 1, heading.style(Style::new().underlined()));
+    for (index, line) in lines.into_iter().take(room).enumerate() {
+        put(buffer, index + 2, line);
+    }
+    if height >= FRAME_LINES && screen.has_keys {
+        put(buffer, height - 1, foot(screen).style(Style::new().dim()));
+    }
+}
+
+fn put(buffer: &mut Buffer, y: usize, line: Line) {
+    let Rect { width, height, .. } = buffer.area;
+    if let Ok(row) = u16::try_from(y)
+        && row < height
+    {
+        buffer.set_line(0, row, &line, width);
+    }
+}
+
+/// The filter while it is typed, or the keys.
+fn foot<'a>(screen: &Screen) -> Line<'a> {
+    let view = screen.view;
+    if let Some(text) = &view.typing {
+        let text = escape::in_line(text).into_owned();
+        return Line::raw(format!("filter: {text}_  (:port, address, process, pid:N; Enter, Esc)"));
+    }
+    Line::raw(match view.page {
+        Page::List => "q quit  ? help  Enter details  / filter  p pause  order: l r t n a",
+        Page::Details => "Esc back  p pause  q quit  ? help",
+        Page::Help => "any key: back",
+    })
+}
+
+/// The buffer as lines without blanks at their ends, the last empty ones left out.
+pub fn text(buffer: &Buffer) -> String {
+    let Rect { width, height, .. } = buffer.area;
+    let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
+    let lines: Vec<String> = (0..height).map(|y| line(y).trim_end().to_string()).collect();
+    let used = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+    lines[..used].iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{longest, row, snapshot};
+    use super::super::filter::Filter;
+    use super::super::row::{Row, Snapshot};
+    use super::super::view::View;
+    use super::*;
+    use fullpipe_model::limit::Limit;
+    use fullpipe_model::units::Duration;
+    use fullpipe_report::Charset;
+    use proptest::prelude::*;
+    use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+    fn screen<'a>(view: &'a View, snapshot: &'a Snapshot) -> Screen<'a> {
+        let (interval, charset) = (Duration::from_secs(1), Charset::Utf8);
+        Screen { snapshot, view, interval, charset, has_colour: false, has_keys: true }
+    }
+
+    fn drawn(width: u16, height: u16, view: &View, snapshot: &Snapshot) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        draw(&mut buffer, &screen(view, snapshot));
+        text(&buffer)
+    }
+
+    #[test]
+    fn the_list_at_80_by_24() {
+        let text = drawn(80, 24, &View::default(), &snapshot());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 24, "{text}");
+        assert!(lines[0].starts_with("fullpipe top  3 busy of 1034 connections"), "{text}");
+        assert!(lines[2].starts_with(">  75 % BBBBBBBBBBBB==== send buffer"), "{text}");
+        assert!(lines[2].contains("55.05 MB/s") && lines[2].contains('█'), "{text}");
+        assert!(lines[3].contains("10.0.0.1:40000 → 10.0.0.2:443  curl 4711"), "{text}");
+        // A slow reader lost all of its 10 s, but that is less than 75 s.
+        assert!(lines[4].starts_with("  100 % RRRRRRRRRRRRRRRR receiver app"), "{text}");
+    }
+
+    #[test]
+    fn no_address_is_cut_from_80_columns_on() {
+        for (width, height) in [(80, 24), (120, 40), (200, 50)] {
+            for page in [Page::List, Page::Details] {
+                let snapshot = Snapshot { rows: vec![longest()], ..snapshot() };
+                let view = View { page, selected: Some(longest().id), ..View::default() };
+                let text = drawn(width, height, &view, &snapshot);
+                for end in [longest().local, longest().remote] {
+                    assert!(text.contains(&end.to_string()), "{width}x{height}: {end}\n{text}");
+                }
+                assert!(text.contains("fifteen-letters"), "{text}");
+            }
+        }
+        // At 40 columns both ends of an address stay, and a mark says that it is cut.
+        let text =
+            drawn(40, 10, &View::default(), &Snapshot { rows: vec![longest()], ..snapshot() });
+        assert!(text.contains("[2001:db8:") && text.contains("]:65535"), "{text}");
+        assert!(text.contains('…'), "{text}");
+    }
+
+    #[test]
+    fn a_small_screen_shows_the_selection() {
+        let mut snapshot = snapshot();
+        snapshot.rows = (0..50).map(|index| Row { id: (1, index), ..row() }).collect();
+        let view = View { selected: Some((1, 49)), ..View::default() };
+        for (width, height) in [(80, 24), (40, 10), (20, 6)] {
+            let text = drawn(width, height, &view, &snapshot);
+            assert!(text.lines().any(|line| line.starts_with('>')), "{width}x{height}\n{text}");
+        }
+    }
+
+    #[test]
+    fn details_of_one_connection() {
+        let view = View { page: Page::Details, selected: Some(row().id), ..View::default() };
+        let text = drawn(80, 24, &view, &snapshot());
+        for part in [
+            "10.0.0.1:40000 → 10.0.0.2:443",
+            "curl -T file https://10.0.0.2/",
+            "55.05 MB/s now",
+            "send buffer",
+            "75.0 %",
+            "round trip",
+            "50.1 ms",
+            "██",
+        ] {
+            assert!(text.contains(part), "{part}:\n{text}");
+        }
+        // The strip below the graph: three quarters of the moments are the send buffer's.
+        assert!(text.lines().any(|line| line.contains("BBBBBBBB==========")), "{text}");
+        let gone = View { page: Page::Details, selected: Some((9, 9)), ..View::default() };
+        assert!(drawn(80, 24, &gone, &snapshot()).contains("closed or idle"));
+    }
+
+    #[test]
+    fn help_names_every_letter_and_fits() {
+        let text = drawn(80, 24, &View { page: Page::Help, ..View::default() }, &snapshot());
+        for limit in Limit::ALL {
+            assert!(text.contains(limit.words()), "{limit}:\n{text}");
+        }
+        assert!(text.contains("any key: back"), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_said_above_the_list() {
+        let hidden = "one more network namespace and the processes of other users".to_string();
+        let text = drawn(80, 24, &View::default(), &Snapshot { hidden, ..snapshot() });
+        let line = text.lines().nth(2).unwrap();
+        assert!(
+            line.ends_with(
+                "Only root sees one more network namespace and the processes of other users."
+            ),
+            "{text}"
+        );
+        assert!(text.lines().nth(3).unwrap().starts_with('>'), "{text}");
+    }
+
+    #[test]
+    fn nothing_busy_and_nothing_that_fits_are_said() {
+        let empty = Snapshot { connections: 7, ..Snapshot::default() };
+        assert!(drawn(80, 24, &View::default(), &empty).contains("No connection moves data"));
+        let view = View { filter: Filter::typed("nothing"), ..View::default() };
+        assert!(drawn(80, 24, &view, &snapshot()).contains("None of 3 busy connections fits"));
+    }
+
+    #[test]
+    fn without_colour_no_cell_has_one() {
+        let (snapshot, view) = (snapshot(), View::default());
+        for (has_colour, expected) in [(false, false), (true, true)] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 80, 24));
+            let charset = Charset::Ascii;
+            draw(&mut buffer, &Screen { charset, has_colour, ..screen(&view, &snapshot) });
+            let coloured = buffer.content().iter().any(|cell| {
+                cell.fg != ratatui::style::Color::Reset || cell.bg != ratatui::style::Color::Reset
+            });
+            assert_eq!(coloured, expected);
+            assert!(text(&buffer).is_ascii(), "{}", text(&buffer));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_size_can_be_drawn(width in 0_u16..250, height in 0_u16..80, keys in "[ -~]{0,6}") {
+            let (snapshot, mut view) = (snapshot(), View::default());
+            for key in keys.chars() {
+                view.press(KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE), &snapshot, 3);
+                view.press(KeyEvent::new(KeyCode::Down, KeyModifiers::NONE), &snapshot, 3);
+            }
+            for page in [Page::List, Page::Details, Page::Help] {
+                view.page = page;
+                drawn(width, height, &view, &snapshot);
+            }
+        }
+    }
+}

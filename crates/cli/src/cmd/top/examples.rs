@@ -1,0 +1,75 @@
+//! Connections that the tests of the screen show.
+
+use super::row::{Moment, ProcessName, Row, Snapshot};
+use fullpipe_model::limit::{Cause, End, Limit};
+use fullpipe_model::units::{Duration, Rate};
+
+/// A sender that its send buffer limits.
+pub fn row() -> Row {
+    let seconds = Duration::from_secs;
+    Row {
+        id: (1, 1),
+        local: "10.0.0.1:40000".parse().unwrap(),
+        remote: "10.0.0.2:443".parse().unwrap(),
+        role: End::Sender,
+        process: Some(ProcessName {
+            pid: 4711,
+            name: "curl".into(),
+            command: "curl -T file https://10.0.0.2/".into(),
+        }),
+        rate: "55.05MB/s".parse().unwrap(),
+        retransmissions: 3,
+        times: vec![(Limit::SendBuffer, seconds(75)), (Limit::Link, seconds(25))],
+        history: (0..40_u64)
+            .map(|second| Moment {
+                rate: Rate::from_bits_per_sec(second * 11_000_000),
+                limit: Some(if second < 30 { Limit::SendBuffer } else { Limit::Link }),
+            })
+            .collect(),
+        facts: vec![("round trip", "50.1 ms".into()), ("congestion window", "2.9 MB".into())],
+    }
+}
+
+/// The longest addresses that there are, at both ends.
+pub fn longest() -> Row {
+    Row {
+        id: (1, 2),
+        local: "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:1111]:54321".parse().unwrap(),
+        remote: "[2001:db8:1111:2222:3333:4444:5555:6666]:65535".parse().unwrap(),
+        role: End::Receiver,
+        process: Some(ProcessName {
+            pid: 4_194_304,
+            name: "fifteen-letters".into(),
+            command: "/usr/bin/fifteen-letters".into(),
+        }),
+        rate: "112MB/s".parse().unwrap(),
+        retransmissions: 0,
+        times: vec![
+            (Limit::Link, Duration::from_secs(99)),
+            (Limit::CongestionWindow(Cause::SlowStart), Duration::from_secs(1)),
+        ],
+        history: vec![],
+        facts: vec![],
+    }
+}
+
+/// Three connections: the one that loses most, the fastest, and one whose process is not known.
+pub fn snapshot() -> Snapshot {
+    let unknown = Row {
+        id: (2, 3),
+        local: "127.0.0.1:8080".parse().unwrap(),
+        remote: "127.0.0.1:50000".parse().unwrap(),
+        process: None,
+        rate: Rate::ZERO,
+        times: vec![(Limit::ReceiverApplication, Duration::from_secs(10))],
+        ..row()
+    };
+    let nginx = ProcessName { pid: 80, name: "nginx".into(), command: "nginx: worker".into() };
+    let fast = Row { process: Some(nginx), ..longest() };
+    Snapshot {
+        rows: vec![unknown, fast, row()],
+        connections: 1034,
+        namespaces: 2,
+        hidden: String::new(),
+    }
+}

@@ -1,0 +1,37 @@
+//! The keys, and the letters of the bars.
+
+use super::marks::letter;
+use fullpipe_model::limit::Limit;
+use ratatui::text::Line;
+
+const KEYS: [(&str, &str); 8] = [
+    ("up, down, j, k", "select a connection; PgUp, PgDn, Home, End go further"),
+    ("Enter", "show the graphs of the selected one; Esc goes back"),
+    ("l r t n a", "order by what is lost, rate, retransmitted, process's name, address"),
+    ("/", "filter: 443, 10.0.0.2, nginx, pid:4711; all words must fit"),
+    ("Esc", "remove the filter"),
+    ("p, blank", "hold the picture; sampling goes on"),
+    ("q, Ctrl-C", "end"),
+    ("Ctrl-Z", "stop; the shell's fg goes on"),
+];
+
+/// The page.
+pub fn lines<'a>() -> Vec<Line<'a>> {
+    let mut lines: Vec<Line> =
+        KEYS.iter().map(|(key, does)| Line::raw(format!("{key:<16}{does}"))).collect();
+    lines.push(Line::raw(""));
+    lines.push(Line::raw("A bar has a letter for each share of the time:"));
+    for pair in Limit::ALL.chunks(2) {
+        let cells: Vec<String> =
+            pair.iter().map(|&limit| format!("{}  {:<32}", letter(limit), words(limit))).collect();
+        lines.push(Line::raw(cells.concat()));
+    }
+    lines.push(Line::raw(""));
+    lines.push(Line::raw("LOST is the time that something other than the path and the sending"));
+    lines.push(Line::raw("application held the data, over the time that the connection was busy."));
+    lines
+}
+
+fn words(limit: Limit) -> String {
+    if limit.loses_time() { format!("{limit} (lost)") } else { limit.words().into() }
+}

@@ -1,0 +1,167 @@
+//! The list of connections.
+
+use super::marks::{bar, columns, fitting, short_name, style};
+use super::row::Row;
+use super::screen::Screen;
+use fullpipe_model::limit::End;
+use fullpipe_report::{Charset, escape};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+/// Cells of the bar of limits, of the longest limit's name and of the rate.
+const BAR: usize = 16;
+const NAME: usize = 14;
+const RATE: usize = 11;
+/// What stands before the sparkline: the mark, the share lost, bar, name and rate.
+const BEFORE_HISTORY: usize = 2 + 5 + 1 + BAR + 1 + NAME + 1 + RATE + 2;
+/// Below it there is neither a bar nor a sparkline.
+const NARROW: u16 = 60;
+
+/// How many connections there are, and what is shown of them.
+pub fn title<'a>(screen: &Screen) -> Line<'a> {
+    let (snapshot, view) = (screen.snapshot, screen.view);
+    let mut text = format!(
+        "fullpipe top  {} busy of {} connections",
+        snapshot.rows.len(),
+        snapshot.connections
+    );
+    if snapshot.namespaces > 1 {
+        text += &format!(" in {} namespaces", snapshot.namespaces);
+    }
+    if view.is_paused {
+        text += ", PAUSED";
+    } else {
+        text += &format!(", every {}", screen.interval);
+    }
+    text += &format!(", by {}", view.sort.word());
+    if !view.filter.is_empty() {
+        text += &format!(", only {}", escape::in_line(&view.filter.to_string()));
+    }
+    Line::raw(text)
+}
+
+/// The headings of the columns, as wide as the screen.
+pub fn heading<'a>(width: u16) -> Line<'a> {
+    let text = if width < NARROW {
+        format!("  {:<5} {:<NAME$} {:>RATE$}", "LOST", "LONGEST", "RATE")
+    } else {
+        format!(
+            "  {:<5} {:<BAR$} {:<NAME$} {:>RATE$}  {}",
+            "LOST", "LIMITS", "LONGEST", "RATE", "HISTORY"
+        )
+    };
+    let width = usize::from(width);
+    Line::raw(format!("{text:<width$}"))
+}
+
+/// As many connections as fit into `room` lines, the selected one among them.
+pub fn lines<'a>(screen: &Screen, width: u16, room: usize) -> Vec<Line<'a>> {
+    let rows = screen.view.rows(screen.snapshot);
+    if rows.is_empty() {
+        return vec![Line::raw(nothing(screen))];
+    }
+    let selected = screen.view.place(&rows);
+    let hidden = &screen.snapshot.hidden;
+    let mut lines = Vec::new();
+    if !hidden.is_empty() {
+        lines.push(Line::raw(format!("  Only root sees {hidden}.")));
+    }
+    let from = first_shown(screen, &rows, width, room.saturating_sub(lines.len()));
+    for (index, row) in rows.iter().enumerate().skip(from) {
+        if lines.len() >= room {
+            break;
+        }
+        lines.extend(block(screen, row, width, screen.has_keys && index == selected));
+    }
+    lines
+}
+
+/// The first row that is shown so that the selected one is, whole if there is room.
+fn first_shown(screen: &Screen, rows: &[&Row], width: u16, room: usize) -> usize {
+    let selected = screen.view.place(rows);
+    let mut lines = 0;
+    for at in (0..=selected).rev() {
+        lines += 1 + address_lines(screen, rows[at], width).len();
+        if lines > room {
+            return (at + 1).min(selected);
+        }
+    }
+    0
+}
+
+fn nothing(screen: &Screen) -> String {
+    match screen.snapshot.rows.len() {
+        0 => "No connection moves data, or waits to.".into(),
+        busy => format!("None of {busy} busy connections fits the filter; Esc removes it."),
+    }
+}
+
+/// The lines of one connection.
+fn block<'a>(screen: &Screen, row: &Row, width: u16, is_selected: bool) -> Vec<Line<'a>> {
+    let mut lines = vec![figures(screen, row, width, is_selected)];
+    lines.extend(address_lines(screen, row, width).into_iter().map(Line::raw));
+    lines
+}
+
+fn figures<'a>(screen: &Screen, row: &Row, width: u16, is_selected: bool) -> Line<'a> {
+    let (mark, reversed) =
+        if is_selected { ("> ", Style::new().reversed()) } else { ("  ", Style::new()) };
+    let name = row.limit().map_or("", short_name);
+    let limit_style = row.limit().map_or_else(Style::new, |limit| style(limit, screen.has_colour));
+    let rate = format!("{:>RATE$}", format!("{:#}", row.rate));
+    let mut spans =
+        vec![Span::styled(format!("{mark}{:>3.0} % ", row.lost_share() * 100.0), reversed)];
+    if width >= NARROW {
+        spans.extend(bar(&row.times, BAR, screen.has_colour).spans);
+        spans.push(Span::raw(" "));
+    }
+    spans.push(Span::styled(format!("{name:<NAME$} "), limit_style));
+    spans.push(Span::raw(rate));
+    let room = usize::from(width).saturating_sub(BEFORE_HISTORY);
+    if width >= NARROW && room > 0 {
+        let rates: Vec<_> = row.history.iter().map(|moment| moment.rate).collect();
+        let drawn = columns(&rates, room, 1, screen.charset).pop().unwrap_or_default();
+        spans.push(Span::raw(format!("  {drawn}")));
+    }
+    Line::from(spans)
+}
+
+/// `local → remote` for a sender, `local ← remote` for a receiver, then the process: one line, or
+/// two where it does not fit.
+fn address_lines(screen: &Screen, row: &Row, width: u16) -> Vec<String> {
+    let width = usize::from(width);
+    let indent = if width < usize::from(NARROW) { 2 } else { 6 };
+    let room = width.saturating_sub(indent);
+    let pad = " ".repeat(indent);
+    let arrow = arrow(row.role, screen.charset);
+    let (local, remote) = (row.local.to_string(), row.remote.to_string());
+    let both = format!("{local} {arrow} {remote}");
+    let with_process = |address: &str| {
+        let left = room.saturating_sub(address.chars().count() + 2);
+        let process = fitting(&process(row), left, screen.charset);
+        format!("{pad}{address}  {process}").trim_end().to_string()
+    };
+    if both.chars().count() + 2 + process(row).chars().count() <= room {
+        return vec![with_process(&both)];
+    }
+    let remote = fitting(&remote, room.saturating_sub(arrow.chars().count() + 1), screen.charset);
+    let first = format!("{pad}{}", fitting(&local, room, screen.charset));
+    vec![first, with_process(&format!("{arrow} {remote}"))]
+}
+
+/// The way of the data.
+pub fn arrow(role: End, charset: Charset) -> &'static str {
+    match (role, charset) {
+        (End::Sender, Charset::Utf8) => "→",
+        (End::Receiver, Charset::Utf8) => "←",
+        (End::Sender, Charset::Ascii) => "->",
+        (End::Receiver, Charset::Ascii) => "<-",
+    }
+}
+
+/// `curl 4711`; empty if it is not known.
+pub fn process(row: &Row) -> String {
+    row.process.as_ref().map_or_else(String::new, |process| {
+        format!("{} {}", escape::in_line(&process.name), process.pid)
+    })
+}
