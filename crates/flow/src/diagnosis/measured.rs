@@ -5,7 +5,7 @@
 //! and whoever rebuilds the path says what is assumed.
 
 use super::{DiagnosedConnection, Diagnosis, SubCause};
-use crate::connection::{Close, Connection, Direction, DirectionFacts};
+use crate::connection::{Close, Connection, Direction, DirectionFacts, MannerFacts};
 use crate::finding::Finding;
 use crate::limit::Limit;
 use fullpipe_model::law::{Framing, IpVersion};
@@ -46,7 +46,11 @@ impl DiagnosedConnection {
         };
         let rate = rate.map(|rate| with_headers(rate, framing));
         let app = |limit| (limited_by == limit).then_some(goodput);
-        let receiver = receiver(connection, direction);
+        let back = match direction {
+            Direction::ClientToServer => Direction::ServerToClient,
+            Direction::ServerToClient => Direction::ClientToServer,
+        };
+        let receiver = connection.facts(back);
         Some(MeasuredPath {
             rate,
             queue: rate.map(|rate| rate.over(standing(diagnosis, facts, rtt))),
@@ -57,26 +61,23 @@ impl DiagnosedConnection {
             framing,
             sender: MeasuredEnd {
                 window: known(Window::new(facts.in_flight_max)),
-                window_scaling: offers_scale(connection, facts),
+                window_scaling: offered(connection, direction, |manner| {
+                    manner.window_scale_offered
+                }),
+                sack: offered(connection, direction, |manner| manner.sack_permitted),
                 application_rate: app(Limit::SenderApplication),
                 ..MeasuredEnd::default()
             },
             receiver: MeasuredEnd {
                 window: receive_window(receiver, held),
-                window_scaling: offers_scale(connection, receiver),
+                window_scaling: offered(connection, back, |manner| manner.window_scale_offered),
+                sack: offered(connection, back, |manner| manner.sack_permitted),
                 application_rate: app(Limit::ReceiverApplication),
                 ..MeasuredEnd::default()
             },
             ..MeasuredPath::new(rtt, goodput, limited_by)
         })
     }
-}
-
-fn receiver(connection: &Connection, direction: Direction) -> &DirectionFacts {
-    connection.facts(match direction {
-        Direction::ClientToServer => Direction::ServerToClient,
-        Direction::ServerToClient => Direction::ClientToServer,
-    })
 }
 
 fn known(window: Window) -> Option<Window> {
@@ -173,9 +174,17 @@ fn framing(connection: &Connection) -> Framing {
 /// A TCP header without options.
 const TCP_HEADER: u64 = 20;
 
-fn offers_scale(connection: &Connection, facts: &DirectionFacts) -> Option<bool> {
-    let seen = connection.completeness & HANDSHAKE == HANDSHAKE;
-    seen.then_some(facts.manner.window_scale_offered)
+/// Whether the end that sends in `direction` offered an option in its SYN. A server leaves out what
+/// the client did not offer, so that its own setting is not known then.
+fn offered(
+    connection: &Connection,
+    direction: Direction,
+    offers: fn(&MannerFacts) -> bool,
+) -> Option<bool> {
+    let client = offers(&connection.client_to_server.manner);
+    let is_known = direction == Direction::ClientToServer || client;
+    let seen = is_known && connection.completeness & HANDSHAKE == HANDSHAKE;
+    seen.then(|| offers(&connection.facts(direction).manner))
 }
 
 /// The window that limited, or else the largest, where its scale is known.

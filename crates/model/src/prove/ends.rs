@@ -46,6 +46,8 @@ pub(super) struct Ends {
     /// How large autotuning could make the buffers of the sender and of the receiver.
     autotuned: [Bytes; 2],
     timestamps: bool,
+    /// Whether each end permits selective acknowledgements.
+    sack: [bool; 2],
 }
 
 impl Ends {
@@ -66,6 +68,7 @@ impl Ends {
                 measured.receiver.largest.unwrap_or(defaults.tcp_rmem.max),
             ],
             timestamps: measured.framing.timestamps,
+            sack: [&measured.sender, &measured.receiver].map(|end| end.sack.unwrap_or(true)),
         };
         if lab.link_engine == LinkEngine::Netem {
             let mss = assumed.framing.mss();
@@ -232,6 +235,9 @@ impl Ends {
             }
             if !self.timestamps {
                 set("net.ipv4.tcp_timestamps", "0".into());
+            }
+            if !self.sack[index(end)] {
+                set("net.ipv4.tcp_sack", "0".into());
             }
         }
         scenario.transfer.send_buffer = self.sender.so_sndbuf;

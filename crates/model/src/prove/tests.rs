@@ -91,6 +91,20 @@ fn loss_is_imposed_where_it_limits_and_left_to_the_queue_where_the_link_does() {
 }
 
 #[test]
+fn what_the_handshake_left_out_is_off_at_that_end() {
+    let mut path = measured("5mbit", Limit::ReceiveWindow);
+    path.receiver.window_scaling = Some(false);
+    path.sender.sack = Some(false);
+    let experiment = rebuilt(path);
+    let hosts = &experiment.before.hosts;
+    assert_eq!(hosts.server.sysctl.get("net.ipv4.tcp_sack").map(|value| &*value.0), Some("0"));
+    assert_eq!(hosts.client.sysctl.get("net.ipv4.tcp_sack"), None);
+    let scaling = sysctl(&experiment.before, End::Receiver, Setting::TcpWindowScaling);
+    assert_eq!(scaling, Some("0"));
+    assert_eq!(sysctl(&experiment.before, End::Sender, Setting::TcpWindowScaling), None);
+}
+
+#[test]
 fn what_is_not_known_is_said() {
     let experiment = rebuilt(measured("80mbit", Limit::ReceiveWindow));
     let said = experiment.assumptions.join("\n");

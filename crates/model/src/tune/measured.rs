@@ -124,6 +124,9 @@ pub struct MeasuredEnd {
     /// Whether its SYN offered a window scale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_scaling: Option<bool>,
+    /// Whether its SYN permitted selective acknowledgements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack: Option<bool>,
     /// The rate of its application, where that is the limit.
     #[serde(
         rename = "application_rate_bps",
@@ -331,6 +334,7 @@ pub(crate) mod tests {
                 frozen_by_application: frozen,
                 window: window.map(Window::new),
                 window_scaling: scaling,
+                sack: frozen,
                 application_rate: rate.map(|bytes| Rate::from_bits_per_sec(bytes.get())),
             },
         )
