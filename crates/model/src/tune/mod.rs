@@ -6,12 +6,17 @@
 //!
 //! [`MeasuredPath`] is what was measured of a path and its ends. `why` writes it, `tune` and
 //! `prove` read it.
+//!
+//! [`plan_host`] is for the machine in front of the user: one host, everything of it that can be
+//! set ([`Knob`]), its memory, and what it allows to be set where it is.
 
 mod connections;
 mod file_sheet;
 mod grid;
 mod host;
+mod host_plan;
 mod host_sheet;
+mod knob;
 mod loss_sheet;
 mod measured;
 mod note;
@@ -24,7 +29,9 @@ pub use connections::{ConnectionsSheet, Fit, HostConnections, MemoryFit, SocketM
 pub use file_sheet::{FileSheet, FileTime, SteadyBy};
 pub use grid::{Grid, GridRow, grid};
 pub use host::HostSettings;
+pub use host_plan::{HostChange, HostPlan, HostQuestion, HostState, Role, Shown, Wish, plan_host};
 pub use host_sheet::HostSheet;
+pub use knob::{Knob, ParseKnobError, RouteMetric, RouteName, SYSCTLS, Scope, Sysctl, ValueError};
 pub use loss_sheet::{LossLaw, LossSheet};
 #[cfg(test)]
 pub(crate) use measured::tests::any_path as any_measured_path;

@@ -1,0 +1,569 @@
+//! A plan for one host: what is, what falls short of a path, and what it costs in memory.
+//!
+//! [`plan`](super::plan()) sizes the windows of two hosts. [`plan_host`] asks it for one host, whose
+//! other end is taken to be no limit, and adds what only the host itself knows: how much memory
+//! there is for how many connections, which settings it shows and allows to be set where it is
+//! (a container), and the settings beside the windows. It changes only what falls short, lowers no
+//! size, and gives a reason with numbers for every change. A host that a plan has tuned has nothing
+//! more to change.
+//!
+//! The caller reads the host ([`HostState`]), and applies the plan (`host::tune` in this
+//! workspace); this is pure.
+
+use std::collections::BTreeMap;
+
+use super::knob::{Knob, Scope, ValueError};
+use super::{HostSettings, LossSheet, MemTriple, Path, Plan, Prediction, Setting, Value, plan};
+use crate::law::KernelVersion;
+use crate::limit::End;
+use crate::units::{Bytes, Duration, Probability, column};
+
+/// What the host does with the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It sends.
+    Sender,
+    /// It receives.
+    Receiver,
+    /// It does both.
+    #[default]
+    Both,
+}
+
+impl Role {
+    /// Whether the host is this end of the path.
+    pub fn is(self, end: End) -> bool {
+        match self {
+            Role::Sender => end == End::Sender,
+            Role::Receiver => end == End::Receiver,
+            Role::Both => true,
+        }
+    }
+}
+
+/// A setting that somebody asks for by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// What to set.
+    pub knob: Knob,
+    /// Its value, checked.
+    pub value: String,
+}
+
+/// `NAME=VALUE`.
+impl std::str::FromStr for Wish {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text
+            .split_once('=')
+            .ok_or("write NAME=VALUE, for example net.ipv4.tcp_mtu_probing=1".to_string())?;
+        let knob: Knob = name.trim().parse().map_err(|error| format!("{error}"))?;
+        let value = knob.checked(value).map_err(|error: ValueError| error.to_string())?;
+        Ok(Wish { knob, value })
+    }
+}
+
+/// What a plan is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostQuestion {
+    /// The path to fill.
+    pub path: Path,
+    /// Which end of it the host is.
+    pub role: Role,
+    /// Connections that are open at once, each of which may have to fill the path alone.
+    pub connections: u64,
+    /// What their buffers may take together; `None`: a quarter of what is available.
+    pub memory: Option<Bytes>,
+    /// Random loss on the path.
+    pub loss: Option<Probability>,
+    /// Whether connections pause and go on.
+    pub pauses: bool,
+    /// Whether large packets are lost without a word (no ICMP comes back).
+    pub black_hole: bool,
+    /// What is asked for by name.
+    pub wishes: Vec<Wish>,
+}
+
+/// A setting as the host shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Its value.
+    pub value: String,
+    /// Whether it can be set from here at all, by somebody with the privilege.
+    pub is_settable: bool,
+}
+
+/// A host as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostState {
+    /// The settings that make windows.
+    pub settings: HostSettings,
+    /// Everything that it shows.
+    pub shown: BTreeMap<Knob, Shown>,
+    /// Memory that can be used, if known.
+    pub memory_available: Option<Bytes>,
+    /// The congestion controls that it has.
+    pub congestion_controls: Vec<String>,
+}
+
+/// A setting to change on this host.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct HostChange {
+    /// What.
+    pub setting: Knob,
+    /// Its present value; absent where the host does not show it here.
+    pub from: Option<String>,
+    /// Its new value.
+    pub to: String,
+    /// Why: a sentence with the numbers.
+    pub reason: String,
+}
+
+/// What to change on a host, and why.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct HostPlan {
+    /// The path.
+    pub path: Path,
+    /// Bytes in flight on the full path.
+    #[serde(rename = "bdp_bytes", with = "column::bytes")]
+    pub bdp: Bytes,
+    /// Which end of it the host is.
+    pub role: Role,
+    /// The host's kernel.
+    pub kernel: KernelVersion,
+    /// Connections at once.
+    pub connections: u64,
+    /// What the buffers of all of them may take with the changes.
+    #[serde(rename = "buffers_at_most_bytes", with = "column::bytes")]
+    pub buffers_at_most: Bytes,
+    /// What they were allowed to take; absent where nothing is known of memory.
+    #[serde(serialize_with = "bytes")]
+    pub memory_bytes: Option<Bytes>,
+    /// What one connection can expect now, with another end that is no limit.
+    pub before: Prediction,
+    /// The same with the changes.
+    pub after: Prediction,
+    /// What to change here.
+    pub changes: Vec<HostChange>,
+    /// What falls short too and cannot be set from here: it belongs to the whole machine.
+    pub on_the_machine: Vec<HostChange>,
+    /// What else to know.
+    pub notes: Vec<String>,
+}
+
+/// The share of the available memory that buffers may take unless somebody says otherwise.
+const MEMORY_SHARE: u64 = 4;
+/// `tcp_mem` counts pages: 4096 bytes on x86-64 and most others.
+const PAGE: u64 = 4096;
+/// How late an application may be to write again: some ticks of a scheduler.
+const WAKE_UP: Duration = Duration::from_millis(1);
+/// The longest that a segment lives (RFC 9293, section 3.4.1).
+const SEGMENT_LIFETIME: Duration = Duration::from_secs(120);
+/// The first release whose TCP paces BBR without `fq` (commit 218af599fa63).
+const OWN_PACING: KernelVersion = KernelVersion::new(4, 13);
+/// A gain below this is not worth another congestion control.
+const WORTH_IT: f64 = 1.25;
+
+/// What to change on the host `state` for `question`.
+///
+/// ```
+/// use fullpipe_model::tune::{HostQuestion, HostSettings, HostState, Path, Role, plan_host};
+/// let question = HostQuestion {
+///     path: Path::new("1gbit".parse().unwrap(), "146ms".parse().unwrap()),
+///     role: Role::Sender,
+///     connections: 1,
+///     memory: None,
+///     loss: None,
+///     pauses: false,
+///     black_hole: false,
+///     wishes: Vec::new(),
+/// };
+/// let state = HostState {
+///     settings: HostSettings::defaults("6.1".parse().unwrap()),
+///     shown: Default::default(),
+///     memory_available: None,
+///     congestion_controls: Vec::new(),
+/// };
+/// let plan = plan_host(&question, &state);
+/// // Nothing is shown here, so it is to be set on the machine.
+/// assert_eq!(plan.on_the_machine[0].setting.to_string(), "net.ipv4.tcp_wmem");
+/// ```
+pub fn plan_host(question: &HostQuestion, state: &HostState) -> HostPlan {
+    let mut planning = Planning {
+        question,
+        state,
+        settings: state.settings.clone(),
+        changes: Vec::new(),
+        notes: Vec::new(),
+    };
+    planning.windows();
+    let buffers_at_most = planning.memory();
+    planning.beside_the_windows();
+    planning.congestion_control();
+    planning.wishes();
+    let Planning { settings, changes, notes, .. } = planning;
+    let can_be_set = |change: &HostChange| {
+        state.shown.get(&change.setting).is_some_and(|shown| shown.is_settable)
+    };
+    let (changes, on_the_machine) = changes.into_iter().partition(can_be_set);
+    let mut plan = HostPlan {
+        path: question.path,
+        bdp: question.path.bdp(),
+        role: question.role,
+        kernel: state.settings.kernel,
+        connections: question.connections,
+        buffers_at_most,
+        memory_bytes: budget(question, state),
+        before: expected(question, &state.settings),
+        after: expected(question, &settings),
+        changes,
+        on_the_machine,
+        notes,
+    };
+    if !plan.on_the_machine.is_empty() {
+        // What is not set here does nothing here.
+        let mut reached = state.settings.clone();
+        for HostChange { setting, to, .. } in &plan.changes {
+            set(&mut reached, setting, to);
+        }
+        plan.after = expected(question, &reached);
+    }
+    plan
+}
+
+fn bytes<S: serde::Serializer>(bytes: &Option<Bytes>, s: S) -> Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&bytes.map(Bytes::get), s)
+}
+
+fn budget(question: &HostQuestion, state: &HostState) -> Option<Bytes> {
+    let share = |available: Bytes| Bytes::new(available.get() / MEMORY_SHARE);
+    question.memory.or(state.memory_available.map(share))
+}
+
+/// Another end that is no limit to this host.
+fn ample(settings: &HostSettings) -> HostSettings {
+    let most = i32::MAX as u64;
+    HostSettings {
+        tcp_rmem: MemTriple::new(4096, 131_072, most),
+        tcp_wmem: MemTriple::new(4096, 16_384, most),
+        rmem_max: Bytes::new(most),
+        wmem_max: Bytes::new(most),
+        tcp_slow_start_after_idle: false,
+        ..HostSettings::defaults(settings.kernel)
+    }
+}
+
+/// The plan of two hosts, one of which is this one.
+fn plan_as(end: End, path: Path, settings: &HostSettings) -> Plan {
+    match end {
+        End::Sender => plan(path, settings, &ample(settings)),
+        End::Receiver => plan(path, &ample(settings), settings),
+    }
+}
+
+/// The worst that the host's roles can expect.
+fn expected(question: &HostQuestion, settings: &HostSettings) -> Prediction {
+    let ends = [End::Sender, End::Receiver].into_iter().filter(|end| question.role.is(*end));
+    let all = ends.map(|end| plan_as(end, question.path, settings).before);
+    all.min_by_key(|prediction| prediction.goodput).expect("a role has an end")
+}
+
+/// Gives `settings` the value of a knob that it knows.
+fn set(settings: &mut HostSettings, knob: &Knob, value: &str) {
+    let Knob::Sysctl(row) = knob else { return };
+    for setting in Setting::ALL.into_iter().filter(|setting| setting.sysctl() == row.name) {
+        let _ = Value::parse(setting, value).and_then(|value| settings.set(setting, value));
+    }
+    if row.name == IDLE {
+        settings.tcp_slow_start_after_idle = value != "0";
+    }
+}
+
+const IDLE: &str = "net.ipv4.tcp_slow_start_after_idle";
+const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
+
+struct Planning<'a> {
+    question: &'a HostQuestion,
+    state: &'a HostState,
+    settings: HostSettings,
+    changes: Vec<HostChange>,
+    notes: Vec<String>,
+}
+
+impl Planning<'_> {
+    fn windows(&mut self) {
+        if self.question.pauses && self.question.role.is(End::Sender) {
+            // The notes below then have nothing to say of it.
+            self.settings.tcp_slow_start_after_idle = false;
+        }
+        self.window_scale_of_buffers();
+        for end in [End::Sender, End::Receiver] {
+            if !self.question.role.is(end) {
+                continue;
+            }
+            let plan = plan_as(end, self.question.path, &self.settings);
+            for change in plan.changes.into_iter().filter(|change| change.end == end) {
+                let knob = Knob::sysctl(change.setting.sysctl()).expect("every setting is a knob");
+                self.change(knob, change.to.to_string(), change.reason);
+            }
+            for note in plan.notes {
+                let text = note.text;
+                if note.end.is_none_or(|of| of == end) && !self.notes.contains(&text) {
+                    self.notes.push(text);
+                }
+            }
+        }
+    }
+
+    /// Before Linux 6.6, the share of a receive buffer that is a window.
+    fn window_scale_of_buffers(&mut self) {
+        const SCALE: &str = "net.ipv4.tcp_adv_win_scale";
+        let old = self.state.settings.kernel < KernelVersion::SCALING_RATIO;
+        let Some(scale) = self.number(SCALE) else { return };
+        if old && self.question.role.is(End::Receiver) && scale <= -2 {
+            let share = 1u64 << scale.unsigned_abs().min(31);
+            self.settings.tcp_adv_win_scale = crate::law::AdvWinScale::DEFAULT;
+            self.change_named(
+                SCALE,
+                "1",
+                format!("only 1/{share} of a receive buffer is advertised; with 1 it is the half"),
+            );
+        }
+    }
+
+    /// What the buffers may take, and what follows if that is too much; returns it.
+    fn memory(&mut self) -> Bytes {
+        let connections = self.question.connections.max(1);
+        let takes = |settings: &HostSettings| {
+            let each = settings.rcvbuf().saturating_add(settings.sndbuf());
+            Bytes::new(each.get().saturating_mul(connections))
+        };
+        if let Some(budget) = budget(self.question, self.state) {
+            let wanted = takes(&self.settings);
+            if wanted > budget {
+                self.fit_into(budget, wanted);
+            }
+        }
+        let total = takes(&self.settings);
+        self.pages(total);
+        total
+    }
+
+    /// Takes from the changed buffers what does not fit, but nothing that was there before.
+    fn fit_into(&mut self, budget: Bytes, wanted: Bytes) {
+        let connections = self.question.connections.max(1);
+        let before = &self.state.settings;
+        let now = HostSettings {
+            tcp_rmem: before.tcp_rmem,
+            tcp_wmem: before.tcp_wmem,
+            ..self.settings.clone()
+        };
+        let present = now.rcvbuf().saturating_add(now.sndbuf()).get().saturating_mul(connections);
+        // What is there stays; of what would be added, each buffer gets the same share.
+        let (left, added) =
+            (budget.get().saturating_sub(present), wanted.get().saturating_sub(present));
+        let share = |grown: Bytes, was: Bytes| {
+            let more = u128::from(grown.get().saturating_sub(was.get())) * u128::from(left)
+                / u128::from(added.max(1));
+            let fits = was.get().saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+            Bytes::new((fits / PAGE * PAGE).max(was.get()).min(grown.get()))
+        };
+        let rmem = share(self.settings.tcp_rmem.max, before.tcp_rmem.max);
+        let wmem = share(self.settings.tcp_wmem.max, before.tcp_wmem.max);
+        let bound = format!(
+            "; {connections} connections with what one needs would take {wanted:#} where there are \
+             {budget:#}, so this is what fits"
+        );
+        let triples = [
+            (Setting::TcpRmem, MemTriple { max: rmem, ..self.settings.tcp_rmem }, before.tcp_rmem),
+            (Setting::TcpWmem, MemTriple { max: wmem, ..self.settings.tcp_wmem }, before.tcp_wmem),
+        ];
+        for (setting, triple, was) in triples {
+            let _ = self.settings.set(setting, Value::Triple(triple));
+            let knob = Knob::sysctl(setting.sysctl()).expect("every setting is a knob");
+            let Some(at) = self.changes.iter().position(|change| change.setting == knob) else {
+                continue;
+            };
+            if triple.max <= was.max {
+                self.changes.remove(at);
+            } else if self.changes[at].to != triple.to_string() {
+                self.changes[at].to = triple.to_string();
+                self.changes[at].reason.push_str(&bound);
+            }
+        }
+        let goodput = expected(self.question, &self.settings).goodput;
+        self.notes.push(format!(
+            "{connections} connections that each fill the path alone would take {wanted:#} of memory, and \
+             {budget:#} may be used: one connection can expect {goodput}; say fewer --connections or \
+             more --memory"
+        ));
+    }
+
+    /// The pages of all sockets together: pressure must not begin before they have their buffers.
+    fn pages(&mut self, total: Bytes) {
+        const PAGES: &str = "net.ipv4.tcp_mem";
+        let now: Vec<u64> = match Knob::sysctl(PAGES).and_then(|knob| self.state.shown.get(&knob)) {
+            Some(shown) => shown.value.split(' ').flat_map(str::parse).collect(),
+            None => return,
+        };
+        let [low, pressure, limit] = now[..] else { return };
+        // Sockets never take more than there is.
+        let total = budget(self.question, self.state).map_or(total, |budget| total.min(budget));
+        let needed = total.get().div_ceil(PAGE);
+        if pressure >= needed {
+            return;
+        }
+        // The kernel's own proportions (`tcp_init_mem`).
+        let wanted = [low.max(needed / 4 * 3), needed, limit.max(needed / 4 * 3 * 2)];
+        let to = wanted.map(|pages| pages.to_string()).join(" ");
+        let connections = self.question.connections;
+        self.change_named(
+            PAGES,
+            &to,
+            format!(
+                "{connections} connections may take {total:#}, and all sockets together come under \
+                 pressure at {:#}",
+                Bytes::new(pressure.saturating_mul(PAGE))
+            ),
+        );
+    }
+
+    fn beside_the_windows(&mut self) {
+        let path = self.question.path;
+        let sends = self.question.role.is(End::Sender);
+        if self.number("net.ipv4.tcp_sack") == Some(0) {
+            let reason = format!(
+                "without selective acknowledgements each lost segment of a window costs a round trip \
+                 of its own, {} here (RFC 2018)",
+                path.rtt
+            );
+            self.change_named("net.ipv4.tcp_sack", "1", reason);
+        }
+        let wrap = path.rate.time_for(Bytes::new(1 << 32)).unwrap_or(Duration::MAX);
+        if self.number("net.ipv4.tcp_timestamps") == Some(0) && wrap < SEGMENT_LIFETIME {
+            let reason = format!(
+                "at {} sequence numbers come round after {wrap}, before old segments are gone; only \
+                 timestamps tell them apart (RFC 7323, section 5)",
+                path.rate
+            );
+            self.change_named("net.ipv4.tcp_timestamps", "1", reason);
+        }
+        // A socket tells its application to write when half of the bound is left
+        // (`tcp_stream_memory_free`).
+        let bytes = path.rate.over(WAKE_UP).get().saturating_mul(2);
+        let lowat = self.number("net.ipv4.tcp_notsent_lowat");
+        if sends && lowat.is_some_and(|lowat| (lowat as u64) < bytes) {
+            let reason = format!(
+                "an application that is woken {WAKE_UP} late lets the socket run dry: {} carry {} \
+                 meanwhile, and it is woken when half of the bound is left",
+                path.rate,
+                Bytes::new(bytes / 2)
+            );
+            let to = bytes.min(u32::MAX.into()).to_string();
+            self.change_named("net.ipv4.tcp_notsent_lowat", &to, reason);
+        }
+        if self.question.pauses && sends && self.number(IDLE) == Some(1) {
+            let reason =
+                "connections that pause begin again with 10 segments; with 0 they go on as \
+                          before the pause"
+                    .to_string();
+            self.change_named(IDLE, "0", reason);
+        }
+        if self.question.black_hole && self.number("net.ipv4.tcp_mtu_probing") == Some(0) {
+            let reason = "large packets vanish without a word; with 1 a connection whose segments \
+                          vanish tries smaller ones (RFC 4821)"
+                .to_string();
+            self.change_named("net.ipv4.tcp_mtu_probing", "1", reason);
+        }
+    }
+
+    /// BBR where loss alone makes CUBIC and Reno slow.
+    fn congestion_control(&mut self) {
+        let Some(loss) = self.question.loss.filter(|loss| *loss > Probability::ZERO) else {
+            return;
+        };
+        let now = self.shown(CONGESTION).unwrap_or_default();
+        if !self.question.role.is(End::Sender) || !matches!(&*now, "cubic" | "reno") {
+            return;
+        }
+        let sheet = LossSheet::new(self.question.path, loss);
+        let law = if now == "reno" { sheet.reno } else { sheet.cubic };
+        let full = self.question.path.goodput();
+        if full.bits_per_sec() as f64 <= WORTH_IT * law.goodput.bits_per_sec() as f64 {
+            return;
+        }
+        let reason = format!(
+            "with {loss} of random loss one connection of {now} carries {}, of {full}; bbr does not slow \
+             down for such loss",
+            law.goodput
+        );
+        if !self.state.congestion_controls.iter().any(|name| name == "bbr") {
+            self.notes.push(format!(
+                "{reason}, but this kernel does not have it loaded: modprobe tcp_bbr"
+            ));
+            return;
+        }
+        self.change_named(CONGESTION, "bbr", reason);
+        self.notes.push(
+            "bbr takes more than its share from connections of cubic in short queues: for paths that \
+             others use too, several connections are the fairer remedy"
+                .into(),
+        );
+        if self.state.settings.kernel < OWN_PACING {
+            let reason = "before Linux 4.13 bbr needs fq to space its packets".to_string();
+            self.change_named("net.core.default_qdisc", "fq", reason);
+        }
+    }
+
+    /// What is asked for by name replaces what was planned.
+    fn wishes(&mut self) {
+        for Wish { knob, value } in &self.question.wishes {
+            let from = self.state.shown.get(knob).map(|shown| shown.value.clone());
+            if from.as_deref() == Some(value.as_str()) {
+                self.changes.retain(|change| change.setting != *knob);
+                continue;
+            }
+            if from.as_deref().is_some_and(|from| knob.lowers(from, value)) {
+                self.notes.push(format!(
+                    "{knob} stays at {}: {value} would lower it, and a plan lowers nothing",
+                    from.unwrap_or_default()
+                ));
+                continue;
+            }
+            set(&mut self.settings, knob, value);
+            self.change(knob.clone(), value.clone(), "it was asked for".into());
+        }
+    }
+
+    fn change_named(&mut self, name: &str, to: &str, reason: String) {
+        let knob = Knob::sysctl(name).expect("a plan names knobs");
+        self.change(knob, to.into(), reason);
+    }
+
+    fn change(&mut self, knob: Knob, to: String, reason: String) {
+        set(&mut self.settings, &knob, &to);
+        let from = self.state.shown.get(&knob).map(|shown| shown.value.clone());
+        self.changes.retain(|change| change.setting != knob);
+        self.changes.push(HostChange { setting: knob, from, to, reason });
+    }
+
+    fn shown(&self, name: &str) -> Option<String> {
+        Some(self.state.shown.get(&Knob::sysctl(name)?)?.value.clone())
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.shown(name)?.parse().ok()
+    }
+}
+
+impl HostChange {
+    /// Whether only the whole machine has it.
+    pub fn is_machine_wide(&self) -> bool {
+        matches!(&self.setting, Knob::Sysctl(row) if row.scope == Scope::Machine)
+    }
+}
+
+#[cfg(test)]
+mod tests;
