@@ -4,6 +4,7 @@
 //! * [`why()`]: what limits the busiest of them, each followed for some seconds.
 //! * [`totals`]: time and bytes by limit, summed by process, control group and port.
 //! * [`settings`]: what this machine's settings are, as the laws need them.
+//! * [`tune`]: changes settings as a transaction, and puts them back.
 //!
 //! This room reads the machine; it changes nothing unless it was asked to.
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@ mod follow;
 mod machine;
 pub mod settings;
 pub mod totals;
+pub mod tune;
 pub mod watch;
 mod why;
 

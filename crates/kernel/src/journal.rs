@@ -19,6 +19,7 @@
 mod entry;
 mod stale;
 
+pub(crate) use entry::boot_id;
 pub use entry::{Entry, Process};
 pub use stale::{Action, Cleaned, clean_stale, clean_stale_in};
 

@@ -32,6 +32,7 @@ pub mod packet_ring;
 pub mod port;
 pub mod processes;
 pub mod program;
+pub mod records;
 pub mod redirect;
 mod refused;
 pub mod sandbox;

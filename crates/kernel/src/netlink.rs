@@ -8,6 +8,7 @@
 
 mod filter;
 mod ipv6;
+mod metrics;
 mod qdisc;
 
 pub use ipv6::IPV6_MTU_MIN;
@@ -172,18 +173,17 @@ pub struct Device {
 impl Netlink {
     /// Opens one for `ns`. It works as long as the namespace lives, even after `ns` is dropped.
     pub fn open(ns: &NetNs) -> Result<Netlink, Refused> {
-        let socket = ns.run(|| -> io::Result<Socket> {
-            let mut socket = Socket::new(NETLINK_ROUTE)?;
-            socket.bind_auto()?;
-            socket.connect(&SocketAddr::new(0, 0))?;
-            // Both are optional (an explanation with the errno, and not the whole request back);
-            // old kernels refuse them.
-            let _ = socket.set_ext_ack(true);
-            let _ = socket.set_cap_ack(true);
-            Ok(socket)
-        })?;
-        let socket = socket.map_err(|e| Refused::new("open netlink socket", ns.label(), e))?;
-        Ok(Netlink { socket, sequence: 0, place: ns.label().into() })
+        Netlink::of(ns.run(new_socket)?, ns.label())
+    }
+
+    /// Opens one for the namespace of the calling thread, which takes no privilege.
+    pub fn open_own() -> Result<Netlink, Refused> {
+        Netlink::of(new_socket(), "this network namespace")
+    }
+
+    fn of(socket: io::Result<Socket>, place: &str) -> Result<Netlink, Refused> {
+        let socket = socket.map_err(|e| Refused::new("open netlink socket", place, e))?;
+        Ok(Netlink { socket, sequence: 0, place: place.into() })
     }
 
     /// The index of device `name`.
@@ -442,6 +442,18 @@ impl Netlink {
         self.ask(operation, subject, flags | NLM_F_ACK, request).map(drop)
     }
 
+    fn send(&mut self, flags: u16, request: RouteNetlinkMessage) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = flags | NLM_F_REQUEST;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));
+        message.finalize();
+        let mut buffer = vec![0; message.buffer_len()];
+        message.serialize(&mut buffer);
+        self.socket.send(&buffer, 0).map(drop)
+    }
+
     /// Sends `request` and returns the first answer: a message, or `None` for a plain
     /// acknowledgement.
     fn ask(
@@ -452,15 +464,7 @@ impl Netlink {
         request: RouteNetlinkMessage,
     ) -> Result<Option<RouteNetlinkMessage>, Refused> {
         let refused = |cause: io::Error| Refused::new(operation, subject, cause);
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut header = NetlinkHeader::default();
-        header.flags = flags | NLM_F_REQUEST;
-        header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));
-        message.finalize();
-        let mut buffer = vec![0; message.buffer_len()];
-        message.serialize(&mut buffer);
-        self.socket.send(&buffer, 0).map_err(refused)?;
+        self.send(flags, request).map_err(refused)?;
         loop {
             let (bytes, _) = self.socket.recv_from_full().map_err(refused)?;
             let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes)
@@ -481,6 +485,17 @@ impl Netlink {
             };
         }
     }
+}
+
+fn new_socket() -> io::Result<Socket> {
+    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    // Both are optional (an explanation with the errno, and not the whole request back); old
+    // kernels refuse them.
+    let _ = socket.set_ext_ack(true);
+    let _ = socket.set_cap_ack(true);
+    Ok(socket)
 }
 
 /// Precedes the route that comes with an address (256). In IPv4 that route is replaced; in IPv6 it

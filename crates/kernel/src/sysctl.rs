@@ -1,10 +1,11 @@
-//! Reads and writes sysctls of a network namespace, and refuses those that belong to the machine.
+//! Reads and writes sysctls of a network namespace, and refuses those that the namespace cannot set.
 //!
 //! `/proc/sys/net` shows each thread the settings of the thread's namespace. Some of them belong to
 //! the whole machine in any namespace (`net.core.rmem_max` on most kernels): for those the kernel
 //! shows no file, or one that nobody may write. [`write()`] refuses these with that reason, so a
-//! lab can never change its host. Because every call names a namespace, nobody can write the
-//! machine's own settings by mistake.
+//! lab can never change its host. [`write()`] names a namespace, so nobody writes the machine's own
+//! settings by mistake. [`write_own`] writes those of the caller's namespace, which may be the
+//! machine's: it is for whoever was asked to tune this very machine.
 
 use std::fs;
 use std::io;
@@ -127,10 +128,58 @@ pub fn write(ns: &NetNs, name: &Name, value: &str) -> Result<(), SysctlError> {
 /// The value of `name` in the namespace of the calling thread; `None` if this kernel or namespace
 /// does not show it.
 pub fn read_own(name: &Name) -> Result<Option<String>, Refused> {
-    match read_here("this network namespace", name) {
+    match read_here(OWN, name) {
         Ok(value) => Ok(Some(value)),
         Err(refused) if refused.errno() == Some(libc::ENOENT) => Ok(None),
         Err(refused) => Err(refused),
+    }
+}
+
+/// A sysctl as a namespace shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Its value, with single spaces between its parts.
+    pub value: String,
+    /// Whether it can be set in this namespace, by somebody with the privilege.
+    pub is_settable: bool,
+}
+
+/// `name` in the namespace of the calling thread; `None` if this kernel or namespace does not show
+/// it.
+pub fn shown_own(name: &Name) -> Result<Option<Shown>, Refused> {
+    let Some(value) = read_own(name)? else { return Ok(None) };
+    // The kernel removes the write permission of settings that a namespace shares with others.
+    let mode = fs::metadata(name.path()).map_or(0, |metadata| metadata.permissions().mode());
+    Ok(Some(Shown { value, is_settable: mode & 0o222 != 0 }))
+}
+
+/// Whether the caller may set `name` in its namespace; changes nothing.
+pub fn may_write_own(name: &Name) -> Result<(), Refused> {
+    match fs::OpenOptions::new().write(true).open(name.path()) {
+        Ok(_) => Ok(()),
+        Err(cause) => Err(privileged(refused("set sysctl", OWN, name, cause))),
+    }
+}
+
+/// Sets `name` in the namespace of the calling thread and reads it back.
+///
+/// Errors: as for [`write()`].
+pub fn write_own(name: &Name, value: &str) -> Result<(), SysctlError> {
+    write_here(OWN, name, value).map_err(|error| match error {
+        SysctlError::Refused(refused) => privileged(refused).into(),
+        other => other,
+    })
+}
+
+const OWN: &str = "this network namespace";
+
+/// Whoever tunes a machine is not in a sandbox of ours.
+fn privileged(refused: Refused) -> Refused {
+    match refused.errno() {
+        Some(libc::EPERM | libc::EACCES) if !refused.hint.contains("congestion") => {
+            refused.hint("it needs CAP_NET_ADMIN over this network namespace: run it as root")
+        }
+        _ => refused,
     }
 }
 

@@ -18,6 +18,7 @@
 //! * [`page`]: the report as one HTML file.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
 //! * [`proof`]: what the lab says of a measured path.
+//! * [`host_plan`]: one for a single host, also as the text of other tools.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
@@ -28,6 +29,7 @@ pub mod convert;
 pub mod escape;
 pub mod figure;
 pub mod graph;
+pub mod host_plan;
 mod layout;
 pub mod live;
 pub mod page;

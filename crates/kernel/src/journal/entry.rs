@@ -75,7 +75,7 @@ impl Process {
 }
 
 /// Identity of this boot; empty if the kernel does not report it.
-pub(super) fn boot_id() -> String {
+pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into()
 }
 
