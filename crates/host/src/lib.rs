@@ -5,6 +5,7 @@
 //! * [`totals`]: time and bytes by limit, summed by process, control group and port.
 //! * [`settings`]: what this machine's settings are, as the laws need them.
 //! * [`tune`]: changes settings as a transaction, and puts them back.
+//! * [`verify`](mod@verify): shows on live sockets which settings are in force.
 //!
 //! This room reads the machine; it changes nothing unless it was asked to.
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ mod machine;
 pub mod settings;
 pub mod totals;
 pub mod tune;
+pub mod verify;
 pub mod watch;
 mod why;
 

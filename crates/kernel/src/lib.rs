@@ -38,6 +38,7 @@ mod refused;
 pub mod sandbox;
 pub mod sched;
 pub mod sock_diag;
+pub mod socket_buffers;
 pub mod socket_options;
 pub mod suspend;
 pub mod sysctl;

@@ -33,9 +33,8 @@ pub fn directory(name: &str) -> Result<PathBuf, Refused> {
     if uid.is_root() && fs::metadata(system).is_ok_and(|m| m.uid() == uid.as_raw()) {
         return Ok(system.join("fullpipe").join(name));
     }
-    let set = |name: &str| {
-        std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-    };
+    let set =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")));
     match state {
         Some(state) => Ok(state.join("fullpipe").join(name)),
@@ -96,7 +95,8 @@ impl Records {
             .folder
             .open_own_file(&name)
             .map_err(|cause| self.refused("read record", &name, cause))?;
-        file.read_to_string(&mut text).map_err(|cause| self.refused("read record", &name, cause))?;
+        file.read_to_string(&mut text)
+            .map_err(|cause| self.refused("read record", &name, cause))?;
         let complete = text.rfind('\n').map_or("", |end| &text[..end]);
         Ok(complete.lines().map(String::from).collect())
     }

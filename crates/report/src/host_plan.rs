@@ -39,7 +39,8 @@ fn text(plan: &HostPlan, layout: Layout) -> String {
         fill("", &format!("Expected: {before}, with an other end that is no limit."), layout.width)
     } else {
         let arrow = layout.arrow();
-        let what = format!("Expected: {before} {arrow} {after}, with an other end that is no limit.");
+        let what =
+            format!("Expected: {before} {arrow} {after}, with an other end that is no limit.");
         fill("", &what, layout.width)
     };
     text.push('\n');
@@ -132,9 +133,9 @@ fn kubernetes(plan: &HostPlan) -> String {
         let Knob::Sysctl(row) = change.setting else { continue };
         text += &match row.kubernetes {
             Some(since) => format!("    # every pod may set it since Kubernetes {since}\n"),
-            None => format!(
-                "    # only on nodes whose kubelet has --allowed-unsafe-sysctls={name}\n"
-            ),
+            None => {
+                format!("    # only on nodes whose kubelet has --allowed-unsafe-sysctls={name}\n")
+            }
         };
         text += &format!("    - name: {name}\n      value: \"{}\"\n", change.to);
     }
@@ -155,7 +156,8 @@ fn docker(plan: &HostPlan) -> String {
     let mut machine = String::new();
     for (name, change) in sysctls(plan) {
         if change.is_machine_wide() {
-            machine += &format!("# no container can set this, the host can: {name} = {}\n", change.to);
+            machine +=
+                &format!("# no container can set this, the host can: {name} = {}\n", change.to);
             continue;
         }
         options += &format!(" --sysctl {name}='{}'", change.to);
@@ -163,7 +165,9 @@ fn docker(plan: &HostPlan) -> String {
     }
     let mut text = String::new();
     if !options.is_empty() {
-        text += &format!("docker run{options} IMAGE\n# in a compose file, below the service:\n# sysctls:\n{compose}");
+        text += &format!(
+            "docker run{options} IMAGE\n# in a compose file, below the service:\n# sysctls:\n{compose}"
+        );
     }
     nothing(text + &machine + &commands(plan))
 }
@@ -222,7 +226,8 @@ fn ansible(plan: &HostPlan) -> String {
 
 /// Everything that can be tuned: whose it is, and who may set it.
 pub fn settings(layout: Layout) -> String {
-    let mut table = Table::new(["setting", "belongs to", "in a pod", "what it is"].map(Column::text));
+    let mut table =
+        Table::new(["setting", "belongs to", "in a pod", "what it is"].map(Column::text));
     for row in &SYSCTLS {
         let (whose, pod) = match (row.scope, row.kubernetes) {
             (Scope::Machine, _) => ("machine", "no".to_string()),
@@ -246,7 +251,9 @@ pub fn settings(layout: Layout) -> String {
 mod tests {
     use super::*;
     use crate::Charset;
-    use fullpipe_model::tune::{HostQuestion, HostSettings, HostState, Path, Role, Shown, plan_host};
+    use fullpipe_model::tune::{
+        HostQuestion, HostSettings, HostState, Path, Role, Shown, plan_host,
+    };
 
     /// A machine of Linux 6.1; in a container it shows nothing of the machine's.
     fn planned(in_container: bool) -> HostPlan {
@@ -328,7 +335,9 @@ mod tests {
                 assert!(text.contains(&change.to), "{form:?} has no {}: {text}", change.setting);
             }
         }
-        assert!(rendered(false, Form::Docker).starts_with("docker run --sysctl net.ipv4.tcp_wmem="));
+        assert!(
+            rendered(false, Form::Docker).starts_with("docker run --sysctl net.ipv4.tcp_wmem=")
+        );
         let ansible = rendered(false, Form::Ansible);
         assert_eq!(ansible.matches("ansible.posix.sysctl:").count(), 4, "{ansible}");
         let systemd = rendered(false, Form::Systemd);

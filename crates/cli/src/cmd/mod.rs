@@ -14,6 +14,7 @@ mod man;
 mod prove;
 mod report;
 mod top;
+mod tune;
 mod view;
 mod why;
 
@@ -32,6 +33,7 @@ Examples:
   fullpipe prove capture.pcapng                   what each change would give, tried in the lab
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe top                                    the host's connections, by what is lost to limits
+  fullpipe tune plan --rate 1gbit --rtt 146ms     what to change on this machine for a path, and why
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
@@ -57,6 +59,8 @@ enum Command {
     Calc(calc::Calc),
     Top(top::Top),
     Export(export::Export),
+    #[command(subcommand)]
+    Tune(Box<tune::Tune>),
     Man(man::Man),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -79,6 +83,7 @@ impl Cli {
             Command::Calc(calc) => calc.run(),
             Command::Top(top) => top.run(),
             Command::Export(export) => export.run(),
+            Command::Tune(tune) => tune.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
             Command::Guest(guest) => guest.run(),
@@ -133,6 +138,14 @@ mod tests {
             &["view"],
             &["prove"],
             &["calc"],
+            &["tune"],
+            &["tune", "plan"],
+            &["tune", "apply"],
+            &["tune", "undo"],
+            &["tune", "confirm"],
+            &["tune", "status"],
+            &["tune", "verify"],
+            &["tune", "settings"],
             &["why"],
             &["top"],
             &["export"],

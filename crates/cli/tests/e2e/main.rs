@@ -33,6 +33,7 @@ mod remains;
 mod sweeps;
 mod top;
 mod truth;
+mod tune;
 mod unprivileged;
 mod virtual_figures;
 mod virtual_laws;
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 24] = [
+    let subjects: [(&str, &[Case]); 25] = [
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         ("truth", truth::CASES),
         ("top", top::CASES),
         ("export", export::CASES),
+        ("tune", tune::CASES),
     ];
     let mut trials = Vec::new();
     for (subject, cases) in subjects {

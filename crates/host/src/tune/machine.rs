@@ -261,7 +261,8 @@ fn number(text: &str) -> Result<u32, Refused> {
 
 /// The file [`SYSCTL_FILE`] with `changes`: what it has already stays, unless it is set anew.
 pub fn persisted(present: Option<&str>, changes: &[HostChange]) -> String {
-    const HEAD: &str = "# Written by `fullpipe tune apply --persist`; `fullpipe tune undo` takes it back.\n";
+    const HEAD: &str =
+        "# Written by `fullpipe tune apply --persist`; `fullpipe tune undo` takes it back.\n";
     let sets = |line: &str, change: &HostChange| {
         let name = line.split_once('=').map(|(name, _)| name.trim().trim_start_matches('-'));
         name == Some(change.setting.to_string().as_str())
@@ -289,7 +290,9 @@ mod tests {
     #[test]
     fn the_file_keeps_what_it_has_and_sets_nothing_twice() {
         let first = persisted(None, &[change("net.ipv4.tcp_rmem", "1 2 3")]);
-        assert!(first.starts_with("# Written by") && first.ends_with("net.ipv4.tcp_rmem = 1 2 3\n"));
+        assert!(
+            first.starts_with("# Written by") && first.ends_with("net.ipv4.tcp_rmem = 1 2 3\n")
+        );
         let more = [
             change("net.ipv4.tcp_rmem", "1 2 4"),
             change("net.core.rmem_max", "5000"),
@@ -307,7 +310,10 @@ mod tests {
         let knob: Knob = "net.ipv4.tcp_rmem".parse().unwrap();
         let shown = machine.shown(&knob).unwrap().unwrap();
         let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap();
-        assert_eq!(shown.value.split(' ').collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(
+            shown.value.split(' ').collect::<Vec<_>>(),
+            text.split_whitespace().collect::<Vec<_>>()
+        );
         assert!(machine.shown(&"device nosuch0 txqueuelen".parse().unwrap()).unwrap().is_none());
         let route = "route 203.0.113.0/24 dev lo initcwnd".parse().unwrap();
         assert!(machine.shown(&route).unwrap().is_none());

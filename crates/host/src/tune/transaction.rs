@@ -75,12 +75,7 @@ pub fn apply<M: Machine>(
         let found = machine.read(&set.item).map_err(ApplyError::Refused)?;
         if found != set.from {
             let Set { item, from, to } = set.clone();
-            return Err(ApplyError::Changed(Changed {
-                setting: item,
-                found,
-                expected: from,
-                to,
-            }));
+            return Err(ApplyError::Changed(Changed { setting: item, found, expected: from, to }));
         }
     }
     machine.note(&Line::Begin(begin)).map_err(ApplyError::Refused)?;

@@ -21,13 +21,8 @@ enum Fault {
     Broken,
 }
 
-const FAULTS: [Fault; 5] = [
-    Fault::Refused,
-    Fault::HalfDone,
-    Fault::KilledBefore,
-    Fault::KilledAfter,
-    Fault::Broken,
-];
+const FAULTS: [Fault; 5] =
+    [Fault::Refused, Fault::HalfDone, Fault::KilledBefore, Fault::KilledAfter, Fault::Broken];
 
 #[derive(Debug, thiserror::Error)]
 #[error("refused")]
@@ -89,7 +84,8 @@ impl Machine for Fake {
     }
 
     fn write(&mut self, item: &Item, value: Option<&str>) -> Result<(), Refused> {
-        let half = matches!(self.fault, Some((number, Fault::HalfDone)) if number == self.operations);
+        let half =
+            matches!(self.fault, Some((number, Fault::HalfDone)) if number == self.operations);
         let (is_done, told) = self.step();
         if half {
             self.values.insert(item.clone(), "something else".into());

@@ -1,0 +1,210 @@
+//! `fullpipe tune apply`.
+
+use super::path::Goal;
+use crate::failure::Failure;
+use crate::terminal::{layout, print, print_json, remark};
+use clap::Args;
+use fullpipe_host::tune::{
+    Item, Machine, Phase, SYSCTL_FILE, Set, Standing, ThisMachine, Watcher, persisted, standing,
+};
+use fullpipe_model::tune::{HostChange, HostPlan};
+use fullpipe_model::units::Duration;
+use fullpipe_report::host_plan::{Form, render};
+
+/// Change this machine's settings for a path; nothing without --yes.
+///
+/// Without --yes it prints the plan and ends. With it, every old value is on disk before the new
+/// one is written: `fullpipe tune undo` puts them back, also after a crash. If a setting is
+/// refused, those before it are put back at once. The changes last until the machine starts again,
+/// unless --persist writes them into a file too.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe tune apply --rate 1gbit --rtt 146ms                   a dry run
+  fullpipe tune apply --rate 1gbit --rtt 146ms --yes --for 10m   undone unless you confirm
+  fullpipe tune apply --rate 1gbit --rtt 146ms --yes --persist
+  fullpipe tune apply --from why.json --role sender --yes
+
+Exit codes: 0 applied, or nothing to do; 1 a setting was refused, and nothing is changed; 3 a privilege \
+is missing.")]
+pub struct Apply {
+    #[command(flatten)]
+    goal: Goal,
+    /// Change it; without this nothing is changed.
+    #[arg(long)]
+    yes: bool,
+    /// Write the sysctls into /etc/sysctl.d/60-fullpipe.conf too, which sets them at boot.
+    #[arg(long)]
+    persist: bool,
+    /// Undo it after this time unless `fullpipe tune confirm` was said: 10m, 30s.
+    #[arg(long = "for", value_name = "TIME", value_parser = keep, requires = "yes")]
+    keep: Option<Duration>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Apply {
+    pub fn run(self) -> Result<u8, Failure> {
+        if !self.yes {
+            return self.dry_run();
+        }
+        // Before anything is locked: it must not hold what it will wait for.
+        let watcher = self.keep.map(Watcher::start).transpose().map_err(super::refused)?;
+        let mut machine = ThisMachine::to_change()?;
+        let plan = self.goal.plan(&mut machine)?;
+        let sets = self.sets(&mut machine, &plan)?;
+        if sets.is_empty() {
+            return self.nothing(&plan);
+        }
+        for set in &sets {
+            if let Item::Knob(knob) = &set.item {
+                machine.may_set(knob)?;
+            }
+        }
+        let number = machine.number();
+        if let Some(mut watcher) = watcher {
+            watcher.tell(number).map_err(super::refused)?;
+        }
+        let begin = machine.begin(&Goal::purpose(&plan), self.keep)?;
+        let applied = fullpipe_host::tune::apply(&mut machine, begin, &sets);
+        if applied.is_err() {
+            self.forget_what_is_back(&mut machine, number);
+        }
+        applied?;
+        self.tell(number, &plan, &sets)
+    }
+
+    fn dry_run(&self) -> Result<u8, Failure> {
+        let mut machine = ThisMachine::to_read()?;
+        let plan = self.goal.plan(&mut machine)?;
+        if self.json {
+            print_json(&serde_json::json!({"applied": false, "plan": plan}))?;
+        } else {
+            print(&render(&plan, Form::Text, layout()))?;
+        }
+        if !plan.changes.is_empty() {
+            remark(
+                "Nothing is changed: this is a dry run. --yes applies it, `fullpipe tune undo` puts it back.",
+            );
+        }
+        Ok(0)
+    }
+
+    /// What to write, with the file where it is wanted.
+    fn sets(&self, machine: &mut ThisMachine, plan: &HostPlan) -> Result<Vec<Set>, Failure> {
+        let mut sets: Vec<Set> = plan
+            .changes
+            .iter()
+            .map(|change| Set {
+                item: Item::Knob(change.setting.clone()),
+                from: change.from.clone(),
+                to: Some(change.to.clone()),
+            })
+            .collect();
+        if self.persist {
+            let file = Item::File(SYSCTL_FILE.into());
+            let present = machine.read(&file)?;
+            let mut changes = in_force(machine)?;
+            changes.extend(plan.changes.iter().cloned());
+            let text = persisted(present.as_deref(), &changes);
+            if !changes.is_empty() && present.as_deref() != Some(text.as_str()) {
+                sets.push(Set { item: file, from: present, to: Some(text) });
+            }
+        }
+        Ok(sets)
+    }
+
+    fn nothing(&self, plan: &HostPlan) -> Result<u8, Failure> {
+        if self.json {
+            print_json(&serde_json::json!({"applied": false, "plan": plan}))?;
+        } else {
+            print(&render(plan, Form::Text, layout()))?;
+        }
+        Ok(0)
+    }
+
+    /// A record of what was put back at once is of no use; if it stays, `undo` finds nothing to do.
+    fn forget_what_is_back(&self, machine: &mut ThisMachine, number: u32) {
+        let is_back = machine.records().is_ok_and(|(records, _)| {
+            records.get(&number).is_some_and(|record| record.phase == Phase::PutBack)
+        });
+        if is_back {
+            let _ = machine.forget(number);
+        }
+    }
+
+    fn tell(&self, number: u32, plan: &HostPlan, sets: &[Set]) -> Result<u8, Failure> {
+        if self.json {
+            print_json(&serde_json::json!({
+                "applied": true,
+                "apply": number,
+                "for_us": self.keep.map(|keep| keep.as_nanos() / 1000),
+                "set": sets,
+                "plan": plan,
+            }))?;
+            return Ok(0);
+        }
+        let mut text = String::new();
+        for set in sets {
+            text += &match (&set.item, &set.to) {
+                (Item::File(path), _) => format!("{} is written\n", path.display()),
+                (item, Some(to)) => {
+                    format!("{item} = {to}, was {}\n", set.from.as_deref().unwrap_or("absent"))
+                }
+                (item, None) => format!("{item} is removed\n"),
+            };
+        }
+        text += &match self.keep {
+            Some(keep) => format!(
+                "Apply {number} is in force for {keep}; `fullpipe tune confirm` keeps it, `fullpipe tune undo` ends it.\n"
+            ),
+            None => {
+                format!("Apply {number} is in force; `fullpipe tune undo` puts everything back.\n")
+            }
+        };
+        print(&text)?;
+        if !plan.on_the_machine.is_empty() {
+            let names: Vec<_> =
+                plan.on_the_machine.iter().map(|change| change.setting.to_string()).collect();
+            remark(&format!(
+                "Not set, as this network namespace does not have them: {}. Set them on the machine.",
+                names.join(", ")
+            ));
+        }
+        Ok(0)
+    }
+}
+
+/// How long to keep an apply: minutes and hours, which no path takes, are fine here.
+fn keep(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+    let keep = humantime::parse_duration(text)
+        .map_err(|error| format!("{error}; write for example 10m, 90s or 2h"))?;
+    let keep = Duration::from_nanos(u64::try_from(keep.as_nanos()).unwrap_or(u64::MAX));
+    let bounds = Duration::from_secs(1)..=LONGEST;
+    if bounds.contains(&keep) { Ok(keep) } else { Err("it must be from 1s to 30days".into()) }
+}
+
+/// What earlier applies have set and still stands.
+fn in_force(machine: &mut ThisMachine) -> Result<Vec<HostChange>, Failure> {
+    let (records, _) = machine.records()?;
+    let mut changes: Vec<HostChange> = Vec::new();
+    for record in records.values().filter(|record| record.phase != Phase::PutBack) {
+        for set in &record.sets {
+            let Item::Knob(knob) = &set.item else { continue };
+            let found = machine.read(&set.item)?;
+            let (Standing::Applied, Some(to)) = (standing(set, &found, true), &set.to) else {
+                continue;
+            };
+            changes.retain(|change| change.setting != *knob);
+            changes.push(HostChange {
+                setting: knob.clone(),
+                from: set.from.clone(),
+                to: to.clone(),
+                reason: record.begin.purpose.clone(),
+            });
+        }
+    }
+    Ok(changes)
+}

@@ -1,0 +1,152 @@
+//! The options that say for what this machine is tuned: the same for `plan` and `apply`.
+
+use crate::failure::{Failure, Kind};
+use clap::{Args, ValueEnum};
+use fullpipe_host::tune::{ThisMachine, read_state};
+use fullpipe_kernel::named_file;
+use fullpipe_model::limit::End;
+use fullpipe_model::tune::{
+    HostPlan, HostQuestion, HostState, Knob, MeasuredPath, Path, Role, Wish, plan_host,
+};
+use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
+use std::path::PathBuf;
+
+/// Which end of the path this machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RoleWord {
+    Sender,
+    Receiver,
+    Both,
+}
+
+#[derive(Args)]
+pub struct Goal {
+    /// Rate of the path: 1gbit, 100mbit, 125MB/s.
+    #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "from")]
+    rate: Option<Rate>,
+    /// Round-trip time of the path without queues: 146ms, 50us.
+    #[arg(long, value_name = "TIME", required_unless_present = "from")]
+    rtt: Option<Duration>,
+    /// A measured path: JSON of `fullpipe why --json`, `analyze --json` or `prove --json`; --rate,
+    /// --rtt and --loss replace what it says.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// Which end this machine is.
+    #[arg(long, value_name = "END", value_enum, default_value = "both")]
+    role: RoleWord,
+    /// Connections that are open at once, each of which may have to fill the path alone.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    connections: u64,
+    /// Memory that their buffers may take together: 2GiB. Without it, a quarter of what is
+    /// available now.
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Bytes>,
+    /// Random loss on the path, which may call for another congestion control: 0.1%.
+    #[arg(long, value_name = "SHARE")]
+    loss: Option<Probability>,
+    /// Connections pause and go on: do not begin again with slow start after a pause.
+    #[arg(long)]
+    pauses: bool,
+    /// Large packets vanish on the way without a word: search for the largest that pass.
+    #[arg(long)]
+    black_hole: bool,
+    /// Set this too: net.ipv4.tcp_congestion_control=bbr, 'device eth0 txqueuelen=5000', 'route
+    /// default dev eth0 initcwnd=32'. `fullpipe tune settings` lists what can be set.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    wishes: Vec<Wish>,
+    /// Change only these settings.
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    only: Vec<Knob>,
+}
+
+impl Goal {
+    /// Reads the machine and plans.
+    pub fn plan(&self, machine: &mut ThisMachine) -> Result<HostPlan, Failure> {
+        let measured = self.from.as_ref().map(read).transpose()?;
+        let question = self.question(measured.as_ref())?;
+        let wished = self.wishes.iter().map(|wish| wish.knob.clone());
+        let mut state = read_state(machine, wished)?;
+        if let Some(measured) = &measured {
+            respect_application(&mut state, question.role, measured);
+        }
+        let mut plan = plan_host(&question, &state);
+        for changes in [&mut plan.changes, &mut plan.on_the_machine] {
+            changes.retain(|change| self.only.is_empty() || self.only.contains(&change.setting));
+        }
+        Ok(plan)
+    }
+
+    fn question(&self, measured: Option<&MeasuredPath>) -> Result<HostQuestion, Failure> {
+        let rate = self.rate.or_else(|| measured?.rate);
+        let rate = rate.ok_or_else(|| {
+            Failure::new(
+                Kind::Usage,
+                "plan: the measured path has no rate, as something else than the link limited it all the \
+                 time; say what the link carries with --rate",
+            )
+        })?;
+        // One of both is there: clap sees to it.
+        let rtt = self.rtt.or_else(|| Some(measured?.rtt)).unwrap_or_default();
+        let path = match measured.and_then(MeasuredPath::path) {
+            Some(path) => Path { rate, rtt, ..path },
+            None => Path::new(rate, rtt),
+        };
+        Ok(HostQuestion {
+            path,
+            role: match self.role {
+                RoleWord::Sender => Role::Sender,
+                RoleWord::Receiver => Role::Receiver,
+                RoleWord::Both => Role::Both,
+            },
+            connections: self.connections,
+            memory: self.memory,
+            loss: self.loss.or_else(|| measured?.loss),
+            pauses: self.pauses,
+            black_hole: self.black_hole,
+            wishes: self.wishes.clone(),
+        })
+    }
+
+    /// What it is for, for the record: `1 Gbit/s over 146 ms, as sender`.
+    pub fn purpose(plan: &HostPlan) -> String {
+        let role = match plan.role {
+            Role::Sender => ", as sender",
+            Role::Receiver => ", as receiver",
+            Role::Both => "",
+        };
+        format!("{} over {}{role}", plan.path.rate, plan.path.rtt)
+    }
+}
+
+/// A rate that a path can have.
+fn rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate =
+        text.parse().map_err(|error: fullpipe_model::units::ParseError| error.to_string())?;
+    let least = Rate::from_bits_per_sec(1_000);
+    if rate < least { Err(format!("{rate} is below {least}")) } else { Ok(rate) }
+}
+
+/// Where the application set its buffer, only `rmem_max` and `wmem_max` can help.
+fn respect_application(state: &mut HostState, role: Role, measured: &MeasuredPath) {
+    // The kernel doubles what an application asks for.
+    let asked = |end: End| {
+        let end = measured.end(end);
+        let buffer = end.buffer.filter(|_| end.frozen_by_application == Some(true));
+        buffer.map(|buffer| Bytes::new(buffer.get() / 2))
+    };
+    if role.is(End::Sender) {
+        state.settings.so_sndbuf = asked(End::Sender);
+    }
+    if role.is(End::Receiver) {
+        state.settings.so_rcvbuf = asked(End::Receiver);
+    }
+}
+
+fn read(path: &PathBuf) -> Result<MeasuredPath, Failure> {
+    let failed = |cause: &dyn std::fmt::Display| {
+        Failure::new(Kind::Input, format!("read measured path: {}: {cause}", path.display()))
+    };
+    let bytes = named_file::read(path, named_file::DATA_MAX).map_err(|error| failed(&error))?;
+    let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
+    text.parse().map_err(|error: fullpipe_model::tune::MeasuredPathError| failed(&error))
+}

@@ -1,0 +1,48 @@
+//! `fullpipe tune settings`.
+
+use crate::failure::Failure;
+use crate::terminal::{layout, print, print_json};
+use clap::Args;
+use fullpipe_model::tune::{SYSCTLS, Scope};
+use fullpipe_report::host_plan;
+
+/// List what can be tuned: whose it is, and whether a pod may set it.
+///
+/// `namespace`: each network namespace has its own, so a container can have its own value.
+/// `machine`: there is one for all. `unsafe` in a pod: only where the kubelet allows it with
+/// --allowed-unsafe-sysctls.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe tune settings
+  fullpipe tune settings --json")]
+pub struct Settings {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Settings {
+    pub fn run(self) -> Result<u8, Failure> {
+        if self.json {
+            let rows: Vec<_> = SYSCTLS
+                .iter()
+                .map(|row| {
+                    serde_json::json!({
+                        "setting": row.name,
+                        "belongs_to": match row.scope {
+                            Scope::Namespace => "namespace",
+                            Scope::Machine => "machine",
+                        },
+                        "kubernetes_safe_since": row.kubernetes,
+                        "what": row.what,
+                    })
+                })
+                .collect();
+            print_json(&rows)?;
+        } else {
+            print(&host_plan::settings(layout()))?;
+        }
+        Ok(0)
+    }
+}

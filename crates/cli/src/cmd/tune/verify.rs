@@ -1,0 +1,52 @@
+//! `fullpipe tune verify`.
+
+use crate::failure::Failure;
+use crate::terminal::{layout, print, print_json};
+use clap::Args;
+use fullpipe_host::verify::{Seen, verify};
+use fullpipe_report::{Column, Table};
+
+/// Show on live sockets which settings are in force.
+///
+/// Opens sockets on loopback in this network namespace, looks at what the kernel gave them, and
+/// pushes data until their buffers grow no more. Says of each setting whether a socket follows it,
+/// or why that cannot be seen here. Changes nothing; needs no privilege.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe tune verify
+  fullpipe tune verify --json
+
+Exit codes: 0 nothing contradicts the settings; 1 a socket does not follow one.")]
+pub struct Verify {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verify {
+    pub fn run(self) -> Result<u8, Failure> {
+        let checks = verify()?;
+        if self.json {
+            print_json(&checks)?;
+        } else {
+            let mut table =
+                Table::new(["setting", "value", "in force", "seen by"].map(Column::text));
+            for check in &checks {
+                let seen = match check.seen {
+                    Seen::InForce => "yes",
+                    Seen::NotInForce => "NO",
+                    Seen::CannotBeSeen => "cannot be seen",
+                };
+                table.row([
+                    check.setting.into(),
+                    check.value.clone(),
+                    seen.into(),
+                    check.how.clone(),
+                ]);
+            }
+            print(&table.render(layout()))?;
+        }
+        Ok(u8::from(checks.iter().any(|check| check.seen == Seen::NotInForce)))
+    }
+}

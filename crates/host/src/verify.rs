@@ -1,0 +1,50 @@
+//! Shows on live sockets which settings are in force.
+//!
+//! A sysctl that reads back is a number in the kernel; whether a socket follows it is another
+//! question. [`verify`] opens sockets on loopback, looks at what the kernel gave them, pushes data
+//! until autotuning has reached its bound, pauses, and sends again ([`Evidence`]). Then it compares
+//! with the settings, one by one ([`judge`], which is pure). Some settings cannot be seen from a
+//! socket that never leaves the machine; the answer says why.
+//!
+//! The sockets are in the calling thread's network namespace. Nothing is changed.
+
+mod judge;
+mod probe;
+
+pub use judge::{Check, Evidence, Seen, Values, judge};
+
+use crate::tune::{MachineError, ThisMachine, read_state};
+use fullpipe_model::tune::{Knob, SYSCTLS};
+
+/// Every sysctl that is shown here, and what sockets say of it. Takes about a second.
+///
+/// # Errors
+/// A setting cannot be read, or the kernel refuses a socket.
+pub fn verify() -> Result<Vec<Check>, MachineError> {
+    let state = read_state(&mut ThisMachine::to_read()?, None)?;
+    let values: Values = SYSCTLS
+        .iter()
+        .filter_map(|row| Some((row.name, state.shown.get(&Knob::Sysctl(row))?.value.clone())))
+        .collect();
+    let memory = state.memory_available.unwrap_or_default();
+    let evidence = probe::probe(&state.settings, memory)?;
+    Ok(judge(&values, &state.settings, &evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// This machine's kernel follows its own settings, and its sockets are real.
+    #[test]
+    fn this_machines_sockets_follow_its_settings() {
+        let checks = verify().unwrap();
+        for check in &checks {
+            assert_ne!(check.seen, Seen::NotInForce, "{check:?}");
+        }
+        let seen =
+            |name: &str| checks.iter().find(|check| check.setting == name).map(|check| check.seen);
+        assert_eq!(seen("net.ipv4.tcp_congestion_control"), Some(Seen::InForce));
+        assert_eq!(seen("net.core.rmem_max"), Some(Seen::InForce));
+    }
+}

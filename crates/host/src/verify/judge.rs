@@ -1,0 +1,337 @@
+//! Compares settings with what sockets showed.
+
+use std::collections::BTreeMap;
+
+use fullpipe_model::law::window_scale::WindowScale;
+use fullpipe_model::law::{KernelVersion, receive_buffer, send_buffer};
+use fullpipe_model::tune::HostSettings;
+use fullpipe_model::units::Bytes;
+use serde::Serialize;
+
+/// The values of settings by their names.
+pub type Values = BTreeMap<&'static str, String>;
+
+/// What sockets showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// The receive buffer of a new socket.
+    pub receive_buffer: Bytes,
+    /// The send buffer of a new socket.
+    pub send_buffer: Bytes,
+    /// The congestion control of a new socket.
+    pub congestion_control: String,
+    /// The receive buffer of a socket that asked for the most.
+    pub largest_asked_receive: Bytes,
+    /// The send buffer of a socket that asked for the most.
+    pub largest_asked_send: Bytes,
+    /// What a connection over loopback showed, or why there is none.
+    pub pair: Result<Pair, String>,
+}
+
+/// What a connection over loopback showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The options of its handshake (`tcpi_options`).
+    pub options: u8,
+    /// The window scale that the receiver offered.
+    pub receiver_scale: u8,
+    /// What was written and not sent when the socket took no more.
+    pub unsent_when_full: Option<Bytes>,
+    /// The largest send buffer.
+    pub largest_send: Bytes,
+    /// What autotuning made of the receive buffer.
+    pub receive: Autotuned,
+    /// What a pause did to the congestion window, if it had grown before.
+    pub idle: Option<Idle>,
+}
+
+/// A receive buffer that was filled and emptied again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Autotuned {
+    /// The largest that it became.
+    pub largest: Bytes,
+    /// Whether it was left at that because its bound would take too much memory.
+    pub was_stopped: bool,
+}
+
+/// The congestion window before and after a pause, in segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Idle {
+    /// Before.
+    pub before: u32,
+    /// After.
+    pub after: u32,
+}
+
+/// Whether a setting is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// A socket follows it.
+    InForce,
+    /// A socket does not.
+    NotInForce,
+    /// No socket here can show it.
+    CannotBeSeen,
+}
+
+/// A setting and what sockets say of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Its name.
+    pub setting: &'static str,
+    /// Its value.
+    pub value: String,
+    /// Whether it is in force.
+    pub seen: Seen,
+    /// What was seen, or why nothing could be.
+    pub how: String,
+}
+
+/// What a setting was found to be.
+type Finding = (Seen, String);
+
+/// TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK, TCPI_OPT_WSCALE.
+const OPTIONS: [(&str, u8); 3] =
+    [("net.ipv4.tcp_timestamps", 1), ("net.ipv4.tcp_sack", 2), ("net.ipv4.tcp_window_scaling", 4)];
+
+/// Compares each of `values` with the evidence.
+pub fn judge(values: &Values, settings: &HostSettings, evidence: &Evidence) -> Vec<Check> {
+    let check = |(name, value): (&&'static str, &String)| {
+        let (seen, how) = of(name, value, settings, evidence);
+        Check { setting: name, value: value.clone(), seen, how }
+    };
+    values.iter().map(check).collect()
+}
+
+fn of(name: &str, value: &str, settings: &HostSettings, evidence: &Evidence) -> Finding {
+    let most = Bytes::new(i32::MAX as u64 / 2);
+    match name {
+        "net.core.rmem_max" => {
+            let expected = receive_buffer::so_rcvbuf(most, settings.rmem_max);
+            let got = evidence.largest_asked_receive;
+            same(got, expected, "a socket that asks for the most by SO_RCVBUF gets")
+        }
+        "net.core.wmem_max" => {
+            let expected = send_buffer::so_sndbuf(most, settings.wmem_max);
+            let got = evidence.largest_asked_send;
+            same(got, expected, "a socket that asks for the most by SO_SNDBUF gets")
+        }
+        "net.ipv4.tcp_congestion_control" => {
+            let got = &evidence.congestion_control;
+            (in_force(got == value), format!("a new socket has {got}"))
+        }
+        "net.core.default_qdisc" => hidden("devices that are made from now on get it"),
+        "net.ipv4.tcp_mem" => hidden("it bounds all sockets together: see /proc/net/sockstat"),
+        "net.ipv4.tcp_mtu_probing" => hidden("it acts on paths that lose large packets"),
+        "net.ipv4.tcp_adv_win_scale" if settings.kernel >= KernelVersion::new(6, 6) => {
+            hidden("Linux reads it no more since 6.6")
+        }
+        "net.ipv4.tcp_adv_win_scale" => hidden("windows of loopback are bounded by its segments"),
+        _ => match &evidence.pair {
+            Ok(pair) => of_pair(name, value, settings, evidence, pair),
+            Err(why) => hidden(&format!("no connection over loopback ({why}): is lo up?")),
+        },
+    }
+}
+
+fn of_pair(
+    name: &str,
+    value: &str,
+    settings: &HostSettings,
+    evidence: &Evidence,
+    pair: &Pair,
+) -> Finding {
+    if let Some((_, bit)) = OPTIONS.iter().find(|(option, _)| *option == name) {
+        let has = pair.options & bit != 0;
+        let how = format!("a handshake has it {}", if has { "on" } else { "off" });
+        return (in_force(has == (value != "0")), how);
+    }
+    match name {
+        "net.ipv4.tcp_rmem" => receive_triple(settings, evidence, pair),
+        "net.ipv4.tcp_wmem" => send_triple(settings, evidence, pair),
+        "net.ipv4.tcp_moderate_rcvbuf" => {
+            let grew = pair.receive.largest > evidence.receive_buffer;
+            let how = format!(
+                "a buffer of {:#} that was filled and emptied became {:#}",
+                evidence.receive_buffer, pair.receive.largest
+            );
+            if settings.tcp_rmem.max <= settings.tcp_rmem.default {
+                return hidden("buffers cannot grow: tcp_rmem's largest is its initial value");
+            }
+            (in_force(grew == (value != "0")), how)
+        }
+        "net.ipv4.tcp_notsent_lowat" => unsent(value, pair),
+        "net.ipv4.tcp_slow_start_after_idle" => match pair.idle {
+            None => hidden("the congestion window did not grow over loopback"),
+            Some(Idle { before, after }) => {
+                let how =
+                    format!("a congestion window of {before} segments was {after} after a pause");
+                (in_force((after < before) == (value != "0")), how)
+            }
+        },
+        _ => hidden("nothing is known of it"),
+    }
+}
+
+/// The initial value by a new socket, the largest by autotuning and the window scale.
+fn receive_triple(settings: &HostSettings, evidence: &Evidence, pair: &Pair) -> Finding {
+    let triple = settings.tcp_rmem;
+    let initial = evidence.receive_buffer;
+    if initial != triple.default {
+        return (Seen::NotInForce, format!("a new socket has a receive buffer of {initial:#}"));
+    }
+    if settings.tcp_window_scaling {
+        let expected = WindowScale::chosen(triple.max, settings.rmem_max, Bytes::MAX).get();
+        let offered = pair.receiver_scale;
+        if offered != expected {
+            let how = format!("a handshake offers a window scale of {offered}, for {expected}");
+            return (Seen::NotInForce, how);
+        }
+    }
+    let Autotuned { largest, was_stopped } = pair.receive;
+    let grew = format!("a new socket has {initial:#}, and a full one grew to {largest:#}");
+    if largest > triple.max && triple.max >= initial {
+        (Seen::NotInForce, grew)
+    } else if largest == triple.max || !settings.tcp_moderate_rcvbuf {
+        (Seen::InForce, grew)
+    } else if was_stopped {
+        let how = "the window scale of a handshake is made for its largest value; to fill that \
+                   would take too much memory here";
+        (Seen::CannotBeSeen, format!("{grew}; {how}"))
+    } else {
+        (Seen::CannotBeSeen, format!("{grew}; loopback did not need its largest value"))
+    }
+}
+
+fn send_triple(settings: &HostSettings, evidence: &Evidence, pair: &Pair) -> Finding {
+    let triple = settings.tcp_wmem;
+    let (initial, largest) = (evidence.send_buffer, pair.largest_send);
+    let how = format!("a new socket has {initial:#}, and a full one grew to {largest:#}");
+    if initial != triple.default || (largest > triple.max && triple.max >= initial) {
+        (Seen::NotInForce, how)
+    } else if largest == triple.max {
+        (Seen::InForce, how)
+    } else {
+        let why = "its largest value takes a path with a delay: loopback needs no more";
+        (Seen::CannotBeSeen, format!("{how}; {why}"))
+    }
+}
+
+/// The kernel checks the bound when it begins a packet, which may then hold 64 KiB.
+fn unsent(value: &str, pair: &Pair) -> Finding {
+    const PACKETS: Bytes = Bytes::new(192 << 10);
+    let Some(unsent) = pair.unsent_when_full else {
+        return hidden("this kernel does not say what is unsent");
+    };
+    let bound = Bytes::new(value.parse().unwrap_or(u64::MAX));
+    let how = format!("a socket that took no more had {unsent:#} unsent");
+    if bound.saturating_add(PACKETS) >= pair.largest_send {
+        return hidden(&format!("the send buffer is full before: {how}"));
+    }
+    (in_force(unsent <= bound.saturating_add(PACKETS)), how)
+}
+
+fn same(got: Bytes, expected: Bytes, what: &str) -> Finding {
+    (in_force(got == expected), format!("{what} {:#}", got))
+}
+
+fn in_force(is: bool) -> Seen {
+    if is { Seen::InForce } else { Seen::NotInForce }
+}
+
+fn hidden(why: &str) -> Finding {
+    (Seen::CannotBeSeen, why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_model::tune::{SYSCTLS, Setting};
+
+    fn settings() -> HostSettings {
+        HostSettings::defaults("6.1".parse().unwrap())
+    }
+
+    fn values(settings: &HostSettings) -> Values {
+        let value = |name: &str| match name {
+            "net.ipv4.tcp_congestion_control" => "cubic".to_string(),
+            "net.ipv4.tcp_notsent_lowat" => "131072".into(),
+            _ => match Setting::ALL.into_iter().find(|setting| setting.sysctl() == name) {
+                Some(setting) => settings.get(setting).to_string(),
+                None => "1".into(),
+            },
+        };
+        SYSCTLS.iter().map(|row| (row.name, value(row.name))).collect()
+    }
+
+    /// Sockets that follow the defaults of Linux 6.1.
+    fn evidence() -> Evidence {
+        Evidence {
+            receive_buffer: Bytes::new(131_072),
+            send_buffer: Bytes::new(16_384),
+            congestion_control: "cubic".into(),
+            largest_asked_receive: Bytes::new(425_984),
+            largest_asked_send: Bytes::new(425_984),
+            pair: Ok(Pair {
+                options: 7,
+                receiver_scale: 7,
+                unsent_when_full: Some(Bytes::new(140_000)),
+                largest_send: Bytes::new(4_194_304),
+                receive: Autotuned { largest: Bytes::new(6_291_456), was_stopped: false },
+                idle: Some(Idle { before: 40, after: 10 }),
+            }),
+        }
+    }
+
+    fn seen(evidence: &Evidence, name: &str) -> Seen {
+        let checks = judge(&values(&settings()), &settings(), evidence);
+        checks.iter().find(|check| check.setting == name).unwrap().seen
+    }
+
+    /// What each setting is seen by, and a change of the evidence that contradicts it.
+    #[test]
+    fn each_setting_is_contradicted_by_a_socket_that_does_not_follow_it() {
+        type Break = fn(&mut Evidence);
+        let broken: [(&str, Break); 13] = [
+            ("net.core.rmem_max", |e| e.largest_asked_receive = Bytes::new(212_992)),
+            ("net.core.wmem_max", |e| e.largest_asked_send = Bytes::new(212_992)),
+            ("net.ipv4.tcp_congestion_control", |e| e.congestion_control = "reno".into()),
+            ("net.ipv4.tcp_timestamps", |e| e.pair.as_mut().unwrap().options &= !1),
+            ("net.ipv4.tcp_sack", |e| e.pair.as_mut().unwrap().options &= !2),
+            ("net.ipv4.tcp_window_scaling", |e| e.pair.as_mut().unwrap().options &= !4),
+            ("net.ipv4.tcp_rmem", |e| e.receive_buffer = Bytes::new(87_380)),
+            ("net.ipv4.tcp_rmem", |e| e.pair.as_mut().unwrap().receiver_scale = 8),
+            ("net.ipv4.tcp_rmem", |e| {
+                e.pair.as_mut().unwrap().receive.largest = Bytes::new(6_291_457);
+            }),
+            ("net.ipv4.tcp_wmem", |e| e.pair.as_mut().unwrap().largest_send = Bytes::new(5 << 20)),
+            ("net.ipv4.tcp_moderate_rcvbuf", |e| {
+                e.pair.as_mut().unwrap().receive.largest = Bytes::new(131_072);
+            }),
+            ("net.ipv4.tcp_notsent_lowat", |e| {
+                e.pair.as_mut().unwrap().unsent_when_full = Some(Bytes::new(2 << 20));
+            }),
+            ("net.ipv4.tcp_slow_start_after_idle", |e| {
+                e.pair.as_mut().unwrap().idle = Some(Idle { before: 40, after: 40 });
+            }),
+        ];
+        for (name, change) in broken {
+            assert_eq!(seen(&evidence(), name), Seen::InForce, "{name}");
+            let mut other = evidence();
+            change(&mut other);
+            assert_eq!(seen(&other, name), Seen::NotInForce, "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_connection_it_says_so() {
+        let none = Evidence { pair: Err("Network is unreachable".into()), ..evidence() };
+        let checks = judge(&values(&settings()), &settings(), &none);
+        for check in checks.iter().filter(|check| check.setting.contains("tcp_rmem")) {
+            assert_eq!(check.seen, Seen::CannotBeSeen);
+            assert!(check.how.contains("unreachable") && check.how.contains("lo up"));
+        }
+        assert_eq!(seen(&none, "net.core.rmem_max"), Seen::InForce, "it needs no connection");
+    }
+}
