@@ -531,7 +531,9 @@ fn explanation(error: &ErrorMessage) -> Option<String> {
 fn hint(code: i32, explanation: Option<String>) -> String {
     let said = explanation.map(|text| format!("the kernel says: {text}"));
     let advice = match -code {
-        libc::EPERM => "run inside the sandbox (root, or a user namespace)",
+        libc::EPERM => {
+            "it needs CAP_NET_ADMIN over this network namespace: root, or a user namespace"
+        }
         libc::EEXIST => "choose another name or address, or remove the old one first",
         libc::ENODEV => "check the device's name and its namespace",
         libc::EOPNOTSUPP => "this kernel was built without it",

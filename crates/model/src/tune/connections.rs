@@ -112,7 +112,7 @@ pub enum Fit {
 
 impl TcpMem {
     /// The values whose pressure mark is `bytes`, in the kernel's own proportions.
-    fn with_pressure_at(bytes: Bytes) -> TcpMem {
+    pub(super) fn with_pressure_at(bytes: Bytes) -> TcpMem {
         let pressure = bytes.get().div_ceil(PAGE);
         let low = pressure / 4 * 3;
         TcpMem {

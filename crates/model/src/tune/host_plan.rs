@@ -13,7 +13,9 @@
 use std::collections::BTreeMap;
 
 use super::knob::{Knob, Scope, ValueError};
-use super::{HostSettings, LossSheet, MemTriple, Path, Plan, Prediction, Setting, Value, plan};
+use super::{
+    HostSettings, LossSheet, MemTriple, Path, Plan, Prediction, Setting, TcpMem, Value, plan,
+};
 use crate::law::KernelVersion;
 use crate::limit::End;
 use crate::units::{Bytes, Duration, Probability, column};
@@ -411,17 +413,19 @@ impl Planning<'_> {
         let [low, pressure, limit] = now[..] else { return };
         // Sockets never take more than there is.
         let total = budget(self.question, self.state).map_or(total, |budget| total.min(budget));
-        let needed = total.get().div_ceil(PAGE);
-        if pressure >= needed {
+        let needed = TcpMem::with_pressure_at(total);
+        if pressure >= needed.pressure_pages {
             return;
         }
-        // The kernel's own proportions (`tcp_init_mem`).
-        let wanted = [low.max(needed / 4 * 3), needed, limit.max(needed / 4 * 3 * 2)];
-        let to = wanted.map(|pages| pages.to_string()).join(" ");
+        let to = TcpMem {
+            low_pages: low.max(needed.low_pages),
+            high_pages: limit.max(needed.high_pages),
+            ..needed
+        };
         let connections = self.question.connections;
         self.change_named(
             PAGES,
-            &to,
+            &to.to_string(),
             format!(
                 "{connections} connections may take {total:#}, and all sockets together come under \
                  pressure at {:#}",
