@@ -1,4 +1,4 @@
-//! Reads and writes sysctls of a network namespace, and refuses those that the namespace cannot set.
+//! Reads and writes sysctls of a network namespace, and refuses those that it cannot set.
 //!
 //! `/proc/sys/net` shows each thread the settings of the thread's namespace. Some of them belong to
 //! the whole machine in any namespace (`net.core.rmem_max` on most kernels): for those the kernel

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::sock_diag::SockDiag;
-use fullpipe_kernel::{Refused, congestion, socket_buffers, wait};
+use fullpipe_kernel::{Refused, clock, congestion, socket_buffers, wait};
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Duration};
 
@@ -13,8 +13,15 @@ use super::judge::{Autotuned, Evidence, Idle, Pair};
 
 /// A buffer above this is not filled: it would take too much memory.
 const FILLED_AT_MOST: Bytes = Bytes::new(256 << 20);
-/// Rounds of filling and emptying; autotuning doubles the buffer in each.
-const ROUNDS: usize = 40;
+/// Rounds of a pause and [`GULPS`]; autotuning grows the buffer in most.
+const ROUNDS: usize = 60;
+/// Rounds without growth after which the buffer is left as it is.
+const STEADY_ROUNDS: usize = 24;
+/// How often the buffer is emptied and filled at once. Autotuning compares what was read within a
+/// round-trip time with the window, so that has to be more than one window.
+const GULPS: usize = 4;
+/// A pause before the data, which the receiver takes for the path's delay.
+const DELAY: Duration = Duration::from_millis(20);
 /// What is written or read at once.
 const BLOCK: usize = 256 << 10;
 /// A connection is idle after one RTO, and the congestion window is halved for each one more.
@@ -93,11 +100,15 @@ impl Connection {
         let mut largest = socket_buffers::receive(&self.receiver)?;
         let mut unchanged = 0;
         for _ in 0..ROUNDS {
-            if largest >= bound || unchanged >= 8 || (too_large && largest > BIG_ENOUGH) {
+            if largest >= bound || unchanged >= STEADY_ROUNDS || (too_large && largest > BIG_ENOUGH)
+            {
                 break;
             }
-            self.fill().map_err(broken)?;
-            self.drain().map_err(broken)?;
+            self.rest(DELAY)?;
+            for _ in 0..GULPS {
+                self.fill().map_err(broken)?;
+                self.drain().map_err(broken)?;
+            }
             let now = socket_buffers::receive(&self.receiver)?;
             unchanged = if now > largest { 0 } else { unchanged + 1 };
             largest = largest.max(now);
@@ -115,18 +126,23 @@ impl Connection {
         }
         // Loopback has an RTO of 200 ms; nothing arrives meanwhile.
         let pause = Duration::from_nanos(before.rto.as_nanos().saturating_mul(PAUSE_OF_RTOS));
-        let start = fullpipe_kernel::clock::now();
+        self.rest(pause)?;
+        (&self.sender).write_all(&[0]).map_err(broken)?;
+        let Some(after) = self.sample(&sender)?.info else { return Ok(None) };
+        Ok(Some(Idle { before: before.snd_cwnd, after: after.snd_cwnd }))
+    }
+
+    /// Sends nothing for `pause`.
+    fn rest(&self, pause: Duration) -> Result<(), Refused> {
+        let start = clock::now();
         loop {
-            let left = pause.saturating_sub(fullpipe_kernel::clock::now().since(start));
+            let left = pause.saturating_sub(clock::now().since(start));
             if left == Duration::ZERO {
-                break;
+                return Ok(());
             }
             wait::ready(&mut [], Some(left))
                 .map_err(|cause| Refused::new("wait for", "a pause of a connection", cause))?;
         }
-        (&self.sender).write_all(&[0]).map_err(broken)?;
-        let Some(after) = self.sample(&sender)?.info else { return Ok(None) };
-        Ok(Some(Idle { before: before.snd_cwnd, after: after.snd_cwnd }))
     }
 
     fn fill(&mut self) -> io::Result<()> {

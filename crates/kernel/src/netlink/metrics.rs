@@ -1,8 +1,8 @@
 //! What TCP reads from a device and from a route: the queue's length, and a route's metrics.
 //!
 //! The kernel has no request that changes one metric of a route. The route is read, its metrics are
-//! changed, and it is written again as a whole (`ip route change`); a route that cannot be told from
-//! another of the same destination and device is left alone.
+//! changed, and it is written again as a whole (`ip route change`); a route that cannot be told
+//! from another of the same destination and device is left alone.
 
 use std::io;
 use std::net::IpAddr;
@@ -49,8 +49,8 @@ impl Netlink {
     ) -> Result<Option<u32>, Refused> {
         let found = self.route(route)?;
         Ok(found.map(|message| {
-            let values = metrics(&message).iter().filter_map(|one| value_of(one, metric));
-            values.last().unwrap_or(0)
+            let mut values = metrics(&message).iter().filter_map(|one| value_of(one, metric));
+            values.next_back().unwrap_or(0)
         }))
     }
 
@@ -71,7 +71,7 @@ impl Netlink {
             .filter(|one| value_of(one, metric).is_none())
             .cloned()
             .collect();
-        kept.extend((value > 0).then(|| match metric {
+        kept.extend((value > 0).then_some(match metric {
             Metric::InitCwnd => RouteMetric::InitCwnd(value),
             Metric::InitRwnd => RouteMetric::InitRwnd(value),
             Metric::QuickAck => RouteMetric::QuickAck(value),

@@ -35,7 +35,7 @@ pub struct Goal {
     #[arg(long, value_name = "END", value_enum, default_value = "both")]
     role: RoleWord,
     /// Connections that are open at once, each of which may have to fill the path alone.
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = connections())]
     connections: u64,
     /// Memory that their buffers may take together: 2GiB. Without it, a quarter of what is
     /// available now.
@@ -116,6 +116,11 @@ impl Goal {
         };
         format!("{} over {}{role}", plan.path.rate, plan.path.rtt)
     }
+}
+
+/// A number of connections.
+fn connections() -> impl clap::builder::TypedValueParser<Value = u64> {
+    clap::value_parser!(u64).range(1..=10_000_000)
 }
 
 /// A rate that a path can have.
