@@ -62,7 +62,7 @@ pub struct Goal {
 impl Goal {
     /// Reads the machine and plans.
     pub fn plan(&self, machine: &mut ThisMachine) -> Result<HostPlan, Failure> {
-        let measured = self.from.as_ref().map(read).transpose()?;
+        let measured = self.from.as_deref().map(read).transpose()?;
         let question = self.question(measured.as_ref())?;
         let wished = self.wishes.iter().map(|wish| wish.knob.clone());
         let mut state = read_state(machine, wished)?;
@@ -147,7 +147,7 @@ fn respect_application(state: &mut HostState, role: Role, measured: &MeasuredPat
     }
 }
 
-fn read(path: &PathBuf) -> Result<MeasuredPath, Failure> {
+fn read(path: &std::path::Path) -> Result<MeasuredPath, Failure> {
     let failed = |cause: &dyn std::fmt::Display| {
         Failure::new(Kind::Input, format!("read measured path: {}: {cause}", path.display()))
     };
