@@ -61,7 +61,7 @@ impl Place {
         place
     }
 
-    fn words<'a>(&self, words: &[&'a str]) -> Vec<String> {
+    fn words(&self, words: &[&str]) -> Vec<String> {
         let id = self.keeper.id();
         let enter = [
             "nsenter".into(),

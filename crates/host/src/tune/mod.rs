@@ -10,8 +10,8 @@
 //!    a value since, it changes nothing unless it is told what to do ([`Meanwhile`]).
 //!
 //! [`apply`] and [`undo`] know the kernel only by the three operations of [`Machine`], so tests
-//! walk a fake kernel at random, fail each operation and stop at each step. [`ThisMachine`] is the real
-//! one.
+//! walk a fake kernel at random, fail each operation and stop at each step. [`ThisMachine`] is the
+//! real one.
 //!
 //! Between the check of a value and its write somebody else could write as well: the kernel has no
 //! compare-and-set for sysctls. The window is that of two system calls.

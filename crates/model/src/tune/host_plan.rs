@@ -1,11 +1,11 @@
 //! A plan for one host: what is, what falls short of a path, and what it costs in memory.
 //!
 //! [`plan`](super::plan()) sizes the windows of two hosts. [`plan_host`] asks it for one host,
-//! whose other end is taken to be no limit, and adds what only the host itself knows: how much memory
-//! there is for how many connections, which settings it shows and allows to be set where it is
-//! (a container), and the settings beside the windows. It changes only what falls short, lowers no
-//! size, and gives a reason with numbers for every change. A host that a plan has tuned has nothing
-//! more to change.
+//! whose other end is taken to be no limit, and adds what only the host itself knows: how much
+//! memory there is for how many connections, which settings it shows and allows to be set where it
+//! is (a container), and the settings beside the windows. It changes only what falls short, lowers
+//! no size, and gives a reason with numbers for every change. A host that a plan has tuned has
+//! nothing more to change.
 //!
 //! The caller reads the host ([`HostState`]), and applies the plan (`host::tune` in this
 //! workspace); this is pure.
