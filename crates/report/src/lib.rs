@@ -17,8 +17,8 @@
 //! * [`live`]: the answers of `fullpipe why`.
 //! * [`page`]: the report as one HTML file.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
-//! * [`proof`]: what the lab says of a measured path.
 //! * [`host_plan`]: one for a single host, also as the text of other tools.
+//! * [`proof`]: what the lab says of a measured path.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
