@@ -4,7 +4,7 @@
 //! [`Totals::look`] adds what the last look of a [`Watch`] found. The number of groups is bounded:
 //! what does not fit is summed as [`Group::other`], so the sums over all groups are right whatever
 //! the bound. A group whose connections are gone gives its place up to a new one after
-//! [`RETIRE`]: then it begins again at zero, which monitoring systems take for a restart.
+//! ten minutes: then it begins again at zero, which monitoring systems take for a restart.
 
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_model::limit::Limit;

@@ -12,7 +12,7 @@
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::{clock, sandbox};
 use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
-use fullpipe_link::{Emulator, Junction, LinkReport, Options, Statistics};
+use fullpipe_link::{DirectionReport, Emulator, Junction, LinkReport, Options, Statistics};
 use fullpipe_model::link::Counters;
 use fullpipe_model::scenario::{File, LinkEngine, Path};
 use fullpipe_model::units::{Duration, Instant, Rate};
@@ -182,13 +182,21 @@ fn the_kernel_sees_each_congestion_mark() -> Outcome {
         "rate = \"50mbit\"\nrtt = \"4ms\"\nqueue = \"1MB\"\ndiscipline = \"mark 20kB\"",
     )?;
     bench.transfer(Duration::from_secs(2), || {})?;
-    // The kernel counts super-packets segment by segment.
     let (counted, marked) =
         bench.counted_alike(["netstat", "IpExt", "InCEPkts"], |link| link.marked_packets)?;
-    eprintln!("{marked} packets marked, IpExtInCEPkts {counted}");
-    let dropped = bench.stop()?.to_client.link.queue_dropped_packets;
+    let DirectionReport { link, driver, .. } = bench.stop()?.to_client;
+    // A link that was late writes segments that leave close together as one super-packet, and the
+    // kernel counts one from a TUN device once: its number of segments is not known there
+    // (`virtio_net_hdr_to_skb`).
+    let shared = link.departed_packets.saturating_sub(driver.frames_written);
+    eprintln!("{marked} packets marked, IpExtInCEPkts {counted}, {shared} in another's frame");
+    let dropped = link.queue_dropped_packets;
     ensure(marked > 20 && dropped == 0, format!("{marked} marked, {dropped} dropped"))?;
-    ensure(counted == marked, format!("{marked} marked, the kernel counted {counted}"))
+    let possible = marked.saturating_sub(shared)..=marked;
+    ensure(
+        possible.contains(&counted) && 2 * counted > marked,
+        format!("{marked} marked, {shared} in another's frame, the kernel counted {counted}"),
+    )
 }
 
 fn rates_are_met_within_one_per_cent() -> Outcome {

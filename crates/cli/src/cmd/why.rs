@@ -67,7 +67,7 @@ pub struct Why {
     /// Look again and again, until Ctrl-C.
     #[arg(long)]
     watch: bool,
-    /// Also write the samples as JSON lines to FILE, for `report` and `analyze`.
+    /// Also write the samples as JSON lines to FILE (columns: the guide, "samples").
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Print JSON; with --watch one document a line.

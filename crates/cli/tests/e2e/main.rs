@@ -39,6 +39,7 @@ mod virtual_figures;
 mod virtual_laws;
 mod virtual_prove;
 mod virtual_time;
+mod why;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use need::Need;
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let strict = std::env::var_os("FULLPIPE_NO_SKIP").is_some_and(|value| value == "1");
-    let subjects: [(&str, &[Case]); 25] = [
+    let subjects: &[(&str, &[Case])] = &[
         ("output", output::CASES),
         ("bad_input", bad_input::CASES),
         ("figures", figures::CASES),
@@ -77,9 +78,10 @@ fn main() -> ExitCode {
         ("top", top::CASES),
         ("export", export::CASES),
         ("tune", tune::CASES),
+        ("why", why::CASES),
     ];
     let mut trials = Vec::new();
-    for (subject, cases) in subjects {
+    for &(subject, cases) in subjects {
         for &(name, needs, run) in cases {
             let name = format!("{subject}::{name}");
             let strict =

@@ -9,18 +9,20 @@
 //! * data out of order (`tcpi_rcv_ooopack`): loss;
 //! * silence, and segments that are not full: the sending application;
 //! * a round trip (`tcpi_rcv_rtt`) above the path's at full delivery: a queue, and so the link;
-//! * arrivals in bursts of one per round trip with silence between them: something at the sender
-//!   holds a fixed amount in flight, and its send buffer is the usual one.
+//! * arrivals in bursts with silence between them: one burst each round trip is a fixed amount in
+//!   flight, and the send buffer is the usual one; bursts at other times are an application's.
 //!
-//! The rest is delivery at a steady rate without a queue or a window: a shaper or a cap of the
-//! link, which nobody can tell from an application that paces itself.
+//! The rest is steady delivery without a queue, loss or a full window. The sender's buffer, its
+//! pacing, its application or a flat cap of the path look the same from here, and the verdict says
+//! that it does not know.
 //!
-//! The thresholds were fixed on the receivers' samples of `fullpipe lab generate --seed 1`.
+//! The thresholds were fixed on the fourteen planted causes of `crates/cli/tests/e2e/why.rs`.
 
 use super::samples::{active, ranked, top_rate};
 use super::thresholds::{AT_CAPACITY_SAMPLED, GROWTH, QUEUE_LEAST_SAMPLED, QUEUE_PART, UNREAD};
 use super::{Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use crate::sample::{Sample, TcpInfo};
+use fullpipe_model::law::window_scale::MAX_UNSCALED;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// The shortest interval: a few samples, and a few round trips of most paths.
@@ -35,6 +37,14 @@ const PAUSE_RTTS: f64 = 1.5;
 /// A sender that holds a fixed amount in flight sends it at once and then waits. Where this
 /// fraction of the time between samples saw no data, it does.
 const SILENT: f64 = 0.35;
+/// An application that keeps up leaves next to nothing in its socket. One that leaves this fraction
+/// of the advertised window there most of the time does not.
+const UNREAD_OF_WINDOW: f64 = 0.25;
+/// The bursts of a fixed amount in flight follow each other at the path's round trip, within this
+/// fraction of it.
+const AT_RTT: f64 = 0.25;
+/// A link that is full is never silent for longer than between two samples.
+const SILENT_LINK: f64 = 0.15;
 /// The round trip from which on samples of every 10 ms show bursts.
 const BURSTS_FROM: Duration = Duration::from_millis(30);
 
@@ -135,9 +145,13 @@ impl Span<'_> {
         count(self.last).saturating_sub(count(self.first))
     }
 
-    /// The largest window that was advertised. Before Linux 6.2 only its bound is known.
+    /// The largest window that was advertised. Before Linux 6.2 only its bound is known. The kernel
+    /// counts more than 16 bits and the scale can say.
     fn window(&self) -> Option<Window> {
-        let of = |info: &TcpInfo| info.rcv_wnd.unwrap_or(info.rcv_ssthresh);
+        let of = |info: &TcpInfo| {
+            let sayable = MAX_UNSCALED.bytes().get() << info.rcv_wscale.min(14);
+            info.rcv_wnd.unwrap_or(info.rcv_ssthresh).min(Window::new(Bytes::new(sayable)))
+        };
         self.infos().map(|(_, info)| of(info)).max().filter(|window| *window > Window::ZERO)
     }
 
@@ -155,7 +169,8 @@ impl Span<'_> {
             let memory = sample.memory.filter(|memory| memory.rcvbuf > Bytes::ZERO);
             let by_memory =
                 memory.is_some_and(|m| m.rmem_alloc.as_f64() > UNREAD * m.rcvbuf.as_f64());
-            let by_window = info.rcv_wnd.is_some_and(|free| sample.rqueue > free.bytes());
+            let window = info.rcv_wnd.unwrap_or(info.rcv_ssthresh).bytes();
+            let by_window = sample.rqueue.as_f64() >= UNREAD_OF_WINDOW * window.as_f64();
             sample.rqueue > Bytes::ZERO && (by_memory || by_window)
         })
     }
@@ -180,6 +195,23 @@ impl Span<'_> {
         pauses += if run > longest { run } else { 0.0 };
         let length = self.length().as_secs_f64();
         if length > 0.0 { (pauses / length, silent / length) } else { (0.0, 0.0) }
+    }
+
+    /// The mean time from one burst to the next; `None` with fewer than two.
+    fn burst_period(&self) -> Option<Duration> {
+        let moved: Vec<bool> = self
+            .samples
+            .windows(2)
+            .map(|pair| {
+                let of = |sample: &Sample| sample.info.as_ref().map_or(Bytes::ZERO, received);
+                of(&pair[1]) > of(&pair[0])
+            })
+            .collect();
+        let begins = |at: &usize| !moved[at - 1] && moved[*at];
+        let starts: Vec<usize> = (1..moved.len()).filter(begins).collect();
+        let (first, last) = (*starts.first()?, *starts.last()?);
+        let time = self.samples[last].at.since(self.samples[first].at);
+        (last > first).then(|| Duration::from_nanos(time.as_nanos() / (starts.len() as u64 - 1)))
     }
 
     /// Whether the sender's segments are not full, so that its application writes in pieces.
@@ -261,13 +293,14 @@ impl Span<'_> {
         if context.growing {
             return Limit::CongestionWindow(Cause::SlowStart);
         }
-        if has_queue && is_full {
-            return Limit::Link;
+        if silent >= SILENT && base >= BURSTS_FROM {
+            let period = self.burst_period().map_or(0.0, Duration::as_secs_f64);
+            let is_at_rtt = (period - base.as_secs_f64()).abs() <= AT_RTT * base.as_secs_f64();
+            return if is_at_rtt { Limit::SendBuffer } else { Limit::SenderApplication };
         }
-        if base >= BURSTS_FROM && silent >= SILENT {
-            return Limit::SendBuffer;
-        }
-        if is_full { Limit::Link } else { Limit::Unknown }
+        // A round trip that grows while the sender pauses is the time until it sends again.
+        let is_busy = silent < SILENT_LINK;
+        if has_queue && is_full && is_busy { Limit::Link } else { Limit::Unknown }
     }
 }
 

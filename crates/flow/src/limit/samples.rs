@@ -307,6 +307,10 @@ impl Span<'_> {
         // Without samples of the receiver, a slow application shows in a window that never opens to
         // half of what it was.
         let widest = |span: &Span<'_>| span.infos().filter_map(|(_, info)| info.snd_wnd).max();
+        // A window that takes no segment at all for this long is one that nobody reads.
+        if widest(self).is_some_and(|window| window.bytes() < self.last.snd_mss) {
+            return true;
+        }
         let before =
             all.iter().take_while(|span| span.start() <= self.start()).filter_map(widest).max();
         match (widest(self), before) {

@@ -103,10 +103,8 @@ fn receive_window(seen: &Observed<'_>) -> Option<Explanation> {
 /// A SYN offered no window scale.
 fn unscaled(seen: &Observed<'_>) -> Option<Explanation> {
     let info = seen.info()?;
-    let window = match seen.role {
-        End::Sender => info.snd_wnd,
-        End::Receiver => info.rcv_wnd,
-    };
+    // The receiver's own count may be above what it can say.
+    let window = info.snd_wnd.filter(|_| seen.role == End::Sender);
     let is_small = window.is_none_or(|window| window.bytes() <= UNSCALED_MOST);
     (info.options & OPT_WSCALE == 0 && is_small).then(|| {
         let allowed = allows(seen, UNSCALED_MOST);

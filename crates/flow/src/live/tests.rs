@@ -56,6 +56,7 @@ fn receiver(change: impl Fn(&mut TcpInfo, &mut SocketMemory)) -> Vec<Sample> {
             bytes_received: Some(Bytes::new(n * 400_000)),
             data_segs_in: Some((n * 276) as u32),
             rcv_ooopack: Some(0),
+            rcv_wscale: 10,
             ..TcpInfo::default()
         };
         let mut memory = SocketMemory {

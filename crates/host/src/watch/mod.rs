@@ -73,7 +73,7 @@ impl Watch {
     ///
     /// # Errors
     /// The kernel has no `sock_diag`. A namespace that may not be entered is no error:
-    /// [`Watch::hidden_namespaces`] counts them.
+    /// [`Watch::namespaces`] counts them.
     pub fn open(namespaces: Namespaces) -> Result<Watch, Refused> {
         const OWN: &str = "host";
         let found = match namespaces {
@@ -177,7 +177,7 @@ impl Watch {
 
     /// Whether there are processes whose sockets cannot be told apart without root.
     pub fn has_hidden_processes(&self) -> bool {
-        self.owners.has_hidden()
+        self.owners.has_hidden() || !processes::sees_all()
     }
 
     /// A descriptor of the connection's socket, where its process lets us know.

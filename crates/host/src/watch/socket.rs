@@ -149,7 +149,8 @@ impl WatchedSocket {
         self.moments().next_back()?.shares.first().map(|candidate| candidate.limit)
     }
 
-    /// The moments since it became busy, at most [`MOMENTS`], in order of time.
+    /// The moments since it became busy, in order of time: at most those of two minutes at one a
+    /// second.
     pub fn moments(&self) -> impl DoubleEndedIterator<Item = &Moment> + ExactSizeIterator {
         const NONE: &VecDeque<Moment> = &VecDeque::new();
         self.active.as_ref().map_or(NONE, |active| &active.moments).iter()

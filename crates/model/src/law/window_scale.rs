@@ -15,7 +15,7 @@ const MAX_SHIFT: u8 = 14;
 
 /// The largest window without scaling: `tcp_window_scaling` is 0 on one side, or a middlebox strips
 /// the option.
-pub(crate) const MAX_UNSCALED: Window = Window::new(Bytes::new(65_535));
+pub const MAX_UNSCALED: Window = Window::new(Bytes::new(65_535));
 
 /// The largest window that TCP can express at all: 1 GiB less 16 KiB.
 pub const MAX_WINDOW: Window = WindowScale(MAX_SHIFT).largest();

@@ -19,6 +19,7 @@ fn series(count: u64, mut change: impl FnMut(u64, &mut Sample, &mut TcpInfo)) ->
             bytes_received: Some(Bytes::new(n * 400_000)),
             data_segs_in: Some((n * 276) as u32),
             rcv_ooopack: Some(0),
+            rcv_wscale: 10,
             ..TcpInfo::default()
         };
         let mut sample = Sample {
@@ -56,8 +57,15 @@ fn a_window_that_every_round_trip_fills() {
     let window =
         |bytes| series(300, move |_, _, info| info.rcv_wnd = Some(Window::new(Bytes::new(bytes))));
     assert_limit(&window(2_100_000), Limit::ReceiveWindow);
-    // Near miss: an autotuned window is twice what arrives.
-    assert_limit(&window(4_000_000), Limit::Link);
+    // Near miss: an autotuned window is twice what arrives. Then nothing shows what holds it.
+    assert_limit(&window(4_000_000), Limit::Unknown);
+    // Without a scale, 65,535 bytes are all that can be said.
+    let unscaled = series(300, |n, _, info| {
+        info.rcv_wscale = 0;
+        info.bytes_received = Some(Bytes::new(n * 13_000));
+        info.data_segs_in = Some((n * 9) as u32);
+    });
+    assert_limit(&unscaled, Limit::ReceiveWindow);
 }
 
 #[test]
@@ -70,7 +78,7 @@ fn an_application_that_does_not_read() {
         })
     };
     assert_limit(&unread(80), Limit::ReceiverApplication);
-    assert_limit(&unread(10), Limit::Link);
+    assert_limit(&unread(10), Limit::Unknown);
 }
 
 #[test]
@@ -107,6 +115,20 @@ fn a_burst_each_round_trip_is_a_fixed_amount_in_flight() {
         info.data_segs_in = Some((burst(n) * 277) as u32);
     });
     assert_limit(&bursts, Limit::SendBuffer);
+}
+
+#[test]
+fn a_queue_at_full_delivery_is_the_links() {
+    let queued = series(300, |_, _, info| info.rcv_rtt = Duration::from_millis(RTT + 20));
+    assert_limit(&queued, Limit::Link);
+    // Near miss: bursts every 30 ms, between which the round trip seems to grow.
+    let burst = |n: u64| (n / 3) * 3 + if n % 3 == 0 { 0 } else { 3 };
+    let pieces = series(300, |n, _, info| {
+        info.rcv_rtt = Duration::from_millis(RTT + 20);
+        info.bytes_received = Some(Bytes::new(burst(n) * 40_000));
+        info.data_segs_in = Some((burst(n) * 27) as u32);
+    });
+    assert_limit(&pieces, Limit::SenderApplication);
 }
 
 #[test]

@@ -1,0 +1,464 @@
+//! `fullpipe why` on connections with a planted cause, from the sender's host and from the
+//! receiver's, each of which sees its own end alone.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_lab::{SERVER_ADDRESS, join_hosts};
+use fullpipe_link::{Emulator, Junction, Options};
+use fullpipe_model::scenario::{File, LinkEngine};
+use fullpipe_model::units::Duration;
+use serde_json::Value;
+
+use crate::Case;
+use crate::need::Need;
+use crate::program::{Program, until};
+
+const NEEDS: &[Need] = &[Need::Root, Need::Program("python3")];
+
+pub const CASES: &[Case] = &[
+    ("planted_causes_are_named_from_both_ends", NEEDS, planted_causes),
+    ("article_c_by_commands_alone", NEEDS, article_c),
+    ("a_url_is_followed_from_its_first_byte", NEEDS, a_url),
+    ("an_ordinary_user_is_told_what_root_would_see", &[Need::OrdinaryUser], an_ordinary_user),
+    ("what_makes_no_sense_is_refused", &[], refusals),
+];
+
+/// A peer that is not ours. The one that listens sends, the other receives; each sets the options
+/// `level:name:value` before it connects or listens, and works in pieces with a pause after each.
+const PEER: &str = r#"
+import socket, sys, time
+role, address, port, piece, pause = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+for option in sys.argv[6:]:
+    s.setsockopt(*map(int, option.split(':')))
+end = time.time() + 60
+if role == 'send':
+    s.bind((address, port)); s.listen(1); print('ready', flush=True)
+    c, _ = s.accept()
+    data = b'x' * piece
+    while time.time() < end:
+        c.sendall(data)
+        if pause: time.sleep(pause)
+else:
+    s.connect((address, port)); print('ready', flush=True)
+    while time.time() < end and s.recv(piece):
+        if pause: time.sleep(pause)
+"#;
+
+const SOL_SOCKET: i32 = 1;
+const SO_SNDBUF: i32 = 7;
+const SO_RCVBUF: i32 = 8;
+const SO_MAX_PACING_RATE: i32 = 47;
+const IPPROTO_TCP: i32 = 6;
+const TCP_MAXSEG: i32 = 2;
+const TCP_WINDOW_CLAMP: i32 = 10;
+
+/// What one host's peer does: its piece and pause, and the options that it sets.
+#[derive(Clone, Copy, Default)]
+struct Peer {
+    piece: usize,
+    pause: f64,
+    options: &'static [(i32, i32, i32)],
+}
+
+const GREEDY: Peer = Peer { piece: 262_144, pause: 0.0, options: &[] };
+
+/// A cause by construction, and what each end should say of it.
+struct Planted {
+    name: &'static str,
+    /// Lines of the scenario: of the server, of the client, of the link.
+    scenario: [&'static str; 3],
+    sender: Peer,
+    receiver: Peer,
+    /// The limits that are right, and a cause that must be among those told; empty for none.
+    at_sender: (&'static [&'static str], &'static str),
+    at_receiver: (&'static [&'static str], &'static str),
+}
+
+const LINK: &str = "rate = \"200mbit\"\nrtt = \"40ms\"\nqueue = \"1MB\"";
+const PLAIN: [&str; 3] = ["", "", LINK];
+const WINDOW: &[&str] = &["receive_window"];
+const BUFFER: &[&str] = &["send_buffer"];
+/// What a receiver cannot see it does not claim.
+const NOT_THE_LINK: &[&str] = &["send_buffer", "sender_application", "unknown"];
+const READER: &[&str] = &["receiver_application"];
+const WRITER: &[&str] = &["sender_application"];
+
+const CAUSES: [Planted; 14] = [
+    Planted {
+        name: "a small tcp_rmem",
+        scenario: ["", "\"net.ipv4.tcp_rmem\" = \"4096 131072 262144\"", LINK],
+        sender: GREEDY,
+        receiver: GREEDY,
+        at_sender: (WINDOW, ""),
+        at_receiver: (WINDOW, "receive_buffer_at_its_largest"),
+    },
+    Planted {
+        name: "SO_RCVBUF",
+        scenario: PLAIN,
+        sender: GREEDY,
+        receiver: Peer { options: &[(SOL_SOCKET, SO_RCVBUF, 100_000)], ..GREEDY },
+        at_sender: (WINDOW, ""),
+        at_receiver: (WINDOW, "receive_buffer_frozen"),
+    },
+    Planted {
+        name: "SO_RCVBUF above rmem_max",
+        // The machine's rmem_max is what it is; a long path makes any bound bind.
+        scenario: [
+            "\"net.ipv4.tcp_wmem\" = \"4096 16384 67108864\"",
+            "",
+            "rate = \"2gbit\"\nrtt = \"160ms\"\nqueue = \"8MB\"",
+        ],
+        sender: GREEDY,
+        receiver: Peer { options: &[(SOL_SOCKET, SO_RCVBUF, 1 << 30)], ..GREEDY },
+        at_sender: (WINDOW, ""),
+        at_receiver: (WINDOW, "receive_buffer_capped"),
+    },
+    Planted {
+        name: "no window scale",
+        scenario: ["", "\"net.ipv4.tcp_window_scaling\" = 0", LINK],
+        sender: GREEDY,
+        receiver: GREEDY,
+        at_sender: (WINDOW, "window_scale_missing"),
+        at_receiver: (WINDOW, "window_scale_missing"),
+    },
+    Planted {
+        name: "TCP_WINDOW_CLAMP",
+        scenario: PLAIN,
+        sender: GREEDY,
+        receiver: Peer { options: &[(IPPROTO_TCP, TCP_WINDOW_CLAMP, 60_000)], ..GREEDY },
+        at_sender: (WINDOW, ""),
+        at_receiver: (WINDOW, ""),
+    },
+    Planted {
+        name: "a slow reader",
+        scenario: PLAIN,
+        sender: GREEDY,
+        receiver: Peer { piece: 65_536, pause: 0.25, options: &[] },
+        at_sender: (READER, ""),
+        at_receiver: (READER, "application_does_not_read"),
+    },
+    Planted {
+        name: "a reader that stopped",
+        scenario: PLAIN,
+        sender: GREEDY,
+        receiver: Peer { piece: 1, pause: 30.0, options: &[] },
+        at_sender: (READER, ""),
+        at_receiver: (READER, "application_does_not_read"),
+    },
+    Planted {
+        name: "a small tcp_wmem",
+        scenario: ["\"net.ipv4.tcp_wmem\" = \"4096 16384 262144\"", "", LINK],
+        sender: GREEDY,
+        receiver: GREEDY,
+        at_sender: (BUFFER, "send_buffer_at_its_largest"),
+        at_receiver: (NOT_THE_LINK, ""),
+    },
+    Planted {
+        name: "SO_SNDBUF",
+        scenario: PLAIN,
+        sender: Peer { options: &[(SOL_SOCKET, SO_SNDBUF, 60_000)], ..GREEDY },
+        receiver: GREEDY,
+        at_sender: (BUFFER, "send_buffer_frozen"),
+        at_receiver: (NOT_THE_LINK, ""),
+    },
+    Planted {
+        name: "an application that writes little",
+        scenario: PLAIN,
+        sender: Peer { piece: 8_000, pause: 0.1, options: &[] },
+        receiver: GREEDY,
+        at_sender: (WRITER, ""),
+        at_receiver: (WRITER, ""),
+    },
+    Planted {
+        name: "SO_MAX_PACING_RATE",
+        scenario: PLAIN,
+        sender: Peer { options: &[(SOL_SOCKET, SO_MAX_PACING_RATE, 2_500_000)], ..GREEDY },
+        receiver: GREEDY,
+        // By its queue it is a link at that rate; the cause says whose.
+        at_sender: (&["link", "sender_application"], "paced_by_application"),
+        at_receiver: (NOT_THE_LINK, ""),
+    },
+    Planted {
+        name: "the link",
+        scenario: ["", "", "rate = \"50mbit\"\nrtt = \"40ms\"\nqueue = \"500kB\""],
+        sender: GREEDY,
+        receiver: GREEDY,
+        at_sender: (&["link"], ""),
+        at_receiver: (&["link"], ""),
+    },
+    Planted {
+        name: "loss",
+        scenario: [
+            "",
+            "",
+            "rate = \"200mbit\"\nrtt = \"40ms\"\nqueue = \"1MB\"\n[link.to_client]\nloss = \"1%\"",
+        ],
+        sender: GREEDY,
+        receiver: GREEDY,
+        at_sender: (&["congestion_window"], ""),
+        at_receiver: (&["congestion_window"], ""),
+    },
+    Planted {
+        name: "small segments",
+        scenario: ["", "\"net.ipv4.tcp_rmem\" = \"4096 131072 262144\"", LINK],
+        sender: GREEDY,
+        receiver: Peer { options: &[(IPPROTO_TCP, TCP_MAXSEG, 536)], ..GREEDY },
+        at_sender: (WINDOW, "small_segments"),
+        at_receiver: (WINDOW, "small_segments"),
+    },
+];
+
+/// Two hosts with a link between them.
+struct World {
+    server: Arc<NetNs>,
+    client: Arc<NetNs>,
+    link: Option<Emulator>,
+}
+
+impl Drop for World {
+    /// The link's threads end before the devices that they read.
+    fn drop(&mut self) {
+        let _ = self.link.take().map(Emulator::stop);
+    }
+}
+
+impl World {
+    fn new([server, client, link]: [&str; 3]) -> World {
+        let text = format!(
+            "[hosts.server]\ncongestion_control = \"cubic\"\nsysctl = {{ {server} }}\n[hosts.client]\nsysctl = {{ {client} }}\n[link]\n{link}\n"
+        );
+        let scenario = File::parse(&text).unwrap().scenarios("why").unwrap().remove(0);
+        let (hosts, junction) =
+            join_hosts(&scenario.hosts, LinkEngine::Own, &scenario.path).unwrap();
+        let Junction::Ports(ports) = junction else { panic!("our own link has ports") };
+        let link = Emulator::start(ports, &scenario.path, &Options::default()).unwrap();
+        World { server: hosts.server.ns, client: hosts.client.ns, link: Some(link) }
+    }
+
+    /// Starts a transfer between two peers.
+    fn transfer(&self, sender: Peer, receiver: Peer) -> [Process; 2] {
+        [("send", &self.server, sender), ("receive", &self.client, receiver)].map(
+            |(role, ns, peer)| {
+                let mut command = Command::new("python3");
+                let address = SERVER_ADDRESS.to_string();
+                command.args(["-c", PEER, role, &address, "5001"]);
+                command.args([peer.piece.to_string(), peer.pause.to_string()]);
+                let word =
+                    |(level, name, value): &(i32, i32, i32)| format!("{level}:{name}:{value}");
+                command.args(peer.options.iter().map(word));
+                Process::start(ns, command)
+            },
+        )
+    }
+}
+
+/// A process that ends with this value, once it has said that it is ready.
+struct Process(Child);
+
+impl Process {
+    fn start(ns: &NetNs, mut command: Command) -> Process {
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        ns.start_in(&mut command).unwrap();
+        let mut child = command.spawn().unwrap();
+        let mut said = [0; 5];
+        let out = child.stdout.as_mut().unwrap();
+        std::io::Read::read_exact(out, &mut said).unwrap();
+        Process(child)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What both ends say at the same time, each alone in its namespace.
+fn ask(world: &World, program: &Program, span: &str) -> [Value; 2] {
+    let words = ["why", "--json", "--namespaces", "own", "--for", span];
+    let running = [&world.server, &world.client].map(|ns| {
+        let mut command = program.command(&words);
+        ns.start_in(&mut command).unwrap();
+        program.start(&mut command)
+    });
+    running.map(|running| {
+        let finished = running.end();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        finished.json()
+    })
+}
+
+/// What is wrong with an answer; `None` where it is right.
+fn wrong(document: &Value, (limits, cause): (&[&str], &str)) -> Option<String> {
+    let Some(first) = document["connections"].get(0) else { return Some("no connection".into()) };
+    let limit = first["limit"].as_str().unwrap();
+    let causes: Vec<&str> = first["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["sub_cause"].as_str().unwrap())
+        .collect();
+    let told = format!("{limit} {:.2}, causes {causes:?}", first["share"].as_f64().unwrap());
+    let is_right = limits.contains(&limit) && (cause.is_empty() || causes.contains(&cause));
+    (!is_right).then_some(told)
+}
+
+fn planted_causes() {
+    let program = Program::new();
+    let mut failures = Vec::new();
+    for planted in &CAUSES {
+        let world = World::new(planted.scenario);
+        let _peers = world.transfer(planted.sender, planted.receiver);
+        // Slow start is over after a second on these paths, whatever holds the transfer then.
+        until_carried(&world, Duration::from_secs(10));
+        let [sender, receiver] = ask(&world, &program, "2500ms");
+        for (end, document, expected) in
+            [("sender", &sender, planted.at_sender), ("receiver", &receiver, planted.at_receiver)]
+        {
+            match wrong(document, expected) {
+                None => eprintln!("{}, {end}: right", planted.name),
+                Some(told) => {
+                    eprintln!("{}, {end}: {told}, expected {expected:?}", planted.name);
+                    failures.push(format!("{}, {end}: {told}", planted.name));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Waits until the connection is a second old.
+fn until_carried(world: &World, patience: Duration) {
+    let mut diag = fullpipe_kernel::sock_diag::SockDiag::open_in(&world.server).unwrap();
+    until("the transfer is on its way", patience, || {
+        let mut found = Vec::new();
+        let filter =
+            fullpipe_kernel::sock_diag::Filter { local_port: Some(5001), remote_port: None };
+        diag.dump(&filter, &mut found).unwrap();
+        let busy = |one: &fullpipe_flow::sample::Sample| one.info.as_ref()?.busy_time;
+        found.iter().filter_map(busy).any(|time| time > Duration::from_millis(1000))
+            || found.iter().any(|one| {
+                one.info.as_ref().is_some_and(|info| {
+                    info.last_ack_recv < Duration::from_secs(5)
+                        && info.bytes_acked.is_some_and(|bytes| bytes.get() > 500_000)
+                })
+            })
+    });
+}
+
+/// Article C: `why` says send buffer, `tune` that; it says receive window, `tune` that; it says
+/// link. The article's buffers and its path's product, scaled to what a small machine carries.
+fn article_c() {
+    let program = Program::new();
+    let world = World::new([
+        "\"net.ipv4.tcp_wmem\" = \"4096 16384 1000000\"",
+        "\"net.ipv4.tcp_rmem\" = \"4096 131072 2500000\"",
+        "rate = \"200mbit\"\nrtt = \"100ms\"\nqueue = \"1500kB\"",
+    ]);
+    let look = || {
+        let _peers = world.transfer(GREEDY, GREEDY);
+        until_carried(&world, Duration::from_secs(20));
+        let [sender, _] = ask(&world, &program, "2500ms");
+        let first = sender["connections"][0].clone();
+        let goodput = first["goodput_bps"].as_f64().unwrap();
+        eprintln!("{} at {:.1} Mbit/s", first["limit"], goodput / 1e6);
+        (first, goodput)
+    };
+    let tune = |ns: &NetNs, role: &str| {
+        // The record of what was changed goes where nobody else sees it.
+        let script = "mount -t tmpfs none /var/lib && exec \"$0\" \"$@\"";
+        let binary = program.binary().to_str().unwrap();
+        let path =
+            ["tune", "apply", "--yes", "--rate", "200mbit", "--rtt", "100ms", "--role", role];
+        let start = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, binary];
+        let mut command = program.command_by(&[&start[..], &path].concat());
+        ns.start_in(&mut command).unwrap();
+        let finished = program.start(&mut command).end();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+    };
+    let (first, slow) = look();
+    assert_eq!(
+        (first["limit"].as_str(), first["acts"].as_str()),
+        (Some("send_buffer"), Some("here")),
+        "{first:#}"
+    );
+    tune(&world.server, "sender");
+    let (second, faster) = look();
+    assert_eq!(
+        (second["limit"].as_str(), second["acts"].as_str()),
+        (Some("receive_window"), Some("peer")),
+        "{second:#}"
+    );
+    tune(&world.client, "receiver");
+    let (third, full) = look();
+    assert_eq!(third["limit"], "link", "{third:#}");
+    // Laws: a send buffer of 1 MB keeps two thirds of it in flight, a receive buffer of 2.5 MB
+    // advertises half, and the link carries no more than its rate.
+    assert!(slow < faster && faster < full && full <= 200e6, "{slow} {faster} {full}");
+    assert!(slow <= 1.5 * 0.66 * 1e6 * 8.0 / 0.1, "{slow}");
+}
+
+fn a_url() {
+    let program = Program::new();
+    let world = World::new(["", "", "rate = \"50mbit\"\nrtt = \"20ms\"\nqueue = \"250kB\""]);
+    let folder = program.work();
+    std::fs::File::create(folder.join("big")).unwrap().set_len(1 << 32).unwrap();
+    let mut command = Command::new("python3");
+    let script = "import http.server, sys\nprint('ready', flush=True)\nhttp.server.test(http.server.SimpleHTTPRequestHandler, \
+                  port=8080)";
+    command.args(["-c", script]).current_dir(&folder);
+    let _server = Process::start(&world.server, command);
+    let url = format!("http://{SERVER_ADDRESS}:8080/big");
+    let run = |url: &str| {
+        let mut command =
+            program.command(&["why", url, "--for", "2s", "--json", "--namespaces", "own"]);
+        world.client.start_in(&mut command).unwrap();
+        program.start(&mut command).end()
+    };
+    let listens = || run(&url);
+    let mut finished = listens();
+    until("the server listens", Duration::from_secs(30), || {
+        finished = listens();
+        finished.code == Some(0)
+    });
+    let document = finished.json();
+    let first = &document["connections"][0];
+    assert_eq!(
+        (first["role"].as_str(), first["limit"].as_str()),
+        (Some("receiver"), Some("link")),
+        "{document:#}"
+    );
+    let goodput = first["goodput_bps"].as_f64().unwrap();
+    assert!((30e6..=50e6).contains(&goodput), "{goodput}");
+    let missing = run(&format!("http://{SERVER_ADDRESS}:8080/none"));
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(missing.err.contains("404"), "{missing:?}");
+}
+
+fn an_ordinary_user() {
+    let program = Program::of(crate::program::User::Ordinary);
+    let finished = program.run(&["why", "--for", "1s"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.err.contains("run as root"), "{finished:?}");
+}
+
+fn refusals() {
+    let program = Program::new();
+    for (words, part) in [
+        (&["why", "--for", "1ms"][..], "must be between"),
+        (&["why", "ftp://host/file"], "http://HOST/PATH"),
+        (&["why", "http://127.0.0.1/", "--pid", "1"], "cannot be used"),
+        (&["why", "--peer", "host"], "--peer"),
+        (&["why", "--most", "0"], "--most"),
+    ] {
+        let finished = program.run(words);
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(finished.err.contains(part), "{finished:?}");
+        assert_eq!(finished.err.trim_end().lines().count(), 1, "{finished:?}");
+    }
+}
