@@ -122,7 +122,7 @@ fn a_queue_at_full_delivery_is_the_links() {
     let queued = series(300, |_, _, info| info.rcv_rtt = Duration::from_millis(RTT + 20));
     assert_limit(&queued, Limit::Link);
     // Near miss: bursts every 30 ms, between which the round trip seems to grow.
-    let burst = |n: u64| (n / 3) * 3 + if n % 3 == 0 { 0 } else { 3 };
+    let burst = |n: u64| (n / 3) * 3 + if n.is_multiple_of(3) { 0 } else { 3 };
     let pieces = series(300, |n, _, info| {
         info.rcv_rtt = Duration::from_millis(RTT + 20);
         info.bytes_received = Some(Bytes::new(burst(n) * 40_000));
