@@ -211,7 +211,8 @@ impl Why {
             text.push(b'\n');
         }
         fullpipe_kernel::folder::write_whole(path, &text).map_err(|error| {
-            Failure::new(Kind::Input, format!("write samples: {}: {error}", path.display()))
+            let why = format!("write samples: {}: {error}", path.display());
+            Failure::new(Kind::Input, why + "; name a file in a folder that you may write to")
         })
     }
 }
