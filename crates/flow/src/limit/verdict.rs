@@ -225,7 +225,7 @@ impl Verdict {
         let is_sure = likely >= SURE;
         let is_turned = |other| other == by_rules || (is_sure && opinion.likely(other) < UNLIKELY);
         self.turn_to(limit, 0..self.intervals.len(), is_turned);
-        self.confidence = opinion.likely(self.limited_by().limit);
+        self.confidence = opinion.likely(self.limited_by().limit).max(self.proven());
         // The judge was trained without given rates. A transfer that runs at the rate that its link
         // was given is held by it, whatever else the transfer looks like.
         if (by_rules, limit, link) == (Limit::Link, Limit::Link, LinkEvidence::GivenRate) {
@@ -240,7 +240,18 @@ impl Verdict {
         }
         let Candidate { limit: first, .. } = self.limited_by();
         let of_first = stretches.iter().filter(|stretch| stretch.limit == first);
-        self.confidence = of_first.map(|stretch| stretch.likely).fold(0.0, f64::max);
+        self.confidence = of_first.map(|stretch| stretch.likely).fold(self.proven(), f64::max);
+    }
+
+    /// The fraction of the time for which the limit named first is no matter of opinion: the window
+    /// was shut.
+    fn proven(&self) -> f64 {
+        if self.limited_by().limit != Limit::ReceiverApplication {
+            return 0.0;
+        }
+        let shut = self.intervals.iter().filter(|interval| is_shut(interval));
+        let time: Duration = shut.map(|interval| interval.length).sum();
+        time.as_secs_f64() / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// In a range of intervals, moves to `limit` the time of every limit that `is_turned` selects.
@@ -255,7 +266,7 @@ impl Verdict {
             // While nothing is in flight, only the application can hold the sender.
             let is_pause = interval.evidence.idle > MOSTLY_IDLE
                 && interval.limit() == Limit::SenderApplication;
-            if is_pause && by_rules != Limit::SenderApplication {
+            if is_pause && by_rules != Limit::SenderApplication || is_shut(interval) {
                 continue;
             }
             let others: Vec<Limit> = interval.candidates.iter().map(|one| one.limit).collect();
@@ -387,6 +398,17 @@ impl Verdict {
     }
 }
 
+/// Whether nothing was in flight because the window had no room: only the receiving application can
+/// let the sender go on. A capture's rules decide so; sockets have no such evidence.
+fn is_shut(interval: &Interval) -> bool {
+    interval.limit() == Limit::ReceiverApplication
+        && interval.evidence.in_flight == Bytes::ZERO
+        && interval.evidence.window_full > MOSTLY_SHUT
+}
+
+/// An interval is shut if the window had no room for more than this fraction of it.
+const MOSTLY_SHUT: f64 = 0.5;
+
 /// An interval is a pause if nothing was in flight for more than this fraction of it.
 const MOSTLY_IDLE: f64 = 0.5;
 
@@ -453,6 +475,28 @@ mod tests {
             .collect();
         let verdict = Verdict::new(Source::Capture, intervals);
         verdict.peak_goodput().map(|rate| rate.bits_per_sec() / 1_000_000)
+    }
+
+    /// A reader that starves beside a busy program: what it lets through makes a queue, and then
+    /// its window is shut for seconds.
+    #[test]
+    fn no_opinion_moves_the_time_in_which_the_window_was_shut() {
+        let mut carrying = interval(400, 80, 0);
+        carrying.evidence.in_flight = Bytes::new(100_000);
+        let mut shut = interval(600, 0, 0);
+        shut.candidates = vec![Candidate { limit: Limit::ReceiverApplication, share: 1.0 }];
+        shut.evidence.window_full = 1.0;
+        let mut full = shut.clone();
+        full.evidence.in_flight = Bytes::new(100_000);
+        let mut verdict = Verdict::new(Source::Capture, vec![carrying, shut, full]);
+        verdict.turn_to(Limit::Link, 0..3, |_| true);
+        let limits: Vec<Limit> = verdict.intervals.iter().map(Interval::limit).collect();
+        assert_eq!(limits, [Limit::Link, Limit::ReceiverApplication, Limit::Link]);
+        assert_eq!(verdict.proven(), 0.0, "the link is named first");
+        verdict.intervals.pop();
+        let verdict = Verdict::new(Source::Capture, verdict.intervals);
+        assert_eq!(verdict.limited_by().limit, Limit::ReceiverApplication);
+        assert!((verdict.proven() - 0.6).abs() < 1e-9);
     }
 
     #[test]
