@@ -3,6 +3,7 @@
 mod apply;
 mod path;
 mod plan;
+mod proof;
 mod settings;
 mod status;
 mod undo;

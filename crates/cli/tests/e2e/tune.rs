@@ -25,6 +25,11 @@ pub const CASES: &[Case] = &[
         &[Need::Root, Need::Program("ip")],
         sockets_show_what_is_in_force,
     ),
+    (
+        "a_proof_comes_before_the_change",
+        &[Need::Root, Need::GuestKernel],
+        a_proof_comes_before_the_change,
+    ),
     ("without_privilege", &[Need::OrdinaryUser], without_privilege),
     ("bad_requests", &[], bad_requests),
 ];
@@ -413,6 +418,57 @@ fn sockets_show_what_is_in_force() {
     place.shell("echo 0 > /proc/sys/net/ipv4/tcp_slow_start_after_idle");
     let (word, why) = seen("net.ipv4.tcp_slow_start_after_idle");
     assert_ne!(word, "not_in_force", "{why}");
+}
+
+/// A receive buffer of 400 kB over 200 Mbit/s and 40 ms: half of it is window, 49 Mbit/s.
+fn a_proof_comes_before_the_change() {
+    let place = Place::new();
+    place.shell("echo 4096 131072 400000 > /proc/sys/net/ipv4/tcp_rmem");
+    place.shell("echo 4096 16384 1000000 > /proc/sys/net/ipv4/tcp_wmem");
+    let before = place.settings();
+    let measured = |goodput: u64| {
+        let path = serde_json::json!({
+            "rate_bps": 200_000_000, "rtt_us": 40_000, "goodput_bps": goodput,
+            "limit": "receive_window",
+            "receiver": {"window_bytes": 249_000, "largest_bytes": 400_000},
+        });
+        place.program.file("why.json", path.to_string());
+        place.program.work().join("why.json").to_str().unwrap().to_string()
+    };
+    let apply = |file: &str, role: &str| {
+        place.tune(&["apply", "--yes", "--prove", "--json", "--from", file, "--role", role])
+    };
+    // A window of 249 kB carries 49.8 Mbit/s at 40 ms, not 10.
+    let refused = apply(&measured(10_000_000), "receiver");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for part in ["does not repeat the measurement", "nothing is changed"] {
+        assert!(refused.err.contains(part), "{refused:?}");
+    }
+    // As the sender, what this machine can change gains nothing.
+    let file = measured(49_500_000);
+    let refused = apply(&file, "sender");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("receiver: net.ipv4.tcp_rmem"), "{refused:?}");
+    assert_eq!(place.settings(), before, "what is not proven is not applied");
+    assert_eq!(place.status()["applies"].as_array().unwrap().len(), 0);
+    let applied = apply(&file, "receiver");
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    assert!(applied.err.contains("Expect about"), "{applied:?}");
+    let told = applied.json();
+    let expected = told["proof"]["trials"][0]["expected_bps"].as_f64().unwrap();
+    // The law: the window was all that held it below the link.
+    assert!((150e6..=200e6).contains(&expected), "{expected}");
+    let largest = |text: &str| text.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
+    let proven = told["proof"]["trials"][0]["changes"][0]["to"].as_str().unwrap();
+    assert!(largest(&place.sysctl("net.ipv4.tcp_rmem")) >= largest(proven), "{told:#}");
+    place.done(&["undo"]);
+    assert_eq!(place.settings(), before);
+    // Nobody knows which end's changes count.
+    let usage = place.tune(&["apply", "--yes", "--prove", "--from", &file]);
+    assert_eq!(usage.code, Some(2), "{usage:?}");
+    assert!(usage.err.contains("--role"), "{usage:?}");
+    let usage = place.tune(&[&["apply", "--yes", "--prove"], &PATH[..]].concat());
+    assert_eq!(usage.code, Some(2), "{usage:?}");
 }
 
 fn without_privilege() {

@@ -1,6 +1,7 @@
 //! `fullpipe tune apply`.
 
 use super::path::Goal;
+use super::proof::Proof;
 use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
@@ -24,9 +25,10 @@ Examples:
   fullpipe tune apply --rate 1gbit --rtt 146ms --yes --for 10m   undone unless you confirm
   fullpipe tune apply --rate 1gbit --rtt 146ms --yes --persist
   fullpipe tune apply --from why.json --role sender --yes
+  fullpipe tune apply --from why.json --role receiver --prove --yes
 
-Exit codes: 0 applied, or nothing to do; 1 a setting was refused, and nothing is changed; 3 a privilege \
-is missing.")]
+Exit codes: 0 applied, or nothing to do; 1 a setting was refused, or --prove promises no gain, and nothing \
+is changed; 3 a privilege or --prove's guest kernel is missing.")]
 pub struct Apply {
     #[command(flatten)]
     goal: Goal,
@@ -39,6 +41,10 @@ pub struct Apply {
     /// Undo it after this time unless `fullpipe tune confirm` was said: 10m, 30s.
     #[arg(long = "for", value_name = "TIME", value_parser = keep, requires = "yes")]
     keep: Option<Duration>,
+    /// First rebuild the measured path of --from in the lab, as `fullpipe prove` does, and go on
+    /// only if the lab repeats the measurement and this plan's changes gain there.
+    #[arg(long, requires = "from")]
+    prove: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -46,8 +52,9 @@ pub struct Apply {
 
 impl Apply {
     pub fn run(self) -> Result<u8, Failure> {
+        let proof = if self.prove { self.proof()? } else { None };
         if !self.yes {
-            return self.dry_run();
+            return self.dry_run(proof.as_ref());
         }
         // Before anything is locked: it must not hold what it will wait for.
         let watcher = self.keep.map(Watcher::start).transpose().map_err(super::refused)?;
@@ -57,11 +64,9 @@ impl Apply {
         if sets.is_empty() {
             return self.nothing(&plan);
         }
-        for set in &sets {
-            if let Item::Knob(knob) = &set.item {
-                machine.may_set(knob)?;
-            }
-        }
+        may_set(&machine, &sets)?;
+        // The machine may have changed since the proof was made.
+        self.tell_promise(proof.as_ref(), &plan)?;
         let number = machine.number();
         if let Some(mut watcher) = watcher {
             watcher.tell(number).map_err(super::refused)?;
@@ -72,14 +77,40 @@ impl Apply {
             self.forget_what_is_back(&mut machine, number);
         }
         applied?;
-        self.tell(number, &plan, &sets)
+        self.tell(number, &plan, &sets, proof.as_ref())
     }
 
-    fn dry_run(&self) -> Result<u8, Failure> {
+    /// Proves the plan, before anything is locked, started or changed. `None` where there is
+    /// nothing to change.
+    fn proof(&self) -> Result<Option<Proof>, Failure> {
+        let measured = self.goal.to_prove()?;
         let mut machine = ThisMachine::to_read()?;
         let plan = self.goal.plan(&mut machine)?;
+        if plan.changes.is_empty() {
+            return Ok(None);
+        }
+        if self.yes {
+            // A proof takes longer than to learn that a privilege is missing.
+            let sets = self.sets(&mut machine, &plan)?;
+            may_set(&machine, &sets)?;
+        }
+        remark("Proving it in the lab first; nothing is changed meanwhile.");
+        Proof::run(&measured).map(Some)
+    }
+
+    /// Says what a proof promises of the plan; refuses to go on where that is nothing.
+    fn tell_promise(&self, proof: Option<&Proof>, plan: &HostPlan) -> Result<(), Failure> {
+        let Some(proof) = proof.filter(|_| !plan.changes.is_empty()) else { return Ok(()) };
+        remark(&proof.promise(plan)?.words());
+        Ok(())
+    }
+
+    fn dry_run(&self, proof: Option<&Proof>) -> Result<u8, Failure> {
+        let mut machine = ThisMachine::to_read()?;
+        let plan = self.goal.plan(&mut machine)?;
+        self.tell_promise(proof, &plan)?;
         if self.json {
-            print_json(&serde_json::json!({"applied": false, "plan": plan}))?;
+            print_json(&document(&plan, proof))?;
         } else {
             print(&render(&plan, Form::Text, layout()))?;
         }
@@ -117,7 +148,7 @@ impl Apply {
 
     fn nothing(&self, plan: &HostPlan) -> Result<u8, Failure> {
         if self.json {
-            print_json(&serde_json::json!({"applied": false, "plan": plan}))?;
+            print_json(&document(plan, None))?;
         } else {
             print(&render(plan, Form::Text, layout()))?;
         }
@@ -134,15 +165,20 @@ impl Apply {
         }
     }
 
-    fn tell(&self, number: u32, plan: &HostPlan, sets: &[Set]) -> Result<u8, Failure> {
+    fn tell(
+        &self,
+        number: u32,
+        plan: &HostPlan,
+        sets: &[Set],
+        proof: Option<&Proof>,
+    ) -> Result<u8, Failure> {
         if self.json {
-            print_json(&serde_json::json!({
-                "applied": true,
-                "apply": number,
-                "for_us": self.keep.map(|keep| keep.as_nanos() / 1000),
-                "set": sets,
-                "plan": plan,
-            }))?;
+            let mut told = document(plan, proof);
+            told["applied"] = true.into();
+            told["apply"] = number.into();
+            told["for_us"] = self.keep.map(|keep| keep.as_nanos() / 1000).into();
+            told["set"] = serde_json::json!(sets);
+            print_json(&told)?;
             return Ok(0);
         }
         let mut text = String::new();
@@ -174,6 +210,25 @@ impl Apply {
         }
         Ok(0)
     }
+}
+
+/// The JSON of an apply that has not happened.
+fn document(plan: &HostPlan, proof: Option<&Proof>) -> serde_json::Value {
+    let mut document = serde_json::json!({"applied": false, "plan": plan});
+    if let Some(proof) = proof {
+        document["proof"] = proof.document().clone();
+    }
+    document
+}
+
+/// Whether this process may make all of these changes.
+fn may_set(machine: &ThisMachine, sets: &[Set]) -> Result<(), Failure> {
+    for set in sets {
+        if let Item::Knob(knob) = &set.item {
+            machine.may_set(knob)?;
+        }
+    }
+    Ok(())
 }
 
 /// How long to keep an apply: minutes and hours, which no path takes, are fine here.

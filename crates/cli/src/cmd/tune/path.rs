@@ -31,9 +31,9 @@ pub struct Goal {
     /// --rtt and --loss replace what it says.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Which end this machine is.
-    #[arg(long, value_name = "END", value_enum, default_value = "both")]
-    role: RoleWord,
+    /// Which end this machine is [default: both].
+    #[arg(long, value_name = "END", value_enum)]
+    role: Option<RoleWord>,
     /// Connections that are open at once, each of which may have to fill the path alone.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = connections())]
     connections: u64,
@@ -76,6 +76,26 @@ impl Goal {
         Ok(plan)
     }
 
+    /// The measured path with what the options replace, and the end of it that this machine is
+    /// said to be: what a proof is about.
+    pub fn to_prove(&self) -> Result<MeasuredPath, Failure> {
+        let missing = |what| Failure::new(Kind::Usage, format!("prove the plan: {what}"));
+        let measured = self.from.as_deref().map(read).transpose()?;
+        let measured = measured.ok_or_else(|| {
+            missing("only a measured path can be rebuilt; name one with --from FILE (`fullpipe why --json`)")
+        })?;
+        if self.role.is_none() {
+            let what = "say which end of the path this machine is with --role, because only its own changes count";
+            return Err(missing(what));
+        }
+        Ok(MeasuredPath {
+            rate: self.rate.or(measured.rate),
+            rtt: self.rtt.unwrap_or(measured.rtt),
+            loss: self.loss.or(measured.loss),
+            ..measured
+        })
+    }
+
     fn question(&self, measured: Option<&MeasuredPath>) -> Result<HostQuestion, Failure> {
         let rate = self.rate.or_else(|| measured?.rate);
         let rate = rate.ok_or_else(|| {
@@ -93,7 +113,7 @@ impl Goal {
         };
         Ok(HostQuestion {
             path,
-            role: match self.role {
+            role: match self.role.unwrap_or(RoleWord::Both) {
                 RoleWord::Sender => Role::Sender,
                 RoleWord::Receiver => Role::Receiver,
                 RoleWord::Both => Role::Both,
