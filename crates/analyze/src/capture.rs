@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::origin::{Open, Origin, opener};
 use crate::packets::LabelledPackets;
+use crate::recording;
 use crate::rounds::Findings;
 use crate::stream::{Stream, first_packet};
 use fullpipe_flow::capture::Packet;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 
 /// One capture: pcap, pcapng or snoop, plain or compressed with gzip, zstd, xz or lz4. The bytes
 /// decide, not the file's name. Nothing is read before packets or connections are requested.
+///
+/// Or a recording: samples of sockets as JSON lines, which have connections but no packets.
 pub struct Capture {
     name: String,
     origins: Vec<Origin>,
@@ -108,14 +111,23 @@ impl Capture {
     /// Its TCP connections, as they finish.
     #[must_use]
     pub fn connections(self, options: &Options) -> Connections {
-        Connections::new(self.stream(), options, Findings::AtOnce)
+        self.diagnosed(options, Findings::AtOnce)
     }
 
     /// The same for callers that do not need findings: those take much of the time, and are
     /// computed only when requested.
     #[must_use]
     pub fn connections_without_findings(self, options: &Options) -> Connections {
-        Connections::new(self.stream(), options, Findings::Later)
+        self.diagnosed(options, Findings::Later)
+    }
+
+    fn diagnosed(mut self, options: &Options, findings: Findings) -> Connections {
+        match recording::only(&mut self.origins) {
+            Some((name, lines)) => {
+                Connections::recorded(recording::read(name, lines, &options.config), findings)
+            }
+            None => Connections::captured(self.stream(), options, findings),
+        }
     }
 
     /// Its TCP segments with their labels, in the order of the capture.

@@ -1,6 +1,6 @@
 //! The connections of a capture as an iterator.
 
-use crate::drive::Drive;
+use crate::drive::{Drive, End};
 use crate::error::Error;
 use crate::numbers::Numbers;
 use crate::options::Options;
@@ -15,32 +15,60 @@ use fullpipe_flow::diagnosis::DiagnosedConnection;
 ///
 /// Dropping this early stops reading.
 pub struct Connections {
-    drive: Drive<Finishing>,
-    numbers: Numbers,
+    evidence: Evidence,
     /// The rest of the present round.
     round: std::vec::IntoIter<DiagnosedConnection>,
 }
 
-impl Connections {
-    pub(crate) fn new(stream: Stream, options: &Options, findings: Findings) -> Self {
-        Connections {
-            drive: Drive::new(stream, options, |config| Finishing::new(config, findings)),
-            numbers: Numbers::new(options.threads.get()),
-            round: Vec::new().into_iter(),
+/// What the connections were seen by.
+enum Evidence {
+    /// Packets.
+    Captured { drive: Box<Drive<Finishing>>, numbers: Numbers },
+    /// Samples of sockets, all of which are one round.
+    Recorded { round: Option<Vec<DiagnosedConnection>>, end: End },
+}
+
+impl Evidence {
+    fn end(&mut self) -> &mut End {
+        match self {
+            Evidence::Captured { drive, .. } => drive.end(),
+            Evidence::Recorded { end, .. } => end,
         }
+    }
+}
+
+impl Connections {
+    pub(crate) fn captured(stream: Stream, options: &Options, findings: Findings) -> Self {
+        let drive = Drive::new(stream, options, |config| Finishing::new(config, findings));
+        let numbers = Numbers::new(options.threads.get());
+        let evidence = Evidence::Captured { drive: Box::new(drive), numbers };
+        Connections { evidence, round: Vec::new().into_iter() }
+    }
+
+    pub(crate) fn recorded(
+        (connections, end): (Vec<DiagnosedConnection>, End),
+        findings: Findings,
+    ) -> Self {
+        let evidence = Evidence::Recorded { round: Some(findings.of(connections)), end };
+        Connections { evidence, round: Vec::new().into_iter() }
     }
 
     /// The connections that finished in the next round, perhaps none; `None` at the end of the
     /// capture. For callers that write many at once.
     pub fn next_round(&mut self) -> Option<Vec<DiagnosedConnection>> {
-        self.drive.next().map(|rounds| put_together(&mut self.numbers, rounds))
+        match &mut self.evidence {
+            Evidence::Captured { drive, numbers } => {
+                drive.next().map(|rounds| put_together(numbers, rounds))
+            }
+            Evidence::Recorded { round, .. } => round.take(),
+        }
     }
 
     /// Counts of the capture's packets, and why it was not read to its end. Discards the remaining
     /// connections.
     pub fn finish(mut self) -> (Counts, Vec<Error>) {
         while self.next_round().is_some() {}
-        let end = std::mem::take(self.drive.end());
+        let end = std::mem::take(self.evidence.end());
         (end.counts, end.errors)
     }
 }
@@ -54,7 +82,7 @@ impl Iterator for Connections {
                 return Some(Ok(connection));
             }
             let Some(round) = self.next_round() else {
-                let errors = &mut self.drive.end().errors;
+                let errors = &mut self.evidence.end().errors;
                 return (!errors.is_empty()).then(|| Err(errors.remove(0)));
             };
             self.round = round.into_iter();

@@ -44,6 +44,20 @@ pub enum Error {
         /// Packets before it.
         packets: u64,
     },
+    /// A line of a recording is not a sample.
+    #[error(
+        "{name}: reading samples: line {line}: {cause}; the {samples} samples before it are analysed"
+    )]
+    Sample {
+        /// The file or other source.
+        name: String,
+        /// The number of the line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        cause: String,
+        /// Samples before it.
+        samples: u64,
+    },
     /// A reading thread failed; its panic was printed.
     #[error("reading a capture: a thread failed")]
     Thread,

@@ -49,7 +49,7 @@ pub enum Findings {
 }
 
 impl Findings {
-    fn of(self, finished: Vec<DiagnosedConnection>) -> Vec<DiagnosedConnection> {
+    pub fn of(self, finished: Vec<DiagnosedConnection>) -> Vec<DiagnosedConnection> {
         match self {
             Findings::AtOnce => {
                 finished.into_iter().map(DiagnosedConnection::with_findings).collect()

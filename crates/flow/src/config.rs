@@ -77,12 +77,30 @@ pub struct Counts {
     /// Connections finished early because of [`Config::max_open`]; what came later of them is a
     /// connection of its own.
     pub forced_out: u64,
+    /// Samples given, where they are the evidence and not packets.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub samples: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Counts {
+    /// What there was of evidence: `1200 packets`.
+    pub fn of(&self) -> String {
+        match self.samples {
+            0 => format!("{} packets", self.packets),
+            samples => format!("{samples} samples"),
+        }
+    }
 }
 
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         // All of them by name, so that a new one is not forgotten.
-        let Counts { packets, not_tcp, fragments, cut, filtered, untracked, forced_out } = other;
+        let Counts { packets, not_tcp, fragments, cut, filtered, untracked, forced_out, samples } =
+            other;
         self.packets += packets;
         self.not_tcp += not_tcp;
         self.fragments += fragments;
@@ -90,5 +108,6 @@ impl std::ops::AddAssign for Counts {
         self.filtered += filtered;
         self.untracked += untracked;
         self.forced_out += forced_out;
+        self.samples += samples;
     }
 }

@@ -11,7 +11,7 @@ use crate::machine::{
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::diagnosis::Explanation;
-use fullpipe_flow::live::{Asked, LiveConnection, Observed, Process};
+use fullpipe_flow::live::{Asked, LiveConnection, Observed, Process, role};
 use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, socket_options};
@@ -55,6 +55,8 @@ pub struct Followed {
     pub connection: LiveConnection,
     /// The samples that the answer rests on, of this host's end.
     pub samples: Vec<Sample>,
+    /// Those of the other end, where that is on this host too.
+    pub other: Vec<Sample>,
 }
 
 /// The answers, and what was looked at for them.
@@ -236,7 +238,7 @@ impl Seen {
             samples: &own,
             other: &other,
             asked: asked(watch, self.target.key),
-            settings: &settings,
+            settings: Some(&settings),
         };
         let mut answer = seen.answer()?;
         answer.causes.extend(flow_cap(&answer));
@@ -248,24 +250,11 @@ impl Seen {
             process: self.process.as_deref().cloned(),
             uid: self.uid,
         };
-        Some(Followed { connection, samples: own })
+        Some(Followed { connection, samples: own, other })
     }
 }
 
 /// What the application asked of a socket, where its process may be asked.
 fn asked(watch: &Watch, key: SocketKey) -> Option<Asked> {
     socket_options::read(watch.descriptor(key)?).ok()
-}
-
-/// The role of a socket: the sender if more was sent than received while it was followed.
-fn role(samples: &[Sample]) -> End {
-    let moved = |get: fn(&fullpipe_flow::sample::TcpInfo) -> Option<Bytes>| {
-        let counts = samples.iter().filter_map(|sample| get(sample.info.as_ref()?));
-        let (least, most) =
-            counts.fold((Bytes::MAX, Bytes::ZERO), |(a, b), one| (a.min(one), b.max(one)));
-        most.saturating_sub(least)
-    };
-    let (sent, received) = (moved(|info| info.bytes_acked), moved(|info| info.bytes_received));
-    let waits = samples.last().is_some_and(|sample| sample.wqueue > sample.rqueue);
-    if sent > received || (sent == received && waits) { End::Sender } else { End::Receiver }
 }

@@ -31,6 +31,7 @@ Examples:
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
   fullpipe analyze capture.pcap --parquet connections.parquet
   tcpdump -i eth0 -w - tcp | fullpipe analyze -
+  fullpipe why --record samples.jsonl; fullpipe analyze samples.jsonl
 
 JSON: one object for one FILE (or --as-one), an array for several. JSON lines: one object a connection. CSV: one row for \
 each direction of a connection. Times are in us, sizes in bytes, rates in bit/s, as each name says.";
@@ -49,13 +50,14 @@ fn with_columns() -> String {
 ///
 /// Reads pcap, pcapng and snoop from files or standard input (`-`), plain or compressed with gzip,
 /// zstd, xz or lz4. Prints a table that begins with the connections that lost most time, or all
-/// details of one connection if it is the only one or --connection names it. If a capture ends in
+/// details of one connection if it is the only one or --connection names it. Samples that `why
+/// --record` wrote are read too, and answered as `why` did. If a capture ends in
 /// the middle of a packet, everything before that is analysed, a message says so, and the exit code
 /// is 4.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {
-    /// Captures; `-` is standard input.
+    /// Captures, or samples of `why --record`; `-` is standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Treat all files as one capture and sort their packets by time: rotated files, or both
@@ -289,13 +291,8 @@ impl Analyze {
                 let space = if number == 0 { "" } else { "\n" };
                 let text = match &report.connections[..] {
                     [only] if report.counts.untracked == 0 => {
-                        format!(
-                            "{}: {} packets\n\n{}{}",
-                            report.file,
-                            report.counts.packets,
-                            depth(only, layout()),
-                            self.plots(only)
-                        )
+                        let (of, depth) = (report.counts.of(), depth(only, layout()));
+                        format!("{}: {of}\n\n{depth}{}", report.file, self.plots(only))
                     }
                     _ => table(report, self.top.unwrap_or(TOP), layout()),
                 };

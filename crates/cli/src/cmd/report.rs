@@ -23,7 +23,8 @@ use std::process::{Command, Stdio};
 /// It begins with what limited the worst connection and what would change it, lists the
 /// connections, and shows for each its time-sequence graph, throughput, round trips, window and
 /// bytes in flight, with the limits and the stalls on the same time axis. Reads captures as
-/// `analyze` does, and results of `lab run --out`. Nothing in the file is loaded from anywhere.
+/// `analyze` does, samples of `why --record`, and results of `lab run --out`. Nothing in the file is
+/// loaded from anywhere.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -32,11 +33,12 @@ Examples:
   fullpipe report before.pcap after.pcap -o compare.html
   fullpipe report fullpipe-results/2026-11-22T10-00-00Z -o lab.html
   fullpipe report capture.pcap --svg pictures/
+  fullpipe why --record samples.jsonl; fullpipe report samples.jsonl
   fullpipe report capture.pcap --data | jq '.connections[0].trace.server_to_client.stalls'
 
 Results of the lab have graphs where `lab run` was given --keep-captures.")]
 pub struct Report {
-    /// Captures (`-` is standard input), or folders of results of `lab run`.
+    /// Captures or samples (`-` is standard input), or folders of results of `lab run`.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
     /// The file to write; one that exists is replaced.

@@ -11,13 +11,15 @@ use fullpipe_flow::schema::Version;
 use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_host::{Followed, Found, Options, Selection};
 use fullpipe_kernel::Refused;
+use fullpipe_kernel::folder::Pending;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::Duration;
 use fullpipe_report::live;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::io::Write;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Say why this host's connections are slow: what limits each, since when, and which end must act.
 ///
@@ -67,7 +69,8 @@ pub struct Why {
     /// Look again and again, until Ctrl-C.
     #[arg(long)]
     watch: bool,
-    /// Also write the samples as JSON lines to FILE (columns: the guide, "samples").
+    /// Also write the samples as JSON lines to FILE, which `report` and `analyze` read (columns: the
+    /// guide, "samples").
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Print JSON; with --watch one document a line.
@@ -119,24 +122,24 @@ fn span(text: &str) -> Result<Duration, String> {
 impl Why {
     pub fn run(self) -> Result<u8, Failure> {
         let interrupt = Interrupt::on_signals().map_err(failed)?;
+        // A file that cannot be written is told before anything is watched.
+        let mut record = self.record.as_deref().map(Record::begin).transpose()?;
         let namespaces = match self.namespaces {
             Which::All => Namespaces::All,
             Which::Own => Namespaces::Own,
         };
         let mut watch = Watch::open(namespaces).map_err(failed)?;
-        let mut recorded = Vec::new();
         loop {
             let found = self.look(&mut watch, &interrupt)?;
             self.show(&found, &watch)?;
-            recorded.extend(found.followed);
+            if let Some(record) = &mut record {
+                record.add(&found.followed)?;
+            }
             if interrupt.is_set() || !self.watch {
                 break;
             }
-            if self.record.is_none() {
-                recorded.clear();
-            }
         }
-        self.write_record(&recorded)?;
+        record.map(Record::finish).transpose()?;
         // A user who ends --watch has what was asked for.
         if interrupt.is_set() && !self.watch {
             return Err(Failure::new(
@@ -202,19 +205,40 @@ impl Why {
         tell_hidden(watch);
         Ok(())
     }
+}
 
-    fn write_record(&self, recorded: &[Followed]) -> Result<(), Failure> {
-        let Some(path) = &self.record else { return Ok(()) };
-        let mut text = Vec::new();
-        for sample in recorded.iter().flat_map(|one| &one.samples) {
-            serde_json::to_writer(&mut text, sample).map_err(std::io::Error::from)?;
-            text.push(b'\n');
-        }
-        fullpipe_kernel::folder::write_whole(path, &text).map_err(|error| {
-            let why = format!("write samples: {}: {error}", path.display());
-            Failure::new(Kind::Input, why + "; name a file in a folder that you may write to")
-        })
+/// The file of --record. It gets its name when it is complete.
+struct Record<'a> {
+    path: &'a Path,
+    file: Pending,
+}
+
+impl<'a> Record<'a> {
+    fn begin(path: &'a Path) -> Result<Record<'a>, Failure> {
+        let file = Pending::at(path).map_err(|error| refused(path, &error))?;
+        Ok(Record { path, file })
     }
+
+    /// Adds the samples of both ends of each connection, as far as they are on this host.
+    fn add(&mut self, followed: &[Followed]) -> Result<(), Failure> {
+        let mut line = Vec::new();
+        for sample in followed.iter().flat_map(|one| one.samples.iter().chain(&one.other)) {
+            line.clear();
+            serde_json::to_writer(&mut line, sample).map_err(std::io::Error::from)?;
+            line.push(b'\n');
+            self.file.write_all(&line).map_err(|error| refused(self.path, &error))?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        self.file.commit().map_err(|error| refused(self.path, &error))
+    }
+}
+
+fn refused(path: &Path, error: &std::io::Error) -> Failure {
+    let why = format!("write samples: {}: {error}", path.display());
+    Failure::new(Kind::Input, why + "; name a file in a folder that you may write to")
 }
 
 /// What to say where no connection was busy.

@@ -20,6 +20,7 @@ const NEEDS: &[Need] = &[Need::Root, Need::Program("python3")];
 pub const CASES: &[Case] = &[
     ("planted_causes_are_named_from_both_ends", NEEDS, planted_causes),
     ("article_c_by_commands_alone", NEEDS, article_c),
+    ("a_recording_says_what_why_said", NEEDS, a_recording),
     ("a_url_is_followed_from_its_first_byte", NEEDS, a_url),
     ("an_ordinary_user_is_told_what_root_would_see", &[Need::OrdinaryUser], an_ordinary_user),
     ("what_makes_no_sense_is_refused", &[], refusals),
@@ -401,6 +402,68 @@ fn article_c() {
     // advertises half, and the link carries no more than its rate.
     assert!(slow < faster && faster < full && full <= 200e6, "{slow} {faster} {full}");
     assert!(slow <= 1.5 * 0.66 * 1e6 * 8.0 / 0.1, "{slow}");
+}
+
+/// A recording is read by `analyze`, `report` and `prove`, and says what `why` said.
+fn a_recording() {
+    let program = Program::new();
+    let world = World::new(["", "\"net.ipv4.tcp_rmem\" = \"4096 131072 262144\"", LINK]);
+    let _peers = world.transfer(GREEDY, GREEDY);
+    until_carried(&world, Duration::from_secs(20));
+    let watch = |ns: &NetNs, record: &str| {
+        let words = ["why", "--json", "--namespaces", "own", "--for", "1500ms", "--record", record];
+        let mut command = program.command(&words);
+        ns.start_in(&mut command).unwrap();
+        program.start(&mut command).end()
+    };
+    for (ns, record) in [(&world.server, "sender.jsonl"), (&world.client, "receiver.jsonl")] {
+        let finished = watch(ns, record);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let said = finished.json()["connections"][0].clone();
+        let analysed = program.run(&["analyze", "--json", record]);
+        assert_eq!(analysed.code, Some(0), "{analysed:?}");
+        let document = analysed.json();
+        let [found] = &document["connections"].as_array().unwrap()[..] else {
+            panic!("{document:#}")
+        };
+        assert_eq!(
+            found["findings"].as_array().map(Vec::len),
+            Some(found["limits"].as_array().unwrap().len())
+        );
+        for (of_found, of_said) in
+            found["findings"].as_array().unwrap().iter().zip(said["findings"].as_array().unwrap())
+        {
+            for key in ["limit", "share", "confidence", "claim"] {
+                assert_eq!(of_found[key], of_said[key], "{record}: {key}");
+            }
+        }
+        assert_eq!(found["limits"][0]["limit"], "receive_window", "{found:#}");
+        assert!(found["warnings"].to_string().contains("no_packets"), "{found:#}");
+        let text = program.run(&["analyze", record]);
+        assert!(text.out.contains(" samples") && text.out.contains("sampled for"), "{text:?}");
+        let page = program.run(&["report", "--data", record]).json();
+        assert_eq!(page["kind"], "samples");
+        let shown = &page["connections"][0];
+        let way = found["limits"][0]["direction"].as_str().unwrap();
+        let sum = |value: &Value| -> f64 {
+            value.as_array().unwrap().iter().map(|one| one.as_f64().unwrap()).sum()
+        };
+        let carried = sum(&shown["trace"][way]["rate"]["payload_bytes"]);
+        let time = found["duration_us"].as_f64().unwrap() / 1e6;
+        // The graph carries what `why` measured.
+        let goodput = said["goodput_bps"].as_f64().unwrap();
+        let drawn = carried * 8.0 / time;
+        assert!((drawn / goodput - 1.0).abs() < 0.2, "{drawn} of {goodput}");
+        assert!(!shown["sockets"][0]["columns"]["rtt_us"].as_array().unwrap().is_empty());
+    }
+    // The folder is looked at before anything is watched.
+    let refused = watch(&world.server, "missing/samples.jsonl");
+    assert_eq!((refused.code, refused.out.as_str()), (Some(4), ""), "{refused:?}");
+    assert!(refused.err.contains("write samples: missing/samples.jsonl"), "{refused:?}");
+    let junk = program.file("junk.jsonl", "{\"at_ns\": 1}\n");
+    let refused = program.run(&["analyze", junk]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.err.contains("line 1: missing field"), "{refused:?}");
 }
 
 fn a_url() {

@@ -194,6 +194,13 @@ impl LabelCounts {
         self.0[label as usize] as u64
     }
 
+    /// Counts with one label alone.
+    pub(crate) fn only(label: Label, count: u32) -> Self {
+        let mut counts = LabelCounts::default();
+        counts.0[label as usize] = count;
+        counts
+    }
+
     pub(crate) fn add(&mut self, labels: LabelSet) {
         labels
             .iter()

@@ -123,17 +123,21 @@ pub enum Warning {
     /// The capture's snap length cut packets within their TCP headers. SACK blocks and timestamps
     /// are missing, so losses are counted from less evidence.
     HeadersCut,
+    /// Nothing was captured: samples of its sockets are all that is known. What takes packets is
+    /// not known, and counts of it are zero.
+    NoPackets,
 }
 
 impl Warning {
     /// Every warning, in the order of the type.
-    pub const ALL: [Warning; 6] = [
+    pub const ALL: [Warning; 7] = [
         Warning::OffloadSuperPackets,
         Warning::CaptureDropped,
         Warning::OneSided,
         Warning::HandshakeMissing,
         Warning::WindowScaleRefused,
         Warning::HeadersCut,
+        Warning::NoPackets,
     ];
 
     /// The stable name in results.
@@ -145,6 +149,7 @@ impl Warning {
             Warning::HandshakeMissing => "handshake_missing",
             Warning::WindowScaleRefused => "window_scale_refused",
             Warning::HeadersCut => "headers_cut",
+            Warning::NoPackets => "no_packets",
         }
     }
 
@@ -170,6 +175,10 @@ impl Warning {
             Warning::HeadersCut => {
                 "packets were cut within their TCP headers: SACK blocks and timestamps are missing, so lost and repeated \
                  segments are miscounted; keep more of each packet (tcpdump -s 128, -s 256 with tunnels)"
+            }
+            Warning::NoPackets => {
+                "samples of a socket are no packets: a point of the sequence graph is a sample, bytes on the wire are \
+                 estimated, and labels and losses are not counted; a capture has them"
             }
         }
     }

@@ -5,7 +5,8 @@ use super::{Diagnosis, KnownHosts, SeenAt, Subject};
 use crate::connection::{Connection, Direction};
 use crate::finding::{Finding, KnownPath};
 use crate::limit::{Candidate, Interval, Verdict};
-use crate::trace::Trace;
+use crate::trace::{SocketSeries, Trace};
+use fullpipe_model::tune::MeasuredPath;
 use fullpipe_model::units::Duration;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -31,6 +32,21 @@ pub struct DiagnosedConnection {
     shows_intervals: bool,
     /// The points of its graphs, if they were recorded.
     trace: Option<Box<Trace>>,
+    /// What only its sockets show, where it was seen by them and not in a capture.
+    sampled: Option<Box<Sampled>>,
+}
+
+/// What the samples of a connection's sockets show beside its facts and its verdict.
+#[derive(Debug, Clone)]
+pub(crate) struct Sampled {
+    /// The direction that the diagnosis is about.
+    pub direction: Direction,
+    /// What lies behind the limit.
+    pub causes: Vec<Explanation>,
+    /// The path as the sockets measured it.
+    pub path: Option<MeasuredPath>,
+    /// The samples as columns, for the graphs.
+    pub sockets: Vec<SocketSeries>,
 }
 
 /// A value that belongs to one direction.
@@ -59,7 +75,40 @@ impl DiagnosedConnection {
             sharing: None,
             shows_intervals: false,
             trace: None,
+            sampled: None,
         }
+    }
+
+    /// Combines what the samples of a connection's sockets say.
+    pub(crate) fn from_samples(
+        connection: Connection,
+        mut diagnosis: Diagnosis,
+        sampled: Sampled,
+        trace: Option<Trace>,
+    ) -> Self {
+        diagnosis.subject.connection = Some(connection.id);
+        diagnosis.subject.direction = Some(sampled.direction);
+        let diagnoses = match sampled.direction {
+            Direction::ClientToServer => [Some(diagnosis), None],
+            Direction::ServerToClient => [None, Some(diagnosis)],
+        };
+        DiagnosedConnection {
+            diagnoses,
+            trace: trace.map(Box::new),
+            sampled: Some(Box::new(sampled)),
+            ..DiagnosedConnection::from_capture(connection, [None, None])
+        }
+    }
+
+    /// The samples of the sockets at its ends; empty unless it was seen by them.
+    pub fn sockets(&self) -> &[SocketSeries] {
+        self.sampled.as_ref().map_or(&[], |sampled| &sampled.sockets)
+    }
+
+    /// The path as its sockets measured it; `None` of a capture.
+    pub(super) fn sampled_path(&self, direction: Direction) -> Option<MeasuredPath> {
+        let sampled = self.sampled.as_ref().filter(|sampled| sampled.direction == direction)?;
+        sampled.path.clone()
     }
 
     /// Adds the points of the connection's graphs.
@@ -68,7 +117,10 @@ impl DiagnosedConnection {
     }
 
     /// Drops the points of the connection's graphs, which are most of its memory.
-    pub fn without_trace(self) -> Self {
+    pub fn without_trace(mut self) -> Self {
+        if let Some(sampled) = &mut self.sampled {
+            sampled.sockets = Vec::new();
+        }
         DiagnosedConnection { trace: None, ..self }
     }
 
@@ -128,11 +180,13 @@ impl DiagnosedConnection {
         }
     }
 
-    /// The sub-causes behind a direction's limits, where the capture shows them.
+    /// The sub-causes behind a direction's limits, where the capture shows them. None are known of
+    /// samples, which show no packets.
     pub fn sub_causes(&self, direction: Direction) -> impl Iterator<Item = SubCause> {
         let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
         let sharing = self.sharing.filter(|_| direction == self.connection.bulk());
-        Seen { connection: &self.connection, direction, verdict, sharing }.sub_causes()
+        let seen = Seen { connection: &self.connection, direction, verdict, sharing };
+        self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten()
     }
 
     /// The sub-causes in words, first for the direction that carried more.
@@ -141,7 +195,11 @@ impl DiagnosedConnection {
             let causes = self.sub_causes(direction);
             causes.map(move |cause| OfDirection { direction, what: cause.explanation() })
         };
-        self.directions().into_iter().flat_map(explained).collect()
+        let by_sockets = self.sampled.iter().flat_map(|sampled| {
+            let direction = sampled.direction;
+            sampled.causes.iter().cloned().map(move |what| OfDirection { direction, what })
+        });
+        self.directions().into_iter().flat_map(explained).chain(by_sockets).collect()
     }
 
     /// The time that the direction with more data lost to anything but the path and its own

@@ -27,6 +27,9 @@ impl DiagnosedConnection {
     /// The path, its ends and the transfer, as far as the capture shows them; `None` for a
     /// direction without data or without a round trip.
     pub fn measured_path(&self, direction: Direction) -> Option<MeasuredPath> {
+        if let Some(path) = self.sampled_path(direction) {
+            return Some(path);
+        }
         let diagnosis = self.diagnosis(direction)?;
         let connection = &self.connection;
         let facts = connection.facts(direction);

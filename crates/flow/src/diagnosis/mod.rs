@@ -16,6 +16,7 @@ mod hosts;
 mod measured;
 mod subcause;
 
+pub(crate) use connection::Sampled;
 pub use connection::{DiagnosedConnection, OfDirection, note_sharing, worst_first};
 pub use hosts::{KnownHosts, OnLoss};
 pub use subcause::{

@@ -119,7 +119,7 @@ fn unscaled(seen: &Observed<'_>) -> Option<Explanation> {
 
 /// What keeps this receiver's own window small.
 fn own_window(seen: &Observed<'_>) -> Option<Explanation> {
-    let settings = seen.settings;
+    let settings = seen.settings?;
     let rcvbuf = memory(seen)?.rcvbuf;
     let allowed = allows(seen, settings.window_law().window(rcvbuf).bytes());
     if seen.asked.and_then(|asked| asked.sets_rcvbuf) == Some(true) {
@@ -176,7 +176,7 @@ fn send_buffer(seen: &Observed<'_>) -> Option<Explanation> {
     if seen.role != End::Sender {
         return None;
     }
-    let settings = seen.settings;
+    let settings = seen.settings?;
     let sndbuf = memory(seen)?.sndbuf;
     let mean = fullpipe_model::law::send_buffer::window(sndbuf).bytes();
     let allowed = allows(seen, mean);
@@ -306,7 +306,7 @@ fn timeouts(seen: &Observed<'_>) -> Option<Explanation> {
 
 /// The congestion window starts anew after each pause.
 fn idle_restart(seen: &Observed<'_>) -> Option<Explanation> {
-    if !seen.settings.tcp_slow_start_after_idle {
+    if seen.settings.is_some_and(|settings| !settings.tcp_slow_start_after_idle) {
         return None;
     }
     let infos: Vec<&TcpInfo> =

@@ -8,6 +8,9 @@
 
 mod cause;
 mod path;
+mod recording;
+
+pub use recording::connections;
 
 use crate::diagnosis::{Diagnosis, Explanation, Sockets};
 use crate::finding::Finding;
@@ -105,8 +108,22 @@ pub struct Observed<'a> {
     pub other: &'a [Sample],
     /// What the application asked of the socket, where that may be known.
     pub asked: Option<Asked>,
-    /// The settings of the socket's network namespace.
-    pub settings: &'a HostSettings,
+    /// The settings of the socket's network namespace, where they are known.
+    pub settings: Option<&'a HostSettings>,
+}
+
+/// The role of a socket: the sender if more was sent than received while it was sampled. Where
+/// nothing moved, the sender is the one whose data waits.
+pub fn role(samples: &[Sample]) -> End {
+    let moved = |get: fn(&TcpInfo) -> Option<Bytes>| {
+        let counts = samples.iter().filter_map(|sample| get(sample.info.as_ref()?));
+        let (least, most) =
+            counts.fold((Bytes::MAX, Bytes::ZERO), |(a, b), one| (a.min(one), b.max(one)));
+        most.saturating_sub(least)
+    };
+    let (sent, received) = (moved(|info| info.bytes_acked), moved(|info| info.bytes_received));
+    let waits = samples.last().is_some_and(|sample| sample.wqueue > sample.rqueue);
+    if sent > received || (sent == received && waits) { End::Sender } else { End::Receiver }
 }
 
 /// The kernel's account of a sender's time since its connection began.

@@ -66,22 +66,22 @@ fn end(seen: &Observed<'_>, limit: Limit, goodput: Rate) -> MeasuredEnd {
     let of_socket = socket(seen.samples, seen.role);
     let (largest, asked, application) = match seen.role {
         End::Sender => (
-            settings.tcp_wmem.max,
+            settings.map(|settings| settings.tcp_wmem.max),
             seen.asked.and_then(|asked| asked.sets_sndbuf),
             Limit::SenderApplication,
         ),
         End::Receiver => (
-            settings.tcp_rmem.max,
+            settings.map(|settings| settings.tcp_rmem.max),
             seen.asked.and_then(|asked| asked.sets_rcvbuf),
             Limit::ReceiverApplication,
         ),
     };
     MeasuredEnd {
-        kernel: Some(settings.kernel),
-        largest: Some(largest),
+        kernel: settings.map(|settings| settings.kernel),
+        largest,
         frozen_by_application: asked,
         application_rate: (limit == application).then_some(goodput),
-        window_scaling: Some(settings.tcp_window_scaling),
+        window_scaling: settings.map(|settings| settings.tcp_window_scaling),
         ..of_socket
     }
 }
@@ -94,7 +94,7 @@ fn other_end(seen: &Observed<'_>, limit: Limit, goodput: Rate) -> MeasuredEnd {
     };
     let application_rate = (limit == application).then_some(goodput);
     if !seen.other.is_empty() {
-        let kernel = Some(seen.settings.kernel);
+        let kernel = seen.settings.map(|settings| settings.kernel);
         return MeasuredEnd { kernel, application_rate, ..socket(seen.other, role) };
     }
     let infos = seen.samples.iter().filter_map(|sample| sample.info.as_ref());

@@ -9,7 +9,7 @@ const STEP: u64 = 10;
 
 /// A sender that is sampled every 10 ms and carries 2 MB a round trip of 50 ms; the receive window
 /// holds it unless `change` says otherwise.
-fn sender(change: impl Fn(u64, &mut TcpInfo, &mut SocketMemory)) -> Vec<Sample> {
+pub(super) fn sender(change: impl Fn(u64, &mut TcpInfo, &mut SocketMemory)) -> Vec<Sample> {
     let at = |n: u64| {
         let mut info = TcpInfo {
             state: TcpState::Established,
@@ -43,7 +43,7 @@ fn sender(change: impl Fn(u64, &mut TcpInfo, &mut SocketMemory)) -> Vec<Sample> 
 }
 
 /// The receiver of the same data, whose window is as large as a round trip's data.
-fn receiver(change: impl Fn(&mut TcpInfo, &mut SocketMemory)) -> Vec<Sample> {
+pub(super) fn receiver(change: impl Fn(&mut TcpInfo, &mut SocketMemory)) -> Vec<Sample> {
     let at = |n: u64| {
         let mut info = TcpInfo {
             state: TcpState::Established,
@@ -87,7 +87,7 @@ fn sample(n: u64, info: TcpInfo, memory: SocketMemory) -> Sample {
 
 fn answer(role: End, samples: &[Sample], asked: Option<Asked>) -> Answer {
     let settings = HostSettings::defaults(KernelVersion::new(6, 12));
-    let seen = Observed { role, samples, other: &[], asked, settings: &settings };
+    let seen = Observed { role, samples, other: &[], asked, settings: Some(&settings) };
     seen.answer().unwrap()
 }
 
@@ -206,7 +206,7 @@ fn a_window_that_starts_anew_after_pauses_is_named_only_where_the_setting_is_on(
         samples: &samples,
         other: &[],
         asked: None,
-        settings: &settings,
+        settings: Some(&settings),
     };
     assert!(!names(&seen.answer().unwrap()).contains(&"idle_restart"));
 }
@@ -231,7 +231,7 @@ fn one_sample_is_no_answer() {
         samples: &samples[..1],
         other: &[],
         asked: None,
-        settings: &settings,
+        settings: Some(&settings),
     };
     assert_eq!(seen.answer(), None);
 }

@@ -8,11 +8,13 @@
 //!
 //! Fields that a kernel does not know are absent, never zero: a zero is a measurement.
 
+mod line;
 mod memory;
 mod reasons;
 mod state;
 mod tcp_info;
 
+pub use line::ParseSampleError;
 pub use memory::{ParseMemoryError, SocketMemory};
 pub use reasons::{Phase, Reason, Reasons, Wait};
 pub use state::{CongestionState, TcpState};

@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
 use crate::connection::{Connection, Direction, DirectionFacts, Label, Warning};
-use crate::diagnosis::{DiagnosedConnection, Diagnosis, SubCause};
+use crate::diagnosis::{DiagnosedConnection, Diagnosis, Explanation, OfDirection};
 use fullpipe_model::units::Duration;
 
 /// Rows of a connection's directions.
@@ -367,7 +367,11 @@ pub static CONNECTIONS: &[C] = &[
         Kind::Words,
         "",
         "what lies behind the limit, as far as it shows",
-        |row| Cell::Words(row.diagnosed.sub_causes(row.direction).map(SubCause::name).collect()),
+        |row| {
+            let of_row = |one: &OfDirection<Explanation>| one.direction == row.direction;
+            let all = row.diagnosed.explanations().into_iter().filter(of_row);
+            Cell::Words(all.map(|one| one.what.name).collect())
+        },
     )
     .at(Place::Rows),
 ];

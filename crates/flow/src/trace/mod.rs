@@ -21,6 +21,7 @@ mod points;
 mod rate;
 mod recorder;
 mod restart;
+mod sampled;
 mod send_clock;
 mod silences;
 mod sockets;
@@ -38,9 +39,13 @@ pub use sockets::{Owner, SocketSeries};
 pub use stall::{Stall, StallCause};
 
 use crate::connection::Direction;
+use fullpipe_model::units::Bytes;
 use recorder::Recorded;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use std::sync::OnceLock;
+
+/// Headers of a packet where only its payload is known: Ethernet, IPv4 and TCP with timestamps.
+pub(crate) const WIRE_HEADERS: Bytes = Bytes::new(14 + 20 + 32);
 
 /// The points of a connection's graphs, by whose data they are about.
 #[derive(Debug, Clone)]
@@ -54,6 +59,15 @@ pub struct Trace {
 impl Trace {
     pub(super) fn new(recorded: Recorded) -> Self {
         Trace { recorded: Some(recorded), directions: OnceLock::new() }
+    }
+
+    /// A trace of one direction's data alone.
+    pub(super) fn of_direction(direction: Direction, points: DirectionTrace) -> Self {
+        let directions = match direction {
+            Direction::ClientToServer => [Some(points), None],
+            Direction::ServerToClient => [None, Some(points)],
+        };
+        Trace { recorded: None, directions: OnceLock::from(directions) }
     }
 
     /// The same with its points made, and without the packets.

@@ -3,7 +3,7 @@
 
 use super::table::arrow;
 use crate::{Column, Layout, Table, Tone, figure, paragraph};
-use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label};
+use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label, Warning};
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -26,6 +26,7 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
     let mut text = format!("{}\n", layout.paint(Tone::Heading, &title));
     text += &match connection.handshake_rtt {
         Some(rtt) => format!("{} long, round trip of the handshake {rtt}\n\n", connection.duration),
+        None if is_sampled(connection) => format!("sampled for {}\n\n", connection.duration),
         None => format!(
             "{} long, its handshake was not captured: windows may be scaled\n\n",
             connection.duration
@@ -87,13 +88,21 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
 fn capture(connection: &Connection, layout: Layout) -> String {
     let parts: Vec<&str> = connection.parts_seen().collect();
     let parts = if parts.is_empty() { "nothing".into() } else { parts.join(", ") };
-    let mut text =
-        format!("{}; {}; captured: {parts}\n", connection.vantage, connection.close.words());
+    let mut text = if is_sampled(connection) {
+        format!("at the socket {}\n", connection.vantage.place.words())
+    } else {
+        format!("{}; {}; captured: {parts}\n", connection.vantage, connection.close.words())
+    };
     for warning in &connection.warnings {
         text += &paragraph::fill("but ", warning.words(), layout.width);
         text.push('\n');
     }
     text
+}
+
+/// Whether samples of its sockets are all that is known of it.
+fn is_sampled(connection: &Connection) -> bool {
+    connection.warnings.contains(&Warning::NoPackets)
 }
 
 fn words(direction: Direction) -> &'static str {

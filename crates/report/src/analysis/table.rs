@@ -87,8 +87,9 @@ fn doubts(report: &Report, layout: Layout) -> String {
         let count = connections().filter(|connection| connection.vantage.place == place).count();
         (count > 0).then(|| format!("{} {count}", place.words()))
     });
-    let mut text =
-        format!("\ncaptured {}\n", places.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    let seen = if report.counts.samples > 0 { "sampled" } else { "captured" };
+    let places = places.into_iter().flatten().collect::<Vec<_>>();
+    let mut text = format!("\n{seen} {}\n", places.join(", "));
     for warning in Warning::ALL {
         let count =
             connections().filter(|connection| connection.warnings.contains(&warning)).count();
@@ -130,11 +131,8 @@ fn limited_by(explained: &DiagnosedConnection) -> String {
 /// How many connections there are, and how many are not in the table.
 fn counted(report: &Report, top: usize) -> String {
     let all = report.connections.len();
-    let mut text = format!(
-        "{} packets, {all} TCP connection{}",
-        report.counts.packets,
-        if all == 1 { "" } else { "s" }
-    );
+    let mut text =
+        format!("{}, {all} TCP connection{}", report.counts.of(), if all == 1 { "" } else { "s" });
     if all > top {
         text += &format!(", the {top} that lost most shown");
     }

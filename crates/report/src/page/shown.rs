@@ -140,7 +140,8 @@ pub struct Lab {
 impl Shown {
     /// A connection of the input with this number.
     pub fn new(source: usize, connection: DiagnosedConnection) -> Self {
-        Shown { source, run: None, part: None, connection, sockets: Vec::new(), link_queue: None }
+        let sockets = connection.sockets().to_vec();
+        Shown { source, run: None, part: None, connection, sockets, link_queue: None }
     }
 
     /// What limited each direction's data, and when. It is drawn with the graphs, or not at all.

@@ -1,4 +1,4 @@
-//! A report on captures.
+//! A report on captures, or on recorded samples.
 
 use super::{empty, worst_first};
 use crate::cmd::input;
@@ -15,6 +15,7 @@ use std::path::PathBuf;
 pub fn page(files: &[PathBuf], as_one: bool, options: &Options) -> Result<Page, Failure> {
     let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
     let mut page = empty(names.join(", "), Content::Capture);
+    let mut samples = 0;
     for capture in input::captures(files, as_one)? {
         let name = capture.name().to_owned();
         let mut shortlist = Shortlist::default();
@@ -28,7 +29,12 @@ pub fn page(files: &[PathBuf], as_one: bool, options: &Options) -> Result<Page, 
         page.connections_total += shortlist.total();
         let number = page.sources.len();
         page.connections.extend(shortlist.finish(number));
-        page.sources.push(Source { name, packets: Some(counts.packets), problem });
+        samples += counts.samples;
+        let packets = (counts.samples == 0).then_some(counts.packets);
+        page.sources.push(Source { name, packets, problem });
+    }
+    if samples > 0 && page.sources.iter().all(|source| source.packets.is_none()) {
+        page.kind = Content::Samples;
     }
     let problems: Vec<_> =
         page.sources.iter().filter_map(|source| source.problem.as_deref()).collect();

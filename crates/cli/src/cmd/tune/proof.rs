@@ -65,7 +65,9 @@ impl Proof {
                 let why = why.strip_prefix("fullpipe: ").unwrap_or(why);
                 Err(Failure::with_code(
                     code,
-                    format!("prove the plan: {why}; nothing is changed; without --prove it is applied unproven"),
+                    format!(
+                        "prove the plan: {why}; nothing is changed; without --prove it is applied unproven"
+                    ),
                 ))
             }
         }

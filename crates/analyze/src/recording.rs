@@ -1,0 +1,173 @@
+//! A recording as the input: samples of sockets, one a line, as `fullpipe why --record` writes them.
+//!
+//! No capture begins with `{`, so the first byte tells a recording. All of it is in memory at once,
+//! because a socket's verdict rests on all of its samples.
+
+use crate::drive::End;
+use crate::error::Error;
+use crate::origin::Origin;
+use fullpipe_flow::capture::ReadError;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_flow::live::connections;
+use fullpipe_flow::sample::Sample;
+use fullpipe_flow::{Config, Counts};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+
+/// The first byte of a line of JSON.
+const FIRST: u8 = b'{';
+/// A line of a recording has some 1.5 kB.
+const LINE_MAX: u64 = 1 << 16;
+/// 1000 connections for an hour and more; 3 GB of memory.
+const SAMPLES_MAX: u64 = 4_000_000;
+
+/// The lines of a recording.
+type Lines = Box<dyn BufRead + Send>;
+
+/// The only origin, with its name, if it is a recording; otherwise the origins stay as they are.
+pub fn only(origins: &mut Vec<Origin>) -> Option<(String, Lines)> {
+    if origins.len() != 1 {
+        return None;
+    }
+    match origins.pop()? {
+        Origin::File(path) => {
+            // A pipe can be opened once only, and so is left to whoever reads packets.
+            let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+            let opened = is_file.then(|| File::open(&path).ok()).flatten();
+            let lines = opened.map(BufReader::new).and_then(begins_a_line);
+            let name = path.display().to_string();
+            if lines.is_none() {
+                origins.push(Origin::File(path));
+            }
+            Some((name, Box::new(lines?)))
+        }
+        Origin::Reader(name, source) => {
+            let mut source = source;
+            let mut first = [0];
+            // An error is met again, and told, by whoever reads packets.
+            let known = matches!(source.read(&mut first), Ok(1));
+            let whole = std::io::Cursor::new(first).take(known.into()).chain(source);
+            if known && first[0] == FIRST {
+                return Some((name, Box::new(BufReader::new(whole))));
+            }
+            origins.push(Origin::Reader(name, Box::new(whole)));
+            None
+        }
+    }
+}
+
+fn begins_a_line(mut file: BufReader<File>) -> Option<BufReader<File>> {
+    let is_line = file.fill_buf().is_ok_and(|bytes| bytes.first() == Some(&FIRST));
+    is_line.then_some(file)
+}
+
+/// Reads and diagnoses a recording. What stands before a line that is no sample is analysed.
+pub fn read(name: String, mut lines: Lines, config: &Config) -> (Vec<DiagnosedConnection>, End) {
+    let mut samples: Vec<Sample> = Vec::new();
+    let (mut counts, mut errors) = (Counts::default(), Vec::new());
+    let mut number = 0;
+    loop {
+        let mut line = Vec::new();
+        match lines.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => number += 1,
+            Err(cause) => {
+                errors.push(Error::Read { name: name.clone(), cause: ReadError::Source(cause) });
+                break;
+            }
+        }
+        match sample(&line, counts.samples) {
+            Ok(None) => {}
+            Ok(Some(sample)) => {
+                counts.samples += 1;
+                if config.filter.as_ref().is_none_or(|one| one.matches(sample.local, sample.remote))
+                {
+                    samples.push(sample);
+                }
+            }
+            Err(cause) => {
+                let (name, samples) = (name.clone(), counts.samples);
+                errors.push(Error::Sample { name, line: number, cause, samples });
+                break;
+            }
+        }
+    }
+    (connections(samples, config.trace), End { counts, errors })
+}
+
+/// The sample in a line, after so many others; `None` of an empty one.
+fn sample(line: &[u8], before: u64) -> Result<Option<Sample>, String> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    if before == SAMPLES_MAX {
+        return Err(format!("it has more than {SAMPLES_MAX} samples; record for a shorter time"));
+    }
+    let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+    text.parse()
+        .map(Some)
+        .map_err(|error: fullpipe_flow::sample::ParseSampleError| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Capture, Error, Options, bytes};
+    use std::io::Write;
+
+    /// A sender's socket at `ms`, 400 kB further every 10 ms.
+    fn line(ms: u64) -> String {
+        let acked = ms * 40_000;
+        format!(
+            "{{\"at_ns\":{},\"local\":\"192.0.2.1:80\",\"remote\":\"192.0.2.2:4000\",\"state\":\"established\",\
+             \"rqueue_bytes\":0,\"wqueue_bytes\":500000,\"info\":{}}}\n",
+            ms * 1_000_000,
+            info(acked)
+        )
+    }
+
+    fn info(acked: u64) -> String {
+        let info = fullpipe_flow::sample::TcpInfo {
+            bytes_acked: Some(fullpipe_model::units::Bytes::new(acked)),
+            ..Default::default()
+        };
+        serde_json::to_string(&info).unwrap()
+    }
+
+    fn recording() -> String {
+        (0..50).map(|n| line(n * 10)).collect()
+    }
+
+    #[test]
+    fn a_file_and_a_reader_give_the_same() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(recording().as_bytes()).unwrap();
+        let options = Options::default();
+        let [from_file, read] =
+            [Capture::file(file.path()).connections(&options), bytes(recording(), &options)]
+                .map(|connections| connections.map(Result::unwrap).collect::<Vec<_>>());
+        assert_eq!((from_file.len(), read.len()), (1, 1));
+        let both = [from_file, read].map(|all| serde_json::to_string(&all).unwrap());
+        assert_eq!(both[0], both[1]);
+        let (counts, errors) = bytes(recording(), &options).finish();
+        assert!(errors.is_empty() && counts.packets == 0);
+        assert_eq!(counts.samples, 50);
+    }
+
+    #[test]
+    fn what_stands_before_a_bad_line_is_analysed() {
+        let cut = recording() + "{\"at_ns\": 7}\n" + &line(990);
+        let mut connections = bytes(cut, &Options::default());
+        assert_eq!(connections.next_round().map(|round| round.len()), Some(1));
+        let (counts, errors) = connections.finish();
+        let [Error::Sample { line, samples, .. }] = &errors[..] else { panic!("{errors:?}") };
+        assert_eq!((*line, *samples, counts.samples), (51, 50, 50));
+        assert!(errors[0].to_string().contains("line 51: missing field"), "{}", errors[0]);
+    }
+
+    #[test]
+    fn a_filter_leaves_connections_out() {
+        let mut options = Options::default();
+        options.config.filter = Some("port 443".parse().unwrap());
+        assert_eq!(bytes(recording(), &options).count(), 0);
+    }
+}
