@@ -22,7 +22,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// A running link. It can be shared: every method but [`Emulator::stop`] takes `&self`.
+/// A running link. It can be shared: every method but [`Emulator::stop`] takes `&self`. Dropped
+/// without that, it ends too, and what it would have reported is lost: its threads have a priority
+/// at which nothing else would run beside them.
 #[derive(Debug)]
 pub struct Emulator {
     ports: Arc<PortPair>,
@@ -59,6 +61,8 @@ enum Threads {
     Both(JoinHandle<Result<[DirectionReport; 2], EmulatorError>>),
     /// One thread for each.
     Each([JoinHandle<Result<DirectionReport, EmulatorError>>; 2]),
+    /// They have ended.
+    Ended,
 }
 
 /// The port that is read for a direction.
@@ -182,18 +186,15 @@ impl Emulator {
     ///
     /// # Errors
     /// The reason why a direction ended early, or a capture that could not be written.
-    pub fn stop(self) -> Result<LinkReport, EmulatorError> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.to_client.remote.wake();
-        self.to_server.remote.wake();
-        let [to_client, to_server] = self.threads.join();
-        let capture_dropped = self.writer.map(Writer::finish).transpose()?.unwrap_or(0);
-        let log_dropped = self.log_writer.map(LogWriter::finish).transpose()?.unwrap_or(0);
+    pub fn stop(mut self) -> Result<LinkReport, EmulatorError> {
+        let [to_client, to_server] = self.end().join();
+        let capture_dropped = self.writer.take().map(Writer::finish).transpose()?.unwrap_or(0);
+        let log_dropped = self.log_writer.take().map(LogWriter::finish).transpose()?.unwrap_or(0);
         let drops = [self.ports.a.drops(), self.ports.b.drops()];
         let port_drops =
             drops.into_iter().flatten().map(|drops| drops.from_host + drops.to_host).sum();
-        let Present { coalesce, memory } =
-            self.present.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let present = self.present.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Present { coalesce, memory } = std::mem::replace(present, Present::NONE);
         Ok(LinkReport {
             to_client: to_client?,
             to_server: to_server?,
@@ -208,6 +209,26 @@ impl Emulator {
             port_kind: self.ports.a.kind().to_string(),
         })
     }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.end().wait();
+    }
+}
+
+impl Emulator {
+    /// Asks the threads to end, and returns those that have not been waited for.
+    fn end(&mut self) -> Threads {
+        self.stop.store(true, Ordering::Relaxed);
+        self.to_client.remote.wake();
+        self.to_server.remote.wake();
+        std::mem::replace(&mut self.threads, Threads::Ended)
+    }
+}
+
+impl Present {
+    const NONE: Present = Present { coalesce: Duration::ZERO, memory: [Vec::new(), Vec::new()] };
 }
 
 impl Threads {
@@ -231,6 +252,19 @@ impl Threads {
                 Err(error) => [Err(error), Ok(DirectionReport::default())],
             },
             Threads::Each(threads) => threads.map(joined),
+            Threads::Ended => [Ok(DirectionReport::default()), Ok(DirectionReport::default())],
+        }
+    }
+
+    /// Waits for the threads without asking how they ended: a panic here, while another one
+    /// unwinds, would abort the process.
+    fn wait(self) {
+        match self {
+            Threads::Both(thread) => drop(thread.join()),
+            Threads::Each(threads) => {
+                threads.map(|thread| drop(thread.join())).into_iter().collect()
+            }
+            Threads::Ended => {}
         }
     }
 }

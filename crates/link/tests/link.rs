@@ -29,6 +29,7 @@ const TRIALS: &[Trial] = &[
     ("the_kernel_sees_each_congestion_mark", the_kernel_sees_each_congestion_mark),
     ("rates_are_met_within_one_per_cent", rates_are_met_within_one_per_cent),
     ("another_path_is_in_force_when_set_returns", another_path_is_in_force_when_set_returns),
+    ("a_dropped_link_leaves_no_thread", a_dropped_link_leaves_no_thread),
     ("super_packets_lose_duplicate_and_reorder_segment_by_segment", segment_by_segment),
 ];
 
@@ -239,6 +240,28 @@ fn rates_are_met_within_one_per_cent() -> Outcome {
 }
 
 /// One datagram there and back.
+/// The names of this process's threads.
+fn threads() -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/task")? {
+        // One that ends meanwhile is gone.
+        names.extend(std::fs::read_to_string(entry?.path().join("comm")).ok());
+    }
+    Ok(names)
+}
+
+/// Whoever returns early by `?` must not leave a thread of real-time priority behind.
+fn a_dropped_link_leaves_no_thread() -> Outcome {
+    let links = || -> Result<usize, Box<dyn std::error::Error>> {
+        Ok(threads()?.iter().filter(|name| name.starts_with("link")).count())
+    };
+    let bench = Bench::start("rtt = \"2ms\"")?;
+    ensure(links()? > 0, "a running link has a thread")?;
+    bench.transfer(Duration::from_millis(100), || {})?;
+    drop(bench);
+    ensure(links()? == 0, format!("{:?} are left", threads()?))
+}
+
 fn round_trip(client: &UdpSocket, server: &UdpSocket, to: SocketAddr) -> std::io::Result<Duration> {
     let mut byte = [0; 1];
     let start: Instant = clock::now();
