@@ -2,8 +2,8 @@
 //! (`cargo xtask figures`) writes them anew.
 
 use fullpipe_flow::schema::{
-    CONNECTIONS, FINDINGS, INTERVALS, PACKETS, RENAMED, RUNS, SAMPLES, SCENARIOS, SCHEMA_VERSION,
-    SUB_CAUSES, TRUTH_INTERVALS, markdown,
+    CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS, SAMPLES, SCENARIOS,
+    SCHEMA_VERSION, SUB_CAUSES, TRUTH_INTERVALS, markdown,
 };
 use std::path::Path;
 
@@ -34,6 +34,7 @@ fn the_pages_show_the_tables() {
     hold(page, "intervals", &markdown(INTERVALS));
     hold(page, "findings", &markdown(FINDINGS));
     hold(page, "sub-causes", &markdown(SUB_CAUSES));
+    hold(page, "live-connections", &markdown(LIVE_CONNECTIONS));
     hold(page, "samples", &markdown(SAMPLES));
     hold(page, "truth", &markdown(TRUTH_INTERVALS));
     let mut changes = "| version | row | before | now |\n|---|---|---|---|\n".to_owned();

@@ -13,6 +13,7 @@ mod link;
 mod man;
 mod prove;
 mod report;
+mod stored;
 mod top;
 mod tune;
 mod view;

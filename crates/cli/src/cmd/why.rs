@@ -1,25 +1,25 @@
 //! `fullpipe why`: what limits the connections of this host, now.
 
+mod files;
 mod url;
 
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, ValueEnum};
+use files::Files;
 use fullpipe_flow::diagnosis::Explanation;
 use fullpipe_flow::live::LiveConnection;
 use fullpipe_flow::schema::Version;
 use fullpipe_host::watch::{Namespaces, Watch};
-use fullpipe_host::{Followed, Found, Options, Selection};
-use fullpipe_kernel::Refused;
-use fullpipe_kernel::folder::Pending;
+use fullpipe_host::{Found, Options, Selection};
 use fullpipe_kernel::sandbox::Interrupt;
-use fullpipe_model::units::Duration;
+use fullpipe_kernel::{Refused, clock};
+use fullpipe_model::units::{Duration, Instant, column};
 use fullpipe_report::live;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::io::Write;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Say why this host's connections are slow: what limits each, since when, and which end must act.
 ///
@@ -35,6 +35,7 @@ Examples:
   fullpipe why --port 443 --for 10s
   fullpipe why --pid 4711 --json | jq '.connections[0].acts'
   fullpipe why --peer 192.0.2.7 --record samples.jsonl
+  fullpipe why --watch --parquet connections.parquet
   fullpipe why --watch")]
 pub struct Why {
     /// Download this for some seconds, and say what limits that: http://HOST/PATH, or https://
@@ -73,6 +74,10 @@ pub struct Why {
     /// guide, "samples").
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Also write a row for each connection, of each look, to the Parquet file FILE (columns: the
+    /// guide, "a live connection").
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
     /// Print JSON; with --watch one document a line.
     #[arg(long)]
     json: bool,
@@ -96,6 +101,9 @@ enum Which {
 #[derive(Serialize)]
 struct Document<'a> {
     schema: Version,
+    /// When the look ended, since 1970.
+    #[serde(rename = "looked_ns", with = "column::instant")]
+    looked: Instant,
     /// How many connections the host has.
     total: usize,
     /// How many of the selected ones were busy.
@@ -123,7 +131,7 @@ impl Why {
     pub fn run(self) -> Result<u8, Failure> {
         let interrupt = Interrupt::on_signals().map_err(failed)?;
         // A file that cannot be written is told before anything is watched.
-        let mut record = self.record.as_deref().map(Record::begin).transpose()?;
+        let mut files = Files::begin(self.record.as_deref(), self.parquet.as_deref())?;
         let namespaces = match self.namespaces {
             Which::All => Namespaces::All,
             Which::Own => Namespaces::Own,
@@ -131,15 +139,14 @@ impl Why {
         let mut watch = Watch::open(namespaces).map_err(failed)?;
         loop {
             let found = self.look(&mut watch, &interrupt)?;
-            self.show(&found, &watch)?;
-            if let Some(record) = &mut record {
-                record.add(&found.followed)?;
-            }
+            let looked = clock::now() + clock::realtime_offset();
+            self.show(&found, looked, &watch)?;
+            files.add(&found.followed, looked)?;
             if interrupt.is_set() || !self.watch {
                 break;
             }
         }
-        record.map(Record::finish).transpose()?;
+        files.finish()?;
         // A user who ends --watch has what was asked for.
         if interrupt.is_set() && !self.watch {
             return Err(Failure::new(
@@ -177,13 +184,14 @@ impl Why {
         found.map_err(failed)
     }
 
-    fn show(&self, found: &Found, watch: &Watch) -> Result<(), Failure> {
+    fn show(&self, found: &Found, looked: Instant, watch: &Watch) -> Result<(), Failure> {
         let connections: Vec<&LiveConnection> =
             found.followed.iter().map(|one| &one.connection).collect();
         if self.json {
             let (total, busy) = (found.connections, found.selected);
             let host = &found.machine;
-            let document = Document { schema: Version::default(), total, busy, connections, host };
+            let schema = Version::default();
+            let document = Document { schema, looked, total, busy, connections, host };
             if self.watch {
                 let line = serde_json::to_string(&document).map_err(std::io::Error::from)?;
                 return Ok(print(&format!("{line}\n"))?);
@@ -205,40 +213,6 @@ impl Why {
         tell_hidden(watch);
         Ok(())
     }
-}
-
-/// The file of --record. It gets its name when it is complete.
-struct Record<'a> {
-    path: &'a Path,
-    file: Pending,
-}
-
-impl<'a> Record<'a> {
-    fn begin(path: &'a Path) -> Result<Record<'a>, Failure> {
-        let file = Pending::at(path).map_err(|error| refused(path, &error))?;
-        Ok(Record { path, file })
-    }
-
-    /// Adds the samples of both ends of each connection, as far as they are on this host.
-    fn add(&mut self, followed: &[Followed]) -> Result<(), Failure> {
-        let mut line = Vec::new();
-        for sample in followed.iter().flat_map(|one| one.samples.iter().chain(&one.other)) {
-            line.clear();
-            serde_json::to_writer(&mut line, sample).map_err(std::io::Error::from)?;
-            line.push(b'\n');
-            self.file.write_all(&line).map_err(|error| refused(self.path, &error))?;
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<(), Failure> {
-        self.file.commit().map_err(|error| refused(self.path, &error))
-    }
-}
-
-fn refused(path: &Path, error: &std::io::Error) -> Failure {
-    let why = format!("write samples: {}: {error}", path.display());
-    Failure::new(Kind::Input, why + "; name a file in a folder that you may write to")
 }
 
 /// What to say where no connection was busy.

@@ -71,6 +71,17 @@ pub enum Acts {
 }
 
 impl Acts {
+    /// The stable name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Acts::Here => "here",
+            Acts::Peer => "peer",
+            Acts::Path => "path",
+            Acts::Nobody => "nobody",
+            Acts::Unknown => "unknown",
+        }
+    }
+
     /// A text for people.
     pub const fn words(self) -> &'static str {
         match self {

@@ -13,12 +13,14 @@
 //! * [`CONNECTIONS`]: one direction of a captured connection.
 //! * [`PACKETS`]: a packet with its labels.
 //! * [`INTERVALS`], [`FINDINGS`], [`SUB_CAUSES`]: parts of a connection's JSON.
+//! * [`LIVE_CONNECTIONS`]: a connection of this host and what limits it, a row of `fullpipe why`.
 //! * [`SAMPLES`]: an observation of a socket.
 //! * [`TRUTH_INTERVALS`]: what limited a run, as its kernel knew it.
 
 mod cell;
 mod connection;
 mod finding;
+mod live;
 mod packet;
 mod page;
 mod run;
@@ -29,6 +31,7 @@ mod truth;
 pub use cell::{Cell, Kind};
 pub use connection::{CONNECTIONS, ConnectionRow, Connections, connection_rows};
 pub use finding::{FINDINGS, Findings, INTERVALS, Intervals, SUB_CAUSES, SubCauses};
+pub use live::{LIVE_CONNECTIONS, LiveConnections, LiveRow};
 pub use packet::{PACKETS, PacketRow, Packets};
 pub use page::{RENAMED, Renamed, columns_in_short, markdown};
 pub use run::{RUNS, Runs, SCENARIOS, Scenarios};

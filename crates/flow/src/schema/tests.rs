@@ -3,10 +3,12 @@ use crate::capture::LinkType;
 use crate::connection::{Close, Direction, Warning};
 use crate::diagnosis::{DiagnosedConnection, NoAnswer, OfDirection, SubCause};
 use crate::limit::{Candidate, Limit};
+use crate::live::{Acts, LiveConnection, Observed, Process};
 use crate::row::Row;
 use crate::sample::{Phase, Reason, Sample, SocketMemory, TcpInfo, TcpState, Wait};
 use crate::truth::TruthInterval;
 use crate::{Analyzer, Config};
+use fullpipe_model::limit::End;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use serde_json::Value;
 
@@ -100,6 +102,7 @@ fn names_are_distinct() {
     distinct(INTERVALS);
     distinct(FINDINGS);
     distinct(SAMPLES);
+    distinct(LIVE_CONNECTIONS);
     distinct(TRUTH_INTERVALS);
 }
 
@@ -174,12 +177,62 @@ fn a_sample_in_json_is_its_table() {
 }
 
 #[test]
+fn a_live_connection_in_json_is_its_table() {
+    let sample = |n: u64| {
+        let info = TcpInfo {
+            bytes_acked: Some(Bytes::new(n * 100_000)),
+            rtt: Duration::from_millis(20),
+            snd_mss: Bytes::new(1448),
+            busy_time: Some(Duration::from_millis(n * 10)),
+            rwnd_limited: Some(Duration::ZERO),
+            sndbuf_limited: Some(Duration::ZERO),
+            ..TcpInfo::default()
+        };
+        Sample { at: Instant::from_nanos(n * 10_000_000), info: Some(info), ..sample() }
+    };
+    let samples: Vec<Sample> = (0..50).map(sample).collect();
+    let seen =
+        Observed { role: End::Sender, samples: &samples, other: &[], asked: None, settings: None };
+    let process = Process {
+        pid: 7,
+        name: "nginx".into(),
+        command: "nginx -g x".into(),
+        cgroup: Some("/a".into()),
+        container: None,
+    };
+    let answer = seen.answer().unwrap();
+    assert!(answer.lifetime.is_some());
+    for process in [Some(process), None] {
+        let connection =
+            LiveConnection { answer: answer.clone(), namespace: "host".into(), process, uid: 0 };
+        let json = serde_json::to_value(&connection).unwrap();
+        let row = LiveRow { looked: Instant::from_nanos(7), connection: &connection };
+        hold(LIVE_CONNECTIONS, &row, &json, "");
+        // Whatever is in JSON is a column, or one of the parts that have tables of their own.
+        const PARTS: [&str; 4] = ["causes", "findings", "path", "lifetime"];
+        let named: Vec<&str> = LIVE_CONNECTIONS
+            .iter()
+            .map(|column| match column.place {
+                Place::At(path) | Place::Json(path) => path.split('.').next().unwrap(),
+                _ => column.name,
+            })
+            .collect();
+        for key in json.as_object().unwrap().keys() {
+            assert!(PARTS.contains(&key.as_str()) || named.contains(&key.as_str()), "{key}");
+        }
+    }
+}
+
+#[test]
 fn stable_names_are_those_of_json() {
     fn same(name: &str, value: impl serde::Serialize) {
         assert_eq!(serde_json::to_value(value).unwrap(), name);
     }
     for direction in [Direction::ClientToServer, Direction::ServerToClient] {
         same(direction.name(), direction);
+    }
+    for acts in [Acts::Here, Acts::Peer, Acts::Path, Acts::Nobody, Acts::Unknown] {
+        same(acts.name(), acts);
     }
     for close in [
         Close::Open,

@@ -1,7 +1,7 @@
 //! One line for each packet, with its labels.
 
-use super::rows::Stored;
 use super::{Analyze, input};
+use crate::cmd::stored::Stored;
 use crate::failure::Failure;
 use fullpipe_analyze::LabelledPacket;
 use fullpipe_columnar::Layout;
