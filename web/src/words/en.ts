@@ -398,6 +398,8 @@ const WARNINGS: Record<string, string> = {
   handshake_missing: "The handshake was not captured: windows may be too small by their scale.",
   window_scale_refused:
     "Window scaling was offered and not answered: no window is above 64 KiB; a middlebox may have taken it out.",
+  no_packets:
+    "These are samples of a socket, not packets: a point of the sequence graph is a sample, bytes on the wire are estimated, and labels, losses and stalls are not known; a capture has them.",
   headers_cut:
     "Packets were cut within their TCP headers: SACK blocks and timestamps are missing, so lost and repeated segments are miscounted; keep more of each packet (tcpdump -s 128).",
 };

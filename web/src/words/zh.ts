@@ -377,6 +377,8 @@ const WARNINGS: Record<string, string> = {
   one_sided: "只抓到一个方向：无法判断往返时间、窗口和限制。",
   handshake_missing: "没有抓到握手：由于缺少缩放因子，窗口可能偏小。",
   window_scale_refused: "窗口缩放已提出但未得到应答：窗口不超过 64 KiB；可能被中间设备去除。",
+  no_packets:
+    "这些是套接字采样，不是数据包：时序图中的一点是一次采样，线上字节数为估计值，标签、丢包和停顿无从得知；抓包才有这些。",
   headers_cut:
     "包在 TCP 头内被截断：缺少 SACK 块和时间戳，丢失与重传的计数不准；请保留更多字节（tcpdump -s 128）。",
 };
