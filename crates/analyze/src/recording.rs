@@ -1,4 +1,4 @@
-//! A recording as the input: samples of sockets, one a line, as `fullpipe why --record` writes them.
+//! A recording as the input: samples of sockets, one a line, that `fullpipe why --record` wrote.
 //!
 //! No capture begins with `{`, so the first byte tells a recording. All of it is in memory at once,
 //! because a socket's verdict rests on all of its samples.

@@ -7,12 +7,14 @@
 
 use crate::follow::{Target, follow};
 use crate::machine::{
-    Counters, Holder, flow_cap, group_is_short, memory_pressure, offloads_off, physical_devices,
+    Counters, Holder, add_egress, flow_cap, group_is_short, memory_pressure, offloads_off,
+    physical_devices,
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::diagnosis::Explanation;
 use fullpipe_flow::live::{Asked, LiveConnection, Observed, Process, role};
 use fullpipe_flow::sample::Sample;
+use fullpipe_kernel::netlink::Egress;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, socket_options};
 use fullpipe_model::limit::End;
@@ -146,13 +148,21 @@ fn answers(
     targets.sort_by_key(|target| target.key);
     targets.dedup();
     let before = Counters::read();
+    let egress = |watch: &Watch, one: &Seen| watch.egress(one.target.key, one.target.remote.ip());
+    let left_by: Vec<Option<Egress>> = seen.iter().map(|one| egress(watch, one)).collect();
     let samples = follow(watch, &targets, span, interrupt, tick)?;
     let mut machine = Counters::read().since(&before);
     machine.extend(memory_pressure(&holders(watch)));
     machine.extend(offloads_off(&physical_devices()));
     let mut followed: Vec<Followed> = Vec::new();
-    for one in seen {
-        followed.extend(one.answer(watch, &samples));
+    for (one, before) in seen.iter().zip(left_by) {
+        let mut answered = one.answer(watch, &samples);
+        if let (Some(answered), Some(before), Some(after)) =
+            (&mut answered, before, egress(watch, one))
+        {
+            add_egress(&mut answered.connection.answer, &before, &after);
+        }
+        followed.extend(answered);
     }
     let followed = worst_first(followed);
     let selected = seen.len();

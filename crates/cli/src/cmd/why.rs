@@ -70,8 +70,8 @@ pub struct Why {
     /// Look again and again, until Ctrl-C.
     #[arg(long)]
     watch: bool,
-    /// Also write the samples as JSON lines to FILE, which `report` and `analyze` read (columns: the
-    /// guide, "samples").
+    /// Also write the samples as JSON lines to FILE, which `report` and `analyze` read (columns:
+    /// the guide, "samples").
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Also write a row for each connection, of each look, to the Parquet file FILE (columns: the

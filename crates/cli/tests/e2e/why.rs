@@ -20,6 +20,11 @@ const NEEDS: &[Need] = &[Need::Root, Need::Program("python3")];
 pub const CASES: &[Case] = &[
     ("planted_causes_are_named_from_both_ends", NEEDS, planted_causes),
     ("article_c_by_commands_alone", NEEDS, article_c),
+    (
+        "a_shaper_of_this_host_is_named",
+        &[Need::Root, Need::Program("python3"), Need::Program("tc")],
+        a_shaper,
+    ),
     ("a_recording_says_what_why_said", NEEDS, a_recording),
     ("a_url_is_followed_from_its_first_byte", NEEDS, a_url),
     ("an_ordinary_user_is_told_what_root_would_see", &[Need::OrdinaryUser], an_ordinary_user),
@@ -404,6 +409,37 @@ fn article_c() {
     assert!(slow <= 1.5 * 0.66 * 1e6 * 8.0 / 0.1, "{slow}");
 }
 
+/// A tbf of 20 Mbit/s on the sender's own device, in a path of 200: it looks like a slow link, and is
+/// a line of this host's configuration. The receiver's host cannot know.
+fn a_shaper() {
+    let program = Program::new();
+    let world = World::new(PLAIN);
+    let devices = || std::fs::read_to_string("/proc/thread-self/net/dev");
+    let listed = world.server.run(devices).unwrap().unwrap();
+    let names = listed.lines().filter_map(|line| line.split_once(':').map(|one| one.0.trim()));
+    let device = names.filter(|name| *name != "lo").next().unwrap().to_string();
+    let mut command = Command::new("tc");
+    command.args(["qdisc", "replace", "dev", &device, "root"]);
+    command.args("tbf rate 20mbit burst 32kb latency 400ms".split(' '));
+    world.server.start_in(&mut command).unwrap();
+    if !command.status().unwrap().success() {
+        eprintln!("SKIPPED: why::a_shaper_of_this_host_is_named: this kernel has no sch_tbf");
+        return;
+    }
+    let _peers = world.transfer(GREEDY, GREEDY);
+    until_carried(&world, Duration::from_secs(20));
+    let [sender, receiver] = ask(&world, &program, "2500ms");
+    let first = &sender["connections"][0];
+    let cause = &first["causes"][0];
+    eprintln!("{} {}", first["limit"], first["causes"]);
+    assert_eq!(cause["sub_cause"], "shaped_here", "{first:#}");
+    assert_eq!((cause["rate_bps"].as_u64(), &first["acts"]), (Some(20_000_000), &"here".into()));
+    // The law: payload is 1448 of 1514 bytes at most.
+    let goodput = first["goodput_bps"].as_f64().unwrap();
+    assert!((14e6..=20e6).contains(&goodput), "{goodput}");
+    assert!(!receiver.to_string().contains("shaped_here"), "{receiver:#}");
+}
+
 /// A recording is read by `analyze`, `report` and `prove`, and says what `why` said.
 fn a_recording() {
     let program = Program::new();
@@ -456,6 +492,19 @@ fn a_recording() {
         assert!((drawn / goodput - 1.0).abs() < 0.2, "{drawn} of {goodput}");
         assert!(!shown["sockets"][0]["columns"]["rtt_us"].as_array().unwrap().is_empty());
     }
+    // A row for each connection, which has what JSON has.
+    let words =
+        ["why", "--json", "--namespaces", "own", "--for", "600ms", "--parquet", "rows.parquet"];
+    let mut command = program.command(&words);
+    world.server.start_in(&mut command).unwrap();
+    let finished = program.start(&mut command).end();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let said = finished.json();
+    let file = std::fs::read(program.work().join("rows.parquet")).unwrap();
+    let remote = said["connections"][0]["remote"].as_str().unwrap().as_bytes().to_vec();
+    assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"));
+    assert!(file.windows(remote.len()).any(|part| part == remote), "the peer's address is in it");
+    assert!(said["looked_ns"].as_u64().unwrap() > 1_700_000_000_000_000_000);
     // The folder is looked at before anything is watched.
     let refused = watch(&world.server, "missing/samples.jsonl");
     assert_eq!((refused.code, refused.out.as_str()), (Some(4), ""), "{refused:?}");

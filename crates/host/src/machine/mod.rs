@@ -10,8 +10,10 @@
 //! Mellanox's devices give their counters.
 
 mod cloud;
+mod egress;
 mod memory;
 
+pub(crate) use egress::add_egress;
 pub(crate) use memory::{Holder, group_is_short, memory_pressure};
 
 use fullpipe_flow::diagnosis::Explanation;

@@ -21,6 +21,7 @@ pub use socket::{SocketKey, WatchedSocket};
 
 use crate::settings::ThisHost;
 use fullpipe_flow::live::Process;
+use fullpipe_kernel::netlink::{Egress, Netlink};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::processes::{self, Descriptor, SocketOwners};
 use fullpipe_kernel::sock_diag::{HostSocket, SockDiag};
@@ -28,7 +29,7 @@ use fullpipe_kernel::{Refused, clock};
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// How many looks a connection's history has at most.
@@ -189,6 +190,12 @@ impl Watch {
     pub(crate) fn diag(&mut self, key: SocketKey) -> Option<&mut SockDiag> {
         let place = self.places.iter_mut().find(|place| place.inode == key.namespace);
         place.map(|place| &mut place.diag)
+    }
+
+    /// What packets of a connection pass on their way out of this host, where that can be read.
+    pub(crate) fn egress(&self, key: SocketKey, peer: IpAddr) -> Option<Egress> {
+        let place = self.places.iter().find(|place| place.inode == key.namespace)?;
+        Netlink::open(&place.ns).ok()?.egress(peer).ok().flatten()
     }
 
     /// Finds the processes of busy connections that have none yet.

@@ -8,13 +8,14 @@ use std::io;
 use std::net::IpAddr;
 
 use fullpipe_model::tune::{RouteMetric as Metric, RouteName};
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REPLACE, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::NLM_F_REPLACE;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
 };
 
+use super::egress::device_of;
 use super::{LinkChange, Netlink, family};
 use crate::Refused;
 
@@ -52,6 +53,23 @@ impl Netlink {
             let mut values = metrics(&message).iter().filter_map(|one| value_of(one, metric));
             values.next_back().unwrap_or(0)
         }))
+    }
+
+    /// The device through which packets to `peer` leave, and a metric of the route that the kernel
+    /// chooses for them, 0 where it has none; `None` without a route.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn chosen_metric(
+        &mut self,
+        peer: IpAddr,
+        metric: Metric,
+    ) -> Result<Option<(String, u32)>, Refused> {
+        let Some(route) = self.lookup(peer)? else { return Ok(None) };
+        let Some(index) = device_of(&route) else { return Ok(None) };
+        let values = metrics(&route).iter().filter_map(|one| value_of(one, metric));
+        let value = values.last().unwrap_or(0);
+        Ok(Some((self.device_name(index)?, value)))
     }
 
     /// Sets it; 0 takes it away.
@@ -113,34 +131,16 @@ impl Netlink {
     /// Every route of the family.
     fn routes(&mut self, family_of: IpAddr) -> Result<Vec<RouteMessage>, Refused> {
         let subject = format!("of {}", self.place);
-        let refused = |cause: io::Error| Refused::new("list routes", &subject, cause);
         let mut message = RouteMessage::default();
         message.header.address_family = family(family_of);
-        self.send(NLM_F_DUMP, RouteNetlinkMessage::GetRoute(message)).map_err(refused)?;
         let mut routes = Vec::new();
-        loop {
-            let (bytes, _) = self.socket.recv_from_full().map_err(refused)?;
-            let mut rest = &bytes[..];
-            while !rest.is_empty() {
-                let answer =
-                    NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(|error| {
-                        refused(io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
-                    })?;
-                let length = (answer.header.length as usize).next_multiple_of(4).max(16);
-                rest = rest.get(length..).unwrap_or_default();
-                if answer.header.sequence_number != self.sequence {
-                    continue;
-                }
-                match answer.payload {
-                    NetlinkPayload::Done(_) => return Ok(routes),
-                    NetlinkPayload::Error(error) => return Err(refused(error.to_io())),
-                    NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => {
-                        routes.push(route);
-                    }
-                    _ => {}
-                }
+        let request = RouteNetlinkMessage::GetRoute(message);
+        self.dump("list routes", &subject, request, &mut |answer| {
+            if let RouteNetlinkMessage::NewRoute(route) = answer {
+                routes.push(route);
             }
-        }
+        })?;
+        Ok(routes)
     }
 }
 
