@@ -6,9 +6,13 @@
 //! with the settings, one by one ([`judge`], which is pure). Some settings cannot be seen from a
 //! socket that never leaves the machine; the answer says why.
 //!
+//! Queues of devices and metrics of routes that an apply has set and that still stand are asked of
+//! the kernel as a packet would meet them ([`network`]).
+//!
 //! The sockets are in the calling thread's network namespace. Nothing is changed.
 
 mod judge;
+mod network;
 mod probe;
 
 pub use judge::{Check, Evidence, Seen, Values, judge};
@@ -21,14 +25,17 @@ use fullpipe_model::tune::{Knob, SYSCTLS};
 /// # Errors
 /// A setting cannot be read, or the kernel refuses a socket.
 pub fn verify() -> Result<Vec<Check>, MachineError> {
-    let state = read_state(&mut ThisMachine::to_read()?, None)?;
+    let mut machine = ThisMachine::to_read()?;
+    let state = read_state(&mut machine, None)?;
     let values: Values = SYSCTLS
         .iter()
         .filter_map(|row| Some((row.name, state.shown.get(&Knob::Sysctl(row))?.value.clone())))
         .collect();
     let memory = state.memory_available.unwrap_or_default();
     let evidence = probe::probe(&state.settings, memory)?;
-    Ok(judge(&values, &state.settings, &evidence))
+    let mut checks = judge(&values, &state.settings, &evidence);
+    checks.extend(network::checks(&mut machine)?);
+    Ok(checks)
 }
 
 #[cfg(test)]

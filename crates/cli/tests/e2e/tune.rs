@@ -19,7 +19,11 @@ pub const CASES: &[Case] = &[
     ("a_time_ends_unless_it_is_confirmed", &[Need::Root], a_time_ends_unless_it_is_confirmed),
     ("a_killed_watcher_is_told", &[Need::Root], a_killed_watcher_is_told),
     ("what_is_persisted_is_taken_back", &[Need::Root], what_is_persisted_is_taken_back),
-    ("devices_and_routes", &[Need::Root, Need::Program("ip")], devices_and_routes),
+    (
+        "devices_and_routes",
+        &[Need::Root, Need::Program("ip"), Need::Program("tc")],
+        devices_and_routes,
+    ),
     (
         "sockets_show_what_is_in_force",
         &[Need::Root, Need::Program("ip")],
@@ -374,6 +378,22 @@ fn devices_and_routes() {
         now.lines().any(|line| line.contains("2001:db8::/32") && line.contains("initrwnd 40")),
         "{now}"
     );
+    // A veth has no queue, so its length means nothing; the routes are those that packets take.
+    let seen = |name: &str| {
+        let checks = place.tune(&["verify", "--json"]).json();
+        let found = checks.as_array().unwrap().iter().find(|check| check["setting"] == name);
+        found.unwrap_or_else(|| panic!("{name}: {checks:#}"))["seen"].as_str().unwrap().to_string()
+    };
+    assert_eq!(seen("device a0 txqueuelen"), "not_in_force");
+    assert_eq!(seen("route default dev a0 initcwnd"), "in_force");
+    assert_eq!(seen("route 2001:db8::/32 dev a0 initrwnd"), "in_force");
+    place.shell(
+        "tc qdisc replace dev a0 root pfifo_fast && \
+         ip route add 198.51.100.0/24 via 192.0.2.253 dev a0",
+    );
+    assert_eq!(seen("device a0 txqueuelen"), "in_force");
+    assert_eq!(seen("route default dev a0 initcwnd"), "not_in_force", "another route is chosen");
+    place.shell("tc qdisc del dev a0 root && ip route del 198.51.100.0/24 dev a0");
     place.done(&["undo"]);
     assert_eq!(network(), before);
     let absent = place

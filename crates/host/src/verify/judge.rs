@@ -79,7 +79,7 @@ pub enum Seen {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Its name.
-    pub setting: &'static str,
+    pub setting: String,
     /// Its value.
     pub value: String,
     /// Whether it is in force.
@@ -99,7 +99,7 @@ const OPTIONS: [(&str, u8); 3] =
 pub fn judge(values: &Values, settings: &HostSettings, evidence: &Evidence) -> Vec<Check> {
     let check = |(name, value): (&&'static str, &String)| {
         let (seen, how) = of(name, value, settings, evidence);
-        Check { setting: name, value: value.clone(), seen, how }
+        Check { setting: (*name).into(), value: value.clone(), seen, how }
     };
     values.iter().map(check).collect()
 }

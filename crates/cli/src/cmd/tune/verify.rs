@@ -10,7 +10,8 @@ use fullpipe_report::{Column, Table};
 ///
 /// Opens sockets on loopback in this network namespace, looks at what the kernel gave them, and
 /// pushes data until their buffers grow no more. Says of each setting whether a socket follows it,
-/// or why that cannot be seen here. Changes nothing; needs no privilege.
+/// or why that cannot be seen here. Queues and routes that an apply has set are asked of the kernel
+/// as a packet would meet them. Changes nothing; needs no privilege.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +40,7 @@ impl Verify {
                     Seen::CannotBeSeen => "cannot be seen",
                 };
                 table.row([
-                    check.setting.into(),
+                    check.setting.clone(),
                     check.value.clone(),
                     seen.into(),
                     check.how.clone(),
