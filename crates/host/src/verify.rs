@@ -7,7 +7,7 @@
 //! socket that never leaves the machine; the answer says why.
 //!
 //! Queues of devices and metrics of routes that an apply has set and that still stand are asked of
-//! the kernel as a packet would meet them ([`network`]).
+//! the kernel as a packet would meet them.
 //!
 //! The sockets are in the calling thread's network namespace. Nothing is changed.
 

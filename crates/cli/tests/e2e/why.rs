@@ -416,8 +416,8 @@ fn a_shaper() {
     let world = World::new(PLAIN);
     let devices = || std::fs::read_to_string("/proc/thread-self/net/dev");
     let listed = world.server.run(devices).unwrap().unwrap();
-    let names = listed.lines().filter_map(|line| line.split_once(':').map(|one| one.0.trim()));
-    let device = names.filter(|name| *name != "lo").next().unwrap().to_string();
+    let mut names = listed.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
+    let device = names.find(|name| *name != "lo").unwrap().to_string();
     let mut command = Command::new("tc");
     command.args(["qdisc", "replace", "dev", &device, "root"]);
     command.args("tbf rate 20mbit burst 32kb latency 400ms".split(' '));

@@ -67,8 +67,8 @@ impl Netlink {
     ) -> Result<Option<(String, u32)>, Refused> {
         let Some(route) = self.lookup(peer)? else { return Ok(None) };
         let Some(index) = device_of(&route) else { return Ok(None) };
-        let values = metrics(&route).iter().filter_map(|one| value_of(one, metric));
-        let value = values.last().unwrap_or(0);
+        let mut values = metrics(&route).iter().filter_map(|one| value_of(one, metric));
+        let value = values.next_back().unwrap_or(0);
         Ok(Some((self.device_name(index)?, value)))
     }
 
