@@ -189,6 +189,13 @@ impl DiagnosedConnection {
         self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten()
     }
 
+    /// The names of what lies behind a direction's limits.
+    pub(crate) fn sub_cause_names(&self, direction: Direction) -> Vec<&'static str> {
+        let sampled = self.sampled.iter().filter(|sampled| sampled.direction == direction);
+        let by_sockets = sampled.flat_map(|sampled| sampled.causes.iter().map(|cause| cause.name));
+        self.sub_causes(direction).map(SubCause::name).chain(by_sockets).collect()
+    }
+
     /// The sub-causes in words, first for the direction that carried more.
     pub fn explanations(&self) -> Vec<OfDirection<Explanation>> {
         let explained = |direction| {

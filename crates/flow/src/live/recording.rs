@@ -197,8 +197,10 @@ fn sent(seen: &Observed<'_>, diagnosis: &Diagnosis) -> DirectionFacts {
     let again = rise(seen, |info| Some(info.total_retrans)).unwrap_or_default();
     let infos = || seen.samples.iter().filter_map(|sample| sample.info.as_ref());
     let rtts = infos().map(|info| info.rtt).filter(|rtt| *rtt > Duration::ZERO).collect();
+    let payload = bytes_rise(seen, |info| info.bytes_sent).unwrap_or(acked);
     DirectionFacts {
-        payload: bytes_rise(seen, |info| info.bytes_sent).unwrap_or(acked),
+        wire: on_the_wire(payload, packets),
+        payload,
         payload_max: infos().map(|info| info.snd_mss).max().unwrap_or_default(),
         rtt: round_trips(rtts, seen.info().and_then(|info| info.min_rtt)),
         window: windows(infos().filter_map(|info| info.rcv_wnd).collect()),
@@ -226,11 +228,10 @@ fn received(seen: &Observed<'_>, diagnosis: &Diagnosis) -> DirectionFacts {
 /// goodput too.
 fn facts(unique: Bytes, packets: u64, diagnosis: &Diagnosis, is_bulk: bool) -> DirectionFacts {
     let verdict = &diagnosis.verdict;
-    let headers = Bytes::new(packets.saturating_mul(WIRE_HEADERS.get()));
     let goodput = Some(mean_goodput(verdict)).filter(|rate| is_bulk && *rate > Rate::ZERO);
     DirectionFacts {
         packets,
-        wire: unique.saturating_add(headers),
+        wire: on_the_wire(unique, packets),
         payload: unique,
         unique_payload: unique,
         payload_max: Bytes::ZERO,
@@ -247,6 +248,11 @@ fn facts(unique: Bytes, packets: u64, diagnosis: &Diagnosis, is_bulk: bool) -> D
         ack_path: Default::default(),
         manner: Default::default(),
     }
+}
+
+/// Payload in so many packets with their headers.
+fn on_the_wire(payload: Bytes, packets: u64) -> Bytes {
+    payload.saturating_add(Bytes::new(packets.saturating_mul(WIRE_HEADERS.get())))
 }
 
 /// The value below which this percentage of sorted values is.

@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
 use crate::connection::{Connection, Direction, DirectionFacts, Label, Warning};
-use crate::diagnosis::{DiagnosedConnection, Diagnosis, Explanation, OfDirection};
+use crate::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::Duration;
 
 /// Rows of a connection's directions.
@@ -367,11 +367,7 @@ pub static CONNECTIONS: &[C] = &[
         Kind::Words,
         "",
         "what lies behind the limit, as far as it shows",
-        |row| {
-            let of_row = |one: &OfDirection<Explanation>| one.direction == row.direction;
-            let all = row.diagnosed.explanations().into_iter().filter(of_row);
-            Cell::Words(all.map(|one| one.what.name).collect())
-        },
+        |row| Cell::Words(row.diagnosed.sub_cause_names(row.direction)),
     )
     .at(Place::Rows),
 ];

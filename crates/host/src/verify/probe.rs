@@ -30,7 +30,10 @@ const PAUSE_OF_RTOS: u64 = 3;
 /// Opens sockets and looks at them. `memory` is what may be used.
 pub(super) fn probe(settings: &HostSettings, memory: Bytes) -> Result<Evidence, Refused> {
     let refused = |cause: io::Error| Refused::new("open socket", "on loopback", cause);
-    let fresh = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(refused);
+    // Where lo was never up, 127.0.0.1 is nobody's address; these sockets carry nothing.
+    let bind = |address: Ipv4Addr| TcpListener::bind((address, 0));
+    let fresh =
+        || bind(Ipv4Addr::LOCALHOST).or_else(|_| bind(Ipv4Addr::UNSPECIFIED)).map_err(refused);
     let listener = fresh()?;
     let (receive_buffer, send_buffer) =
         (socket_buffers::receive(&listener)?, socket_buffers::send(&listener)?);

@@ -195,7 +195,8 @@ impl Watch {
     /// What packets of a connection pass on their way out of this host, where that can be read.
     pub(crate) fn egress(&self, key: SocketKey, peer: IpAddr) -> Option<Egress> {
         let place = self.places.iter().find(|place| place.inode == key.namespace)?;
-        Netlink::open(&place.ns).ok()?.egress(peer).ok().flatten()
+        // A socket of IPv6 has a peer of IPv4 as ::ffff:192.0.2.1, for which there is no route.
+        Netlink::open(&place.ns).ok()?.egress(peer.to_canonical()).ok().flatten()
     }
 
     /// Finds the processes of busy connections that have none yet.
