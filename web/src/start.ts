@@ -209,7 +209,8 @@ class Page {
 
   private stallSection(connection: ConnectionData): HTMLElement | null {
     const tracks = tracksOf(connection, this.direction(connection));
-    if (!tracks) return null;
+    // Samples of a socket do not show silences.
+    if (!tracks || connection.facts.warnings.includes("no_packets")) return null;
     const { words } = this;
     return h(
       "section",
