@@ -81,7 +81,7 @@ impl World {
         let world = World { here, _there: there, ports };
         // The kernel looks for a carrier, and gives the address that comes with it, in its own
         // time.
-        until("the device is up", Duration::from_secs(5), || {
+        until("the device is up", Duration::from_secs(30), || {
             let device = world.device();
             device.contains("fe80::")
                 && !device.contains("NO-CARRIER")

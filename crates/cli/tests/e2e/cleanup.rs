@@ -148,7 +148,7 @@ fn in_the_middle(program: &Program) -> (Running, BTreeSet<String>) {
     let running =
         program.start(&mut program.command(&["lab", "run", "./long.toml", "--out", "results"]));
     // The capture grows once data flows.
-    until("data flows", Duration::from_secs(10), || {
+    until("data flows", Duration::from_secs(30), || {
         let captures =
             program.scratch().into_iter().map(|folder| folder.join("to-client.egress.pcap"));
         captures.filter_map(|path| fs::metadata(path).ok()).any(|file| file.len() > 100_000)
@@ -193,7 +193,7 @@ fn two_runs_at_once_do_not_see_each_other() {
     });
     // Both are there at once, each with namespaces of its own.
     let mut seen = [BTreeSet::new(), BTreeSet::new()];
-    until("both run at once", Duration::from_secs(5), || {
+    until("both run at once", Duration::from_secs(30), || {
         seen = programs.each_ref().map(|(program, _)| namespaces(processes(program)));
         seen.iter().all(|namespaces| namespaces.len() >= 3)
     });

@@ -11,7 +11,7 @@ use fullpipe_model::units::Duration;
 use crate::program::{MARK, Program, until};
 
 /// The kernel takes a namespace down in its own time after the last process is gone.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The machine's own state that no run may change.
 #[derive(Debug, PartialEq, Eq)]

@@ -314,28 +314,43 @@ fn wrong(document: &Value, (limits, cause): (&[&str], &str)) -> Option<String> {
     (!is_right).then_some(told)
 }
 
+/// How many causes may need a second attempt. On a machine that is busy with something else, the
+/// receiver's kernel drops what arrives, and then that is what limits the transfer.
+const AGAIN_MOST: usize = 2;
+
 fn planted_causes() {
     let program = Program::new();
     let mut failures = Vec::new();
+    let mut again = Vec::new();
     for planted in &CAUSES {
-        let world = World::new(planted.scenario);
-        let _peers = world.transfer(planted.sender, planted.receiver);
-        // Slow start is over after a second on these paths, whatever holds the transfer then.
-        until_carried(&world, Duration::from_secs(10));
-        let [sender, receiver] = ask(&world, &program, "2500ms");
-        for (end, document, expected) in
-            [("sender", &sender, planted.at_sender), ("receiver", &receiver, planted.at_receiver)]
-        {
-            match wrong(document, expected) {
-                None => eprintln!("{}, {end}: right", planted.name),
-                Some(told) => {
-                    eprintln!("{}, {end}: {told}, expected {expected:?}", planted.name);
-                    failures.push(format!("{}, {end}: {told}", planted.name));
-                }
-            }
+        if told_wrongly(&program, planted).is_empty() {
+            continue;
         }
+        eprintln!("{}: once more, as the machine was perhaps busy", planted.name);
+        again.push(planted.name);
+        failures.extend(told_wrongly(&program, planted));
     }
     assert!(failures.is_empty(), "{failures:#?}");
+    assert!(again.len() <= AGAIN_MOST, "these were right only in the second attempt: {again:?}");
+}
+
+/// What either end says wrongly of a planted cause.
+fn told_wrongly(program: &Program, planted: &Planted) -> Vec<String> {
+    let world = World::new(planted.scenario);
+    let _peers = world.transfer(planted.sender, planted.receiver);
+    // Slow start is over after a second on these paths, whatever holds the transfer then.
+    until_carried(&world, Duration::from_secs(10));
+    let [sender, receiver] = ask(&world, program, "2500ms");
+    let ends = [("sender", sender, planted.at_sender), ("receiver", receiver, planted.at_receiver)];
+    let told = ends.into_iter().filter_map(|(end, document, expected)| {
+        let told = wrong(&document, expected);
+        match &told {
+            None => eprintln!("{}, {end}: right", planted.name),
+            Some(told) => eprintln!("{}, {end}: {told}, expected {expected:?}", planted.name),
+        }
+        told.map(|told| format!("{}, {end}: {told}", planted.name))
+    });
+    told.collect()
 }
 
 /// Waits until the connection is a second old.
