@@ -25,6 +25,11 @@ use std::ops::Range;
 
 /// The shortest interval. A shorter one would be a few jiffies.
 const MIN_INTERVAL: Duration = Duration::from_millis(40);
+/// The shortest interval of a transfer that is over after few of those.
+const MIN_INTERVAL_SHORT: Duration = Duration::from_millis(20);
+/// A transfer with fewer intervals is short.
+const SHORT: usize = 3;
+
 /// Decides what held the sender, from the kernel's counters in its socket (`sender`) and, where
 /// there are samples of it, in the receiver's (`receiver`). Both are in order of time and on one
 /// clock. `interval` is the minimum length of an interval.
@@ -34,7 +39,11 @@ pub fn from_samples(
     interval: Duration,
     hint: PathHint,
 ) -> Verdict {
-    let spans = spans(sender, interval.max(MIN_INTERVAL));
+    let mut spans = spans_of(sender, interval.max(MIN_INTERVAL));
+    if spans.len() < SHORT {
+        spans = spans_of(sender, MIN_INTERVAL_SHORT);
+    }
+    let end = End::of(&spans);
     let top = top_rate(spans.iter().map(|span| span.goodput().as_f64()).collect());
     let mut grown = false;
     let mut best: f64 = 0.0;
@@ -54,7 +63,17 @@ pub fn from_samples(
             .take(REPAIR_WITHIN_SAMPLED)
             .find(|s| s.retransmissions() > 0 || s.goodput() > Rate::ZERO);
         let awaits_repair = next_event.is_some_and(|next| next.retransmissions() > 0);
-        let context = Context { top, growing: !grown, lost, awaits_repair, standing, hint };
+        let before = intervals.last().map(Interval::limit);
+        let context = Context {
+            top,
+            growing: !grown,
+            lost,
+            awaits_repair,
+            standing,
+            hint,
+            is_last_flight: at >= end.written,
+            drains: before.filter(|_| at >= end.sent),
+        };
         intervals.push(span.interval(receiver_at(receiver, span), &context, &spans));
     }
     let active = active(&intervals);
@@ -106,6 +125,32 @@ struct Context {
     /// Whether a queue stands in this interval and its neighbours.
     standing: bool,
     hint: PathHint,
+    /// Whether the application has written the last data.
+    is_last_flight: bool,
+    /// What held the sender before, if all data was in flight when this interval began. The last
+    /// data drains; whatever held the sender went on until there was nothing left to send.
+    drains: Option<Limit>,
+}
+
+/// Where a transfer ends.
+struct End {
+    /// From this span on no data waits to be sent at a span's end.
+    written: usize,
+    /// From this span on all data is in flight or acknowledged.
+    sent: usize,
+}
+
+impl End {
+    fn of(spans: &[Span<'_>]) -> End {
+        let acked = |info: &TcpInfo| info.bytes_acked.unwrap_or(Bytes::ZERO);
+        let all = spans.last().map_or(Bytes::ZERO, |span| acked(span.last));
+        let has_more = |span: &Span<'_>| !nothing_to_send(span.last);
+        let flies = |span: &Span<'_>| acked(span.first).saturating_add(span.first.in_flight());
+        End {
+            written: spans.iter().rposition(has_more).map_or(0, |at| at + 1),
+            sent: spans.iter().position(|span| flies(span) >= all).unwrap_or(spans.len()),
+        }
+    }
 }
 
 /// Two samples and those between them.
@@ -116,7 +161,7 @@ struct Span<'a> {
 }
 
 /// Consecutive samples with TCP_INFO, at least `interval` or a round trip apart.
-fn spans(sender: &[Sample], interval: Duration) -> Vec<Span<'_>> {
+fn spans_of(sender: &[Sample], interval: Duration) -> Vec<Span<'_>> {
     let mut spans = Vec::new();
     let mut start = 0;
     for end in 1..sender.len() {
@@ -335,7 +380,12 @@ impl Span<'_> {
         if self.repairs() {
             return Limit::CongestionWindow(Cause::Loss);
         }
-        if self.mostly(|_, info| nothing_to_send(info)) {
+        if let Some(before) = context.drains {
+            return before;
+        }
+        // What was left filled the congestion window when the interval began.
+        let is_held = context.is_last_flight && !nothing_to_send(self.first) && fills(self.first);
+        if !is_held && self.mostly(|_, info| nothing_to_send(info)) {
             let full = |sample: &Sample, _: &TcpInfo| {
                 sample
                     .memory
@@ -355,9 +405,7 @@ impl Span<'_> {
         if context.standing {
             return Limit::Link;
         }
-        let fills_window =
-            |_: &Sample, info: &TcpInfo| info.unacked.saturating_add(2) >= info.snd_cwnd;
-        match (self.mostly(fills_window), context.lost) {
+        match (self.mostly(|_, info| fills(info)), context.lost) {
             (true, true) => Limit::CongestionWindow(Cause::Loss),
             (true, false) => Limit::CongestionWindow(Cause::SlowStart),
             // There is data to send and room in both windows. Pacing holds it, at the rate that
@@ -369,6 +417,11 @@ impl Span<'_> {
             (false, false) => Limit::Unknown,
         }
     }
+}
+
+/// Whether as much is in flight as the congestion window allows.
+fn fills(info: &TcpInfo) -> bool {
+    info.unacked.saturating_add(2) >= info.snd_cwnd
 }
 
 /// Whether less than a segment waits to be sent: the application has written no more.

@@ -3,8 +3,8 @@
 use super::Limit;
 use super::confidence::{self, Coverage, Source};
 use super::judge::{
-    Case, INTERVALS_LEAST, Judged, LIMITS, LinkEvidence, Opinion, Part, Reason, SURE, Stretch,
-    Traits, UNLIKELY, course, reasons,
+    Case, INTERVALS_LEAST, Judged, LIMITS, LinkEvidence, Opinion, Part, Reason, SURE,
+    SURE_OF_WHOLE, Stretch, Traits, UNLIKELY, course, reasons,
 };
 use fullpipe_model::limit::Cause;
 
@@ -211,7 +211,7 @@ impl Verdict {
         let part_traits = parts.into_iter().map(|(part, case)| (part, case.traits)).collect();
         let mut verdict = Verdict { traits: whole.traits, judged, part_traits, ..self };
         let Some(Judged { opinion, .. }) = judged else { return verdict };
-        match course(&found) {
+        match course(&found).filter(|stretches| !overrules(&opinion, stretches)) {
             Some(stretches) => verdict.follow(&stretches),
             None => verdict.adopt(&opinion, link),
         }
@@ -396,6 +396,15 @@ impl Verdict {
             .find(|candidate| candidate.limit == limit)
             .map_or(0.0, |candidate| candidate.share)
     }
+}
+
+/// Whether the opinion of the whole transfer is so sure that the parts, each of which shows less,
+/// were misjudged.
+fn overrules(whole: &Opinion, stretches: &[Stretch]) -> bool {
+    let (limit, likely) = whole.first();
+    let length = |stretch: &Stretch| stretch.intervals.len();
+    let longest = stretches.iter().max_by_key(|stretch| length(stretch));
+    likely >= SURE_OF_WHOLE && longest.is_some_and(|longest| longest.limit != limit)
 }
 
 /// Whether nothing was in flight because the window had no room: only the receiving application can

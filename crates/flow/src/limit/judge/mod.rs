@@ -204,13 +204,17 @@ fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
 }
 
 /// How sure the judge must be that a link with a queue before it is not the limit.
-const SURE_AGAINST_QUEUE: f64 = 0.9;
+const SURE_AGAINST_QUEUE: f64 = 0.85;
 /// How sure the judge must be that losses are a link's. Losses that a timer repairs come at an even
 /// rate, as they do behind a policer.
-const SURE_AGAINST_LOSS: f64 = 0.7;
+const SURE_AGAINST_LOSS: f64 = 0.65;
 
 /// How sure the judge must be to give intervals to the limit that it finds.
 pub(super) const SURE: f64 = 0.5;
+/// How sure the judge must be of a whole transfer to leave aside what it finds in the parts.
+pub(super) const SURE_OF_WHOLE: f64 = 0.85;
+/// How sure the judge must be of a reader that does not keep up where the window's size is unknown.
+const SURE_UNSEEN: f64 = 0.85;
 /// A limit that is less likely then keeps no interval, except for the transfer's start.
 pub(super) const UNLIKELY: f64 = 0.05;
 
@@ -233,7 +237,9 @@ impl Opinion {
     /// The opinion from the probabilities of the classes.
     fn of_classes(mut likely: [f64; CLASSES], possible: Possible) -> Option<Self> {
         for (part, limit) in likely.iter_mut().zip(LIMITS.into_iter().chain([Limit::Link])) {
-            if !possible.allows(limit) {
+            // A reader that does not keep up shows in when it lets the sender go on, too.
+            let is_seen = limit == Limit::ReceiverApplication && *part >= SURE_UNSEEN;
+            if !possible.allows(limit) && !is_seen {
                 *part = 0.0;
             }
         }
