@@ -37,6 +37,7 @@ pub mod content;
 mod download;
 pub mod pace;
 mod pacing;
+pub mod relay;
 mod server;
 mod stop;
 
