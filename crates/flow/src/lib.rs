@@ -17,6 +17,7 @@
 //! * [`live`]: a live connection as its host sees it.
 //! * [`schema`]: the columns of everything that is printed or stored.
 //! * [`finding`]: what that means, in sentences with numbers.
+//! * [`path_test`]: a test between two hosts that both run this program.
 //! * [`proof`]: what the lab says of a measured path.
 //! * [`trace`]: the points of a connection's graphs.
 //! * [`truth`]: what limited it as its own kernel knew it, which verdicts are held to.
@@ -32,6 +33,7 @@ pub mod finding;
 mod intake;
 pub mod limit;
 pub mod live;
+pub mod path_test;
 pub mod proof;
 pub mod recapture;
 pub mod row;

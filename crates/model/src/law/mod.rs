@@ -17,6 +17,7 @@ pub mod mathis;
 pub mod pftk;
 pub mod receive_buffer;
 mod refill;
+pub mod rfc6349;
 pub mod send_buffer;
 pub mod slow_start;
 pub(crate) mod steady;
