@@ -2,6 +2,7 @@
 //!
 //! * [`watch`]: the host's connections, looked at again and again.
 //! * [`why()`]: what limits the busiest of them, each followed for some seconds.
+//! * [`SocketSampler`]: samples of connections that the caller has itself.
 //! * [`totals`]: time and bytes by limit, summed by process, control group and port.
 //! * [`settings`]: what this machine's settings are, as the laws need them.
 //! * [`tune`]: changes settings as a transaction, and puts them back.
@@ -12,6 +13,7 @@
 
 mod follow;
 mod machine;
+mod sampler;
 pub mod settings;
 pub mod totals;
 pub mod tune;
@@ -19,4 +21,5 @@ pub mod verify;
 pub mod watch;
 mod why;
 
+pub use sampler::SocketSampler;
 pub use why::{Followed, Found, Options, Selection, why, why_one};
