@@ -1,4 +1,5 @@
-//! Bytes over sockets: an HTTP/1.1 server, and a download with curl's time breakdown.
+//! Bytes over sockets: an HTTP/1.1 server, a download with curl's time breakdown, and tests of the
+//! path between two hosts ([`peer`], [`path_test`]).
 //!
 //! Both ends exist so that an experiment needs no other program, and so that each of TCP's limits
 //! can be produced on purpose: by a server that writes slowly ([`ServerOptions::write_rate`]), a
@@ -37,6 +38,8 @@ pub mod content;
 mod download;
 pub mod pace;
 mod pacing;
+pub mod path_test;
+pub mod peer;
 pub mod relay;
 mod server;
 mod stop;

@@ -1,0 +1,388 @@
+//! The end that accepts: who may come in, how many, for how long.
+//!
+//! A thread accepts; each connection has a thread of its own from then on. Until it has
+//! authenticated, a connection counts as a stranger: there are at most [`Limits::strangers`] of
+//! them and [`Limits::strangers_each`] of one address, and each has [`Limits::authentication`]. A
+//! connection beyond that is closed at once, unread. What a stranger sends is read into buffers of
+//! fixed size: one byte that says what it is, a ticket, or a TLS handshake (which rustls bounds).
+//!
+//! The first byte says what a connection is: a ticket begins with `F`, a TLS record with 22, and a
+//! control frame of a daemon without keys with 0.
+
+use super::channel::Channel;
+use super::client::TAKEN;
+use super::rendezvous::Rendezvous;
+use super::timed::{Deadline, Timed};
+use super::{AcceptError, Expected, PrivateKey, PublicKey, Ticket, tls};
+use crate::Stop;
+use fullpipe_model::units::Duration;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The longest message of a client.
+const REQUEST_MOST: usize = 64 << 10;
+/// The first byte of a TLS record with a handshake (RFC 8446 section 5.1).
+const TLS_HANDSHAKE: u8 = 22;
+/// How often the accepting thread looks whether it has to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What peers may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once that have not authenticated.
+    pub strangers: usize,
+    /// Of them, from one address.
+    pub strangers_each: usize,
+    /// How long one may take to authenticate.
+    pub authentication: Duration,
+    /// Control connections at once.
+    pub sessions: usize,
+    /// Of them, of one key, or of one address where there are no keys.
+    pub sessions_each: usize,
+    /// How long sessions may take to end when the daemon is stopped.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            strangers: 256,
+            strangers_each: 160,
+            authentication: Duration::from_secs(10),
+            sessions: 32,
+            sessions_each: 8,
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What is done with an authenticated control connection.
+pub trait Service: Send + Sync {
+    /// Serves one peer until it has no more to ask. Errors are the peer's; the text is for the log.
+    fn serve(&self, channel: Channel, session: &Session<'_>) -> Result<(), String>;
+}
+
+/// A session of an authenticated peer.
+#[derive(Debug)]
+pub struct Session<'a> {
+    daemon: &'a Shared,
+    number: u64,
+    /// The peer's key; `None` over loopback without keys.
+    pub key: Option<PublicKey>,
+}
+
+/// Who a session counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Who {
+    Key(PublicKey),
+    Address(IpAddr),
+}
+
+/// The state that all threads of a daemon share.
+struct Shared {
+    limits: Limits,
+    tls: Option<Arc<ServerConfig>>,
+    meet: Rendezvous,
+    state: Mutex<State>,
+    log: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    strangers: HashMap<IpAddr, usize>,
+    sessions: HashMap<u64, Open>,
+    next: u64,
+    draining: bool,
+}
+
+/// A session as the daemon sees it.
+struct Open {
+    who: Who,
+    stream: TcpStream,
+    busy: bool,
+}
+
+/// A daemon that listens.
+pub struct Daemon {
+    listener: TcpListener,
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Daemon {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Daemon").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}
+
+impl Daemon {
+    /// Listens on `addr`, with its own key and those of the peers that it lets in. Without keys
+    /// only loopback is allowed. `log` gets a line for each event.
+    pub fn bind(
+        addr: SocketAddr,
+        keys: Option<(&PrivateKey, Vec<PublicKey>)>,
+        limits: Limits,
+        log: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Daemon, AcceptError> {
+        if keys.is_none() && !addr.ip().to_canonical().is_loopback() {
+            return Err(AcceptError::NeedsKeys(addr));
+        }
+        let tls = keys.map(|(own, allowed)| tls::server(own, allowed)).transpose();
+        let tls = tls.map_err(|error| AcceptError::Keys(error.to_string()))?;
+        let bind = |source: io::Error| {
+            let hint = match source.kind() {
+                io::ErrorKind::AddrInUse => {
+                    "another program has it (ss -ltnp shows which); choose another port with \
+                     --listen, or port 0 for a free one"
+                }
+                io::ErrorKind::AddrNotAvailable => {
+                    "choose an address of this host (ip address shows them)"
+                }
+                io::ErrorKind::PermissionDenied => "choose a port of 1024 or above",
+                _ => "check the address",
+            };
+            AcceptError::Bind { addr, source, hint }
+        };
+        let listener = TcpListener::bind(addr).map_err(bind)?;
+        listener.set_nonblocking(true).map_err(bind)?;
+        let addr = listener.local_addr().map_err(bind)?;
+        let meet = Rendezvous::default();
+        let shared = Shared { limits, tls, meet, state: Mutex::default(), log: Box::new(log) };
+        Ok(Daemon { listener, addr, shared: Arc::new(shared) })
+    }
+
+    /// The address for clients, with the port that the kernel chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Serves on the calling thread until `stop`. Then it listens no more, ends sessions that do
+    /// nothing, and gives the others [`Limits::drain`].
+    pub fn run(self, service: &dyn Service, stop: &Stop) -> Result<(), AcceptError> {
+        let Daemon { listener, addr, shared } = self;
+        std::thread::scope(|scope| {
+            while !stop.is_stopped() {
+                match accept(&listener) {
+                    Ok(Some((stream, peer))) => {
+                        let shared = &*shared;
+                        let Some(place) = shared.stranger(peer.ip()) else { continue };
+                        let welcome = move || shared.welcome(stream, peer, place, service);
+                        let thread = std::thread::Builder::new().name("peer".into());
+                        if let Err(error) = thread.spawn_scoped(scope, welcome) {
+                            (shared.log)(&format!("start a thread for {peer}: {error}"));
+                        }
+                    }
+                    Ok(None) => {}
+                    Err(source) => return Err(AcceptError::Wait { addr, source }),
+                }
+            }
+            drop(listener);
+            shared.drain();
+            Ok(())
+        })
+    }
+}
+
+/// Waits a little for a connection.
+fn accept(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use std::os::fd::AsFd;
+    let mut fds = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+    let look = PollTimeout::try_from((LOOK.as_micros() / 1000) as i32).unwrap_or(PollTimeout::ZERO);
+    match poll(&mut fds, look) {
+        Ok(0) | Err(nix::errno::Errno::EINTR) => return Ok(None),
+        Ok(_) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    match listener.accept() {
+        Ok((stream, peer)) => {
+            stream.set_nonblocking(false)?;
+            Ok(Some((stream, peer)))
+        }
+        // Descriptors or memory ran out: at once it would only fail again.
+        Err(error) if matches!(error.raw_os_error(), Some(23 | 24 | 12 | 105)) => {
+            std::thread::sleep(LOOK.into());
+            Ok(None)
+        }
+        // Anything else is about that one connection.
+        Err(_) => Ok(None),
+    }
+}
+
+/// A place among the strangers; given back when dropped.
+struct Place<'a> {
+    shared: &'a Shared,
+    address: IpAddr,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        if let Some(count) = state.strangers.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                state.strangers.remove(&self.address);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stranger(&self, address: IpAddr) -> Option<Place<'_>> {
+        let mut state = self.state();
+        let all: usize = state.strangers.values().sum();
+        let own = state.strangers.get(&address).copied().unwrap_or(0);
+        if all >= self.limits.strangers || own >= self.limits.strangers_each {
+            return None;
+        }
+        *state.strangers.entry(address).or_default() += 1;
+        Some(Place { shared: self, address })
+    }
+
+    /// Finds out what a connection is, and does it.
+    fn welcome(&self, stream: TcpStream, peer: SocketAddr, place: Place<'_>, does: &dyn Service) {
+        let deadline = Deadline::after(self.limits.authentication);
+        let patience = self.limits.authentication.into();
+        let mut first = [0];
+        let seen = stream.set_read_timeout(Some(patience)).and_then(|()| stream.peek(&mut first));
+        if !matches!(seen, Ok(1)) {
+            return;
+        }
+        let _ = stream.set_nodelay(true);
+        let timed = Timed { stream, deadline };
+        match (first[0], &self.tls) {
+            (first, _) if Ticket::begins_with(first) => self.data(timed),
+            (TLS_HANDSHAKE, Some(config)) => match self.authenticate(timed, config, peer) {
+                Ok((channel, stream, key)) => {
+                    drop(place);
+                    self.session(channel, stream, Some(key), does);
+                }
+                Err(why) => (self.log)(&format!("{peer}: not let in: {why}")),
+            },
+            (0, None) => {
+                drop(place);
+                let Ok(stream) = timed.stream.try_clone() else { return };
+                let channel = Channel::plain(timed, peer, REQUEST_MOST);
+                self.session(channel, stream, None, does);
+            }
+            _ => (self.log)(&format!("{peer}: not let in: what it sent is not the protocol")),
+        }
+    }
+
+    fn data(&self, mut timed: Timed) {
+        let mut bytes = [0; Ticket::LENGTH];
+        if timed.read_exact(&mut bytes).is_err() {
+            return;
+        }
+        let Some(ticket) = Ticket::parse(&bytes).filter(|ticket| self.meet.admits(ticket)) else {
+            return;
+        };
+        if timed.write_all(&[TAKEN]).is_ok() {
+            self.meet.hand_over(&ticket, timed.stream);
+        }
+    }
+
+    fn authenticate(
+        &self,
+        timed: Timed,
+        config: &Arc<ServerConfig>,
+        peer: SocketAddr,
+    ) -> Result<(Channel, TcpStream, PublicKey), String> {
+        let text = |error: io::Error| error.to_string();
+        let clone = timed.stream.try_clone().map_err(text)?;
+        let deadline = timed.deadline.clone();
+        let connection =
+            ServerConnection::new(Arc::clone(config)).map_err(|error| error.to_string())?;
+        let mut stream = StreamOwned::new(connection, timed);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock).map_err(text)?;
+        }
+        let certificates = stream.conn.peer_certificates();
+        let key = certificates.and_then(|all| PublicKey::of_spki(all.first()?));
+        let key = key.ok_or("it sent no key")?;
+        Ok((Channel::secured(stream, deadline, peer, REQUEST_MOST), clone, key))
+    }
+
+    fn session(
+        &self,
+        channel: Channel,
+        stream: TcpStream,
+        key: Option<PublicKey>,
+        does: &dyn Service,
+    ) {
+        let peer = channel.remote();
+        let who = key.map_or(Who::Address(peer.ip()), Who::Key);
+        let number = {
+            let mut state = self.state();
+            let own = state.sessions.values().filter(|open| open.who == who).count();
+            let is_full = state.sessions.len() >= self.limits.sessions;
+            if state.draining || is_full || own >= self.limits.sessions_each {
+                drop(state);
+                return (self.log)(&format!("{peer}: not let in: too many sessions"));
+            }
+            state.next += 1;
+            let number = state.next;
+            state.sessions.insert(number, Open { who, stream, busy: false });
+            number
+        };
+        let ended = does.serve(channel, &Session { daemon: self, number, key });
+        self.state().sessions.remove(&number);
+        if let Err(why) = ended {
+            (self.log)(&format!("{peer}: {why}"));
+        }
+    }
+
+    /// Ends what does nothing, waits for the rest, and then ends that, too.
+    fn drain(&self) {
+        let start = crate::clock::now();
+        loop {
+            let late = crate::clock::now().since(start) >= self.limits.drain;
+            let mut state = self.state();
+            state.draining = true;
+            for open in state.sessions.values().filter(|open| late || !open.busy) {
+                let _ = open.stream.shutdown(Shutdown::Both);
+            }
+            if state.sessions.is_empty() || late {
+                return;
+            }
+            drop(state);
+            std::thread::sleep(LOOK.into());
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Expects data connections of this peer; `None` without randomness.
+    pub fn expect(&self, count: u16) -> Option<Expected> {
+        self.daemon.meet.expect(count)
+    }
+
+    /// Notes whether the session does something that should not be cut off. The answer is whether
+    /// it may: a daemon that is being stopped begins nothing new.
+    pub fn set_busy(&self, busy: bool) -> bool {
+        let mut state = self.daemon.state();
+        let may = !(busy && state.draining);
+        if let Some(open) = state.sessions.get_mut(&self.number) {
+            open.busy = busy && may;
+        }
+        may
+    }
+
+    /// Writes a line to the daemon's log.
+    pub fn log(&self, line: &str) {
+        (self.daemon.log)(line);
+    }
+}

@@ -1,0 +1,39 @@
+//! Two fullpipes that talk to each other: the connection between them, and the daemon that accepts
+//! it.
+//!
+//! How to think about it: a **control connection** carries short messages, one question and one
+//! answer at a time ([`Channel`]). Over loopback it is plain TCP. To any other host it is TLS 1.3
+//! with both ends authenticated by Ed25519 keys that the users exchanged before (raw public keys,
+//! RFC 7250): there is no certificate and no authority. **Data connections** are separate sockets
+//! to the same port. Each begins with a [`Ticket`], which only who holds the control connection
+//! can write. Their data is plain: a test measures the kernel and the path, not a cipher.
+//!
+//! [`Daemon`] accepts, authenticates and bounds what peers may take, and hands each authenticated
+//! control connection to a [`Service`]. A peer that cannot authenticate gets no answer, costs one
+//! thread and a few kilobytes, and for [`Limits::authentication`] at most.
+//!
+//! Everything blocks, with deadlines: a session has little to say, and a thread for each data
+//! connection moves bytes with the fewest wake-ups.
+
+mod channel;
+mod client;
+mod daemon;
+mod error;
+mod frame;
+mod key;
+mod rendezvous;
+mod ticket;
+mod timed;
+mod tls;
+
+pub use channel::Channel;
+pub use client::{Client, Keys};
+pub use daemon::{Daemon, Limits, Service, Session};
+pub use error::{AcceptError, PeerError};
+pub use frame::{Frame, FrameError, FrameReader, Kind};
+pub use key::{ParseKeyError, PrivateKey, PublicKey};
+pub use rendezvous::Expected;
+pub use ticket::Ticket;
+
+/// The port that a daemon listens on by default.
+pub const DEFAULT_PORT: u16 = 5606;
