@@ -16,6 +16,7 @@
 //! * [`graph`]: the graphs of a connection, in a terminal and as pictures.
 //! * [`live`]: the answers of `fullpipe why`.
 //! * [`page`]: the report as one HTML file.
+//! * [`path_test`]: the runs of a test between two hosts.
 //! * [`plan`]: a tuning plan with its reasons, ready to paste.
 //! * [`host_plan`]: one for a single host, also as the text of other tools.
 //! * [`proof`]: what the lab says of a measured path.
@@ -34,6 +35,7 @@ mod layout;
 pub mod live;
 pub mod page;
 pub mod paragraph;
+pub mod path_test;
 pub mod plan;
 pub mod proof;
 pub mod reference;

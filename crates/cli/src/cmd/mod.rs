@@ -8,12 +8,16 @@ mod demo;
 mod export;
 mod guest;
 mod input;
+mod keygen;
 mod lab;
 mod link;
 mod man;
+mod peer_keys;
 mod prove;
 mod report;
+mod serve;
 mod stored;
+mod test;
 mod top;
 mod tune;
 mod view;
@@ -35,6 +39,7 @@ Examples:
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe top                                    the host's connections, by what is lost to limits
   fullpipe tune plan --rate 1gbit --rtt 146ms     what to change on this machine for a path, and why
+  fullpipe test HOST                              what the path to a host carries, and why no more
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
@@ -60,6 +65,9 @@ enum Command {
     Calc(calc::Calc),
     Top(top::Top),
     Export(export::Export),
+    Serve(serve::Serve),
+    Test(Box<test::Test>),
+    Keygen(keygen::Keygen),
     #[command(subcommand)]
     Tune(Box<tune::Tune>),
     Man(man::Man),
@@ -84,6 +92,9 @@ impl Cli {
             Command::Calc(calc) => calc.run(),
             Command::Top(top) => top.run(),
             Command::Export(export) => export.run(),
+            Command::Serve(serve) => serve.run(),
+            Command::Test(test) => test.run(),
+            Command::Keygen(keygen) => keygen.run(),
             Command::Tune(tune) => tune.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
@@ -150,6 +161,9 @@ mod tests {
             &["why"],
             &["top"],
             &["export"],
+            &["serve"],
+            &["test"],
+            &["keygen"],
             &["lab", "run"],
             &["link"],
             &["lab", "compare"],

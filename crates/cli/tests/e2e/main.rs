@@ -26,6 +26,7 @@ mod link_faults;
 mod link_refusals;
 mod need;
 mod output;
+mod path_test;
 mod privilege;
 mod program;
 mod real_programs;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         ("export", export::CASES),
         ("tune", tune::CASES),
         ("why", why::CASES),
+        ("path_test", path_test::CASES),
     ];
     let mut trials = Vec::new();
     for &(subject, cases) in subjects {

@@ -219,9 +219,9 @@ const CAUSES: [Planted; 14] = [
 ];
 
 /// Two hosts with a link between them.
-struct World {
-    server: Arc<NetNs>,
-    client: Arc<NetNs>,
+pub struct World {
+    pub server: Arc<NetNs>,
+    pub client: Arc<NetNs>,
     link: Option<Emulator>,
 }
 
@@ -233,7 +233,7 @@ impl Drop for World {
 }
 
 impl World {
-    fn new([server, client, link]: [&str; 3]) -> World {
+    pub fn new([server, client, link]: [&str; 3]) -> World {
         let text = format!(
             "[hosts.server]\ncongestion_control = \"cubic\"\nsysctl = {{ {server} }}\n[hosts.client]\nsysctl = {{ {client} }}\n[link]\n{link}\n"
         );

@@ -1,0 +1,97 @@
+//! Keys of peers from files, and this host as its peers sample it: what `serve`, `test` and
+//! `keygen` share.
+
+use crate::failure::{Failure, Kind};
+use fullpipe_host::SocketSampler;
+use fullpipe_host::settings::ThisHost;
+use fullpipe_transfer::path_test::{Ends, HostFacts, Sampler, Sampling};
+use fullpipe_transfer::peer::{PrivateKey, PublicKey};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// No file of keys is longer.
+const LONGEST: u64 = 1 << 20;
+
+fn read(path: &Path, what: &str) -> Result<(String, std::fs::Metadata), Failure> {
+    let input = |cause: &dyn std::fmt::Display| {
+        let name = path.display();
+        Failure::new(
+            Kind::Input,
+            format!("read {what} {name}: {cause}; `fullpipe keygen` makes one"),
+        )
+    };
+    let file = std::fs::File::open(path).map_err(|error| input(&error))?;
+    let metadata = file.metadata().map_err(|error| input(&error))?;
+    let mut text = String::new();
+    let read = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| input(&error))?;
+    if read as u64 > LONGEST {
+        return Err(input(&"it is longer than 1 MiB"));
+    }
+    Ok((text, metadata))
+}
+
+/// The private key in a file that only its owner may read.
+pub fn private_key(path: &Path) -> Result<PrivateKey, Failure> {
+    let (text, metadata) = read(path, "private key")?;
+    let name = path.display();
+    if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
+        let why = format!("read private key {name}: other users may read it; chmod 600 {name}");
+        return Err(Failure::new(Kind::Input, why));
+    }
+    let wrong = |error| Failure::new(Kind::Input, format!("read private key {name}: {error}"));
+    text.parse().map_err(wrong)
+}
+
+/// The public keys in a file, one a line.
+pub fn allowed_keys(path: &Path) -> Result<Vec<PublicKey>, Failure> {
+    let (text, _) = read(path, "allowed keys")?;
+    let name = path.display();
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::new(Kind::Input, format!("read allowed keys {name}: {error}"))
+    };
+    let keys = PublicKey::list(&text).map_err(|error| wrong(&error))?;
+    if keys.is_empty() {
+        return Err(wrong(
+            &"it has no key, so nobody could connect; add a line of `fullpipe keygen`",
+        ));
+    }
+    Ok(keys)
+}
+
+/// Samples this host's sockets for a test.
+pub struct HostSampler {
+    facts: HostFacts,
+}
+
+impl HostSampler {
+    /// Reads this host's settings.
+    pub fn new() -> Result<HostSampler, Failure> {
+        let host = ThisHost::read().map_err(super::why::failed)?;
+        Ok(HostSampler { facts: HostFacts::of(&host.settings) })
+    }
+}
+
+impl Sampler for HostSampler {
+    fn start(&self, sockets: Vec<Ends>) -> Result<Box<dyn Sampling>, String> {
+        let sockets = sockets.into_iter().map(|ends| (ends.local, ends.remote)).collect();
+        let sampler = SocketSampler::start(sockets).map_err(|refused| refused.to_string())?;
+        Ok(Box::new(HostSampling(sampler)))
+    }
+
+    fn facts(&self) -> HostFacts {
+        self.facts.clone()
+    }
+}
+
+struct HostSampling(SocketSampler);
+
+impl Sampling for HostSampling {
+    fn latest(&self) -> Vec<Option<fullpipe_flow::sample::Sample>> {
+        self.0.latest()
+    }
+
+    fn stop(self: Box<Self>) -> Vec<Vec<fullpipe_flow::sample::Sample>> {
+        self.0.stop()
+    }
+}

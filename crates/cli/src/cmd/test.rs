@@ -1,0 +1,235 @@
+//! `fullpipe test`: what the path to another host carries, and why.
+
+mod intervals;
+mod runs;
+
+use super::peer_keys::{HostSampler, private_key};
+use crate::failure::{Failure, Kind};
+use crate::terminal::{layout, print, print_json};
+use clap::Args;
+use fullpipe_flow::path_test::{Measured, Rfc6349};
+use fullpipe_flow::schema::Version;
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_model::units::{Bytes, Duration, Rate, column};
+use fullpipe_report::path_test::{TestedHosts, TestedRun, render};
+use fullpipe_transfer::path_test::{Amount, Direction, Sampler, Spec, TestError, Tester};
+use fullpipe_transfer::peer::{Client, DEFAULT_PORT, Keys, PeerError, PublicKey};
+use intervals::{Interval, Intervals};
+use runs::{Tested, tested};
+use serde::Serialize;
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+
+/// Test the path to a host where `fullpipe serve` runs: rates, round trips, loss, and what limits.
+///
+/// Each run moves data for some seconds, while both hosts sample their sockets. The page says for
+/// each direction what arrived, the round trip without and under load, the loss with its interval,
+/// the path's MTU, and which of the window, the buffers, the path, the peer or the machine was the
+/// limit, with what would change it. Without --forward, --reverse or --bidir both directions are
+/// tested, one after the other.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe test localhost
+  fullpipe test 192.0.2.7 --key my.key --server-key ed25519:3b6a..
+  fullpipe test far.example --reverse --time 30s --parallel 1,4 --key my.key --server-key ed25519:3b6a..
+  fullpipe test localhost --bidir --congestion bbr --json | jq '.runs[].answer.limit'
+  fullpipe test localhost --rfc6349")]
+pub struct Test {
+    /// The host, with its port after a colon if that is not 5606.
+    #[arg(value_name = "HOST[:PORT]")]
+    host: String,
+    /// The file with this host's private key, as `fullpipe keygen` makes it.
+    #[arg(long, value_name = "FILE", requires = "server_key")]
+    key: Option<PathBuf>,
+    /// The daemon's public key, as `fullpipe serve` prints it.
+    #[arg(long, value_name = "KEY", requires = "key")]
+    server_key: Option<PublicKey>,
+    /// How long each run lasts.
+    #[arg(long, short = 't', value_name = "TIME", default_value = "10s", conflicts_with = "bytes")]
+    time: Duration,
+    /// End each connection after this much instead: 100MB.
+    #[arg(long, short = 'n', value_name = "SIZE")]
+    bytes: Option<Bytes>,
+    /// How many connections at once; with several numbers, a run of each: 1,4.
+    #[arg(long, short = 'P', value_name = "COUNT", value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(1..=64))]
+    parallel: Vec<u16>,
+    /// Data to the far host only.
+    #[arg(long)]
+    forward: bool,
+    /// Data from the far host only.
+    #[arg(long, short = 'R', conflicts_with = "forward")]
+    reverse: bool,
+    /// Data both ways at once.
+    #[arg(long, conflicts_with_all = ["forward", "reverse"])]
+    bidir: bool,
+    /// The senders' congestion control: bbr, cubic, reno.
+    #[arg(long, short = 'C', value_name = "NAME")]
+    congestion: Option<String>,
+    /// Time between two lines of progress; 0s for none.
+    #[arg(long, short = 'i', value_name = "TIME", default_value = "1s")]
+    interval: Duration,
+    /// Do the steps of RFC 6349 and print its metrics: one and four connections, each direction and
+    /// both at once.
+    #[arg(long)]
+    rfc6349: bool,
+    /// The bottleneck bandwidth of the contract, for RFC 6349; without it, what the best run
+    /// reached.
+    #[arg(long, value_name = "RATE", requires = "rfc6349")]
+    bandwidth: Option<Rate>,
+    /// How long a connection attempt may take.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    connect_timeout: Duration,
+    /// Print JSON, and no lines of progress.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON of `fullpipe test`.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: Version,
+    /// The far host, as the user named it.
+    host: &'a str,
+    /// The least round trip of messages before the load.
+    #[serde(rename = "idle_rtt_us", with = "column::micros")]
+    idle_rtt: Duration,
+    runs: Vec<RunDocument<'a>>,
+}
+
+/// A run in that document.
+#[derive(Serialize)]
+struct RunDocument<'a> {
+    /// Whether the other direction carried data at the same time.
+    at_once: bool,
+    #[serde(flatten)]
+    measured: &'a Measured,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rfc6349: Option<&'a Rfc6349>,
+    /// What passed in each interval.
+    intervals: &'a [Interval],
+}
+
+impl Test {
+    pub fn run(self) -> Result<u8, Failure> {
+        let keys = match (&self.key, self.server_key) {
+            (Some(file), Some(server)) => Some(Keys { own: private_key(file)?, server }),
+            _ => None,
+        };
+        let interrupt = Interrupt::on_signals().map_err(super::why::failed)?;
+        let sampler = HostSampler::new()?;
+        let client = Client::new(&self.address(), keys.as_ref(), self.connect_timeout)
+            .map_err(|error| failure(error.into()))?;
+        let mut tester = Tester::connect(client, &sampler).map_err(failure)?;
+        let here = sampler.facts().settings();
+        let mut done = Vec::new();
+        for spec in self.specs() {
+            let intervals = Intervals::new(self.interval, &spec, !self.json);
+            let (outcome, intervals) = self.one(&mut tester, &spec, intervals, &interrupt)?;
+            let far = tester.far().settings();
+            done.extend(tested(&spec, &outcome, intervals, tester.idle_rtt(), [&here, &far]));
+        }
+        if done.is_empty() {
+            let why = "test: no data arrived in any run; test for longer (--time)";
+            return Err(Failure::new(Kind::Run, why));
+        }
+        if self.rfc6349 {
+            runs::add_rfc6349(&mut done, self.bandwidth, [&here, &tester.far().settings()]);
+        }
+        self.show(&done, tester.idle_rtt())?;
+        Ok(0)
+    }
+
+    /// The host with a port.
+    fn address(&self) -> String {
+        if self.host.parse::<Ipv6Addr>().is_ok() {
+            return format!("[{}]:{DEFAULT_PORT}", self.host);
+        }
+        let has_port = self.host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        if has_port { self.host.clone() } else { format!("{}:{DEFAULT_PORT}", self.host) }
+    }
+
+    /// The runs that were asked for.
+    fn specs(&self) -> Vec<Spec> {
+        use Direction::{Both, Forward, Reverse};
+        let directions: &[Direction] = match (self.forward, self.reverse, self.bidir) {
+            (true, ..) => &[Forward],
+            (_, true, _) => &[Reverse],
+            (.., true) => &[Both],
+            _ if self.rfc6349 => &[Forward, Reverse, Both],
+            _ => &[Forward, Reverse],
+        };
+        let counts: &[u16] = match &self.parallel[..] {
+            [] if self.rfc6349 => &[1, 4],
+            [] => &[1],
+            counts => counts,
+        };
+        let amount = self.bytes.map_or(Amount::Time(self.time), Amount::Bytes);
+        let spec = |connections, direction| Spec {
+            direction,
+            connections,
+            amount,
+            congestion: self.congestion.clone(),
+        };
+        let each = |count: &u16| {
+            let count = *count;
+            directions.iter().map(move |direction| (count, *direction))
+        };
+        counts.iter().flat_map(each).map(|(count, direction)| spec(count, direction)).collect()
+    }
+
+    fn one(
+        &self,
+        tester: &mut Tester<'_>,
+        spec: &Spec,
+        mut intervals: Intervals,
+        interrupt: &Interrupt,
+    ) -> Result<(fullpipe_transfer::path_test::Outcome, Vec<Interval>), Failure> {
+        let mut broken = None;
+        let outcome = tester.run(spec, &mut |progress| {
+            if let Err(error) = intervals.note(progress) {
+                broken = Some(error);
+            }
+            !interrupt.is_set() && broken.is_none()
+        });
+        match broken {
+            Some(error) => Err(error.into()),
+            None => Ok((outcome.map_err(failure)?, intervals.done()?)),
+        }
+    }
+
+    fn show(&self, done: &[Tested], idle_rtt: Duration) -> Result<(), Failure> {
+        if self.json {
+            let run = |one| {
+                let Tested { at_once, measured, rfc6349, intervals, .. }: &Tested = one;
+                RunDocument { at_once: *at_once, measured, rfc6349: rfc6349.as_ref(), intervals }
+            };
+            let runs = done.iter().map(run).collect();
+            let document =
+                Document { schema: Version::default(), host: &self.host, idle_rtt, runs };
+            return Ok(print_json(&document)?);
+        }
+        let runs: Vec<TestedRun<'_>> = done
+            .iter()
+            .map(|one| TestedRun {
+                at_once: one.at_once,
+                measured: &one.measured,
+                rfc6349: one.rfc6349.as_ref(),
+            })
+            .collect();
+        let hosts = TestedHosts { far: &self.host, idle_rtt };
+        Ok(print(&render(hosts, &runs, layout()))?)
+    }
+}
+
+fn failure(error: TestError) -> Failure {
+    let kind = match &error {
+        TestError::Interrupted => Kind::Interrupted,
+        TestError::Spec(_) | TestError::Peer(PeerError::NeedsKeys(_)) => Kind::Usage,
+        TestError::Peer(PeerError::Keys(_)) => Kind::Input,
+        TestError::Congestion { .. } | TestError::Sample(_) => Kind::Missing,
+        _ => Kind::Run,
+    };
+    Failure::new(kind, format!("test: {error}"))
+}

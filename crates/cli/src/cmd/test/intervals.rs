@@ -1,0 +1,147 @@
+//! Lines of progress, as users of iperf3 know them.
+
+use crate::terminal::print;
+use fullpipe_model::units::{Bytes, Duration, Rate, column};
+use fullpipe_transfer::path_test::{Direction, Progress, Spec};
+use serde::Serialize;
+
+/// What passed in an interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Interval {
+    /// When it began, from the start of the run.
+    #[serde(rename = "start_us", with = "column::micros")]
+    pub start: Duration,
+    /// How long it was.
+    #[serde(rename = "length_us", with = "column::micros")]
+    pub length: Duration,
+    /// What the far host acknowledged.
+    #[serde(rename = "forward_bytes", with = "column::bytes")]
+    pub forward: Bytes,
+    /// What was read here.
+    #[serde(rename = "reverse_bytes", with = "column::bytes")]
+    pub reverse: Bytes,
+    /// Segments that this host sent again.
+    pub retransmitted_segments: u64,
+}
+
+/// Cuts a run into intervals.
+pub struct Intervals {
+    length: Duration,
+    direction: Direction,
+    prints: bool,
+    /// How far it was at the end of the last interval.
+    last: Progress,
+    /// How far it was when it was last looked at.
+    seen: Progress,
+    done: Vec<Interval>,
+}
+
+/// What is left of a run is an interval of its own from this part of one on.
+const LEAST_PART: f64 = 0.2;
+
+impl Intervals {
+    /// For a run; an interval of zero is none.
+    pub fn new(length: Duration, spec: &Spec, prints: bool) -> Intervals {
+        let prints = prints && length > Duration::ZERO;
+        Intervals {
+            length,
+            direction: spec.direction,
+            prints,
+            last: Progress::default(),
+            seen: Progress::default(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Notes how far the run is.
+    pub fn note(&mut self, now: &Progress) -> std::io::Result<()> {
+        self.seen = now.clone();
+        let is_whole = now.elapsed.saturating_sub(self.last.elapsed) >= self.length;
+        if is_whole && self.length > Duration::ZERO { self.cut() } else { Ok(()) }
+    }
+
+    /// Ends an interval where the run was last seen.
+    fn cut(&mut self) -> std::io::Result<()> {
+        let now = self.seen.clone();
+        let length = now.elapsed.saturating_sub(self.last.elapsed);
+        let interval = Interval {
+            start: self.last.elapsed,
+            length,
+            forward: now.forward.saturating_sub(self.last.forward),
+            reverse: now.reverse.saturating_sub(self.last.reverse),
+            retransmitted_segments: now
+                .retransmitted_segments
+                .saturating_sub(self.last.retransmitted_segments),
+        };
+        if self.prints {
+            let text: String = self.lines(&interval, &now).into_iter().collect();
+            print(&text)?;
+        }
+        self.done.push(interval);
+        self.last = now;
+        Ok(())
+    }
+
+    /// The intervals, with what is left of the run.
+    pub fn done(mut self) -> std::io::Result<Vec<Interval>> {
+        let left = self.seen.elapsed.saturating_sub(self.last.elapsed).as_secs_f64();
+        if self.length > Duration::ZERO && left >= LEAST_PART * self.length.as_secs_f64() {
+            self.cut()?;
+        }
+        Ok(self.done)
+    }
+
+    fn lines(&self, one: &Interval, now: &Progress) -> Vec<String> {
+        let (start, end) = (one.start.as_secs_f64(), (one.start + one.length).as_secs_f64());
+        let line = |way: &str, bytes: Bytes, rest: &str| {
+            let rate = bytes.per(one.length).unwrap_or(Rate::ZERO);
+            let megabytes = bytes.as_f64() / 1e6;
+            format!(
+                "{way} {start:6.2}-{end:<6.2} s {megabytes:9.2} MB {:>15}{rest}\n",
+                rate.to_string()
+            )
+        };
+        let mut lines = Vec::new();
+        if self.direction != Direction::Reverse {
+            let rtt = now
+                .rtt
+                .map_or_else(String::new, |rtt| format!("  rtt {:.1} ms", rtt.as_millis_f64()));
+            let rest = format!(
+                "  retr {:<5} cwnd {:.1} KB{rtt}",
+                one.retransmitted_segments,
+                now.cwnd.as_f64() / 1e3
+            );
+            lines.push(line("[to]  ", one.forward, &rest));
+        }
+        if self.direction != Direction::Forward {
+            lines.push(line("[from]", one.reverse, ""));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_transfer::path_test::Amount;
+
+    #[test]
+    fn an_interval_has_what_passed_since_the_last() {
+        let amount = Amount::Time(Duration::from_secs(3));
+        let direction = Direction::Forward;
+        let spec = Spec { direction, connections: 1, amount, congestion: None };
+        let mut intervals = Intervals::new(Duration::from_secs(1), &spec, false);
+        for (millis, bytes) in [(500, 10), (1000, 40), (1500, 50), (2050, 100), (2500, 130)] {
+            let progress = Progress {
+                elapsed: Duration::from_millis(millis),
+                forward: Bytes::new(bytes),
+                ..Progress::default()
+            };
+            intervals.note(&progress).unwrap();
+        }
+        let done = intervals.done().unwrap();
+        let passed: Vec<u64> = done.iter().map(|one| one.forward.get()).collect();
+        assert_eq!(passed, [40, 60, 30]);
+        assert_eq!(done[1].length, Duration::from_millis(1050));
+    }
+}

@@ -1,0 +1,75 @@
+//! From what both ends saw of a run to what it measured.
+
+use super::intervals::Interval;
+use fullpipe_flow::path_test::{Connection, Measured, Rfc6349, Run};
+use fullpipe_model::limit::End;
+use fullpipe_model::tune::HostSettings;
+use fullpipe_model::units::{Duration, Rate};
+use fullpipe_transfer::path_test::{Direction, Outcome, Spec};
+
+/// A run of one direction.
+pub struct Tested {
+    /// Whether the other direction carried data at the same time.
+    pub at_once: bool,
+    /// What it measured.
+    pub measured: Measured,
+    /// The same in the terms of RFC 6349.
+    pub rfc6349: Option<Rfc6349>,
+    /// What passed in each interval.
+    pub intervals: Vec<Interval>,
+    connections: Vec<Connection>,
+    idle_rtt: Duration,
+}
+
+/// Both ends' settings: this host's, the far one's.
+type Hosts<'a> = [&'a HostSettings; 2];
+
+fn run<'a>(role: End, connections: &'a [Connection], idle: Duration, hosts: Hosts<'a>) -> Run<'a> {
+    let [here, far] = hosts;
+    let (sender_settings, receiver_settings) = match role {
+        End::Sender => (here, far),
+        End::Receiver => (far, here),
+    };
+    Run { role, connections, idle_rtt: Some(idle), sender_settings, receiver_settings }
+}
+
+/// What a run measured, in each of its directions in which data arrived.
+pub fn tested(
+    spec: &Spec,
+    outcome: &Outcome,
+    intervals: Vec<Interval>,
+    idle_rtt: Duration,
+    hosts: Hosts<'_>,
+) -> Vec<Tested> {
+    let at_once = spec.direction == Direction::Both;
+    let ways = [(End::Sender, &outcome.forward), (End::Receiver, &outcome.reverse)];
+    let measure = |(role, connections): (End, &Vec<Connection>)| {
+        let measured = run(role, connections, idle_rtt, hosts).measure()?;
+        Some(Tested {
+            at_once,
+            measured,
+            rfc6349: None,
+            intervals: intervals.clone(),
+            connections: connections.clone(),
+            idle_rtt,
+        })
+    };
+    ways.into_iter().filter_map(measure).collect()
+}
+
+/// Adds the metrics of RFC 6349 to each run. The bottleneck bandwidth of a direction is that of the
+/// contract, or the most that a run of the direction reached.
+pub fn add_rfc6349(done: &mut [Tested], contract: Option<Rate>, hosts: Hosts<'_>) {
+    let reached = |role: End| {
+        let runs = done.iter().filter(|one| one.measured.role == role);
+        runs.filter_map(|one| one.measured.reached_bandwidth()).max()
+    };
+    let (to, from) = (reached(End::Sender), reached(End::Receiver));
+    for one in done {
+        let role = one.measured.role;
+        let reached = if role == End::Sender { to } else { from };
+        let Some(bottleneck) = contract.or(reached) else { continue };
+        let run = run(role, &one.connections, one.idle_rtt, hosts);
+        one.rfc6349 = Rfc6349::new(&run, &one.measured, bottleneck);
+    }
+}
