@@ -79,6 +79,11 @@ impl PeerError {
                 "the other end closed the connection: it may have ended, be full, or want keys \
                  (--key, --server-key); its log says more"
             }
+            // An alert of TLS 1.3: the client's key is judged after its handshake has ended.
+            io::ErrorKind::InvalidData => {
+                "the daemon may not know this key: its --allow-key file needs the line that \
+                 `fullpipe keygen` printed"
+            }
             io::ErrorKind::TimedOut => "no answer came: the path or the other host may be down",
             _ => "check the route to it",
         };
