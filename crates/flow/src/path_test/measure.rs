@@ -85,8 +85,8 @@ impl Run<'_> {
             };
             Observed { role, samples, other, asked: Some(asked()), settings }.answer()
         };
-        let mut answer = observed(End::Sender, self.sender_settings)?;
-        if let Some(receiver) = observed(End::Receiver, self.receiver_settings) {
+        let mut answer = observed(End::Sender, Some(self.sender_settings))?;
+        if let Some(receiver) = observed(End::Receiver, Some(self.receiver_settings)) {
             let known: Vec<&str> = answer.causes.iter().map(|cause| cause.name).collect();
             let new = receiver.causes.into_iter().filter(|cause| !known.contains(&cause.name));
             let new: Vec<_> = new.collect();
