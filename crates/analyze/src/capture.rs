@@ -17,11 +17,14 @@ use std::sync::Arc;
 /// One capture: pcap, pcapng or snoop, plain or compressed with gzip, zstd, xz or lz4. The bytes
 /// decide, not the file's name. Nothing is read before packets or connections are requested.
 ///
-/// Or a recording: samples of sockets as JSON lines, which have connections but no packets.
+/// With [`Capture::or_recording`] it may be a recording too.
 pub struct Capture {
     name: String,
     origins: Vec<Origin>,
     open: Open,
+    /// Reads a recording, where one is taken too. What nobody asks for is not linked into small
+    /// programs.
+    recording: Option<recording::Read>,
 }
 
 /// The connections of captures with their diagnoses, one capture after another, each connection as
@@ -80,7 +83,7 @@ impl Capture {
     pub fn merged(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let origins: Vec<_> = paths.into_iter().map(Origin::File).collect();
         let names: Vec<_> = origins.iter().map(Origin::name).collect();
-        Capture { name: names.join("+"), origins, open: opener() }
+        Capture { name: names.join("+"), origins, open: opener(), recording: None }
     }
 
     /// A capture from `source`; `name` is for messages.
@@ -90,7 +93,17 @@ impl Capture {
             name: name.clone(),
             origins: vec![Origin::Reader(name, Box::new(source))],
             open: opener(),
+            recording: None,
         }
+    }
+
+    /// Takes a recording as well: samples of sockets as JSON lines, as `fullpipe why --record`
+    /// writes them. They have connections but no packets; their first byte tells them from a
+    /// capture.
+    #[must_use]
+    pub fn or_recording(mut self) -> Self {
+        self.recording = Some(recording::read_only);
+        self
     }
 
     /// Opens files with `open`, for example to follow the progress of reading.
@@ -122,10 +135,9 @@ impl Capture {
     }
 
     fn diagnosed(mut self, options: &Options, findings: Findings) -> Connections {
-        match recording::only(&mut self.origins) {
-            Some((name, lines)) => {
-                Connections::recorded(recording::read(name, lines, &options.config), findings)
-            }
+        let recorded = self.recording.and_then(|read| read(&mut self.origins, &options.config));
+        match recorded {
+            Some(recorded) => Connections::recorded(recorded, findings),
             None => Connections::captured(self.stream(), options, findings),
         }
     }

@@ -4,8 +4,8 @@
 //! * [`files`], [`reader`] and [`bytes`] do the main job: iterators of connections, as they finish.
 //! * [`Capture`] is the input: a file, several files merged by time, a reader, or bytes. It gives
 //!   [`Connections`], [`LabelledPackets`], or raw packets ([`Capture::for_each_packet`]).
-//! * Samples of sockets that `fullpipe why --record` wrote are a capture like any other: the
-//!   first byte tells them from packets.
+//! * Samples of sockets that `fullpipe why --record` wrote are read like a capture, where
+//!   [`Capture::or_recording`] says so.
 //! * [`Options`] say how to analyse, and with how many threads. The result does not depend on their
 //!   number.
 //!

@@ -12,7 +12,7 @@ use fullpipe_flow::live::connections;
 use fullpipe_flow::sample::Sample;
 use fullpipe_flow::{Config, Counts};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read as _};
 
 /// The first byte of a line of JSON.
 const FIRST: u8 = b'{';
@@ -21,11 +21,22 @@ const LINE_MAX: u64 = 1 << 16;
 /// 1000 connections for an hour and more; 3 GB of memory.
 const SAMPLES_MAX: u64 = 4_000_000;
 
+/// Reads the only origin if it is a recording; otherwise the origins stay as they are.
+pub type Read = fn(&mut Vec<Origin>, &Config) -> Option<Recorded>;
+
+/// The connections of a recording, and what is known at its end.
+pub type Recorded = (Vec<DiagnosedConnection>, End);
+
+/// The [`Read`] that there is.
+pub fn read_only(origins: &mut Vec<Origin>, config: &Config) -> Option<Recorded> {
+    only(origins).map(|(name, lines)| read(name, lines, config))
+}
+
 /// The lines of a recording.
 type Lines = Box<dyn BufRead + Send>;
 
 /// The only origin, with its name, if it is a recording; otherwise the origins stay as they are.
-pub fn only(origins: &mut Vec<Origin>) -> Option<(String, Lines)> {
+fn only(origins: &mut Vec<Origin>) -> Option<(String, Lines)> {
     if origins.len() != 1 {
         return None;
     }
@@ -62,7 +73,7 @@ fn begins_a_line(mut file: BufReader<File>) -> Option<BufReader<File>> {
 }
 
 /// Reads and diagnoses a recording. What stands before a line that is no sample is analysed.
-pub fn read(name: String, mut lines: Lines, config: &Config) -> (Vec<DiagnosedConnection>, End) {
+fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
     let mut samples: Vec<Sample> = Vec::new();
     let (mut counts, mut errors) = (Counts::default(), Vec::new());
     let mut number = 0;
@@ -111,7 +122,7 @@ fn sample(line: &[u8], before: u64) -> Result<Option<Sample>, String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Capture, Error, Options, bytes};
+    use crate::{Capture, Connections, Error, Options};
     use std::io::Write;
 
     /// A sender's socket at `ms`, 400 kB further every 10 ms.
@@ -137,14 +148,26 @@ mod tests {
         (0..50).map(|n| line(n * 10)).collect()
     }
 
+    fn bytes(text: String, options: &Options) -> Connections {
+        Capture::reader("samples", std::io::Cursor::new(text)).or_recording().connections(options)
+    }
+
+    #[test]
+    fn it_is_a_capture_of_nothing_where_no_recording_is_taken() {
+        let (counts, errors) = crate::bytes(recording(), &Options::default()).finish();
+        assert!(counts.samples == 0 && !errors.is_empty(), "{errors:?}");
+    }
+
     #[test]
     fn a_file_and_a_reader_give_the_same() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(recording().as_bytes()).unwrap();
         let options = Options::default();
-        let [from_file, read] =
-            [Capture::file(file.path()).connections(&options), bytes(recording(), &options)]
-                .map(|connections| connections.map(Result::unwrap).collect::<Vec<_>>());
+        let [from_file, read] = [
+            Capture::file(file.path()).or_recording().connections(&options),
+            bytes(recording(), &options),
+        ]
+        .map(|connections| connections.map(Result::unwrap).collect::<Vec<_>>());
         assert_eq!((from_file.len(), read.len()), (1, 1));
         let both = [from_file, read].map(|all| serde_json::to_string(&all).unwrap());
         assert_eq!(both[0], both[1]);

@@ -112,7 +112,7 @@ pub fn captures(files: &[PathBuf], as_one: bool) -> Result<Vec<Capture>, Failure
     if !as_one {
         return files.iter().map(|file| capture(file)).collect();
     }
-    Ok(vec![Capture::merged(by_first_packet(files.to_vec())).opened_by(open)])
+    Ok(vec![Capture::merged(by_first_packet(files.to_vec())).or_recording().opened_by(open)])
 }
 
 fn is_standard_input(file: &Path) -> bool {
@@ -135,7 +135,7 @@ fn missing(file: &Path) -> Option<Error> {
 
 fn capture(file: &Path) -> Result<Capture, Failure> {
     if !is_standard_input(file) {
-        return Ok(Capture::file(file).opened_by(open));
+        return Ok(Capture::file(file).or_recording().opened_by(open));
     }
     let source = std::io::stdin()
         .as_fd()
@@ -143,7 +143,7 @@ fn capture(file: &Path) -> Result<Capture, Failure> {
         .and_then(|file| unless_pipe(File::from(file)));
     let source = source
         .map_err(|error| Failure::new(Kind::Input, format!("open standard input: {error}")))?;
-    Ok(Capture::reader("standard input", source))
+    Ok(Capture::reader("standard input", source).or_recording())
 }
 
 /// Opens a file whose reads move a progress bar.
