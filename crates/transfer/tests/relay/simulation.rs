@@ -10,7 +10,7 @@ const MEGABIT: f64 = 125_000.0;
 
 /// Seeds of each sweep; more with FULLPIPE_RELAY_SEEDS.
 fn seeds() -> u64 {
-    std::env::var("FULLPIPE_RELAY_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
+    std::env::var("FULLPIPE_RELAY_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
 }
 
 fn generated(seed: u64) -> Setting {
