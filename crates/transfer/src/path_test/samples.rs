@@ -39,7 +39,7 @@ pub(super) fn pack(samples: &[Sample]) -> Result<Vec<u8>, PackError> {
 /// Reads a piece that another host sent.
 ///
 /// # Errors
-/// It is not what [`pack`] makes, or inflates to more than that could.
+/// It is not what the other end packs, or inflates to more than that could.
 pub fn unpack(bytes: &[u8]) -> Result<Vec<Sample>, PackError> {
     let mut text = Vec::new();
     let read = DeflateDecoder::new(bytes).take(INFLATED_MOST + 1).read_to_end(&mut text)?;
