@@ -14,6 +14,10 @@
 //!
 //! [ITU-T I.371]: https://www.itu.int/rec/T-REC-I.371
 
+mod limiter;
+
+pub(crate) use limiter::Limiter;
+
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 
 /// At most what the rate carries in this time may pass at once (but at least a byte).
