@@ -1,9 +1,13 @@
-//! Bytes over sockets: an HTTP/1.1 server, a download with curl's time breakdown, and tests of the
-//! path between two hosts ([`peer`], [`path_test`]).
+//! Bytes over sockets: an HTTP/1.1 server, a download that measures, a downloader, and tests of
+//! the path between two hosts ([`peer`], [`path_test`]).
 //!
-//! Both ends exist so that an experiment needs no other program, and so that each of TCP's limits
-//! can be produced on purpose: by a server that writes slowly ([`ServerOptions::write_rate`]), a
-//! client that reads slowly ([`DownloadOptions::read_rate`]), a small `SO_SNDBUF` or `SO_RCVBUF`.
+//! [`get()`] fetches files for a user: with TLS, HTTP/2, proxies, resumption, a limit on the rate,
+//! and as many connections as pay. The rest of this page is about the first two, which measure.
+//!
+//! [`Server`] and [`download`] exist so that an experiment needs no other program, and so that each
+//! of TCP's limits can be produced on purpose: by a server that writes slowly
+//! ([`ServerOptions::write_rate`]), a client that reads slowly ([`DownloadOptions::read_rate`]), a
+//! small `SO_SNDBUF` or `SO_RCVBUF`.
 //! The tests run both ends against the real programs, curl and nginx.
 //!
 //! **Threads.** Everything runs on the calling thread: it creates sockets, looks up names, reads
@@ -36,6 +40,7 @@
 mod clock;
 pub mod content;
 mod download;
+mod get;
 pub mod pace;
 mod pacing;
 pub mod path_test;
@@ -47,6 +52,10 @@ mod stop;
 pub use download::{
     Connected, Download, DownloadError, DownloadOptions, Event, Interval, Outcome, Output, Phase,
     Request, Timing, download,
+};
+pub use get::{
+    Connections, Diagnosis, Family, GetError, GetEvent, GetOptions, GetRequest, Got, LimiterKind,
+    Reason, Step, Target, get,
 };
 pub use server::{Limits, Served, Server, ServerError, ServerOptions};
 pub use stop::Stop;

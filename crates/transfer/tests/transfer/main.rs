@@ -3,10 +3,13 @@
 //! * `ends`: our client and our server, and what their options promise.
 //! * `peers`: curl against our server; our client against nginx and Python. Skipped loudly where
 //!   not installed.
-//! * `client_hostile`, `server_hostile`: raw sockets that break the rules.
+//! * `get_peers`: our downloader with nginx (TLS, HTTP/2) and by proxies.
+//! * `client_hostile`, `get_hostile`, `server_hostile`: raw sockets that break the rules.
 
 mod client_hostile;
 mod ends;
 mod fixture;
+mod get_hostile;
+mod get_peers;
 mod peers;
 mod server_hostile;

@@ -10,8 +10,12 @@ use tempfile::TempDir;
 
 /// `Some(program)` where it is installed; where not, says loudly that the test is skipped, or fails
 /// it if `FULLPIPE_NO_SKIP=1`, as in CI.
-fn installed(test: &str, program: &'static str) -> Option<&'static str> {
-    let version = if program == "nginx" { "-v" } else { "--version" };
+pub fn installed(test: &str, program: &'static str) -> Option<&'static str> {
+    let version = match program {
+        "nginx" => "-v",
+        "openssl" => "version",
+        _ => "--version",
+    };
     let found =
         Command::new(program).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_ok_and(|status| status.success()) {
@@ -25,7 +29,7 @@ fn installed(test: &str, program: &'static str) -> Option<&'static str> {
 }
 
 /// Killed when the test is over, whatever its end; keeps what the program needs until then.
-struct Running<Kept>(Child, Kept);
+pub struct Running<Kept>(Child, Kept);
 
 impl<Kept> Drop for Running<Kept> {
     fn drop(&mut self) {
@@ -150,16 +154,22 @@ fn nginx_serves_us() {
     let (directory, all) = site();
     // nginx cannot choose a port itself; another process may take the one that was free a moment
     // ago.
-    let started = (0..5).find_map(|_| start_nginx(nginx, directory.path()));
+    let started = (0..5).find_map(|_| start_nginx(nginx, directory.path(), "", ""));
     let (_running, addr) = started.expect("nginx starts on one of five free ports");
     assert_downloads_from(&format!("http://{addr}"), &all, directory.path());
 }
 
 /// nginx with its working directory and its log: a write to a log that nobody reads would kill it
 /// (SIGPIPE).
-type Nginx = Running<(TempDir, BufReader<ChildStderr>)>;
+pub type Nginx = Running<(TempDir, BufReader<ChildStderr>)>;
 
-fn start_nginx(nginx: &str, directory: &Path) -> Option<(Nginx, SocketAddr)> {
+/// `listen` is what the directive has beside the address, `more` what the server has.
+pub fn start_nginx(
+    nginx: &str,
+    directory: &Path,
+    listen: &str,
+    more: &str,
+) -> Option<(Nginx, SocketAddr)> {
     let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let work = tempfile::tempdir().unwrap();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -168,7 +178,7 @@ fn start_nginx(nginx: &str, directory: &Path) -> Option<(Nginx, SocketAddr)> {
     let configuration = format!(
         "daemon off; master_process off; pid {}/pid; error_log stderr notice;\n\
          events {{}}\n\
-         http {{ access_log off; {temporary} server {{ listen {addr}; root {}; }} }}\n",
+         http {{ access_log off; {temporary} server {{ listen {addr} {listen}; {more} root {}; }} }}\n",
         work.path().display(),
         directory.display()
     );

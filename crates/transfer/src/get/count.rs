@@ -1,0 +1,251 @@
+//! How many connections a download uses: a pure controller.
+//!
+//! It starts with one. Where the diagnosis says that the link, the server or this machine holds the
+//! data, more connections would not help, and it stays. Otherwise it doubles the number as long as
+//! that pays: `n` connections more must bring at least [`PAYS`] of what they would bring if each
+//! carried its share. If a number does not pay, it **goes back** to the last that did, and looks
+//! for the knee between the two by halving the distance. Every trial is a [`Step`], with its
+//! measured rate and its reason, so the user reads when and why.
+//!
+//! **Order of calls.** [`Controller::push`] at every tick with the bytes that have arrived so far,
+//! then [`Controller::target`]. After a change of the target the rate is not counted for
+//! [`SETTLE`] and twelve round trips: connections are made and their windows grow.
+
+use super::{Reason, Step};
+use fullpipe_model::limit::Limit;
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+
+/// The least share of their part that connections must bring.
+const PAYS: f64 = 0.2;
+/// A rate this much lower than before is a regression and no noise.
+const WORSE: f64 = 0.95;
+/// Not counted after a change.
+const SETTLE: Duration = Duration::from_millis(600);
+/// How long a number is measured, at least.
+const MEASURE: Duration = Duration::from_millis(800);
+/// Round trips of slow start and of a measurement.
+const ROUNDS: u64 = 12;
+
+/// Chooses the number of connections.
+#[derive(Debug, Clone)]
+pub(super) struct Controller {
+    most: usize,
+    target: usize,
+    /// The best number so far, and its rate.
+    best: Option<(usize, Rate)>,
+    /// The smallest number that did not pay.
+    too_many: Option<usize>,
+    settles: Duration,
+    measures: Duration,
+    changed: Instant,
+    /// Where the measurement began.
+    from: Option<(Instant, Bytes)>,
+    steps: Vec<Step>,
+    holds: bool,
+    started: Instant,
+}
+
+impl Controller {
+    /// At most `most` connections (at least one), on a path with this round-trip time.
+    pub(super) fn new(most: usize, rtt: Duration, now: Instant) -> Controller {
+        let rounds = rtt.saturating_mul(ROUNDS).min(Duration::from_secs(5));
+        Controller {
+            most: most.max(1),
+            target: 1,
+            best: None,
+            too_many: None,
+            settles: SETTLE.max(rounds),
+            measures: MEASURE.max(rounds),
+            changed: now,
+            from: None,
+            steps: Vec::new(),
+            holds: most <= 1,
+            started: now,
+        }
+    }
+
+    /// How many connections there should be now.
+    pub(super) fn target(&self) -> usize {
+        self.target
+    }
+
+    /// The numbers that were tried, in order.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The server refused a connection while `running` others were there.
+    pub(super) fn refused(&mut self, now: Instant, running: usize) {
+        let running = running.max(1);
+        self.note(now, self.target, None, Reason::Refused);
+        self.most = self.most.min(running);
+        self.target = running;
+        self.holds = true;
+    }
+
+    /// `arrived` bytes in all at `now`, while `running` connections fetch; `limit` is what the
+    /// diagnosis says of them, where there is one.
+    pub(super) fn push(
+        &mut self,
+        now: Instant,
+        arrived: Bytes,
+        running: usize,
+        limit: Option<Limit>,
+    ) {
+        if self.holds {
+            return;
+        }
+        let Some((since, before)) = self.from else {
+            let settled = now.since(self.changed) >= self.settles;
+            if settled
+                && (running >= self.target
+                    || now.since(self.changed) >= self.settles.saturating_mul(4))
+            {
+                self.from = Some((now, arrived));
+            }
+            return;
+        };
+        if now.since(since) < self.measures {
+            return;
+        }
+        let rate = arrived.saturating_sub(before).per(now.since(since)).unwrap_or(Rate::ZERO);
+        self.decide(now, rate, limit);
+        self.changed = now;
+        self.from = None;
+    }
+
+    fn decide(&mut self, now: Instant, rate: Rate, limit: Option<Limit>) {
+        let tried = self.target;
+        match self.best {
+            None => {
+                self.best = Some((tried, rate));
+                let reason = if more_helps(limit) { Reason::Start } else { Reason::Diagnosis };
+                self.holds = reason == Reason::Diagnosis;
+                self.note(now, tried, Some(rate), reason);
+            }
+            Some((best, had)) => {
+                let share = PAYS * (tried - best) as f64 / best as f64;
+                let reason = if rate.as_f64() >= had.as_f64() * (1.0 + share) {
+                    self.best = Some((tried, rate));
+                    Reason::Pays
+                } else {
+                    self.too_many = Some(tried);
+                    match rate.as_f64() < had.as_f64() * WORSE {
+                        true => Reason::Worse,
+                        false => Reason::BringsTooLittle,
+                    }
+                };
+                self.note(now, tried, Some(rate), reason);
+            }
+        }
+        let best = self.best.map_or(1, |(best, _)| best);
+        let next = self.next(best);
+        self.holds |= next.is_none();
+        self.target = if self.holds { best } else { next.unwrap_or(best) };
+    }
+
+    /// The number to try after `best`; `None` if the knee is found.
+    fn next(&self, best: usize) -> Option<usize> {
+        let next = match self.too_many {
+            None => (best * 2).min(self.most),
+            Some(too_many) => (best + too_many) / 2,
+        };
+        (next > best).then_some(next)
+    }
+
+    fn note(&mut self, now: Instant, connections: usize, rate: Option<Rate>, reason: Reason) {
+        let at = now.since(self.started);
+        self.steps.push(Step { at, connections, rate, reason });
+    }
+}
+
+/// Whether more connections can help against a limit.
+pub(super) fn more_helps(limit: Option<Limit>) -> bool {
+    match limit {
+        Some(Limit::Link | Limit::SenderApplication | Limit::ReceiverApplication) => false,
+        Some(Limit::ReceiveWindow | Limit::SendBuffer | Limit::CongestionWindow(_)) => true,
+        // Then the measurement decides.
+        Some(Limit::Unknown) | None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RTT: Duration = Duration::from_millis(50);
+
+    /// Runs a download of a minute whose rate depends on the number of connections, in Mbit/s.
+    fn simulate(most: usize, limit: Option<Limit>, rate: impl Fn(usize) -> f64) -> Controller {
+        let mut now = Instant::from_nanos(1);
+        let mut controller = Controller::new(most, RTT, now);
+        let mut arrived = 0.0;
+        for _ in 0..600 {
+            now = now + Duration::from_millis(100);
+            arrived += rate(controller.target()) * 1e6 / 8.0 / 10.0;
+            let running = controller.target();
+            controller.push(now, Bytes::from_f64(arrived), running, limit);
+        }
+        controller
+    }
+
+    #[test]
+    fn a_server_that_collapses_above_four_ends_at_four_and_the_steps_say_why() {
+        let rate = |n: usize| if n <= 4 { 10.0 * n as f64 } else { 5.0 };
+        let controller = simulate(8, None, rate);
+        assert_eq!(controller.target(), 4);
+        let tried: Vec<_> = controller.steps().iter().map(|s| (s.connections, s.reason)).collect();
+        use Reason::{Pays, Start, Worse};
+        assert_eq!(tried, [(1, Start), (2, Pays), (4, Pays), (8, Worse), (6, Worse), (5, Worse)]);
+    }
+
+    #[test]
+    fn a_full_link_stays_at_one_with_a_diagnosis_and_without() {
+        let told = simulate(8, Some(Limit::Link), |_| 100.0);
+        assert_eq!((told.target(), told.steps().len()), (1, 1));
+        assert_eq!(told.steps()[0].reason, Reason::Diagnosis);
+        let untold = simulate(8, None, |_| 100.0);
+        assert_eq!((untold.target(), untold.steps()[1].reason), (1, Reason::BringsTooLittle));
+    }
+
+    #[test]
+    fn a_window_limited_path_gets_as_many_as_fill_it() {
+        let rate = |n: usize| (21.0 * n as f64).min(200.0);
+        assert_eq!(simulate(8, Some(Limit::ReceiveWindow), rate).target(), 8);
+        let controller = simulate(32, Some(Limit::ReceiveWindow), rate);
+        assert!(rate(controller.target()) >= 180.0, "{}", controller.target());
+    }
+
+    #[test]
+    fn a_refused_connection_is_not_tried_again() {
+        let now = Instant::from_nanos(1);
+        let mut controller = Controller::new(8, RTT, now);
+        controller.refused(now + Duration::from_secs(1), 2);
+        controller.push(now + Duration::from_secs(9), Bytes::new(9), 2, None);
+        assert_eq!((controller.target(), controller.steps()[0].reason), (2, Reason::Refused));
+    }
+
+    proptest! {
+        /// Whatever a server does with n connections, the number that stays is the best of those
+        /// that were tried, or has so little less that the others did not pay.
+        #[test]
+        fn it_ends_at_a_number_that_paid(rates in prop::collection::vec(1.0f64..100.0, 16)) {
+            let controller = simulate(16, None, |n| rates[n - 1]);
+            let rate = rates[controller.target() - 1];
+            prop_assert!((1..=16).contains(&controller.target()));
+            for step in controller.steps() {
+                let share = 1.0 + PAYS * step.connections as f64;
+                prop_assert!(rate * share >= rates[step.connections - 1] * 0.99);
+            }
+        }
+
+        /// Links that are shared fairly up to a knee: at least 80 % of what the best number brings.
+        #[test]
+        fn it_finds_the_knee(knee in 1usize..20, most in 1usize..20) {
+            let rate = |n: usize| n.min(knee) as f64;
+            let controller = simulate(most, None, rate);
+            prop_assert!(rate(controller.target()) >= 0.8 * rate(most), "{}", controller.target());
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! A downloader: [`get`] fetches one URL into a file, or to standard output.
+//!
+//! **How to think.** A file is a set of ranges ([`ranges`]): what is there, what a connection
+//! fetches, what is missing. An earlier run, a connection that died and a second connection are the
+//! same thing to it. Connections ([`worker`]) take pieces and fill them; [`engine`] makes as many
+//! as [`count`] wants and replaces those that fail. Rates are limited below TLS and HTTP
+//! ([`socket`]), and the bytes are kept beside the file with a record of what is there ([`part`]),
+//! until all are: then the file gets its name.
+//!
+//! The pure parts are [`ranges`], [`count`], [`answer`] and [`crate::pace`]; the shell runs on the
+//! calling thread, but for name lookups and for the syncs of the record.
+//!
+//! **What is believed.** A part is accepted only if the server says that it starts where it was
+//! asked to, has the length that was asked for, and is of a file with the same validators (`ETag`,
+//! `Last-Modified`) and length. An earlier run's bytes are continued only by a conditional request
+//! (`If-Range`, RFC 9110 section 13.1.5).
+
+mod answer;
+mod connect;
+mod count;
+mod engine;
+mod error;
+mod open;
+mod options;
+mod part;
+mod proxy;
+mod ranges;
+mod socket;
+mod tls;
+mod worker;
+
+pub use error::GetError;
+pub use options::{
+    Connections, Diagnosis, Family, GetEvent, GetOptions, GetRequest, Got, LimiterKind, Reason,
+    Step, Target,
+};
+
+use crate::{Stop, clock};
+use connect::Config;
+use engine::{Engine, Interruption};
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use open::Opening;
+use part::Record;
+use ranges::Ranges;
+use std::cell::RefCell;
+use std::rc::Rc;
+use url::Url;
+use worker::{Shared, Sink};
+
+/// Fetches on the calling thread, and tells `observer` what happens, some ten times a second.
+///
+/// `stop` ends it from another thread; what has arrived is kept, and the same call continues.
+/// `diagnosis` is what the caller learns about the connections meanwhile, if it looks.
+pub fn get(
+    request: &GetRequest,
+    diagnosis: &Diagnosis,
+    stop: &Stop,
+    observer: &mut dyn FnMut(GetEvent),
+) -> Result<Got, GetError> {
+    let url = checked(request)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(GetError::Runtime)?;
+    let local = tokio::task::LocalSet::new();
+    let fetch = Fetch { request, url, started: clock::now(), diagnosis, stop, tell: observer };
+    local.block_on(&runtime, fetch.run())
+}
+
+/// The URL, if the request makes sense.
+fn checked(request: &GetRequest) -> Result<Url, GetError> {
+    let refuse = |problem: String| GetError::Url { url: request.url.clone(), problem };
+    let url = Url::parse(&request.url).map_err(|error| refuse(error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refuse(format!("'{}' is neither http nor https", url.scheme())));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refuse("no credentials in a URL; send -H 'Authorization: ..'".into()));
+    }
+    let options = &request.options;
+    for (option, rate) in
+        [("--limit-rate", options.limit_rate), ("--limit-rate-each", options.limit_rate_each)]
+    {
+        if rate == Some(Rate::ZERO) {
+            let must = "must be above zero, or nothing would ever arrive".into();
+            return Err(GetError::Option { option, value: Rate::ZERO.to_string(), must });
+        }
+    }
+    let is_hash = |hash: &str| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+    if let Some(hash) = options.sha256.as_deref().filter(|hash| !is_hash(hash)) {
+        let must = "must have 64 hexadecimal digits, as sha256sum prints them".into();
+        return Err(GetError::Option { option: "--sha256", value: hash.into(), must });
+    }
+    Ok(url)
+}
+
+/// A call of [`get`].
+struct Fetch<'a> {
+    request: &'a GetRequest,
+    url: Url,
+    started: Instant,
+    diagnosis: &'a Diagnosis,
+    stop: &'a Stop,
+    tell: &'a mut dyn FnMut(GetEvent),
+}
+
+impl Fetch<'_> {
+    async fn run(mut self) -> Result<Got, GetError> {
+        let options = &self.request.options;
+        let config = Config::new(options.clone());
+        if options.sha256.is_some() && Sink::is_stream(&self.request.target) {
+            let must = "needs a file: what went elsewhere cannot be taken back".into();
+            let (option, value) = ("--sha256", "with a stream as output".into());
+            return Err(GetError::Option { option, value, must });
+        }
+        let sink = Sink::open(&self.request.target)?;
+        let earlier = match &sink {
+            Sink::Part(part) if !options.restart => part.earlier(),
+            _ => None,
+        };
+        let earlier = earlier.filter(|record| record.validators.if_range().is_some());
+        let interrupted = interrupted(self.stop, options.max_time, self.started);
+        let mut interrupted = std::pin::pin!(interrupted);
+        let url = self.url.clone();
+        let opened = tokio::select! {
+            biased;
+            why = &mut interrupted => Err(why.error(url.as_str(), Bytes::ZERO)),
+            opened = self.open_patiently(&config, earlier.as_ref()) => opened,
+        };
+        match opened {
+            Ok((opening, retries)) => {
+                let begun = Begun { config, sink, earlier, opening, retries };
+                self.receive(begun, interrupted).await
+            }
+            Err(error) => {
+                if let (Sink::Part(part), None) = (sink, earlier) {
+                    part.discard();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The first answer with data, and how often it had to be asked for again.
+    async fn open_patiently(
+        &mut self,
+        config: &Config,
+        earlier: Option<&Record>,
+    ) -> Result<(Opening, u32), GetError> {
+        let first = earlier.and_then(|record| {
+            let first = Ranges::resumed(record.length, &record.done)?.take(0)?;
+            Some((record, first))
+        });
+        let mut retries = 0;
+        loop {
+            let opened =
+                open::open(config, &self.url, first.clone(), self.started, self.tell).await;
+            match opened {
+                Err(error) if error.is_transient() && retries < config.options.retries => {
+                    retries += 1;
+                    let delay = engine::backoff(retries);
+                    (self.tell)(GetEvent::Notice(format!("{error}; trying again in {delay}")));
+                    tokio::time::sleep(delay.into()).await;
+                }
+                other => return other.map(|opening| (opening, retries)),
+            }
+        }
+    }
+
+    /// Receives the body, by as many connections as are wanted.
+    async fn receive(
+        self,
+        begun: Begun,
+        interrupted: impl Future<Output = Interruption>,
+    ) -> Result<Got, GetError> {
+        let Begun { config, sink, earlier, opening, retries } = begun;
+        let Opening { url, elsewhere, redirects, carrier, answer, head, .. } = opening;
+        let (continues, mut timing) = (opening.continues, opening.timing);
+        let earlier_length = earlier.as_ref().map(|one| one.length);
+        let length = if continues { earlier_length } else { head.length };
+        let ranges = begin(&sink, earlier.as_ref().filter(|_| continues), length)?;
+        let resumed = Bytes::new(if continues { ranges.done_bytes() } else { 0 });
+        if earlier.is_some() && !continues {
+            (self.tell)(GetEvent::Notice(ANOTHER_FILE.into()));
+        }
+        (self.tell)(GetEvent::Started { length: length.map(Bytes::new), resumed });
+        let in_parts = length.is_some() && (continues || head.takes_ranges);
+        let in_parts = in_parts && matches!(sink, Sink::Part(_));
+        let (peer, status) = (carrier.peer, answer.status().as_u16());
+        let version = format!("{:?}", answer.version());
+        let shared = Rc::new(Shared {
+            config,
+            url,
+            elsewhere,
+            validators: head.validators,
+            length,
+            sink,
+            ranges: RefCell::new(ranges),
+            fetched: RefCell::new(0),
+            events: RefCell::new(Vec::new()),
+        });
+        let engine = Engine::new(Rc::clone(&shared), carrier, answer.into_body(), in_parts);
+        let ran = engine.run(self.diagnosis, interrupted, self.tell).await;
+        timing.total = clock::now().since(self.started);
+        let fared = match ran {
+            Ok(fared) => fared,
+            Err(error) => return Err(keep(&shared, error)),
+        };
+        let (file, fetched) = (shared.ranges.borrow().total(), *shared.fetched.borrow());
+        let sha256 = finish(&shared, file)?;
+        Ok(Got {
+            url: shared.url.to_string(),
+            redirects,
+            status,
+            version,
+            peer,
+            file: Bytes::new(file),
+            fetched: Bytes::new(fetched),
+            timing,
+            connections: fared.connections.max(1),
+            steps: fared.steps,
+            retries: retries + fared.retries,
+            sha256,
+        })
+    }
+}
+
+/// Said where an earlier run's bytes are of no use.
+const ANOTHER_FILE: &str =
+    "the file is another than in the earlier run, or cannot be continued: from its first byte";
+
+/// A download whose first answer is there.
+struct Begun {
+    config: Config,
+    sink: Sink,
+    earlier: Option<Record>,
+    opening: Opening,
+    retries: u32,
+}
+
+/// The ranges of a file of which `earlier` is there, and nothing otherwise.
+fn begin(sink: &Sink, earlier: Option<&Record>, length: Option<u64>) -> Result<Ranges, GetError> {
+    if let Some(ranges) = earlier.and_then(|one| Ranges::resumed(one.length, &one.done)) {
+        return Ok(ranges);
+    }
+    if let Sink::Part(part) = sink {
+        part.clear()?;
+    }
+    Ok(Ranges::new(length.unwrap_or(u64::MAX)))
+}
+
+/// Why the download should end early, once it should.
+async fn interrupted(stop: &Stop, limit: Option<Duration>, started: Instant) -> Interruption {
+    let left = limit.map(|limit| limit.saturating_sub(clock::now().since(started)));
+    tokio::select! {
+        biased;
+        () = stop.stopped() => Interruption::Stopped,
+        () = tokio::time::sleep(left.unwrap_or(Duration::MAX).into()), if limit.is_some() => {
+            Interruption::OutOfTime(limit.unwrap_or(Duration::ZERO))
+        }
+    }
+}
+
+/// After a failure: keeps what a later run can continue, and nothing else.
+fn keep(shared: &Shared, error: GetError) -> GetError {
+    let Sink::Part(part) = &shared.sink else { return error };
+    let record = engine::record(shared).filter(|_| !matches!(error, GetError::Changed { .. }));
+    let Some(record) = record else {
+        part.discard();
+        return error;
+    };
+    match part.recorder().and_then(|recorder| recorder.write(&record)) {
+        // Why the download failed says more than why its record could not be written, too.
+        Ok(()) | Err(_) => error,
+    }
+}
+
+/// Checks the file and gives it its name; returns its hash, if one was expected.
+fn finish(shared: &Shared, length: u64) -> Result<Option<String>, GetError> {
+    shared.sink.flush()?;
+    let Sink::Part(part) = &shared.sink else { return Ok(None) };
+    let expected = shared.config.options.sha256.as_ref().map(|hash| hash.to_ascii_lowercase());
+    if let Some(expected) = &expected {
+        let found = part.sha256(length)?;
+        if found != *expected {
+            part.forget();
+            return Err(GetError::Hash {
+                url: shared.url.to_string(),
+                expected: expected.clone(),
+                found,
+                part: part.path().into(),
+            });
+        }
+    }
+    part.complete(length)?;
+    Ok(expected)
+}
