@@ -6,6 +6,7 @@ mod calc;
 mod completions;
 mod demo;
 mod export;
+mod get;
 mod guest;
 mod input;
 mod keygen;
@@ -38,6 +39,7 @@ Examples:
   fullpipe prove capture.pcapng                   what each change would give, tried in the lab
   fullpipe calc --rate 1gbit --rtt 146ms          what a path needs, and what a buffer allows
   fullpipe top                                    the host's connections, by what is lost to limits
+  fullpipe get https://example.org/large.iso      a download that says what limited it
   fullpipe tune plan --rate 1gbit --rtt 146ms     what to change on this machine for a path, and why
   fullpipe test HOST                              what the path to a host carries, and why no more
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
@@ -68,6 +70,7 @@ enum Command {
     Serve(serve::Serve),
     Test(Box<test::Test>),
     Keygen(keygen::Keygen),
+    Get(Box<get::Get>),
     #[command(subcommand)]
     Tune(Box<tune::Tune>),
     Man(man::Man),
@@ -95,6 +98,7 @@ impl Cli {
             Command::Serve(serve) => serve.run(),
             Command::Test(test) => test.run(),
             Command::Keygen(keygen) => keygen.run(),
+            Command::Get(get) => get.run(),
             Command::Tune(tune) => tune.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
@@ -164,6 +168,7 @@ mod tests {
             &["serve"],
             &["test"],
             &["keygen"],
+            &["get"],
             &["lab", "run"],
             &["link"],
             &["lab", "compare"],

@@ -16,6 +16,7 @@ mod captures;
 mod cleanup;
 mod export;
 mod figures;
+mod get;
 mod guest;
 mod impairments;
 mod link;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         ("truth", truth::CASES),
         ("top", top::CASES),
         ("export", export::CASES),
+        ("get", get::CASES),
         ("tune", tune::CASES),
         ("why", why::CASES),
         ("path_test", path_test::CASES),

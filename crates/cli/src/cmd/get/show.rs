@@ -1,0 +1,203 @@
+//! What the user sees: a bar meanwhile, and what came of it.
+
+use crate::terminal::print;
+use fullpipe_model::limit::{Cause, Limit};
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use fullpipe_report::escape;
+use fullpipe_transfer::{GetEvent, GetRequest, Got, Reason, Target};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::Path;
+
+/// The time over which the shown rate is the mean.
+const MEAN: Duration = Duration::from_secs(3);
+
+/// The bar on standard error; nothing is drawn where that is no terminal.
+pub struct Bar {
+    bar: ProgressBar,
+    /// What had arrived when.
+    past: RefCell<VecDeque<(Instant, Bytes)>>,
+    limited: bool,
+}
+
+impl Bar {
+    pub fn new(request: &GetRequest, hidden: bool) -> Bar {
+        let bar = ProgressBar::no_length();
+        if hidden {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar.set_style(style("{prefix:24!} {spinner} {bytes} {msg}"));
+        let name = match &request.target {
+            Target::File(path) => path.display().to_string(),
+            Target::Stdout => request.url.clone(),
+        };
+        bar.set_prefix(escape::in_line(&name).into_owned());
+        let options = &request.options;
+        let limited = options.limit_rate.is_some() || options.limit_rate_each.is_some();
+        Bar { bar, past: RefCell::default(), limited }
+    }
+
+    pub fn show(&self, event: &GetEvent, limit: Option<Limit>) {
+        match event {
+            GetEvent::Started { length: Some(length), .. } => {
+                self.bar.set_length(length.get());
+                self.bar.set_style(style("{prefix:24!} {wide_bar} {percent:>3} % {msg}"));
+            }
+            GetEvent::Progress { done, length, connections } => {
+                let rate = self.rate(fullpipe_kernel::clock::now(), *done);
+                let mut text = rate.map_or_else(String::new, |rate| rate.to_string());
+                let left = length.map(|length| length.saturating_sub(*done));
+                if let Some(time) = rate.zip(left).and_then(|(rate, left)| rate.time_for(left)) {
+                    text += &format!(", {:.0} s left", time.as_secs_f64().ceil());
+                }
+                if *connections > 1 {
+                    text += &format!(", {connections} connections");
+                }
+                if let Some(limit) = limit {
+                    text += &format!(", limit: {}", words(limit, self.limited));
+                }
+                self.bar.set_position(done.get());
+                self.bar.set_message(text);
+            }
+            _ => {}
+        }
+    }
+
+    fn rate(&self, now: Instant, done: Bytes) -> Option<Rate> {
+        let mut past = self.past.borrow_mut();
+        while past.front().is_some_and(|(at, _)| now.since(*at) > MEAN) {
+            past.pop_front();
+        }
+        past.push_back((now, done));
+        let (at, before) = *past.front()?;
+        done.saturating_sub(before).per(now.since(at)).filter(|rate| *rate > Rate::ZERO)
+    }
+
+    pub fn with_bar_hidden(&self, work: impl FnOnce()) {
+        self.bar.suspend(work);
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
+}
+
+/// Who holds a download back, in words for somebody who downloads.
+fn words(limit: Limit, limited: bool) -> &'static str {
+    match limit {
+        Limit::ReceiverApplication | Limit::ReceiveWindow if limited => "--limit-rate",
+        Limit::ReceiveWindow => "this host's receive window",
+        Limit::ReceiverApplication => "this program or its disk",
+        Limit::SendBuffer => "the server's send buffer",
+        Limit::SenderApplication => "the server",
+        Limit::CongestionWindow(Cause::SlowStart) => "slow start",
+        Limit::CongestionWindow(Cause::Loss) => "loss on the path",
+        Limit::Link => "the link",
+        Limit::Unknown => "not clear",
+    }
+}
+
+/// A file that was fetched, as printed.
+#[derive(Serialize)]
+pub struct Fetched {
+    /// `null`: standard output.
+    file: Option<String>,
+    #[serde(flatten)]
+    got: Got,
+    goodput_bps: Option<u64>,
+    /// What limited the connection that was watched, at last; absent if the download was too
+    /// short to tell.
+    #[serde(flatten)]
+    limit: Option<Limit>,
+    #[serde(skip)]
+    limited: bool,
+}
+
+impl Fetched {
+    pub fn new(got: Got, request: &GetRequest, limit: Option<Limit>) -> Fetched {
+        let file = match &request.target {
+            Target::File(path) => Some(path.display().to_string()),
+            Target::Stdout => None,
+        };
+        let goodput_bps = got.goodput().map(Rate::bits_per_sec);
+        let options = &request.options;
+        let limited = options.limit_rate.is_some() || options.limit_rate_each.is_some();
+        Fetched { file, got, goodput_bps, limit, limited }
+    }
+
+    /// Prints it: on standard output, or on standard error if the file is there.
+    pub fn tell(&self) -> std::io::Result<()> {
+        match &self.file {
+            Some(file) => print(&self.text(file)),
+            None => {
+                crate::terminal::remark(self.text(&self.got.url).trim_end());
+                Ok(())
+            }
+        }
+    }
+
+    fn text(&self, name: &str) -> String {
+        let got = &self.got;
+        let name = Path::new(name).file_name().map_or(name.into(), |name| name.to_string_lossy());
+        let rate = got.goodput().map_or_else(|| "-".into(), |rate| format!("{rate} ({rate:#})"));
+        let time = got.timing;
+        let mut text = format!(
+            "{}: {} in {}, {rate}, {} from {}\n",
+            escape::in_line(&name),
+            got.fetched,
+            time.total,
+            got.version,
+            got.peer
+        );
+        if got.fetched != got.file {
+            text +=
+                &format!("  continued: {} were there of {}\n", got.file - got.fetched, got.file);
+        }
+        text += &format!(
+            "  since the start: name {}, connected {}, {}first byte {}\n",
+            time.namelookup,
+            time.connect,
+            match time.appconnect {
+                Duration::ZERO => String::new(),
+                secured => format!("TLS {secured}, "),
+            },
+            time.starttransfer
+        );
+        if let Some(limit) = self.limit {
+            text += &format!("  limited by: {}\n", words(limit, self.limited));
+        }
+        for step in &got.steps {
+            let rate = step.rate.map_or_else(String::new, |rate| format!(" {rate},"));
+            let plural = if step.connections == 1 { "" } else { "s" };
+            text += &format!(
+                "  after {:.1} s: {} connection{plural}:{rate} {}\n",
+                step.at.as_secs_f64(),
+                step.connections,
+                because(step.reason)
+            );
+        }
+        if got.sha256.is_some() {
+            text += "  SHA-256: as expected\n";
+        }
+        text
+    }
+}
+
+fn because(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Start => "more may help",
+        Reason::Pays => "that pays",
+        Reason::BringsTooLittle => "brings too little, so back to fewer",
+        Reason::Worse => "less than before, so back to fewer",
+        Reason::Diagnosis => "the limit is one that more connections do not lift",
+        Reason::Refused => "the server refused more",
+    }
+}
