@@ -6,13 +6,13 @@
 //!
 //! **Smooth.** A reader that comes late by up to [`LATE`] catches up at once; what it lost beyond
 //! that is owed, up to what the rate carries in [`DEBT`], and paid back by running [`REPAY`]
-//! faster. So the mean of a busy machine is right, and a stall of the server is not followed by
+//! faster. So rare lateness does not lower the mean, and a stall of the server is not followed by
 //! a burst: in any span *t* at most `rate * (1 + REPAY) * (t + LATE + STEP)` passes.
 //!
 //! **Sliding.** The algorithm of `Curl_pgrsLimitWaitTime` (curl 7.88 to 8.16): reads are free until
 //! the mean since a start point is above the limit, then it sleeps until the mean is right; the
 //! start point moves every three seconds. The kernel receives while it sleeps, so the wire carries
-//! bursts of a whole receive buffer: this is here to be compared with.
+//! bursts of what came meanwhile. Reads of 16 KiB make these small; curl's own are larger.
 
 use super::STEP;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
