@@ -24,12 +24,14 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 /// A limiter that several connections may share.
 pub(super) type SharedLimiter = Arc<Mutex<Limiter>>;
 
-/// The least receive buffer: a segment of a loopback interface must fit in parts.
-const LEAST_BUFFER: Bytes = Bytes::new(8 << 10);
+/// The least receive buffer. A window that was closed opens again once a sixteenth of it is free,
+/// but not by less than a segment (`__tcp_select_window`, net/ipv4/tcp_output.c), so a smaller one
+/// is no smoother; and what packets cost in memory takes a good part of it.
+const LEAST_BUFFER: Bytes = Bytes::new(24 << 10);
 /// Beyond this the kernel's own tuning is no less smooth.
 const MOST_BUFFER: Bytes = Bytes::new(4 << 20);
 /// What the buffer holds beyond the path, so that a late reader does not slow the sender.
-const SLACK: Duration = Duration::from_millis(30);
+const SLACK: Duration = Duration::from_millis(100);
 
 /// `SO_RCVBUF` for a limited download: what the rate carries in two round trips and a little, since
 /// the sender must not wait for the window while the reader waits for the schedule.
@@ -72,6 +74,11 @@ impl Socket {
             self.timer = Some(Box::pin(sleep(wait.into())));
         }
     }
+
+    fn ran_dry<T>(&self) -> Poll<T> {
+        self.limiters.iter().for_each(|limiter| lock(limiter).ran_dry());
+        Poll::Pending
+    }
 }
 
 fn lock(limiter: &SharedLimiter) -> std::sync::MutexGuard<'_, Limiter> {
@@ -89,10 +96,16 @@ impl AsyncRead for Socket {
             return Pin::new(&mut socket.stream).poll_read(cx, buffer);
         }
         // Only a socket with data may take a part of the shared rate.
-        ready!(socket.stream.poll_read_ready(cx))?;
+        let Poll::Ready(is_ready) = socket.stream.poll_read_ready(cx) else {
+            return socket.ran_dry();
+        };
+        is_ready?;
         let most = ready!(socket.poll_allowance(cx)).min(buffer.remaining());
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(most));
-        ready!(Pin::new(&mut socket.stream).poll_read(cx, &mut part))?;
+        let Poll::Ready(outcome) = Pin::new(&mut socket.stream).poll_read(cx, &mut part) else {
+            return socket.ran_dry();
+        };
+        outcome?;
         let read = part.filled().len();
         buffer.advance(read);
         for limiter in &socket.limiters {

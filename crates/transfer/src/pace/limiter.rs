@@ -11,8 +11,10 @@
 //!
 //! **Sliding.** The algorithm of `Curl_pgrsLimitWaitTime` (curl 7.88 to 8.16): reads are free until
 //! the mean since a start point is above the limit, then it sleeps until the mean is right; the
-//! start point moves every three seconds. The kernel receives while it sleeps, so the wire carries
-//! bursts of what came meanwhile. Reads of 16 KiB make these small; curl's own are larger.
+//! start point moves every three seconds. It looks at the mean only between rounds of reads, and a
+//! round goes on for as long as data is there, up to what the limit carries in a second
+//! (`max_recv` in `readwrite_data`, lib/transfer.c of curl 7.88). The kernel receives while it
+//! sleeps, so the wire carries bursts of what came meanwhile.
 
 use super::STEP;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
@@ -26,8 +28,8 @@ const DEBT: Duration = Duration::from_millis(250);
 const REPAY: f64 = 0.05;
 /// `MIN_RATE_LIMIT_PERIOD` of curl.
 const SLIDE: Duration = Duration::from_secs(3);
-/// `CURL_MAX_WRITE_SIZE`: what curl reads at once.
-const CURL_READ: Bytes = Bytes::new(16 << 10);
+/// What the limit carries in this time, curl reads in one round.
+const ROUND: Duration = Duration::from_secs(1);
 
 /// At most this rate, in small steps.
 #[derive(Debug, Clone)]
@@ -75,10 +77,15 @@ pub(crate) struct Sliding {
     start: Option<Instant>,
     /// What passed since the start point.
     passed: Bytes,
+    /// What may pass in this round of reads.
+    round: Bytes,
 }
 
 impl Sliding {
     fn allowance(&mut self, now: Instant) -> Result<Bytes, Duration> {
+        if self.round > Bytes::ZERO {
+            return Ok(self.round);
+        }
         let start = *self.start.get_or_insert(now);
         let least = self.rate.time_for(self.passed).unwrap_or(Duration::MAX);
         let elapsed = now.since(start);
@@ -88,7 +95,13 @@ impl Sliding {
         if elapsed >= SLIDE {
             (self.start, self.passed) = (Some(now), Bytes::ZERO);
         }
-        Ok(CURL_READ)
+        self.round = self.rate.over(ROUND).max(Bytes::new(1));
+        Ok(self.round)
+    }
+
+    fn spend(&mut self, amount: Bytes) {
+        self.passed += amount;
+        self.round = self.round.saturating_sub(amount);
     }
 }
 
@@ -107,7 +120,8 @@ impl Limiter {
 
     /// As curl does. `rate` is above zero.
     pub(crate) fn sliding(rate: Rate) -> Limiter {
-        Limiter::Sliding(Sliding { rate, start: None, passed: Bytes::ZERO })
+        let (passed, round) = (Bytes::ZERO, Bytes::ZERO);
+        Limiter::Sliding(Sliding { rate, start: None, passed, round })
     }
 
     /// How much may be read at `now`, or how long to wait before asking again.
@@ -122,7 +136,14 @@ impl Limiter {
     pub(crate) fn spend(&mut self, amount: Bytes) {
         match self {
             Limiter::Smooth(limiter) => limiter.spend(amount),
-            Limiter::Sliding(limiter) => limiter.passed += amount,
+            Limiter::Sliding(limiter) => limiter.spend(amount),
+        }
+    }
+
+    /// Records that there was nothing to read.
+    pub(crate) fn ran_dry(&mut self) {
+        if let Limiter::Sliding(limiter) = self {
+            limiter.round = Bytes::ZERO;
         }
     }
 }
@@ -169,13 +190,16 @@ mod tests {
         let rate = Rate::from_bits_per_sec(1_600_000);
         let mut limiter = Limiter::sliding(rate);
         let start = Instant::from_nanos(1);
-        assert_eq!(limiter.allowance(start), Ok(CURL_READ));
-        limiter.spend(CURL_READ);
-        // 16 KiB at 200 KB/s.
-        assert_eq!(limiter.allowance(start), Err(Duration::from_micros(81_920)));
+        assert_eq!(limiter.allowance(start), Ok(Bytes::new(200_000)));
+        limiter.spend(Bytes::new(50_000));
+        assert_eq!(limiter.allowance(start), Ok(Bytes::new(150_000)), "data is still there");
+        limiter.ran_dry();
+        // 50 kB at 200 kB/s.
+        assert_eq!(limiter.allowance(start), Err(Duration::from_millis(250)));
         let later = start + Duration::from_secs(4);
-        assert!(limiter.allowance(later).is_ok());
-        assert_eq!(limiter.allowance(later), Ok(CURL_READ), "the window starts anew");
+        assert_eq!(limiter.allowance(later), Ok(Bytes::new(200_000)));
+        limiter.spend(Bytes::new(200_000));
+        assert_eq!(limiter.allowance(later), Err(Duration::from_secs(1)), "its window began anew");
     }
 
     #[test]

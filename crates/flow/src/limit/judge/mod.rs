@@ -187,8 +187,8 @@ impl LinkEvidence {
 ///
 /// Where a window was full, a queue stood before a busy link, or something was lost again and
 /// again, the rules rest on direct evidence. The judge may not overrule a rate that was given. The
-/// numbers were chosen on seed 5 and with `tests/limits`: a bound just above what the path holds is
-/// not the limit while a queue stands.
+/// numbers were chosen on seeds 5 and 12 and with `tests/limits`: a bound just above what the path
+/// holds is not the limit while a queue stands.
 fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
     use Limit::{Link, ReceiveWindow, ReceiverApplication, SenderApplication};
     match (rules, to) {
