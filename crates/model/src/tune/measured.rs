@@ -202,11 +202,16 @@ struct Written {
     receiver: MeasuredEnd,
 }
 
+/// The longest round trip that is believed; a satellite's takes less than a second.
+const LONGEST: Duration = Duration::from_secs(3600);
+
 /// Why a written path cannot have been measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum Impossible {
     #[error("{0} is 0; a measured path has both a round-trip time and a goodput")]
     Zero(&'static str),
+    #[error("rtt_us is {0}; no round trip takes more than {LONGEST}")]
+    Long(Duration),
     #[error("'{0}' is not a limit")]
     Limit(String),
 }
@@ -217,6 +222,9 @@ impl TryFrom<Written> for MeasuredPath {
     fn try_from(written: Written) -> Result<Self, Impossible> {
         if written.rtt == Duration::ZERO {
             return Err(Impossible::Zero("rtt_us"));
+        }
+        if written.rtt > LONGEST {
+            return Err(Impossible::Long(written.rtt));
         }
         if written.goodput == Rate::ZERO {
             return Err(Impossible::Zero("goodput_bps"));
@@ -291,7 +299,7 @@ pub(crate) mod tests {
         let rates = || prop::option::of((1..u64::MAX).prop_map(Rate::from_bits_per_sec));
         let share = prop::option::of((0.0..=1.0_f64).prop_map(Probability::new));
         let path = (
-            (rates(), 1..u64::MAX / 1_000, sized(), share, 1..u64::MAX, sized()),
+            (rates(), 1..=LONGEST.as_micros(), sized(), share, 1..u64::MAX, sized()),
             prop::sample::select(&Limit::ALL[..]),
             (64..=65_535_u64, any::<bool>(), prop::option::of(1.0..1e6), sized()),
         );

@@ -148,6 +148,7 @@ mod tests {
             (r#"{"path": {"rtt_us": 5}}"#, "there is none"),
             ("rate,rtt", "no JSON"),
             (r#"{"rtt_us": 0, "goodput_bps": 5}"#, "rtt_us is 0"),
+            (r#"{"rtt_us": 50666666666666000, "goodput_bps": 5}"#, "no round trip takes more"),
             (r#"{"rtt_us": 5, "goodput_bps": 0}"#, "goodput_bps is 0"),
             (r#"{"rtt_us": -5, "goodput_bps": 1}"#, "invalid value"),
             (r#"{"rtt_us": 5, "goodput_bps": 1, "loss": 1.5}"#, "not a share"),
