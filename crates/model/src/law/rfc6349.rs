@@ -46,7 +46,7 @@ pub fn bottleneck_of(goodput: Rate, mtu: Bytes, headers: Bytes) -> Rate {
 /// use fullpipe_model::units::{Bytes, Duration, Window};
 /// let (rate, mtu) = ("100mbit".parse().unwrap(), Bytes::new(1500));
 /// let ideal = ideal_throughput(rate, mtu, Window::UNLIMITED, Duration::ZERO);
-/// assert_eq!(ideal.to_string(), "94.9 Mbit/s");
+/// assert_eq!(ideal.to_string(), "94.93 Mbit/s"); // the RFC has 94.9
 /// ```
 pub fn ideal_throughput(bottleneck: Rate, mtu: Bytes, window: Window, rtt: Duration) -> Rate {
     let frame = mtu.saturating_add(ETHERNET).as_f64();

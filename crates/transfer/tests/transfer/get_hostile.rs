@@ -265,17 +265,19 @@ fn a_server_without_ranges_is_asked_from_the_first_byte_again() {
 
 #[test]
 fn answers_that_never_end_or_make_no_sense_are_errors_in_time() {
-    let quick = || GetOptions { read_timeout: Duration::from_millis(300), ..once() };
-    for (answers, says) in [
-        (&[redirect as Answer], "after 20 redirects"),
-        (&[endless_head], "no valid HTTP answer"),
-        (&[slow_head], "waited 300 ms for the head of the answer"),
-        (&[silent], "waited 300 ms for more of the body"),
-        (&[refuses], "503 Service Unavailable"),
-        (&[broken_chunks], "after 5 of an unknown number of bytes"),
+    // Long where the answer must be there in time, on a machine that is busy, too.
+    let (long, some, short) = (20_000, 2_000, 300);
+    for (answers, millis, says) in [
+        (&[redirect as Answer], long, "after 20 redirects"),
+        (&[endless_head], long, "no valid HTTP answer"),
+        (&[slow_head], short, "waited 300 ms for the head of the answer"),
+        (&[silent], some, "waited 2 s for more of the body"),
+        (&[refuses], long, "503 Service Unavailable"),
+        (&[broken_chunks], long, "after 5 of an unknown number of bytes"),
     ] {
         let (origin, place) = (Origin::start(answers), Place::new());
-        let error = place.fetch(origin.url(), quick()).unwrap_err();
+        let options = GetOptions { read_timeout: Duration::from_millis(millis), ..once() };
+        let error = place.fetch(origin.url(), options).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
         assert!(!place.file().exists(), "{says}");
     }
