@@ -61,6 +61,7 @@ mod pace;
 mod report;
 mod ring;
 mod sizing;
+mod spares;
 mod statistics;
 mod super_packet;
 mod tap;

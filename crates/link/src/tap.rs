@@ -9,9 +9,10 @@
 //! that).
 //!
 //! The link's thread never waits for a disk: it fills chunks that a writer thread takes and
-//! returns. If all chunks are in use, records are dropped and counted.
+//! returns. If all chunks are in use ([`Spares`]), records are dropped and counted.
 
 use super::outgoing::Parts;
+use super::spares::Spares;
 use super::super_packet::HEADER_MAX;
 use fullpipe_flow::capture::write::{file_header, record_header};
 use fullpipe_kernel::folder::readable;
@@ -23,6 +24,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 const CHUNK: usize = 256 * 1024;
 const CHUNKS_PER_STREAM: usize = 32;
+/// 64 MiB: at 85,000 packets a second, of which the headers are kept, a disk may stand still for
+/// five seconds.
+const CHUNKS_PER_STREAM_MAX: usize = 256;
 
 /// The two capture points of a direction; none by default.
 #[derive(Debug, Default)]
@@ -51,7 +55,7 @@ pub struct Stream {
     epoch: Duration,
     chunk: Vec<u8>,
     full: Sender<Message>,
-    empty: Receiver<Vec<u8>>,
+    empty: Spares<u8>,
     dropped: u64,
 }
 
@@ -96,7 +100,7 @@ impl Stream {
 
     /// Passes the chunk to the writer and takes an empty one; false if there is none.
     fn next_chunk(&mut self) -> bool {
-        let Ok(empty) = self.empty.try_recv() else {
+        let Some(empty) = self.empty.take() else {
             return false;
         };
         let full = std::mem::replace(&mut self.chunk, empty);
@@ -151,10 +155,7 @@ impl Writer {
             let mut file = File::create(path).map_err(wrong)?;
             file.write_all(&file_header(snaplen.get() as u32)).map_err(wrong)?;
             files.push((file, path.to_path_buf()));
-            let (give_back, empty) = channel();
-            for _ in 0..CHUNKS_PER_STREAM {
-                let _ = give_back.send(Vec::with_capacity(CHUNK));
-            }
+            let (empty, give_back) = Spares::new(CHUNK, CHUNKS_PER_STREAM, CHUNKS_PER_STREAM_MAX);
             returns.push(give_back);
             streams.push(Stream {
                 number,
