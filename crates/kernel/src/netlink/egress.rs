@@ -11,12 +11,13 @@ use std::net::IpAddr;
 
 use fullpipe_model::link::LossModel;
 use fullpipe_model::units::Rate;
-use netlink_packet_core::{NLM_F_DUMP, NetlinkMessage, NetlinkPayload, Nla};
+use netlink_packet_core::{NLM_F_DUMP, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
-use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 
+use super::qdisc::raw_options;
 use super::{Netlink, family};
 use crate::{Refused, netem};
 
@@ -183,17 +184,7 @@ fn qdisc(message: &TcMessage) -> Qdisc {
             _ => {}
         }
     }
-    let options = message.attributes.iter().find_map(|attribute| match attribute {
-        TcAttribute::Options(options) => options.iter().find_map(|option| match option {
-            TcOption::Other(nla) => {
-                let mut bytes = vec![0; nla.value_len()];
-                nla.emit_value(&mut bytes);
-                Some(bytes)
-            }
-            _ => None,
-        }),
-        _ => None,
-    });
+    let options = raw_options(message);
     match (found.kind.as_str(), options) {
         ("tbf", Some(options)) => found.rate = tbf_rate(&options),
         ("netem", Some(options)) => {

@@ -116,19 +116,8 @@ impl Netlink {
         {
             return Err(wrong("another discipline is there"));
         }
-        let options = found.attributes.iter().find_map(|attribute| match attribute {
-            TcAttribute::Options(options) => options.iter().find_map(|option| match option {
-                TcOption::Other(nla) => {
-                    let mut bytes = vec![0; nla.value_len()];
-                    nla.emit_value(&mut bytes);
-                    Some(bytes)
-                }
-                _ => None,
-            }),
-            _ => None,
-        });
-        let netem = netem::decode(&options.ok_or_else(|| wrong("it has no options"))?)
-            .map_err(|error| wrong(&error.to_string()))?;
+        let options = raw_options(&found).ok_or_else(|| wrong("it has no options"))?;
+        let netem = netem::decode(&options).map_err(|error| wrong(&error.to_string()))?;
         Ok((netem, counters(&found)))
     }
 
@@ -176,6 +165,20 @@ impl Netlink {
         message.header.parent = place.parent();
         Ok(message)
     }
+}
+
+/// The options of a discipline as the kernel wrote them, where the netlink crate has no words for
+/// them.
+pub(super) fn raw_options(message: &TcMessage) -> Option<Vec<u8>> {
+    message.attributes.iter().find_map(|attribute| {
+        let TcAttribute::Options(options) = attribute else { return None };
+        options.iter().find_map(|option| {
+            let TcOption::Other(nla) = option else { return None };
+            let mut bytes = vec![0; nla.value_len()];
+            nla.emit_value(&mut bytes);
+            Some(bytes)
+        })
+    })
 }
 
 fn unknown_kind(refused: Refused) -> Refused {
