@@ -26,6 +26,7 @@ mod link_engines;
 mod link_faults;
 mod link_refusals;
 mod need;
+mod noise;
 mod output;
 mod path_test;
 mod privilege;
@@ -93,8 +94,8 @@ fn main() -> ExitCode {
             let absent =
                 Need::Sandbox.absent().or_else(|| needs.iter().find_map(|need| need.absent()));
             trials.push(match absent {
-                None => Trial::test(name, move || {
-                    run();
+                None => Trial::test(name.clone(), move || {
+                    noise::run(&name, run);
                     Ok(())
                 }),
                 Some(why) => {

@@ -176,7 +176,9 @@ impl Program {
         let mut document = finished.json();
         let rows = document["rows"].take();
         let Value::Array(rows) = rows else { panic!("no rows in {finished:?}") };
-        rows.into_iter().map(Row).collect()
+        let rows: Vec<Row> = rows.into_iter().map(Row).collect();
+        rows.iter().for_each(crate::noise::look_at);
+        rows
     }
 
     /// What is left in the folder of temporary files.

@@ -1,0 +1,96 @@
+//! Whether the machine was quiet while a trial ran.
+//!
+//! Trials in real time assert what a link did in milliseconds. On a shared machine a disk or a
+//! neighbour sometimes takes the machine away for longer than that. The rows of `lab run` say when
+//! they were not quiet, and the kernel counts the rest. A trial that fails in such a time runs once
+//! more, and says so in its output. One that fails on a quiet machine has failed.
+
+use crate::program::Row;
+use fullpipe_kernel::clock;
+use fullpipe_model::units::Instant;
+use std::fs::read_to_string;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// All processes waited for a disk at once for so long, or for memory.
+const STALL_MAX: Duration = Duration::from_millis(300);
+/// The share of all cores' time that the machine below took away.
+const STEAL_MAX: f64 = 0.02;
+/// `/proc/stat` counts in hundredths of a second on every Linux (`USER_HZ`).
+const TICK: Duration = Duration::from_millis(10);
+
+/// Why rows of the present trial were not quiet.
+static ROWS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps in mind that a row of this trial was not quiet.
+pub fn look_at(row: &Row) {
+    if !row.quiet() {
+        rows().extend(row.notes().into_iter().map(str::to_owned));
+    }
+}
+
+fn rows() -> std::sync::MutexGuard<'static, Vec<String>> {
+    ROWS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Runs a trial; once more if it fails while the machine is not quiet.
+pub fn run(name: &str, trial: fn()) {
+    rows().clear();
+    let before = Machine::now();
+    let Err(failure) = catch_unwind(AssertUnwindSafe(trial)) else { return };
+    let mut why = std::mem::take(&mut *rows());
+    why.extend(before.noise_until(&Machine::now()));
+    if why.is_empty() {
+        resume_unwind(failure);
+    }
+    eprintln!("AGAIN: {name}: the machine was not quiet: {}", why.join("; "));
+    trial();
+}
+
+/// What the kernel has counted since it started.
+struct Machine {
+    at: Instant,
+    /// Time in which nobody could go on for want of a disk, and for want of memory.
+    stalls: [(&'static str, Duration); 2],
+    stolen: Duration,
+    cores: usize,
+}
+
+impl Machine {
+    fn now() -> Machine {
+        let stat = read_to_string("/proc/stat").unwrap_or_default();
+        let first = stat.lines().next().unwrap_or_default();
+        let ticks: u32 =
+            first.split_whitespace().nth(8).and_then(|it| it.parse().ok()).unwrap_or(0);
+        Machine {
+            at: clock::now(),
+            stalls: [("io", stall("io")), ("memory", stall("memory"))],
+            stolen: TICK * ticks,
+            cores: stat.lines().filter(|line| line.starts_with("cpu")).count().saturating_sub(1),
+        }
+    }
+
+    /// Why the time from `self` to `end` was not quiet.
+    fn noise_until(&self, end: &Machine) -> Vec<String> {
+        let stalls =
+            self.stalls.iter().zip(end.stalls).filter_map(|((what, before), (_, after))| {
+                let stalled = after.saturating_sub(*before);
+                (stalled > STALL_MAX).then(|| format!("everything waited {stalled:?} for {what}"))
+            });
+        let stolen = end.stolen.saturating_sub(self.stolen);
+        let seconds = end.at.since(self.at).as_secs_f64() * end.cores.max(1) as f64;
+        let taken = (stolen.as_secs_f64() > seconds * STEAL_MAX)
+            .then(|| format!("the machine below took {stolen:?} of {seconds:.1} s"));
+        stalls.chain(taken).collect()
+    }
+}
+
+/// `full ... total=` of the kernel's pressure stall information, microseconds; zero where the
+/// kernel has none.
+fn stall(resource: &str) -> Duration {
+    let text = read_to_string(format!("/proc/pressure/{resource}")).unwrap_or_default();
+    let full = text.lines().find(|line| line.starts_with("full"));
+    let total = full.and_then(|line| line.rsplit_once("total=")?.1.parse().ok());
+    Duration::from_micros(total.unwrap_or(0))
+}
