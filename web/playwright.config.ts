@@ -5,6 +5,7 @@ export default defineConfig({
   testDir: "tests",
   testMatch: process.env.FULLPIPE_SPEED ? "speed.ts" : "*.browser.ts",
   outputDir: "../target/report-test-results",
+  snapshotPathTemplate: "tests/pictures/{arg}{ext}",
   fullyParallel: true,
   workers: 2,
   timeout: 30_000,

@@ -182,6 +182,6 @@ function moment(tracks: Tracks, at: number, words: Words): string[] {
     notes.push(words.say.stall(time(stall.length_us), cause.name), cause.means);
   }
   const held = tracks.held.find(({ span }) => span[0] <= at && at < span[1]);
-  if (held) notes.push(words.say.held(words.limit[held.name].name));
+  if (held) notes.push(words.say.held(words.limit[held.name].name, held.confidence));
   return notes;
 }

@@ -57,22 +57,25 @@ export function startOf(facts: Facts, interval: { start_ns: number }): number {
 export interface Held {
   readonly name: LimitName;
   readonly span: Span;
-  /** Of its first interval: the next limits that would explain it as well. */
-  readonly rivals: readonly LimitName[];
+  /** How sure its finding is, 0 to 1; null where the limit has none. */
+  readonly confidence: number | null;
 }
 
 /** Who held the data of a direction, in order; neighbours with the same limit are one. */
 export function heldBy(facts: Facts, direction: Direction): Held[] {
-  const out: { name: LimitName; span: [number, number]; rivals: LimitName[] }[] = [];
+  const out: { name: LimitName; span: [number, number]; confidence: number | null }[] = [];
+  const sure = new Map(
+    findings(facts, direction).map((one) => [limitName(one), one.confidence ?? null]),
+  );
   for (const interval of facts.intervals ?? []) {
     if (interval.direction !== direction || interval.candidates.length === 0) continue;
     const start = startOf(facts, interval),
       end = start + interval.length_us;
-    const [name, ...rivals] = interval.candidates.map(limitName);
+    const name = limitName(interval.candidates[0]);
     const last = out[out.length - 1];
     if (last?.name === name && start - last.span[1] < 0.01 * interval.length_us + 2)
       last.span[1] = end;
-    else out.push({ name, span: [start, end], rivals });
+    else out.push({ name, span: [start, end], confidence: sure.get(name) ?? null });
   }
   return out;
 }

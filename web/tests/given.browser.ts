@@ -6,7 +6,8 @@ import type { PageData } from "../src/data.ts";
 import { open, picture } from "./open.ts";
 
 const folder = process.env.FULLPIPE_REPORTS;
-const files = folder && existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
+const files =
+  folder && existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
 
 test("there are reports that the product wrote", () => {
   test.skip(

@@ -24,6 +24,7 @@ import {
   ticks,
   time,
 } from "../src/units.ts";
+import { pinched } from "../src/graphs/touch.ts";
 import { bulk, changes, heldBy, lost, shares, shellLines, spansOf } from "../src/verdict.ts";
 import { fromFragment, toFragment, type ViewState } from "../src/view-state.ts";
 import { en } from "../src/words/en.ts";
@@ -207,6 +208,16 @@ describe("the verdict", () => {
     expect((longest[1] - longest[0]) / window.facts.duration_us).toBeGreaterThan(0.7);
     expect(spansOf(held, "send_buffer")).toEqual([]);
   });
+  it("says of each stretch how sure its finding is", () => {
+    const held = heldBy(window.facts, "server_to_client");
+    const [finding] = window.facts.findings;
+    expect(finding.confidence).toBeGreaterThan(0);
+    const main = held.filter(({ name }) => name === "receive_window");
+    expect(main.length).toBeGreaterThan(0);
+    expect(main.every(({ confidence }) => confidence === finding.confidence)).toBe(true);
+    const bare = { ...window.facts, findings: [] };
+    expect(heldBy(bare, "server_to_client").every((one) => one.confidence === null)).toBe(true);
+  });
   it("gives changes as lines for a shell, and no way out of the quotes", () => {
     const [finding] = window.facts.findings;
     expect(shellLines(changes(finding))).toBe("sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'");
@@ -217,6 +228,26 @@ describe("the verdict", () => {
       "sysctl -w a.b='; reboot '",
     );
     expect(changes({ ...finding, changes: [null, 7, { host: "x" }, "text"] })).toEqual([]);
+  });
+});
+
+describe("fingers", () => {
+  /** The place of a pixel. */
+  const under = ([start, end]: readonly [number, number], pixel: number): number =>
+    start + (pixel / 500) * (end - start);
+  it("keep the places that two of them hold", () => {
+    const shown = [1000, 9000] as const;
+    const after = pinched(shown, [100, 200], [50, 350], 500);
+    expect(under(after, 50)).toBeCloseTo(under(shown, 100));
+    expect(under(after, 350)).toBeCloseTo(under(shown, 200));
+    expect(after[1] - after[0]).toBeCloseTo(8000 / 3);
+  });
+  it("move it along where there is one", () => {
+    expect(pinched([0, 1000], [300], [50], 500)).toEqual([500, 1500]);
+  });
+  it("do not tear at a pixel", () => {
+    const [start, end] = pinched([0, 1000], [100, 101], [100, 400], 500);
+    expect(end - start).toBeGreaterThan(50);
   });
 });
 

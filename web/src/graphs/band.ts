@@ -1,4 +1,4 @@
-/** The band above the graphs: which limit held the data, moment by moment. */
+/** The band above the graphs: which limit held the data, moment by moment, and how sure that is. */
 import { h } from "../dom.ts";
 import type { Palette } from "../theme.ts";
 import type { Held, Span } from "../verdict.ts";
@@ -8,17 +8,22 @@ import { x } from "./pen.ts";
 
 const HEIGHT = 26;
 
-/** Paints the spans, each in its limit's colour. */
+/** The part of the band's height that is filled where nothing says how sure the verdict is. */
+const UNSAID = 0.5;
+
+/** Paints the spans, each in its limit's colour, as high as its verdict is sure. */
 export function paintBand(pen: Pen, frame: Frame, held: readonly Held[]): void {
   const limits = frame.palette.limits;
   pen.fillStyle = frame.palette.grid;
   pen.fillRect(frame.left, frame.top, frame.width, frame.height);
-  for (const { name, span } of held) {
+  for (const { name, span, confidence } of held) {
     if (span[1] < frame.start || span[0] > frame.end) continue;
     const left = Math.max(frame.left, x(frame, span[0]));
     const right = Math.min(frame.left + frame.width, x(frame, span[1]));
     pen.fillStyle = limits[name];
-    pen.fillRect(left, frame.top, Math.max(right - left, 0.5 * frame.ratio), frame.height);
+    const height = frame.height * (confidence ?? UNSAID);
+    const top = frame.top + frame.height - height;
+    pen.fillRect(left, top, Math.max(right - left, 0.5 * frame.ratio), height);
   }
 }
 

@@ -8,6 +8,7 @@ import type { Graph } from "./catalogue.ts";
 import type { Layer } from "./layers.ts";
 import { clipped, type Frame } from "./pen.ts";
 import { nameOutside, yRange } from "./scale.ts";
+import { followFingers } from "./touch.ts";
 
 /** Room for the labels of the y axis, the same in all graphs, so that their times align. */
 export const AXIS_WIDTH = 74;
@@ -58,6 +59,11 @@ export class Chart {
     for (const layer of graph.layers) if (!layer.isShown) this.hidden.add(layer.key);
     this.pixels = size.width - AXIS_WIDTH - RIGHT;
     this.plot = new uPlot(this.options(size), this.corners(), target);
+    followFingers(this.plot.over, {
+      shown: () => this.view,
+      show: ([start, end]) => events.zoomed(start, end),
+      reset: () => events.reset(),
+    });
   }
 
   /** The layers that are shown. */

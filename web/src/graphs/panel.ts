@@ -38,8 +38,15 @@ interface Shown {
   readonly tip: Tip;
 }
 
-/** At least this much is shown, in µs. */
+/** At least this much is shown, in µs or in bytes. */
 const LEAST = 20;
+
+/** The part of `whole` that is nearest to a span, and as long where that is possible. */
+function within([start, end]: Span, [first, last]: Span): Span {
+  const length = Math.min(Math.max(end - start, LEAST), last - first);
+  const from = Math.min(Math.max(start, first), last - length);
+  return [from, from + length];
+}
 
 /** The graphs of a direction. */
 export class Panel {
@@ -124,11 +131,8 @@ export class Panel {
     return this.view[0] <= this.whole[0] && this.view[1] >= this.whole[1];
   }
 
-  private within([start, end]: Span): Span {
-    const [first, last] = this.whole;
-    const length = Math.min(Math.max(end - start, LEAST), last - first);
-    const from = Math.min(Math.max(start, first), last - length);
-    return [from, from + length];
+  private within(span: Span): Span {
+    return within(span, this.whole);
   }
 
   private show(): void {
@@ -173,7 +177,16 @@ export class Panel {
     return h(
       "section",
       { class: "graph band-box" },
-      h("header", {}, h("h3", {}, words.ui.limitsBand)),
+      h(
+        "header",
+        {},
+        h(
+          "div",
+          {},
+          h("h3", {}, words.ui.limitsBand),
+          h("p", { class: "question" }, words.ui.limitsBandMeans),
+        ),
+      ),
       this.band.element,
       h(
         "ul",
@@ -216,7 +229,9 @@ export class Panel {
       this.shades,
       {
         zoomed: (start, end) =>
-          graph.over === "time" ? this.zoom([start, end]) : chart.show([start, end]),
+          graph.over === "time"
+            ? this.zoom([start, end])
+            : chart.show(within([start, end], graph.span)),
         reset: () => (graph.over === "time" ? this.reset() : chart.show(graph.span)),
         pointed: (at, top) => this.pointed(shown, at, top),
       },

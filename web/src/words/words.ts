@@ -65,7 +65,7 @@ export interface Words {
     mean(time: string): string;
     bucket(length: string): string;
     range(low: string, high: string): string;
-    held(limit: string): string;
+    held(limit: string, confidence: number | null): string;
     full(inFlight: string, window: string): string;
     room(inFlight: string, window: string): string;
     stall(length: string, cause: string): string;
@@ -131,6 +131,7 @@ export type UiName =
   | "failed"
   | "legend"
   | "limitsBand"
+  | "limitsBandMeans"
   | "noTrace"
   | "stalls"
   | "noStalls"
