@@ -37,6 +37,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod causes;
 mod clock;
 pub mod content;
 mod download;

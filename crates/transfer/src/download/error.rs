@@ -1,5 +1,6 @@
 //! Why a download failed.
 
+use crate::causes::chain;
 use fullpipe_model::units::{Bytes, Duration};
 use std::io;
 use std::net::SocketAddr;
@@ -171,18 +172,4 @@ pub enum DownloadError {
         /// What to try.
         hint: &'static str,
     },
-}
-
-/// An error with its causes: hyper says what failed, its source says why.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

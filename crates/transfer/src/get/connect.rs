@@ -1,10 +1,10 @@
 //! A connection on which requests can be made: TCP, perhaps by a proxy, perhaps with TLS, and
 //! HTTP/1.1 or HTTP/2 on top.
 
-use super::error::chain;
 use super::proxy::{self, Proxy};
 use super::socket::{Io, SharedLimiter, Socket, receive_buffer};
 use super::{Family, GetError, GetOptions, LimiterKind, tls};
+use crate::causes::chain;
 use crate::clock;
 use crate::pace::Limiter;
 use bytes::Bytes as Buffer;

@@ -1,8 +1,8 @@
 //! Why a file was not fetched.
 
+use crate::causes::chain;
 use fullpipe_model::units::{Bytes, Duration};
 use hyper::StatusCode;
-use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
@@ -236,18 +236,4 @@ fn advice(status: StatusCode) -> &'static str {
         500..=599 => "try again later",
         _ => "check the URL",
     }
-}
-
-/// An error with its causes: hyper says what failed, its source says why.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

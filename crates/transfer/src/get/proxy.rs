@@ -1,8 +1,8 @@
 //! The way by a proxy: HTTP `CONNECT` (RFC 9110 section 9.3.6), or SOCKS5 (RFC 1928).
 
-use super::error::chain;
 use super::socket::{Io, Socket};
 use super::{GetError, GetOptions};
+use crate::causes::chain;
 use bytes::Bytes as Buffer;
 use http_body_util::Empty;
 use hyper::client::conn::http1;

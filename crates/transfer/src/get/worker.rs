@@ -2,11 +2,11 @@
 
 use super::answer::Head;
 use super::connect::{Carrier, Config, connect};
-use super::error::chain;
 use super::open::{ask, check, request};
 use super::part::{Part, Validators, failed};
 use super::ranges::{Ranges, Worker};
 use super::{GetError, GetEvent, Target};
+use crate::causes::chain;
 use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Bytes, Duration};
 use http_body_util::BodyExt;
