@@ -139,14 +139,34 @@ impl Proof {
         })
     }
 
-    /// How far rows of the first transfer of `experiment` are from what was measured: 0 where they
-    /// repeat it. Another limit counts as far as a goodput twice or half as high.
-    pub fn distance(experiment: &Experiment, rows: &[Row]) -> f64 {
+    /// How well rows of the first transfer of `experiment` repeat what was measured.
+    pub fn agreement(experiment: &Experiment, rows: &[Row]) -> Agreement {
         let seen = experiment.measured.limited_by;
         let before = TrialResult::of(Vec::new(), rows, experiment.is_whole, seen);
-        let agreement = Agreement::of(&experiment.measured, &before);
+        Agreement::of(&experiment.measured, &before)
+    }
+
+    /// How far rows of the first transfer of `experiment` are from what was measured: 0 where they
+    /// repeat it. Another limit counts as far as a goodput twice or half as high. What was sent
+    /// again counts little, and decides between transfers of the same goodput: they tell one
+    /// congestion control from another, and a queue that drops early from one that does not.
+    pub fn distance(experiment: &Experiment, rows: &[Row]) -> f64 {
+        const WEIGHT: f64 = 0.05;
+        const FEW: f64 = 0.002;
+        let agreement = Proof::agreement(experiment, rows);
         let other = if agreement.same_limit { 0.0 } else { std::f64::consts::LN_2 };
-        agreement.ratio.max(1e-9).ln().abs() + other
+        let measured = &experiment.measured;
+        let shares = [measured.loss, measured.overflow].into_iter().flatten();
+        let seen = shares.map(|share| share.get()).reduce(|a, b| a + b);
+        let again = seen.map_or(0.0, |seen| {
+            let mss = measured.framing.mss().as_f64();
+            let (again, sent) = rows.iter().fold((0.0, 0.0), |(again, sent), row| {
+                let more = row.retransmission as f64;
+                (again + more, sent + more + row.body.as_f64() / mss)
+            });
+            WEIGHT * ((again / sent.max(1.0) + FEW) / (seen + FEW)).ln().abs()
+        });
+        agreement.ratio.max(1e-9).ln().abs() + other + again
     }
 
     /// The trial that gains most; among those within a twentieth of it, the one with the fewest
@@ -200,7 +220,7 @@ mod tests {
     use super::*;
     use fullpipe_model::prove::Lab;
     use fullpipe_model::scenario::LinkEngine;
-    use fullpipe_model::units::{Bytes, Window};
+    use fullpipe_model::units::{Bytes, Probability, Window};
 
     /// A receive window of 500 kB at 50 ms in a path of 1 Gbit/s: one change is worth a trial.
     fn experiment() -> Experiment {
@@ -240,6 +260,22 @@ mod tests {
         let spread = [proof.before.goodput, proof.before.goodput_least, proof.before.goodput_most];
         assert_eq!(spread.map(|rate| rate.bits_per_sec() / 1_000_000), [80, 70, 90]);
         assert_eq!(proof.best(), None, "a hundredth is no gain");
+    }
+
+    #[test]
+    fn of_transfers_as_fast_the_one_that_loses_as_much_is_nearer() {
+        let mut experiment = experiment();
+        experiment.measured.overflow = Probability::new(0.05);
+        let losing = |share: f64| Row {
+            body: Bytes::new(1_448_000),
+            retransmission: (share * 1000.0) as u64,
+            ..row("79mbit", Limit::ReceiveWindow)
+        };
+        let distance = |share| Proof::distance(&experiment, &[losing(share)]);
+        assert!(distance(0.05) < distance(0.0) && distance(0.05) < distance(0.3));
+        // A quarter less of goodput counts more than no loss at all in place of it.
+        let slower = Row { steady_goodput: "60mbit".parse().ok(), ..losing(0.05) };
+        assert!(Proof::distance(&experiment, &[slower]) > distance(0.0));
     }
 
     #[test]

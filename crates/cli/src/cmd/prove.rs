@@ -13,7 +13,7 @@ use fullpipe_kernel::host::Host;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::{Engine, GuestLimits, Kernel, Options, choose_kernel, plan};
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::prove::{Experiment, Lab, hypotheses};
+use fullpipe_model::prove::{Experiment, Lab, hypotheses, refit};
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use fullpipe_model::tune::MeasuredPath;
 use fullpipe_model::units::Rate;
@@ -96,8 +96,8 @@ impl Prove {
             ..Options::default()
         };
         in_sandbox(|inside| {
-            let lab = Runs { inside, options: &options, release: release.as_deref() };
-            let proof = lab.prove(possible)?;
+            let runs = Runs { inside, options: &options, release: release.as_deref() };
+            let proof = runs.prove(possible, lab)?;
             if self.json {
                 print_json(&proof)?;
             } else {
@@ -188,25 +188,90 @@ struct Runs<'a> {
 
 impl Runs<'_> {
     /// Finds the experiment that repeats the measurement best, and runs all of it.
-    fn prove(&self, mut possible: Vec<Experiment>) -> Result<Proof, Failure> {
-        let tried = possible.len();
-        if tried > 1 {
-            let options = Options { out: None, ..self.options.clone() };
-            let befores: Vec<Scenario> = possible.iter().map(|one| one.before.clone()).collect();
-            let rows = self.rows(befores, &options)?;
-            let each = rows.len() / tried;
-            let best = nearest(&possible, rows.chunks(each.max(1)));
-            possible.swap(0, best);
-        }
-        let mut experiment = possible.swap_remove(0);
-        if let (true, Some(name)) = (tried > 1, &experiment.measured.sender.congestion_control) {
-            experiment.assumptions.push(format!(
-                "the sender's congestion control was not seen: of the usual ones, {name} repeats the measurement best"
-            ));
-        }
+    fn prove(&self, possible: Vec<Experiment>, lab: Lab) -> Result<Proof, Failure> {
+        let (experiment, mut chosen) = self.nearest(possible)?;
+        let (mut experiment, refitted) = self.refitted(experiment, lab)?;
+        chosen.extend(refitted);
+        experiment.assumptions.extend(chosen);
         let scenarios = experiment.trials().into_iter().map(|trial| trial.scenario).collect();
         let rows = self.rows(scenarios, self.options)?;
         Proof::new(experiment, &rows).map_err(|error| Failure::new(Kind::Run, error))
+    }
+
+    /// The experiment whose first transfer is nearest to what was measured, and what was chosen by
+    /// that, in sentences.
+    fn nearest(&self, mut possible: Vec<Experiment>) -> Result<(Experiment, Vec<String>), Failure> {
+        let tried = possible.len();
+        if tried <= 1 {
+            return Ok((possible.swap_remove(0), Vec::new()));
+        }
+        let befores: Vec<Scenario> = possible.iter().map(|one| one.before.clone()).collect();
+        let rows = self.rows(befores, &self.without_results())?;
+        let each = (rows.len() / tried).max(1);
+        let errors = possible.iter().zip(rows.chunks(each));
+        let errors = errors.map(|(one, rows)| Proof::distance(one, rows)).enumerate();
+        let best = errors.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(number, _)| number);
+        let (controls, disciplines) = (
+            possible.iter().any(|one| {
+                differs(one, &possible[0], |path| path.sender.congestion_control.as_deref())
+            }),
+            possible
+                .iter()
+                .any(|one| differs(one, &possible[0], |path| path.discipline.as_deref())),
+        );
+        let experiment = possible.swap_remove(best);
+        let measured = &experiment.measured;
+        let mut said = Vec::new();
+        if let (true, Some(name)) = (controls, &measured.sender.congestion_control) {
+            said.push(format!(
+                "the sender's congestion control was not seen: of the usual ones, {name} repeats the measurement best"
+            ));
+        }
+        if disciplines {
+            let queue = measured.discipline.as_deref().unwrap_or("a plain queue");
+            said.push(format!(
+                "the queue drops before it is as full as it was at times: {queue} repeats the measurement best"
+            ));
+        }
+        Ok((experiment, said))
+    }
+
+    /// The experiment with a share of loss that the losses counted allow, and that repeats the
+    /// measurement better, if there is one.
+    fn refitted(
+        &self,
+        counted: Experiment,
+        lab: Lab,
+    ) -> Result<(Experiment, Option<String>), Failure> {
+        let mut best: Option<(f64, Experiment)> = None;
+        let mut tried = counted.clone();
+        for _ in 0..REFITS {
+            let rows = self.rows(vec![tried.before.clone()], &self.without_results())?;
+            let error = Proof::distance(&tried, &rows);
+            let ratio = Proof::agreement(&tried, &rows).ratio;
+            let next = refit(&counted.measured, &tried.measured, ratio);
+            if best.as_ref().is_none_or(|(least, _)| error < *least) {
+                best = Some((error, tried));
+            }
+            let Some(next) = next else { break };
+            tried = Experiment::new(next, lab).map_err(|error| Failure::new(Kind::Input, error))?;
+        }
+        let experiment = best.map_or(counted.clone(), |(_, experiment)| experiment);
+        let said = experiment.measured.loss.filter(|loss| Some(*loss) != counted.measured.loss);
+        let said = said.map(|loss| {
+            format!(
+                "{} lost segments tell the path's loss only roughly: of the shares that they allow, {loss} repeats the \
+                 measurement best",
+                counted.measured.lost_segments.unwrap_or_default()
+            )
+        });
+        // What was measured stays what was measured.
+        Ok((Experiment { measured: counted.measured, ..experiment }, said))
+    }
+
+    /// The options of trials whose results nobody asked for.
+    fn without_results(&self) -> Options {
+        Options { out: None, ..self.options.clone() }
     }
 
     /// The rows of scenarios, each as often as it says.
@@ -222,11 +287,12 @@ impl Runs<'_> {
     }
 }
 
-/// The number of the experiment whose first transfer is nearest to what was measured.
-fn nearest<'a>(possible: &[Experiment], rows: impl Iterator<Item = &'a [Row]>) -> usize {
-    let errors = possible.iter().zip(rows).map(|(one, rows)| Proof::distance(one, rows));
-    let best = errors.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
-    best.map_or(0, |(number, _)| number)
+/// Trials of other shares of loss, at most.
+const REFITS: usize = 3;
+
+/// Whether two experiments differ in what `of` reads of their paths.
+fn differs(one: &Experiment, other: &Experiment, of: fn(&MeasuredPath) -> Option<&str>) -> bool {
+    of(&one.measured) != of(&other.measured)
 }
 
 /// The newest kernel, or the newest with the window law of the measured receiver.

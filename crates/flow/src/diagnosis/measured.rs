@@ -4,13 +4,14 @@
 //! advertised, of congestion control only its reaction to loss. What it does not show is left out,
 //! and whoever rebuilds the path says what is assumed.
 
+use super::losses::Losses;
 use super::{DiagnosedConnection, Diagnosis, SubCause};
 use crate::connection::{Close, Connection, Direction, DirectionFacts, MannerFacts};
 use crate::finding::Finding;
-use crate::limit::Limit;
+use crate::limit::{Limit, Verdict};
 use fullpipe_model::law::{Framing, IpVersion};
 use fullpipe_model::tune::{MeasuredEnd, MeasuredPath};
-use fullpipe_model::units::{Bytes, Duration, Probability, Rate, Window};
+use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// Trains this much faster than the goodput show the link. Slower ones are what the limit itself
 /// lets pass, or too short to be timed.
@@ -20,6 +21,9 @@ const FASTER: f64 = 1.3;
 const AT_LINK: f64 = 1.25;
 /// A link that was the limit for this share of the time shows its rate.
 const AT_TIMES: f64 = 0.1;
+/// And by that much it must have been faster then than on average. A link of the average rate would
+/// have been the limit all the time.
+const FASTER_AT_TIMES: f64 = 1.1;
 /// The parts of the handshake in [`Connection::completeness`]: SYN and SYN-ACK.
 const HANDSHAKE: u8 = 1 | 2;
 
@@ -44,7 +48,8 @@ impl DiagnosedConnection {
             _ => None,
         });
         let rate = match policer {
-            Some(policer) => Some(policer.rate),
+            // It lets pass at least what arrived.
+            Some(policer) => Some(policer.rate.max(goodput)),
             None => link_rate(diagnosis, &findings, goodput),
         };
         let rate = rate.map(|rate| with_headers(rate, framing));
@@ -54,13 +59,19 @@ impl DiagnosedConnection {
             Direction::ServerToClient => Direction::ClientToServer,
         };
         let receiver = connection.facts(back);
+        let losses = losses(facts, &diagnosis.verdict, framing);
         Some(MeasuredPath {
             rate,
             queue: rate.map(|rate| rate.over(standing(diagnosis, facts, rtt))),
-            loss: loss(facts, framing),
-            loss_run: loss_run(diagnosis),
+            loss: losses.path,
+            lost_segments: Some(losses.path_segments),
+            loss_run: losses.run,
+            overflow: losses.overflow,
+            drops_early: losses.drops_early.filter(|_| policer.is_none()),
             policer: policer.map(|policer| policer.bucket),
             payload,
+            peak: diagnosis.verdict.peak_goodput(),
+            watched: facts.data_time.filter(|_| connection.completeness & HANDSHAKE == HANDSHAKE),
             framing,
             sender: MeasuredEnd {
                 window: known(Window::new(facts.in_flight_max)),
@@ -123,8 +134,12 @@ fn link_rate(diagnosis: &Diagnosis, findings: &[Finding], goodput: Rate) -> Opti
         return Some(trains.unwrap_or(carried));
     }
     let trains = trains.filter(|rate| rate.as_f64() >= FASTER * goodput.as_f64());
-    let at_times = link.filter(|finding| finding.share >= AT_TIMES);
-    trains.or(at_times.map(|finding| finding.evidence.goodput.max(goodput)))
+    // Where a link was the limit at times, it carried more then than on average.
+    let is_faster = |finding: &&Finding| {
+        finding.evidence.goodput.as_f64() >= FASTER_AT_TIMES * goodput.as_f64()
+    };
+    let at_times = link.filter(|finding| finding.share >= AT_TIMES).filter(is_faster);
+    trains.or(at_times.map(|finding| finding.evidence.goodput))
 }
 
 /// The rate of a link that carries `goodput` of payload.
@@ -142,25 +157,11 @@ fn standing(diagnosis: &Diagnosis, facts: &DirectionFacts, rtt: Duration) -> Dur
     of_data.max(longest).unwrap_or(rtt).saturating_sub(rtt)
 }
 
-fn loss(facts: &DirectionFacts, framing: Framing) -> Option<Probability> {
-    let segments = facts.payload.as_f64() / framing.mss().as_f64();
-    (segments >= 1.0).then(|| facts.loss.lost_segments as f64 / segments).and_then(Probability::new)
-}
-
-/// How many segments were lost together: those sent again in a round trip with loss, compared with
-/// what independent losses would be.
-fn loss_run(diagnosis: &Diagnosis) -> Option<f64> {
-    let intervals = &diagnosis.verdict.intervals;
-    let again: u64 = intervals.iter().map(|interval| interval.evidence.retransmissions).sum();
-    let lossy = intervals.iter().filter(|one| one.evidence.retransmissions > 0).count();
-    if lossy == 0 {
-        return None;
-    }
-    let (again, lossy) = (again as f64, lossy as f64);
-    // Of independent losses, so many fall into an interval that has any (Poisson).
-    let each = again / intervals.len() as f64;
-    let independent = each / (1.0 - (-each).exp());
-    Some((again / lossy / independent).max(1.0))
+/// The losses by where they were. Those that were spurious are spread over all retransmissions.
+fn losses(facts: &DirectionFacts, verdict: &Verdict, framing: Framing) -> Losses {
+    let again = facts.loss.lost_segments.saturating_add(facts.loss.spurious_retransmissions);
+    let real = if again > 0 { facts.loss.lost_segments as f64 / again as f64 } else { 1.0 };
+    Losses::of(verdict, framing.mss(), real)
 }
 
 /// The framing that the handshake agreed on, or the usual one.

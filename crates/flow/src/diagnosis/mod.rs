@@ -13,12 +13,14 @@
 
 mod connection;
 mod hosts;
+mod losses;
 mod measured;
 mod subcause;
 
 pub(crate) use connection::Sampled;
 pub use connection::{DiagnosedConnection, OfDirection, note_sharing, worst_first};
 pub use hosts::{KnownHosts, OnLoss};
+pub(crate) use losses::Losses;
 pub use subcause::{
     AckPath, ApplicationWindow, DelayedAck, Explanation, IdleRestart, NoAnswer, Policer, Sharing,
     SubCause, Timeouts,

@@ -1,12 +1,13 @@
 //! The path of a live connection as its sockets measured it.
 
 use super::Observed;
+use crate::diagnosis::Losses;
 use crate::limit::{Limit, Verdict};
 use crate::sample::Sample;
 use fullpipe_model::law::Framing;
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::{MeasuredEnd, MeasuredPath};
-use fullpipe_model::units::{Bytes, Duration, Probability, Rate, Window};
+use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// The path is as fast as it was seen to carry, where it was the limit for at least this share of
 /// the time.
@@ -29,6 +30,8 @@ pub(super) fn measured(
     let rate = peak.map(|peak| on_the_link(framing, peak));
     let slowest = infos().map(|info| info.rtt).max().unwrap_or(rtt);
     let queue = peak.map(|peak| peak.over(slowest.saturating_sub(rtt)));
+    // A receiver does not know what was sent again.
+    let losses = (seen.role == End::Sender).then(|| Losses::of(verdict, framing.mss(), 1.0));
     let (here, there) = (end(seen, limited_by, goodput), other_end(seen, limited_by, goodput));
     let (sender, receiver) = match seen.role {
         End::Sender => (here, there),
@@ -36,8 +39,11 @@ pub(super) fn measured(
     };
     Some(MeasuredPath {
         rate,
+        peak: verdict.peak_goodput(),
         queue,
-        loss: loss(seen),
+        loss: losses.and_then(|losses| losses.path),
+        lost_segments: losses.map(|losses| losses.path_segments),
+        overflow: losses.and_then(|losses| losses.overflow),
         framing,
         sender,
         receiver,
@@ -50,14 +56,6 @@ fn on_the_link(framing: Framing, goodput: Rate) -> Rate {
     const ANY: Rate = Rate::from_bits_per_sec(1_000_000_000);
     let share = framing.goodput(ANY).fraction_of(ANY);
     Rate::from_bits_per_sec_f64(goodput.as_f64() / share)
-}
-
-/// The share of segments that were sent again; a receiver does not know it.
-fn loss(seen: &Observed<'_>) -> Option<Probability> {
-    let (first, last) = seen.ends().filter(|_| seen.role == End::Sender)?;
-    let sent = last.data_segs_out?.wrapping_sub(first.data_segs_out?);
-    let again = last.total_retrans.wrapping_sub(first.total_retrans);
-    (sent > 0).then(|| Probability::new((f64::from(again) / f64::from(sent)).min(1.0))).flatten()
 }
 
 /// This host's end.

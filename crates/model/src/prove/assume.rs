@@ -26,6 +26,8 @@ pub(super) struct Assumed {
     loss_run: f64,
     /// The bucket of a policer in place of the queue.
     policer: Option<Bytes>,
+    /// The queue's discipline, if it is not a plain one.
+    discipline: Option<String>,
     pub congestion_control: String,
     /// The lab's own: IPv4, a link that counts IP packets.
     pub framing: Framing,
@@ -42,6 +44,7 @@ impl Assumed {
             loss: loss(measured, assumptions),
             loss_run: measured.loss_run.unwrap_or(1.0),
             policer: measured.policer.map(|bucket| on_wire(bucket, framing)),
+            discipline: measured.discipline.clone(),
             congestion_control: congestion_control(measured, assumptions),
             framing,
         }
@@ -89,6 +92,8 @@ impl Assumed {
         if let Some(bucket) = self.policer {
             to_client.insert("discipline".into(), "police".into());
             to_client.insert("queue".into(), bucket.get().to_string().into());
+        } else if let Some(discipline) = &self.discipline {
+            to_client.insert("discipline".into(), discipline.clone().into());
         }
         link.insert("to_client".into(), to_client.into());
         let mut transfer = table([("duration", duration.max(SHORTEST).to_exact())]);
@@ -161,11 +166,11 @@ fn rate(measured: &MeasuredPath, lab: Framing, assumptions: &mut Vec<String>) ->
         (Limit::CongestionWindow(Cause::SlowStart), Some(payload)) => payload.per(measured.rtt),
         _ => None,
     };
-    let carried = (BEYOND * measured.goodput.as_f64()).max(burst.map_or(0.0, Rate::as_f64));
-    let rate = with_headers(carried);
+    let seen = measured.peak.unwrap_or(measured.goodput).max(measured.goodput);
+    let shown = [burst, Some(seen)].into_iter().flatten().map(Rate::as_f64);
+    let rate = with_headers(shown.fold(BEYOND * measured.goodput.as_f64(), f64::max));
     assumptions.push(format!(
-        "nothing shows what the path carries beyond {}: the lab's link carries {rate}",
-        measured.goodput
+        "nothing shows what the path carries beyond {seen}: the lab's link carries {rate}"
     ));
     rate
 }
@@ -178,12 +183,12 @@ fn queue(measured: &MeasuredPath, rate: Rate, assumptions: &mut Vec<String>) -> 
         // Its bucket takes the place of the queue.
         return usual;
     }
-    let overflowed = measured.loss.is_some_and(|loss| loss > Probability::ZERO);
+    let overflowed = measured.overflow.is_some_and(|share| share > Probability::ZERO);
     match measured.queue {
+        // It drops before it is full, so that its capacity does not show.
+        Some(stood) if measured.discipline.is_some() => stood.saturating_add(stood).max(usual),
         // It was full: that is its capacity.
-        Some(stood) if overflowed && measured.limited_by == Limit::Link => {
-            stood.max(Bytes::new(packet.get().saturating_mul(2)))
-        }
+        Some(stood) if overflowed => stood.max(Bytes::new(packet.get().saturating_mul(2))),
         Some(stood) => {
             if stood < usual {
                 assumptions.push(format!(

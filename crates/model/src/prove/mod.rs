@@ -17,8 +17,10 @@
 
 mod assume;
 mod ends;
+mod refit;
 mod remedy;
 
+pub use refit::refit;
 pub use remedy::Remedy;
 
 use crate::law::KernelVersion;
@@ -75,24 +77,45 @@ pub struct Trial {
 /// first.
 const CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
 
-/// The same measurement with each congestion control that it may have had. There is more than one
-/// where none was seen and it matters. The caller rebuilds each, runs their first transfers, and
-/// goes on with the one that repeats the measurement best.
+/// The same measurement with each congestion control that it may have had, and with each
+/// discipline of its queue. There is more than one where none was seen and it matters. The caller
+/// rebuilds each, runs their first transfers, and goes on with the one that repeats the measurement
+/// best.
 pub fn hypotheses(measured: &MeasuredPath) -> Vec<MeasuredPath> {
     let matters = matches!(measured.limited_by, Limit::Link | Limit::CongestionWindow(Cause::Loss));
-    if measured.sender.congestion_control.is_some() || !matters {
+    if !matters {
         return vec![measured.clone()];
     }
-    let with = |name: &str| {
-        let mut path = measured.clone();
-        path.sender.congestion_control = Some(name.into());
-        path
+    let controls: Vec<Option<String>> = match &measured.sender.congestion_control {
+        Some(name) => vec![Some(name.clone())],
+        None => CONTROLS.map(|name| Some(name.into())).into(),
     };
-    CONTROLS.map(with).into()
+    let mut disciplines = vec![measured.discipline.clone()];
+    if measured.drops_early == Some(true) && measured.discipline.is_none() {
+        disciplines.push(Some(codel(measured.rtt)));
+    }
+    let mut all = Vec::new();
+    for discipline in disciplines {
+        all.extend(controls.iter().map(|control| {
+            let mut path = MeasuredPath { discipline: discipline.clone(), ..measured.clone() };
+            path.sender.congestion_control = control.clone();
+            path
+        }));
+    }
+    all
 }
 
-/// Draws of the path's losses, where losses decide: their mean varies less than one of them.
-const REPEAT_UNDER_LOSS: u32 = 3;
+/// CoDel as RFC 8289 section 4.4 advises: an interval of about the longest round trip, usually
+/// 100 ms, and a target of 5 % of it.
+fn codel(rtt: Duration) -> String {
+    let interval = rtt.max(Duration::from_millis(100)).min(Duration::from_secs(1));
+    let interval = interval.as_micros().div_ceil(1000);
+    format!("codel target {}ms interval {interval}ms", interval.div_ceil(20))
+}
+
+/// Draws of the path's losses, where losses decide: the fewer a draw has, the more of them, as their
+/// mean varies less than one of them.
+const REPEAT_UNDER_LOSS: std::ops::RangeInclusive<u32> = 3..=5;
 
 impl Experiment {
     /// Plans to rebuild `measured`.
@@ -163,7 +186,9 @@ const CARRIED_MAX: Bytes = Bytes::new(80_000_000);
 const ROUND_TRIPS_LEAST: u64 = 30;
 const ROUND_TRIPS: u64 = 80;
 const SECONDS_LEAST: Duration = Duration::from_secs(2);
-/// Losses that a trial under loss should see.
+/// A transfer that was watched for less shows nothing steady.
+const SHORTEST: Duration = Duration::from_millis(200);
+/// Losses that a trial under loss should see, and those of all its draws together.
 const LOSSES: f64 = 300.0;
 
 impl Span {
@@ -175,6 +200,12 @@ impl Span {
             let duration = expected.saturating_mul(4).saturating_add(Duration::from_secs(10));
             return Span { size: Some(payload), duration: duration.min(hour) };
         }
+        let affordable = assumed.rate.time_for(CARRIED_MAX).unwrap_or(hour);
+        // Start-up and first losses decide much of a short transfer: it is repeated as it was.
+        let watched = measured.watched.filter(|time| *time <= affordable.min(hour));
+        if let Some(duration) = watched.filter(|time| *time >= SHORTEST) {
+            return Span { size: None, duration };
+        }
         let mut wanted = measured.rtt.saturating_mul(ROUND_TRIPS).max(SECONDS_LEAST);
         let least = measured.rtt.saturating_mul(ROUND_TRIPS_LEAST).max(Duration::from_millis(200));
         if assumed.loss.get() > 0.0 {
@@ -182,7 +213,6 @@ impl Span {
             let bytes = Bytes::from_f64(segments * measured.framing.mss().as_f64());
             wanted = wanted.max(measured.goodput.time_for(bytes).unwrap_or(hour));
         }
-        let affordable = assumed.rate.time_for(CARRIED_MAX).unwrap_or(hour);
         Span { size: None, duration: wanted.min(affordable).max(least).min(hour) }
     }
 }
@@ -197,8 +227,16 @@ fn scenario(
     let file = File::parse(&assumed.toml(measured, span.size, span.duration))?;
     let mut scenario = file.scenarios("prove")?.remove(0);
     ends.apply(&mut scenario);
-    scenario.repeat = if assumed.loss.get() > 0.0 { REPEAT_UNDER_LOSS } else { 1 };
+    scenario.repeat = if assumed.loss.get() > 0.0 { draws(measured, assumed, span) } else { 1 };
     Ok(scenario)
+}
+
+/// How often a transfer under loss is repeated.
+fn draws(measured: &MeasuredPath, assumed: &Assumed, span: &Span) -> u32 {
+    let carried = span.size.unwrap_or_else(|| measured.goodput.over(span.duration));
+    let losses = carried.as_f64() / measured.framing.mss().as_f64() * assumed.loss.get();
+    let wanted = (LOSSES / losses.max(1.0)).ceil().min(f64::from(*REPEAT_UNDER_LOSS.end()));
+    (wanted as u32).max(*REPEAT_UNDER_LOSS.start())
 }
 
 /// The initial congestion window to try, in segments: with the kernel's 10, what many servers use.

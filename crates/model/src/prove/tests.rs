@@ -84,10 +84,54 @@ fn loss_is_imposed_where_it_limits_and_left_to_the_queue_where_the_link_does() {
     assert!(experiment.remedies.contains(&Remedy::CongestionControl("bbr".into())));
     path.limited_by = Limit::Link;
     path.queue = Some(Bytes::new(300_000));
+    path.overflow = Probability::new(0.002);
     let experiment = rebuilt(path);
     assert_eq!(experiment.before.path.to_client.loss, crate::link::Loss::default());
     assert_eq!(experiment.before.path.to_client.queue.to_string(), "300kB");
     assert!(experiment.remedies.is_empty(), "{:?}", experiment.remedies);
+}
+
+#[test]
+fn a_queue_that_overflowed_is_as_large_as_it_stood_whatever_limits() {
+    let mut path = measured("5mbit", Limit::CongestionWindow(Cause::Loss));
+    path.loss = Probability::new(0.004);
+    path.rate = Some("13mbit".parse().unwrap());
+    path.queue = Some(Bytes::new(90_000));
+    let queue = |path: &MeasuredPath| rebuilt(path.clone()).before.path.to_client.queue.to_string();
+    assert_eq!(queue(&path), "96kB", "it may hold more than what stood");
+    path.overflow = Probability::new(0.1);
+    assert_eq!(queue(&path), "90kB");
+}
+
+#[test]
+fn a_queue_that_drops_early_may_be_codel() {
+    let mut path = measured("5mbit", Limit::Link);
+    path.rate = Some("5mbit".parse().unwrap());
+    path.drops_early = Some(true);
+    let all = hypotheses(&path);
+    assert_eq!(all.len(), 6, "three congestion controls, two disciplines");
+    let codel = rebuilt(all[5].clone()).before.path.to_client.discipline;
+    assert_eq!(codel.to_string(), "codel target 5ms interval 100ms");
+    path.drops_early = Some(false);
+    assert_eq!(hypotheses(&path).len(), 3);
+}
+
+#[test]
+fn a_short_transfer_is_repeated_as_long_as_it_was_watched() {
+    let mut path = measured("5mbit", Limit::Link);
+    path.watched = Some("4500ms".parse().unwrap());
+    let duration = |path: &MeasuredPath| rebuilt(path.clone()).before.transfer.duration;
+    assert_eq!(duration(&path), path.watched.unwrap());
+    path.watched = Some("10000s".parse().unwrap());
+    assert!(duration(&path) < "600s".parse().unwrap(), "not a long one");
+}
+
+#[test]
+fn a_path_carries_at_least_what_a_round_trip_showed() {
+    let mut path = measured("2mbit", Limit::CongestionWindow(Cause::Loss));
+    path.peak = Some("40mbit".parse().unwrap());
+    let rate = rebuilt(path).before.path.to_client.rate.unwrap();
+    assert_eq!(rate, Rate::from_bits_per_sec_f64(40e6 * 1500.0 / 1448.0));
 }
 
 #[test]

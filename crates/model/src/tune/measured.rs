@@ -49,12 +49,28 @@ pub struct MeasuredPath {
         skip_serializing_if = "Option::is_none"
     )]
     pub queue: Option<Bytes>,
-    /// Share of the data's segments that the path lost, for whatever reason.
+    /// Share of segments that the path lost while its link was not the limit: its own losses, not
+    /// those of a full queue.
     #[serde(with = "fraction", skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
+    /// How many segments that share was counted from; absent where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_segments: Option<u64>,
     /// How many segments the path lost together, on average; absent where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_run: Option<f64>,
+    /// Share of the data's segments that were lost while the link was the limit: what its queue or
+    /// its policer dropped.
+    #[serde(with = "fraction", skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<Probability>,
+    /// Discipline of the bottleneck's queue, in the words of a scenario (`codel`); absent where it
+    /// is not known, and then it may be a plain queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discipline: Option<String>,
+    /// Whether the queue dropped data while it held much less than at other times, as CoDel and RED
+    /// do; absent where too few losses show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drops_early: Option<bool>,
     /// The bucket of a policer, where one holds the transfer at [`Self::rate`].
     #[serde(
         rename = "policer_bytes",
@@ -66,6 +82,13 @@ pub struct MeasuredPath {
     /// start-up.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
+    /// The most that a round trip carried of it, so that the path carries at least that.
+    #[serde(
+        rename = "peak_bps",
+        with = "column::rate_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub peak: Option<Rate>,
     /// What the transfer carried, where it was seen from its beginning to its end.
     #[serde(
         rename = "payload_bytes",
@@ -73,6 +96,13 @@ pub struct MeasuredPath {
         skip_serializing_if = "Option::is_none"
     )]
     pub payload: Option<Bytes>,
+    /// How long the transfer was seen from its first data on; absent where it had begun before.
+    #[serde(
+        rename = "watched_us",
+        with = "column::micros_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub watched: Option<Duration>,
     /// What limited the transfer for the largest share of its time: `limit`, with its `cause`.
     #[serde(flatten)]
     pub limited_by: Limit,
@@ -144,10 +174,16 @@ impl MeasuredPath {
             rtt,
             queue: None,
             loss: None,
+            lost_segments: None,
             loss_run: None,
+            overflow: None,
+            discipline: None,
+            drops_early: None,
             policer: None,
             goodput,
+            peak: None,
             payload: None,
+            watched: None,
             limited_by,
             framing: Framing::IP_1500,
             sender: MeasuredEnd::default(),
@@ -183,13 +219,25 @@ struct Written {
     #[serde(default, with = "fraction")]
     loss: Option<Probability>,
     #[serde(default)]
+    lost_segments: Option<u64>,
+    #[serde(default)]
     loss_run: Option<f64>,
+    #[serde(default, with = "fraction")]
+    overflow: Option<Probability>,
+    #[serde(default)]
+    discipline: Option<String>,
+    #[serde(default)]
+    drops_early: Option<bool>,
     #[serde(rename = "policer_bytes", default, with = "column::bytes_optional")]
     policer: Option<Bytes>,
     #[serde(rename = "goodput_bps", with = "column::rate")]
     goodput: Rate,
+    #[serde(rename = "peak_bps", default, with = "column::rate_optional")]
+    peak: Option<Rate>,
     #[serde(rename = "payload_bytes", default, with = "column::bytes_optional")]
     payload: Option<Bytes>,
+    #[serde(rename = "watched_us", default, with = "column::micros_optional")]
+    watched: Option<Duration>,
     #[serde(default)]
     limit: Option<String>,
     #[serde(default)]
@@ -204,6 +252,8 @@ struct Written {
 
 /// The longest round trip that is believed; a satellite's takes less than a second.
 const LONGEST: Duration = Duration::from_secs(3600);
+/// A longer transfer is repeated as one whose beginning was not seen.
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Why a written path cannot have been measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -240,9 +290,15 @@ impl TryFrom<Written> for MeasuredPath {
             rtt: written.rtt,
             queue: written.queue,
             loss: written.loss,
+            lost_segments: written.lost_segments,
+            overflow: written.overflow,
+            discipline: written.discipline,
+            drops_early: written.drops_early,
+            watched: written.watched.filter(|time| (Duration::ZERO..=DAY).contains(time)),
             loss_run: written.loss_run.filter(|run| run.is_finite() && *run >= 1.0),
             policer: written.policer.filter(|bucket| *bucket > Bytes::ZERO),
             goodput: written.goodput,
+            peak: written.peak.filter(|rate| *rate > Rate::ZERO),
             payload: written.payload.filter(|payload| *payload > Bytes::ZERO),
             limited_by,
             framing: written.framing.unwrap_or(Framing::IP_1500),
@@ -299,13 +355,28 @@ pub(crate) mod tests {
         let rates = || prop::option::of((1..u64::MAX).prop_map(Rate::from_bits_per_sec));
         let share = prop::option::of((0.0..=1.0_f64).prop_map(Probability::new));
         let path = (
-            (rates(), 1..=LONGEST.as_micros(), sized(), share, 1..u64::MAX, sized()),
+            (rates(), 1..=LONGEST.as_micros(), sized(), share.clone(), 1..u64::MAX, sized()),
             prop::sample::select(&Limit::ALL[..]),
             (64..=65_535_u64, any::<bool>(), prop::option::of(1.0..1e6), sized()),
         );
-        (path, any_end(), any_end()).prop_map(|((path, limited_by, framing), sender, receiver)| {
+        let lost = (
+            prop::option::of(any::<u64>()),
+            share,
+            prop::option::of(prop::sample::select(vec!["codel", "red", "odd?"])),
+            prop::option::of(any::<bool>()),
+            prop::option::of(0..=DAY.as_micros()),
+        );
+        (path, lost, any_end(), any_end()).prop_map(|(path, lost, sender, receiver)| {
+            let (path, limited_by, framing) = path;
             let (rate, rtt, queue, loss, goodput, payload) = path;
+            let (lost_segments, overflow, discipline, drops_early, watched) = lost;
             MeasuredPath {
+                lost_segments,
+                overflow: overflow.flatten(),
+                discipline: discipline.map(Into::into),
+                drops_early,
+                peak: rate,
+                watched: watched.map(Duration::from_micros),
                 rate,
                 queue,
                 loss: loss.flatten(),
