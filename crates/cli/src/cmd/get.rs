@@ -71,9 +71,10 @@ pub struct Get {
     /// How many connections share a file: a number, or auto, which adds some while that pays.
     #[arg(long, value_name = "N|auto", default_value = "1", value_parser = connections)]
     connections: Option<u16>,
-    /// The most connections that --connections auto may use.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = most())]
-    max_connections: u16,
+    /// The most connections that --connections auto may use [default: 8, and 16 while a window
+    /// holds each of them].
+    #[arg(long, value_name = "N", value_parser = most())]
+    max_connections: Option<u16>,
     /// Send a field of HTTP: 'NAME: VALUE'. May be repeated.
     #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = field)]
     headers: Vec<(String, String)>,
@@ -216,17 +217,8 @@ impl Get {
     }
 
     fn options(&self) -> GetOptions {
-        let environment = |names: &[&str]| {
-            let set = names.iter().find_map(|name| std::env::var(name).ok());
-            set.filter(|value| !value.is_empty())
-        };
-        let any = || environment(&["all_proxy", "ALL_PROXY"]);
-        // As curl: HTTP_PROXY is not read, because a CGI program's environment has a client's
-        // field under that name.
-        let http = self.proxy.clone().or_else(|| environment(&["http_proxy"])).or_else(any);
-        let https = environment(&["https_proxy", "HTTPS_PROXY"]);
-        let https = self.proxy.clone().or(https).or_else(any);
-        let no_proxy = self.noproxy.clone().or_else(|| environment(&["no_proxy", "NO_PROXY"]));
+        let by_environment = of_environment();
+        let no_proxy = self.noproxy.as_deref().map(names).unwrap_or(by_environment.no_proxy);
         GetOptions {
             headers: self.headers.clone(),
             redirects: self.max_redirs,
@@ -241,7 +233,10 @@ impl Get {
                 Limiter::Sleep => LimiterKind::Sleep,
             },
             connections: match self.connections {
-                Some(0) | None => Connections::Auto { most: self.max_connections },
+                Some(0) | None => Connections::Auto {
+                    most: self.max_connections.unwrap_or(MOST),
+                    windows: self.max_connections.unwrap_or(MOST_WINDOWS),
+                },
                 Some(count) => Connections::Fixed(count),
             },
             family: match (self.ipv4, self.ipv6) {
@@ -249,11 +244,9 @@ impl Get {
                 (_, true) => Family::V6,
                 _ => Family::Any,
             },
-            http_proxy: http,
-            https_proxy: https,
-            no_proxy: no_proxy
-                .map(|list| list.split(',').map(|one| one.trim().into()).collect())
-                .unwrap_or_default(),
+            http_proxy: self.proxy.clone().or(by_environment.http_proxy),
+            https_proxy: self.proxy.clone().or(by_environment.https_proxy),
+            no_proxy,
             cacert: self.cacert.clone(),
             insecure: self.insecure,
             http2_prior_knowledge: self.http2_prior_knowledge,
@@ -295,7 +288,35 @@ impl Get {
     }
 }
 
-fn of_get(error: GetError) -> Failure {
+/// The most connections of --connections auto: usually, and while a window holds each of them.
+const MOST: u16 = 8;
+const MOST_WINDOWS: u16 = 16;
+
+/// The usual options, with the proxies that the environment names.
+pub(super) fn of_environment() -> GetOptions {
+    let environment = |names: &[&str]| {
+        let set = names.iter().find_map(|name| std::env::var(name).ok());
+        set.filter(|value| !value.is_empty())
+    };
+    let any = || environment(&["all_proxy", "ALL_PROXY"]);
+    // As curl: HTTP_PROXY is not read, because a CGI program's environment has a client's field
+    // under that name.
+    GetOptions {
+        http_proxy: environment(&["http_proxy"]).or_else(any),
+        https_proxy: environment(&["https_proxy", "HTTPS_PROXY"]).or_else(any),
+        no_proxy: environment(&["no_proxy", "NO_PROXY"])
+            .map(|list| names(&list))
+            .unwrap_or_default(),
+        ..GetOptions::default()
+    }
+}
+
+/// The names in a list with commas.
+fn names(list: &str) -> Vec<String> {
+    list.split(',').map(|name| name.trim().into()).collect()
+}
+
+pub(super) fn of_get(error: GetError) -> Failure {
     let kind = match &error {
         error if error.is_usage() => Kind::Usage,
         error if error.is_stop() => Kind::Interrupted,

@@ -4,7 +4,9 @@
 //! data, more connections would not help, and it stays. Otherwise it doubles the number as long as
 //! that pays: `n` connections more must bring at least [`PAYS`] of what they would bring if each
 //! carried its share. If a number does not pay, it **goes back** to the last that did, and looks
-//! for the knee between the two by halving the distance. Every trial is a [`Step`], with its
+//! for the knee between the two by halving the distance. Where a window holds each connection, what
+//! they carry adds up without harm to anyone until the path is full, so that more are allowed
+//! ([`Most::windows`]). Every trial is a [`Step`], with its
 //! measured rate and its reason, so the user reads when and why.
 //!
 //! **Order of calls.** [`Controller::push`] at every tick with the bytes that have arrived so far,
@@ -26,10 +28,34 @@ const MEASURE: Duration = Duration::from_millis(800);
 /// Round trips of slow start and of a measurement.
 const ROUNDS: u64 = 12;
 
+/// How many connections are allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Most {
+    /// Usually.
+    pub any: usize,
+    /// While a window holds each.
+    pub windows: usize,
+}
+
+impl Most {
+    /// Bounds in order, of at least one connection.
+    fn checked(self) -> Most {
+        let any = self.any.max(1);
+        Most { any, windows: self.windows.max(any) }
+    }
+
+    fn under(self, limit: Option<Limit>) -> usize {
+        match limit {
+            Some(Limit::ReceiveWindow | Limit::SendBuffer) => self.windows,
+            _ => self.any,
+        }
+    }
+}
+
 /// Chooses the number of connections.
 #[derive(Debug, Clone)]
 pub(super) struct Controller {
-    most: usize,
+    most: Most,
     target: usize,
     /// The best number so far, and its rate.
     best: Option<(usize, Rate)>,
@@ -47,10 +73,11 @@ pub(super) struct Controller {
 
 impl Controller {
     /// At most `most` connections (at least one), on a path with this round-trip time.
-    pub(super) fn new(most: usize, rtt: Duration, now: Instant) -> Controller {
+    pub(super) fn new(most: Most, rtt: Duration, now: Instant) -> Controller {
+        let most = most.checked();
         let rounds = rtt.saturating_mul(ROUNDS).min(Duration::from_secs(5));
         Controller {
-            most: most.max(1),
+            most,
             target: 1,
             best: None,
             too_many: None,
@@ -59,7 +86,7 @@ impl Controller {
             changed: now,
             from: None,
             steps: Vec::new(),
-            holds: most <= 1,
+            holds: most.windows <= 1,
             started: now,
         }
     }
@@ -78,7 +105,7 @@ impl Controller {
     pub(super) fn refused(&mut self, now: Instant, running: usize) {
         let running = running.max(1);
         self.note(now, self.target, None, Reason::Refused);
-        self.most = self.most.min(running);
+        self.most = Most { any: running, windows: running };
         self.target = running;
         self.holds = true;
     }
@@ -139,15 +166,15 @@ impl Controller {
             }
         }
         let best = self.best.map_or(1, |(best, _)| best);
-        let next = self.next(best);
+        let next = self.next(best, self.most.under(limit));
         self.holds |= next.is_none();
         self.target = if self.holds { best } else { next.unwrap_or(best) };
     }
 
     /// The number to try after `best`; `None` if the knee is found.
-    fn next(&self, best: usize) -> Option<usize> {
+    fn next(&self, best: usize, most: usize) -> Option<usize> {
         let next = match self.too_many {
-            None => (best * 2).min(self.most),
+            None => (best * 2).min(most),
             Some(too_many) => (best + too_many) / 2,
         };
         (next > best).then_some(next)
@@ -179,6 +206,7 @@ mod tests {
     /// Runs a download of a minute whose rate depends on the number of connections, in Mbit/s.
     fn simulate(most: usize, limit: Option<Limit>, rate: impl Fn(usize) -> f64) -> Controller {
         let mut now = Instant::from_nanos(1);
+        let most = Most { any: most, windows: 2 * most };
         let mut controller = Controller::new(most, RTT, now);
         let mut arrived = 0.0;
         for _ in 0..600 {
@@ -212,15 +240,18 @@ mod tests {
     #[test]
     fn a_window_limited_path_gets_as_many_as_fill_it() {
         let rate = |n: usize| (21.0 * n as f64).min(200.0);
-        assert_eq!(simulate(8, Some(Limit::ReceiveWindow), rate).target(), 8);
-        let controller = simulate(32, Some(Limit::ReceiveWindow), rate);
+        let controller = simulate(8, Some(Limit::ReceiveWindow), rate);
         assert!(rate(controller.target()) >= 180.0, "{}", controller.target());
+        // Nobody else's loss is made worse by more than eight without a reason.
+        let others = Some(Limit::CongestionWindow(fullpipe_model::limit::Cause::Loss));
+        assert_eq!(simulate(8, others, rate).target(), 8);
+        assert_eq!(simulate(8, None, rate).target(), 8);
     }
 
     #[test]
     fn a_refused_connection_is_not_tried_again() {
         let now = Instant::from_nanos(1);
-        let mut controller = Controller::new(8, RTT, now);
+        let mut controller = Controller::new(Most { any: 8, windows: 16 }, RTT, now);
         controller.refused(now + Duration::from_secs(1), 2);
         controller.push(now + Duration::from_secs(9), Bytes::new(9), 2, None);
         assert_eq!((controller.target(), controller.steps()[0].reason), (2, Reason::Refused));

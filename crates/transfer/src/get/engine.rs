@@ -2,7 +2,7 @@
 //! that fail.
 
 use super::connect::Carrier;
-use super::count::Controller;
+use super::count::{Controller, Most};
 use super::part::Record;
 use super::ranges::{Ranges, Worker};
 use super::worker::{Failure, Ready, Shared, Sink, work};
@@ -80,9 +80,11 @@ impl Engine {
         let now = clock::now();
         let rtt = carrier.rtt;
         let (most, fixed) = match shared.config.options.connections {
-            _ if !in_parts => (1, None),
-            Connections::Fixed(count) => (1, Some(usize::from(count))),
-            Connections::Auto { most } => (usize::from(most), None),
+            _ if !in_parts => (Most { any: 1, windows: 1 }, None),
+            Connections::Fixed(count) => (Most { any: 1, windows: 1 }, Some(usize::from(count))),
+            Connections::Auto { most, windows } => {
+                (Most { any: most.into(), windows: windows.into() }, None)
+            }
         };
         let mut engine = Engine {
             shared,

@@ -48,6 +48,8 @@ pub enum Connections {
     Auto {
         /// At least one.
         most: u16,
+        /// While a window holds each of them, as their windows add up.
+        windows: u16,
     },
 }
 
