@@ -38,10 +38,16 @@ Examples:
   fullpipe why --watch --parquet connections.parquet
   fullpipe why --watch")]
 pub struct Why {
-    /// Download this for some seconds, and say what limits that: http://HOST/PATH, or https://
-    /// where curl is installed.
+    /// Download this for some seconds, as `get` does, and say what limits that: http:// or
+    /// https://, through the proxies that the environment names.
     #[arg(value_name = "URL", conflicts_with_all = ["pid", "port", "peer", "cgroup", "watch"])]
     url: Option<String>,
+    /// Trust the certificates in FILE (PEM) instead of this machine's.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    cacert: Option<PathBuf>,
+    /// Trust any certificate.
+    #[arg(short = 'k', long, requires = "url")]
+    insecure: bool,
     /// Only connections of this process.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
@@ -161,7 +167,8 @@ impl Why {
         if let Some(url) = &self.url {
             let bar = bar(self.span);
             let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
-            let found = url::why(url, self.span, watch, interrupt, &mut tick);
+            let trust = url::Trust { cacert: self.cacert.clone(), insecure: self.insecure };
+            let found = url::why(url, trust, self.span, watch, interrupt, &mut tick);
             bar.finish_and_clear();
             return found;
         }

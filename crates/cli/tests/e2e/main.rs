@@ -43,6 +43,7 @@ mod virtual_laws;
 mod virtual_prove;
 mod virtual_time;
 mod why;
+mod why_url;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use need::Need;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         ("get", get::CASES),
         ("tune", tune::CASES),
         ("why", why::CASES),
+        ("why_url", why_url::CASES),
         ("path_test", path_test::CASES),
     ];
     let mut trials = Vec::new();

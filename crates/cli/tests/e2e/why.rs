@@ -26,7 +26,6 @@ pub const CASES: &[Case] = &[
         a_shaper,
     ),
     ("a_recording_says_what_why_said", NEEDS, a_recording),
-    ("a_url_is_followed_from_its_first_byte", NEEDS, a_url),
     ("an_ordinary_user_is_told_what_root_would_see", &[Need::OrdinaryUser], an_ordinary_user),
     ("what_makes_no_sense_is_refused", &[], refusals),
 ];
@@ -263,10 +262,10 @@ impl World {
 }
 
 /// A process that ends with this value, once it has said that it is ready.
-struct Process(Child);
+pub struct Process(Child);
 
 impl Process {
-    fn start(ns: &NetNs, mut command: Command) -> Process {
+    pub fn start(ns: &NetNs, mut command: Command) -> Process {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         ns.start_in(&mut command).unwrap();
         let mut child = command.spawn().unwrap();
@@ -528,43 +527,6 @@ fn a_recording() {
     let refused = program.run(&["analyze", junk]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.err.contains("line 1: missing field"), "{refused:?}");
-}
-
-fn a_url() {
-    let program = Program::new();
-    let world = World::new(["", "", "rate = \"50mbit\"\nrtt = \"20ms\"\nqueue = \"250kB\""]);
-    let folder = program.work();
-    std::fs::File::create(folder.join("big")).unwrap().set_len(1 << 32).unwrap();
-    let mut command = Command::new("python3");
-    let script = "import http.server, sys\nprint('ready', flush=True)\nhttp.server.test(http.server.SimpleHTTPRequestHandler, \
-                  port=8080)";
-    command.args(["-c", script]).current_dir(&folder);
-    let _server = Process::start(&world.server, command);
-    let url = format!("http://{SERVER_ADDRESS}:8080/big");
-    let run = |url: &str| {
-        let mut command =
-            program.command(&["why", url, "--for", "2s", "--json", "--namespaces", "own"]);
-        world.client.start_in(&mut command).unwrap();
-        program.start(&mut command).end()
-    };
-    let listens = || run(&url);
-    let mut finished = listens();
-    until("the server listens", Duration::from_secs(30), || {
-        finished = listens();
-        finished.code == Some(0)
-    });
-    let document = finished.json();
-    let first = &document["connections"][0];
-    assert_eq!(
-        (first["role"].as_str(), first["limit"].as_str()),
-        (Some("receiver"), Some("link")),
-        "{document:#}"
-    );
-    let goodput = first["goodput_bps"].as_f64().unwrap();
-    assert!((30e6..=50e6).contains(&goodput), "{goodput}");
-    let missing = run(&format!("http://{SERVER_ADDRESS}:8080/none"));
-    assert_eq!(missing.code, Some(1), "{missing:?}");
-    assert!(missing.err.contains("404"), "{missing:?}");
 }
 
 fn an_ordinary_user() {

@@ -1,0 +1,192 @@
+//! `fullpipe why URL`: a download of our own is followed from its first byte, by the engine of
+//! `get`; and an article's slow server, found and mended.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use fullpipe_lab::SERVER_ADDRESS;
+use fullpipe_model::units::Duration;
+use serde_json::Value;
+
+use crate::Case;
+use crate::need::Need;
+use crate::program::{Finished, Program, until};
+use crate::why::{Process, World};
+
+pub const CASES: &[Case] = &[
+    (
+        "a_url_is_followed_from_its_first_byte",
+        &[Need::Root, Need::Program("python3")],
+        a_url_is_followed_from_its_first_byte,
+    ),
+    (
+        "https_needs_no_other_program",
+        &[Need::Root, Need::Program("python3"), Need::Program("openssl")],
+        https_needs_no_other_program,
+    ),
+    (
+        "article_b5_is_found_and_mended",
+        &[Need::Root, Need::Program("python3")],
+        article_b5_is_found_and_mended,
+    ),
+];
+
+/// Serves the files of its folder at port 8080; with an argument by TLS.
+const SITE: &str = r#"
+import http.server, ssl, sys
+print('ready', flush=True)
+server = http.server.ThreadingHTTPServer(('', 8080), http.server.SimpleHTTPRequestHandler)
+if len(sys.argv) > 1:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain('cert.pem', 'key.pem')
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"#;
+
+/// A world of 50 Mbit/s and 20 ms with a site in it that has a large file.
+fn site(folder: &Path, options: &[&str]) -> (World, Process) {
+    let world = World::new(["", "", "rate = \"50mbit\"\nrtt = \"20ms\"\nqueue = \"250kB\""]);
+    std::fs::File::create(folder.join("big")).unwrap().set_len(1 << 32).unwrap();
+    let mut command = Command::new("python3");
+    command.args(["-c", SITE]).args(options).current_dir(folder);
+    let server = Process::start(&world.server, command);
+    (world, server)
+}
+
+/// `why` with these arguments at the client's host.
+fn why(world: &World, program: &Program, arguments: &[&str]) -> Finished {
+    let words = ["why", "--for", "2s", "--json", "--namespaces", "own"];
+    let mut command = program.command(&[&words, arguments].concat());
+    for name in ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env_remove(name);
+    }
+    world.client.start_in(&mut command).unwrap();
+    program.start(&mut command).end()
+}
+
+/// The answer as soon as the server listens.
+fn answered(world: &World, program: &Program, arguments: &[&str]) -> Value {
+    let mut finished = why(world, program, arguments);
+    until("the server listens", Duration::from_secs(30), || {
+        if finished.code != Some(0) {
+            finished = why(world, program, arguments);
+        }
+        finished.code == Some(0)
+    });
+    finished.json()
+}
+
+/// The link of [`site`] limits what this host receives.
+fn is_link(document: &Value) {
+    let first = &document["connections"][0];
+    let said = (first["role"].as_str(), first["limit"].as_str());
+    assert_eq!(said, (Some("receiver"), Some("link")), "{document:#}");
+    let goodput = first["goodput_bps"].as_f64().unwrap();
+    assert!((30e6..=50e6).contains(&goodput), "{goodput}");
+}
+
+fn a_url_is_followed_from_its_first_byte() {
+    let program = Program::new();
+    let (world, _server) = site(&program.work(), &[]);
+    is_link(&answered(&world, &program, &[&format!("http://{SERVER_ADDRESS}:8080/big")]));
+    let missing = why(&world, &program, &[&format!("http://{SERVER_ADDRESS}:8080/none")]);
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(missing.err.contains("404"), "{missing:?}");
+}
+
+fn https_needs_no_other_program() {
+    let program = Program::new();
+    let folder = program.work();
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-days", "2", "-subj", "/CN=test", "-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-addext", &format!("subjectAltName=IP:{SERVER_ADDRESS}")])
+        .args(["-keyout", "key.pem", "-out", "cert.pem"])
+        .current_dir(&folder)
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.unwrap().success());
+    let (world, _server) = site(&folder, &["tls"]);
+    let url = format!("https://{SERVER_ADDRESS}:8080/big");
+    let certificate = folder.join("cert.pem");
+    let certificate = certificate.to_str().unwrap();
+    is_link(&answered(&world, &program, &["--cacert", certificate, &url]));
+    let distrusted = why(&world, &program, &[&url]);
+    assert_eq!(distrusted.code, Some(1), "{distrusted:?}");
+    assert!(distrusted.err.contains("certificate"), "{distrusted:?}");
+}
+
+/// The article's file.
+const B5_BYTES: usize = 22_000_000;
+
+/// Sends [`B5_BYTES`] to whoever connects first; with an argument it sets SO_SNDBUF to that.
+const B5_SERVER: &str = r#"
+import socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+if sys.argv[2:]: s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, int(sys.argv[2]))
+s.bind(('', 5001)); s.listen(1); print('ready', flush=True)
+s.accept()[0].sendall(b'x' * int(sys.argv[1]))
+"#;
+
+/// Receives all of it, and says how many bytes came in how many seconds.
+const B5_CLIENT: &str = r#"
+import socket, sys, time
+s = socket.create_connection((sys.argv[1], 5001))
+start, got = time.monotonic(), 0
+while data := s.recv(1 << 18): got += len(data)
+print(got, time.monotonic() - start)
+"#;
+
+/// The download's time, and what `why` says meanwhile at the server if it is asked.
+fn b5(world: &World, program: &Program, server: &[&str], asks: bool) -> (f64, Option<Value>) {
+    let mut command = Command::new("python3");
+    command.args(["-c", B5_SERVER, &B5_BYTES.to_string()]).args(server);
+    let _server = Process::start(&world.server, command);
+    let mut command = Command::new("python3");
+    command.args(["-c", B5_CLIENT, &SERVER_ADDRESS.to_string()]).stdout(Stdio::piped());
+    world.client.start_in(&mut command).unwrap();
+    let mut client = command.spawn().unwrap();
+    let document = asks.then(|| {
+        let words = ["why", "--json", "--namespaces", "own", "--for", "2500ms"];
+        let mut command = program.command(&words);
+        world.server.start_in(&mut command).unwrap();
+        program.start(&mut command).end().json()
+    });
+    let mut said = String::new();
+    client.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(client.wait().unwrap().success());
+    let (bytes, seconds) = said.trim().split_once(' ').unwrap();
+    assert_eq!(bytes, B5_BYTES.to_string());
+    (seconds.parse().unwrap(), document)
+}
+
+/// Article B5: 22 MB over 100 Mbit/s and 20 ms from a server that set SO_SNDBUF to 16 KiB.
+fn article_b5_is_found_and_mended() {
+    let program = Program::new();
+    let world = World::new(["", "", "rate = \"100mbit\"\nrtt = \"20ms\"\nqueue = \"250kB\""]);
+    let (slow, document) = b5(&world, &program, &["16384"], true);
+    let document = document.unwrap();
+    let first = &document["connections"][0];
+    let said = (first["limit"].as_str(), first["acts"].as_str());
+    assert_eq!(said, (Some("send_buffer"), Some("here")), "{document:#}");
+    let causes: Vec<&str> = first["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["sub_cause"].as_str())
+        .collect();
+    assert_eq!(causes.first(), Some(&"send_buffer_frozen"), "{document:#}");
+    let remedy = first["causes"][0]["remedy"].as_str().unwrap();
+    assert!(remedy.contains("SO_SNDBUF"), "{remedy}");
+    // The remedy: the application leaves the buffer to the kernel.
+    let (fast, _) = b5(&world, &program, &[], false);
+    eprintln!("{slow:.2} s, then {fast:.2} s: {:.1} times faster", slow / fast);
+    assert!(slow >= 8.0 * fast, "{slow} s, then {fast} s");
+    // Laws: the kernel doubles what was asked for, no more than that can be in flight, and the link
+    // carries its rate.
+    let bits = B5_BYTES as f64 * 8.0;
+    assert!(bits / slow <= 2.0 * 16_384.0 * 8.0 / 0.020 * 1.05, "{slow}");
+    assert!(bits / fast <= 100e6, "{fast}");
+}
