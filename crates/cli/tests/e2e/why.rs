@@ -353,7 +353,7 @@ fn told_wrongly(program: &Program, planted: &Planted) -> Vec<String> {
 }
 
 /// Waits until the connection is a second old.
-fn until_carried(world: &World, patience: Duration) {
+pub fn until_carried(world: &World, patience: Duration) {
     let mut diag = fullpipe_kernel::sock_diag::SockDiag::open_in(&world.server).unwrap();
     until("the transfer is on its way", patience, || {
         let mut found = Vec::new();
