@@ -211,14 +211,13 @@ impl Runs<'_> {
         let errors = possible.iter().zip(rows.chunks(each));
         let errors = errors.map(|(one, rows)| Proof::distance(one, rows)).enumerate();
         let best = errors.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(number, _)| number);
-        let (controls, disciplines) = (
-            possible.iter().any(|one| {
-                differs(one, &possible[0], |path| path.sender.congestion_control.as_deref())
-            }),
-            possible
-                .iter()
-                .any(|one| differs(one, &possible[0], |path| path.discipline.as_deref())),
-        );
+        let first = possible[0].measured.clone();
+        let differ = |of: fn(&MeasuredPath, &MeasuredPath) -> bool| {
+            possible.iter().any(|one| of(&one.measured, &first))
+        };
+        let controls = differ(|a, b| a.sender.congestion_control != b.sender.congestion_control);
+        let disciplines = differ(|a, b| a.discipline != b.discipline);
+        let buckets = differ(|a, b| a.policer != b.policer);
         let experiment = possible.swap_remove(best);
         let measured = &experiment.measured;
         let mut said = Vec::new();
@@ -231,6 +230,11 @@ impl Runs<'_> {
             let queue = measured.discipline.as_deref().unwrap_or("a plain queue");
             said.push(format!(
                 "the queue drops before it is as full as it was at times: {queue} repeats the measurement best"
+            ));
+        }
+        if let (true, Some(bucket)) = (buckets, measured.policer) {
+            said.push(format!(
+                "the policer's bucket shows only as far as it was used up: one of {bucket} repeats the measurement best"
             ));
         }
         Ok((experiment, said))
@@ -289,11 +293,6 @@ impl Runs<'_> {
 
 /// Trials of other shares of loss, at most.
 const REFITS: usize = 3;
-
-/// Whether two experiments differ in what `of` reads of their paths.
-fn differs(one: &Experiment, other: &Experiment, of: fn(&MeasuredPath) -> Option<&str>) -> bool {
-    of(&one.measured) != of(&other.measured)
-}
 
 /// The newest kernel, or the newest with the window law of the measured receiver.
 fn suited<'a>(kernels: &'a [Kernel], measured: &MeasuredPath) -> Option<&'a Kernel> {

@@ -37,7 +37,7 @@ impl DiagnosedConnection {
         let diagnosis = self.diagnosis(direction)?;
         let connection = &self.connection;
         let facts = connection.facts(direction);
-        let rtt = least_rtt(diagnosis)?;
+        let rtt = least_rtt(diagnosis, facts)?;
         let limited_by = diagnosis.limited_by().limit;
         let findings = diagnosis.findings();
         let held = findings.iter().find(|finding| finding.limit == limited_by);
@@ -98,12 +98,16 @@ fn known(window: Window) -> Option<Window> {
     (window > Window::ZERO).then_some(window)
 }
 
-/// The handshake's round trip, or the least of the data's if that is less.
-fn least_rtt(diagnosis: &Diagnosis) -> Option<Duration> {
+/// The handshake's round trip, or the least of the data's if that is less. Where segments overtook
+/// others, the least is that of one which did not wait as the rest.
+fn least_rtt(diagnosis: &Diagnosis, facts: &DirectionFacts) -> Option<Duration> {
+    let handshake = diagnosis.path.rtt.filter(|rtt| rtt.as_micros() > 0);
+    if facts.loss.reordered_segments > 0 && handshake.is_some() {
+        return handshake;
+    }
     let intervals = diagnosis.verdict.intervals.iter();
     let of_data = intervals.filter_map(|interval| interval.evidence.rtt);
-    let all = of_data.chain(diagnosis.path.rtt).filter(|rtt| rtt.as_micros() > 0);
-    all.min()
+    of_data.chain(handshake).filter(|rtt| rtt.as_micros() > 0).min()
 }
 
 /// The payload of a transfer that was seen as a whole, and its goodput from the first data to the

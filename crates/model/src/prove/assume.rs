@@ -1,6 +1,6 @@
 //! The path between the ends: what was measured of it, and what is assumed where it was not.
 
-use crate::law::{Framing, IpVersion, bdp};
+use crate::law::{Framing, IpVersion, bdp, cubic};
 use crate::limit::{Cause, Limit};
 use crate::tune::{MeasuredPath, Path};
 use crate::units::{Bytes, Duration, Probability, Rate};
@@ -11,6 +11,8 @@ use toml::{Table, Value};
 const BEYOND: f64 = 2.0;
 /// The least queue that a path is given which nobody saw full, in packets.
 const QUEUE_PACKETS_LEAST: u64 = 64;
+/// A short transfer may see fewer losses than their mean, and carry this much more than the law.
+const BEYOND_LAW: f64 = 2.0;
 /// The congestion control of most hosts.
 const USUAL_CONTROL: &str = "cubic";
 
@@ -220,6 +222,13 @@ fn loss(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Probability {
             }
             Probability::ZERO
         }
+        Limit::SendBuffer | Limit::ReceiveWindow if !allows(measured, seen) => {
+            assumptions.push(format!(
+                "the lost segments ({seen}) did not limit the transfer, which carried more than loss at random allows: \
+                 the lab loses only what a full queue drops"
+            ));
+            Probability::ZERO
+        }
         _ => {
             if seen > Probability::ZERO {
                 let run = measured.loss_run.unwrap_or(1.0);
@@ -232,6 +241,16 @@ fn loss(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> Probability {
             seen
         }
     }
+}
+
+/// Whether a transfer could carry what it did under loss at random, by the law of CUBIC with the
+/// runs of lost segments as one event each.
+fn allows(measured: &MeasuredPath, loss: Probability) -> bool {
+    let events = Probability::new(loss.get() / measured.loss_run.unwrap_or(1.0).max(1.0));
+    let Some(events) = events.filter(|events| *events > Probability::ZERO) else { return true };
+    let mss = measured.framing.mss();
+    let bound = cubic::rate(mss, measured.rtt, events, Rate::from_bits_per_sec(u64::MAX));
+    measured.goodput.as_f64() <= BEYOND_LAW * bound.as_f64()
 }
 
 fn congestion_control(measured: &MeasuredPath, assumptions: &mut Vec<String>) -> String {

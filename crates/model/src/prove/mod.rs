@@ -77,12 +77,15 @@ pub struct Trial {
 /// first.
 const CONTROLS: [&str; 3] = ["cubic", "bbr", "reno"];
 
+/// A policer's bucket shows only as far as it was used up; it may hold this much more.
+const BUCKETS: [u64; 2] = [1, 3];
+
 /// The same measurement with each congestion control that it may have had, and with each
-/// discipline of its queue. There is more than one where none was seen and it matters. The caller
-/// rebuilds each, runs their first transfers, and goes on with the one that repeats the measurement
-/// best.
+/// discipline of its queue or size of its policer's bucket. There is more than one where none was
+/// seen and it matters. The caller rebuilds each, runs their first transfers, and goes on with the
+/// one that repeats the measurement best.
 pub fn hypotheses(measured: &MeasuredPath) -> Vec<MeasuredPath> {
-    let matters = matches!(measured.limited_by, Limit::Link | Limit::CongestionWindow(Cause::Loss));
+    let matters = matches!(measured.limited_by, Limit::Link | Limit::CongestionWindow(_));
     if !matters {
         return vec![measured.clone()];
     }
@@ -94,15 +97,26 @@ pub fn hypotheses(measured: &MeasuredPath) -> Vec<MeasuredPath> {
     if measured.drops_early == Some(true) && measured.discipline.is_none() {
         disciplines.push(Some(codel(measured.rtt)));
     }
-    let mut all = Vec::new();
-    for discipline in disciplines {
-        all.extend(controls.iter().map(|control| {
-            let mut path = MeasuredPath { discipline: discipline.clone(), ..measured.clone() };
+    let mut queues = Vec::new();
+    match measured.policer {
+        Some(bucket) => queues.extend(BUCKETS.map(|times| {
+            let bucket = Bytes::new(bucket.get().saturating_mul(times));
+            MeasuredPath { policer: Some(bucket), ..measured.clone() }
+        })),
+        None => queues.extend(
+            disciplines
+                .into_iter()
+                .map(|discipline| MeasuredPath { discipline, ..measured.clone() }),
+        ),
+    }
+    let with = |queue: MeasuredPath| {
+        controls.iter().map(move |control| {
+            let mut path = queue.clone();
             path.sender.congestion_control = control.clone();
             path
-        }));
-    }
-    all
+        })
+    };
+    queues.into_iter().flat_map(with).collect()
 }
 
 /// CoDel as RFC 8289 section 4.4 advises: an interval of about the longest round trip, usually
