@@ -540,7 +540,7 @@ fn refusals() {
     let program = Program::new();
     for (words, part) in [
         (&["why", "--for", "1ms"][..], "must be between"),
-        (&["why", "ftp://host/file"], "http://HOST/PATH"),
+        (&["why", "ftp://host/file"], "neither http nor https"),
         (&["why", "http://127.0.0.1/", "--pid", "1"], "cannot be used"),
         (&["why", "--peer", "host"], "--peer"),
         (&["why", "--most", "0"], "--most"),
