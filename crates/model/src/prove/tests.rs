@@ -128,7 +128,7 @@ fn a_policers_bucket_may_hold_more_than_what_was_seen_of_it() {
 #[test]
 fn a_window_that_carried_more_than_the_law_of_loss_allows_lost_nothing_at_random() {
     let mut path = measured("44mbit", Limit::SendBuffer);
-    let loss = |path: &MeasuredPath| rebuilt(path.clone()).before.path.to_client.loss.clone();
+    let loss = |path: &MeasuredPath| rebuilt(path.clone()).before.path.to_client.loss;
     // CUBIC, here as fast as Reno, carries 2.8 Mbit/s with 1 %, and 28 Mbit/s with 0.01 %.
     path.loss = Probability::new(0.01);
     assert!(loss(&path).is_never());
