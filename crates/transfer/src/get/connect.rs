@@ -12,6 +12,7 @@ use fullpipe_model::units::{Duration, Instant, Rate};
 use http_body_util::Empty;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
+use hyper::header::HeaderValue;
 use hyper::{Request, Response, Uri, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -85,6 +86,8 @@ pub(super) struct Carrier {
     pub(super) secured: Option<Instant>,
     /// A proxy wants whole URLs in requests.
     whole_urls: bool,
+    /// What that proxy wants with each request.
+    authorization: Option<HeaderValue>,
 }
 
 enum Sender {
@@ -130,6 +133,10 @@ impl Carrier {
                 let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
                 if let (Ok(host), false) = (host.parse(), request.headers().contains_key("host")) {
                     request.headers_mut().insert(hyper::header::HOST, host);
+                }
+                if let Some(value) = &self.authorization {
+                    let name = hyper::header::PROXY_AUTHORIZATION;
+                    request.headers_mut().insert(name, value.clone());
                 }
                 send.send_request(request).await
             }
@@ -188,7 +195,20 @@ async fn establish(config: &Config, url: &Url) -> Result<Carrier, GetError> {
         .await
         .map_err(|source| GetError::Answer { url: url.to_string(), source })?;
     let (looked_up, connected, secured) = times;
-    Ok(Carrier { send, driver, local, peer, rtt, looked_up, connected, secured, whole_urls })
+    // By a tunnel the proxy was told when it was asked for that, and the server never is.
+    let authorization = proxy.as_ref().filter(|_| whole_urls).and_then(Proxy::authorization);
+    Ok(Carrier {
+        send,
+        driver,
+        local,
+        peer,
+        rtt,
+        looked_up,
+        connected,
+        secured,
+        whole_urls,
+        authorization: authorization.cloned(),
+    })
 }
 
 fn ends(stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr)> {

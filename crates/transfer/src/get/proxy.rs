@@ -3,11 +3,15 @@
 use super::socket::{Io, Socket};
 use super::{GetError, GetOptions};
 use crate::causes::chain;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as STANDARD;
 use bytes::Bytes as Buffer;
 use http_body_util::Empty;
 use hyper::client::conn::http1;
+use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
+use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
 use tokio_socks::tcp::Socks5Stream;
 use url::Url;
@@ -15,7 +19,7 @@ use url::Url;
 /// A proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Proxy {
-    /// As written.
+    /// As written, without its password.
     name: String,
     pub(super) host: String,
     pub(super) port: u16,
@@ -24,12 +28,11 @@ pub(super) struct Proxy {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
-    Http,
+    /// With the value of `Proxy-Authorization`, where it has a password.
+    Http { authorization: Option<HeaderValue> },
     /// The name is looked up by the proxy (`socks5h`), as curl does with `socks5` only in part; a
     /// proxy that takes names takes addresses, too.
-    Socks {
-        password: Option<(String, String)>,
-    },
+    Socks { password: Option<(String, String)> },
 }
 
 impl Proxy {
@@ -47,9 +50,10 @@ impl Proxy {
     }
 
     fn parse(name: &str) -> Result<Proxy, GetError> {
+        let shown = without_password(name);
         let refuse = |must: &str| GetError::Option {
             option: "--proxy",
-            value: name.into(),
+            value: shown.clone(),
             must: format!("{must}; write http://HOST:PORT or socks5h://HOST:PORT"),
         };
         let whole = if name.contains("://") { name.into() } else { format!("http://{name}") };
@@ -57,23 +61,48 @@ impl Proxy {
         let host = url.host_str().ok_or_else(|| refuse("no host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
         let (kind, usual) = match url.scheme() {
-            "http" if url.username().is_empty() => (Kind::Http, 80),
-            "http" => return Err(refuse("an HTTP proxy with a password is not supported")),
-            "socks5" | "socks5h" => {
-                let password = url.password().unwrap_or_default().to_string();
-                let user = url.username().to_string();
-                let password = (!user.is_empty()).then_some((user, password));
-                (Kind::Socks { password }, 1080)
-            }
+            "http" => (Kind::Http { authorization: password(&url).map(basic) }, 80),
+            "socks5" | "socks5h" => (Kind::Socks { password: password(&url) }, 1080),
             _ => return Err(refuse("no such kind of proxy")),
         };
         let port = url.port().unwrap_or(usual);
-        Ok(Proxy { name: name.into(), host, port, kind })
+        Ok(Proxy { name: shown, host, port, kind })
     }
 
     pub(super) fn is_socks(&self) -> bool {
-        self.kind != Kind::Http
+        matches!(self.kind, Kind::Socks { .. })
     }
+
+    /// The value of `Proxy-Authorization`, where it wants one.
+    pub(super) fn authorization(&self) -> Option<&HeaderValue> {
+        match &self.kind {
+            Kind::Http { authorization } => authorization.as_ref(),
+            Kind::Socks { .. } => None,
+        }
+    }
+}
+
+/// Whatever stands before the last `@` may be a password, and is not shown.
+fn without_password(name: &str) -> String {
+    let (scheme, rest) = name.split_once("://").map_or(("", name), |(one, rest)| (one, rest));
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    if scheme.is_empty() { place.into() } else { format!("{scheme}://{place}") }
+}
+
+/// User and password of a URL, decoded.
+fn password(url: &Url) -> Option<(String, String)> {
+    let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let user = url.username();
+    (!user.is_empty()).then(|| (decode(user), decode(url.password().unwrap_or_default())))
+}
+
+/// `Basic` (RFC 7617). It is marked as sensitive, so that no log shows it.
+fn basic((user, password): (String, String)) -> HeaderValue {
+    let text = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+    // Base64 is always a valid value.
+    let mut value = HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
+    value.set_sensitive(true);
+    value
 }
 
 /// Whether `host` is reached without a proxy: `no_proxy` has it, or a domain that it is in.
@@ -99,7 +128,9 @@ pub(super) async fn tunnel(
         problem,
     };
     match &proxy.kind {
-        Kind::Http => by_connect(socket, host, port).await.map_err(failed),
+        Kind::Http { authorization } => {
+            by_connect(socket, host, port, authorization.as_ref()).await.map_err(failed)
+        }
         Kind::Socks { password: None } => {
             let stream = Socks5Stream::connect_with_socket(socket, (host, port)).await;
             Ok(Box::new(stream.map_err(|error| failed(error.to_string()))?))
@@ -113,15 +144,20 @@ pub(super) async fn tunnel(
     }
 }
 
-async fn by_connect(socket: Socket, host: &str, port: u16) -> Result<Box<dyn Io>, String> {
+async fn by_connect(
+    socket: Socket,
+    host: &str,
+    port: u16,
+    authorization: Option<&HeaderValue>,
+) -> Result<Box<dyn Io>, String> {
     let place =
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let request = Request::builder()
-        .method(Method::CONNECT)
-        .uri(&place)
-        .header(hyper::header::HOST, &place)
-        .body(Empty::<Buffer>::new())
-        .map_err(|error| error.to_string())?;
+    let mut request =
+        Request::builder().method(Method::CONNECT).uri(&place).header(header::HOST, &place);
+    if let Some(authorization) = authorization {
+        request = request.header(header::PROXY_AUTHORIZATION, authorization);
+    }
+    let request = request.body(Empty::<Buffer>::new()).map_err(|error| error.to_string())?;
     let (mut send, driver) =
         http1::handshake(TokioIo::new(socket)).await.map_err(|error| chain(&error))?;
     tokio::spawn(driver.with_upgrades());
@@ -160,6 +196,20 @@ mod tests {
         assert_eq!(of("127.0.0.1:3128").unwrap(), ("127.0.0.1".into(), 3128, false));
         assert_eq!(of("socks5h://u:p@[::1]").unwrap(), ("::1".into(), 1080, true));
         assert!(of("ftp://a").unwrap_err().to_string().contains("no such kind"));
-        assert!(of("http://u:p@a").unwrap_err().to_string().contains("password"));
+        assert_eq!(of("http://u:p@a").unwrap(), ("a".into(), 80, false));
+    }
+
+    #[test]
+    fn a_password_is_sent_and_never_shown() {
+        let proxy = Proxy::parse("http://Aladdin:open%20sesame@a:3128").unwrap();
+        // RFC 7617 section 2.
+        let value = proxy.authorization().unwrap();
+        assert_eq!(value, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        assert!(value.is_sensitive());
+        assert_eq!(proxy.name, "http://a:3128");
+        for name in ["ftp://u:secret@a", "http://u:sec@ret@a:wrong", "u:secret@[::"] {
+            let said = Proxy::parse(name).unwrap_err().to_string();
+            assert!(!said.contains("sec"), "{said}");
+        }
     }
 }

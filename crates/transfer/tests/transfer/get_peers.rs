@@ -134,11 +134,14 @@ fn proxies_lead_to_the_server() {
         let (mut client, _) = listener.accept().unwrap();
         let head = read_head(&mut client);
         assert!(head.starts_with(&format!("GET {whole} HTTP/1.1\r\n")), "{head}");
+        // RFC 7617: `user:p@ss`.
+        let asked = head.to_ascii_lowercase().contains("proxy-authorization: basic dxnlcjpwqhnz");
+        assert!(asked, "{head}");
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n");
         client.write_all(answer.as_bytes()).unwrap();
         client.write_all(&generated(0, SIZE)).unwrap();
     });
-    fetch(&url, by(addr.to_string())).unwrap();
+    fetch(&url, by(format!("http://user:p%40ss@{addr}"))).unwrap();
     proxy.join().unwrap();
 
     // One that is excepted is not asked.
@@ -154,13 +157,15 @@ fn a_proxy_that_refuses_is_told_from_a_server_that_does() {
         let (mut client, _) = listener.accept().unwrap();
         let head = read_head(&mut client);
         assert!(head.starts_with("CONNECT nowhere.invalid:443 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("Basic dXNlcjpwQHNz"), "{head}");
         client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").unwrap();
     });
-    let https_proxy = Some(addr.to_string());
+    let https_proxy = Some(format!("http://user:p%40ss@{addr}"));
     let options = GetOptions { https_proxy, retries: 0, ..GetOptions::default() };
     let error = fetch("https://nowhere.invalid/file", options).unwrap_err();
     assert!(matches!(error, GetError::Proxy { .. }), "{error}");
     assert!(error.to_string().contains("403 Forbidden"), "{error}");
+    assert!(!error.to_string().contains("p%40ss"), "{error}");
     proxy.join().unwrap();
 }
 
