@@ -7,7 +7,8 @@
 //! [`Server`] and [`download`] exist so that an experiment needs no other program, and so that each
 //! of TCP's limits can be produced on purpose: by a server that writes slowly
 //! ([`ServerOptions::write_rate`]), a client that reads slowly ([`DownloadOptions::read_rate`]), a
-//! small `SO_SNDBUF` or `SO_RCVBUF`.
+//! small `SO_SNDBUF` or `SO_RCVBUF`. [`UploadServer`] and [`upload`] are the same for data that the
+//! end sends which opens the connection.
 //! The tests run both ends against the real programs, curl and nginx.
 //!
 //! **Threads.** Everything runs on the calling thread: it creates sockets, looks up names, reads
@@ -49,6 +50,7 @@ pub mod peer;
 pub mod relay;
 mod server;
 mod stop;
+mod upload;
 
 pub use download::{
     Connected, Download, DownloadError, DownloadOptions, Event, Interval, Outcome, Output, Phase,
@@ -60,3 +62,4 @@ pub use get::{
 };
 pub use server::{Limits, Served, Server, ServerError, ServerOptions};
 pub use stop::Stop;
+pub use upload::{UploadServer, Uploaded, upload};

@@ -8,13 +8,13 @@ use std::ffi::OsString;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-pub(super) fn listen(addr: SocketAddr) -> Result<TcpListener, ServerError> {
+pub(crate) fn listen(addr: SocketAddr) -> Result<TcpListener, ServerError> {
     let listener = TcpListener::bind(addr).map_err(|source| bind_error(addr, source))?;
     listener.set_nonblocking(true).map_err(|source| bind_error(addr, source))?;
     Ok(listener)
 }
 
-pub(super) fn bind_error(addr: SocketAddr, source: io::Error) -> ServerError {
+pub(crate) fn bind_error(addr: SocketAddr, source: io::Error) -> ServerError {
     let hint = match source.kind() {
         io::ErrorKind::AddrInUse => {
             "choose another port, or port 0 for a free one (ss -ltnp shows who listens)"

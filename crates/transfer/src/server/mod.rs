@@ -18,6 +18,8 @@ mod listen;
 mod range;
 mod respond;
 
+pub(crate) use listen::{bind_error, listen};
+
 use crate::Stop;
 use crate::pacing::WritePace;
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -49,6 +51,9 @@ pub struct ServerOptions {
     /// With `write_rate`: the application writes this much at once, then waits as the rate
     /// requires.
     pub write_block: Option<Bytes>,
+    /// The application takes this long to answer each request, as one does that computes, or that
+    /// waits for news (long polling).
+    pub answer_after: Duration,
     /// `SO_SNDBUF` of every connection. The kernel doubles it, silently bounds it by
     /// `net.core.wmem_max`, and no longer tunes it: [`Server::sndbuf`] has the result.
     pub sndbuf: Option<Bytes>,
@@ -66,6 +71,7 @@ impl Default for ServerOptions {
             write_rate: None,
             write_rate_after: None,
             write_block: None,
+            answer_after: Duration::ZERO,
             sndbuf: None,
             congestion: None,
             limits: Limits::default(),
@@ -176,6 +182,7 @@ pub struct Server {
     local_addr: SocketAddr,
     sndbuf: Bytes,
     limits: Limits,
+    answer_after: Duration,
     site: Arc<respond::Site>,
 }
 
@@ -184,9 +191,8 @@ impl Server {
     pub fn bind(options: ServerOptions) -> Result<Self, ServerError> {
         refuse_impossible(&options)?;
         let directory = options.directory.map(files::Directory::open).transpose()?;
-        let listener = listen::listen(options.bind)?;
-        let addr =
-            listener.local_addr().map_err(|source| listen::bind_error(options.bind, source))?;
+        let listener = listen(options.bind)?;
+        let addr = listener.local_addr().map_err(|source| bind_error(options.bind, source))?;
         if let Some(congestion) = &options.congestion {
             listen::set_congestion(&listener, addr, congestion)?;
         }
@@ -197,7 +203,8 @@ impl Server {
             after: options.write_rate_after.unwrap_or(Bytes::ZERO),
         });
         let site = Arc::new(respond::Site::new(directory, pace));
-        Ok(Server { listener, local_addr: addr, sndbuf, limits: options.limits, site })
+        let (limits, answer_after) = (options.limits, options.answer_after);
+        Ok(Server { listener, local_addr: addr, sndbuf, limits, answer_after, site })
     }
 
     /// The address for clients, with the port that the kernel chose.
@@ -250,6 +257,7 @@ impl Server {
                         stream,
                         self.site.clone(),
                         self.limits.clone(),
+                        self.answer_after,
                         stop.clone(),
                     );
                     connections.spawn(async move {
@@ -275,11 +283,25 @@ impl Server {
 
 /// Serves HTTP/1.1 until the peer, an error or `stop` ends the connection. Errors are the peer's;
 /// nobody else needs them.
-async fn serve_connection(stream: TcpStream, site: Arc<respond::Site>, limits: Limits, stop: Stop) {
+async fn serve_connection(
+    stream: TcpStream,
+    site: Arc<respond::Site>,
+    limits: Limits,
+    answer_after: Duration,
+    stop: Stop,
+) {
     // Paced writes are small; Nagle's algorithm (RFC 896) would hold them back for the peer's
     // delayed ACK.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| std::future::ready(site.respond(&request)));
+    let service = service_fn(|request| {
+        let site = &site;
+        async move {
+            if answer_after > Duration::ZERO {
+                tokio::time::sleep(answer_after.into()).await;
+            }
+            site.respond(&request)
+        }
+    });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(std::time::Duration::from(limits.header_read))
