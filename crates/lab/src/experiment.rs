@@ -10,7 +10,8 @@ use crate::hosts::HostsError;
 use crate::merge_capture::{self, MergeError};
 use crate::path_for::path_for;
 use crate::program::{
-    ProgramError, Received, RunningServer, data_connection, placement_refused, port, receive,
+    ProgramError, Received, RunningServer, data_connection, data_direction, placement_refused,
+    port, receive,
 };
 use crate::sampler::Sampler;
 use crate::truth::{self, Carried};
@@ -84,6 +85,8 @@ pub struct Outcome {
     pub link_engine: LinkEngine,
     /// What the link did.
     pub link: LinkReport,
+    /// The direction of the data in its connection.
+    pub direction: Direction,
     /// The connection as the capture at the server's edge has it.
     pub at_server: DiagnosedConnection,
     /// The same at the client's edge.
@@ -103,9 +106,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What limited it, by the capture at the server's edge; `None` where the server sent no data.
+    /// What limited it, by the capture at the sender's edge; `None` where no data was sent.
     pub fn by_capture(&self) -> Option<&Diagnosis> {
-        self.at_server.diagnosis(Direction::ServerToClient)
+        self.at_server.diagnosis(self.direction)
     }
 }
 
@@ -158,6 +161,7 @@ pub fn run(
         received,
         link_engine,
         link,
+        direction: data_direction(scenario),
         at_server,
         at_client,
         by_sockets,
@@ -204,7 +208,8 @@ impl Edge<'_> {
             .connections
             .into_iter()
             .filter(|diagnosed| diagnosed.connection.server.port() == server_port);
-        bulk.max_by_key(|diagnosed| diagnosed.connection.server_to_client.payload)
+        let way = data_direction(scenario);
+        bulk.max_by_key(|diagnosed| diagnosed.connection.facts(way).payload)
             .ok_or(ExperimentError::NoConnection)
     }
 }
@@ -223,7 +228,7 @@ fn transfer(
 ) -> Result<Transferred, ExperimentError> {
     let _hogs = start_hogs(scenario, notes)?;
     let interval = scenario.sample_interval;
-    let (server, url) = RunningServer::start(scenario, &hosts.server.ns, scratch)?;
+    let (server, url) = RunningServer::start(scenario, hosts, scratch)?;
     let [server_end, client_end] = data_connection(scenario);
     let at_server = Sampler::start(&hosts.server.ns, server_end, interval)?;
     let at_client = Sampler::start(&hosts.client.ns, client_end, interval)?;
@@ -255,9 +260,7 @@ fn drive_client(
     let received = std::thread::scope(|scope| {
         let client = std::thread::Builder::new()
             .name("client".into())
-            .spawn_scoped(scope, || {
-                receive(scenario, &hosts.client.ns, url, virtual_time, &stop, &bytes)
-            })
+            .spawn_scoped(scope, || receive(scenario, hosts, url, virtual_time, &stop, &bytes))
             .map_err(|cause| Refused::new("start thread", "client", cause))?;
         while !client.is_finished() {
             let interrupted = interrupt.wait(Some(TICK)).unwrap_or(false);

@@ -4,7 +4,7 @@
 //! Laws, verdicts and the nominal values of a row refer to this path.
 
 use crate::hosts::{CLIENT_ADDRESS, SERVER_ADDRESS};
-use crate::program::port;
+use crate::program::listener;
 use fullpipe_model::link::Config;
 use fullpipe_model::link::rule::{PacketKey, Protocol};
 use fullpipe_model::scenario::Scenario;
@@ -23,11 +23,13 @@ pub(crate) struct TransferPath<'a> {
 /// that names one does not match.
 pub(crate) fn path_for(scenario: &Scenario) -> TransferPath<'_> {
     let path = &scenario.path;
+    let listener = listener(scenario);
+    let source = if listener.ip() == SERVER_ADDRESS { CLIENT_ADDRESS } else { SERVER_ADDRESS };
     let key = PacketKey {
-        source: CLIENT_ADDRESS,
-        destination: SERVER_ADDRESS,
+        source,
+        destination: listener.ip(),
         protocol: Protocol::TCP,
-        ports: Some((0, port(scenario))),
+        ports: Some((0, listener.port())),
     };
     match path.rules.iter().find(|rule| rule.matches.matches(&key)) {
         Some(rule) => TransferPath { to_client: &rule.to_client, to_server: &rule.to_server },

@@ -4,17 +4,18 @@
 mod curl;
 mod iperf3;
 
-use crate::hosts::SERVER_ADDRESS;
+use crate::hosts::{CLIENT_ADDRESS, SERVER_ADDRESS};
+use fullpipe_flow::connection::Direction;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sched::Placement;
 use fullpipe_kernel::sock_diag::{Filter, SockDiag};
 use fullpipe_kernel::{Refused, clock};
-use fullpipe_link::READY_WITHIN;
-use fullpipe_model::scenario::{Client, Host, Scenario, Server};
+use fullpipe_link::{LinkEnds, READY_WITHIN};
+use fullpipe_model::scenario::{Client, Host, Scenario, Server, Transfer};
 use fullpipe_model::units::{Bytes, Duration, column};
 use fullpipe_transfer::{
     Download, DownloadError, DownloadOptions, Event, Request, ServerError, ServerOptions, Stop,
-    Timing, download,
+    Timing, UploadServer, Uploaded, download, upload,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,14 +30,30 @@ pub fn port(scenario: &Scenario) -> u16 {
     scenario.transfer.port.unwrap_or(PORT)
 }
 
-/// The connection with the data, as each end sees it; iperf3 has a second connection.
+/// The address to which the connection is opened: the receiver of the data listens for an upload.
+pub(crate) fn listener(scenario: &Scenario) -> SocketAddr {
+    let address = if scenario.transfer.upload { CLIENT_ADDRESS } else { SERVER_ADDRESS };
+    SocketAddr::new(address, port(scenario))
+}
+
+/// The direction of the data in its connection.
+pub(crate) fn data_direction(scenario: &Scenario) -> Direction {
+    if scenario.transfer.upload { Direction::ClientToServer } else { Direction::ServerToClient }
+}
+
+/// The connection with the data, as the sender of the data and as its receiver see it; iperf3 has a
+/// second connection.
 pub(crate) fn data_connection(scenario: &Scenario) -> [Filter; 2] {
-    let client_port = (scenario.transfer.client == Client::Iperf3).then_some(iperf3::DATA_PORT);
-    let server_port = Some(port(scenario));
-    [
-        Filter { local_port: server_port, remote_port: client_port },
-        Filter { local_port: client_port, remote_port: server_port },
-    ]
+    let opens = (scenario.transfer.client == Client::Iperf3).then_some(iperf3::DATA_PORT);
+    let listens = Some(port(scenario));
+    let mut ends = [
+        Filter { local_port: listens, remote_port: opens },
+        Filter { local_port: opens, remote_port: listens },
+    ];
+    if scenario.transfer.upload {
+        ends.reverse();
+    }
+    ends
 }
 
 /// Why a program of the transfer failed.
@@ -131,14 +148,19 @@ impl Received {
 }
 
 impl RunningServer {
-    /// Starts the scenario's server inside `ns`; returns once it accepts connections, with the URL
-    /// to fetch.
+    /// Starts the scenario's server inside its host; returns once it accepts connections, with the
+    /// URL to fetch.
     pub fn start(
         scenario: &Scenario,
-        ns: &NetNs,
+        hosts: &LinkEnds,
         scratch: &Path,
     ) -> Result<(RunningServer, String), ProgramError> {
-        let address = SocketAddr::new(SERVER_ADDRESS, port(scenario));
+        let address = listener(scenario);
+        if scenario.transfer.upload {
+            let server = upload_server(scenario, &hosts.client.ns, address)?;
+            return Ok((server, String::new()));
+        }
+        let ns = &hosts.server.ns;
         match scenario.transfer.server {
             Server::Builtin => {
                 let server = builtin_server(scenario, ns, address)?;
@@ -216,6 +238,7 @@ fn builtin_server(
         write_rate: scenario.transfer.write_rate,
         write_rate_after: scenario.transfer.write_rate_after,
         write_block: scenario.transfer.write_block,
+        answer_after: scenario.transfer.answer_after.unwrap_or_default(),
         sndbuf: scenario.transfer.send_buffer,
         ..ServerOptions::default()
     };
@@ -232,6 +255,27 @@ fn builtin_server(
                 // privilege.
                 let _ = place.apply();
                 server.run(&stop).map(drop)
+            }
+        })
+        .map_err(|cause| ProgramError::Process { operation: "start", program: "server", cause })?;
+    Ok(RunningServer::Builtin { stop, thread })
+}
+
+/// The receiving end of an upload, in the client's host.
+fn upload_server(
+    scenario: &Scenario,
+    ns: &NetNs,
+    bind: SocketAddr,
+) -> Result<RunningServer, ProgramError> {
+    let server = ns.run(|| UploadServer::bind(bind))??;
+    let (stop, place) = (Stop::new(), placement(&scenario.hosts.client));
+    let thread = std::thread::Builder::new()
+        .name("upload server".into())
+        .spawn({
+            let stop = stop.clone();
+            move || {
+                let _ = place.apply();
+                server.run(&stop)
             }
         })
         .map_err(|cause| ProgramError::Process { operation: "start", program: "server", cause })?;
@@ -337,17 +381,34 @@ fn tail(log: &Path) -> String {
     lines.into_iter().rev().collect::<Vec<_>>().join("; ")
 }
 
-/// Fetches `url` inside `ns` as the scenario requires, on the calling thread, which must belong to
-/// the client. `progress` gets the body bytes as they arrive (built-in client only).
+/// Uploads from the server's host, on the calling thread, which must be there for this alone.
+fn send(scenario: &Scenario, hosts: &LinkEnds, stop: &Stop) -> Result<Received, ProgramError> {
+    hosts.server.ns.enter()?;
+    // A refusal is in the run's notes: see `placement_refused`.
+    let _ = placement(&scenario.hosts.server).apply();
+    let Transfer { size, duration, .. } = scenario.transfer;
+    let uploaded = upload(listener(scenario), size, duration, stop).map_err(|cause| {
+        ProgramError::Process { operation: "upload from", program: "server", cause }
+    })?;
+    let Uploaded { body, duration, complete } = uploaded;
+    Ok(Received { body: body.get(), complete, duration, timing: None, download: None })
+}
+
+/// Fetches `url` inside the client's host as the scenario requires, or uploads from the server's,
+/// on the calling thread, which must be there for this alone. `progress` gets the body bytes as
+/// they arrive (built-in client only).
 pub fn receive(
     scenario: &Scenario,
-    ns: &NetNs,
+    hosts: &LinkEnds,
     url: &str,
     virtual_time: bool,
     stop: &Stop,
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
-    ns.enter()?;
+    if scenario.transfer.upload {
+        return send(scenario, hosts, stop);
+    }
+    hosts.client.ns.enter()?;
     match scenario.transfer.client {
         Client::Builtin => {
             // A refusal is in the run's notes: see `placement_refused`.
@@ -370,9 +431,7 @@ pub fn receive(
             Ok(Received::timed(Bytes::new(got.body.get()), complete, got.timing, Some(got)))
         }
         Client::Curl => curl::receive(scenario, url, stop),
-        Client::Iperf3 => {
-            iperf3::receive(scenario, SocketAddr::new(SERVER_ADDRESS, port(scenario)), stop)
-        }
+        Client::Iperf3 => iperf3::receive(scenario, listener(scenario), stop),
     }
 }
 

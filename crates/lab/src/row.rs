@@ -30,8 +30,9 @@ pub(crate) struct Ran<'a> {
 
 /// The row of a successful run.
 pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -> Row {
-    let (sent, seen) = (&outcome.at_server.connection.server_to_client, &outcome.at_client);
-    let acks = &seen.client_to_server;
+    let (way, seen) = (outcome.direction, &outcome.at_client);
+    let sent = outcome.at_server.connection.facts(way);
+    let (data, acks) = (seen.facts(way), seen.facts(way.reversed()));
     let window_max = acks.window.max;
     let law = law(scenario, ran, outcome.link_engine, window_max);
     let verdict = outcome.by_capture().map(|diagnosis| &diagnosis.verdict);
@@ -66,7 +67,7 @@ pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -
         // calls it out of order because it came within the round trip.
         retransmission: sent.labels.of(Label::Retransmission) + sent.labels.of(Label::OutOfOrder),
         duplicate_ack: acks.labels.of(Label::DuplicateAck),
-        out_of_order: seen.server_to_client.labels.of(Label::OutOfOrder),
+        out_of_order: data.labels.of(Label::OutOfOrder),
         window_full: sent.labels.of(Label::WindowFull),
         zero_window: acks.labels.of(Label::ZeroWindow),
         limited_by: limited_by.map_or(Limit::Unknown, |candidate| candidate.limit),

@@ -59,6 +59,9 @@ const KEYS: &[Key] = &[
     key("write_rate", "[transfer]\n@", &["'8mbit'", "'1MB/s'"]),
     key("requests", "[transfer]\nclient = 'curl'\nsize = '1MB'\n@", &["20", "'20'"]),
     key("connections", "[transfer]\nclient = 'curl'\nsize = '1MB'\n@", &["4", "'4'"]),
+    key("answer_after", "[transfer]\n@", &["'200ms'", "'0.2s'"]),
+    key("keepalive", "[transfer]\nclient = 'curl'\n@", &["2", "'2'", "'2s'"]),
+    key("upload", "[transfer]\n@", &["true"]),
     key(
         "write_rate_after",
         "[transfer]\nwrite_rate = '8mbit'\n@",

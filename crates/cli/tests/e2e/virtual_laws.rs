@@ -31,6 +31,16 @@ pub const CASES: &[Case] = &[
         requests_take_a_round_trip_each,
     ),
     (
+        "a_server_that_waits_before_it_answers",
+        &[Need::GuestKernel, Need::Program("curl")],
+        a_server_that_waits_before_it_answers,
+    ),
+    (
+        "an_upload_is_measured_where_it_goes",
+        &[Need::GuestKernel],
+        an_upload_is_measured_where_it_goes,
+    ),
+    (
         "connections_share_the_link",
         &[Need::GuestKernel, Need::Program("curl")],
         connections_share_the_link,
@@ -310,6 +320,33 @@ fn requests_take_a_round_trip_each() {
     eprintln!("40 requests: {seconds} s from the first byte to the last");
     assert!((least..=1.2 * least).contains(&seconds), "{seconds} s for 39 further round trips");
     assert_eq!(row.number("body_bytes"), 400_000.0);
+}
+
+/// Long polling: each answer comes a round trip and the server's own time after it was requested.
+fn a_server_that_waits_before_it_answers() {
+    let row = hindered(
+        "transfer.client = \"curl\"\ntransfer.size = \"10kB\"\ntransfer.requests = 5\n\
+         transfer.answer_after = \"400ms\"\ntransfer.keepalive = \"1s\"",
+    );
+    assert_limited_by(&row, "sender_application");
+    let seconds = row.number("duration_us") / 1e6;
+    // From the first byte of the first answer to the last byte of the fifth.
+    let least = 4.0 * 0.420;
+    eprintln!("5 answers: {seconds} s from the first byte to the last");
+    assert!((least..=1.1 * least).contains(&seconds), "{seconds} s for 4 further answers");
+    assert_eq!(row.number("body_bytes"), 50_000.0);
+}
+
+/// The sender opens the connection, and its data still takes the path to the client, which is the
+/// slower one here.
+fn an_upload_is_measured_where_it_goes() {
+    let row = hindered(
+        "transfer.upload = true\ntransfer.duration = \"8s\"\nlink.to_client.rate = \"20mbit\"",
+    );
+    assert_limited_by(&row, "link");
+    let (goodput, most) = (row.number("steady_goodput_bps"), 20e6 * MSS / MTU);
+    eprintln!("upload: {goodput} bit/s of {most}");
+    assert!((0.95 * most..=1.01 * most).contains(&goodput), "{goodput} bit/s over 20 Mbit/s");
 }
 
 /// Downloads at the same time share the link, and together they fill it. What limits one of them is

@@ -62,6 +62,14 @@ impl Direction {
             Direction::ServerToClient => "server_to_client",
         }
     }
+
+    /// The direction of the answers.
+    pub const fn reversed(self) -> Self {
+        match self {
+            Direction::ClientToServer => Direction::ServerToClient,
+            Direction::ServerToClient => Direction::ClientToServer,
+        }
+    }
 }
 
 /// What a capture shows of one connection.

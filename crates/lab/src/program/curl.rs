@@ -21,6 +21,9 @@ pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, 
         command.args(["--parallel-max", &connections.to_string()]);
     }
     let transfer = &scenario.transfer;
+    if let Some(idle) = transfer.keepalive {
+        command.args(["--keepalive-time", &idle.as_secs_f64().to_string()]);
+    }
     for _ in 0..transfer.requests.or(transfer.connections).unwrap_or(1) {
         command.args(["--output", "/dev/null", url]);
     }

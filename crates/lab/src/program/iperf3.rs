@@ -4,6 +4,9 @@
 //! connections go to the server's port, one for control and one for the data. The client's end of
 //! the data connection has a fixed port, by which samplers find it. The client reports what it
 //! read, and the time from the first byte that it could read to the last.
+//!
+//! It does not upload here: its client polls the clock while it sends, so in virtual time, which
+//! passes only while everything waits, it never ends.
 
 use super::{ProgramError, Received, client_failed, run_client};
 use fullpipe_model::scenario::Scenario;

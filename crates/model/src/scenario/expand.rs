@@ -18,6 +18,8 @@ const SNAPLEN_MIN: Bytes = Bytes::new(100);
 const MTU_DEFAULT: Bytes = Bytes::new(1500);
 /// As many downloads as curl's command line and its summary stay short with.
 const DOWNLOADS_MAX: u32 = 100;
+/// A server that takes longer to answer has given up.
+const ANSWER_AFTER_MAX: Duration = Duration::from_secs(600);
 /// A larger block would be the whole transfer.
 const BLOCK_MAX: Bytes = Bytes::new(64 << 20);
 
@@ -229,6 +231,7 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     let client = file.client.unwrap_or(Client::Builtin);
     only_with_builtin_ends(file, server, client)?;
     several_downloads(file, server, client)?;
+    idle_and_upload(file, server, client)?;
     rates_and_blocks(file)?;
     let duration =
         file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
@@ -251,6 +254,9 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
         duration,
         requests: file.requests,
         connections: file.connections,
+        answer_after: file.answer_after,
+        keepalive: file.keepalive,
+        upload: file.upload,
         read_rate: file.read_rate,
         read_block: file.read_block,
         write_rate: file.write_rate,
@@ -272,6 +278,7 @@ fn only_with_builtin_ends(
         ("receive_buffer", file.receive_buffer.is_some(), client == Client::Builtin, "client"),
         ("write_rate", file.write_rate.is_some(), server == Server::Builtin, "server"),
         ("send_buffer", file.send_buffer.is_some(), server == Server::Builtin, "server"),
+        ("answer_after", file.answer_after.is_some(), server == Server::Builtin, "server"),
     ];
     for (key, given, builtin, end) in builtin_only {
         if given && !builtin {
@@ -307,6 +314,36 @@ fn several_downloads(file: &TransferFile, server: Server, client: Client) -> Res
         }
         _ => Ok(()),
     }
+}
+
+/// What keeps a connection idle and alive, and who opens it.
+fn idle_and_upload(file: &TransferFile, server: Server, client: Client) -> Result<(), String> {
+    if file.answer_after.is_some_and(|time| time > ANSWER_AFTER_MAX) {
+        return Err(format!("transfer.answer_after must be at most {ANSWER_AFTER_MAX}"));
+    }
+    if let Some(idle) = file.keepalive {
+        if client != Client::Curl {
+            return Err("transfer.keepalive works with client = \"curl\" only".into());
+        }
+        let is_whole = idle.as_nanos().is_multiple_of(NANOS_PER_SEC);
+        if !is_whole || !(Duration::from_secs(1)..=DURATION_MAX).contains(&idle) {
+            return Err("transfer.keepalive must be whole seconds, 1 s to 1 h".into());
+        }
+    }
+    let own = [
+        file.read_rate.is_some(),
+        file.write_rate.is_some(),
+        file.receive_buffer.is_some(),
+        file.send_buffer.is_some(),
+        file.answer_after.is_some(),
+    ];
+    let is_plain = (server, client) == (Server::Builtin, Client::Builtin) && !own.contains(&true);
+    if file.upload && !is_plain {
+        return Err("transfer.upload works with server = \"builtin\" and client = \"builtin\" \
+                    only, without rates, buffers and answer_after"
+            .into());
+    }
+    Ok(())
 }
 
 /// How fast the applications read and write, and how much at a time.

@@ -187,6 +187,13 @@ pub struct TransferFile {
     /// How often the client fetches the file, on one connection.
     #[serde(deserialize_with = "written::count_optional")]
     pub requests: Option<u32>,
+    /// Time that the server's application takes to answer a request.
+    pub answer_after: Option<Duration>,
+    /// Idle time after which the client's kernel probes the connection; a bare number is seconds.
+    #[serde(deserialize_with = "written::seconds_optional")]
+    pub keepalive: Option<Duration>,
+    /// Whether the sender of the data opens the connection.
+    pub upload: bool,
     /// How many connections fetch the file at the same time.
     #[serde(deserialize_with = "written::count_optional")]
     pub connections: Option<u32>,

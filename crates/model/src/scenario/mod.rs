@@ -98,7 +98,7 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hosts {
-    /// Sends the data.
+    /// Sends the data. It opens the connection if the transfer is an upload.
     pub server: Host,
     /// Requests and reads the data.
     pub client: Host,
@@ -238,6 +238,16 @@ pub struct Transfer {
     /// The client fetches the file on this many connections at the same time (curl only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
+    /// The server's application takes this long to answer each request (built-in server only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_after: Option<Duration>,
+    /// Keep-alive probes: the client's kernel sends one after this idle time, and then as often
+    /// (curl only, which else asks for one after 60 s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keepalive: Option<Duration>,
+    /// The sender of the data opens the connection, to a server at the client's host (built-in ends only, which then set no rates and buffers).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub upload: bool,
     /// The receiving application reads no faster than this (built-in client only).
     pub read_rate: Option<Rate>,
     /// The block size of its reads; after each it waits as the rate requires (built-in client
