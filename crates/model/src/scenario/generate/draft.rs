@@ -93,6 +93,15 @@ impl Draft {
         rest.iter().try_fold(self.root.get(*first)?, |value, name| value.get(name))
     }
 
+    pub fn remove(&mut self, key: &[&str]) {
+        put(&mut self.root, key, None);
+    }
+
+    /// A whole number that is set.
+    pub fn whole(&self, key: &[&str]) -> Option<i64> {
+        self.get(key)?.as_integer()
+    }
+
     pub fn has(&self, key: &[&str]) -> bool {
         self.get(key).is_some()
     }

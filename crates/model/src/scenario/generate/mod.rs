@@ -13,6 +13,7 @@
 //! assert_eq!(scenarios[0].truth.unwrap().cause, generated.cause);
 //! ```
 
+mod addition;
 mod binding;
 mod dice;
 mod draft;
@@ -24,6 +25,9 @@ use super::Cause;
 use dice::Dice;
 use draft::Draft;
 use variation::Variation;
+
+/// Distinguishes the random stream of additions from that of the scenario.
+const ADDITIONS: u64 = 0x5851_f42d_4c95_7f2d;
 
 /// A generated scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +62,7 @@ pub fn generate(seed: u64, index: u32) -> Generated {
     draft.seconds_least = variation.seconds_least();
     binding::draw(&mut draft, &mut dice);
     nuisance::draw(&mut draft, &mut dice);
+    addition::draw(&mut draft, &mut Dice::new(seed ^ ADDITIONS, index));
     let (cause, also) = (draft.cause, draft.also);
     let name = format!("truth/{seed}/{index:04}-{}", cause.name());
     draft.set(&["name"], name.as_str());
@@ -138,7 +143,17 @@ mod tests {
                 format!("mtu {}", scenario.path.mtu),
                 format!("kernel {:?}", scenario.kernel),
             ];
-            for word in words.into_iter().chain(server.sysctl.keys().cloned()) {
+            let transfer = &scenario.transfer;
+            let additions = [
+                ("upload", transfer.upload),
+                ("long polling", transfer.answer_after.is_some()),
+                ("keepalive", transfer.keepalive.is_some()),
+                ("outage", generated.text.contains("ms down")),
+            ];
+            let words = words.into_iter().chain(
+                additions.into_iter().filter(|(_, is)| *is).map(|(name, _)| name.to_owned()),
+            );
+            for word in words.chain(server.sysctl.keys().cloned()) {
                 *seen.entry(word).or_default() += 1;
             }
         }
@@ -156,6 +171,10 @@ mod tests {
             "Python",
             "Curl",
             "Iperf3",
+            "upload",
+            "long polling",
+            "keepalive",
+            "outage",
             "net.ipv4.tcp_sack",
             "net.ipv4.tcp_timestamps",
             "net.ipv4.tcp_wmem",
