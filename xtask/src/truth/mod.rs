@@ -46,7 +46,8 @@ pub struct Truth {
     /// Run each scenario with its cause relaxed, too, and score only those that this makes faster.
     #[arg(long)]
     counterfactual: bool,
-    /// Judge poor captures, too: one-sided, with gaps, by a mirror port, with a clock that was set.
+    /// Judge poor evidence, too: captures one-sided, with gaps, by a mirror port, with a clock that
+    /// was set, of 64 and 96 bytes a packet; and samples of the receiver's socket alone.
     #[arg(long)]
     poor: bool,
     /// Seconds of this machine's time after which a run is given up.
@@ -127,7 +128,9 @@ impl Truth {
         let mut lessons = Vec::new();
         for run in runs::all(&truth)?.done {
             let answers = judge::answers(&run, true)?.into_iter();
-            for answer in answers.filter(|answer| !answer.traits.is_empty()) {
+            let teaches =
+                |answer: &judge::Answer| answer.vantage.teaches() && !answer.traits.is_empty();
+            for answer in answers.filter(teaches) {
                 let is_of_sockets = answer.is_of_sockets();
                 let lesson = |(cause, traits)| Lesson {
                     run: run.name.clone(),
