@@ -370,6 +370,9 @@ impl Tracker {
             self.client.get_or_insert(if answers { 1 - from } else { from } as u8);
             let (sender, receiver) = self.pair(from);
             match segment.options.window_scale {
+                // The capture cut the options, and so the scale stays unknown, as without a
+                // handshake.
+                None if segment.is_header_cut => {}
                 // RFC 7323, 2.2: the option must be in both SYNs to be used in either direction.
                 None => {
                     (sender.memory.scale, receiver.memory.scale) = (Scale::Unused, Scale::Unused)

@@ -130,6 +130,21 @@ fn near_miss_a_window_of_unknown_scale_that_is_never_touched_is_no_limit() {
 }
 
 #[test]
+fn a_snap_length_that_cuts_the_scale_off_leaves_it_unknown() {
+    // 60 bytes of an Ethernet frame. Without the option, the window would count as never scaled.
+    let snap = [Change::Snap { bytes: 46 }];
+    let send_buffer = Transfer { send_buffer: 250_000, ..Transfer::default() };
+    let records = captured(&send_buffer, Point::Sender, &snap);
+    assert_eq!(connection(&records).connection.client_to_server.window.scale, None);
+    let told = verdict(&records);
+    assert_eq!(told.share(Limit::ReceiveWindow), 0.0, "{}", shown(&told));
+    let window = Transfer { receive_buffer: 200_000, ..Transfer::default() };
+    let connection = connection(&captured(&window, Point::Sender, &snap)).connection;
+    let windows = [connection.client_to_server.window, connection.server_to_client.window];
+    assert!(windows.iter().any(|window| window.scale_inferred == Some(7)), "{windows:?}");
+}
+
+#[test]
 fn packets_that_a_mirror_port_repeats_are_not_sent_again() {
     let transfer = Transfer { receive_buffer: 200_000, bytes: 4_000_000, ..Transfer::default() };
     let twice = Change::Twice { after: Duration::ZERO };
