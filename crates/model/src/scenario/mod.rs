@@ -245,7 +245,8 @@ pub struct Transfer {
     /// (curl only, which else asks for one after 60 s).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keepalive: Option<Duration>,
-    /// The sender of the data opens the connection, to a server at the client's host (built-in ends only, which then set no rates and buffers).
+    /// The sender of the data opens the connection, to a server at the client's host (built-in ends
+    /// only, which then set no rates and buffers).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub upload: bool,
     /// The receiving application reads no faster than this (built-in client only).

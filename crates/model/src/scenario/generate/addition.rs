@@ -74,9 +74,11 @@ fn outage(draft: &mut Draft, dice: &mut Dice) {
     draft.set(&["link", "to_client", "changes"], format!("{from}ms down, {until}ms up"));
 }
 
-/// The sender opens the connection: our own program, which sets no buffers then.
+/// The sender opens the connection: our own program, which sets no buffers then. Its writes block,
+/// and a blocking writer keeps up to three times `tcp_wmem` in flight in a guest (seen, and not
+/// explained), so a send buffer is no limit that is known beforehand.
 fn upload(draft: &mut Draft) {
-    let may = [Cause::Link, Cause::Policer, Cause::ReceiveWindow, Cause::SendBuffer, Cause::Loss];
+    let may = [Cause::Link, Cause::Policer, Cause::ReceiveWindow, Cause::Loss];
     let own = ["receive_buffer", "send_buffer"].map(|key| draft.has(&["transfer", key]));
     let paced = ["read_rate", "write_rate"].map(|key| draft.has(&["transfer", key]));
     let several = draft.has(&["transfer", "connections"]);
