@@ -127,8 +127,8 @@ fn codel(rtt: Duration) -> String {
     format!("codel target {}ms interval {interval}ms", interval.div_ceil(20))
 }
 
-/// Draws of the path's losses, where losses decide: the fewer a draw has, the more of them, as their
-/// mean varies less than one of them.
+/// Draws of the path's losses, where losses decide: the fewer a draw has, the more of them, as
+/// their mean varies less than one of them.
 const REPEAT_UNDER_LOSS: std::ops::RangeInclusive<u32> = 3..=5;
 
 impl Experiment {

@@ -17,8 +17,8 @@ const HALF_INTERVAL: f64 = 0.98;
 
 /// The path with another share of loss, after a trial of `tried` had `ratio` times the goodput of
 /// `measured`. Goodput falls with the square root of loss (Mathis and others, CCR 27(3), 1997).
-/// `None` where loss does not limit, where the trial was near enough, and where the losses that were
-/// counted do not allow another share (with 95 % confidence; runs count once).
+/// `None` where loss does not limit, where the trial was near enough, and where the losses that
+/// were counted do not allow another share (with 95 % confidence; runs count once).
 ///
 /// ```
 /// use fullpipe_model::limit::{Cause, Limit};
