@@ -1,10 +1,11 @@
 //! The end that connects.
 
 use super::channel::Channel;
+use super::connection::{CARRIER, Connection};
 use super::ticket::Secret;
 use super::timed::{Deadline, Timed};
 use super::{PeerError, PrivateKey, PublicKey, tls};
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
@@ -54,9 +55,19 @@ impl Client {
         self.addr
     }
 
-    fn tcp(&self) -> Result<TcpStream, PeerError> {
+    /// Connects, with `SO_RCVBUF` set before, so that the window's scale fits it.
+    fn tcp(&self, receive_buffer: Option<Bytes>) -> Result<TcpStream, PeerError> {
         let addr = self.addr;
-        let stream = TcpStream::connect_timeout(&addr, self.patience.into()).map_err(|source| {
+        let connect = || {
+            use socket2::{Domain, Protocol, Socket, Type};
+            let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+            if let Some(size) = receive_buffer {
+                socket.set_recv_buffer_size(size.get() as usize)?;
+            }
+            socket.connect_timeout(&addr.into(), self.patience.into())?;
+            Ok(TcpStream::from(socket))
+        };
+        let stream = connect().map_err(|source: io::Error| {
             let hint = match source.kind() {
                 io::ErrorKind::ConnectionRefused => {
                     "start `fullpipe serve` there, or check the port"
@@ -75,11 +86,41 @@ impl Client {
     /// Opens the control connection.
     pub fn control(&self) -> Result<Channel, PeerError> {
         let deadline = Deadline::after(self.patience);
-        let stream = Timed { stream: self.tcp()?, deadline: deadline.clone() };
-        let addr = self.addr;
+        let stream = Timed { stream: self.tcp(None)?, deadline: deadline.clone() };
         let Some(config) = &self.tls else {
-            return Ok(Channel::plain(stream, addr, ANSWER_MOST));
+            return Ok(Channel::plain(stream, self.addr, ANSWER_MOST));
         };
+        let stream = self.secure(stream, config)?;
+        Ok(Channel::secured(stream, deadline, self.addr, ANSWER_MOST))
+    }
+
+    /// Opens a carrier of the daemon's relay.
+    pub(crate) fn carrier(&self, receive_buffer: Option<Bytes>) -> Result<Connection, PeerError> {
+        let remote = self.addr;
+        let broken = |error| PeerError::broken(remote, error);
+        let deadline = Deadline::after(self.patience);
+        let mut stream = Timed { stream: self.tcp(receive_buffer)?, deadline };
+        let Some(config) = &self.tls else {
+            stream.write_all(&[CARRIER]).map_err(broken)?;
+            let stream = stream.stream;
+            return Ok(Connection { stream, tls: None, remote, key: None, place: None });
+        };
+        let (tls, stream) = self.secure(stream, &tls::for_carriers(config))?.into_parts();
+        if tls.alpn_protocol() != Some(tls::RELAY) {
+            let cause = "it is no relay's far end: start it as `fullpipe serve --relay`".into();
+            return Err(PeerError::Protocol { addr: remote, cause });
+        }
+        let (stream, tls) = (stream.stream, Some(tls.into()));
+        Ok(Connection { stream, tls, remote, key: None, place: None })
+    }
+
+    /// The TLS handshake.
+    fn secure(
+        &self,
+        stream: Timed,
+        config: &Arc<ClientConfig>,
+    ) -> Result<StreamOwned<ClientConnection, Timed>, PeerError> {
+        let addr = self.addr;
         let name = ServerName::IpAddress(addr.ip().into());
         let failed = |cause: String| PeerError::Authenticate {
             addr,
@@ -89,12 +130,12 @@ impl Client {
         };
         let connection = ClientConnection::new(Arc::clone(config), name)
             .map_err(|error| failed(error.to_string()))?;
-        deadline.set(self.patience);
+        stream.deadline.set(self.patience);
         let mut stream = StreamOwned::new(connection, stream);
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock).map_err(|error| failed(said(&error)))?;
         }
-        Ok(Channel::secured(stream, deadline, addr, ANSWER_MOST))
+        Ok(stream)
     }
 
     /// Opens data connection `index` of the test whose secret the daemon gave as `id` and `key`.
@@ -102,7 +143,7 @@ impl Client {
         let addr = self.addr;
         let wrong = || PeerError::Protocol { addr, cause: "its test has no valid secret".into() };
         let ticket = Secret::from_texts(id, key).ok_or_else(wrong)?.ticket(index);
-        let stream = self.tcp()?;
+        let stream = self.tcp(None)?;
         let mut timed = Timed { stream, deadline: Deadline::after(self.patience) };
         let mut taken = [0];
         let asked = timed.write_all(&ticket).and_then(|()| timed.read_exact(&mut taken));

@@ -6,16 +6,18 @@
 //! connection beyond that is closed at once, unread. What a stranger sends is read into buffers of
 //! fixed size: one byte that says what it is, a ticket, or a TLS handshake (which rustls bounds).
 //!
-//! The first byte says what a connection is: a ticket begins with `F`, a TLS record with 22, and a
-//! control frame of a daemon without keys with 0.
+//! The first byte says what a connection is: a ticket begins with `F`, a TLS record with 22, and
+//! with a daemon without keys a control frame with 0 and a relay's carrier with `R`. In TLS, a
+//! carrier names its application protocol.
 
 use super::channel::Channel;
 use super::client::TAKEN;
+use super::connection::{CarrierSink, Connection, Places, Who, is_carrier};
 use super::rendezvous::Rendezvous;
 use super::timed::{Deadline, Timed};
 use super::{AcceptError, Expected, PrivateKey, PublicKey, Ticket, tls};
 use crate::Stop;
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -42,6 +44,10 @@ pub struct Limits {
     pub sessions: usize,
     /// Of them, of one key, or of one address where there are no keys.
     pub sessions_each: usize,
+    /// Carriers of a relay at once.
+    pub carriers: usize,
+    /// Of them, of one key, or of one address where there are no keys.
+    pub carriers_each: usize,
     /// How long sessions may take to end when the daemon is stopped.
     pub drain: Duration,
 }
@@ -54,6 +60,8 @@ impl Default for Limits {
             authentication: Duration::from_secs(10),
             sessions: 32,
             sessions_each: 8,
+            carriers: 512,
+            carriers_each: 128,
             drain: Duration::from_secs(30),
         }
     }
@@ -74,18 +82,14 @@ pub struct Session<'a> {
     pub key: Option<PublicKey>,
 }
 
-/// Who a session counts for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Who {
-    Key(PublicKey),
-    Address(IpAddr),
-}
-
 /// The state that all threads of a daemon share.
 struct Shared {
     limits: Limits,
     tls: Option<Arc<ServerConfig>>,
     meet: Rendezvous,
+    /// Where carriers go; `None`: nowhere.
+    carriers: Option<CarrierSink>,
+    places: Places,
     state: Mutex<State>,
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -115,7 +119,7 @@ struct Open {
 pub struct Daemon {
     listener: TcpListener,
     addr: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Shared,
 }
 
 impl std::fmt::Debug for Daemon {
@@ -155,9 +159,36 @@ impl Daemon {
         let listener = TcpListener::bind(addr).map_err(bind)?;
         listener.set_nonblocking(true).map_err(bind)?;
         let addr = listener.local_addr().map_err(bind)?;
-        let meet = Rendezvous::default();
-        let shared = Shared { limits, tls, meet, state: Mutex::default(), log: Box::new(log) };
-        Ok(Daemon { listener, addr, shared: Arc::new(shared) })
+        let shared = Shared {
+            limits,
+            tls,
+            meet: Rendezvous::default(),
+            carriers: None,
+            places: Places::default(),
+            state: Mutex::default(),
+            log: Box::new(log),
+        };
+        Ok(Daemon { listener, addr, shared })
+    }
+
+    /// Takes carriers of relays, too, with `SO_RCVBUF` of `receive_buffer` where one is given.
+    pub fn with_carriers(
+        mut self,
+        sink: CarrierSink,
+        receive_buffer: Option<Bytes>,
+    ) -> Result<Daemon, AcceptError> {
+        if let Some(size) = receive_buffer {
+            // Accepted sockets have the listener's, and their window's scale fits it.
+            let set =
+                socket2::SockRef::from(&self.listener).set_recv_buffer_size(size.get() as usize);
+            set.map_err(|source| {
+                let hint = "choose a smaller receive buffer";
+                AcceptError::Bind { addr: self.addr, source, hint }
+            })?;
+        }
+        self.shared.tls = self.shared.tls.as_deref().map(tls::with_carriers);
+        self.shared.carriers = Some(sink);
+        Ok(self)
     }
 
     /// The address for clients, with the port that the kernel chose.
@@ -166,14 +197,14 @@ impl Daemon {
     }
 
     /// Serves on the calling thread until `stop`. Then it listens no more, ends sessions that do
-    /// nothing, and gives the others [`Limits::drain`].
-    pub fn run(self, service: &dyn Service, stop: &Stop) -> Result<(), AcceptError> {
+    /// nothing, and gives the others [`Limits::drain`], or no more time after `abort`.
+    pub fn run(self, service: &dyn Service, stop: &Stop, abort: &Stop) -> Result<(), AcceptError> {
         let Daemon { listener, addr, shared } = self;
         std::thread::scope(|scope| {
             while !stop.is_stopped() {
                 match accept(&listener) {
                     Ok(Some((stream, peer))) => {
-                        let shared = &*shared;
+                        let shared = &shared;
                         let Some(place) = shared.stranger(peer.ip()) else { continue };
                         let welcome = move || shared.welcome(stream, peer, place, service);
                         let thread = std::thread::Builder::new().name("peer".into());
@@ -186,7 +217,7 @@ impl Daemon {
                 }
             }
             drop(listener);
-            shared.drain();
+            shared.drain(abort);
             Ok(())
         })
     }
@@ -265,13 +296,21 @@ impl Shared {
         let timed = Timed { stream, deadline };
         match (first[0], &self.tls) {
             (first, _) if Ticket::begins_with(first) => self.data(timed),
-            (TLS_HANDSHAKE, Some(config)) => match self.authenticate(timed, config, peer) {
-                Ok((channel, stream, key)) => {
+            (TLS_HANDSHAKE, Some(config)) => match self.authenticate(timed, config) {
+                Ok((secured, key)) => {
                     drop(place);
-                    self.session(channel, stream, Some(key), does);
+                    self.secured(secured, key, peer, does);
                 }
                 Err(why) => (self.log)(&format!("{peer}: not let in: {why}")),
             },
+            (first, None) if is_carrier(first) && self.carriers.is_some() => {
+                let mut stream = timed.stream;
+                if stream.read_exact(&mut [0]).is_ok() {
+                    drop(place);
+                    let (tls, key, place) = (None, None, None);
+                    self.carrier(Connection { stream, tls, remote: peer, key, place });
+                }
+            }
             (0, None) => {
                 drop(place);
                 let Ok(stream) = timed.stream.try_clone() else { return };
@@ -299,21 +338,46 @@ impl Shared {
         &self,
         timed: Timed,
         config: &Arc<ServerConfig>,
-        peer: SocketAddr,
-    ) -> Result<(Channel, TcpStream, PublicKey), String> {
-        let text = |error: io::Error| error.to_string();
-        let clone = timed.stream.try_clone().map_err(text)?;
-        let deadline = timed.deadline.clone();
+    ) -> Result<(StreamOwned<ServerConnection, Timed>, PublicKey), String> {
         let connection =
             ServerConnection::new(Arc::clone(config)).map_err(|error| error.to_string())?;
         let mut stream = StreamOwned::new(connection, timed);
         while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(text)?;
+            stream.conn.complete_io(&mut stream.sock).map_err(|error| error.to_string())?;
         }
         let certificates = stream.conn.peer_certificates();
         let key = certificates.and_then(|all| PublicKey::of_spki(all.first()?));
-        let key = key.ok_or("it sent no key")?;
-        Ok((Channel::secured(stream, deadline, peer, REQUEST_MOST), clone, key))
+        Ok((stream, key.ok_or("it sent no key")?))
+    }
+
+    /// What an authenticated peer wants: a carrier, or a session.
+    fn secured(
+        &self,
+        secured: StreamOwned<ServerConnection, Timed>,
+        key: PublicKey,
+        peer: SocketAddr,
+        does: &dyn Service,
+    ) {
+        if secured.conn.alpn_protocol() == Some(tls::RELAY) {
+            let (tls, timed) = secured.into_parts();
+            let (stream, tls) = (timed.stream, Some(tls.into()));
+            let key = Some(key);
+            return self.carrier(Connection { stream, tls, remote: peer, key, place: None });
+        }
+        let Ok(stream) = secured.sock.stream.try_clone() else { return };
+        let deadline = secured.sock.deadline.clone();
+        let channel = Channel::secured(secured, deadline, peer, REQUEST_MOST);
+        self.session(channel, stream, Some(key), does);
+    }
+
+    /// Passes a carrier on.
+    fn carrier(&self, connection: Connection) {
+        let who = Who::of(connection.key, connection.remote);
+        let place = self.places.take(who, self.limits.carriers, self.limits.carriers_each);
+        match (&self.carriers, place) {
+            (Some(sink), place @ Some(_)) => sink.take(Connection { place, ..connection }),
+            _ => (self.log)(&format!("{}: not let in: too many carriers", connection.remote)),
+        }
     }
 
     fn session(
@@ -324,7 +388,7 @@ impl Shared {
         does: &dyn Service,
     ) {
         let peer = channel.remote();
-        let who = key.map_or(Who::Address(peer.ip()), Who::Key);
+        let who = Who::of(key, peer);
         let number = {
             let mut state = self.state();
             let own = state.sessions.values().filter(|open| open.who == who).count();
@@ -346,10 +410,11 @@ impl Shared {
     }
 
     /// Ends what does nothing, waits for the rest, and then ends that, too.
-    fn drain(&self) {
+    fn drain(&self, abort: &Stop) {
         let start = crate::clock::now();
         loop {
-            let late = crate::clock::now().since(start) >= self.limits.drain;
+            let is_over = crate::clock::now().since(start) >= self.limits.drain;
+            let late = is_over || abort.is_stopped();
             let mut state = self.state();
             state.draining = true;
             for open in state.sessions.values().filter(|open| late || !open.busy) {

@@ -132,7 +132,7 @@ impl std::fmt::Debug for PrivateKey {
 }
 
 /// Random bytes of the system.
-pub(super) fn random<const N: usize>() -> Option<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> Option<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(bytes)

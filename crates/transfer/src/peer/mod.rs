@@ -12,11 +12,15 @@
 //! control connection to a [`Service`]. A peer that cannot authenticate gets no answer, costs one
 //! thread and a few kilobytes, and for [`Limits::authentication`] at most.
 //!
+//! A **carrier** of the relay is a third kind: a [`Connection`] that is authenticated like a control
+//! connection, and then belongs to the relay's own protocol ([`crate::relay`]).
+//!
 //! Everything blocks, with deadlines: a session has little to say, and a thread for each data
 //! connection moves bytes with the fewest wake-ups.
 
 mod channel;
 mod client;
+mod connection;
 mod daemon;
 mod error;
 mod frame;
@@ -28,9 +32,12 @@ mod tls;
 
 pub use channel::Channel;
 pub use client::{Client, Keys};
+pub use connection::CarrierSink;
+pub(crate) use connection::{Connection, Place};
 pub use daemon::{Daemon, Limits, Service, Session};
 pub use error::{AcceptError, PeerError};
 pub use frame::{Frame, FrameError, FrameReader, Kind};
+pub(crate) use key::random;
 pub use key::{ParseKeyError, PrivateKey, PublicKey};
 pub use rendezvous::Expected;
 pub use ticket::Ticket;

@@ -144,6 +144,23 @@ impl ClientCertVerifier for Pinned {
     }
 }
 
+/// The application protocol (RFC 7301) of a relay's carriers. A control connection names none.
+pub(super) const RELAY: &[u8] = b"fullpipe-relay";
+
+/// The same client for a relay's carrier.
+pub(super) fn for_carriers(config: &ClientConfig) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.alpn_protocols = vec![RELAY.to_vec()];
+    Arc::new(config)
+}
+
+/// The same daemon, which takes a relay's carriers, too.
+pub(super) fn with_carriers(config: &ServerConfig) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    config.alpn_protocols = vec![RELAY.to_vec()];
+    Arc::new(config)
+}
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
