@@ -3,6 +3,7 @@
 //! [`Session`] is the protocol, sans-IO; the guide has it in words (`docs/src/relay-protocol.md`).
 //! A user's stream is cut into chunks with an offset; any carrier takes a chunk when it has room;
 //! the other end puts them together again in bounded memory, and grants credit as its user reads.
+//! [`Relay`] and [`FarEnd`] are the two ends with sockets and a clock.
 //!
 //! ```
 //! use fullpipe_model::units::Instant;
@@ -33,6 +34,7 @@
 //! ```
 
 mod carrier;
+mod driver;
 mod frame;
 mod reassembly;
 mod send_buffer;
@@ -42,6 +44,10 @@ mod violation;
 mod window;
 
 pub use carrier::{CarrierId, CarrierState};
+pub use driver::{
+    AllowList, Entry, FarEnd, FarEndOptions, ParseAllowError, ProxyHandshake, ProxyKind, ProxyStep,
+    Relay, RelayError, RelayOptions,
+};
 pub use frame::{
     CHUNK, CloseReason, FRAME_MAX, Frame, FrameError, HEADER, Hello, Refusal, ResetReason,
     SessionId, StreamId, VERSION, decode,

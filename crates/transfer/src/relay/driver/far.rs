@@ -1,0 +1,296 @@
+//! The far end: sessions of near ends, and the servers that their users want.
+
+use super::super::frame::{CloseReason, Frame, Hello, Refusal, SessionId, StreamId, VERSION};
+use super::super::{Role, SessionLimits};
+use super::allow::{AllowList, Destination};
+use super::engine::{Ended, Handle, Incoming};
+use super::wire::Wire;
+use super::{Log, hello};
+use crate::Stop;
+use crate::peer::{CarrierSink, Connection, PublicKey};
+use fullpipe_model::units::Duration;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+/// How long a server may take to answer.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Sessions at once of one key, or over loopback without keys.
+const SESSIONS_EACH: usize = 16;
+/// Carriers of one session.
+const CARRIERS_EACH: usize = 64;
+/// How often the far end looks whether its sessions have drained.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a far end does.
+#[derive(Debug, Clone)]
+pub struct FarEndOptions {
+    /// Where it may connect to.
+    pub allow: AllowList,
+    /// For how long a session's streams are kept while it has no carrier.
+    pub resume_for: Duration,
+    /// How long streams may take to end when the far end is stopped.
+    pub drain: Duration,
+}
+
+/// The far end of relays. Its carriers come from a daemon ([`FarEnd::sink`]).
+#[derive(Debug)]
+pub struct FarEnd {
+    options: FarEndOptions,
+    sender: mpsc::UnboundedSender<Connection>,
+    carriers: Mutex<Option<mpsc::UnboundedReceiver<Connection>>>,
+}
+
+/// A near end's session.
+struct Known {
+    key: Option<PublicKey>,
+    engine: Handle,
+    carriers: usize,
+}
+
+/// What the tasks of a far end share.
+struct Shared {
+    options: FarEndOptions,
+    sessions: RefCell<HashMap<SessionId, Known>>,
+    log: Log,
+}
+
+impl FarEnd {
+    /// A far end that does not run yet.
+    pub fn new(options: FarEndOptions) -> FarEnd {
+        let (sender, carriers) = mpsc::unbounded_channel();
+        FarEnd { options, sender, carriers: Mutex::new(Some(carriers)) }
+    }
+
+    /// Where a daemon puts its carriers.
+    pub fn sink(&self) -> CarrierSink {
+        let sender = self.sender.clone();
+        CarrierSink::new(move |connection| {
+            // A far end that has ended takes none: the connection is closed.
+            let _ = sender.send(connection);
+        })
+    }
+
+    /// Runs on the calling thread, once, until `stop`. Then it takes no new streams and gives the
+    /// others [`FarEndOptions::drain`]; `abort` ends them at once. `log` gets a line for each
+    /// event.
+    pub fn run(&self, stop: &Stop, abort: &Stop, log: impl Fn(&str) + 'static) -> io::Result<()> {
+        let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(carriers) = carriers else { return Ok(()) };
+        let (options, sessions) = (self.options.clone(), RefCell::default());
+        let shared = Rc::new(Shared { options, sessions, log: Rc::new(log) });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let local = tokio::task::LocalSet::new();
+        local.block_on(&runtime, shared.serve(carriers, stop, abort));
+        // Tasks that are dropped close their sockets; those that look up names may take longer.
+        drop(local);
+        runtime.shutdown_background();
+        Ok(())
+    }
+}
+
+impl Shared {
+    async fn serve(
+        self: Rc<Self>,
+        mut carriers: mpsc::UnboundedReceiver<Connection>,
+        stop: &Stop,
+        abort: &Stop,
+    ) {
+        loop {
+            tokio::select! {
+                connection = carriers.recv() => {
+                    let Some(connection) = connection else { break };
+                    tokio::task::spawn_local(Rc::clone(&self).welcome(connection));
+                }
+                () = stop.stopped() => break,
+                () = abort.stopped() => break,
+            }
+        }
+        (self.log)("stopping: no new streams, and those that there are may end");
+        let drained = tokio::time::timeout(self.options.drain.into(), self.drain());
+        tokio::select! {
+            drained = drained => if drained.is_err() {
+                (self.log)("some streams did not end in time, and are reset");
+            },
+            () = abort.stopped() => {}
+        }
+        let sessions: Vec<Handle> =
+            self.sessions.borrow().values().map(|known| known.engine.clone()).collect();
+        sessions.iter().for_each(|engine| engine.end(Ended::Stopped));
+        // Sockets are closed by their tasks.
+        tokio::task::yield_now().await;
+    }
+
+    async fn drain(&self) {
+        let sessions: Vec<Handle> =
+            self.sessions.borrow().values().map(|known| known.engine.clone()).collect();
+        sessions.iter().for_each(Handle::drain);
+        while !sessions.iter().all(Handle::is_idle) {
+            tokio::time::sleep(LOOK.into()).await;
+        }
+    }
+
+    /// Takes a carrier's HELLO, and gives the carrier to its session.
+    async fn welcome(self: Rc<Self>, connection: Connection) {
+        let remote = connection.remote;
+        let mut wire = match Wire::new(connection) {
+            Ok(wire) => wire,
+            Err(error) => return (self.log)(&format!("{remote}: carrier not taken: {error}")),
+        };
+        let hello = match hello::receive(&mut wire, |error| error.to_string()).await {
+            Ok(hello) => hello,
+            Err(closed) => return (self.log)(&format!("{remote}: carrier not taken: {closed}")),
+        };
+        let engine = match self.session(&hello, &wire) {
+            Ok(engine) => engine,
+            Err((reason, text)) => {
+                return hello::turn_away(&mut wire, reason, &text, &self.log);
+            }
+        };
+        wire.queue(&Frame::Hello(hello));
+        let closed = engine.attach(wire).await;
+        if let Some(known) = self.sessions.borrow_mut().get_mut(&hello.session) {
+            known.carriers -= 1;
+        }
+        if let Ok(super::Closed::Broken(why)) = closed {
+            (self.log)(&format!("{remote}: a carrier is gone: {why}"));
+        }
+    }
+
+    /// The session that a carrier belongs to: one that exists, or a new one.
+    fn session(
+        self: &Rc<Self>,
+        hello: &Hello,
+        wire: &Wire,
+    ) -> Result<Handle, (CloseReason, String)> {
+        if hello.version != VERSION {
+            return Err((CloseReason::Version, hello::versions(hello.version)));
+        }
+        let mut sessions = self.sessions.borrow_mut();
+        let key = wire.key();
+        match (sessions.get_mut(&hello.session), hello.joins) {
+            (Some(known), true) if known.key == key => {
+                if known.carriers >= CARRIERS_EACH {
+                    let text = format!("a session has {CARRIERS_EACH} carriers at most");
+                    return Err((CloseReason::TooMany, text));
+                }
+                known.carriers += 1;
+                Ok(known.engine.clone())
+            }
+            (None, false) => {
+                if sessions.values().filter(|known| known.key == key).count() >= SESSIONS_EACH {
+                    let text = format!("a key has {SESSIONS_EACH} sessions at most");
+                    return Err((CloseReason::TooMany, text));
+                }
+                let engine = self.begin(hello.session);
+                let known = Known { key, engine: engine.clone(), carriers: 1 };
+                sessions.insert(hello.session, known);
+                (self.log)(&format!("{}: a session begins", wire.remote()));
+                Ok(engine)
+            }
+            (Some(_), false) => Err((CloseReason::Violation, "the session exists".into())),
+            // Whose session it is is nobody else's business.
+            (_, true) => Err((CloseReason::UnknownSession, "there is no such session".into())),
+        }
+    }
+
+    fn begin(self: &Rc<Self>, session: SessionId) -> Handle {
+        let (sender, incoming) = mpsc::unbounded_channel();
+        let limits = SessionLimits { resume_for: self.options.resume_for, ..Default::default() };
+        let engine = Handle::start(Role::FarEnd, limits, Some(sender));
+        tokio::task::spawn_local(Rc::clone(self).keep(session, engine.clone(), incoming));
+        engine
+    }
+
+    /// Serves a session's streams until it is over.
+    async fn keep(
+        self: Rc<Self>,
+        session: SessionId,
+        engine: Handle,
+        mut incoming: mpsc::UnboundedReceiver<Incoming>,
+    ) {
+        let ended = loop {
+            tokio::select! {
+                ended = engine.over() => break ended,
+                Some((stream, destination)) = incoming.recv() => {
+                    let connect = Rc::clone(&self).connect(engine.clone(), stream, destination);
+                    tokio::task::spawn_local(connect);
+                }
+            }
+        };
+        self.sessions.borrow_mut().remove(&session);
+        let words = match ended {
+            Ended::Lost => "no carrier came back in time".to_owned(),
+            Ended::PeerStopped => "the near end stopped".to_owned(),
+            Ended::Stopped => "this end stops".to_owned(),
+            Ended::Unknown => "the near end does not know it".to_owned(),
+            Ended::Violation(why) => format!("the near end was cut: {why}"),
+            Ended::Accused(why) => {
+                format!(
+                    "the near end says that this end broke the protocol: {}",
+                    why.escape_debug()
+                )
+            }
+        };
+        (self.log)(&format!("a session is over: {words}"));
+    }
+
+    async fn connect(self: Rc<Self>, engine: Handle, stream: StreamId, destination: String) {
+        let patience = CONNECT.into();
+        let connected = tokio::time::timeout(patience, self.reach(&destination)).await;
+        match connected.unwrap_or(Err(Refusal::TimedOut)) {
+            Ok(socket) => engine.attach_user(stream, socket),
+            Err(reason) => {
+                if reason == Refusal::NotAllowed {
+                    let name = destination.escape_debug();
+                    (self.log)(&format!("connect to {name}: no --allow permits it"));
+                }
+                engine.refuse(stream, reason);
+            }
+        }
+    }
+
+    /// Connects to a destination, if the list has it.
+    async fn reach(&self, destination: &str) -> Result<TcpStream, Refusal> {
+        let to = Destination::parse(destination).ok_or(Refusal::UnknownHost)?;
+        if !self.options.allow.may_permit(&to) {
+            return Err(Refusal::NotAllowed);
+        }
+        let found = tokio::net::lookup_host((to.host.as_str(), to.port)).await;
+        let mut reason = Refusal::UnknownHost;
+        for address in found.map_err(|_| Refusal::UnknownHost)? {
+            if !self.options.allow.permits(&to, address.ip()) {
+                reason = Refusal::NotAllowed;
+                continue;
+            }
+            let connected = TcpStream::connect(address).await;
+            match connected.and_then(ready_for_user) {
+                Ok(socket) => return Ok(socket),
+                Err(error) => reason = refusal(&error),
+            }
+        }
+        Err(reason)
+    }
+}
+
+/// A user's socket: its small writes leave at once, and only an orderly end is one.
+pub(super) fn ready_for_user(socket: TcpStream) -> io::Result<TcpStream> {
+    socket.set_nodelay(true)?;
+    socket.set_zero_linger()?;
+    Ok(socket)
+}
+
+/// Why a connect failed, for the near end.
+fn refusal(error: &io::Error) -> Refusal {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Refusal::Refused,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Refusal::Unreachable,
+        io::ErrorKind::TimedOut => Refusal::TimedOut,
+        _ => Refusal::Failed,
+    }
+}

@@ -1,0 +1,425 @@
+//! The near end: listens for users, and keeps a session with carriers to the far end.
+
+use super::super::frame::{CloseReason, SessionId, StreamId};
+use super::super::{Role, SessionLimits};
+use super::allow::Destination;
+use super::backoff::Backoff;
+use super::engine::{Ended, Handle, Unopened};
+use super::far::ready_for_user;
+use super::proxy::{ProxyHandshake, ProxyKind, ProxyStep};
+use super::wire::Wire;
+use super::{Closed, Log, hello};
+use crate::Stop;
+use crate::peer::{Client, Keys, PeerError, random};
+use fullpipe_model::units::{Bytes, Duration};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+/// How long a carrier's connection and its handshake may take each, and how long a user waits for a
+/// session.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked whether the streams have ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// A listener that fails for want of descriptors or memory is asked again after this.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// The most users at a time.
+const USERS: usize = 10_000;
+
+/// Who says where the far end connects a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// Everybody to the same destination: `HOST:PORT`, as the far end sees it.
+    To(String),
+    /// The user, by a proxy's protocol.
+    Proxy(ProxyKind),
+}
+
+/// What a near end does.
+#[derive(Debug, Clone)]
+pub struct RelayOptions {
+    /// The far end: a name or an address with a port.
+    pub server: String,
+    /// The keys; without them the far end has to be on loopback.
+    pub keys: Option<Keys>,
+    /// Where users connect to.
+    pub listen: SocketAddr,
+    /// Where the far end connects them.
+    pub entry: Entry,
+    /// How many carriers.
+    pub carriers: usize,
+    /// `SO_RCVBUF` of carriers; `None`: the kernel tunes it.
+    pub receive_buffer: Option<Bytes>,
+    /// For how long streams are kept while there is no carrier.
+    pub resume_for: Duration,
+    /// How long streams may take to end when the relay is stopped.
+    pub drain: Duration,
+}
+
+/// Why a relay cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// No listening socket.
+    #[error("listen on {addr}: {source}; choose another address or port with --listen")]
+    Bind {
+        /// The address.
+        addr: SocketAddr,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// A destination without a port, or no destination at all.
+    #[error("relay to '{0}': that is no destination; give HOST:PORT, with an IPv6 address in []")]
+    Destination(String),
+    /// The far end can never be reached like this.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// The thread cannot wait for sockets.
+    #[error("prepare to wait for sockets: {0}; is there a limit on descriptors?")]
+    Runtime(io::Error),
+}
+
+/// A relay's near end that listens.
+#[derive(Debug)]
+pub struct Relay {
+    options: RelayOptions,
+    listener: TcpListener,
+    addr: SocketAddr,
+}
+
+/// What the tasks of a near end share.
+struct Near {
+    options: RelayOptions,
+    log: Log,
+    /// The session that users are given to.
+    session: RefCell<Option<Handle>>,
+    has_changed: Notify,
+    users: Cell<usize>,
+}
+
+impl Relay {
+    /// Listens. Keys that are missing, and names that make no sense, are told here.
+    pub fn bind(options: RelayOptions) -> Result<Relay, RelayError> {
+        if let Entry::To(to) = &options.entry
+            && Destination::parse(to).is_none()
+        {
+            return Err(RelayError::Destination(to.clone()));
+        }
+        match Client::new(&options.server, options.keys.as_ref(), PATIENCE) {
+            // A name may have an address later.
+            Ok(_) | Err(PeerError::Resolve { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let addr = options.listen;
+        let bind = |source| RelayError::Bind { addr, source };
+        let listener = TcpListener::bind(addr).map_err(bind)?;
+        listener.set_nonblocking(true).map_err(bind)?;
+        let addr = listener.local_addr().map_err(bind)?;
+        Ok(Relay { options, listener, addr })
+    }
+
+    /// The address for users, with the port that the kernel chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Serves on the calling thread until `stop`. Then it listens no more, and gives the streams
+    /// [`RelayOptions::drain`]; `abort` ends them at once. `log` gets a line for each event.
+    pub fn run(
+        self,
+        stop: &Stop,
+        abort: &Stop,
+        log: impl Fn(&str) + 'static,
+    ) -> Result<(), RelayError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(RelayError::Runtime)?;
+        let near = Rc::new(Near {
+            options: self.options,
+            log: Rc::new(log),
+            session: RefCell::new(None),
+            has_changed: Notify::new(),
+            users: Cell::new(0),
+        });
+        let local = tokio::task::LocalSet::new();
+        let ended = local.block_on(&runtime, near.serve(self.listener, stop, abort));
+        drop(local);
+        // A carrier that is being connected may take longer.
+        runtime.shutdown_background();
+        ended.map_err(RelayError::Runtime)
+    }
+}
+
+impl Near {
+    async fn serve(
+        self: Rc<Self>,
+        listener: TcpListener,
+        stop: &Stop,
+        abort: &Stop,
+    ) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let keeper = tokio::task::spawn_local(Rc::clone(&self).keep_session());
+        tokio::select! {
+            () = Rc::clone(&self).accept(listener) => {}
+            () = stop.stopped() => {}
+            () = abort.stopped() => {}
+        }
+        (self.log)("stopping: no new streams, and those that there are may end");
+        let drained = tokio::time::timeout(self.options.drain.into(), self.drain());
+        tokio::select! {
+            drained = drained => if drained.is_err() {
+                (self.log)("some streams did not end in time, and are reset");
+            },
+            () = abort.stopped() => {}
+        }
+        keeper.abort();
+        let session = self.session.take();
+        if let Some(session) = session {
+            session.end(Ended::Stopped);
+        }
+        // Sockets are closed by their tasks.
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    /// Waits until no user is left.
+    async fn drain(&self) {
+        let is_idle = || self.session.borrow().as_ref().is_none_or(Handle::is_idle);
+        while self.users.get() > 0 || !is_idle() {
+            tokio::time::sleep(LOOK.into()).await;
+        }
+    }
+
+    /// Accepts users for good.
+    async fn accept(self: Rc<Self>, listener: tokio::net::TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((socket, _)) => {
+                    // One too many is closed at once, by a reset.
+                    let streams = self.session.borrow().as_ref().map_or(0, Handle::streams);
+                    if let Ok(socket) = ready_for_user(socket)
+                        && self.users.get() + streams < USERS
+                    {
+                        self.users.set(self.users.get() + 1);
+                        tokio::task::spawn_local(Rc::clone(&self).user(socket));
+                    }
+                }
+                // Descriptors or memory ran out: at once it would only fail again.
+                Err(error) if matches!(error.raw_os_error(), Some(23 | 24 | 12 | 105)) => {
+                    (self.log)(&format!("accept a user: {error}"));
+                    tokio::time::sleep(ACCEPT_AGAIN.into()).await;
+                }
+                // Anything else is about that one connection.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Opens a stream for a user. Whatever fails, dropping the socket resets the user.
+    async fn user(self: Rc<Self>, socket: TcpStream) {
+        self.introduce(socket).await;
+        self.users.set(self.users.get() - 1);
+    }
+
+    async fn introduce(&self, mut socket: TcpStream) {
+        let (destination, handshake) = match &self.options.entry {
+            Entry::To(to) => (to.clone(), None),
+            Entry::Proxy(kind) => {
+                let asked = tokio::time::timeout(PATIENCE.into(), ask(&mut socket, *kind)).await;
+                let Ok(Some((destination, handshake))) = asked else { return };
+                (destination, Some(handshake))
+            }
+        };
+        let opened = self.open(&socket, &destination).await;
+        let mut rest = Vec::new();
+        if let Some(handshake) = handshake {
+            let result = opened.as_ref().map(drop).map_err(|unopened| match unopened {
+                Some(Unopened::Refused(refusal)) => Some(*refusal),
+                Some(Unopened::Reset) | None => None,
+            });
+            let answer = handshake.answer(result);
+            if socket.write_all(&answer).await.is_err() {
+                return opened.map_or((), |(session, stream)| session.reset(stream));
+            }
+            rest = handshake.into_rest();
+            if opened.is_err() {
+                // The answer is the whole of this connection.
+                let _ = socket2::SockRef::from(&socket).set_linger(None);
+            }
+        }
+        match opened {
+            Ok((session, stream)) => {
+                session.write_early(stream, rest.into());
+                session.attach_user(stream, socket);
+            }
+            Err(Some(unopened)) => {
+                (self.log)(&format!("connect to {}: {unopened}", destination.escape_debug()));
+            }
+            Err(None) => {}
+        }
+    }
+
+    /// Opens a stream for a user; `Err(None)`: there is no session, or the user has gone.
+    async fn open(
+        &self,
+        socket: &TcpStream,
+        destination: &str,
+    ) -> Result<(Handle, StreamId), Option<Unopened>> {
+        let waited = tokio::time::timeout(PATIENCE.into(), self.open_session()).await;
+        let session = waited.map_err(|_| None)?;
+        let (stream, opened) = session.open(destination).ok_or(None)?;
+        let result = tokio::select! {
+            result = opened => result.map_err(|_| None)?,
+            // The user was reset, or did so.
+            _ = socket.ready(Interest::ERROR) => {
+                session.reset(stream);
+                return Err(None);
+            }
+        };
+        result.map(|()| (session, stream)).map_err(Some)
+    }
+
+    /// The session, once there is one that takes streams.
+    async fn open_session(&self) -> Handle {
+        loop {
+            let changed = self.has_changed.notified();
+            if let Some(session) = &*self.session.borrow()
+                && session.is_open()
+            {
+                return session.clone();
+            }
+            changed.await;
+        }
+    }
+
+    /// Begins a session, and a new one whenever it is over.
+    async fn keep_session(self: Rc<Self>) {
+        let mut backoff = Backoff::new();
+        let mut told = String::new();
+        loop {
+            let Some(name) = random::<16>() else {
+                return (self.log)("begin a session: the system gives no randomness");
+            };
+            let wire = match self.connect(name, false).await {
+                Ok(wire) => wire,
+                Err(closed) => {
+                    // The same again would only fill the log.
+                    let why = closed.to_string();
+                    if why != told {
+                        (self.log)(&format!("no session: {why}; trying again"));
+                        told = why;
+                    }
+                    pause(&mut backoff).await;
+                    continue;
+                }
+            };
+            (backoff, told) = (Backoff::new(), String::new());
+            let limits =
+                SessionLimits { resume_for: self.options.resume_for, ..Default::default() };
+            let session = Handle::start(Role::Initiator, limits, None);
+            let mut slots = tokio::task::JoinSet::new();
+            let mut first = Some(wire);
+            for _ in 0..self.options.carriers.max(1) {
+                let slot = Rc::clone(&self).slot(session.clone(), name, first.take());
+                slots.spawn_local(slot);
+            }
+            (self.log)(&format!("connected to {}", self.options.server));
+            self.session.replace(Some(session.clone()));
+            self.has_changed.notify_waiters();
+            let ended = session.over().await;
+            self.session.take();
+            // This ends its carriers' tasks.
+            drop(slots);
+            (self.log)(&format!("the session is over: {}", in_words(&ended)));
+            pause(&mut backoff).await;
+        }
+    }
+
+    /// Keeps one carrier of a session alive.
+    async fn slot(self: Rc<Self>, session: Handle, name: SessionId, mut wire: Option<Wire>) {
+        let mut backoff = Backoff::new();
+        loop {
+            let connected = match wire.take() {
+                Some(wire) => Ok(wire),
+                None => self.connect(name, true).await,
+            };
+            let closed = match connected {
+                Ok(wire) => {
+                    backoff = Backoff::new();
+                    let Ok(closed) = session.attach(wire).await else { return };
+                    closed
+                }
+                Err(closed) => closed,
+            };
+            match &closed {
+                Closed::Refused(CloseReason::UnknownSession, _) => {
+                    return session.end(Ended::Unknown);
+                }
+                Closed::Refused(CloseReason::TooMany, text) => {
+                    let text = text.escape_debug();
+                    return (self.log)(&format!("one carrier less: the far end says: {text}"));
+                }
+                _ => (self.log)(&format!("a carrier is gone: {closed}; connecting again")),
+            }
+            pause(&mut backoff).await;
+        }
+    }
+
+    /// Connects a carrier, and exchanges HELLO.
+    async fn connect(&self, session: SessionId, joins: bool) -> Result<Wire, Closed> {
+        let options = &self.options;
+        let (server, keys) = (options.server.clone(), options.keys.clone());
+        let receive_buffer = options.receive_buffer;
+        // It looks up the name again: the far end's address may have changed.
+        let connected = tokio::task::spawn_blocking(move || {
+            Client::new(&server, keys.as_ref(), PATIENCE)?.carrier(receive_buffer)
+        });
+        let broken = |error: &dyn std::fmt::Display| Closed::Broken(error.to_string());
+        let connected = connected.await.map_err(|error| broken(&error))?;
+        let mut wire = Wire::new(connected.map_err(|error| broken(&error))?)
+            .map_err(|error| broken(&error))?;
+        hello::initiate(&mut wire, session, joins).await?;
+        Ok(wire)
+    }
+}
+
+/// Asks a proxy's user where it wants to go; `None`: nowhere, and it was told so.
+async fn ask(socket: &mut TcpStream, kind: ProxyKind) -> Option<(String, ProxyHandshake)> {
+    let mut handshake = ProxyHandshake::new(kind);
+    let mut bytes = [0; 2048];
+    loop {
+        match handshake.poll() {
+            ProxyStep::Open(destination) => return Some((destination, handshake)),
+            ProxyStep::Send(answer) => socket.write_all(&answer).await.ok()?,
+            ProxyStep::Refuse(answer) => {
+                let _ = socket2::SockRef::from(&*socket).set_linger(None);
+                socket.write_all(&answer).await.ok()?;
+                return None;
+            }
+            ProxyStep::More => {
+                let count = socket.read(&mut bytes).await.ok().filter(|count| *count > 0)?;
+                handshake.push(bytes.get(..count)?);
+            }
+        }
+    }
+}
+
+async fn pause(backoff: &mut Backoff) {
+    let random = random::<1>().map_or(0, |[random]| random);
+    tokio::time::sleep(backoff.next(random).into()).await;
+}
+
+fn in_words(ended: &Ended) -> String {
+    match ended {
+        Ended::Lost => "no carrier came back in time, so its streams were reset".into(),
+        Ended::Unknown => "the far end was started anew, so its streams were reset".into(),
+        Ended::PeerStopped => "the far end stops".into(),
+        Ended::Stopped => "this end stops".into(),
+        Ended::Violation(why) => format!("the far end was cut: {why}"),
+        Ended::Accused(why) => {
+            format!("the far end says that this end broke the protocol: {}", why.escape_debug())
+        }
+    }
+}
