@@ -15,6 +15,7 @@ mod link;
 mod man;
 mod peer_keys;
 mod prove;
+mod relay;
 mod report;
 mod serve;
 mod stored;
@@ -42,6 +43,7 @@ Examples:
   fullpipe get https://example.org/large.iso      a download that says what limited it
   fullpipe tune plan --rate 1gbit --rtt 146ms     what to change on this machine for a path, and why
   fullpipe test HOST                              what the path to a host carries, and why no more
+  fullpipe relay --server HOST ..                 a TCP service over several connections, without root
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
@@ -70,6 +72,7 @@ enum Command {
     Serve(serve::Serve),
     Test(Box<test::Test>),
     Keygen(keygen::Keygen),
+    Relay(Box<relay::Relay>),
     Get(Box<get::Get>),
     #[command(subcommand)]
     Tune(Box<tune::Tune>),
@@ -98,6 +101,7 @@ impl Cli {
             Command::Serve(serve) => serve.run(),
             Command::Test(test) => test.run(),
             Command::Keygen(keygen) => keygen.run(),
+            Command::Relay(relay) => relay.run(),
             Command::Get(get) => get.run(),
             Command::Tune(tune) => tune.run(),
             Command::Man(man) => man.run(),
@@ -168,6 +172,7 @@ mod tests {
             &["serve"],
             &["test"],
             &["keygen"],
+            &["relay"],
             &["get"],
             &["lab", "run"],
             &["link"],

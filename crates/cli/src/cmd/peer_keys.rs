@@ -1,12 +1,15 @@
-//! Keys of peers from files, and this host as its peers sample it: what `serve`, `test` and
-//! `keygen` share.
+//! Keys of peers from files, their addresses, this host as its peers sample it, and the end by a
+//! signal: what `serve`, `test`, `relay` and `keygen` share.
 
 use crate::failure::{Failure, Kind};
 use fullpipe_host::SocketSampler;
 use fullpipe_host::settings::ThisHost;
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_transfer::Stop;
 use fullpipe_transfer::path_test::{Ends, HostFacts, Sampler, Sampling};
-use fullpipe_transfer::peer::{PrivateKey, PublicKey};
+use fullpipe_transfer::peer::{DEFAULT_PORT, PrivateKey, PublicKey};
 use std::io::Read;
+use std::net::Ipv6Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -59,6 +62,35 @@ pub fn allowed_keys(path: &Path) -> Result<Vec<PublicKey>, Failure> {
     Ok(keys)
 }
 
+/// A daemon's host with a port: the usual one unless it has one.
+pub fn with_port(host: &str) -> String {
+    if host.parse::<Ipv6Addr>().is_ok() {
+        return format!("[{host}]:{DEFAULT_PORT}");
+    }
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") }
+}
+
+/// Two stops: the first signal from now on makes the first one, and the second the second one.
+pub fn stops_on_signals() -> Result<(Stop, Stop), Failure> {
+    let first = Interrupt::on_signals().map_err(super::why::failed)?;
+    let (stop, abort) = (Stop::new(), Stop::new());
+    let stops = (stop.clone(), abort.clone());
+    // It waits for as long as the process lives.
+    std::thread::spawn(move || {
+        // An error would mean that a descriptor is gone, and we hold it.
+        let _ = first.wait(None);
+        let second = Interrupt::on_signals();
+        stop.stop();
+        match second {
+            Ok(second) => drop(second.wait(None)),
+            Err(_) => return,
+        }
+        abort.stop();
+    });
+    Ok(stops)
+}
+
 /// Samples this host's sockets for a test.
 pub struct HostSampler {
     facts: HostFacts,
@@ -93,5 +125,24 @@ impl Sampling for HostSampling {
 
     fn stop(self: Box<Self>) -> Vec<Vec<fullpipe_flow::sample::Sample>> {
         self.0.stop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_without_a_port_gets_the_usual_one() {
+        for (host, expected) in [
+            ("far.example", "far.example:5606"),
+            ("far.example:1", "far.example:1"),
+            ("192.0.2.1", "192.0.2.1:5606"),
+            ("::1", "[::1]:5606"),
+            ("[::1]", "[::1]:5606"),
+            ("[::1]:1", "[::1]:1"),
+        ] {
+            assert_eq!(with_port(host), expected);
+        }
     }
 }

@@ -1,23 +1,23 @@
 //! `fullpipe serve`: the far end of tests.
 
-use super::peer_keys::{HostSampler, allowed_keys, private_key};
+use super::peer_keys::{HostSampler, allowed_keys, private_key, stops_on_signals};
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use clap::Args;
-use fullpipe_kernel::sandbox::Interrupt;
-use fullpipe_model::units::Duration;
-use fullpipe_transfer::Stop;
+use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::path_test::{Responder, ResponderLimits};
 use fullpipe_transfer::peer::{AcceptError, DEFAULT_PORT, Daemon, Limits};
+use fullpipe_transfer::relay::{AllowList, FarEnd, FarEndOptions};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// Be the far end of `fullpipe test`: one daemon, one port.
+/// Be the far end of `fullpipe test` and `fullpipe relay`: one daemon, one port.
 ///
 /// Without keys it listens on loopback alone. On any other address it needs --key and --allow-key:
-/// control connections are TLS 1.3, and both ends must have the key that the other one was told.
-/// Test data itself is not encrypted, so that a test measures the path and the kernel. On SIGTERM
-/// or Ctrl-C it lets running tests end, for 30 s at most.
+/// control connections and the relay's carriers are TLS 1.3, and both ends must have the key that
+/// the other one was told. Test data itself is not encrypted, so that a test measures the path and
+/// the kernel. On SIGTERM or Ctrl-C it lets running tests and streams end, for 30 s at most; a
+/// second Ctrl-C ends it at once.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -25,8 +25,10 @@ Examples:
   fullpipe keygen serve.key
   fullpipe serve --listen 0.0.0.0:5606 --key serve.key --allow-key clients.keys
   fullpipe serve --listen 127.0.0.1:0 --tests 2
+  fullpipe serve --listen 0.0.0.0:5606 --key serve.key --allow-key clients.keys \\
+    --relay --allow www.internal:80 --allow 10.0.0.0/8:5432
 
-contrib/systemd has a unit.")]
+contrib/systemd has units.")]
 pub struct Serve {
     /// Address and port to listen on; with port 0 a free one, which is printed.
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = default_address())]
@@ -44,6 +46,21 @@ pub struct Serve {
     /// The longest run that a client may ask for.
     #[arg(long, value_name = "TIME", default_value = "1h")]
     longest: Duration,
+    /// Be the far end of relays, too.
+    #[arg(long, requires = "allow")]
+    relay: bool,
+    /// Where relays may connect to; repeatable. HOST is a name, an address, a network or *, PORT a
+    /// number, a range or *. This host's loopback and link-local addresses have to be named
+    /// literally, for example as localhost:5432.
+    #[arg(long, value_name = "HOST:PORT", requires = "relay")]
+    allow: Vec<AllowList>,
+    /// For how long a relay's streams wait for a carrier when all are gone, before they are reset.
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "relay")]
+    resume_for: Duration,
+    /// The receive buffer of each accepted connection, instead of the kernel's own tuning; at most
+    /// net.core.rmem_max.
+    #[arg(long, value_name = "SIZE", requires = "relay")]
+    receive_buffer: Option<Bytes>,
 }
 
 fn default_address() -> SocketAddr {
@@ -56,32 +73,50 @@ impl Serve {
             (Some(key), Some(allowed)) => Some((private_key(key)?, allowed_keys(allowed)?)),
             _ => None,
         };
-        let interrupt = Interrupt::on_signals().map_err(super::why::failed)?;
+        let (stop, abort) = stops_on_signals()?;
         let sampler = HostSampler::new()?;
         let pair = keys.as_ref().map(|(own, allowed)| (own, allowed.clone()));
-        let daemon = Daemon::bind(self.listen, pair, Limits::default(), remark)
-            .map_err(|error| Failure::new(kind_of(&error), format!("serve: {error}")))?;
+        let failure = |error: AcceptError| Failure::new(kind_of(&error), format!("serve: {error}"));
+        let mut daemon =
+            Daemon::bind(self.listen, pair, Limits::default(), remark).map_err(failure)?;
+        let far_end = self.relay.then(|| self.far_end());
+        if let Some(far_end) = &far_end {
+            daemon = daemon.with_carriers(far_end.sink(), self.receive_buffer).map_err(failure)?;
+        }
         remark(&format!("serving tests on {}", daemon.local_addr()));
+        if far_end.is_some() {
+            remark("and relays");
+        }
         if let Some(public) = keys.and_then(|(own, _)| own.public()) {
             remark(&format!("clients need --server-key {public}"));
         }
         let limits = ResponderLimits { runs: self.tests.into(), longest: self.longest };
-        let (responder, stop) = (Responder::new(sampler, limits), Stop::new());
-        let ended = std::thread::scope(|scope| {
-            let (signal, stop_on_signal) = (&interrupt, &stop);
-            scope.spawn(move || {
-                // An error would mean that the descriptor is gone, and we hold it.
-                let _ = signal.wait(None);
-                stop_on_signal.stop();
+        let responder = Responder::new(sampler, limits);
+        std::thread::scope(|scope| {
+            let relaying = far_end.as_ref().map(|far_end| {
+                scope.spawn(|| {
+                    let ended = far_end.run(&stop, &abort, remark);
+                    // A daemon without its relay is not what was asked for.
+                    stop.stop();
+                    ended
+                })
             });
-            let ended = daemon.run(&responder, &stop);
-            // The thread that waits for a signal ends, too.
-            interrupt.set();
-            ended
-        });
-        ended.map_err(|error| Failure::new(Kind::Run, format!("serve: {error}")))?;
+            let served = daemon.run(&responder, &stop, &abort).map_err(failure);
+            stop.stop();
+            let relayed = relaying.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())));
+            let why = "is there a limit on descriptors?";
+            let failed = |error| Failure::new(Kind::Run, format!("serve relays: {error}; {why}"));
+            served.and(relayed.map_err(failed))
+        })?;
         remark("stopped");
         Ok(Failure::code(Kind::Interrupted))
+    }
+
+    fn far_end(&self) -> FarEnd {
+        let mut allow = AllowList::default();
+        self.allow.iter().cloned().for_each(|rules| allow.extend(rules));
+        let (resume_for, drain) = (self.resume_for, Limits::default().drain);
+        FarEnd::new(FarEndOptions { allow, resume_for, drain })
     }
 }
 

@@ -3,7 +3,7 @@
 mod intervals;
 mod runs;
 
-use super::peer_keys::{HostSampler, private_key};
+use super::peer_keys::{HostSampler, private_key, with_port};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
@@ -13,11 +13,10 @@ use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use fullpipe_report::path_test::{TestedHosts, TestedRun, render};
 use fullpipe_transfer::path_test::{Amount, Direction, Sampler, Spec, TestError, Tester};
-use fullpipe_transfer::peer::{Client, DEFAULT_PORT, Keys, PeerError, PublicKey};
+use fullpipe_transfer::peer::{Client, Keys, PeerError, PublicKey};
 use intervals::{Interval, Intervals};
 use runs::{Tested, tested};
 use serde::Serialize;
-use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 /// Test the path to a host where `fullpipe serve` runs: rates, round trips, loss, and what limits.
@@ -119,7 +118,7 @@ impl Test {
         };
         let interrupt = Interrupt::on_signals().map_err(super::why::failed)?;
         let sampler = HostSampler::new()?;
-        let client = Client::new(&self.address(), keys.as_ref(), self.connect_timeout)
+        let client = Client::new(&with_port(&self.host), keys.as_ref(), self.connect_timeout)
             .map_err(|error| failure(error.into()))?;
         let mut tester = Tester::connect(client, &sampler).map_err(failure)?;
         let here = sampler.facts().settings();
@@ -139,15 +138,6 @@ impl Test {
         }
         self.show(&done, tester.idle_rtt())?;
         Ok(0)
-    }
-
-    /// The host with a port.
-    fn address(&self) -> String {
-        if self.host.parse::<Ipv6Addr>().is_ok() {
-            return format!("[{}]:{DEFAULT_PORT}", self.host);
-        }
-        let has_port = self.host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
-        if has_port { self.host.clone() } else { format!("{}:{DEFAULT_PORT}", self.host) }
     }
 
     /// The runs that were asked for.

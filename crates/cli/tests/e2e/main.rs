@@ -32,6 +32,7 @@ mod path_test;
 mod privilege;
 mod program;
 mod real_programs;
+mod relay;
 mod remains;
 mod sweeps;
 mod top;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         ("why", why::CASES),
         ("why_url", why_url::CASES),
         ("path_test", path_test::CASES),
+        ("relay", relay::CASES),
     ];
     let mut trials = Vec::new();
     for &(subject, cases) in subjects {

@@ -1,0 +1,115 @@
+//! `fullpipe relay`: the near end of a relay.
+
+use super::peer_keys::{private_key, stops_on_signals, with_port};
+use crate::failure::{Failure, Kind};
+use crate::terminal::remark;
+use clap::Args;
+use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_transfer::peer::{Keys, PeerError, PublicKey};
+use fullpipe_transfer::relay::{Entry, ProxyKind, Relay as NearEnd, RelayError, RelayOptions};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Carry a TCP service over several connections to a far end, where `fullpipe serve --relay` runs.
+///
+/// Users connect to --listen, and the far end connects to --to for each of them, or to where they
+/// ask for by SOCKS5 or HTTP's CONNECT. Their streams are cut into chunks, which any of the connections between the two ends (the carriers) takes when it
+/// has room, and put together again in order. So a stream gets what all carriers carry, where one
+/// connection is held by its window or by loss. Neither host's kernel is changed, and root is not
+/// needed. On any other host than this one it takes keys: carriers are TLS 1.3, and both ends must
+/// have the key that the other one was told.
+///
+/// On SIGTERM or Ctrl-C it listens no more, and lets streams end for --drain; a second Ctrl-C ends
+/// it at once, and resets them.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe relay --server 127.0.0.1 --listen 127.0.0.1:8080 --to 127.0.0.1:80
+  fullpipe keygen relay.key
+  fullpipe relay --server far.example --key relay.key --server-key ed25519:.. \\
+    --listen 127.0.0.1:8080 --to www.internal:80 --carriers 16
+  curl http://127.0.0.1:8080/large.iso
+  fullpipe relay --server 127.0.0.1 --listen 127.0.0.1:1080 --socks5
+  curl --proxy socks5h://127.0.0.1:1080 https://example.org/
+
+contrib/systemd has a unit, and the guide a page: two hosts in five minutes.")]
+pub struct Relay {
+    /// The far end, where `fullpipe serve --relay` runs; port 5606 unless it has one.
+    #[arg(long, value_name = "HOST[:PORT]")]
+    server: String,
+    /// Where users connect to; with port 0 a free one, which is printed.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// Where the far end connects to for each user; the far end looks up the name.
+    #[arg(long, value_name = "HOST:PORT", required_unless_present_any = ["socks5", "http_connect"])]
+    to: Option<String>,
+    /// Be a SOCKS5 proxy: each user says where to. Names are looked up by the far end.
+    #[arg(long, conflicts_with_all = ["to", "http_connect"])]
+    socks5: bool,
+    /// Be an HTTP proxy for CONNECT: each user says where to.
+    #[arg(long, conflicts_with = "to")]
+    http_connect: bool,
+    /// How many connections carry the streams.
+    #[arg(long, value_name = "COUNT", default_value_t = 8,
+        value_parser = clap::value_parser!(u16).range(1..=64))]
+    carriers: u16,
+    /// The receive buffer of each carrier, instead of the kernel's own tuning; at most
+    /// net.core.rmem_max. The far end has the same option for the other direction.
+    #[arg(long, value_name = "SIZE")]
+    receive_buffer: Option<Bytes>,
+    /// For how long streams wait for a carrier when all are gone, before they are reset.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    resume_for: Duration,
+    /// How long streams may take to end when the relay is stopped.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    drain: Duration,
+    /// The file with this end's private key, as `fullpipe keygen` makes it.
+    #[arg(long, value_name = "FILE", requires = "server_key")]
+    key: Option<PathBuf>,
+    /// The far end's public key, as `fullpipe serve` prints it.
+    #[arg(long, value_name = "KEY", requires = "key")]
+    server_key: Option<PublicKey>,
+}
+
+impl Relay {
+    pub fn run(self) -> Result<u8, Failure> {
+        let keys = match (&self.key, self.server_key) {
+            (Some(key), Some(server)) => Some(Keys { own: private_key(key)?, server }),
+            _ => None,
+        };
+        let entry = match self.to {
+            Some(to) => Entry::To(to),
+            None if self.socks5 => Entry::Proxy(ProxyKind::Socks5),
+            None => Entry::Proxy(ProxyKind::HttpConnect),
+        };
+        let options = RelayOptions {
+            server: with_port(&self.server),
+            keys,
+            listen: self.listen,
+            entry,
+            carriers: self.carriers.into(),
+            receive_buffer: self.receive_buffer,
+            resume_for: self.resume_for,
+            drain: self.drain,
+        };
+        let (stop, abort) = stops_on_signals()?;
+        let relay = NearEnd::bind(options).map_err(failure)?;
+        let address = relay.local_addr();
+        remark(&format!("listening on {address}"));
+        if !address.ip().is_loopback() {
+            remark("whoever reaches that address can use the relay: it asks users for nothing");
+        }
+        relay.run(&stop, &abort, remark).map_err(failure)?;
+        remark("stopped");
+        Ok(Failure::code(Kind::Interrupted))
+    }
+}
+
+fn failure(error: RelayError) -> Failure {
+    let kind = match &error {
+        RelayError::Destination(_) | RelayError::Peer(PeerError::NeedsKeys(_)) => Kind::Usage,
+        RelayError::Peer(PeerError::Keys(_)) => Kind::Input,
+        RelayError::Bind { .. } | RelayError::Peer(_) | RelayError::Runtime(_) => Kind::Run,
+    };
+    Failure::new(kind, format!("relay: {error}"))
+}
