@@ -4,11 +4,13 @@
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fullpipe_model::units::Duration;
 use nix::sys::signal::Signal;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket};
 
 use crate::Case;
 use crate::need::Need;
@@ -125,6 +127,15 @@ fn read_all(stream: &mut TcpStream) -> (Vec<u8>, std::io::Result<()>) {
     (all, end)
 }
 
+/// An address that refuses connections for as long as its socket lives: bound, so that nobody else
+/// gets the port, and not listening.
+fn refusing() -> (OwnedFd, SocketAddr) {
+    let held = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(held.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+    let port = getsockname::<SockaddrIn>(held.as_raw_fd()).unwrap().port();
+    (held, SocketAddr::from(([127, 0, 0, 1], port)))
+}
+
 /// Echoes until the end, and then ends.
 fn echo(mut stream: TcpStream) {
     let mut bytes = [0; 16 << 10];
@@ -211,7 +222,7 @@ fn half_close() {
 
 fn refused_and_reset() {
     let program = Program::new();
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_held, closed) = refusing();
     let pair = pair(&program, closed, &[]);
     let (got, end) = read_all(&mut connect(pair.address));
     assert_eq!((got.len(), end.unwrap_err().kind()), (0, ErrorKind::ConnectionReset));
@@ -405,7 +416,7 @@ fn allow_list() {
 fn proxies() {
     let program = Program::new();
     let to = server(echo);
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_held, closed) = refusing();
     let (far, address) = far_end(&program, "127.0.0.1:0", &["--allow", "127.0.0.1:*"]);
     let server = address.to_string();
     let proxy = |kind: &str| {
