@@ -12,7 +12,7 @@
 //! control connection to a [`Service`]. A peer that cannot authenticate gets no answer, costs one
 //! thread and a few kilobytes, and for [`Limits::authentication`] at most.
 //!
-//! A **carrier** of the relay is a third kind: a [`Connection`] that is authenticated like a control
+//! A **carrier** of the relay is a third kind: a connection that is authenticated like a control
 //! connection, and then belongs to the relay's own protocol ([`crate::relay`]).
 //!
 //! Everything blocks, with deadlines: a session has little to say, and a thread for each data

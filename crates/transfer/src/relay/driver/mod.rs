@@ -2,7 +2,7 @@
 //!
 //! [`Relay`] is the near end: it listens for users, and keeps carriers to the far end. [`FarEnd`]
 //! takes the carriers that a [`crate::peer::Daemon`] has authenticated, and connects to what its
-//! [`AllowList`] has. Both run on one thread with tokio, and call [`engine`] for everything that
+//! [`AllowList`] has. Both run on one thread with tokio, and call `engine` for everything that
 //! carriers and users have in common.
 
 mod allow;
