@@ -75,7 +75,7 @@ fn outage(draft: &mut Draft, dice: &mut Dice) {
 }
 
 /// The sender opens the connection: our own program, which sets no buffers then. Its writes block,
-/// and a blocking writer keeps up to three times `tcp_wmem` in flight in a guest (seen, and not
+/// and a blocking writer keeps up to four times `tcp_wmem` in flight in a guest (seen, and not
 /// explained), so a send buffer is no limit that is known beforehand.
 fn upload(draft: &mut Draft) {
     let may = [Cause::Link, Cause::Policer, Cause::ReceiveWindow, Cause::Loss];
