@@ -13,11 +13,12 @@ use std::path::PathBuf;
 /// Carry a TCP service over several connections to a far end, where `fullpipe serve --relay` runs.
 ///
 /// Users connect to --listen, and the far end connects to --to for each of them, or to where they
-/// ask for by SOCKS5 or HTTP's CONNECT. Their streams are cut into chunks, which any of the connections between the two ends (the carriers) takes when it
-/// has room, and put together again in order. So a stream gets what all carriers carry, where one
-/// connection is held by its window or by loss. Neither host's kernel is changed, and root is not
-/// needed. On any other host than this one it takes keys: carriers are TLS 1.3, and both ends must
-/// have the key that the other one was told.
+/// ask for by SOCKS5 or HTTP's CONNECT. Their streams are cut into chunks, which any of the
+/// connections between the two ends (the carriers) takes when it has room, and put together again
+/// in order. So a stream gets what all carriers carry, where one connection is held by its window
+/// or by loss. Neither host's kernel is changed, and root is not needed. On any other host than
+/// this one it takes keys: carriers are TLS 1.3, and both ends must have the key that the other one
+/// was told.
 ///
 /// On SIGTERM or Ctrl-C it listens no more, and lets streams end for --drain; a second Ctrl-C ends
 /// it at once, and resets them.
