@@ -2,16 +2,16 @@
 # What `fullpipe relay` carries beside one direct connection, over emulated paths: a window of 256 KiB, random loss, and
 # a path that one connection fills. Both ends are namespaces with TCP of their own, so that what a carrier's kernel holds is
 # what it would hold on such a path. curl downloads for SECONDS, directly and through a relay that is connected already; the
-# relay's carriers are TLS, and every sender is CUBIC. Payload in MB/s, and how many times the direct download. As root;
-# needs python3 and curl.
-#   bench/relay.sh [BINARY] [SECONDS] [CARRIERS]
+# relay's carriers are TLS, every sender is CUBIC unless told otherwise, and CARRIERS may have `auto`. Payload in MB/s, and
+# how many times the direct download. As root; needs python3 and curl.
+#   bench/relay.sh [BINARY] [SECONDS] [CARRIERS] [CONGESTION]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec python3 - "${1:-target/release/fullpipe}" "${2:-15}" "${3:-1,8,16}" <<'PYTHON'
+exec python3 - "${1:-target/release/fullpipe}" "${2:-15}" "${3:-1,8,16}" "${4:-cubic}" <<'PYTHON'
 import json, os, subprocess, sys, tempfile
 
 binary, seconds = os.path.abspath(sys.argv[1]), int(sys.argv[2])
-carriers = [int(count) for count in sys.argv[3].split(",")]
+carriers, congestion = sys.argv[3].split(","), sys.argv[4]
 work = tempfile.mkdtemp(prefix="fullpipe-relay-")
 with open(f"{work}/file", "wb") as file:
     file.truncate(4 << 30)
@@ -25,7 +25,9 @@ with open(f"{work}/clients", "w") as file:
     file.write(key("client") + "\n")
 
 SERVER = r"""
-sysctl -qw net.ipv4.tcp_congestion_control=cubic
+set -e
+# In a namespace the sysctl refuses what the machine does not allow to everyone; a route does not.
+ip route change $(ip -o -4 route show | head -1) congctl $CONGESTION
 python3 -m http.server 8000 --directory $WORK > /dev/null 2>&1 &
 exec "$BINARY" serve --listen 0.0.0.0:5606 --key $WORK/server.key --allow-key $WORK/clients --relay --allow '*:8000' \
     2> $WORK/far
@@ -48,7 +50,7 @@ curl -s --max-time $SECONDS_EACH -o /dev/null -w '%{size_download} %{time_total}
 """
 
 def measure(path, rmem, count):
-    environment = {**os.environ, "RMEM": rmem, "COUNT": str(count), "BINARY": binary, "WORK": work,
+    environment = {**os.environ, "RMEM": rmem, "COUNT": count, "CONGESTION": congestion, "BINARY": binary, "WORK": work,
                    "SERVER_KEY": server_key, "SECONDS_EACH": str(seconds)}
     done = subprocess.run([binary, "link", *path, "--linger", "0s", "--server", SERVER, "--", "sh", "-c", CLIENT],
                           env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -66,11 +68,11 @@ PATHS = [
 ]
 try:
     for name, path, rmem in PATHS:
-        direct = measure(path, rmem, 0)
-        print(f"{name:8} {'direct':>12} {direct:8.2f} MB/s", flush=True)
+        direct = measure(path, rmem, "0")
+        print(f"{name:8} {'direct':>13} {direct:8.2f} MB/s", flush=True)
         for count in carriers:
             rate = measure(path, rmem, count)
-            print(f"{name:8} {count:3} carriers {rate:8.2f} MB/s {rate / direct:6.2f} x", flush=True)
+            print(f"{name:8} {count:>4} carriers {rate:8.2f} MB/s {rate / direct:6.2f} x", flush=True)
 finally:
     subprocess.run(["rm", "-rf", work])
 PYTHON
