@@ -12,6 +12,9 @@ use std::collections::BinaryHeap;
 /// A transfer that has not ended by now hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(3600);
 
+/// What a user of a limited rate writes at a time.
+const PIECE: u64 = 256 * 1024;
+
 /// What happens to a carrier.
 #[derive(Debug, Clone, Copy)]
 pub struct Trouble {
@@ -29,6 +32,8 @@ pub struct Setting {
     pub link: f64,
     pub bytes: u64,
     pub streams: u32,
+    /// Bytes a second that the users write, together, in pieces of `PIECE`.
+    pub source: f64,
     pub troubles: Vec<Trouble>,
     pub seed: u64,
 }
@@ -217,9 +222,12 @@ impl World {
     /// The near users write all they can, the far ones read all they can.
     fn users(&mut self) {
         let each = self.setting.bytes / u64::from(self.setting.streams);
+        let produced = self.setting.source * self.now.since(Instant::ZERO).as_secs_f64();
+        let produced = (produced / f64::from(self.setting.streams)) as u64 / PIECE * PIECE;
         for number in 1..=self.setting.streams {
             let (stream, at) = (StreamId(number), number as usize);
-            let room = self.sessions[0].room(stream).get().min(each - self.written[at]);
+            let produced = produced.saturating_add(PIECE).min(each) - self.written[at];
+            let room = self.sessions[0].room(stream).get().min(produced);
             if room > 0 {
                 let range = self.written[at]..self.written[at] + room;
                 let data: Vec<u8> = range.map(|offset| byte_at(number, offset)).collect();

@@ -16,8 +16,9 @@
 //! Every frame but HELLO, CLOSE and ACK is acknowledged by count, carrier by carrier. When a
 //! carrier dies, what it had not acknowledged goes again on others. All such frames may therefore
 //! arrive twice, and none changes anything the second time. A chunk that a slow carrier holds is
-//! copied to one that would have nothing to do otherwise, and a carrier that is silent for longer
-//! than `SILENT_AFTER` loses all it holds to the others. A stream ends with its whole length, or by
+//! copied to one that has had nothing to do for a while; such copies take at most 1 MiB and a
+//! sixteenth of what was delivered. A carrier that is silent for longer than `SILENT_AFTER` loses
+//! all it holds to the others. A stream ends with its whole length, or by
 //! a reset: what is missing is never taken for the end.
 //!
 //! # Which carrier takes what
@@ -140,6 +141,10 @@ pub struct Session {
     delivered: u64,
     /// Payload that was sent more than once.
     repeated: u64,
+    /// That part of it which was copied because it was late.
+    copied: u64,
+    /// Since when carriers with room find nothing new to send.
+    idle_since: Option<Instant>,
     events: VecDeque<Event>,
     next_poll: Option<Instant>,
 }
@@ -187,6 +192,8 @@ impl Session {
             waiting_bytes: 0,
             delivered: 0,
             repeated: 0,
+            copied: 0,
+            idle_since: None,
             events: VecDeque::new(),
             next_poll: None,
         }

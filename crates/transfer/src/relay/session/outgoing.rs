@@ -27,6 +27,16 @@ const SLOWER_BY: Duration = Duration::from_millis(20);
 /// Streams that have less than this to send, together, are kept off slow carriers.
 const BULK: u64 = 8 * CHUNK as u64;
 
+/// A session that had nothing new to send for this long is idle. For less, its user is only about
+/// to write: a carrier with room then waits, because a copy would take the place of new chunks.
+const IDLE_AFTER: Duration = Duration::from_millis(20);
+
+/// What copies of late chunks may take, beyond their share of what was delivered.
+const COPIES_LEAST: u64 = 1 << 20;
+
+/// The share of what was delivered that copies of late chunks may take: one in so many bytes.
+const COPIES_SHARE: u64 = 16;
+
 impl Session {
     /// The next frame for a carrier that has room; `None` if there is none for it now. What waits
     /// may come later for the same carrier: after a push, a write, or [`Session::poll`].
@@ -42,12 +52,16 @@ impl Session {
         if let Some(frame) = self.again(now, carrier, false) {
             return Some(frame);
         }
-        if (!is_slow || self.waiting_bytes >= BULK)
-            && let Some(frame) = self.chunk(now, carrier)
-        {
-            return Some(frame);
+        if !is_slow || self.waiting_bytes >= BULK {
+            let chunk = self.chunk(now, carrier);
+            self.idle_since = if chunk.is_none() { self.idle_since.or(Some(now)) } else { None };
+            if chunk.is_some() {
+                return chunk;
+            }
         }
-        if let Some(frame) = self.again(now, carrier, true) {
+        if self.idle_since.is_some_and(|since| now.since(since) >= IDLE_AFTER)
+            && let Some(frame) = self.again(now, carrier, true)
+        {
             return Some(frame);
         }
         let state = self.carriers.get(&carrier)?;
@@ -177,6 +191,18 @@ impl Session {
             let (_, holder) = late.min()?;
             let other = self.carriers.get_mut(&holder)?;
             let item = other.first_not_again()?.item.clone();
+            let is_allowed = match &item {
+                Item::Chunk { length, .. } if if_idle && !is_silent(now, other) => {
+                    let allowed = COPIES_LEAST + self.delivered / COPIES_SHARE;
+                    let may_copy = self.copied + length <= allowed;
+                    self.copied += if may_copy { *length } else { 0 };
+                    may_copy
+                }
+                _ => true,
+            };
+            if !is_allowed {
+                return None;
+            }
             other.mark_again();
             match item {
                 Item::Control(Frame::Ping) => {}
