@@ -41,6 +41,7 @@
 mod causes;
 mod clock;
 pub mod content;
+mod count;
 mod download;
 mod get;
 pub mod pace;

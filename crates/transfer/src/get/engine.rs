@@ -2,12 +2,12 @@
 //! that fail.
 
 use super::connect::Carrier;
-use super::count::{Controller, Most};
 use super::part::Record;
 use super::ranges::{Ranges, Worker};
 use super::worker::{Failure, Ready, Shared, Sink, work};
 use super::{Connections, Diagnosis, GetError, GetEvent, Step};
 use crate::clock;
+use crate::count::{Controller, Most};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,14 +1,14 @@
 //! A downloader: [`get`] fetches one URL into a file, or to standard output.
 //!
 //! **How to think.** A file is a set of ranges ([`ranges`]): what is there, what a connection
-//! fetches, what is missing. An earlier run, a connection that died and a second connection are the
-//! same thing to it. Connections ([`worker`]) take pieces and fill them; [`engine`] makes as many
-//! as [`count`] wants and replaces those that fail. Rates are limited below TLS and HTTP
-//! ([`socket`]), and the bytes are kept beside the file with a record of what is there ([`part`]),
-//! until all are: then the file gets its name.
+//! fetches, what is missing. An earlier run, a connection that died and a second connection are
+//! the same thing to it. Connections ([`worker`]) take pieces and fill them; [`engine`] makes as
+//! many as [`crate::count`] wants and replaces those that fail. Rates are limited below TLS and
+//! HTTP ([`socket`]), and the bytes are kept beside the file with a record of what is there
+//! ([`part`]), until all are: then the file gets its name.
 //!
-//! The pure parts are [`ranges`], [`count`], [`answer`] and [`crate::pace`]; the shell runs on the
-//! calling thread, but for name lookups and for the syncs of the record.
+//! The pure parts are [`ranges`], [`crate::count`], [`answer`] and [`crate::pace`]; the shell runs
+//! on the calling thread, but for name lookups and for the syncs of the record.
 //!
 //! **What is believed.** A part is accepted only if the server says that it starts where it was
 //! asked to, has the length that was asked for, and is of a file with the same validators (`ETag`,
@@ -17,7 +17,6 @@
 
 mod answer;
 mod connect;
-mod count;
 mod engine;
 mod error;
 mod open;
@@ -29,10 +28,10 @@ mod socket;
 mod tls;
 mod worker;
 
+pub use crate::count::{Reason, Step};
 pub use error::GetError;
 pub use options::{
-    Connections, Diagnosis, Family, GetEvent, GetOptions, GetRequest, Got, LimiterKind, Reason,
-    Step, Target,
+    Connections, Diagnosis, Family, GetEvent, GetOptions, GetRequest, Got, LimiterKind, Target,
 };
 
 use crate::{Stop, clock};

@@ -1,6 +1,7 @@
 //! What to fetch, how, and what came of it.
 
 use crate::Timing;
+use crate::count::Step;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use serde::Serialize;
@@ -182,39 +183,6 @@ impl Diagnosis {
     pub fn get(&self) -> Option<Limit> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Why a number of connections was taken or left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// The first measurement.
-    Start,
-    /// More data arrived with it.
-    Pays,
-    /// It brought too little for what it costs others.
-    BringsTooLittle,
-    /// Less data arrived with it.
-    Worse,
-    /// The diagnosis says that more connections cannot help.
-    Diagnosis,
-    /// The server refused it.
-    Refused,
-}
-
-/// A number of connections that was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Step {
-    /// When it was decided, since the body began.
-    #[serde(rename = "at_us", serialize_with = "column::micros::serialize")]
-    pub at: Duration,
-    /// How many connections.
-    pub connections: usize,
-    /// What they brought together; `None` if they were not measured.
-    #[serde(rename = "rate_bps", serialize_with = "column::rate_optional::serialize")]
-    pub rate: Option<Rate>,
-    /// What was made of it.
-    pub reason: Reason,
 }
 
 /// A file that was fetched.

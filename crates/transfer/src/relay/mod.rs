@@ -45,8 +45,8 @@ mod window;
 
 pub use carrier::{CarrierId, CarrierState};
 pub use driver::{
-    AllowList, Entry, FarEnd, FarEndOptions, ParseAllowError, ProxyHandshake, ProxyKind, ProxyStep,
-    Relay, RelayError, RelayOptions,
+    AllowList, Carriers, Entry, FarEnd, FarEndOptions, ParseAllowError, ProxyHandshake, ProxyKind,
+    ProxyStep, Relay, RelayError, RelayOptions,
 };
 pub use frame::{
     CHUNK, CloseReason, FRAME_MAX, Frame, FrameError, HEADER, Hello, Refusal, ResetReason,

@@ -153,11 +153,14 @@ impl Shared {
             }
         };
         wire.queue(&Frame::Hello(hello));
-        let closed = engine.attach(wire).await;
+        let closed = match engine.attach(wire) {
+            Some((_, closed)) => closed.await.ok(),
+            None => None,
+        };
         if let Some(known) = self.sessions.borrow_mut().get_mut(&hello.session) {
             known.carriers -= 1;
         }
-        if let Ok(super::Closed::Broken(why)) = closed {
+        if let Some(super::Closed::Broken(why)) = closed {
             (self.log)(&format!("{remote}: a carrier is gone: {why}"));
         }
     }

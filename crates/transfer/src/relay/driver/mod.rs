@@ -6,6 +6,7 @@
 //! carriers and users have in common.
 
 mod allow;
+mod auto;
 mod backoff;
 mod engine;
 mod far;
@@ -16,7 +17,7 @@ mod wire;
 
 pub use allow::{AllowList, ParseAllowError};
 pub use far::{FarEnd, FarEndOptions};
-pub use near::{Entry, Relay, RelayError, RelayOptions};
+pub use near::{Carriers, Entry, Relay, RelayError, RelayOptions};
 pub use proxy::{ProxyHandshake, ProxyKind, ProxyStep};
 
 use super::frame::CloseReason;

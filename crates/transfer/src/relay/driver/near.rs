@@ -3,14 +3,15 @@
 use super::super::frame::{CloseReason, SessionId, StreamId};
 use super::super::{Role, SessionLimits};
 use super::allow::Destination;
+use super::auto::{self, Auto};
 use super::backoff::Backoff;
 use super::engine::{Ended, Handle, Unopened};
 use super::far::ready_for_user;
 use super::proxy::{ProxyHandshake, ProxyKind, ProxyStep};
 use super::wire::Wire;
 use super::{Closed, Log, hello};
-use crate::Stop;
 use crate::peer::{Client, Keys, PeerError, random};
+use crate::{Stop, clock};
 use fullpipe_model::units::{Bytes, Duration};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,13 +19,17 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// How long a carrier's connection and its handshake may take each, and how long a user waits for a
 /// session.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked whether the streams have ended.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often the number of carriers is considered.
+const TICK: Duration = Duration::from_millis(200);
+/// The round trip of a session that has not measured it.
+const RTT: Duration = Duration::from_millis(100);
 /// A listener that fails for want of descriptors or memory is asked again after this.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// The most users at a time.
@@ -39,6 +44,15 @@ pub enum Entry {
     Proxy(ProxyKind),
 }
 
+/// How many carriers a session has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carriers {
+    /// So many; at least one.
+    Fixed(usize),
+    /// As many as pay, by measuring what users move: one at first, 32 at most. The log says why.
+    Auto,
+}
+
 /// What a near end does.
 #[derive(Debug, Clone)]
 pub struct RelayOptions {
@@ -51,7 +65,7 @@ pub struct RelayOptions {
     /// Where the far end connects them.
     pub entry: Entry,
     /// How many carriers.
-    pub carriers: usize,
+    pub carriers: Carriers,
     /// `SO_RCVBUF` of carriers; `None`: the kernel tunes it.
     pub receive_buffer: Option<Bytes>,
     /// For how long streams are kept while there is no carrier.
@@ -320,10 +334,18 @@ impl Near {
                 SessionLimits { resume_for: self.options.resume_for, ..Default::default() };
             let session = Handle::start(Role::Initiator, limits, None);
             let mut slots = tokio::task::JoinSet::new();
+            let (first_target, most) = match self.options.carriers {
+                Carriers::Fixed(count) => (count.max(1), count.max(1)),
+                Carriers::Auto => (1, auto::MOST),
+            };
+            let (target, _) = watch::channel(first_target);
             let mut first = Some(wire);
-            for _ in 0..self.options.carriers.max(1) {
-                let slot = Rc::clone(&self).slot(session.clone(), name, first.take());
-                slots.spawn_local(slot);
+            for index in 0..most {
+                let slot = Slot { near: Rc::clone(&self), session: session.clone(), name, index };
+                slots.spawn_local(slot.keep(first.take(), target.subscribe()));
+            }
+            if self.options.carriers == Carriers::Auto {
+                slots.spawn_local(Rc::clone(&self).choose(session.clone(), target.clone()));
             }
             (self.log)(&format!("connected to {}", self.options.server));
             self.session.replace(Some(session.clone()));
@@ -337,33 +359,21 @@ impl Near {
         }
     }
 
-    /// Keeps one carrier of a session alive.
-    async fn slot(self: Rc<Self>, session: Handle, name: SessionId, mut wire: Option<Wire>) {
-        let mut backoff = Backoff::new();
+    /// Sets how many carriers there should be, by what they carry.
+    async fn choose(self: Rc<Self>, session: Handle, target: watch::Sender<usize>) {
+        let mut auto = Auto::new(clock::now());
         loop {
-            let connected = match wire.take() {
-                Some(wire) => Ok(wire),
-                None => self.connect(name, true).await,
-            };
-            let closed = match connected {
-                Ok(wire) => {
-                    backoff = Backoff::new();
-                    let Ok(closed) = session.attach(wire).await else { return };
-                    closed
-                }
-                Err(closed) => closed,
-            };
-            match &closed {
-                Closed::Refused(CloseReason::UnknownSession, _) => {
-                    return session.end(Ended::Unknown);
-                }
-                Closed::Refused(CloseReason::TooMany, text) => {
-                    let text = text.escape_debug();
-                    return (self.log)(&format!("one carrier less: the far end says: {text}"));
-                }
-                _ => (self.log)(&format!("a carrier is gone: {closed}; connecting again")),
+            tokio::time::sleep(TICK.into()).await;
+            let (now, state) = (clock::now(), session.state());
+            let round_trips = state.carriers.iter().filter_map(|carrier| carrier.round_trip);
+            let rtt = round_trips.min().unwrap_or(RTT);
+            auto.push(now, state.delivered + state.received, state.carriers.len(), rtt);
+            target.send_if_modified(|target| {
+                std::mem::replace(target, auto.target()) != auto.target()
+            });
+            if let Some(words) = auto.poll() {
+                (self.log)(&words);
             }
-            pause(&mut backoff).await;
         }
     }
 
@@ -382,6 +392,59 @@ impl Near {
             .map_err(|error| broken(&error))?;
         hello::initiate(&mut wire, session, joins).await?;
         Ok(wire)
+    }
+}
+
+/// The place of one carrier in a session.
+struct Slot {
+    near: Rc<Near>,
+    session: Handle,
+    name: SessionId,
+    index: usize,
+}
+
+impl Slot {
+    /// Keeps the carrier alive for as long as the target is beyond its index.
+    async fn keep(self, mut wire: Option<Wire>, mut target: watch::Receiver<usize>) {
+        let mut backoff = Backoff::new();
+        let log = &self.near.log;
+        loop {
+            if target.wait_for(|target| *target > self.index).await.is_err() {
+                return;
+            }
+            let connected = match wire.take() {
+                Some(wire) => Ok(wire),
+                None => self.near.connect(self.name, true).await,
+            };
+            let closed = match connected {
+                Ok(wire) => {
+                    backoff = Backoff::new();
+                    let Some((carrier, closed)) = self.session.attach(wire) else { return };
+                    tokio::select! {
+                        closed = closed => match closed {
+                            Ok(closed) => closed,
+                            Err(_) => return,
+                        },
+                        Ok(_) = target.wait_for(|target| *target <= self.index) => {
+                            self.session.retire(carrier);
+                            continue;
+                        }
+                    }
+                }
+                Err(closed) => closed,
+            };
+            match &closed {
+                Closed::Refused(CloseReason::UnknownSession, _) => {
+                    return self.session.end(Ended::Unknown);
+                }
+                Closed::Refused(CloseReason::TooMany, text) => {
+                    let text = text.escape_debug();
+                    return log(&format!("one carrier less: the far end says: {text}"));
+                }
+                _ => log(&format!("a carrier is gone: {closed}; connecting again")),
+            }
+            pause(&mut backoff).await;
+        }
     }
 }
 

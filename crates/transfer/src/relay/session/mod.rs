@@ -137,8 +137,9 @@ pub struct Session {
     /// Bytes of all streams that were sent and are not acknowledged, and that wait.
     sent_bytes: u64,
     waiting_bytes: u64,
-    /// Payload that the peer acknowledged for the first time.
+    /// Payload that the peer acknowledged for the first time, and that was read here.
     delivered: u64,
+    received: u64,
     /// Payload that was sent more than once.
     repeated: u64,
     /// That part of it which was copied because it was late.
@@ -158,6 +159,8 @@ pub struct SessionState {
     pub streams: usize,
     /// Payload that the peer acknowledged, each byte once.
     pub delivered: Bytes,
+    /// Payload that users here have read.
+    pub received: Bytes,
     /// Payload that was sent more than once.
     pub repeated: Bytes,
     /// Received, in order, and not read.
@@ -191,6 +194,7 @@ impl Session {
             sent_bytes: 0,
             waiting_bytes: 0,
             delivered: 0,
+            received: 0,
             repeated: 0,
             copied: 0,
             idle_since: None,
@@ -313,6 +317,7 @@ impl Session {
         if let Some(data) = state.receive.pop() {
             let keeps_up = !state.receive.is_ready();
             let amount = data.len() as u64;
+            self.received += amount;
             let limit = state.window.consume(now, amount, rtt, keeps_up, &mut self.budget);
             if let Some(limit) = limit.map(Bytes::new) {
                 self.control.push_back(Frame::Credit { stream, limit });
@@ -354,6 +359,7 @@ impl Session {
             carriers: self.carriers.iter().map(|(id, carrier)| carrier.state(*id, now)).collect(),
             streams: self.streams.len(),
             delivered: Bytes::new(self.delivered),
+            received: Bytes::new(self.received),
             repeated: Bytes::new(self.repeated),
             unread: Bytes::new(unread),
             behind_gap: Bytes::new(behind_gap),

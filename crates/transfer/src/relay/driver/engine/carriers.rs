@@ -29,12 +29,13 @@ pub(super) struct Carrying {
 }
 
 impl Handle {
-    /// Adds a carrier that has exchanged HELLO. The answer comes when it is no more.
-    pub fn attach(&self, wire: Wire) -> oneshot::Receiver<Closed> {
+    /// Adds a carrier that has exchanged HELLO. The answer comes when it is no more. `None`: the
+    /// session is over.
+    pub fn attach(&self, wire: Wire) -> Option<(CarrierId, oneshot::Receiver<Closed>)> {
         let (sender, closed) = oneshot::channel();
         let mut engine = self.0.borrow_mut();
         if engine.ended.is_some() {
-            return closed;
+            return None;
         }
         let now = clock::now();
         let carrier = engine.session.attach(now);
@@ -47,7 +48,16 @@ impl Handle {
         engine.take_frames(now, carrier);
         engine.pump();
         tokio::task::spawn_local(carry(self.clone(), carrier, stream, wake));
-        closed
+        Some((carrier, closed))
+    }
+
+    /// Closes a carrier that is not wanted any more. What it held goes again on the others.
+    pub fn retire(&self, carrier: CarrierId) {
+        let text = "fewer carriers are enough".to_owned();
+        let close = Frame::Close { reason: CloseReason::Retired, text };
+        let mut engine = self.0.borrow_mut();
+        engine.close_carrier(carrier, Some(&close));
+        engine.pump();
     }
 }
 

@@ -14,7 +14,7 @@ mod carriers;
 mod users;
 
 use super::super::frame::{CloseReason, Frame, Refusal, ResetReason, StreamId};
-use super::super::session::{Event, Session};
+use super::super::session::{Event, Session, SessionState};
 use super::super::{CarrierId, Role, SessionLimits};
 use super::wire::READ;
 use crate::clock;
@@ -212,6 +212,11 @@ impl Handle {
     pub fn streams(&self) -> usize {
         let engine = self.0.borrow();
         engine.users.len() + engine.openings.len()
+    }
+
+    /// The session's state now.
+    pub fn state(&self) -> SessionState {
+        self.0.borrow().session.state(clock::now())
     }
 
     /// Whether nothing is under way, in either direction.

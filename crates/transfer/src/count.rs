@@ -1,21 +1,21 @@
-//! How many connections a download uses: a pure controller.
+//! How many connections a transfer uses: a pure controller. `get` and the relay use it.
 //!
-//! It starts with one. Where the diagnosis says that the link, the server or this machine holds the
-//! data, more connections would not help, and it stays. Otherwise it doubles the number as long as
-//! that pays: `n` connections more must bring at least [`PAYS`] of what they would bring if each
-//! carried its share. If a number does not pay, it **goes back** to the last that did, and looks
-//! for the knee between the two by halving the distance. Where a window holds each connection, what
-//! they carry adds up without harm to anyone until the path is full, so that more are allowed
-//! ([`Most::windows`]). Every trial is a [`Step`], with its
-//! measured rate and its reason, so the user reads when and why.
+//! It starts with one, or with as many as it is told. Where the diagnosis says that the link, the
+//! server or this machine holds the data, more connections would not help, and it stays.
+//! Otherwise it doubles the number as long as that pays: `n` connections more must bring at least
+//! [`PAYS`] of what they would bring if each carried its share. If a number does not pay, it
+//! **goes back** to the last that did, and looks for the knee between the two by halving the
+//! distance. Where a window holds each connection, what they carry adds up without harm to anyone
+//! until the path is full, so that more are allowed ([`Most::windows`]). Every trial is a
+//! [`Step`], with its measured rate and its reason, so the user reads when and why.
 //!
 //! **Order of calls.** [`Controller::push`] at every tick with the bytes that have arrived so far,
 //! then [`Controller::target`]. After a change of the target the rate is not counted for
 //! [`SETTLE`] and twelve round trips: connections are made and their windows grow.
 
-use super::{Reason, Step};
 use fullpipe_model::limit::Limit;
-use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate, column};
+use serde::Serialize;
 
 /// The least share of their part that connections must bring.
 const PAYS: f64 = 0.2;
@@ -28,9 +28,42 @@ const MEASURE: Duration = Duration::from_millis(800);
 /// Round trips of slow start and of a measurement.
 const ROUNDS: u64 = 12;
 
+/// Why a number of connections was taken or left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The first measurement.
+    Start,
+    /// More data arrived with it.
+    Pays,
+    /// It brought too little for what it costs others.
+    BringsTooLittle,
+    /// Less data arrived with it.
+    Worse,
+    /// The diagnosis says that more connections cannot help.
+    Diagnosis,
+    /// The server refused it.
+    Refused,
+}
+
+/// A number of connections that was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Step {
+    /// When it was decided, since the body began.
+    #[serde(rename = "at_us", serialize_with = "column::micros::serialize")]
+    pub at: Duration,
+    /// How many connections.
+    pub connections: usize,
+    /// What they brought together; `None` if they were not measured.
+    #[serde(rename = "rate_bps", serialize_with = "column::rate_optional::serialize")]
+    pub rate: Option<Rate>,
+    /// What was made of it.
+    pub reason: Reason,
+}
+
 /// How many connections are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Most {
+pub(crate) struct Most {
     /// Usually.
     pub any: usize,
     /// While a window holds each.
@@ -54,7 +87,7 @@ impl Most {
 
 /// Chooses the number of connections.
 #[derive(Debug, Clone)]
-pub(super) struct Controller {
+pub(crate) struct Controller {
     most: Most,
     target: usize,
     /// The best number so far, and its rate.
@@ -73,12 +106,17 @@ pub(super) struct Controller {
 
 impl Controller {
     /// At most `most` connections (at least one), on a path with this round-trip time.
-    pub(super) fn new(most: Most, rtt: Duration, now: Instant) -> Controller {
+    pub(crate) fn new(most: Most, rtt: Duration, now: Instant) -> Controller {
+        Controller::starting_at(1, most, rtt, now)
+    }
+
+    /// The same from `first` connections on.
+    pub(crate) fn starting_at(first: usize, most: Most, rtt: Duration, now: Instant) -> Controller {
         let most = most.checked();
         let rounds = rtt.saturating_mul(ROUNDS).min(Duration::from_secs(5));
         Controller {
             most,
-            target: 1,
+            target: first.clamp(1, most.windows),
             best: None,
             too_many: None,
             settles: SETTLE.max(rounds),
@@ -92,17 +130,27 @@ impl Controller {
     }
 
     /// How many connections there should be now.
-    pub(super) fn target(&self) -> usize {
+    pub(crate) fn target(&self) -> usize {
         self.target
     }
 
     /// The numbers that were tried, in order.
-    pub(super) fn steps(&self) -> &[Step] {
+    pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
+    /// Whether the number will not change any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.holds
+    }
+
+    /// The transfer pauses: what is being measured says nothing, and begins anew.
+    pub(crate) fn interrupt(&mut self, now: Instant) {
+        (self.changed, self.from) = (now, None);
+    }
+
     /// The server refused a connection while `running` others were there.
-    pub(super) fn refused(&mut self, now: Instant, running: usize) {
+    pub(crate) fn refused(&mut self, now: Instant, running: usize) {
         let running = running.max(1);
         self.note(now, self.target, None, Reason::Refused);
         self.most = Most { any: running, windows: running };
@@ -112,7 +160,7 @@ impl Controller {
 
     /// `arrived` bytes in all at `now`, while `running` connections fetch; `limit` is what the
     /// diagnosis says of them, where there is one.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         now: Instant,
         arrived: Bytes,
@@ -165,7 +213,7 @@ impl Controller {
                 self.note(now, tried, Some(rate), reason);
             }
         }
-        let best = self.best.map_or(1, |(best, _)| best);
+        let best = self.best.map_or(tried, |(best, _)| best);
         let next = self.next(best, self.most.under(limit));
         self.holds |= next.is_none();
         self.target = if self.holds { best } else { next.unwrap_or(best) };
@@ -187,7 +235,7 @@ impl Controller {
 }
 
 /// Whether more connections can help against a limit.
-pub(super) fn more_helps(limit: Option<Limit>) -> bool {
+pub(crate) fn more_helps(limit: Option<Limit>) -> bool {
     match limit {
         Some(Limit::Link | Limit::SenderApplication | Limit::ReceiverApplication) => false,
         Some(Limit::ReceiveWindow | Limit::SendBuffer | Limit::CongestionWindow(_)) => true,
