@@ -6,7 +6,9 @@ use crate::terminal::remark;
 use clap::Args;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::peer::{Keys, PeerError, PublicKey};
-use fullpipe_transfer::relay::{Entry, ProxyKind, Relay as NearEnd, RelayError, RelayOptions};
+use fullpipe_transfer::relay::{
+    Carriers, Entry, ProxyKind, Relay as NearEnd, RelayError, RelayOptions,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -28,7 +30,7 @@ Examples:
   fullpipe relay --server 127.0.0.1 --listen 127.0.0.1:8080 --to 127.0.0.1:80
   fullpipe keygen relay.key
   fullpipe relay --server far.example --key relay.key --server-key ed25519:.. \\
-    --listen 127.0.0.1:8080 --to www.internal:80 --carriers 16
+    --listen 127.0.0.1:8080 --to www.internal:80 --carriers auto
   curl http://127.0.0.1:8080/large.iso
   fullpipe relay --server 127.0.0.1 --listen 127.0.0.1:1080 --socks5
   curl --proxy socks5h://127.0.0.1:1080 https://example.org/
@@ -50,10 +52,10 @@ pub struct Relay {
     /// Be an HTTP proxy for CONNECT: each user says where to.
     #[arg(long, conflicts_with = "to")]
     http_connect: bool,
-    /// How many connections carry the streams.
-    #[arg(long, value_name = "COUNT", default_value_t = 8,
-        value_parser = clap::value_parser!(u16).range(1..=64))]
-    carriers: u16,
+    /// How many connections carry the streams: 1 to 64, or auto, which begins with one and adds
+    /// some, up to 32, while users get more by it. It says on standard error what it tried.
+    #[arg(long, value_name = "COUNT|auto", default_value = "8", value_parser = carriers)]
+    carriers: Carriers,
     /// The receive buffer of each carrier, instead of the kernel's own tuning; at most
     /// net.core.rmem_max. The far end has the same option for the other direction.
     #[arg(long, value_name = "SIZE")]
@@ -88,7 +90,7 @@ impl Relay {
             keys,
             listen: self.listen,
             entry,
-            carriers: self.carriers.into(),
+            carriers: self.carriers,
             receive_buffer: self.receive_buffer,
             resume_for: self.resume_for,
             drain: self.drain,
@@ -103,6 +105,14 @@ impl Relay {
         relay.run(&stop, &abort, remark).map_err(failure)?;
         remark("stopped");
         Ok(Failure::code(Kind::Interrupted))
+    }
+}
+
+fn carriers(text: &str) -> Result<Carriers, String> {
+    match text.parse() {
+        Ok(count @ 1..=64) => Ok(Carriers::Fixed(count)),
+        Err(_) if text == "auto" => Ok(Carriers::Auto),
+        _ => Err(format!("'{text}' must be 1 to 64, or auto")),
     }
 }
 
