@@ -33,6 +33,8 @@ mod privilege;
 mod program;
 mod real_programs;
 mod relay;
+mod relay_carriers;
+mod relay_programs;
 mod remains;
 mod sweeps;
 mod top;
@@ -88,6 +90,8 @@ fn main() -> ExitCode {
         ("why_url", why_url::CASES),
         ("path_test", path_test::CASES),
         ("relay", relay::CASES),
+        ("relay_carriers", relay_carriers::CASES),
+        ("relay_programs", relay_programs::CASES),
     ];
     let mut trials = Vec::new();
     for &(subject, cases) in subjects {

@@ -30,7 +30,7 @@ pub const CASES: &[Case] = &[
     ("a_peer_that_breaks_the_protocol_is_cut", &[], violation),
 ];
 
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The address that a program said on standard error after `words`.
 fn said_address(running: &Running, words: &str) -> SocketAddr {
@@ -45,14 +45,14 @@ fn said_address(running: &Running, words: &str) -> SocketAddr {
     address.unwrap()
 }
 
-fn far_end(program: &Program, listen: &str, words: &[&str]) -> (Running, SocketAddr) {
+pub fn far_end(program: &Program, listen: &str, words: &[&str]) -> (Running, SocketAddr) {
     let all = [&["serve", "--listen", listen, "--relay"], words].concat();
     let daemon = program.start(&mut program.command(&all));
     let address = said_address(&daemon, "serving tests on ");
     (daemon, address)
 }
 
-fn near_end(
+pub fn near_end(
     program: &Program,
     server: SocketAddr,
     to: SocketAddr,
@@ -66,20 +66,20 @@ fn near_end(
 }
 
 /// Both ends on loopback, and where users connect to.
-struct Pair {
-    near: Running,
-    far: Running,
-    address: SocketAddr,
+pub struct Pair {
+    pub near: Running,
+    pub far: Running,
+    pub address: SocketAddr,
 }
 
-fn pair(program: &Program, to: SocketAddr, words: &[&str]) -> Pair {
+pub fn pair(program: &Program, to: SocketAddr, words: &[&str]) -> Pair {
     let (far, server) = far_end(program, "127.0.0.1:0", &["--allow", "127.0.0.1:*"]);
     let (near, address) = near_end(program, server, to, words);
     Pair { near, far, address }
 }
 
 /// Bytes that tell their place.
-fn content(length: usize) -> Vec<u8> {
+pub fn content(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let word = |_| {
         state ^= state << 13;
@@ -94,7 +94,7 @@ fn content(length: usize) -> Vec<u8> {
 
 /// A server that does `serve` with each connection, on a thread of its own. It lives as long as the
 /// trials' process.
-fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+pub fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serve = Arc::new(serve);
@@ -107,7 +107,7 @@ fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     address
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
+pub fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE.into())).unwrap();
     stream.set_write_timeout(Some(PATIENCE.into())).unwrap();
@@ -115,7 +115,7 @@ fn connect(address: SocketAddr) -> TcpStream {
 }
 
 /// The next close of this socket is a reset.
-fn reset(stream: TcpStream) {
+pub fn reset(stream: TcpStream) {
     let linger = nix::libc::linger { l_onoff: 1, l_linger: 0 };
     nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::Linger, &linger).unwrap();
 }
@@ -137,7 +137,7 @@ fn refusing() -> (OwnedFd, SocketAddr) {
 }
 
 /// Echoes until the end, and then ends.
-fn echo(mut stream: TcpStream) {
+pub fn echo(mut stream: TcpStream) {
     let mut bytes = [0; 16 << 10];
     while let Ok(count @ 1..) = stream.read(&mut bytes) {
         if stream.write_all(&bytes[..count]).is_err() {
