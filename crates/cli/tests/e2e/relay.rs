@@ -259,13 +259,13 @@ fn refused_and_reset() {
 }
 
 /// A TCP proxy whose connections can be cut.
-struct Cutter {
-    address: SocketAddr,
+pub struct Cutter {
+    pub address: SocketAddr,
     open: Arc<Mutex<Vec<TcpStream>>>,
     passed: Arc<AtomicUsize>,
 }
 
-fn cutter(to: SocketAddr) -> Cutter {
+pub fn cutter(to: SocketAddr) -> Cutter {
     let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
     let passed: Arc<AtomicUsize> = Arc::default();
     let (kept, counted) = (Arc::clone(&open), Arc::clone(&passed));
@@ -294,7 +294,7 @@ fn cutter(to: SocketAddr) -> Cutter {
 
 impl Cutter {
     /// Cuts the first `count` connections.
-    fn cut(&self, count: usize) {
+    pub fn cut(&self, count: usize) {
         let mut open = self.open.lock().unwrap();
         let end = open.len().min(2 * count);
         for stream in open.drain(..end) {

@@ -1,21 +1,23 @@
-//! `fullpipe relay --carriers auto` on carriers that are held, each and together; and streams that
-//! leave nothing behind.
+//! `fullpipe relay --carriers auto` on carriers that are held, each and together; streams that leave
+//! nothing behind; and one that is longer than its carriers live. FULLPIPE_RELAY_SOAK=20GB makes
+//! that one as long.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
-use fullpipe_model::units::Duration;
+use fullpipe_kernel::clock;
+use fullpipe_model::units::{Bytes, Duration};
 
 use crate::Case;
 use crate::program::{Program, Running, until};
-use crate::relay::{PATIENCE, connect, echo, far_end, near_end, pair, server};
+use crate::relay::{PATIENCE, connect, content, cutter, echo, far_end, near_end, pair, server};
 
 pub const CASES: &[Case] = &[
     ("auto_takes_as_many_carriers_as_pay_and_says_so", &[], auto),
     ("five_thousand_streams_leave_nothing", &[], streams),
+    ("a_long_stream_outlives_its_carriers", &[], soak),
 ];
 
 /// Bytes a second that a carrier gets, and that all of them get.
@@ -24,7 +26,7 @@ const ALL: f64 = 10e6;
 
 /// A TCP proxy that holds what comes back to [`EACH`] and [`ALL`].
 fn throttle(to: SocketAddr) -> SocketAddr {
-    let (total, started) = (AtomicU64::new(0), Instant::now());
+    let (total, started) = (AtomicU64::new(0), clock::now());
     server(move |mut user| {
         let Ok(mut onward) = TcpStream::connect(to) else { return };
         let (mut up, mut there) = (user.try_clone().unwrap(), onward.try_clone().unwrap());
@@ -33,11 +35,11 @@ fn throttle(to: SocketAddr) -> SocketAddr {
                 let _ = std::io::copy(&mut up, &mut there);
                 let _ = there.shutdown(Shutdown::Both);
             });
-            let (mut bytes, mut own, mut began) = ([0; 16 << 10], 0.0, started.elapsed());
+            let (mut bytes, mut own, mut began) = ([0; 16 << 10], 0.0, clock::now().since(started));
             while let Ok(count @ 1..) = onward.read(&mut bytes) {
                 own += count as f64;
                 let all = total.fetch_add(count as u64, Ordering::Relaxed) as f64;
-                let now = started.elapsed();
+                let now = clock::now().since(started);
                 // Whoever was idle has no right to what it did not use.
                 let late = now.saturating_sub(began).as_secs_f64() - own / EACH;
                 if late > 0.5 {
@@ -48,7 +50,7 @@ fn throttle(to: SocketAddr) -> SocketAddr {
                     total.fetch_add((idle * ALL) as u64, Ordering::Relaxed);
                 }
                 let wait = (-late).max(all / ALL - now.as_secs_f64());
-                std::thread::sleep(std::time::Duration::from_secs_f64(wait.max(0.0)));
+                std::thread::sleep(Duration::from_secs_f64(wait.max(0.0)).into());
                 if user.write_all(&bytes[..count]).is_err() {
                     break;
                 }
@@ -84,10 +86,10 @@ fn auto() {
     });
     is_over.store(true, Ordering::Relaxed);
     reader.join().unwrap();
-    // Ten fill it. Each trial of a number must bring a fifth of its share, and the machine may be
-    // busy.
+    // Ten fill it; where the knee is found is the controller's own tests' matter, as a busy machine
+    // shifts it.
     let (count, line) = found.unwrap();
-    assert!((4..=20).contains(&count), "{line}");
+    assert!(count >= 4, "{line}");
 }
 
 /// Descriptors that a process has open.
@@ -135,9 +137,64 @@ fn one(address: SocketAddr, number: usize) {
     stream.write_all(&[5; 3000]).unwrap();
     let mut answer = [0; 3000];
     stream.read_exact(&mut answer).unwrap();
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         return crate::relay::reset(stream);
     }
     stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(stream.read(&mut answer).unwrap(), 0);
+}
+
+/// Each way at once, with a carrier cut at every 32 MB, and all of them now and then.
+fn soak() {
+    let length = std::env::var("FULLPIPE_RELAY_SOAK").ok().map(|text| text.parse::<Bytes>());
+    let length = length.transpose().unwrap().unwrap_or(Bytes::new(300_000_000)).get() as usize;
+    let program = Program::new();
+    let block = Arc::new(content(1_000_003));
+    let has_all = Arc::new(AtomicBool::new(false));
+    let (served, tells) = (Arc::clone(&block), Arc::clone(&has_all));
+    let to = server(move |stream| {
+        exchange(stream, &served, length, |_| {});
+        tells.store(true, Ordering::Relaxed);
+    });
+    let (far, server) = far_end(&program, "127.0.0.1:0", &["--allow", "127.0.0.1:*"]);
+    let cutter = cutter(server);
+    let (near, address) = near_end(&program, cutter.address, to, &["--carriers", "4"]);
+    let mut cuts = 0;
+    exchange(connect(address), &block, length, |at| {
+        let due = at / 32_000_000;
+        if due > cuts {
+            cuts = due;
+            cutter.cut(if cuts.is_multiple_of(5) { usize::MAX / 2 } else { 1 });
+        }
+    });
+    until("the server has everything too", PATIENCE, || has_all.load(Ordering::Relaxed));
+    assert!(cuts >= length / 40_000_000, "{cuts} cuts");
+    let lost = near.err().lines().filter(|line| line.contains("a carrier is gone")).count();
+    assert!(lost >= cuts / 2, "{lost} carriers were lost: {}", far.err());
+}
+
+/// Writes `length` bytes of `block` again and again, and reads and compares as many.
+fn exchange(stream: TcpStream, block: &[u8], length: usize, mut at: impl FnMut(usize)) {
+    let (mut writer, mut reader) = (stream.try_clone().unwrap(), stream);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut rest = length;
+            while rest > 0 {
+                let part = &block[..block.len().min(rest)];
+                writer.write_all(part).unwrap();
+                rest -= part.len();
+            }
+            writer.shutdown(Shutdown::Write).unwrap();
+        });
+        let (mut bytes, mut read) = (vec![0; 256 << 10], 0);
+        while let count @ 1.. = reader.read(&mut bytes).unwrap() {
+            let from = read % block.len();
+            let (got, again) = bytes[..count].split_at(count.min(block.len() - from));
+            assert!(got == &block[from..from + got.len()], "other bytes after {read}");
+            assert!(again == &block[..again.len()], "other bytes after {read}");
+            read += count;
+            at(read);
+        }
+        assert_eq!(read, length, "ended early");
+    });
 }
