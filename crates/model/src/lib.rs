@@ -9,6 +9,7 @@
 //! * [`scenario`]: an experiment as plain data.
 //! * [`prove`]: a measured path as an experiment, and the changes to try on it.
 //! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason.
+//! * [`window_control`]: the receive window that follows the reader, as a state machine.
 #![forbid(unsafe_code)]
 
 pub mod law;
@@ -18,3 +19,4 @@ pub mod prove;
 pub mod scenario;
 pub mod tune;
 pub mod units;
+pub mod window_control;

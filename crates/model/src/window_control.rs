@@ -1,0 +1,357 @@
+//! The receive window that follows the rate at which the application reads: the law of the window
+//! agent, without the agent.
+//!
+//! How to think about it: a receiver needs room for what its application reads in one round trip,
+//! `drain x RTT`, and for little more. Linux grows its buffer by the same figure, but only up to
+//! `tcp_rmem[2]`, and it never gives room back. So a fast reader on a long path is held at
+//! `tcp_rmem[2] / RTT`, and a slow reader lets a large buffer fill and stand full. This law looks
+//! at each acknowledgement and decides once in a round trip (an epoch):
+//!
+//! * **Standing queue** (what was received and not read never fell below the threshold in the
+//!   epoch): the reader is the limit. Window = `drain x RTT + threshold / 2`, without growth for
+//!   eight round trips.
+//! * **Start**: window = `2 x drain x RTT + step`, until three epochs gained less than a quarter.
+//! * **Steady**: where `5/4 x drain x RTT` exceeds the window, it grows by a sixteenth, at least
+//!   one step; where the window is far more than double, it shrinks by a sixteenth, down to `keep`.
+//!
+//! RTT is the least of the last 10 to 20 seconds, not the newest. A queue at the bottleneck makes
+//! the round trip longer at the same drain; counted with the newest, the window would feed that
+//! queue. So growth ends once the queue in the path adds a quarter to the round trip. But a queue
+//! that always stands becomes the least round trip itself. So every five seconds, where the window
+//! is full and the round trip is a quarter longer than the least, the window **settles**: it
+//! becomes `drain x RTT`, at least half of what it was. The link stays full, its queue empties, and
+//! the least round trip is seen anew. Where the round trip stays as it was, the path itself became
+//! longer (or others fill it), and the newest round trip is the least from then on.
+//!
+//! What holds whatever is observed: the right edge of the window (RFC 9293 section 3.8.6.2.1)
+//! never moves left, since [`Grant::room`] contains all that was promised; the room never exceeds
+//! [`Settings::most`] unless more was promised before; and in a connection's first second the
+//! window is never below the kernel's own choice, within the same bound.
+//!
+//! Only integers, no signs, and no product of more than 64 bits: a BPF program computes the same.
+//! Source of the form: `tcp_rcv_space_adjust` (net/ipv4/tcp_input.c) with the reader's drain in
+//! place of a bound. What it does not know: the sender's congestion control, which still decides
+//! what is sent within the window.
+//!
+//! ```
+//! use fullpipe_model::units::{Bytes, Duration, Instant, Window};
+//! use fullpipe_model::window_control::{Look, Settings, WindowControl};
+//! let start = Look {
+//!     received: 0,
+//!     copied: 0,
+//!     promised: Window::new(Bytes::new(65_536)),
+//!     rtt: Duration::from_millis(80),
+//!     own: Window::new(Bytes::new(65_536)),
+//! };
+//! let mut control = WindowControl::new(Settings::default(), Instant::ZERO, &start);
+//! // After a round trip the application has read all that had come.
+//! let later = Look { received: 65_536, copied: 65_536, ..start };
+//! let grant = control.acknowledge(Instant::from_nanos(80_000_000), &later);
+//! assert_eq!(grant.window, Window::new(Bytes::new(3 * 65_536)));
+//! ```
+
+use crate::units::{Bytes, Duration, Instant, Window};
+
+/// For so long the window is at least what the kernel would have chosen.
+const KERNEL_LEADS: Duration = Duration::from_secs(1);
+/// The least round trip is that of this span and the one before.
+const LEAST_RTT_SPAN: Duration = Duration::from_secs(10);
+/// A window may settle so often: before the least round trip is forgotten.
+const SETTLE_EVERY: Duration = Duration::from_secs(5);
+/// Round trips without growth after a window has settled: one empties the queue, the next are seen.
+const SETTLE_ROUND_TRIPS: u64 = 4;
+/// The least epoch, in microseconds: shorter ones count too few segments.
+const LEAST_EPOCH_US: u64 = 1_000;
+/// The longest round trip that is believed: the largest that still fits 32 bits of microseconds.
+const LONGEST_RTT_US: u64 = u32::MAX as u64;
+/// A window ends its start after so many epochs that gained less than a quarter.
+const FLAT_EPOCHS: u8 = 3;
+/// After a longer silence an epoch says nothing about the drain.
+const IDLE_ROUND_TRIPS: u64 = 4;
+
+/// What a host decides about the law. All windows are of payload, not of buffer memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// A queue that never falls below this stands.
+    pub threshold: Bytes,
+    /// The same as time of the drain: the larger of the two counts.
+    pub threshold_time: Duration,
+    /// The least by which a window grows.
+    pub step: Bytes,
+    /// No window is smaller.
+    pub least: Window,
+    /// No window is larger. RFC 7323 allows less than 1 GiB.
+    pub most: Window,
+    /// An unused window shrinks down to this.
+    pub keep: Window,
+    /// Round trips without growth after a standing queue.
+    pub hold_round_trips: u32,
+}
+
+impl Default for Settings {
+    /// As in the trial over 80 ms and 2 Gbit/s: 256 KiB or 2 ms, in steps of 64 KiB, from 64 KiB
+    /// to RFC 7323's bound; 4 MiB are kept for the next burst.
+    fn default() -> Self {
+        Settings {
+            threshold: Bytes::new(256 << 10),
+            threshold_time: Duration::from_millis(2),
+            step: Bytes::new(64 << 10),
+            least: Window::new(Bytes::new(64 << 10)),
+            most: Window::new(Bytes::new((1 << 30) - 1)),
+            keep: Window::new(Bytes::new(4 << 20)),
+            hold_round_trips: 8,
+        }
+    }
+}
+
+/// A receiving socket at the moment of an acknowledgement, in the kernel's fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// `rcv_nxt`: the next sequence number expected.
+    pub received: u32,
+    /// `copied_seq`: the next sequence number that the application will read.
+    pub copied: u32,
+    /// `tcp_receive_window`: what the peer may still send after `received`.
+    pub promised: Window,
+    /// `rcv_rtt_est`, or `srtt_us` where that is zero; below a millisecond counts as one.
+    pub rtt: Duration,
+    /// What the kernel's own autotuning would advertise now.
+    pub own: Window,
+}
+
+impl Look {
+    /// Received and not yet read. Sequence numbers wrap (RFC 9293 section 3.4).
+    fn queue(&self) -> u64 {
+        u64::from(self.received.wrapping_sub(self.copied))
+    }
+}
+
+/// What the socket is to be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// `TCP_WINDOW_CLAMP`.
+    pub window: Window,
+    /// The payload that the buffer must have room for, queue included: the window, and more as long
+    /// as more is promised.
+    pub room: Bytes,
+}
+
+/// What the law is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It doubles with the drain.
+    Start,
+    /// It follows the drain without growth, because a queue stood at the reader or in the path.
+    Hold,
+    /// It follows the drain and probes for more.
+    Steady,
+}
+
+/// One connection's law.
+///
+/// [`WindowControl::new`] when the connection is established or adopted, then
+/// [`WindowControl::acknowledge`] before each acknowledgement, with times that do not go back (one
+/// that does counts as no time).
+#[derive(Debug, Clone)]
+pub struct WindowControl {
+    settings: Settings,
+    born: Instant,
+    epoch: Epoch,
+    least_rtt: LeastRtt,
+    phase: Phase,
+    held_until: Instant,
+    settles_at: Instant,
+    /// The round trip before the window settled, in microseconds; zero once that is judged.
+    settled_from: u64,
+    /// In bytes, as the two below.
+    window: u64,
+    room: u64,
+    /// The drain in a round trip that the last growth was counted from.
+    fullest: u64,
+    flat: u8,
+}
+
+/// What is counted between two decisions.
+#[derive(Debug, Clone)]
+struct Epoch {
+    began: Instant,
+    copied: u32,
+    /// The least queue seen.
+    queue: u64,
+}
+
+/// The least round trip of two spans of time, in microseconds.
+#[derive(Debug, Clone)]
+struct LeastRtt {
+    span_ends: Instant,
+    now: u64,
+    before: u64,
+}
+
+impl LeastRtt {
+    fn new(now: Instant, rtt: u64) -> Self {
+        LeastRtt { span_ends: now + LEAST_RTT_SPAN, now: rtt, before: rtt }
+    }
+
+    fn seen(&mut self, now: Instant, rtt: u64) -> u64 {
+        if now >= self.span_ends {
+            self.before = self.now;
+            self.now = rtt;
+            self.span_ends = now + LEAST_RTT_SPAN;
+        }
+        self.now = self.now.min(rtt);
+        self.now.min(self.before)
+    }
+}
+
+impl WindowControl {
+    /// The law of a connection that looks like `first` at `now`: new, or adopted in mid-life. It
+    /// starts with all that is promised already.
+    pub fn new(settings: Settings, now: Instant, first: &Look) -> Self {
+        let rtt = micros(first.rtt);
+        let promised = first.promised.bytes().get();
+        let window = promised.max(settings.least.bytes().get()).min(settings.most.bytes().get());
+        WindowControl {
+            settings,
+            born: now,
+            epoch: Epoch { began: now, copied: first.copied, queue: first.queue() },
+            least_rtt: LeastRtt::new(now, rtt),
+            phase: Phase::Start,
+            held_until: now,
+            settles_at: now,
+            settled_from: 0,
+            window,
+            room: window.max(first.queue().saturating_add(promised)),
+            fullest: 0,
+            flat: 0,
+        }
+    }
+
+    /// What the socket is to be given before the acknowledgement that `look` belongs to.
+    pub fn acknowledge(&mut self, now: Instant, look: &Look) -> Grant {
+        let queue = look.queue();
+        let rtt = micros(look.rtt);
+        let least_rtt = self.least_rtt.seen(now, rtt);
+        self.epoch.queue = self.epoch.queue.min(queue);
+        let elapsed = now.since(self.epoch.began).as_micros();
+        if elapsed >= rtt {
+            let drained = u64::from(look.copied.wrapping_sub(self.epoch.copied));
+            self.decide(now, Drain { bytes: drained, elapsed, rtt, least_rtt });
+            self.epoch = Epoch { began: now, copied: look.copied, queue };
+        }
+        if now.since(self.born) < KERNEL_LEADS {
+            self.window = self.window.max(look.own.bytes().get());
+        }
+        self.bound();
+        // What is promised must fit. The room never grows for it: what was promised was within it.
+        let promised = queue.saturating_add(look.promised.bytes().get());
+        self.room = self.window.max(self.room.min(promised));
+        Grant { window: Window::new(Bytes::new(self.window)), room: Bytes::new(self.room) }
+    }
+
+    /// What it is doing.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The decision at the end of an epoch.
+    fn decide(&mut self, now: Instant, drain: Drain) {
+        let threshold = self.settings.threshold.get();
+        let is_idle = drain.elapsed / IDLE_ROUND_TRIPS > drain.rtt && self.epoch.queue <= threshold;
+        if is_idle || drain.bytes == 0 {
+            return;
+        }
+        let threshold = threshold.max(drain.over(micros_of(self.settings.threshold_time)));
+        let needed = drain.over(drain.least_rtt);
+        if self.epoch.queue > threshold {
+            self.window = needed.saturating_add(threshold / 2);
+            self.settled_from = 0;
+            self.hold(now, u64::from(self.settings.hold_round_trips), drain.rtt);
+            return;
+        }
+        match self.phase {
+            Phase::Hold if now < self.held_until => {}
+            Phase::Start => self.start(needed),
+            Phase::Hold | Phase::Steady => {
+                self.phase = Phase::Steady;
+                let settled_from = std::mem::take(&mut self.settled_from);
+                if settled_from > 0 && drain.rtt >= settled_from - settled_from / 8 {
+                    self.least_rtt = LeastRtt::new(now, drain.rtt);
+                } else if now >= self.settles_at && drain.fills_path(self.window) {
+                    self.window = needed.max(self.window / 2);
+                    self.settles_at = now + SETTLE_EVERY;
+                    self.settled_from = drain.rtt;
+                    self.hold(now, SETTLE_ROUND_TRIPS, drain.rtt);
+                } else {
+                    self.follow(needed);
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, now: Instant, round_trips: u64, rtt: u64) {
+        self.phase = Phase::Hold;
+        self.held_until = now + Duration::from_micros(round_trips.saturating_mul(rtt));
+    }
+
+    /// Doubles with the drain until that stays the same.
+    fn start(&mut self, needed: u64) {
+        let double = needed.saturating_mul(2).saturating_add(self.settings.step.get());
+        self.window = self.window.max(double);
+        if needed > self.fullest.saturating_add(self.fullest / 4) {
+            self.fullest = needed;
+            self.flat = 0;
+        } else {
+            self.flat += 1;
+            if self.flat >= FLAT_EPOCHS {
+                self.phase = Phase::Steady;
+            }
+        }
+    }
+
+    /// Probes where the drain fills the window, and gives back what is not used.
+    fn follow(&mut self, needed: u64) {
+        let step = self.settings.step.get();
+        let double = needed.saturating_add(step).saturating_mul(2);
+        if needed.saturating_add(needed / 4) > self.window {
+            self.window = self.window.saturating_add(step.max(self.window / 16));
+        } else if self.window > double && self.window > self.settings.keep.bytes().get() {
+            self.window -= self.window / 16;
+        }
+    }
+
+    fn bound(&mut self) {
+        let most = self.settings.most.bytes().get();
+        self.window = self.window.max(self.settings.least.bytes().get()).min(most);
+    }
+}
+
+/// What the application read in an epoch; times in microseconds.
+struct Drain {
+    bytes: u64,
+    elapsed: u64,
+    rtt: u64,
+    least_rtt: u64,
+}
+
+impl Drain {
+    /// What it reads in `micros`. Both factors have 32 bits; `elapsed` is at least a millisecond.
+    fn over(&self, micros: u64) -> u64 {
+        self.bytes * micros / self.elapsed
+    }
+
+    /// Whether `window` is in use, within a quarter, and so much of it waits in the path that the
+    /// round trip is a quarter longer than the least.
+    fn fills_path(&self, window: u64) -> bool {
+        self.over(self.rtt) >= window - window / 4 && self.rtt > self.least_rtt + self.least_rtt / 4
+    }
+}
+
+/// A round trip in microseconds that counts at least as the least epoch.
+fn micros(rtt: Duration) -> u64 {
+    micros_of(rtt).max(LEAST_EPOCH_US)
+}
+
+fn micros_of(time: Duration) -> u64 {
+    time.as_micros().min(LONGEST_RTT_US)
+}
