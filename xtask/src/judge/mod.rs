@@ -1,19 +1,19 @@
 //! `cargo xtask judge`: trains the judge of the analysis on runs whose limit is known.
 //!
 //! The runs are those of `cargo xtask truth`. Each run gives one lesson for every place from which
-//! it is judged. Trees are grown from a fixed seed, so the same runs give the same tables.
+//! it is judged. Trees are boosted from a fixed seed, so the same runs give the same tables.
 
 #![allow(clippy::print_stdout, reason = "what came of it is what it was called for")]
 
+mod bins;
+mod boost;
 mod grow;
 
 use crate::truth::{Lesson, Truth};
 use anyhow::Context;
-use fullpipe_flow::limit::{CLASSES, LEAF, LIMITS, NODE, POLICER};
+use boost::{Boosted, Lessons};
+use fullpipe_flow::limit::{CLASSES, LEAF, LIMITS, NODE, POLICER, Source};
 use fullpipe_model::scenario::Cause;
-use grow::{Tree, grow};
-use rand_core::{Rng, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use std::path::PathBuf;
 
 /// With which runs to train.
@@ -33,16 +33,20 @@ pub struct Judge {
     out: PathBuf,
 }
 
-/// Trees in a forest. More trees make the table larger, and no better by cross-validation on seeds
-/// 1 to 4.
-const TREES: usize = 64;
-/// One in this many runs is held back from each tree.
-const HELD_BACK: u32 = 4;
-/// The seed from which trees are grown.
-const SEED: u64 = 20_261_122;
+/// The tables, and the kind of evidence that each is for.
+const TABLES: [(&str, Source); 3] = [
+    ("captures", Source::Capture),
+    ("samples", Source::Samples),
+    ("receiver", Source::ReceiverSamples),
+];
+/// A lesson of a part counts so much of one of a whole transfer: parts resemble each other.
+const PART_WEIGHT: f64 = 0.3;
+/// The runs are divided into so many groups, each of which is judged by trees grown from the
+/// others.
+const FOLDS: u32 = 4;
 
 impl Judge {
-    /// Trains both judges and writes their tables.
+    /// Trains a judge for each kind of evidence and writes their tables.
     ///
     /// # Errors
     /// If runs are missing, or a table cannot be written.
@@ -56,34 +60,70 @@ impl Judge {
         for seed in &self.seeds {
             lessons.extend(Truth::lessons(*seed, self.count, &self.runs)?);
         }
-        let (sockets, captures): (Vec<_>, Vec<_>) =
-            lessons.into_iter().partition(|lesson| lesson.is_of_sockets);
-        for (name, lessons) in [("captures", captures), ("samples", sockets)] {
-            let forest = Forest::train(&lessons)?;
+        for (name, source) in TABLES {
+            let of_source: Vec<&Lesson> =
+                lessons.iter().filter(|lesson| lesson.source == source).collect();
+            let lessons = prepare(&of_source)?;
+            let boosted = Boosted::train(&lessons, |_| true);
+            let bytes = boosted.bytes(&lessons);
             println!(
-                "{name}: {} lessons, {} traits, {} nodes; {:.1} % right on runs that a tree did \
-                 not see, sharpness {:.2}",
-                lessons.len(),
-                forest.typical.len(),
-                forest.trees.iter().map(Tree::len).sum::<usize>(),
-                forest.right * 100.0,
-                forest.sharpness
+                "{name}: {} lessons, {} traits, {} bytes; {:.1} % of whole transfers right in runs \
+                 that were left out",
+                lessons.classes.len(),
+                lessons.typical.len(),
+                bytes.len(),
+                right(&lessons) * 100.0,
             );
-            let path = self.out.join(format!("{name}.forest"));
-            std::fs::write(&path, forest.bytes())
-                .with_context(|| format!("write {}", path.display()))?;
+            let path = self.out.join(format!("{name}.trees"));
+            std::fs::write(&path, bytes).with_context(|| format!("write {}", path.display()))?;
         }
         Ok(())
     }
 }
 
-/// A forest, with its score on runs that its trees had not seen.
-struct Forest {
-    trees: Vec<Tree>,
-    typical: Vec<f32>,
-    sharpness: f64,
-    right: f64,
+fn prepare(lessons: &[&Lesson]) -> anyhow::Result<Lessons> {
+    let traits: Vec<&[f32]> = lessons.iter().map(|one| &one.traits[..]).collect();
+    let first = traits.first().context("there are no runs: call `cargo xtask truth` first")?;
+    let width = first.len();
+    anyhow::ensure!(
+        traits.iter().all(|of| of.len() == width),
+        "lessons have different numbers of traits"
+    );
+    let weight = |lesson: &Lesson| if lesson.is_part { PART_WEIGHT } else { 1.0 };
+    Ok(Lessons {
+        typical: (0..width).map(|at| middle(traits.iter().map(|of| of[at]).collect())).collect(),
+        bins: bins::Bins::new(&traits),
+        classes: lessons.iter().map(|one| class(one.cause)).collect(),
+        weights: lessons.iter().copied().map(weight).collect(),
+        runs: lessons.iter().map(|one| one.run.clone()).collect(),
+    })
 }
+
+/// The part of whole transfers that is judged right by trees that saw nothing of their runs.
+fn right(lessons: &Lessons) -> f64 {
+    let (mut right, mut all) = (0, 0);
+    for fold in 0..FOLDS {
+        let is_left_out = |run: &str| hash(run, 0) % FOLDS == fold;
+        let boosted = Boosted::train(lessons, |run| !is_left_out(run));
+        for at in 0..lessons.classes.len() {
+            if lessons.weights[at] < 1.0 || !is_left_out(&lessons.runs[at]) {
+                continue;
+            }
+            let likely = boosted.weigh(lessons, at);
+            let limit = |limit: usize| match limit {
+                LINK => likely[LINK] + likely[POLICER],
+                _ => likely[limit],
+            };
+            let most = (0..POLICER).max_by(|a, b| limit(*a).total_cmp(&limit(*b)));
+            right += u32::from(most == Some(lessons.classes[at].min(LINK)));
+            all += 1;
+        }
+    }
+    f64::from(right) / f64::from(all.max(1))
+}
+
+/// The class of the link, to which a policer belongs.
+const LINK: usize = POLICER - 1;
 
 /// The class of a cause.
 fn class(cause: Cause) -> usize {
@@ -95,76 +135,6 @@ fn class(cause: Cause) -> usize {
             .position(|limit| (limit.name(), limit.cause()) == (name, under))
             .unwrap_or(POLICER),
     }
-}
-
-impl Forest {
-    fn train(lessons: &[Lesson]) -> anyhow::Result<Forest> {
-        let traits: Vec<&[f32]> = lessons.iter().map(|one| &one.traits[..]).collect();
-        let classes: Vec<usize> = lessons.iter().map(|one| class(one.cause)).collect();
-        let first = traits.first().context("there are no runs: call `cargo xtask truth` first")?;
-        let width = first.len();
-        anyhow::ensure!(
-            traits.iter().all(|of| of.len() == width),
-            "lessons have different numbers of traits"
-        );
-        let typical = (0..width).map(|at| middle(traits.iter().map(|of| of[at]).collect()));
-        let typical = typical.collect();
-        let mut dice = Pcg64Mcg::seed_from_u64(SEED);
-        let mut trees = Vec::new();
-        let mut unseen = vec![[0.0; CLASSES]; lessons.len()];
-        for _ in 0..TREES {
-            // A tree sees a run from all its places or not at all.
-            let salt = dice.next_u64();
-            let is_seen = |lesson: &Lesson| !hash(&lesson.run, salt).is_multiple_of(HELD_BACK);
-            let seen: Vec<usize> = (0..lessons.len()).filter(|at| is_seen(&lessons[*at])).collect();
-            let tree = grow(&traits, &classes, seen, &mut dice);
-            for at in (0..lessons.len()).filter(|at| !is_seen(&lessons[*at])) {
-                for (sum, part) in unseen[at].iter_mut().zip(tree.leaf(traits[at])) {
-                    *sum += part;
-                }
-            }
-            trees.push(tree);
-        }
-        let right = unseen.iter().zip(&classes).filter(|(parts, class)| {
-            let most = (0..CLASSES).max_by(|a, b| parts[*a].total_cmp(&parts[*b]));
-            limit_of(most.unwrap_or(0)) == limit_of(**class)
-        });
-        let right = right.count() as f64 / lessons.len() as f64;
-        let sharpness = sharpness(&unseen, &classes);
-        Ok(Forest { trees, typical, sharpness, right })
-    }
-
-    /// The table, as `flow::limit::Forest` reads it.
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![self.typical.len() as u8];
-        bytes.extend((self.trees.len() as u16).to_le_bytes());
-        bytes.extend((self.sharpness as f32).to_le_bytes());
-        bytes.extend(self.typical.iter().flat_map(|value| value.to_le_bytes()));
-        for tree in &self.trees {
-            bytes.extend((tree.len() as u16).to_le_bytes());
-            tree.write(&mut bytes);
-        }
-        bytes
-    }
-}
-
-/// The limit of a class: a policer counts as the link.
-fn limit_of(class: usize) -> usize {
-    if class == POLICER { POLICER - 1 } else { class }
-}
-
-/// The exponent that makes the trees' probabilities match how often they are right, on transfers
-/// that the trees did not see. It has the greatest likelihood on a grid.
-fn sharpness(unseen: &[[f64; CLASSES]], classes: &[usize]) -> f64 {
-    let loss = |exponent: f64| -> f64 {
-        let of = |(parts, class): (&[f64; CLASSES], &usize)| {
-            let sharp = parts.map(|part| part.max(1e-4).powf(exponent));
-            -(sharp[*class] / sharp.iter().sum::<f64>()).ln()
-        };
-        unseen.iter().zip(classes).map(of).sum()
-    };
-    let grid = (5..=60).map(|step| f64::from(step) * 0.1);
-    grid.min_by(|a, b| loss(*a).total_cmp(&loss(*b))).unwrap_or(1.0)
 }
 
 fn middle(mut values: Vec<f32>) -> f32 {

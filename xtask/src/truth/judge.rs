@@ -5,7 +5,7 @@ use anyhow::Context;
 use fullpipe_flow::capture::{Packet, Unpack, read};
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::limit::Traits;
-use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_receiver, from_samples};
+use fullpipe_flow::limit::{LIMITS, Limit, PathHint, Source, Verdict, from_receiver, from_samples};
 use fullpipe_flow::recapture::{Change, Recapture, Record, as_host};
 use fullpipe_flow::sample::Sample;
 use fullpipe_flow::{Analyzer, Config};
@@ -52,6 +52,8 @@ pub enum Vantage {
     ServerSnap96,
     ClientSnap96,
     ClientGaps,
+    /// Samples of the sender's socket alone.
+    Sender,
     /// Samples of the receiver's socket alone.
     Receiver,
 }
@@ -76,6 +78,7 @@ impl Vantage {
             Vantage::ServerSnap96 => "server, 96 bytes",
             Vantage::ClientSnap96 => "client, 96 bytes",
             Vantage::ClientGaps => "client, 1 % missing",
+            Vantage::Sender => "sender's socket",
             Vantage::Receiver => "receiver's socket",
         }
     }
@@ -104,9 +107,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether it rests on samples and not on packets.
-    pub fn is_of_sockets(&self) -> bool {
-        self.vantage == Vantage::Sockets
+    /// What kind of evidence it rests on.
+    pub fn source(&self) -> Source {
+        match self.vantage {
+            Vantage::Sockets | Vantage::Sender => Source::Samples,
+            Vantage::Receiver => Source::ReceiverSamples,
+            _ => Source::Capture,
+        }
     }
 }
 
@@ -147,10 +154,12 @@ pub fn answers(run: &Run, poor: bool) -> anyhow::Result<Vec<Answer>> {
         }
     }
     let [sender, receiver] = ["server", "client"].map(|host| samples(run, host));
-    let receiver = receiver?;
-    let by_sockets = from_samples(&sender?, &receiver, INTERVAL, PathHint::default());
+    let (sender, receiver) = (sender?, receiver?);
+    let by_sockets = from_samples(&sender, &receiver, INTERVAL, PathHint::default());
     answers.extend(answer(Vantage::Sockets, Some(by_sockets)));
     if poor {
+        let by_sender = from_samples(&sender, &[], INTERVAL, PathHint::default());
+        answers.extend(answer(Vantage::Sender, Some(by_sender)));
         let by_receiver = from_receiver(&receiver, INTERVAL, PathHint::default());
         answers.extend(answer(Vantage::Receiver, Some(by_receiver)));
     }
@@ -233,9 +242,9 @@ fn answer(
     let shares = if run.cause == Cause::SlowStart { &verdict.shares } else { &verdict.steady };
     let right = right(run.cause);
     let steady = shares.iter().find(|share| share.limit == right).map_or(0.0, |share| share.share);
+    use Vantage::{Receiver, Sender, ServerClock, Sockets};
     // The clock of samples has another zero, and a clock that was set cannot be compared.
-    let has_own_clock =
-        matches!(vantage, Vantage::Sockets | Vantage::Receiver | Vantage::ServerClock);
+    let has_own_clock = matches!(vantage, Sockets | Sender | Receiver | ServerClock);
     let time = sequence.map_or(steady, |sequence| sequence.time_right(&verdict, has_own_clock));
     Some(Answer {
         vantage,
@@ -260,8 +269,9 @@ fn parts(
     let then = if run.cause == Cause::Link { run.also } else { Some(run.cause) };
     let lesson = |(part, traits): &(Range<usize>, Traits)| {
         let intervals = &verdict.intervals[part.clone()];
-        let starts = intervals.iter().filter(|interval| interval.limit() == START).count();
-        if run.cause != Cause::SlowStart && starts * 3 > intervals.len() {
+        // What the rules said: the judge that stands must not choose the next one's lessons.
+        let starts = LIMITS.iter().zip(traits.values()).find(|(limit, _)| **limit == START);
+        if run.cause != Cause::SlowStart && starts.is_some_and(|(_, part)| *part > 0.34) {
             return None;
         }
         let cause = match (at, intervals.first(), intervals.last()) {

@@ -14,6 +14,7 @@ mod runs;
 mod score;
 mod tables;
 
+use fullpipe_flow::limit::Source;
 use fullpipe_model::scenario::Cause;
 use runs::Run;
 use score::Scores;
@@ -100,8 +101,10 @@ fn cause(text: &str) -> Result<Cause, String> {
 pub struct Lesson {
     pub run: String,
     pub cause: Cause,
-    /// Whether it rests on samples and not on packets.
-    pub is_of_sockets: bool,
+    /// What kind of evidence it rests on.
+    pub source: Source,
+    /// Whether it is a part of a long transfer.
+    pub is_part: bool,
     /// The traits that the judge weighed, of the whole transfer or of a part.
     pub traits: Vec<f32>,
 }
@@ -109,9 +112,8 @@ pub struct Lesson {
 /// The number of answers that every run has: from both captures, plain and merged, and from
 /// sockets.
 const MERGED_AND_PLAIN: usize = 5;
-/// One in this many parts of a long transfer is a lesson: as captured, and as sampled (there are
-/// fewer parts of samples).
-const PARTS_TAKEN: [usize; 2] = [5, 2];
+/// One in this many parts of a long transfer is a lesson.
+const PARTS_TAKEN: usize = 2;
 /// Number of scenarios in the smoke test: about ten seconds on a quiet machine.
 const SMOKE_COUNT: u32 = 3;
 
@@ -131,22 +133,20 @@ impl Truth {
             let teaches =
                 |answer: &judge::Answer| answer.vantage.teaches() && !answer.traits.is_empty();
             for answer in answers.filter(teaches) {
-                let is_of_sockets = answer.is_of_sockets();
-                let lesson = |(cause, traits)| Lesson {
-                    run: run.name.clone(),
-                    cause,
-                    is_of_sockets,
-                    traits,
+                let source = answer.source();
+                let lesson = |is_part| {
+                    let run = &run.name;
+                    move |(cause, traits)| Lesson {
+                        run: run.clone(),
+                        cause,
+                        source,
+                        is_part,
+                        traits,
+                    }
                 };
-                lessons.push(lesson((run.cause, answer.traits)));
+                lessons.push(lesson(false)((run.cause, answer.traits)));
                 // The parts of a transfer resemble each other.
-                lessons.extend(
-                    answer
-                        .parts
-                        .into_iter()
-                        .step_by(PARTS_TAKEN[usize::from(is_of_sockets)])
-                        .map(lesson),
-                );
+                lessons.extend(answer.parts.into_iter().step_by(PARTS_TAKEN).map(lesson(true)));
             }
         }
         Ok(lessons)

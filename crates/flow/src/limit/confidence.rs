@@ -121,6 +121,7 @@ const SOCKETS: Table = [
     [0.29, 0.50], // of 13 and 34
     [0.71, 0.56], // of 13 and 14
 ];
-/// Nobody has scored verdicts of the receiver's socket alone on generated scenarios yet. One half
-/// claims nothing: a verdict of that kind is neither sure nor called a guess.
+/// Verdicts of the receiver's socket alone that the trained judge did not weigh. Nobody has scored
+/// such short transfers. One half claims nothing: a verdict of that kind is neither sure nor called
+/// a guess.
 const RECEIVER: Table = [[SURE_FROM; 2]; 7];

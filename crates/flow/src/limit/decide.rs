@@ -580,7 +580,7 @@ mod tests {
         let verdict = decide(&[busy; 20], path);
         let possible = Possible { loss: true, window: true, link: true, sender_application: true };
         let case = Case { traits: verdict.traits, possible, link: LinkEvidence::None };
-        let opinion = Opinion::of(Source::Capture, &case).unwrap();
+        let opinion = Opinion::of(Source::Capture, &case.traits, case.possible).unwrap();
         assert!((opinion.likely.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{opinion:?}");
     }
 }

@@ -35,7 +35,9 @@ mod thresholds;
 mod verdict;
 
 pub use confidence::{Coverage, SURE_FROM, Source};
-pub use judge::{CLASSES, Forest, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half};
+pub use judge::{
+    BoostedTrees, CLASSES, LEAF, LIMITS, NODE, POLICER, Reason, Traits, half, softmax,
+};
 pub use receiver::from_receiver;
 pub use samples::from_samples;
 pub use verdict::{Candidate, Evidence, Interval, Verdict};

@@ -12,18 +12,22 @@
 //! * arrivals in bursts with silence between them: one burst each round trip is a fixed amount in
 //!   flight, and the send buffer is the usual one; bursts at other times are an application's.
 //!
-//! The rest is steady delivery without a queue, loss or a full window. The sender's buffer, its
-//! pacing, its application or a flat cap of the path look the same from here, and the verdict says
-//! that it does not know.
+//! The rest is steady delivery without a queue, loss or a full window. For these rules the sender's
+//! buffer, its pacing, its application and a flat cap of the path look the same. The trained judge
+//! tells them apart better, and says how sure it is.
 //!
 //! The thresholds were fixed on the fourteen planted causes of `crates/cli/tests/e2e/why.rs`.
 
-use super::samples::{active, ranked, top_rate};
+mod traits;
+
+use super::judge::{self, Case, LinkEvidence, Possible, SEGMENTS_LEAST};
+use super::samples::{active, is_fine, ranked, top_rate};
 use super::thresholds::{AT_CAPACITY_SAMPLED, GROWTH, QUEUE_LEAST_SAMPLED, QUEUE_PART, UNREAD};
 use super::{Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::law::window_scale::MAX_UNSCALED;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
+use std::ops::Range;
 
 /// The shortest interval: a few samples, and a few round trips of most paths.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -52,8 +56,28 @@ const BURSTS_FROM: Duration = Duration::from_millis(30);
 /// `interval` is the minimum length of an interval.
 pub fn from_receiver(samples: &[Sample], interval: Duration, hint: PathHint) -> Verdict {
     let base = hint.rtt.or_else(|| base_rtt(samples));
+    let (spans, intervals) = by_rules(samples, interval, base, hint);
+    let segments = spans.iter().filter_map(Span::segments).fold(0, u64::saturating_add);
+    if segments < SEGMENTS_LEAST || !is_fine(samples) {
+        return Verdict::new(Source::ReceiverSamples, intervals);
+    }
+    let case = |part: Range<usize>| case(&spans[part.clone()], &intervals[part], base, hint);
+    let whole = case(0..spans.len());
+    let parts = judge::parts(spans.len());
+    let parts = parts.into_iter().map(|part| (part.clone(), case(part))).collect();
+    Verdict::new(Source::ReceiverSamples, intervals).weighed(whole, parts)
+}
+
+/// What the rules decide alone, without the trained judge: the spans in which something happened,
+/// and an interval for each. `base` is the path's round trip.
+fn by_rules(
+    samples: &[Sample],
+    interval: Duration,
+    base: Option<Duration>,
+    hint: PathHint,
+) -> (Vec<Span<'_>>, Vec<Interval>) {
     let least = interval.max(MIN_INTERVAL).max(base.unwrap_or(Duration::ZERO).saturating_mul(3));
-    let spans = spans(samples, least);
+    let mut spans = spans(samples, least);
     let rates: Vec<Rate> = spans.iter().map(Span::goodput).collect();
     let top = top_rate(rates.iter().map(|rate| rate.as_f64()).collect());
     let mut best: f64 = 0.0;
@@ -73,7 +97,28 @@ pub fn from_receiver(samples: &[Sample], interval: Duration, hint: PathHint) -> 
     let active = active(&intervals);
     intervals.truncate(active.end);
     intervals.drain(..active.start);
-    Verdict::new(Source::ReceiverSamples, intervals)
+    spans.truncate(active.end);
+    spans.drain(..active.start);
+    (spans, intervals)
+}
+
+/// The question for the judge about these spans. `intervals` are what the rules decided for them,
+/// and `base` is the path's round trip.
+fn case(
+    spans: &[Span<'_>],
+    intervals: &[Interval],
+    base: Option<Duration>,
+    hint: PathHint,
+) -> Case {
+    let possible = Possible {
+        loss: spans.iter().any(|span| span.out_of_order() > 0),
+        window: true,
+        link: true,
+        sender_application: true,
+    };
+    let inflation = traits::inflation_median(spans, base);
+    let link = LinkEvidence::new(hint.rate.is_some(), inflation);
+    Case { traits: traits::traits(spans, intervals, base), possible, link }
 }
 
 /// The path's round trip: the least of what the socket measured with data of its own, and of what
@@ -214,14 +259,16 @@ impl Span<'_> {
         (last > first).then(|| Duration::from_nanos(time.as_nanos() / (starts.len() as u64 - 1)))
     }
 
+    /// Segments with data that arrived.
+    fn segments(&self) -> Option<u64> {
+        Some(self.last.data_segs_in?.wrapping_sub(self.first.data_segs_in?).into())
+    }
+
     /// Whether the sender's segments are not full, so that its application writes in pieces.
     fn is_in_pieces(&self) -> bool {
-        let (Some(first), Some(last)) = (self.first.data_segs_in, self.last.data_segs_in) else {
-            return false;
-        };
-        let segments = last.wrapping_sub(first);
-        let full = self.last.rcv_mss.get() as f64;
-        segments > 4 && self.bytes().as_f64() < PIECES_OF_SEGMENT * full * f64::from(segments)
+        let Some(segments) = self.segments() else { return false };
+        let full = self.last.rcv_mss.as_f64();
+        segments > 4 && self.bytes().as_f64() < PIECES_OF_SEGMENT * full * segments as f64
     }
 
     fn interval(&self, context: &Context) -> Interval {

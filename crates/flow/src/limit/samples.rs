@@ -39,6 +39,26 @@ pub fn from_samples(
     interval: Duration,
     hint: PathHint,
 ) -> Verdict {
+    let (spans, intervals) = by_rules(sender, receiver, interval, hint);
+    let segments = spans.iter().map(Span::segments).fold(0, u64::saturating_add);
+    if segments < SEGMENTS_LEAST || !is_fine(sender) {
+        return Verdict::new(Source::Samples, intervals);
+    }
+    let case = |part: Range<usize>| case(&spans[part.clone()], &intervals[part], receiver, hint);
+    let whole = case(0..spans.len());
+    let parts = judge::parts(spans.len());
+    let parts = parts.into_iter().map(|part| (part.clone(), case(part))).collect();
+    Verdict::new(Source::Samples, intervals).weighed(whole, parts)
+}
+
+/// What the rules decide alone, without the trained judge: the spans in which something happened,
+/// and an interval for each.
+fn by_rules<'a>(
+    sender: &'a [Sample],
+    receiver: &[Sample],
+    interval: Duration,
+    hint: PathHint,
+) -> (Vec<Span<'a>>, Vec<Interval>) {
     let mut spans = spans_of(sender, interval.max(MIN_INTERVAL));
     if spans.len() < SHORT {
         spans = spans_of(sender, MIN_INTERVAL_SHORT);
@@ -77,18 +97,11 @@ pub fn from_samples(
         intervals.push(span.interval(receiver_at(receiver, span), &context, &spans));
     }
     let active = active(&intervals);
-    let (spans, mut intervals) = (&spans[active.clone()], intervals);
     intervals.truncate(active.end);
     intervals.drain(..active.start);
-    let segments = spans.iter().map(Span::segments).fold(0, u64::saturating_add);
-    let case = |part: Range<usize>| case(&spans[part.clone()], &intervals[part], receiver, hint);
-    if segments < SEGMENTS_LEAST || !is_fine(sender) {
-        return Verdict::new(Source::Samples, intervals);
-    }
-    let whole = case(0..spans.len());
-    let parts = judge::parts(spans.len());
-    let parts = parts.into_iter().map(|part| (part.clone(), case(part))).collect();
-    Verdict::new(Source::Samples, intervals).weighed(whole, parts)
+    spans.truncate(active.end);
+    spans.drain(..active.start);
+    (spans, intervals)
 }
 
 /// The question for the judge about these spans. `intervals` are what the rules decided for them.
@@ -109,7 +122,7 @@ fn case(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample], hint: P
 /// every 10 ms.
 const FINE: Duration = Duration::from_millis(50);
 
-fn is_fine(samples: &[Sample]) -> bool {
+pub(super) fn is_fine(samples: &[Sample]) -> bool {
     let [first, .., last] = samples else { return false };
     let steps = samples.len() as u64 - 1;
     last.at.since(first.at) <= FINE.saturating_mul(steps)

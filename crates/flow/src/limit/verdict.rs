@@ -3,7 +3,7 @@
 use super::Limit;
 use super::confidence::{self, Coverage, Source};
 use super::judge::{
-    Case, INTERVALS_LEAST, Judged, LIMITS, LinkEvidence, Opinion, Part, Reason, SURE,
+    Case, INTERVALS_LEAST, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE,
     SURE_OF_WHOLE, Stretch, Traits, UNLIKELY, course, reasons,
 };
 use fullpipe_model::limit::Cause;
@@ -200,9 +200,12 @@ impl Verdict {
                 let is_complete = case.possible.window == whole.possible.window;
                 // Timers make pauses of any length, and some of these fill a whole part.
                 let can_judge = is_complete && whole.possible.link;
-                let opinion = can_judge.then(|| Opinion::of(self.source, case)).flatten();
+                // A window that loss made small stays small for longer than a part.
+                let possible = Possible { loss: whole.possible.loss, ..case.possible };
+                let opinion =
+                    can_judge.then(|| Opinion::of(self.source, &case.traits, possible)).flatten();
                 let rules = first_of(&shares_of(&self.intervals[part.clone()])).limit;
-                let found = opinion.map(|opinion| opinion.beside(rules, case.link));
+                let found = opinion.map(|opinion| opinion.beside(self.source, rules, case.link));
                 Part { intervals: part.clone(), found }
             })
             .collect();
@@ -221,7 +224,7 @@ impl Verdict {
     /// Applies the judge's opinion that one limit held the whole transfer.
     fn adopt(&mut self, opinion: &Opinion, link: LinkEvidence) {
         let Candidate { limit: by_rules, .. } = self.limited_by();
-        let (limit, likely) = opinion.beside(by_rules, link);
+        let (limit, likely) = opinion.beside(self.source, by_rules, link);
         let is_sure = likely >= SURE;
         let is_turned = |other| other == by_rules || (is_sure && opinion.likely(other) < UNLIKELY);
         self.turn_to(limit, 0..self.intervals.len(), is_turned);

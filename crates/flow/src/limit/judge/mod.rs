@@ -2,17 +2,17 @@
 //! showed.
 //!
 //! The rules decide interval by interval. The [`Traits`] of a transfer are what the rules decided
-//! over all intervals, and numbers that only the whole transfer shows. From them a [`Forest`]
-//! estimates how likely each limit is; `cargo xtask judge` trained it on transfers whose limit was
+//! over all intervals, and numbers that only the whole transfer shows. From them [`BoostedTrees`]
+//! estimate how likely each limit is; `cargo xtask judge` trained it on transfers whose limit was
 //! built in. Where it disagrees with the limit that the rules name first, and is sure enough, the
 //! intervals in dispute get its answer. A long transfer is also judged in parts, because several
 //! limits may hold it one after another.
 
-mod forest;
+mod boosted_trees;
 mod parts;
 mod reasons;
 
-pub use forest::{CLASSES, Forest, LEAF, NODE, half};
+pub use boosted_trees::{BoostedTrees, CLASSES, LEAF, NODE, half, softmax};
 pub(super) use parts::{Part, Stretch, course, parts};
 pub use reasons::Reason;
 pub(super) use reasons::{Judged, reasons};
@@ -100,22 +100,23 @@ pub(super) fn variation(values: &[f64]) -> f64 {
     variance.sqrt() / mean
 }
 
-/// The table for samples of sockets. A page in a browser has no sockets, and the table would be a
-/// twentieth of it.
+/// The tables for samples of sockets. A page in a browser has no sockets, and the tables would be a
+/// tenth of it.
 #[cfg(not(target_os = "wasi"))]
-const SAMPLES: &[u8] = include_bytes!("samples.forest");
+const SAMPLES: [&[u8]; 2] = [include_bytes!("samples.trees"), include_bytes!("receiver.trees")];
 #[cfg(target_os = "wasi")]
-const SAMPLES: &[u8] = &[];
+const SAMPLES: [&[u8]; 2] = [&[]; 2];
 
 /// The table for evidence of this kind.
-fn table(source: Source) -> Option<&'static Forest<'static>> {
-    static OF_CAPTURES: LazyLock<Option<Forest<'_>>> =
-        LazyLock::new(|| Forest::read(include_bytes!("captures.forest")));
-    static OF_SAMPLES: LazyLock<Option<Forest<'_>>> = LazyLock::new(|| Forest::read(SAMPLES));
+fn table(source: Source) -> Option<&'static BoostedTrees<'static>> {
+    static OF_CAPTURES: LazyLock<Option<BoostedTrees<'_>>> =
+        LazyLock::new(|| BoostedTrees::read(include_bytes!("captures.trees")));
+    static OF_SAMPLES: LazyLock<[Option<BoostedTrees<'_>>; 2]> =
+        LazyLock::new(|| SAMPLES.map(BoostedTrees::read));
     match source {
         Source::Capture => OF_CAPTURES.as_ref(),
-        Source::Samples => OF_SAMPLES.as_ref(),
-        Source::ReceiverSamples => None,
+        Source::Samples => OF_SAMPLES[0].as_ref(),
+        Source::ReceiverSamples => OF_SAMPLES[1].as_ref(),
     }
 }
 
@@ -203,11 +204,30 @@ fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
     }
 }
 
+/// How sure the judge must be to overrule the rules of the receiver's socket alone.
+///
+/// A full window, unread data, and bursts a round trip apart are direct evidence. Where the rules
+/// found no queue, a link needs more than a likeness. The numbers were chosen with the planted
+/// causes of `crates/cli/tests/e2e/why.rs`: without them, real connections that a send buffer,
+/// pauses or pacing held were called a full link.
+fn least_to_turn_receiver(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
+    use Limit::{Link, ReceiveWindow, ReceiverApplication, SendBuffer, SenderApplication, Unknown};
+    match (rules, to) {
+        (Link, _) if link == LinkEvidence::GivenRate => f64::INFINITY,
+        (ReceiveWindow | ReceiverApplication | SendBuffer, _) => SURE_AT_RECEIVER,
+        (SenderApplication | Unknown, Link) => SURE_AT_RECEIVER,
+        (SenderApplication, _) => SURE,
+        _ => 0.0,
+    }
+}
+
+/// How sure the judge must be against what the receiver's socket shows directly.
+const SURE_AT_RECEIVER: f64 = 0.9;
 /// How sure the judge must be that a link with a queue before it is not the limit.
-const SURE_AGAINST_QUEUE: f64 = 0.85;
+const SURE_AGAINST_QUEUE: f64 = 0.97;
 /// How sure the judge must be that losses are a link's. Losses that a timer repairs come at an even
 /// rate, as they do behind a policer.
-const SURE_AGAINST_LOSS: f64 = 0.65;
+const SURE_AGAINST_LOSS: f64 = 0.85;
 
 /// How sure the judge must be to give intervals to the limit that it finds.
 pub(super) const SURE: f64 = 0.5;
@@ -230,8 +250,8 @@ pub(super) const SEGMENTS_LEAST: u64 = 50;
 impl Opinion {
     /// The opinion of a transfer or of a part. `None` where the judge was not trained for such
     /// traits.
-    pub(super) fn of(source: Source, case: &Case) -> Option<Self> {
-        Self::of_classes(table(source)?.weigh(case.traits.values())?, case.possible)
+    pub(super) fn of(source: Source, traits: &Traits, possible: Possible) -> Option<Self> {
+        Self::of_classes(table(source)?.weigh(traits.values())?, possible)
     }
 
     /// The opinion from the probabilities of the classes.
@@ -263,9 +283,13 @@ impl Opinion {
 
     /// The limit after weighing the opinion against the limit that the rules name first, with its
     /// probability.
-    pub(super) fn beside(&self, rules: Limit, link: LinkEvidence) -> (Limit, f64) {
+    pub(super) fn beside(&self, source: Source, rules: Limit, link: LinkEvidence) -> (Limit, f64) {
         let (limit, likely) = self.first();
-        if limit == rules || likely >= least_to_turn(rules, limit, link) {
+        let least = match source {
+            Source::ReceiverSamples => least_to_turn_receiver(rules, limit, link),
+            Source::Capture | Source::Samples => least_to_turn(rules, limit, link),
+        };
+        if limit == rules || likely >= least {
             (limit, likely)
         } else {
             (rules, self.likely(rules))

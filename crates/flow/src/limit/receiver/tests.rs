@@ -44,9 +44,13 @@ fn series(count: u64, mut change: impl FnMut(u64, &mut Sample, &mut TcpInfo)) ->
     (0..count).map(at).collect()
 }
 
+/// Asserts what the rules decide alone: series like these are not what the trained judge learnt
+/// from.
 #[track_caller]
 fn assert_limit(samples: &[Sample], limit: Limit) {
-    let verdict = from_receiver(samples, Duration::from_millis(100), PathHint::default());
+    let hint = PathHint::default();
+    let (_, intervals) = by_rules(samples, Duration::from_millis(100), base_rtt(samples), hint);
+    let verdict = Verdict::new(Source::ReceiverSamples, intervals);
     let steady = verdict.steadily_limited_by();
     assert!(steady.limit == limit && steady.share > 0.65, "{limit:?}: {:?}", verdict.steady);
 }

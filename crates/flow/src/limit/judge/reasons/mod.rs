@@ -5,6 +5,7 @@
 //! the round trip). They count once, by the one with the most weight.
 
 mod captures;
+mod receiver;
 mod rules;
 mod samples;
 mod words;
@@ -49,7 +50,7 @@ pub struct Judged {
 impl Judged {
     /// Weighs a transfer; `None` where the judge was not trained for such traits.
     pub fn of(source: Source, case: &Case) -> Option<Self> {
-        let opinion = Opinion::of(source, case)?;
+        let opinion = Opinion::of(source, &case.traits, case.possible)?;
         Some(Judged { opinion, possible: case.possible })
     }
 }
@@ -63,9 +64,9 @@ pub fn reasons(
     rtt: Option<Duration>,
 ) -> Vec<Reason> {
     let (limit, likely) = judged.opinion.first();
-    let Some(forest) = table(source) else { return Vec::new() };
+    let Some(trees) = table(source) else { return Vec::new() };
     let meanings = meanings(source);
-    let Some(without) = forest.weigh_without_each(traits.values()) else { return Vec::new() };
+    let Some(without) = trees.weigh_without_each(traits.values()) else { return Vec::new() };
     if without.len() != meanings.len() {
         return Vec::new();
     }
@@ -80,7 +81,7 @@ pub fn reasons(
     let mut reasons = Vec::new();
     for (at, weight) in weights.into_iter().take_while(|(_, weight)| *weight >= least) {
         let meaning = meanings[at];
-        let (value, typical) = (traits.values()[at].into(), forest.typical()[at].into());
+        let (value, typical) = (traits.values()[at].into(), trees.typical()[at].into());
         if reasons.len() == MOST || subjects.contains(&meaning.subject) {
             continue;
         }
@@ -96,7 +97,7 @@ fn meanings(source: Source) -> Vec<&'static Meaning> {
     let further: &[Meaning] = match source {
         Source::Capture => &captures::MEANINGS,
         Source::Samples => &samples::MEANINGS,
-        Source::ReceiverSamples => &[],
+        Source::ReceiverSamples => &receiver::MEANINGS,
     };
     rules::MEANINGS.iter().chain(further).collect()
 }
@@ -108,10 +109,10 @@ mod tests {
 
     #[test]
     fn every_trait_has_a_name_of_its_own_and_words() {
-        for source in [Source::Capture, Source::Samples] {
+        for source in [Source::Capture, Source::Samples, Source::ReceiverSamples] {
             let meanings = meanings(source);
-            let forest = table(source).unwrap();
-            assert_eq!(forest.traits(), meanings.len(), "{source:?}");
+            let trees = table(source).unwrap();
+            assert_eq!(trees.traits(), meanings.len(), "{source:?}");
             let mut names: Vec<&str> = meanings.iter().map(|meaning| meaning.name).collect();
             names.sort_unstable();
             names.dedup();
@@ -135,8 +136,8 @@ mod tests {
     #[test]
     fn what_decided_is_what_the_limit_would_not_be_without() {
         // A transfer that is typical except for its repairs.
-        let forest = table(Source::Capture).unwrap();
-        let mut values: Vec<f64> = forest.typical().iter().map(|value| (*value).into()).collect();
+        let trees = table(Source::Capture).unwrap();
+        let mut values: Vec<f64> = trees.typical().iter().map(|value| (*value).into()).collect();
         let at = |name| meanings(Source::Capture).iter().position(|one| one.name == name).unwrap();
         for (name, value) in [
             ("rules_congestion_window_loss", 1.0),
@@ -160,7 +161,7 @@ mod tests {
         assert!(found.is_sorted_by(|a, b| a.weight >= b.weight));
         // For a typical transfer, no trait decides.
         let mut traits = Traits::default();
-        traits.extend(forest.typical().iter().map(|value| f64::from(*value)));
+        traits.extend(trees.typical().iter().map(|value| f64::from(*value)));
         let judged = judge(&traits);
         assert_eq!(reasons(Source::Capture, &judged, &traits, None), []);
     }
