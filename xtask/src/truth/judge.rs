@@ -1,6 +1,6 @@
 //! The analysis of a run, from several vantages.
 
-use super::Run;
+use super::{Run, followed};
 use anyhow::Context;
 use fullpipe_flow::capture::{Packet, Unpack, read};
 use fullpipe_flow::connection::Direction;
@@ -56,6 +56,10 @@ pub enum Vantage {
     Sender,
     /// Samples of the receiver's socket alone.
     Receiver,
+    /// Three seconds of the sender's socket alone, as `fullpipe why` follows it.
+    SenderFollowed,
+    /// Three seconds of the receiver's socket alone, as `fullpipe why` follows it.
+    ReceiverFollowed,
 }
 
 impl Vantage {
@@ -80,14 +84,19 @@ impl Vantage {
             Vantage::ClientGaps => "client, 1 % missing",
             Vantage::Sender => "sender's socket",
             Vantage::Receiver => "receiver's socket",
+            Vantage::SenderFollowed => "sender's socket, 3 s",
+            Vantage::ReceiverFollowed => "receiver's socket, 3 s",
         }
     }
 
     /// Whether its answers are lessons. Captures of fewer bytes show nearly the same as whole ones,
-    /// and a table that saw them, too, would be larger.
+    /// and a table that saw them, too, would be larger. Parts of samples are lessons; three seconds
+    /// are such a part.
     pub fn teaches(self) -> bool {
         use Vantage::{ClientGaps, ClientSnap64, ClientSnap96, ServerSnap64, ServerSnap96};
-        ![ServerSnap64, ClientSnap64, ServerSnap96, ClientSnap96, ClientGaps].contains(&self)
+        let is_followed = matches!(self, Vantage::SenderFollowed | Vantage::ReceiverFollowed);
+        !is_followed
+            && ![ServerSnap64, ClientSnap64, ServerSnap96, ClientSnap96, ClientGaps].contains(&self)
     }
 }
 
@@ -110,8 +119,8 @@ impl Answer {
     /// What kind of evidence it rests on.
     pub fn source(&self) -> Source {
         match self.vantage {
-            Vantage::Sockets | Vantage::Sender => Source::Samples,
-            Vantage::Receiver => Source::ReceiverSamples,
+            Vantage::Sockets | Vantage::Sender | Vantage::SenderFollowed => Source::Samples,
+            Vantage::Receiver | Vantage::ReceiverFollowed => Source::ReceiverSamples,
             _ => Source::Capture,
         }
     }
@@ -162,6 +171,7 @@ pub fn answers(run: &Run, poor: bool) -> anyhow::Result<Vec<Answer>> {
         answers.extend(answer(Vantage::Sender, Some(by_sender)));
         let by_receiver = from_receiver(&receiver, INTERVAL, PathHint::default());
         answers.extend(answer(Vantage::Receiver, Some(by_receiver)));
+        answers.extend(followed::answers(run, sequence.as_ref(), [&sender, &receiver]));
     }
     Ok(answers)
 }
@@ -174,11 +184,11 @@ pub fn right(cause: Cause) -> Limit {
 
 /// When the first of two causes ends and the second begins, on the captures' clock. The first is
 /// always the link.
-struct Sequence {
+pub(super) struct Sequence {
     then: Limit,
-    at: Instant,
+    pub(super) at: Instant,
     /// The time of the first packet. The samples' clock is compared with it.
-    start: Instant,
+    pub(super) start: Instant,
 }
 
 impl Sequence {
@@ -231,7 +241,7 @@ fn time_of(bulk: Bytes, records: &[Record]) -> Instant {
     reached.map_or(Instant::ZERO, |interval| interval.start)
 }
 
-fn answer(
+pub(super) fn answer(
     run: &Run,
     sequence: Option<&Sequence>,
     vantage: Vantage,

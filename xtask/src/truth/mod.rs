@@ -7,6 +7,7 @@
 
 #![allow(clippy::print_stdout, reason = "a table is what it was called for")]
 
+mod followed;
 mod judge;
 mod reasons;
 mod remedies;
@@ -48,7 +49,8 @@ pub struct Truth {
     #[arg(long)]
     counterfactual: bool,
     /// Judge poor evidence, too: captures one-sided, with gaps, by a mirror port, with a clock that
-    /// was set, of 64 and 96 bytes a packet; and samples of the receiver's socket alone.
+    /// was set, of 64 and 96 bytes a packet; and samples of one socket alone, over the whole
+    /// transfer and for three seconds.
     #[arg(long)]
     poor: bool,
     /// Seconds of this machine's time after which a run is given up.
