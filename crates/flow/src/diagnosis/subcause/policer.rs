@@ -2,7 +2,7 @@
 //! There is no queue, and the rate from one loss to the next stays the same.
 
 use super::Seen;
-use crate::limit::{Interval, Verdict};
+use crate::limit::{Coverage, Interval, Verdict};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// Least probability that the trained judge must give. In generated runs (seeds 5 and 12), 70 of 78
@@ -37,7 +37,16 @@ impl Policer {
             return None;
         }
         let rate = rate_after(verdict, first, seen.facts().stalls.timeout_wait)?;
-        Some(Policer { likely, rate, bucket: bucket(verdict, first, rate), queue: queue(verdict) })
+        let bucket = bucket(verdict, first, rate);
+        // A full bucket lets more than its rate pass at the start. BBR under random loss does not,
+        // and its losses come at as even a rate.
+        let has_start = verdict.coverage == Coverage::FromStart;
+        (bucket > Bytes::ZERO || !has_start).then(|| Policer {
+            likely,
+            rate,
+            bucket,
+            queue: queue(verdict),
+        })
     }
 }
 

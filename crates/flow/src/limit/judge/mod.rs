@@ -198,7 +198,6 @@ fn least_to_turn(rules: Limit, to: Limit, link: LinkEvidence) -> f64 {
         (Link, _) if link == LinkEvidence::Queue => SURE_AGAINST_QUEUE,
         (Limit::CongestionWindow(Cause::Loss), Link) => SURE_AGAINST_LOSS,
         (Limit::CongestionWindow(Cause::Loss), _) => SURE,
-        (ReceiveWindow, ReceiverApplication) => 0.0,
         (ReceiveWindow | ReceiverApplication, _) => SURE,
         _ => 0.0,
     }
