@@ -9,6 +9,8 @@ export default defineConfig({
   fullyParallel: true,
   workers: 2,
   timeout: 30_000,
+  // Where the machine stood still for a moment. What passes only then is listed as flaky.
+  retries: 1,
   reporter: [["list"]],
   use: {
     browserName: "chromium",
