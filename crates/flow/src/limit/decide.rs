@@ -17,7 +17,7 @@ use super::thresholds::{
 pub(crate) use features::Features;
 use surroundings::Surroundings;
 
-use super::judge::{self, Case, INTERVALS_LEAST, LinkEvidence, Possible, SEGMENTS_LEAST};
+use super::judge::{Case, INTERVALS_LEAST, LinkEvidence, Possible, SEGMENTS_LEAST};
 use super::{Candidate, Coverage, Source, Verdict};
 use super::{CongestionCause, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -62,18 +62,17 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     if features.len() < INTERVALS_LEAST || segments < SEGMENTS_LEAST {
         return verdict;
     }
-    let whole = transfer.case(&limits);
-    let parts = judge::parts(features.len()).into_iter().map(|part| {
+    verdict.weighed(|part, _| {
+        if part.len() == features.len() {
+            return transfer.case(&limits);
+        }
         let coverage = match path.coverage {
             Coverage::FromStart if part.start > 0 => Coverage::MiddleAtSender,
             coverage => coverage,
         };
         let transfer = Transfer::new(&features[part.clone()], Path { coverage, ..path });
-        let case = transfer.case(&limits[part.clone()]);
-        (part, case)
-    });
-    let parts = parts.collect();
-    verdict.weighed(whole, parts)
+        transfer.case(&limits[part])
+    })
 }
 
 /// The rate of trains: the median of the fastest of each interval. `None` where these differ, or

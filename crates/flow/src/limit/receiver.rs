@@ -20,14 +20,13 @@
 
 mod traits;
 
-use super::judge::{self, Case, LinkEvidence, Possible, SEGMENTS_LEAST};
+use super::judge::{Case, LinkEvidence, Possible, SEGMENTS_LEAST};
 use super::samples::{active, is_fine, ranked, top_rate};
 use super::thresholds::{AT_CAPACITY_SAMPLED, GROWTH, QUEUE_LEAST_SAMPLED, QUEUE_PART, UNREAD};
 use super::{Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::law::window_scale::MAX_UNSCALED;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
-use std::ops::Range;
 
 /// The shortest interval: a few samples, and a few round trips of most paths.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
@@ -61,11 +60,8 @@ pub fn from_receiver(samples: &[Sample], interval: Duration, hint: PathHint) -> 
     if segments < SEGMENTS_LEAST || !is_fine(samples) {
         return Verdict::new(Source::ReceiverSamples, intervals);
     }
-    let case = |part: Range<usize>| case(&spans[part.clone()], &intervals[part], base, hint);
-    let whole = case(0..spans.len());
-    let parts = judge::parts(spans.len());
-    let parts = parts.into_iter().map(|part| (part.clone(), case(part))).collect();
-    Verdict::new(Source::ReceiverSamples, intervals).weighed(whole, parts)
+    Verdict::new(Source::ReceiverSamples, intervals)
+        .weighed(|part, intervals| case(&spans[part], intervals, base, hint))
 }
 
 /// What the rules decide alone, without the trained judge: the spans in which something happened,

@@ -13,7 +13,7 @@
 
 mod traits;
 
-use super::judge::{self, Case, LinkEvidence, Possible, SEGMENTS_LEAST};
+use super::judge::{Case, LinkEvidence, Possible, SEGMENTS_LEAST};
 use super::thresholds::{
     AT_CAPACITY_SAMPLED, COLLAPSED, FULL_BUFFER, GROWTH, NOISE, OF_HINT, OF_LINK,
     QUEUE_LEAST_SAMPLED, QUEUE_PART, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
@@ -44,11 +44,8 @@ pub fn from_samples(
     if segments < SEGMENTS_LEAST || !is_fine(sender) {
         return Verdict::new(Source::Samples, intervals);
     }
-    let case = |part: Range<usize>| case(&spans[part.clone()], &intervals[part], receiver, hint);
-    let whole = case(0..spans.len());
-    let parts = judge::parts(spans.len());
-    let parts = parts.into_iter().map(|part| (part.clone(), case(part))).collect();
-    Verdict::new(Source::Samples, intervals).weighed(whole, parts)
+    Verdict::new(Source::Samples, intervals)
+        .weighed(|part, intervals| case(&spans[part], intervals, receiver, hint))
 }
 
 /// What the rules decide alone, without the trained judge: the spans in which something happened,

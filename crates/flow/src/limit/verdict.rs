@@ -4,7 +4,7 @@ use super::Limit;
 use super::confidence::{self, Coverage, Source};
 use super::judge::{
     Case, INTERVALS_LEAST, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE,
-    SURE_OF_WHOLE, Stretch, Traits, UNLIKELY, course, reasons,
+    SURE_OF_WHOLE, Stretch, Traits, UNLIKELY, course, parts, reasons,
 };
 use fullpipe_model::limit::Cause;
 
@@ -188,11 +188,17 @@ impl Verdict {
     }
 
     /// Adds the trained judge's opinions of the whole transfer and of its parts. A transfer that is
-    /// too short to have a shape stays as it is.
-    pub(super) fn weighed(self, whole: Case, parts: Vec<(Range<usize>, Case)>) -> Self {
-        if self.intervals.len() < INTERVALS_LEAST {
+    /// too short to have a shape stays as it is. `case` makes the case of a range of the
+    /// intervals, which it is given, too.
+    pub(super) fn weighed(self, case: impl Fn(Range<usize>, &[Interval]) -> Case) -> Self {
+        let count = self.intervals.len();
+        if count < INTERVALS_LEAST {
             return self;
         }
+        let case = |part: Range<usize>| case(part.clone(), &self.intervals[part]);
+        let whole = case(0..count);
+        let parts: Vec<_> =
+            parts(count).into_iter().map(|part| (part.clone(), case(part))).collect();
         let found: Vec<_> = parts
             .iter()
             .map(|(part, case)| {
@@ -432,6 +438,14 @@ fn first_of(shares: &[Candidate]) -> Candidate {
 /// The bytes that an interval carried.
 fn carried(interval: &Interval) -> f64 {
     interval.evidence.goodput.over(interval.length).as_f64()
+}
+
+/// The limits of `intervals`, each with how many seconds it held.
+pub(super) fn limits_with_time(intervals: &[Interval]) -> impl Iterator<Item = (Limit, f64)> {
+    intervals.iter().flat_map(|interval| {
+        let length = interval.length.as_secs_f64();
+        interval.candidates.iter().map(move |one| (one.limit, one.share * length))
+    })
 }
 
 /// The intervals that carried the second half of the bytes, including the one in which it begins.

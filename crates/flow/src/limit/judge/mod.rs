@@ -60,6 +60,11 @@ pub(super) fn part_by_limit(times: impl Iterator<Item = (Limit, f64)>) -> [f64; 
     parts.map(|part| if all > 0.0 { part / all } else { 0.0 })
 }
 
+/// The mean; [`NONE`] if there are no values.
+pub(super) fn mean(values: &[f64]) -> f64 {
+    ratio(values.iter().sum(), values.len() as f64)
+}
+
 /// `a` divided by `b`; [`NONE`] if `b` is not positive.
 pub(super) fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { NONE }

@@ -3,21 +3,18 @@
 use super::{Span, received};
 use crate::limit::Interval;
 use crate::limit::judge::{
-    NONE, Traits, part_by_limit, ratio, variation, variation_between_losses,
+    Traits, mean, part_by_limit, ratio, variation, variation_between_losses,
 };
 use crate::limit::percentiles::Sorted;
+use crate::limit::verdict::limits_with_time;
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration};
 
 /// The traits of `spans`. The rules judged them as `intervals`, one for each span. `base` is the
 /// path's round trip.
 pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], base: Option<Duration>) -> Traits {
-    let times = intervals.iter().flat_map(|interval| {
-        let length = interval.length.as_secs_f64();
-        interval.candidates.iter().map(move |one| (one.limit, one.share * length))
-    });
     let mut traits = Traits::default();
-    traits.extend(part_by_limit(times));
+    traits.extend(part_by_limit(limits_with_time(intervals)));
     let socket = Socket { spans, base: base.map_or(0.0, Duration::as_secs_f64) };
     traits.extend(socket.of_rate());
     traits.extend(socket.of_path());
@@ -230,8 +227,4 @@ impl Socket<'_> {
         let waits = self.each(|sample, _| Some(f64::from(u8::from(sample.rqueue > Bytes::ZERO))));
         [mean(&fills), mean(&unread), mean(&waits)]
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    if values.is_empty() { NONE } else { values.iter().sum::<f64>() / values.len() as f64 }
 }

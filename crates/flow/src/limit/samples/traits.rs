@@ -4,20 +4,17 @@
 use super::{Span, nothing_to_send, receiver_at};
 use crate::limit::Interval;
 use crate::limit::judge::{
-    NONE, Traits, part_by_limit, ratio, variation, variation_between_losses,
+    NONE, Traits, mean, part_by_limit, ratio, variation, variation_between_losses,
 };
 use crate::limit::percentiles::Sorted;
+use crate::limit::verdict::limits_with_time;
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::units::{Duration, Rate};
 
 /// The traits of `spans`. The rules judged them as `intervals`, one for each span.
 pub(super) fn traits(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample]) -> Traits {
-    let times = intervals.iter().flat_map(|interval| {
-        let length = interval.length.as_secs_f64();
-        interval.candidates.iter().map(move |one| (one.limit, one.share * length))
-    });
     let mut traits = Traits::default();
-    traits.extend(part_by_limit(times));
+    traits.extend(part_by_limit(limits_with_time(intervals)));
     let socket = Socket { spans };
     traits.extend(socket.of_path());
     traits.extend(socket.of_loss());
@@ -209,8 +206,4 @@ fn of_receiver(spans: &[Span<'_>], receiver: &[Sample]) -> [f64; 3] {
             Some(ratio(sample.rqueue.as_f64(), sample.rqueue.as_f64() + window))
         }),
     ]
-}
-
-fn mean(values: &[f64]) -> f64 {
-    ratio(values.iter().sum(), values.len() as f64)
 }

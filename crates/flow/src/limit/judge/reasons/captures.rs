@@ -1,6 +1,12 @@
 //! What the further traits of a capture mean, in their order.
 
-use super::words::Form::{Count, Holds, Percent, QueueingDelay, Times};
+use super::shared_meanings::{
+    IN_FLIGHT_BY_ROOT_LOSS, IN_FLIGHT_OF_RATE_BY_RTT, INTERVALS_LOG2,
+    INTERVALS_WITH_RETRANSMISSIONS, LATE_RATE_OF_EARLY, RATE_OF_P95, RATE_VARIATION_BETWEEN_LOSSES,
+    RETRANSMISSIONS, RETRANSMISSIONS_VARIATION, RTT_P10_OF_PATH, RTT_P50_OF_PATH, RTT_P90_OF_PATH,
+    WINDOW_P10_OF_P50, WINDOW_P50_OF_WIDEST,
+};
+use super::words::Form::{Count, Holds, Percent, Times};
 use super::words::{Meaning, Subject};
 
 pub static MEANINGS: [Meaning; 39] = [
@@ -11,12 +17,7 @@ pub static MEANINGS: [Meaning; 39] = [
         "the mean rate is {} of what passed while a queue stood",
     )
     .or("no queue stood for three round trips"),
-    Meaning::new(
-        "rate_of_p95",
-        Subject::Rate,
-        Percent,
-        "the mean rate is {} of the 95th percentile of the intervals'",
-    ),
+    RATE_OF_P95,
     Meaning::new(
         "rate_p98_of_mean",
         Subject::Rate,
@@ -36,25 +37,9 @@ pub static MEANINGS: [Meaning; 39] = [
         Times,
         "the 90th percentile of the rates at a stretch is {} times their median",
     ),
-    Meaning::new(
-        "rtt_p50_of_path",
-        Subject::Queue,
-        QueueingDelay,
-        "the median queueing delay is {}",
-    )
-    .or("no round trip was measured"),
-    Meaning::new(
-        "rtt_p10_of_path",
-        Subject::Queue,
-        QueueingDelay,
-        "the 10th percentile of the queueing delay is {}",
-    ),
-    Meaning::new(
-        "rtt_p90_of_path",
-        Subject::Queue,
-        QueueingDelay,
-        "the 90th percentile of the queueing delay is {}",
-    ),
+    RTT_P50_OF_PATH,
+    RTT_P10_OF_PATH,
+    RTT_P90_OF_PATH,
     Meaning::new(
         "rate_variation",
         Subject::Rate,
@@ -67,20 +52,9 @@ pub static MEANINGS: [Meaning; 39] = [
         Percent,
         "over nine intervals the 10th percentile of the rates is {} of the 90th",
     ),
-    Meaning::new("retransmissions", Subject::Loss, Percent, "{} of the segments were sent again"),
-    Meaning::new(
-        "intervals_with_retransmissions",
-        Subject::Loss,
-        Percent,
-        "something was sent again in {} of the intervals",
-    ),
-    Meaning::new(
-        "retransmissions_variation",
-        Subject::LossPattern,
-        Times,
-        "what was sent again by intervals varies by {} of its mean (standard deviation)",
-    )
-    .or("nothing was sent again"),
+    RETRANSMISSIONS,
+    INTERVALS_WITH_RETRANSMISSIONS,
+    RETRANSMISSIONS_VARIATION,
     Meaning::new(
         "intervals_after_timeout",
         Subject::Timer,
@@ -94,19 +68,8 @@ pub static MEANINGS: [Meaning; 39] = [
         "the round trip before a loss is {} times the median",
     )
     .or("no round trip was measured before a loss"),
-    Meaning::new(
-        "in_flight_by_root_loss",
-        Subject::Loss,
-        Times,
-        "segments in flight times the root of the loss rate are {} (loss alone keeps it near 1.2)",
-    ),
-    Meaning::new(
-        "rate_variation_between_losses",
-        Subject::LossPattern,
-        Percent,
-        "from one loss to the next the rate varies by {} of its mean (standard deviation)",
-    )
-    .or("there were not four episodes of loss to compare"),
+    IN_FLIGHT_BY_ROOT_LOSS,
+    RATE_VARIATION_BETWEEN_LOSSES,
     Meaning::new(
         "in_flight_of_window",
         Subject::Window,
@@ -127,33 +90,15 @@ pub static MEANINGS: [Meaning; 39] = [
         Percent,
         "the next segment did not fit into the window for {} of the time",
     ),
-    Meaning::new(
-        "window_p50_of_widest",
-        Subject::WindowCourse,
-        Percent,
-        "the median window is {} of the widest",
-    )
-    .or("the receive window is not known"),
-    Meaning::new(
-        "window_p10_of_p50",
-        Subject::WindowCourse,
-        Percent,
-        "the 10th percentile of the windows is {} of the median",
-    )
-    .or("the receive window is not known"),
+    WINDOW_P50_OF_WIDEST,
+    WINDOW_P10_OF_P50,
     Meaning::new(
         "unread_of_acknowledged",
         Subject::Unread,
         Percent,
         "the window closed by {} of what was acknowledged",
     ),
-    Meaning::new(
-        "in_flight_of_rate_by_rtt",
-        Subject::Queue,
-        Times,
-        "the data in flight is {} times the rate by the path's round trip",
-    )
-    .or("the path's round trip is not known"),
+    IN_FLIGHT_OF_RATE_BY_RTT,
     Meaning::new(
         "in_flight_of_p90",
         Subject::InFlightCourse,
@@ -210,13 +155,8 @@ pub static MEANINGS: [Meaning; 39] = [
         Count,
         "the 90th percentile of the data in flight is {} segments",
     ),
-    Meaning::new("intervals_log2", Subject::Length, Count, "the transfer has {} intervals"),
-    Meaning::new(
-        "late_rate_of_early",
-        Subject::Course,
-        Times,
-        "the second half of the intervals was {} times as fast as the first",
-    ),
+    INTERVALS_LOG2,
+    LATE_RATE_OF_EARLY,
     Meaning::new(
         "late_in_flight_of_early",
         Subject::Course,

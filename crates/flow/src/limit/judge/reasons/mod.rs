@@ -8,6 +8,7 @@ mod captures;
 mod receiver;
 mod rules;
 mod samples;
+mod shared_meanings;
 mod words;
 
 use super::{Case, Opinion, Possible, Source, Traits, table};

@@ -1,46 +1,26 @@
 //! What the further traits of a receiver's samples mean, in their order.
 
+use super::shared_meanings::{
+    INTERVALS_LOG2, LATE_RATE_OF_EARLY, RATE_OF_P95, RATE_P10_OF_P90, RATE_VARIATION,
+    RATE_VARIATION_BETWEEN_LOSSES, RECEIVE_BUFFER_FILL, UNREAD_OF_WINDOW, WIDE_RATE_P10_OF_P90,
+    WINDOW_P10_OF_P50, WINDOW_P50_OF_WIDEST,
+};
 use super::words::Form::{Count, Percent, QueueingDelay, Times};
 use super::words::{Meaning, Subject};
 
 pub static MEANINGS: [Meaning; 38] = [
-    Meaning::new(
-        "rate_of_p95",
-        Subject::Rate,
-        Percent,
-        "the mean rate is {} of the 95th percentile of the intervals'",
-    ),
+    RATE_OF_P95,
     Meaning::new(
         "rate_p50_of_p98",
         Subject::Rate,
         Percent,
         "the median rate of the intervals is {} of the 98th percentile",
     ),
-    Meaning::new(
-        "rate_p10_of_p90",
-        Subject::Rate,
-        Percent,
-        "the 10th percentile of the intervals' rates is {} of the 90th",
-    ),
-    Meaning::new(
-        "rate_variation",
-        Subject::Rate,
-        Percent,
-        "over four intervals the rate varies by {} of its mean (standard deviation)",
-    ),
-    Meaning::new(
-        "wide_rate_p10_of_p90",
-        Subject::Rate,
-        Percent,
-        "over four intervals the 10th percentile of the rates is {} of the 90th",
-    ),
-    Meaning::new(
-        "late_rate_of_early",
-        Subject::Course,
-        Times,
-        "the second half of the intervals was {} times as fast as the first",
-    ),
-    Meaning::new("intervals_log2", Subject::Length, Count, "the transfer has {} intervals"),
+    RATE_P10_OF_P90,
+    RATE_VARIATION,
+    WIDE_RATE_P10_OF_P90,
+    LATE_RATE_OF_EARLY,
+    INTERVALS_LOG2,
     Meaning::new(
         "rcv_rtt_p50_of_path",
         Subject::Queue,
@@ -81,13 +61,7 @@ pub static MEANINGS: [Meaning; 38] = [
         "what came out of order by intervals varies by {} of its mean (standard deviation)",
     )
     .or("nothing came out of order"),
-    Meaning::new(
-        "rate_variation_between_losses",
-        Subject::LossPattern,
-        Percent,
-        "from one loss to the next the rate varies by {} of its mean (standard deviation)",
-    )
-    .or("there were not four episodes of loss to compare"),
+    RATE_VARIATION_BETWEEN_LOSSES,
     Meaning::new(
         "rcv_rtt_before_loss_of_p50",
         Subject::LossPattern,
@@ -178,20 +152,8 @@ pub static MEANINGS: [Meaning; 38] = [
         Percent,
         "a round trip, with its queueing delay, carries {} of the window in the 90th percentile",
     ),
-    Meaning::new(
-        "window_p50_of_widest",
-        Subject::WindowCourse,
-        Percent,
-        "the median window is {} of the widest",
-    )
-    .or("the receive window is not known"),
-    Meaning::new(
-        "window_p10_of_p50",
-        Subject::WindowCourse,
-        Percent,
-        "the 10th percentile of the windows is {} of the median",
-    )
-    .or("the receive window is not known"),
+    WINDOW_P50_OF_WIDEST,
+    WINDOW_P10_OF_P50,
     Meaning::new(
         "rcv_space_of_window",
         Subject::WindowCourse,
@@ -199,17 +161,7 @@ pub static MEANINGS: [Meaning; 38] = [
         "what the application reads in a round trip is {} of the window",
     )
     .or("the receive window is not known"),
-    Meaning::new(
-        "receive_buffer_fill",
-        Subject::Unread,
-        Percent,
-        "the receive buffer is filled to {} in the mean",
-    ),
-    Meaning::new(
-        "unread_of_window",
-        Subject::Unread,
-        Percent,
-        "unread data is {} of unread data and the window together",
-    ),
+    RECEIVE_BUFFER_FILL,
+    UNREAD_OF_WINDOW,
     Meaning::new("unread", Subject::Unread, Percent, "there was unread data in {} of the samples"),
 ];

@@ -1,79 +1,29 @@
 //! What the further traits of samples mean, in their order.
 
-use super::words::Form::{Count, Holds, Percent, QueueingDelay, Times};
+use super::shared_meanings::{
+    IN_FLIGHT_BY_ROOT_LOSS, IN_FLIGHT_OF_RATE_BY_RTT, INTERVALS_LOG2,
+    INTERVALS_WITH_RETRANSMISSIONS, LATE_RATE_OF_EARLY, RATE_OF_P95, RATE_P10_OF_P90,
+    RATE_VARIATION, RATE_VARIATION_BETWEEN_LOSSES, RECEIVE_BUFFER_FILL, RETRANSMISSIONS,
+    RETRANSMISSIONS_VARIATION, RTT_P10_OF_PATH, RTT_P50_OF_PATH, RTT_P90_OF_PATH, UNREAD_OF_WINDOW,
+    WIDE_RATE_P10_OF_P90, WINDOW_P10_OF_P50, WINDOW_P50_OF_WIDEST,
+};
+use super::words::Form::{Count, Holds, Percent, Times};
 use super::words::{Meaning, Subject};
 
 pub static MEANINGS: [Meaning; 42] = [
-    Meaning::new(
-        "rate_of_p95",
-        Subject::Rate,
-        Percent,
-        "the mean rate is {} of the 95th percentile of the intervals'",
-    ),
-    Meaning::new(
-        "rate_p10_of_p90",
-        Subject::Rate,
-        Percent,
-        "the 10th percentile of the intervals' rates is {} of the 90th",
-    ),
-    Meaning::new(
-        "rate_variation",
-        Subject::Rate,
-        Percent,
-        "over four intervals the rate varies by {} of its mean (standard deviation)",
-    ),
-    Meaning::new(
-        "wide_rate_p10_of_p90",
-        Subject::Rate,
-        Percent,
-        "over four intervals the 10th percentile of the rates is {} of the 90th",
-    ),
-    Meaning::new(
-        "rtt_p50_of_path",
-        Subject::Queue,
-        QueueingDelay,
-        "the median queueing delay is {}",
-    )
-    .or("no round trip was measured"),
-    Meaning::new(
-        "rtt_p10_of_path",
-        Subject::Queue,
-        QueueingDelay,
-        "the 10th percentile of the queueing delay is {}",
-    ),
-    Meaning::new(
-        "rtt_p90_of_path",
-        Subject::Queue,
-        QueueingDelay,
-        "the 90th percentile of the queueing delay is {}",
-    ),
-    Meaning::new(
-        "late_rate_of_early",
-        Subject::Course,
-        Times,
-        "the second half of the intervals was {} times as fast as the first",
-    ),
-    Meaning::new("intervals_log2", Subject::Length, Count, "the transfer has {} intervals"),
-    Meaning::new("retransmissions", Subject::Loss, Percent, "{} of the segments were sent again"),
-    Meaning::new(
-        "intervals_with_retransmissions",
-        Subject::Loss,
-        Percent,
-        "something was sent again in {} of the intervals",
-    ),
-    Meaning::new(
-        "retransmissions_variation",
-        Subject::LossPattern,
-        Times,
-        "what was sent again by intervals varies by {} of its mean (standard deviation)",
-    )
-    .or("nothing was sent again"),
-    Meaning::new(
-        "in_flight_by_root_loss",
-        Subject::Loss,
-        Times,
-        "segments in flight times the root of the loss rate are {} (loss alone keeps it near 1.2)",
-    ),
+    RATE_OF_P95,
+    RATE_P10_OF_P90,
+    RATE_VARIATION,
+    WIDE_RATE_P10_OF_P90,
+    RTT_P50_OF_PATH,
+    RTT_P10_OF_PATH,
+    RTT_P90_OF_PATH,
+    LATE_RATE_OF_EARLY,
+    INTERVALS_LOG2,
+    RETRANSMISSIONS,
+    INTERVALS_WITH_RETRANSMISSIONS,
+    RETRANSMISSIONS_VARIATION,
+    IN_FLIGHT_BY_ROOT_LOSS,
     Meaning::new(
         "rtt_before_loss_of_p50",
         Subject::LossPattern,
@@ -81,13 +31,7 @@ pub static MEANINGS: [Meaning; 42] = [
         "the round trip before a loss is {} times the median",
     )
     .or("nothing was sent again"),
-    Meaning::new(
-        "rate_variation_between_losses",
-        Subject::LossPattern,
-        Percent,
-        "from one loss to the next the rate varies by {} of its mean (standard deviation)",
-    )
-    .or("there were not four episodes of loss to compare"),
+    RATE_VARIATION_BETWEEN_LOSSES,
     Meaning::new(
         "repairing",
         Subject::Loss,
@@ -180,20 +124,8 @@ pub static MEANINGS: [Meaning; 42] = [
         Percent,
         "the data in flight fills {} of the receive window in the mean",
     ),
-    Meaning::new(
-        "window_p50_of_widest",
-        Subject::WindowCourse,
-        Percent,
-        "the median window is {} of the widest",
-    )
-    .or("the receive window is not known"),
-    Meaning::new(
-        "window_p10_of_p50",
-        Subject::WindowCourse,
-        Percent,
-        "the 10th percentile of the windows is {} of the median",
-    )
-    .or("the receive window is not known"),
+    WINDOW_P50_OF_WIDEST,
+    WINDOW_P10_OF_P50,
     Meaning::new(
         "cwnd_p10_of_p90",
         Subject::Congestion,
@@ -231,29 +163,13 @@ pub static MEANINGS: [Meaning; 42] = [
         Percent,
         "the 10th percentile of the data in flight is {} of the 90th",
     ),
-    Meaning::new(
-        "in_flight_of_rate_by_rtt",
-        Subject::Queue,
-        Times,
-        "the data in flight is {} times the rate by the path's round trip",
-    )
-    .or("the path's round trip is not known"),
+    IN_FLIGHT_OF_RATE_BY_RTT,
     Meaning::new(
         "receiver_sampled",
         Subject::Start,
         Holds("the receiver's socket was not sampled"),
         "the receiver's socket was sampled",
     ),
-    Meaning::new(
-        "receive_buffer_fill",
-        Subject::Unread,
-        Percent,
-        "the receive buffer is filled to {} in the mean",
-    ),
-    Meaning::new(
-        "unread_of_window",
-        Subject::Unread,
-        Percent,
-        "unread data is {} of unread data and the window together",
-    ),
+    RECEIVE_BUFFER_FILL,
+    UNREAD_OF_WINDOW,
 ];
