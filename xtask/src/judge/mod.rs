@@ -31,6 +31,9 @@ pub struct Judge {
     /// Where to write the tables.
     #[arg(long, value_name = "DIR", default_value = "crates/flow/src/limit/judge")]
     out: PathBuf,
+    /// Which tables to make: captures, samples, receiver.
+    #[arg(long, value_delimiter = ',', default_value = "captures,samples,receiver")]
+    tables: Vec<String>,
 }
 
 /// The tables, and the kind of evidence that each is for.
@@ -56,11 +59,16 @@ impl Judge {
             "seeds from {} on are held out",
             Truth::HELD_OUT
         );
+        for asked in &self.tables {
+            let is_known = TABLES.iter().any(|(name, _)| name == asked);
+            anyhow::ensure!(is_known, "there is no table {asked}");
+        }
         let mut lessons = Vec::new();
         for seed in &self.seeds {
             lessons.extend(Truth::lessons(*seed, self.count, &self.runs)?);
         }
-        for (name, source) in TABLES {
+        let is_asked = |name: &str| self.tables.iter().any(|asked| asked == name);
+        for (name, source) in TABLES.into_iter().filter(|(name, _)| is_asked(name)) {
             let of_source: Vec<&Lesson> =
                 lessons.iter().filter(|lesson| lesson.source == source).collect();
             let lessons = prepare(&of_source)?;

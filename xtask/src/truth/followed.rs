@@ -13,14 +13,54 @@ use fullpipe_model::units::{Bytes, Duration, Instant};
 /// How long `why` follows a connection unless told otherwise.
 const FOLLOWED: Duration = Duration::from_secs(3);
 
+/// Where in a transfer its answers are scored.
+const MIDDLE: f64 = 0.5;
+/// Where in a transfer lessons are taken.
+const FOR_LESSONS: [f64; 3] = [0.25, MIDDLE, 0.75];
+
 /// The answers of both ends, each alone. `sequence` is the run's, if it is one of two causes.
-pub fn answers(
+pub fn answers(run: &Run, sequence: Option<&Sequence>, ends: [&[Sample]; 2]) -> Vec<Answer> {
+    let held = held(run.cause, ends[1], sequence);
+    held.map_or(Vec::new(), |held| held.answers(run, ends, MIDDLE))
+}
+
+/// The answers from which to learn, of several moments of a transfer. A transfer that is over in
+/// three seconds teaches as a whole.
+pub fn lessons(run: &Run, sequence: Option<&Sequence>, ends: [&[Sample]; 2]) -> Vec<Answer> {
+    let held = held(run.cause, ends[1], sequence).filter(Held::is_long);
+    let at = |held: Held| FOR_LESSONS.into_iter().flat_map(move |at| held.answers(run, ends, at));
+    held.map_or(Vec::new(), |held| at(held).collect())
+}
+
+/// The time that the run's cause holds.
+#[derive(Clone, Copy)]
+struct Held {
+    from: Instant,
+    to: Instant,
+    is_start: bool,
+}
+
+impl Held {
+    fn is_long(&self) -> bool {
+        self.to.since(self.from) > FOLLOWED && !self.is_start
+    }
+
+    /// What both ends say at `part` of the time.
+    fn answers(self, run: &Run, ends: [&[Sample]; 2], part: f64) -> Vec<Answer> {
+        let left = self.to.since(self.from).saturating_sub(FOLLOWED);
+        let part = if self.is_start { 0.0 } else { part };
+        let from = self.from + Duration::from_secs_f64(left.as_secs_f64() * part);
+        between(run, ends, from, self.to.min(from + FOLLOWED))
+    }
+}
+
+/// What both ends say, followed from `from` to `to`.
+fn between(
     run: &Run,
-    sequence: Option<&Sequence>,
     [sender, receiver]: [&[Sample]; 2],
+    from: Instant,
+    to: Instant,
 ) -> Vec<Answer> {
-    let split = sequence.map(|sequence| sequence.at.since(sequence.start));
-    let Some((from, to)) = moment(run.cause, receiver, split) else { return Vec::new() };
     let followed = |samples: &[Sample]| -> Vec<Sample> {
         let is_in = |sample: &&Sample| sample.at >= from && sample.at <= to;
         samples.iter().filter(is_in).cloned().collect()
@@ -43,26 +83,18 @@ pub fn answers(
     ends.into_iter().filter_map(of_end).collect()
 }
 
-/// Three seconds in the middle of what the run's cause holds, or all of a shorter transfer, or the
-/// beginning of one in slow start. `split` is the time at which the second of two causes begins.
-fn moment(
-    cause: Cause,
-    receiver: &[Sample],
-    split: Option<Duration>,
-) -> Option<(Instant, Instant)> {
+/// The time that the run's cause holds, or all of a transfer in slow start, whose beginning counts.
+fn held(cause: Cause, receiver: &[Sample], sequence: Option<&Sequence>) -> Option<Held> {
     let bytes = |sample: &Sample| sample.info.as_ref().and_then(|info| info.bytes_received);
     let first = receiver.iter().find(|one| bytes(one).is_some_and(|bytes| bytes > Bytes::ZERO))?;
     let all = bytes(receiver.iter().rfind(|one| bytes(one).is_some())?)?;
     let last = receiver.iter().find(|one| bytes(one) == Some(all))?;
     let (mut from, mut to) = (first.at, last.at);
-    let turns = split.map(|split| from + split);
+    let turns = sequence.map(|sequence| from + sequence.at.since(sequence.start));
     match (cause, turns) {
         (_, None) => {}
         (Cause::Link, Some(turns)) => to = to.min(turns),
         (_, Some(turns)) => from = turns.min(to),
     }
-    let left = to.since(from).saturating_sub(FOLLOWED);
-    let skipped = if cause == Cause::SlowStart { Duration::ZERO } else { left };
-    let from = from + Duration::from_nanos(skipped.as_nanos() / 2);
-    Some((from, to.min(from + FOLLOWED)))
+    Some(Held { from, to, is_start: cause == Cause::SlowStart })
 }

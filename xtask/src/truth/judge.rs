@@ -90,13 +90,17 @@ impl Vantage {
     }
 
     /// Whether its answers are lessons. Captures of fewer bytes show nearly the same as whole ones,
-    /// and a table that saw them, too, would be larger. Parts of samples are lessons; three seconds
-    /// are such a part.
+    /// and a table that saw them, too, would be larger. Three seconds of the sender's socket taught
+    /// nothing that its parts do not.
     pub fn teaches(self) -> bool {
         use Vantage::{ClientGaps, ClientSnap64, ClientSnap96, ServerSnap64, ServerSnap96};
-        let is_followed = matches!(self, Vantage::SenderFollowed | Vantage::ReceiverFollowed);
-        !is_followed
+        self != Vantage::SenderFollowed
             && ![ServerSnap64, ClientSnap64, ServerSnap96, ClientSnap96, ClientGaps].contains(&self)
+    }
+
+    /// Whether it saw three seconds.
+    pub fn is_followed(self) -> bool {
+        matches!(self, Vantage::SenderFollowed | Vantage::ReceiverFollowed)
     }
 }
 
@@ -140,8 +144,20 @@ const POOR: [(Vantage, IpAddr, &str); 9] = [
     (Vantage::ClientGaps, CLIENT, "drop=1%"),
 ];
 
-/// Every answer for a run. Poor captures are included if `poor` is set.
-pub fn answers(run: &Run, poor: bool) -> anyhow::Result<Vec<Answer>> {
+/// What answers are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be scored.
+    Score,
+    /// To be scored, poor captures and single sockets, too.
+    ScorePoor,
+    /// To be learnt from.
+    Lessons,
+}
+
+/// Every answer for a run.
+pub fn answers(run: &Run, purpose: Purpose) -> anyhow::Result<Vec<Answer>> {
+    let poor = purpose != Purpose::Score;
     let mut answers = Vec::new();
     let sequence = sequence(run)?;
     let answer = |vantage, verdict| answer(run, sequence.as_ref(), vantage, verdict);
@@ -171,7 +187,11 @@ pub fn answers(run: &Run, poor: bool) -> anyhow::Result<Vec<Answer>> {
         answers.extend(answer(Vantage::Sender, Some(by_sender)));
         let by_receiver = from_receiver(&receiver, INTERVAL, PathHint::default());
         answers.extend(answer(Vantage::Receiver, Some(by_receiver)));
-        answers.extend(followed::answers(run, sequence.as_ref(), [&sender, &receiver]));
+        let ends = [&sender[..], &receiver[..]];
+        answers.extend(match purpose {
+            Purpose::Lessons => followed::lessons(run, sequence.as_ref(), ends),
+            _ => followed::answers(run, sequence.as_ref(), ends),
+        });
     }
     Ok(answers)
 }

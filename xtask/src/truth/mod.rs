@@ -17,6 +17,7 @@ mod tables;
 
 use fullpipe_flow::limit::Source;
 use fullpipe_model::scenario::Cause;
+use judge::Purpose;
 use runs::Run;
 use score::Scores;
 use std::path::{Path, PathBuf};
@@ -131,7 +132,7 @@ impl Truth {
         let truth = Truth { seed, count, runs: runs.into(), no_run: true, ..Truth::default() };
         let mut lessons = Vec::new();
         for run in runs::all(&truth)?.done {
-            let answers = judge::answers(&run, true)?.into_iter();
+            let answers = judge::answers(&run, Purpose::Lessons)?.into_iter();
             let teaches =
                 |answer: &judge::Answer| answer.vantage.teaches() && !answer.traits.is_empty();
             for answer in answers.filter(teaches) {
@@ -146,7 +147,11 @@ impl Truth {
                         traits,
                     }
                 };
-                lessons.push(lesson(false)((run.cause, answer.traits)));
+                let is_followed = answer.vantage.is_followed();
+                lessons.push(lesson(is_followed)((run.cause, answer.traits)));
+                if is_followed {
+                    continue;
+                }
                 // The parts of a transfer resemble each other.
                 lessons.extend(answer.parts.into_iter().step_by(PARTS_TAKEN).map(lesson(true)));
             }
@@ -171,7 +176,7 @@ impl Truth {
         let found = runs::all(&truth)?;
         anyhow::ensure!(found.failed.is_empty(), "truth: {:?}", found.failed);
         for run in &found.done {
-            let answers = judge::answers(run, true)?;
+            let answers = judge::answers(run, Purpose::ScorePoor)?;
             anyhow::ensure!(
                 answers.len() >= MERGED_AND_PLAIN,
                 "truth: {} has no answers",
@@ -194,7 +199,8 @@ impl Truth {
         }
         let mut scores = Scores::default();
         for run in &found.done {
-            for answer in judge::answers(run, self.poor)? {
+            let purpose = if self.poor { Purpose::ScorePoor } else { Purpose::Score };
+            for answer in judge::answers(run, purpose)? {
                 if self.jsonl {
                     println!("{}", tables::line(run, &answer));
                 }

@@ -28,8 +28,15 @@ use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::law::window_scale::MAX_UNSCALED;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
-/// The shortest interval: a few samples, and a few round trips of most paths.
+/// The shortest interval of a long transfer: a few samples, and a few round trips of most paths.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// The shortest interval of all: two samples of `fullpipe why`.
+const MIN_INTERVAL_SHORT: Duration = Duration::from_millis(20);
+/// An interval has so many round trips, and this few in a transfer that is over soon.
+const ROUND_TRIPS: u64 = 3;
+const ROUND_TRIPS_SHORT: u64 = 1;
+/// A transfer with fewer intervals is short.
+const SHORT: u64 = 24;
 /// The window holds the sender where a round trip carries this fraction of it.
 const OF_WINDOW: f64 = 0.75;
 /// Segments are pieces of an application's writes where their mean size is below this fraction of
@@ -72,8 +79,7 @@ fn by_rules(
     base: Option<Duration>,
     hint: PathHint,
 ) -> (Vec<Span<'_>>, Vec<Interval>) {
-    let least = interval.max(MIN_INTERVAL).max(base.unwrap_or(Duration::ZERO).saturating_mul(3));
-    let mut spans = spans(samples, least);
+    let mut spans = spans(samples, interval_length(samples, interval, base));
     let rates: Vec<Rate> = spans.iter().map(Span::goodput).collect();
     let top = top_rate(rates.iter().map(|rate| rate.as_f64()).collect());
     let mut best: f64 = 0.0;
@@ -96,6 +102,21 @@ fn by_rules(
     spans.truncate(active.end);
     spans.drain(..active.start);
     (spans, intervals)
+}
+
+/// How long intervals are at least: a few round trips, in which most limits show their shape, but
+/// fewer where there would be few intervals.
+fn interval_length(samples: &[Sample], asked: Duration, base: Option<Duration>) -> Duration {
+    let bytes = |sample: &Sample| sample.info.as_ref().map_or(Bytes::ZERO, received);
+    let first = samples.first().map_or(Bytes::ZERO, bytes);
+    let last = samples.last().map_or(Bytes::ZERO, bytes);
+    let begins = samples.iter().find(|one| bytes(one) > first);
+    let ends = samples.iter().find(|one| bytes(one) == last);
+    let lasts = begins.zip(ends).map_or(Duration::ZERO, |(begins, ends)| ends.at.since(begins.at));
+    let base = base.unwrap_or(Duration::ZERO);
+    let longest = asked.max(MIN_INTERVAL).max(base.saturating_mul(ROUND_TRIPS));
+    let shortest = MIN_INTERVAL_SHORT.max(base.saturating_mul(ROUND_TRIPS_SHORT));
+    Duration::from_nanos(lasts.as_nanos() / SHORT).clamp(shortest.min(longest), longest)
 }
 
 /// The question for the judge about these spans. `intervals` are what the rules decided for them,

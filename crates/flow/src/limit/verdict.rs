@@ -3,8 +3,8 @@
 use super::Limit;
 use super::confidence::{self, Coverage, Source};
 use super::judge::{
-    Case, INTERVALS_LEAST, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE,
-    SURE_OF_WHOLE, Stretch, Traits, UNLIKELY, course, parts, reasons,
+    Case, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE, SURE_OF_WHOLE,
+    Stretch, Traits, UNLIKELY, course, intervals_least, parts, reasons,
 };
 use fullpipe_model::limit::Cause;
 
@@ -192,7 +192,7 @@ impl Verdict {
     /// intervals, which it is given, too.
     pub(super) fn weighed(self, case: impl Fn(Range<usize>, &[Interval]) -> Case) -> Self {
         let count = self.intervals.len();
-        if count < INTERVALS_LEAST {
+        if count < intervals_least(self.source) {
             return self;
         }
         let case = |part: Range<usize>| case(part.clone(), &self.intervals[part]);

@@ -247,6 +247,17 @@ pub const POLICER: usize = LIMITS.len();
 const LINK: usize = LIMITS.len() - 1;
 /// Transfers with fewer intervals have no shape to judge, and the rules stand.
 pub(super) const INTERVALS_LEAST: usize = 8;
+/// As few as that have a shape where a judge was trained with such transfers.
+const INTERVALS_LEAST_RECEIVER: usize = 4;
+
+/// A transfer with fewer intervals is left to the rules.
+pub(super) fn intervals_least(source: Source) -> usize {
+    match source {
+        Source::ReceiverSamples => INTERVALS_LEAST_RECEIVER,
+        Source::Capture | Source::Samples => INTERVALS_LEAST,
+    }
+}
+
 /// A transfer with fewer segments is no more than a request, and the judge was trained with
 /// downloads.
 pub(super) const SEGMENTS_LEAST: u64 = 50;
