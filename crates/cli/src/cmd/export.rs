@@ -1,8 +1,8 @@
 //! `fullpipe export`: time and bytes by limit for Prometheus.
 
 mod exposition;
-mod server;
 
+use super::open_metrics::{self, Text};
 use crate::failure::{Failure, Kind};
 use crate::terminal::{print, remark};
 use clap::Args;
@@ -107,7 +107,11 @@ impl Export {
                 }
             }
         };
-        let serving = server::serve(listener, exposition, async {
+        let text: Text = Rc::new(move || {
+            let exposition = Rc::clone(&exposition);
+            Box::pin(async move { exposition.text() })
+        });
+        let serving = open_metrics::serve(listener, text, async {
             // An error would mean that the descriptor is gone, and we hold it.
             let _ = ended.await;
         });

@@ -13,6 +13,7 @@ mod keygen;
 mod lab;
 mod link;
 mod man;
+mod open_metrics;
 mod peer_keys;
 mod prove;
 mod relay;

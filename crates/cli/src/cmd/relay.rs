@@ -1,14 +1,18 @@
-//! `fullpipe relay`: the near end of a relay.
+//! `fullpipe relay`: the near end of a relay, and what runs of relays here.
+
+pub mod monitor;
+mod status;
 
 use super::peer_keys::{private_key, stops_on_signals, with_port};
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
-use clap::Args;
+use clap::{Args, Subcommand};
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::peer::{Keys, PeerError, PublicKey};
 use fullpipe_transfer::relay::{
     Carriers, Entry, ProxyKind, Relay as NearEnd, RelayError, RelayOptions,
 };
+use monitor::MonitorOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -25,6 +29,7 @@ use std::path::PathBuf;
 /// On SIGTERM or Ctrl-C it listens no more, and lets streams end for --drain; a second Ctrl-C ends
 /// it at once, and resets them.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Examples:
   fullpipe relay --server 127.0.0.1 --listen 127.0.0.1:8080 --to 127.0.0.1:80
@@ -34,15 +39,18 @@ Examples:
   curl http://127.0.0.1:8080/large.iso
   fullpipe relay --server 127.0.0.1 --listen 127.0.0.1:1080 --socks5
   curl --proxy socks5h://127.0.0.1:1080 https://example.org/
+  fullpipe relay status                            what it does, and what limits each carrier
 
 contrib/systemd has a unit, and the guide a page: two hosts in five minutes.")]
 pub struct Relay {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// The far end, where `fullpipe serve --relay` runs; port 5606 unless it has one.
-    #[arg(long, value_name = "HOST[:PORT]")]
-    server: String,
+    #[arg(long, value_name = "HOST[:PORT]", required = true)]
+    server: Option<String>,
     /// Where users connect to; with port 0 a free one, which is printed.
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: SocketAddr,
+    #[arg(long, value_name = "ADDRESS:PORT", required = true)]
+    listen: Option<SocketAddr>,
     /// Where the far end connects to for each user; the far end looks up the name.
     #[arg(long, value_name = "HOST:PORT", required_unless_present_any = ["socks5", "http_connect"])]
     to: Option<String>,
@@ -72,10 +80,22 @@ pub struct Relay {
     /// The far end's public key, as `fullpipe serve` prints it.
     #[arg(long, value_name = "KEY", requires = "key")]
     server_key: Option<PublicKey>,
+    #[command(flatten)]
+    monitor: MonitorOptions,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Status(status::ShowStatus),
 }
 
 impl Relay {
     pub fn run(self) -> Result<u8, Failure> {
+        let (server, listen) = match (self.action, self.server, self.listen) {
+            (Some(Action::Status(status)), ..) => return status.run(),
+            (None, Some(server), Some(listen)) => (server, listen),
+            _ => return Err(Failure::new(Kind::Usage, "relay: give --server and --listen")),
+        };
         let keys = match (&self.key, self.server_key) {
             (Some(key), Some(server)) => Some(Keys { own: private_key(key)?, server }),
             _ => None,
@@ -86,9 +106,9 @@ impl Relay {
             None => Entry::Proxy(ProxyKind::HttpConnect),
         };
         let options = RelayOptions {
-            server: with_port(&self.server),
+            server: with_port(&server),
             keys,
-            listen: self.listen,
+            listen,
             entry,
             carriers: self.carriers,
             receive_buffer: self.receive_buffer,
@@ -102,6 +122,7 @@ impl Relay {
         if !address.ip().is_loopback() {
             remark("whoever reaches that address can use the relay: it asks users for nothing");
         }
+        let _monitor = self.monitor.start("relay", relay.observer())?;
         relay.run(&stop, &abort, remark).map_err(failure)?;
         remark("stopped");
         Ok(Failure::code(Kind::Interrupted))

@@ -1,15 +1,19 @@
 //! `fullpipe serve`: the far end of tests.
 
-use super::peer_keys::{HostSampler, allowed_keys, private_key, stops_on_signals};
+use super::peer_keys::{HostSampler, stops_on_signals};
+use super::relay::monitor::MonitorOptions;
+mod admission;
+
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
+use admission::{Destinations, KeyFiles, Reload};
 use clap::Args;
+use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::path_test::{Responder, ResponderLimits};
 use fullpipe_transfer::peer::{AcceptError, DEFAULT_PORT, Daemon, Limits};
-use fullpipe_transfer::relay::{AllowList, FarEnd, FarEndOptions};
+use fullpipe_transfer::relay::{FarEnd, FarEndOptions};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 /// Be the far end of `fullpipe test` and `fullpipe relay`: one daemon, one port.
 ///
@@ -33,12 +37,8 @@ pub struct Serve {
     /// Address and port to listen on; with port 0 a free one, which is printed.
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = default_address())]
     listen: SocketAddr,
-    /// The file with this daemon's private key, as `fullpipe keygen` makes it.
-    #[arg(long, value_name = "FILE", requires = "allow_key")]
-    key: Option<PathBuf>,
-    /// A file with the public keys of those who may connect, one a line.
-    #[arg(long, value_name = "FILE", requires = "key")]
-    allow_key: Option<PathBuf>,
+    #[command(flatten)]
+    keys: KeyFiles,
     /// How many tests may run at once; more than one measure each other.
     #[arg(long, value_name = "COUNT", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -46,14 +46,11 @@ pub struct Serve {
     /// The longest run that a client may ask for.
     #[arg(long, value_name = "TIME", default_value = "1h")]
     longest: Duration,
-    /// Be the far end of relays, too.
-    #[arg(long, requires = "allow")]
+    /// Be the far end of relays, too, to the destinations of --allow and --allow-from.
+    #[arg(long)]
     relay: bool,
-    /// Where relays may connect to; repeatable. HOST is a name, an address, a network or *, PORT a
-    /// number, a range or *. This host's loopback and link-local addresses have to be named
-    /// literally, for example as localhost:5432.
-    #[arg(long, value_name = "HOST:PORT", requires = "relay")]
-    allow: Vec<AllowList>,
+    #[command(flatten)]
+    destinations: Destinations,
     /// For how long a relay's streams wait for a carrier when all are gone, before they are reset.
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "relay")]
     resume_for: Duration,
@@ -61,6 +58,8 @@ pub struct Serve {
     /// net.core.rmem_max.
     #[arg(long, value_name = "SIZE", requires = "relay")]
     receive_buffer: Option<Bytes>,
+    #[command(flatten)]
+    monitor: MonitorOptions,
 }
 
 fn default_address() -> SocketAddr {
@@ -69,30 +68,47 @@ fn default_address() -> SocketAddr {
 
 impl Serve {
     pub fn run(self) -> Result<u8, Failure> {
-        let keys = match (&self.key, &self.allow_key) {
-            (Some(key), Some(allowed)) => Some((private_key(key)?, allowed_keys(allowed)?)),
-            _ => None,
-        };
+        let keys = self.keys.read()?;
+        if self.relay && self.destinations.are_missing() {
+            let message = "serve: --relay needs to know where relays may connect to; add --allow \
+                           HOST:PORT, or --allow-from FILE";
+            return Err(Failure::new(Kind::Usage, message));
+        }
+        if self.monitor.are_given() && !self.relay {
+            let message = "serve: --control and --metrics are about relays; add --relay";
+            return Err(Failure::new(Kind::Usage, message));
+        }
         let (stop, abort) = stops_on_signals()?;
         let sampler = HostSampler::new()?;
         let pair = keys.as_ref().map(|(own, allowed)| (own, allowed.clone()));
         let failure = |error: AcceptError| Failure::new(kind_of(&error), format!("serve: {error}"));
         let mut daemon =
             Daemon::bind(self.listen, pair, Limits::default(), remark).map_err(failure)?;
-        let far_end = self.relay.then(|| self.far_end());
+        let far_end = self.relay.then(|| self.far_end()).transpose()?;
         if let Some(far_end) = &far_end {
             daemon = daemon.with_carriers(far_end.sink(), self.receive_buffer).map_err(failure)?;
         }
         remark(&format!("serving tests on {}", daemon.local_addr()));
-        if far_end.is_some() {
+        let monitor = self.monitor;
+        let start = |far_end: &FarEnd| {
             remark("and relays");
-        }
+            monitor.start("serve", far_end.observer())
+        };
+        let _monitor = far_end.as_ref().map(start).transpose()?;
         if let Some(public) = keys.and_then(|(own, _)| own.public()) {
             remark(&format!("clients need --server-key {public}"));
         }
+        let reload =
+            Reload { keys: self.keys, keyring: daemon.keyring(), destinations: self.destinations };
+        let hangup = reload.has_files().then(Interrupt::on_hangup).transpose();
+        let hangup = hangup.map_err(super::why::failed)?;
+        let end = Interrupt::new().map_err(super::why::failed)?;
         let limits = ResponderLimits { runs: self.tests.into(), longest: self.longest };
         let responder = Responder::new(sampler, limits);
         std::thread::scope(|scope| {
+            if let Some(hangup) = hangup {
+                scope.spawn(|| reload.on_hangup(hangup, &end, far_end.as_ref()));
+            }
             let relaying = far_end.as_ref().map(|far_end| {
                 scope.spawn(|| {
                     let ended = far_end.run(&stop, &abort, remark);
@@ -103,6 +119,7 @@ impl Serve {
             });
             let served = daemon.run(&responder, &stop, &abort).map_err(failure);
             stop.stop();
+            end.set();
             let relayed = relaying.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())));
             let why = "is there a limit on descriptors?";
             let failed = |error| Failure::new(Kind::Run, format!("serve relays: {error}; {why}"));
@@ -112,11 +129,10 @@ impl Serve {
         Ok(Failure::code(Kind::Interrupted))
     }
 
-    fn far_end(&self) -> FarEnd {
-        let mut allow = AllowList::default();
-        self.allow.iter().cloned().for_each(|rules| allow.extend(rules));
+    fn far_end(&self) -> Result<FarEnd, Failure> {
+        let allow = self.destinations.read()?;
         let (resume_for, drain) = (self.resume_for, Limits::default().drain);
-        FarEnd::new(FarEndOptions { allow, resume_for, drain })
+        Ok(FarEnd::new(FarEndOptions { allow, resume_for, drain }))
     }
 }
 

@@ -34,6 +34,7 @@ mod program;
 mod real_programs;
 mod relay;
 mod relay_carriers;
+mod relay_operations;
 mod relay_programs;
 mod remains;
 mod sweeps;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
         ("path_test", path_test::CASES),
         ("relay", relay::CASES),
         ("relay_carriers", relay_carriers::CASES),
+        ("relay_operations", relay_operations::CASES),
         ("relay_programs", relay_programs::CASES),
     ];
     let mut trials = Vec::new();

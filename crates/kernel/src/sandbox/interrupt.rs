@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use fullpipe_model::units::Duration;
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 use crate::Refused;
@@ -25,6 +26,8 @@ struct Inner {
 
 /// The interrupt that signals set.
 static BY_SIGNAL: AtomicPtr<Inner> = AtomicPtr::new(std::ptr::null_mut());
+/// The interrupt that SIGHUP sets where it does not ask to end.
+static BY_HANGUP: AtomicPtr<Inner> = AtomicPtr::new(std::ptr::null_mut());
 
 impl Interrupt {
     /// An interrupt that only [`Interrupt::set`] sets.
@@ -45,18 +48,35 @@ impl Interrupt {
         Interrupt::on(&super::ending_signals(), SaFlags::SA_RESTART)
     }
 
+    /// An interrupt that the next SIGHUP sets, and that means something else than the end: a daemon
+    /// reads its files again. Call it after [`Interrupt::on_signals`], and again once it is set.
+    pub fn on_hangup() -> Result<Interrupt, Refused> {
+        let hangup = SigHandler::Handler(handle_hangup);
+        Interrupt::by(&BY_HANGUP, hangup, &Signal::SIGHUP.into(), SaFlags::SA_RESTART)
+    }
+
     /// An interrupt that the next SIGINT sets. The SIGINT after that has its previous action.
     pub fn on_first_ctrl_c() -> Result<Interrupt, Refused> {
         Interrupt::on(&Signal::SIGINT.into(), SaFlags::SA_RESTART | SaFlags::SA_RESETHAND)
     }
 
     fn on(signals: &SigSet, flags: SaFlags) -> Result<Interrupt, Refused> {
+        Interrupt::by(&BY_SIGNAL, SigHandler::Handler(handle), signals, flags)
+    }
+
+    /// An interrupt in `place`, for a handler that sets what is there.
+    fn by(
+        place: &AtomicPtr<Inner>,
+        handler: SigHandler,
+        signals: &SigSet,
+        flags: SaFlags,
+    ) -> Result<Interrupt, Refused> {
         let interrupt = Interrupt::new()?;
         // Never freed, because a handler may use it at any time.
-        BY_SIGNAL.store(Arc::into_raw(Arc::clone(&interrupt.0)).cast_mut(), Ordering::Release);
-        let action = SigAction::new(SigHandler::Handler(handle), flags, SigSet::empty());
+        place.store(Arc::into_raw(Arc::clone(&interrupt.0)).cast_mut(), Ordering::Release);
+        let action = SigAction::new(handler, flags, SigSet::empty());
         for signal in signals {
-            // SAFETY: `handle` does only what is allowed in a signal handler.
+            // SAFETY: both handlers do only what is allowed in a signal handler.
             unsafe { sigaction(signal, &action) }
                 .map_err(|errno| Refused::new("handle signal", signal.as_str(), errno))?;
         }
@@ -86,6 +106,17 @@ impl Interrupt {
             wait::readable(self, left)?;
         }
     }
+
+    /// Waits until it or `other` is set; returns whether it is. `other` counts first.
+    pub fn wait_beside(&self, other: &Interrupt) -> io::Result<bool> {
+        loop {
+            if other.is_set() || self.is_set() {
+                return Ok(!other.is_set());
+            }
+            let mut fds = [self, other].map(|one| PollFd::new(one.as_fd(), PollFlags::POLLIN));
+            wait::ready(&mut fds, None)?;
+        }
+    }
 }
 
 impl AsFd for Interrupt {
@@ -106,11 +137,20 @@ impl Inner {
 }
 
 extern "C" fn handle(_signal: libc::c_int) {
+    set_in(&BY_SIGNAL);
+}
+
+extern "C" fn handle_hangup(_signal: libc::c_int) {
+    set_in(&BY_HANGUP);
+}
+
+/// Async-signal-safe.
+fn set_in(place: &AtomicPtr<Inner>) {
     // SAFETY: errno's place is the thread's own; what the handler interrupts must find its errno
     // again.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: null, or a leaked Arc's content, which is never freed.
-    if let Some(inner) = unsafe { BY_SIGNAL.load(Ordering::Acquire).as_ref() } {
+    if let Some(inner) = unsafe { place.load(Ordering::Acquire).as_ref() } {
         inner.set();
     }
     // SAFETY: as above.

@@ -13,6 +13,7 @@
 use super::channel::Channel;
 use super::client::TAKEN;
 use super::connection::{CarrierSink, Connection, Places, Who, is_carrier};
+use super::keyring::Keyring;
 use super::rendezvous::Rendezvous;
 use super::timed::{Deadline, Timed};
 use super::{AcceptError, Expected, PrivateKey, PublicKey, Ticket, tls};
@@ -85,7 +86,7 @@ pub struct Session<'a> {
 /// The state that all threads of a daemon share.
 struct Shared {
     limits: Limits,
-    tls: Option<Arc<ServerConfig>>,
+    keys: Keyring,
     meet: Rendezvous,
     /// Where carriers go; `None`: nowhere.
     carriers: Option<CarrierSink>,
@@ -140,8 +141,7 @@ impl Daemon {
         if keys.is_none() && !addr.ip().to_canonical().is_loopback() {
             return Err(AcceptError::NeedsKeys(addr));
         }
-        let tls = keys.map(|(own, allowed)| tls::server(own, allowed)).transpose();
-        let tls = tls.map_err(|error| AcceptError::Keys(error.to_string()))?;
+        let keys = Keyring::new(keys)?;
         let bind = |source: io::Error| {
             let hint = match source.kind() {
                 io::ErrorKind::AddrInUse => {
@@ -161,7 +161,7 @@ impl Daemon {
         let addr = listener.local_addr().map_err(bind)?;
         let shared = Shared {
             limits,
-            tls,
+            keys,
             meet: Rendezvous::default(),
             carriers: None,
             places: Places::default(),
@@ -186,7 +186,7 @@ impl Daemon {
                 AcceptError::Bind { addr: self.addr, source, hint }
             })?;
         }
-        self.shared.tls = self.shared.tls.as_deref().map(tls::with_carriers);
+        self.shared.keys.allow_carriers();
         self.shared.carriers = Some(sink);
         Ok(self)
     }
@@ -194,6 +194,11 @@ impl Daemon {
     /// The address for clients, with the port that the kernel chose.
     pub fn local_addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Its keys, which may be replaced while it runs.
+    pub fn keyring(&self) -> Keyring {
+        self.shared.keys.clone()
     }
 
     /// Serves on the calling thread until `stop`. Then it listens no more, ends sessions that do
@@ -294,7 +299,7 @@ impl Shared {
         }
         let _ = stream.set_nodelay(true);
         let timed = Timed { stream, deadline };
-        match (first[0], &self.tls) {
+        match (first[0], &self.keys.config()) {
             (first, _) if Ticket::begins_with(first) => self.data(timed),
             (TLS_HANDSHAKE, Some(config)) => match self.authenticate(timed, config) {
                 Ok((secured, key)) => {

@@ -25,6 +25,7 @@ mod daemon;
 mod error;
 mod frame;
 mod key;
+mod keyring;
 mod rendezvous;
 mod ticket;
 mod timed;
@@ -39,6 +40,7 @@ pub use error::{AcceptError, PeerError};
 pub use frame::{Frame, FrameError, FrameReader, Kind};
 pub(crate) use key::random;
 pub use key::{ParseKeyError, PrivateKey, PublicKey};
+pub use keyring::Keyring;
 pub use rendezvous::Expected;
 pub use ticket::Ticket;
 

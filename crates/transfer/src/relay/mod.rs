@@ -45,8 +45,9 @@ mod window;
 
 pub use carrier::{CarrierId, CarrierState};
 pub use driver::{
-    AllowList, Carriers, Entry, FarEnd, FarEndOptions, ParseAllowError, ProxyHandshake, ProxyKind,
-    ProxyStep, Relay, RelayError, RelayOptions,
+    AllowList, CarrierStatus, Carriers, Entry, FarEnd, FarEndOptions, Observer, Over,
+    ParseAllowError, ProxyHandshake, ProxyKind, ProxyStep, Relay, RelayError, RelayOptions,
+    RelayStatus, SessionStatus,
 };
 pub use frame::{
     CHUNK, CloseReason, FRAME_MAX, Frame, FrameError, HEADER, Hello, Refusal, ResetReason,

@@ -4,6 +4,7 @@ use super::super::frame::{CloseReason, Frame, Hello, Refusal, SessionId, StreamI
 use super::super::{Role, SessionLimits};
 use super::allow::{AllowList, Destination};
 use super::engine::{Ended, Handle, Incoming};
+use super::status::{Observer, Over, Questions, RelayStatus, observed};
 use super::wire::Wire;
 use super::{Log, hello};
 use crate::Stop;
@@ -13,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
@@ -30,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What a far end does.
 #[derive(Debug, Clone)]
 pub struct FarEndOptions {
-    /// Where it may connect to.
+    /// Where it may connect to, at first.
     pub allow: AllowList,
     /// For how long a session's streams are kept while it has no carrier.
     pub resume_for: Duration,
@@ -42,8 +43,18 @@ pub struct FarEndOptions {
 #[derive(Debug)]
 pub struct FarEnd {
     options: FarEndOptions,
+    allow: Arc<RwLock<AllowList>>,
     sender: mpsc::UnboundedSender<Connection>,
-    carriers: Mutex<Option<mpsc::UnboundedReceiver<Connection>>>,
+    /// What it runs on; taken by the first run.
+    inputs: Mutex<Option<Inputs>>,
+    observer: Observer,
+}
+
+/// Where a far end's carriers and questions come from.
+#[derive(Debug)]
+struct Inputs {
+    carriers: mpsc::UnboundedReceiver<Connection>,
+    questions: Questions,
 }
 
 /// A near end's session.
@@ -56,7 +67,9 @@ struct Known {
 /// What the tasks of a far end share.
 struct Shared {
     options: FarEndOptions,
+    allow: Arc<RwLock<AllowList>>,
     sessions: RefCell<HashMap<SessionId, Known>>,
+    over: RefCell<Over>,
     log: Log,
 }
 
@@ -64,7 +77,20 @@ impl FarEnd {
     /// A far end that does not run yet.
     pub fn new(options: FarEndOptions) -> FarEnd {
         let (sender, carriers) = mpsc::unbounded_channel();
-        FarEnd { options, sender, carriers: Mutex::new(Some(carriers)) }
+        let (observer, questions) = observed();
+        let inputs = Mutex::new(Some(Inputs { carriers, questions }));
+        let allow = Arc::new(RwLock::new(options.allow.clone()));
+        FarEnd { options, allow, sender, inputs, observer }
+    }
+
+    /// Replaces the destinations for streams that begin from now on. Those that there are stay.
+    pub fn allow(&self, allow: AllowList) {
+        *self.allow.write().unwrap_or_else(PoisonError::into_inner) = allow;
+    }
+
+    /// Who may ask it what it does, from another thread.
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
     }
 
     /// Where a daemon puts its carriers.
@@ -80,13 +106,15 @@ impl FarEnd {
     /// others [`FarEndOptions::drain`]; `abort` ends them at once. `log` gets a line for each
     /// event.
     pub fn run(&self, stop: &Stop, abort: &Stop, log: impl Fn(&str) + 'static) -> io::Result<()> {
-        let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(carriers) = carriers else { return Ok(()) };
-        let (options, sessions) = (self.options.clone(), RefCell::default());
-        let shared = Rc::new(Shared { options, sessions, log: Rc::new(log) });
+        let inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(inputs) = inputs else { return Ok(()) };
+        let (options, log) = (self.options.clone(), Rc::new(log));
+        let allow = Arc::clone(&self.allow);
+        let (sessions, over) = (RefCell::default(), RefCell::default());
+        let shared = Rc::new(Shared { options, allow, sessions, over, log });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let local = tokio::task::LocalSet::new();
-        local.block_on(&runtime, shared.serve(carriers, stop, abort));
+        local.block_on(&runtime, shared.serve(inputs, stop, abort));
         // Tasks that are dropped close their sockets; those that look up names may take longer.
         drop(local);
         runtime.shutdown_background();
@@ -97,10 +125,15 @@ impl FarEnd {
 impl Shared {
     async fn serve(
         self: Rc<Self>,
-        mut carriers: mpsc::UnboundedReceiver<Connection>,
+        Inputs { mut carriers, questions }: Inputs,
         stop: &Stop,
         abort: &Stop,
     ) {
+        let shared = Rc::clone(&self);
+        tokio::task::spawn_local(questions.answer(move || RelayStatus {
+            sessions: shared.sessions.borrow().values().map(|one| one.engine.status()).collect(),
+            over: *shared.over.borrow(),
+        }));
         loop {
             tokio::select! {
                 connection = carriers.recv() => {
@@ -227,6 +260,7 @@ impl Shared {
             }
         };
         self.sessions.borrow_mut().remove(&session);
+        self.over.borrow_mut().add(&engine.state());
         let words = match ended {
             Ended::Lost => "no carrier came back in time".to_owned(),
             Ended::PeerStopped => "the near end stopped".to_owned(),
@@ -261,13 +295,14 @@ impl Shared {
     /// Connects to a destination, if the list has it.
     async fn reach(&self, destination: &str) -> Result<TcpStream, Refusal> {
         let to = Destination::parse(destination).ok_or(Refusal::UnknownHost)?;
-        if !self.options.allow.may_permit(&to) {
+        let allow = self.allow.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if !allow.may_permit(&to) {
             return Err(Refusal::NotAllowed);
         }
         let found = tokio::net::lookup_host((to.host.as_str(), to.port)).await;
         let mut reason = Refusal::UnknownHost;
         for address in found.map_err(|_| Refusal::UnknownHost)? {
-            if !self.options.allow.permits(&to, address.ip()) {
+            if !allow.permits(&to, address.ip()) {
                 reason = Refusal::NotAllowed;
                 continue;
             }

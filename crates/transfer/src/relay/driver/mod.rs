@@ -13,12 +13,14 @@ mod far;
 mod hello;
 mod near;
 mod proxy;
+mod status;
 mod wire;
 
 pub use allow::{AllowList, ParseAllowError};
 pub use far::{FarEnd, FarEndOptions};
 pub use near::{Carriers, Entry, Relay, RelayError, RelayOptions};
 pub use proxy::{ProxyHandshake, ProxyKind, ProxyStep};
+pub use status::{CarrierStatus, Observer, Over, RelayStatus, SessionStatus};
 
 use super::frame::CloseReason;
 

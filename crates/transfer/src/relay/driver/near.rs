@@ -8,6 +8,7 @@ use super::backoff::Backoff;
 use super::engine::{Ended, Handle, Unopened};
 use super::far::ready_for_user;
 use super::proxy::{ProxyHandshake, ProxyKind, ProxyStep};
+use super::status::{Observer, Over, Questions, RelayStatus, observed};
 use super::wire::Wire;
 use super::{Closed, Log, hello};
 use crate::peer::{Client, Keys, PeerError, random};
@@ -102,6 +103,8 @@ pub struct Relay {
     options: RelayOptions,
     listener: TcpListener,
     addr: SocketAddr,
+    observer: Observer,
+    questions: Questions,
 }
 
 /// What the tasks of a near end share.
@@ -112,6 +115,7 @@ struct Near {
     session: RefCell<Option<Handle>>,
     has_changed: Notify,
     users: Cell<usize>,
+    over: RefCell<Over>,
 }
 
 impl Relay {
@@ -132,12 +136,18 @@ impl Relay {
         let listener = TcpListener::bind(addr).map_err(bind)?;
         listener.set_nonblocking(true).map_err(bind)?;
         let addr = listener.local_addr().map_err(bind)?;
-        Ok(Relay { options, listener, addr })
+        let (observer, questions) = observed();
+        Ok(Relay { options, listener, addr, observer, questions })
     }
 
     /// The address for users, with the port that the kernel chose.
     pub fn local_addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Who may ask it what it does, from another thread.
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
     }
 
     /// Serves on the calling thread until `stop`. Then it listens no more, and gives the streams
@@ -156,9 +166,11 @@ impl Relay {
             session: RefCell::new(None),
             has_changed: Notify::new(),
             users: Cell::new(0),
+            over: RefCell::default(),
         });
         let local = tokio::task::LocalSet::new();
-        let ended = local.block_on(&runtime, near.serve(self.listener, stop, abort));
+        let ended =
+            local.block_on(&runtime, near.serve(self.listener, self.questions, stop, abort));
         drop(local);
         // A carrier that is being connected may take longer.
         runtime.shutdown_background();
@@ -170,10 +182,16 @@ impl Near {
     async fn serve(
         self: Rc<Self>,
         listener: TcpListener,
+        questions: Questions,
         stop: &Stop,
         abort: &Stop,
     ) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
+        let near = Rc::clone(&self);
+        tokio::task::spawn_local(questions.answer(move || RelayStatus {
+            sessions: near.session.borrow().iter().map(Handle::status).collect(),
+            over: *near.over.borrow(),
+        }));
         let keeper = tokio::task::spawn_local(Rc::clone(&self).keep_session());
         tokio::select! {
             () = Rc::clone(&self).accept(listener) => {}
@@ -352,6 +370,7 @@ impl Near {
             self.has_changed.notify_waiters();
             let ended = session.over().await;
             self.session.take();
+            self.over.borrow_mut().add(&session.state());
             // This ends its carriers' tasks.
             drop(slots);
             (self.log)(&format!("the session is over: {}", in_words(&ended)));

@@ -65,6 +65,11 @@ impl Wire {
         Rc::clone(&self.stream)
     }
 
+    /// The addresses of this end and of the other one.
+    pub fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
+        Some((self.stream.local_addr().ok()?, self.remote))
+    }
+
     pub fn remote(&self) -> SocketAddr {
         self.remote
     }

@@ -16,6 +16,7 @@ mod users;
 use super::super::frame::{CloseReason, Frame, Refusal, ResetReason, StreamId};
 use super::super::session::{Event, Session, SessionState};
 use super::super::{CarrierId, Role, SessionLimits};
+use super::status::SessionStatus;
 use super::wire::READ;
 use crate::clock;
 use bytes::BytesMut;
@@ -217,6 +218,14 @@ impl Handle {
     /// The session's state now.
     pub fn state(&self) -> SessionState {
         self.0.borrow().session.state(clock::now())
+    }
+
+    /// The session's state, with its carriers' addresses.
+    pub fn status(&self) -> SessionStatus {
+        let engine = self.0.borrow();
+        SessionStatus::new(&engine.session.state(clock::now()), |carrier| {
+            engine.carriers.get(&carrier.carrier)?.wire.ends()
+        })
     }
 
     /// Whether nothing is under way, in either direction.

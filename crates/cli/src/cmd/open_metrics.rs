@@ -1,6 +1,6 @@
-//! The metrics over HTTP: `GET /metrics`, and nothing else.
+//! Metrics as OpenMetrics text over HTTP: `GET /metrics`, and nothing else. `export` and `relay`
+//! serve theirs so.
 
-use super::exposition::Exposition;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -8,6 +8,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,21 +22,20 @@ const SCRAPERS: usize = 16;
 /// How long a request may take to arrive, and a connection may idle.
 const REQUEST: Duration = Duration::from_secs(30);
 
+/// Gives the text that a scrape gets.
+pub type Text = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = String>>>>;
+
 /// Serves until `ended` is ready.
-pub async fn serve(
-    listener: TcpListener,
-    exposition: Rc<Exposition>,
-    ended: impl Future<Output = ()>,
-) {
+pub async fn serve(listener: TcpListener, text: Text, ended: impl Future<Output = ()>) {
     let places = std::sync::Arc::new(Semaphore::new(SCRAPERS));
     let accepting = async {
         loop {
             let place = places.clone().acquire_owned().await.expect("it is never closed");
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let exposition = Rc::clone(&exposition);
+                    let text = Rc::clone(&text);
                     spawn_local(async move {
-                        answer(stream, exposition).await;
+                        answer(stream, text).await;
                         drop(place);
                     });
                 }
@@ -56,9 +56,10 @@ pub async fn serve(
 }
 
 /// Answers the requests of one connection. Its errors are the peer's.
-async fn answer(stream: TcpStream, exposition: Rc<Exposition>) {
+async fn answer(stream: TcpStream, text: Text) {
     let service = service_fn(|request| {
-        std::future::ready(Ok::<_, Infallible>(respond(&request, &exposition)))
+        let text = Rc::clone(&text);
+        async move { Ok::<_, Infallible>(respond(&request, &text).await) }
     });
     let _ = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -67,10 +68,10 @@ async fn answer(stream: TcpStream, exposition: Rc<Exposition>) {
         .await;
 }
 
-fn respond(request: &Request<Incoming>, exposition: &Exposition) -> Response<Full<Bytes>> {
+async fn respond(request: &Request<Incoming>, text: &Text) -> Response<Full<Bytes>> {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, kind, body) = match (request.uri().path(), is_read) {
-        ("/metrics", true) => (StatusCode::OK, OPEN_METRICS, exposition.text()),
+        ("/metrics", true) => (StatusCode::OK, OPEN_METRICS, text().await),
         (_, false) => {
             (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "GET /metrics is all there is\n".into())
         }
