@@ -45,7 +45,7 @@ mod window;
 
 pub use carrier::{CarrierId, CarrierState};
 pub use driver::{
-    AllowList, CarrierStatus, Carriers, Entry, FarEnd, FarEndOptions, Observer, Over,
+    AllowList, CarrierStatus, Carriers, Entry, FarEnd, FarEndOptions, Moved, Observer, Over,
     ParseAllowError, ProxyHandshake, ProxyKind, ProxyStep, Relay, RelayError, RelayOptions,
     RelayStatus, SessionStatus,
 };

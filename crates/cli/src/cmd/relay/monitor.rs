@@ -9,7 +9,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_kernel::journal;
 use fullpipe_kernel::names::{Turn, is_answered};
-use fullpipe_transfer::relay::{Observer, Over, RelayStatus, SessionStatus};
+use fullpipe_transfer::relay::{Observer, RelayStatus, SessionStatus};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -200,8 +200,8 @@ async fn serve_status(socket: tokio::net::UnixListener, observer: &Observer) {
 /// The metrics of a relay; of one that does not run any more there are none.
 fn exposition(status: Option<&RelayStatus>) -> String {
     let mut registry = Registry::with_prefix("fullpipe_relay");
-    if let Some(RelayStatus { sessions, over }) = status {
-        register(&mut registry, sessions, over);
+    if let Some(status) = status {
+        register(&mut registry, status);
     }
     let mut out = String::new();
     // A String takes everything.
@@ -209,24 +209,17 @@ fn exposition(status: Option<&RelayStatus>) -> String {
     out
 }
 
-fn register(registry: &mut Registry, sessions: &[SessionStatus], over: &Over) {
+fn register(registry: &mut Registry, status: &RelayStatus) {
+    let (sessions, moved) = (&status.sessions, status.moved());
     let sum = |of: fn(&SessionStatus) -> u64| sessions.iter().map(of).sum::<u64>();
     let counters: [(&str, &str, u64); 3] = [
         (
             "delivered",
             "Payload that the other end acknowledged, each byte once",
-            over.delivered.get() + sum(|one| one.delivered.get()),
+            moved.delivered.get(),
         ),
-        (
-            "received",
-            "Payload that users of this end have read",
-            over.received.get() + sum(|one| one.received.get()),
-        ),
-        (
-            "repeated",
-            "Payload that was sent more than once",
-            over.repeated.get() + sum(|one| one.repeated.get()),
-        ),
+        ("received", "Payload that users of this end have read", moved.received.get()),
+        ("repeated", "Payload that was sent more than once", moved.repeated.get()),
     ];
     for (name, help, value) in counters {
         let counter = Counter::<u64>::default();
@@ -234,7 +227,7 @@ fn register(registry: &mut Registry, sessions: &[SessionStatus], over: &Over) {
         registry.register_with_unit(name, help, Unit::Bytes, counter);
     }
     let ended = Counter::<u64>::default();
-    ended.inc_by(over.sessions);
+    ended.inc_by(status.over.sessions);
     registry.register("ended_sessions", "Sessions that are over", ended);
     let gauges: [(&str, &str, Option<Unit>, u64); 7] = [
         ("sessions", "Sessions", None, sessions.len() as u64),

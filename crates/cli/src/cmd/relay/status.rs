@@ -156,8 +156,8 @@ fn in_words(shown: &Shown) -> String {
             "  streams: {}; sent {}, received {}\n  waiting: {} to be acknowledged, {} to be read, \
              {} behind gaps\n",
             session.streams,
-            session.delivered,
-            session.received,
+            session.moved.delivered,
+            session.moved.received,
             session.unacknowledged,
             session.unread,
             session.behind_gap,

@@ -20,7 +20,7 @@ pub use allow::{AllowList, ParseAllowError};
 pub use far::{FarEnd, FarEndOptions};
 pub use near::{Carriers, Entry, Relay, RelayError, RelayOptions};
 pub use proxy::{ProxyHandshake, ProxyKind, ProxyStep};
-pub use status::{CarrierStatus, Observer, Over, RelayStatus, SessionStatus};
+pub use status::{CarrierStatus, Moved, Observer, Over, RelayStatus, SessionStatus};
 
 use super::frame::CloseReason;
 

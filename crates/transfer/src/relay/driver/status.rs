@@ -17,36 +17,19 @@ pub struct RelayStatus {
     pub over: Over,
 }
 
-/// What sessions that are over have moved.
+/// The sum of sessions that are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Over {
     /// How many they are.
     pub sessions: u64,
-    /// Payload that other ends acknowledged, each byte once.
-    #[serde(rename = "delivered_bytes", with = "column::bytes")]
-    pub delivered: Bytes,
-    /// Payload that users of this end have read.
-    #[serde(rename = "received_bytes", with = "column::bytes")]
-    pub received: Bytes,
-    /// Payload that was sent more than once.
-    #[serde(rename = "repeated_bytes", with = "column::bytes")]
-    pub repeated: Bytes,
+    /// What they moved.
+    #[serde(flatten)]
+    pub moved: Moved,
 }
 
-impl Over {
-    pub(super) fn add(&mut self, session: &SessionState) {
-        self.sessions += 1;
-        self.delivered += session.delivered;
-        self.received += session.received;
-        self.repeated += session.repeated;
-    }
-}
-
-/// One session: the streams of one near end, and the carriers that they share.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SessionStatus {
-    /// Streams that are not over.
-    pub streams: usize,
+/// What sessions have moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Moved {
     /// Payload that the other end acknowledged, each byte once.
     #[serde(rename = "delivered_bytes", with = "column::bytes")]
     pub delivered: Bytes,
@@ -56,6 +39,46 @@ pub struct SessionStatus {
     /// Payload that was sent more than once.
     #[serde(rename = "repeated_bytes", with = "column::bytes")]
     pub repeated: Bytes,
+}
+
+impl Moved {
+    fn of(state: &SessionState) -> Moved {
+        Moved { delivered: state.delivered, received: state.received, repeated: state.repeated }
+    }
+}
+
+impl std::ops::AddAssign for Moved {
+    fn add_assign(&mut self, more: Moved) {
+        self.delivered += more.delivered;
+        self.received += more.received;
+        self.repeated += more.repeated;
+    }
+}
+
+impl Over {
+    pub(super) fn add(&mut self, session: &SessionState) {
+        self.sessions += 1;
+        self.moved += Moved::of(session);
+    }
+}
+
+impl RelayStatus {
+    /// What all sessions have moved, those that are over included.
+    pub fn moved(&self) -> Moved {
+        let mut all = self.over.moved;
+        self.sessions.iter().for_each(|session| all += session.moved);
+        all
+    }
+}
+
+/// One session: the streams of one near end, and the carriers that they share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// Streams that are not over.
+    pub streams: usize,
+    /// What it has moved.
+    #[serde(flatten)]
+    pub moved: Moved,
     /// Sent or waiting to be sent, and not acknowledged.
     #[serde(rename = "unacknowledged_bytes", with = "column::bytes")]
     pub unacknowledged: Bytes,
@@ -120,9 +143,7 @@ impl SessionStatus {
         };
         SessionStatus {
             streams: state.streams,
-            delivered: state.delivered,
-            received: state.received,
-            repeated: state.repeated,
+            moved: Moved::of(state),
             unacknowledged: state.unacknowledged,
             unread: state.unread,
             behind_gap: state.behind_gap,
