@@ -6,24 +6,31 @@
 //! [`PAYS`] of what they would bring if each carried its share. If a number does not pay, it
 //! **goes back** to the last that did, and looks for the knee between the two by halving the
 //! distance. Where a window holds each connection, what they carry adds up without harm to anyone
-//! until the path is full, so that more are allowed ([`Most::windows`]); and the first trial is of
+//! until the path is full, so that more are allowed ([`Most::windows`]); the first trial is of
 //! [`WINDOWS_FIRST`] connections, because a window is full after every round trip, whoever else
-//! sends. Every trial is a [`Step`], with its measured rate and its reason, so the user reads when
+//! sends; and the search ends as soon as they carry less than [`FULL_SHARE`] of their share, which
+//! is where the path is full. Every trial is a [`Step`], with its measured rate and its reason, so the user reads when
 //! and why.
 //!
 //! **A search costs what the numbers before the right one do not carry**, so it hurries where the
 //! answer is plain. After a few round trips ([`QUICK_ROUNDS`]) a number is accepted if its new
 //! connections brought at least half of their share ([`PAYS_PLAINLY`]), and rejected if the rate
-//! fell to [`WORSE_PLAINLY`]. Everything between the two is measured to the end, and so is every
-//! number of a relay, whose users pause and start as they like.
+//! fell to [`WORSE_PLAINLY`]; that much less is seen even while the last of them begin. Everything
+//! between the two is measured to the end, and so is every number of a relay, whose users pause
+//! and start as they like.
+//!
+//! **A rate that fell so much is a server that resents the number**, and no knee is there to be
+//! found by halving: each trial above it would cost as much again. So the search goes back, lets
+//! the rate recover, and then goes up by single connections until the first that does not pay.
 //!
 //! **Order of calls.** [`Controller::push`] at every tick with the bytes that have arrived so far,
 //! then [`Controller::target`]. After a change of the target the rate is not counted while
 //! connections are made and their windows grow ([`Controller::settling`]).
 
-use fullpipe_model::limit::Limit;
+use fullpipe_model::limit::{Cause, Limit};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, column};
 use serde::Serialize;
+use std::collections::VecDeque;
 
 /// The least share of their part that connections must bring.
 const PAYS: f64 = 0.2;
@@ -51,6 +58,12 @@ const QUICK: Duration = Duration::from_millis(300);
 const QUICK_ROUNDS: u64 = 4;
 /// The first number after one, where a window holds the connection.
 const WINDOWS_FIRST: usize = 4;
+/// Connections that a window holds carry as much each, however many there are, until the path is
+/// full: with less than this part of their share, more would only fill its queue.
+const FULL_SHARE: f64 = 0.8;
+/// From this number on, connections that a window holds become half as many more, and not twice as
+/// many: what does not fit into the path is lost there.
+const WINDOWS_DOUBLE: usize = 8;
 
 /// Why a number of connections was taken or left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -101,11 +114,8 @@ impl Most {
         Most { any, windows: self.windows.max(any) }
     }
 
-    fn under(self, limit: Option<Limit>) -> usize {
-        match limit {
-            limit if is_window(limit) => self.windows,
-            _ => self.any,
-        }
+    fn under(self, windows: bool) -> usize {
+        if windows { self.windows } else { self.any }
     }
 }
 
@@ -139,6 +149,16 @@ pub(crate) struct Controller {
     grew: bool,
     /// When as many as wanted ran for the first time after the change.
     reached: Option<Instant>,
+    /// The number to try once the rate has recovered from one that was plainly worse.
+    after_recovery: Option<usize>,
+    /// Whether the search goes up by single connections.
+    by_one: bool,
+    /// Whether a window held the connections when they could last be judged.
+    windows: bool,
+    /// What had arrived at the last ticks, as long as a short measurement takes; only of a search
+    /// that hurries.
+    recent: VecDeque<(Instant, Bytes)>,
+    hurries: bool,
     /// Where the measurement began.
     from: Option<(Instant, Bytes)>,
     steps: Vec<Step>,
@@ -151,7 +171,7 @@ impl Controller {
     pub(crate) fn new(most: Most, rtt: Duration, now: Instant) -> Controller {
         let rounds = [QUICK_SETTLE_ROUNDS, QUICK_ROUNDS];
         let quick = Spans::new(QUICK_SETTLE, QUICK, rtt, rounds);
-        Controller { quick, ..Controller::starting_at(1, most, rtt, now) }
+        Controller { quick, hurries: true, ..Controller::starting_at(1, most, rtt, now) }
     }
 
     /// The same from `first` connections on, and every number is measured to the end.
@@ -168,6 +188,11 @@ impl Controller {
             changed: now,
             grew: false,
             reached: None,
+            after_recovery: None,
+            by_one: false,
+            windows: false,
+            recent: VecDeque::new(),
+            hurries: false,
             from: None,
             steps: Vec::new(),
             holds: most.windows <= 1,
@@ -213,7 +238,11 @@ impl Controller {
         running: usize,
         limit: Option<Limit>,
     ) {
-        if self.holds {
+        if self.holds || self.recovers(now) {
+            return;
+        }
+        if let Some(rate) = self.plain_collapse(now, arrived) {
+            self.conclude(now, rate, limit);
             return;
         }
         let Some((since, before)) = self.from else {
@@ -230,10 +259,44 @@ impl Controller {
         if span < self.full.measures && !self.is_plain(rate, limit) {
             return;
         }
+        self.conclude(now, rate, limit);
+    }
+
+    fn conclude(&mut self, now: Instant, rate: Rate, limit: Option<Limit>) {
         self.decide(now, rate, limit);
         self.changed = now;
         self.reached = None;
         self.from = None;
+        self.recent.clear();
+    }
+
+    /// Whether the rate still recovers from a number that was plainly worse.
+    fn recovers(&mut self, now: Instant) -> bool {
+        let Some(next) = self.after_recovery else { return false };
+        if now.since(self.changed) >= self.full.settles {
+            self.after_recovery = None;
+            self.target = next;
+            self.grew = true;
+            self.changed = now;
+        }
+        true
+    }
+
+    /// The rate since more connections began, if it is plainly worse: others that still begin will
+    /// not mend it.
+    fn plain_collapse(&mut self, now: Instant, arrived: Bytes) -> Option<Rate> {
+        if !(self.hurries && self.grew) {
+            return None;
+        }
+        self.recent.push_back((now, arrived));
+        while self.recent.get(1).is_some_and(|(at, _)| now.since(*at) >= self.quick.measures) {
+            self.recent.pop_front();
+        }
+        let (at, before) = *self.recent.front()?;
+        let span = now.since(at);
+        let (_, had) = self.best.filter(|_| span >= self.quick.measures)?;
+        let rate = arrived.saturating_sub(before).per(span)?;
+        (rate.as_f64() < had.as_f64() * WORSE_PLAINLY).then_some(rate)
     }
 
     /// Whether it is too early to measure. The first connection and those that stay of more get
@@ -250,13 +313,18 @@ impl Controller {
 
     /// Whether a short measurement is enough to decide.
     fn is_plain(&self, rate: Rate, limit: Option<Limit>) -> bool {
-        let Some((best, had)) = self.best else { return is_window(limit) };
+        let Some((best, had)) = self.best else { return is_steady(limit) };
         let gain = rate.as_f64() / had.as_f64().max(1.0);
         gain >= 1.0 + share(best, self.target, PAYS_PLAINLY) || gain < WORSE_PLAINLY
     }
 
     fn decide(&mut self, now: Instant, rate: Rate, limit: Option<Limit>) {
         let tried = self.target;
+        self.windows = match limit {
+            // The newest connections may hide it.
+            None | Some(Limit::Unknown | Limit::CongestionWindow(Cause::SlowStart)) => self.windows,
+            limit => is_window(limit),
+        };
         match self.best {
             None => {
                 self.best = Some((tried, rate));
@@ -268,6 +336,11 @@ impl Controller {
                 let share = share(best, tried, PAYS);
                 let reason = if rate.as_f64() >= had.as_f64() * (1.0 + share) {
                     self.best = Some((tried, rate));
+                    let full = had.as_f64() * (1.0 + self::share(best, tried, FULL_SHARE));
+                    self.holds = self.hurries && self.windows && rate.as_f64() < full;
+                    // What was worse before is not, after recovery.
+                    self.too_many = self.too_many.filter(|too_many| *too_many > tried);
+                    self.by_one &= self.too_many.is_some();
                     Reason::Pays
                 } else {
                     self.too_many = Some(tried);
@@ -277,20 +350,30 @@ impl Controller {
                     }
                 };
                 self.note(now, tried, Some(rate), reason);
+                if self.hurries && !self.by_one && rate.as_f64() < had.as_f64() * WORSE_PLAINLY {
+                    self.by_one = true;
+                    self.after_recovery = Some(best + 1);
+                    self.target = best;
+                    return;
+                }
             }
         }
         let best = self.best.map_or(tried, |(best, _)| best);
-        let next = self.next(best, limit);
+        let next = self.next(tried, best);
         self.holds |= next.is_none();
         self.grew = next.is_some_and(|next| next > tried);
         self.target = if self.holds { best } else { next.unwrap_or(best) };
     }
 
-    /// The number to try after `best`; `None` if the knee is found.
-    fn next(&self, best: usize, limit: Option<Limit>) -> Option<usize> {
+    /// The number to try after `tried`, where `best` is the best so far; `None` if the knee is found.
+    fn next(&self, tried: usize, best: usize) -> Option<usize> {
+        let most = self.most.under(self.windows);
         let next = match self.too_many {
-            None if best == 1 && is_window(limit) => WINDOWS_FIRST.min(self.most.under(limit)),
-            None => (best * 2).min(self.most.under(limit)),
+            Some(too_many) if self.by_one && tried == best => (best + 1).min(too_many - 1),
+            Some(_) if self.by_one => best,
+            None if best == 1 && self.windows => WINDOWS_FIRST.min(most),
+            None if self.windows && best >= WINDOWS_DOUBLE => (best + best / 2).min(most),
+            None => (best * 2).min(most),
             Some(too_many) => (best + too_many) / 2,
         };
         (next > best).then_some(next)
@@ -312,10 +395,19 @@ fn is_window(limit: Option<Limit>) -> bool {
     matches!(limit, Some(Limit::ReceiveWindow | Limit::SendBuffer))
 }
 
+/// Whether a limit holds the first connection after slow start, as far as its socket can tell. A
+/// full link is none of them: its queue may still fill.
+fn is_steady(limit: Option<Limit>) -> bool {
+    is_window(limit) || limit == Some(Limit::SenderApplication)
+}
+
 /// Whether more connections can help against a limit.
 pub(crate) fn more_helps(limit: Option<Limit>) -> bool {
     match limit {
-        Some(Limit::Link | Limit::SenderApplication | Limit::ReceiverApplication) => false,
+        Some(Limit::Link | Limit::ReceiverApplication) => false,
+        // A server that sends no faster may mean the connection, or all of them: only a trial
+        // tells.
+        Some(Limit::SenderApplication) => true,
         Some(Limit::ReceiveWindow | Limit::SendBuffer | Limit::CongestionWindow(_)) => true,
         // Then the measurement decides.
         Some(Limit::Unknown) | None => true,
@@ -323,153 +415,4 @@ pub(crate) fn more_helps(limit: Option<Limit>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const RTT: Duration = Duration::from_millis(50);
-
-    /// Runs a download of a minute whose rate depends on the number of connections, in Mbit/s.
-    fn simulate(most: usize, limit: Option<Limit>, rate: impl Fn(usize) -> f64) -> Controller {
-        let mut now = Instant::from_nanos(1);
-        let most = Most { any: most, windows: 2 * most };
-        let mut controller = Controller::new(most, RTT, now);
-        let mut arrived = 0.0;
-        for _ in 0..600 {
-            now = now + Duration::from_millis(100);
-            arrived += rate(controller.target()) * 1e6 / 8.0 / 10.0;
-            let running = controller.target();
-            controller.push(now, Bytes::from_f64(arrived), running, limit);
-        }
-        controller
-    }
-
-    #[test]
-    fn a_server_that_collapses_above_four_ends_at_four_and_the_steps_say_why() {
-        let rate = |n: usize| if n <= 4 { 10.0 * n as f64 } else { 5.0 };
-        let controller = simulate(8, None, rate);
-        assert_eq!(controller.target(), 4);
-        let tried: Vec<_> = controller.steps().iter().map(|s| (s.connections, s.reason)).collect();
-        use Reason::{Pays, Start, Worse};
-        assert_eq!(tried, [(1, Start), (2, Pays), (4, Pays), (8, Worse), (6, Worse), (5, Worse)]);
-    }
-
-    #[test]
-    fn a_full_link_stays_at_one_with_a_diagnosis_and_without() {
-        let told = simulate(8, Some(Limit::Link), |_| 100.0);
-        assert_eq!((told.target(), told.steps().len()), (1, 1));
-        assert_eq!(told.steps()[0].reason, Reason::Diagnosis);
-        let untold = simulate(8, None, |_| 100.0);
-        assert_eq!((untold.target(), untold.steps()[1].reason), (1, Reason::BringsTooLittle));
-    }
-
-    #[test]
-    fn a_window_limited_path_gets_as_many_as_fill_it() {
-        let rate = |n: usize| (21.0 * n as f64).min(200.0);
-        let controller = simulate(8, Some(Limit::ReceiveWindow), rate);
-        assert!(rate(controller.target()) >= 180.0, "{}", controller.target());
-        // Nobody else's loss is made worse by more than eight without a reason.
-        let others = Some(Limit::CongestionWindow(fullpipe_model::limit::Cause::Loss));
-        assert_eq!(simulate(8, others, rate).target(), 8);
-        assert_eq!(simulate(8, None, rate).target(), 8);
-    }
-
-    /// What a connection of this age carries, in bytes a second, if slow start ends at `window`:
-    /// nothing in the two round trips until the answer begins.
-    fn grown(age: f64, rtt: f64, window: f64) -> f64 {
-        let rounds = age / rtt - 2.0;
-        if rounds < 0.0 { 0.0 } else { (14_600.0 * rounds.exp2()).min(window) / rtt }
-    }
-
-    /// The mean rate of a file of `bytes`, in bytes a second, and the number at the end. One
-    /// connection a tick begins, as in the engine, and grows from nothing; `carries` is what the
-    /// path and the server let through of what `n` connections offer.
-    fn download(
-        bytes: f64,
-        rtt: Duration,
-        window: f64,
-        limit: Option<Limit>,
-        carries: impl Fn(usize, f64) -> f64,
-    ) -> (f64, usize) {
-        const TICK: f64 = 0.1;
-        let mut controller =
-            Controller::new(Most { any: 8, windows: 16 }, rtt, Instant::from_nanos(0));
-        let (mut arrived, mut ticks, mut began) = (0.0, 0u64, vec![0.0]);
-        while arrived < bytes && ticks < 10_000 {
-            ticks += 1;
-            let at = ticks as f64 * TICK;
-            let offered: f64 =
-                began.iter().map(|start| grown(at - start, rtt.as_secs_f64(), window)).sum();
-            arrived += carries(began.len(), offered) * TICK;
-            let now = Instant::from_nanos(ticks * 100_000_000);
-            controller.push(now, Bytes::from_f64(arrived), began.len(), limit);
-            began.truncate(controller.target());
-            if began.len() < controller.target() {
-                began.push(at);
-            }
-        }
-        (arrived / (ticks as f64 * TICK), controller.target())
-    }
-
-    #[test]
-    fn on_a_window_limited_path_the_search_costs_less_than_a_sixth_of_400_mb() {
-        let link = 200e6 / 8.0;
-        let (rtt, limit) = (Duration::from_millis(100), Some(Limit::ReceiveWindow));
-        let (rate, target) = download(400e6, rtt, 262_144.0, limit, |_, all| all.min(link));
-        assert!(target as f64 * 262_144.0 / 0.1 >= 0.9 * link, "{target}");
-        assert!(rate >= link * 5.0 / 6.0 && rate <= link, "{}", rate * 8.0 / 1e6);
-    }
-
-    #[test]
-    fn a_collapse_costs_less_than_a_fifth_of_100_mb() {
-        let each = 10e6 / 8.0;
-        let rtt = Duration::from_millis(20);
-        let (rate, target) = download(100e6, rtt, each * 0.02, None, |n, all| match n {
-            0..=4 => all.min(4.0 * each),
-            _ => all.min(each),
-        });
-        assert_eq!(target, 4);
-        assert!(rate >= 4.0 * each * 0.8, "{}", rate * 8.0 / 1e6);
-    }
-
-    #[test]
-    fn a_link_that_one_connection_fills_slowly_stays_at_one() {
-        // Slow start takes nine round trips, so the second is no gain once the first is measured.
-        let link = 200e6 / 8.0;
-        let rtt = Duration::from_millis(100);
-        let (_, target) = download(400e6, rtt, 8e6, None, |_, all| all.min(link));
-        assert_eq!(target, 1);
-    }
-
-    #[test]
-    fn a_refused_connection_is_not_tried_again() {
-        let now = Instant::from_nanos(1);
-        let mut controller = Controller::new(Most { any: 8, windows: 16 }, RTT, now);
-        controller.refused(now + Duration::from_secs(1), 2);
-        controller.push(now + Duration::from_secs(9), Bytes::new(9), 2, None);
-        assert_eq!((controller.target(), controller.steps()[0].reason), (2, Reason::Refused));
-    }
-
-    proptest! {
-        /// Whatever a server does with n connections, the number that stays is the best of those
-        /// that were tried, or has so little less that the others did not pay.
-        #[test]
-        fn it_ends_at_a_number_that_paid(rates in prop::collection::vec(1.0f64..100.0, 16)) {
-            let controller = simulate(16, None, |n| rates[n - 1]);
-            let rate = rates[controller.target() - 1];
-            prop_assert!((1..=16).contains(&controller.target()));
-            for step in controller.steps() {
-                let share = 1.0 + PAYS * step.connections as f64;
-                prop_assert!(rate * share >= rates[step.connections - 1] * 0.99);
-            }
-        }
-
-        /// Links that are shared fairly up to a knee: at least 80 % of what the best number brings.
-        #[test]
-        fn it_finds_the_knee(knee in 1usize..20, most in 1usize..20) {
-            let rate = |n: usize| n.min(knee) as f64;
-            let controller = simulate(most, None, rate);
-            prop_assert!(rate(controller.target()) >= 0.8 * rate(most), "{}", controller.target());
-        }
-    }
-}
+mod tests;
