@@ -22,4 +22,4 @@ pub mod watch;
 mod why;
 
 pub use sampler::SocketSampler;
-pub use why::{Followed, Found, Options, Selection, why, why_one};
+pub use why::{Followed, Following, Found, Options, Selection, why, why_one};

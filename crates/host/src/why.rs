@@ -12,7 +12,7 @@ use crate::machine::{
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::diagnosis::Explanation;
-use fullpipe_flow::live::{Asked, LiveConnection, Observed, Process, role};
+use fullpipe_flow::live::{Answer, Asked, LiveConnection, Observed, Process, role};
 use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::netlink::Egress;
 use fullpipe_kernel::sandbox::Interrupt;
@@ -116,6 +116,58 @@ pub fn why(
     let mut found = answers(watch, &seen, options.span, interrupt, tick)?;
     found.selected = selected;
     Ok(found)
+}
+
+/// A connection that is followed for as long as it is of interest, with an answer whenever one is
+/// asked for.
+///
+/// **Order of calls.** [`Following::start`], then [`Following::answer`] again and again: each
+/// samples for a while, and answers for what it has seen of the last [`LAST`].
+pub struct Following {
+    seen: Seen,
+    targets: Vec<Target>,
+    samples: HashMap<SocketKey, Vec<Sample>>,
+}
+
+/// What an answer of [`Following`] rests on: long enough for 25 intervals of a verdict, and short
+/// enough that slow start is forgotten soon.
+const LAST: Duration = Duration::from_secs(1);
+
+impl Following {
+    /// The connection between `local` and `remote`; `None` if there is none.
+    pub fn start(
+        watch: &mut Watch,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<Option<Following>, Refused> {
+        watch.look()?;
+        watch.look()?;
+        let seen = watch.between(local, remote).map(|socket| Seen::new(socket, watch));
+        Ok(seen.map(|seen| {
+            let targets = [Some(seen.target), seen.other].into_iter().flatten().collect();
+            Following { seen, targets, samples: HashMap::new() }
+        }))
+    }
+
+    /// What limits the connection, after `span` more or as soon as `interrupt` is set; `None`
+    /// while there is too little to tell, and once the connection is gone.
+    pub fn answer(
+        &mut self,
+        watch: &mut Watch,
+        span: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Answer>, Refused> {
+        let more = follow(watch, &self.targets, span, interrupt, &mut |_| {})?;
+        let is_there = more.get(&self.seen.target.key).is_some_and(|samples| samples.len() > 1);
+        for (key, samples) in more {
+            let all = self.samples.entry(key).or_default();
+            all.extend(samples);
+            let newest = all.last().map(|sample| sample.at);
+            all.retain(|sample| newest.is_some_and(|newest| newest.since(sample.at) <= LAST));
+        }
+        let followed = is_there.then(|| self.seen.answer(watch, &self.samples)).flatten();
+        Ok(followed.map(|followed| followed.connection.answer))
+    }
 }
 
 /// Finds out what limits the connection between `local` and `remote`; nothing is found if there is

@@ -1,21 +1,22 @@
 //! Watches the download's own socket beside it, and says what limits it.
 
+use fullpipe_host::Following;
 use fullpipe_host::watch::{Namespaces, Watch};
-use fullpipe_host::why_one;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::limit::Limit;
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Duration, Rate};
 use fullpipe_transfer::Diagnosis;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 /// A shorter download is over before a verdict would help.
-const PATIENCE: Duration = Duration::from_millis(700);
-/// How long the socket is followed for one verdict.
-const SPAN: Duration = Duration::from_millis(900);
+const PATIENCE: Duration = Duration::from_millis(400);
+/// The time between two verdicts; each is of the last second, or of less at the start.
+const STEP: Duration = Duration::from_millis(300);
 
-/// A thread that follows the newest connection until it is told to end.
+/// A thread that follows a connection, and another one after its end, until it is told to end. The
+/// first is in its steady state while those that `--connections auto` adds still begin.
 pub struct Diagnosing {
     /// `None` where the kernel does not tell about sockets: then there is no diagnosis.
     thread: Option<(Interrupt, JoinHandle<()>)>,
@@ -59,17 +60,34 @@ fn follow(ends: &Receiver<(SocketAddr, SocketAddr)>, end: &Interrupt, diagnosis:
     }
     let Ok(mut watch) = Watch::open(Namespaces::Own) else { return };
     while !end.is_set() {
-        // A redirect's connection is followed by that of the body.
-        one = ends.try_iter().last().unwrap_or(one);
-        let Ok(found) = why_one(&mut watch, one.0, one.1, SPAN, end, &mut |_| {}) else { return };
-        let answer = found.followed.first().map(|followed| &followed.connection.answer);
-        match answer {
+        one = newest(ends).unwrap_or(one);
+        let Ok(Some(mut following)) = Following::start(&mut watch, one.0, one.1) else {
+            // It is gone; another may come.
+            if end.wait(Some(STEP)).unwrap_or(true) {
+                return;
+            }
+            continue;
+        };
+        while let Ok(Some(answer)) = following.answer(&mut watch, STEP, end) {
             // The last look is cut short by the end, and sees the end.
-            Some(answer) if !end.is_set() && answer.limit != Limit::Unknown => {
+            if end.is_set() {
+                return;
+            }
+            if answer.limit != Limit::Unknown {
                 diagnosis.set(answer.limit);
             }
-            _ if end.wait(Some(SPAN)).unwrap_or(true) => return,
-            _ => {}
+            // A redirect's connection may stay, with nothing to do.
+            if answer.goodput == Rate::ZERO
+                && let Some(newest) = newest(ends)
+            {
+                one = newest;
+                break;
+            }
         }
     }
+}
+
+/// The newest connection, if there is another than before.
+fn newest(ends: &Receiver<(SocketAddr, SocketAddr)>) -> Option<(SocketAddr, SocketAddr)> {
+    ends.try_iter().last()
 }
