@@ -3,10 +3,10 @@
 # capture at the client's edge is cut into slots of 100 ms. Printed are TCP's payload over the limit: mean, peak of a
 # slot from the first second on, coefficient of variation, and the longest silence. Needs python3; curl, wget and pv
 # where installed.
-#   bench/limiter.sh [BINARY] [SECONDS]
+#   bench/limiter.sh [BINARY] [SECONDS] [LIMIT..]      limits in bytes a second
 set -euo pipefail
 cd "$(dirname "$0")/.."
-exec python3 - "${1:-target/release/fullpipe}" "${2:-30}" <<'PYTHON'
+exec python3 - "${1:-target/release/fullpipe}" "${2:-30}" "${@:3}" <<'PYTHON'
 import os, shutil, signal, socket, struct, subprocess, sys, tempfile
 
 binary, seconds = os.path.abspath(sys.argv[1]), int(sys.argv[2])
@@ -67,7 +67,7 @@ def measure(name, limit, command):
 
 try:
     print(f"{'':16} {'limit':>11} {'mean':>6} {'1st s':>8} {'peak':>8} {'CoV':>6} {'silence':>11}")
-    for limit in (200_000, 1_000_000, 10_000_000):
+    for limit in [int(word) for word in sys.argv[3:]] or [200_000, 1_000_000, 10_000_000]:
         url = f"http://{{server}}:{port}/file"
         commands = {
             "fullpipe": f"{binary} get -s -o - --limit-rate {limit} {url} > /dev/null",
