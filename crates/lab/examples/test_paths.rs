@@ -1,6 +1,10 @@
 //! How right `fullpipe test` is: generated paths, each with one limit by construction, between two
-//! namespaces. Root. `cargo run -p fullpipe-lab --example test_paths -- BINARY [COUNT] [SEED]`
-//! prints a line for each path, and what of all was right.
+//! namespaces. Root. `cargo run -p fullpipe-lab --example test_paths -- BINARY [COUNT] [SEED]
+//! [FIRST]` prints a line for each path, and what of all was right. FIRST leaves out the paths
+//! before it, so that a long run can be made in parts.
+//!
+//! The true base round trip is what a SYN and its answer take: the delays, and the time in which
+//! the link carries [`SMALL_PACKET`] bytes each way.
 #![allow(clippy::print_stdout, reason = "a program for whoever develops")]
 
 use fullpipe_kernel::netns::NetNs;
@@ -9,11 +13,14 @@ use fullpipe_link::{Emulator, Junction, Options};
 use fullpipe_model::law::Framing;
 use fullpipe_model::law::bdp::bdp;
 use fullpipe_model::scenario::{File, LinkEngine};
-use fullpipe_model::units::{Duration, Rate};
+use fullpipe_model::units::{Bytes, Duration, Rate};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+/// An IP packet with a SYN and the options that Linux sends.
+const SMALL_PACKET: Bytes = Bytes::new(60);
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -92,6 +99,11 @@ impl Generated {
         );
         Generated { truth, rate, rtt, loss, reverse, scenario }
     }
+
+    fn base_rtt(&self) -> Duration {
+        let small = self.rate.time_for(SMALL_PACKET).unwrap_or(Duration::ZERO);
+        self.rtt + small + small
+    }
 }
 
 fn start(ns: &NetNs, command: &mut Command) -> Result<Child, Failed> {
@@ -167,7 +179,7 @@ impl Score {
         self.right += usize::from(is_right);
         let most = Framing::IP_1500.goodput(path.rate).as_f64();
         let of_link = number(&run["steady_goodput_bps"]) / most;
-        let of_rtt = number(&run["base_rtt_us"]) / path.rtt.as_micros() as f64;
+        let of_rtt = number(&run["base_rtt_us"]) / path.base_rtt().as_micros() as f64;
         self.rtt_errors.push((of_rtt - 1.0).abs());
         if path.truth == Truth::Link {
             self.rate_errors.push((of_link - 1.0).abs());
@@ -211,6 +223,7 @@ fn main() -> Result<(), Failed> {
     let binary = words.next().ok_or("name the binary")?;
     let count: usize = words.next().map_or(Ok(24), |word| word.parse())?;
     let seed: u64 = words.next().map_or(Ok(1), |word| word.parse())?;
+    let first: usize = words.next().map_or(Ok(0), |word| word.parse())?;
     let keys = tempfile::tempdir()?;
     let file = keys.path().join("key");
     let made = Command::new(&binary).args(["keygen", "--json"]).arg(file).output()?;
@@ -220,8 +233,11 @@ fn main() -> Result<(), Failed> {
     let (mut numbers, mut score) = (Numbers(seed), Score::default());
     for index in 0..count {
         let path = Generated::new(index, &mut numbers);
+        if index < first {
+            continue;
+        }
         score.note(&path, &test(&binary, keys.path(), public, &path)?);
     }
-    score.print(count);
+    score.print(count.saturating_sub(first));
     Ok(())
 }

@@ -13,6 +13,8 @@ use fullpipe_model::units::{Bytes, Duration, Rate};
 const BUSY_CORE: f64 = 0.9;
 /// The least probability that the trained judge must give to a policer: as in the sub-cause.
 const POLICED: f64 = 0.75;
+/// The step of TCP's timestamps in Linux (`TCP_TS_HZ`).
+const MILLISECOND: Duration = Duration::from_millis(1);
 /// The least length of an interval of the verdict.
 const INTERVAL: Duration = Duration::from_millis(40);
 /// The path was full where it was the limit for this share of the time.
@@ -136,7 +138,14 @@ impl Run<'_> {
     fn base_rtt(&self) -> Option<Duration> {
         let samples = self.connections.iter().flat_map(|one| &one.sender.samples);
         let least = samples.filter_map(|sample| sample.info.as_ref()?.min_rtt);
-        least.chain(self.idle_rtt).filter(|rtt| *rtt > Duration::ZERO).min()
+        let all = least.chain(self.idle_rtt).filter(|rtt| *rtt > Duration::ZERO);
+        let least = all.clone().min()?;
+        // Where an ACK may be of either transmission, Linux takes the round trip from the echoed
+        // timestamp, in whole milliseconds and rounded down (`tcp_ack_update_rtt`), and keeps it
+        // as the least: on a lossy path that is up to a millisecond too short.
+        let is_whole = least.as_nanos().is_multiple_of(MILLISECOND.as_nanos());
+        let exact = all.filter(|rtt| *rtt > least && *rtt < least + MILLISECOND).min();
+        exact.filter(|_| is_whole).or(Some(least))
     }
 
     /// The mean and the longest round trip under load.

@@ -92,6 +92,16 @@ fn rates_round_trips_and_loss_are_those_of_the_samples() {
 }
 
 #[test]
+fn a_round_trip_from_a_timestamp_is_not_the_least() {
+    let mut one = connection(0.1);
+    let exact = Duration::from_micros(20_340);
+    for sample in one.sender.samples.iter_mut().take(50) {
+        sample.info.as_mut().unwrap().min_rtt = Some(exact);
+    }
+    assert_eq!(measured(&[one]).0.base_rtt, Some(exact));
+}
+
+#[test]
 fn several_connections_are_summed() {
     let (measured, _) = measured(&[connection(0.1), connection(0.2)]);
     assert!((measured.steady.fraction_of(RATE) - 2.0).abs() < 0.002, "{}", measured.steady);

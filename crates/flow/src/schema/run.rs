@@ -243,13 +243,19 @@ pub static RUNS: &[R] = &[
     R::new("limit_share_sockets", Kind::Fraction, "not sampled", "the share of that", |row| {
         Cell::fraction(row.limit_share_sockets)
     }),
-    R::new("connect_us", Kind::Number, "iperf3", "curl's time_connect", |row| {
+    R::new("connect_us", Kind::Number, "iperf3, wget, pv", "curl's time_connect", |row| {
         Cell::micros(row.connect)
     }),
-    R::new("starttransfer_us", Kind::Number, "iperf3", "curl's time_starttransfer", |row| {
-        Cell::micros(row.starttransfer)
+    R::new(
+        "starttransfer_us",
+        Kind::Number,
+        "iperf3, wget, pv",
+        "curl's time_starttransfer",
+        |row| Cell::micros(row.starttransfer),
+    ),
+    R::new("total_us", Kind::Number, "iperf3, wget, pv", "curl's time_total", |row| {
+        Cell::micros(row.total)
     }),
-    R::new("total_us", Kind::Number, "iperf3", "curl's time_total", |row| Cell::micros(row.total)),
     R::new(
         "link_late_p50_us",
         Kind::Number,
