@@ -2,7 +2,10 @@
 //! programs as processes.
 
 mod curl;
+mod get;
 mod iperf3;
+mod pv;
+mod wget;
 
 use crate::hosts::{CLIENT_ADDRESS, SERVER_ADDRESS};
 use fullpipe_flow::connection::Direction;
@@ -14,8 +17,8 @@ use fullpipe_link::{LinkEnds, READY_WITHIN};
 use fullpipe_model::scenario::{Client, Host, Scenario, Server, Transfer};
 use fullpipe_model::units::{Bytes, Duration, column};
 use fullpipe_transfer::{
-    Download, DownloadError, DownloadOptions, Event, Request, ServerError, ServerOptions, Stop,
-    Timing, UploadServer, Uploaded, download, upload,
+    Download, DownloadError, DownloadOptions, Event, GetError, Request, ServerError, ServerOptions,
+    Stop, Timing, UploadServer, Uploaded, download, upload,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -103,6 +106,9 @@ pub enum ProgramError {
     /// The built-in client failed.
     #[error(transparent)]
     Client(#[from] DownloadError),
+    /// Our downloader failed.
+    #[error(transparent)]
+    Get(#[from] GetError),
     /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -140,6 +146,11 @@ pub struct Received {
 }
 
 impl Received {
+    /// For a client that tells no more than how much arrived in which time.
+    fn untimed(body: Bytes, complete: bool, duration: Duration) -> Received {
+        Received { body: body.get(), complete, duration, timing: None, download: None }
+    }
+
     /// For a client with a time breakdown.
     fn timed(body: Bytes, complete: bool, timing: Timing, download: Option<Download>) -> Received {
         let duration = timing.total.saturating_sub(timing.starttransfer);
@@ -391,7 +402,7 @@ fn send(scenario: &Scenario, hosts: &LinkEnds, stop: &Stop) -> Result<Received, 
         ProgramError::Process { operation: "upload from", program: "server", cause }
     })?;
     let Uploaded { body, duration, complete } = uploaded;
-    Ok(Received { body: body.get(), complete, duration, timing: None, download: None })
+    Ok(Received::untimed(body, complete, duration))
 }
 
 /// Fetches `url` inside the client's host as the scenario requires, or uploads from the server's,
@@ -430,7 +441,10 @@ pub fn receive(
             let complete = matches!(got.outcome, fullpipe_transfer::Outcome::Complete);
             Ok(Received::timed(Bytes::new(got.body.get()), complete, got.timing, Some(got)))
         }
+        Client::Get => get::receive(scenario, url, stop),
         Client::Curl => curl::receive(scenario, url, stop),
+        Client::Wget => wget::receive(scenario, url, stop),
+        Client::Pv => pv::receive(scenario, url, stop),
         Client::Iperf3 => iperf3::receive(scenario, listener(scenario), stop),
     }
 }
@@ -442,7 +456,18 @@ fn run_client(
     program: &'static str,
     stop: &Stop,
 ) -> Result<Output, ProgramError> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    run_connected(scenario, command, program, stop)
+}
+
+/// The same where the caller has set what the client reads and where it writes.
+fn run_connected(
+    scenario: &Scenario,
+    mut command: Command,
+    program: &'static str,
+    stop: &Stop,
+) -> Result<Output, ProgramError> {
+    command.stderr(Stdio::piped());
     place(&scenario.hosts.client, &mut command)?;
     let mut child = spawn(&mut command, program)?;
     let wrong = |cause| ProgramError::Process { operation: "wait for", program, cause };

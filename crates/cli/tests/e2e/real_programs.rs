@@ -15,6 +15,14 @@ pub const CASES: &[Case] = &[
     ("curl_receives_as_fast", &[Need::GuestKernel, Need::Program("curl")], || {
         agrees_with_builtin("client", "curl")
     }),
+    ("get_keeps_a_limit", &[Need::GuestKernel], || keeps_a_limit("get", 0.03)),
+    ("curl_keeps_a_limit", &[Need::GuestKernel, Need::Program("curl")], || {
+        keeps_a_limit("curl", 0.25)
+    }),
+    ("wget_keeps_a_limit", &[Need::GuestKernel, Need::Program("wget")], || {
+        keeps_a_limit("wget", 0.1)
+    }),
+    ("pv_keeps_a_limit", &[Need::GuestKernel, Need::Program("pv")], || keeps_a_limit("pv", 0.1)),
 ];
 
 /// One run over 100 Mbit/s and 10 ms of 20 MB, 1.7 s at full rate, in virtual time: a busy machine
@@ -48,4 +56,24 @@ fn agrees_with_builtin(end: &str, program: &str) {
         builtin.notes()
     );
     assert_eq!(real.text("limited_by"), "link", "{program}: {:#}", real.0["limits"]);
+}
+
+/// 3 MB at 200 kB/s: 15 s. curl reads at full speed until its mean is above the limit, so that it
+/// ends early.
+fn keeps_a_limit(client: &str, tolerance: f64) {
+    const LIMIT: f64 = 200e3;
+    let program = Program::new();
+    program.file(
+        "s.toml",
+        format!(
+            "[link]\nrate = \"200mbit\"\nrtt = \"20ms\"\n\
+             [transfer]\nsize = \"3MB\"\nlimit_rate = \"200kB/s\"\nclient = \"{client}\"\n"
+        ),
+    );
+    let row = program.rows(&["./s.toml", "--engine", "virtual"]).remove(0);
+    assert_eq!(row.number("body_bytes"), 3e6);
+    let ratio = row.number("goodput_bps") / 8.0 / LIMIT;
+    eprintln!("{client}: {ratio:.3} of the limit");
+    assert!((ratio - 1.0).abs() <= tolerance, "{client}: {ratio}");
+    assert_eq!(row.text("limited_by"), "receiver_application", "{:#}", row.0["limits"]);
 }

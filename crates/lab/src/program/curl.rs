@@ -21,6 +21,9 @@ pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, 
         command.args(["--parallel-max", &connections.to_string()]);
     }
     let transfer = &scenario.transfer;
+    if let Some(rate) = transfer.limit_rate {
+        command.args(["--limit-rate", &(rate.bits_per_sec() / 8).to_string()]);
+    }
     if let Some(idle) = transfer.keepalive {
         command.args(["--keepalive-time", &idle.as_secs_f64().to_string()]);
     }

@@ -243,6 +243,7 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
         return Err(format!("transfer.size {size} must be between 1 B and 1024 TiB"));
     }
     what_foreign_programs_need(file, server, client, duration)?;
+    limited(file, client)?;
     if file.port == Some(0) {
         return Err("transfer.port 0 is no port: leave it out for any that is free".into());
     }
@@ -257,6 +258,7 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
         answer_after: file.answer_after,
         keepalive: file.keepalive,
         upload: file.upload,
+        limit_rate: file.limit_rate,
         read_rate: file.read_rate,
         read_block: file.read_block,
         write_rate: file.write_rate,
@@ -400,6 +402,31 @@ fn what_foreign_programs_need(
         return Err(
             "transfer.size is needed with server = \"nginx\" or \"python\": they send a file"
                 .into(),
+        );
+    }
+    Ok(())
+}
+
+/// Downloaders that keep a rate, and those that end with the file alone.
+fn limited(file: &TransferFile, client: Client) -> Result<(), String> {
+    let keeps = matches!(client, Client::Get | Client::Curl | Client::Wget | Client::Pv);
+    if file.limit_rate.is_some() && !keeps {
+        return Err("transfer.limit_rate works with client = \"get\", \"curl\", \"wget\" or \
+                    \"pv\" only; the built-in client has read_rate"
+            .into());
+    }
+    if file.limit_rate.is_some_and(|rate| rate.bits_per_sec() < 8_000) {
+        return Err("transfer.limit_rate must be at least 1 kB/s".into());
+    }
+    if client == Client::Pv && file.limit_rate.is_none() {
+        return Err(
+            "client = \"pv\" needs transfer.limit_rate: it is there for nothing else".into()
+        );
+    }
+    let by_size = matches!(client, Client::Wget | Client::Pv);
+    if by_size && (file.size.is_none() || file.duration.is_some()) {
+        return Err(
+            "client = \"wget\" and \"pv\" end by transfer.size, not by transfer.duration".into()
         );
     }
     Ok(())

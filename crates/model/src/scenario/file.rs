@@ -174,7 +174,7 @@ with_words! {
 pub struct TransferFile {
     /// `builtin`, `nginx`, `python` or `iperf3`.
     pub server: Option<Server>,
-    /// `builtin`, `curl` or `iperf3`.
+    /// `builtin`, `get`, `curl`, `wget`, `pv` or `iperf3`.
     pub client: Option<Client>,
     /// The server's port; by default any free port.
     #[serde(deserialize_with = "written::count_optional")]
@@ -197,6 +197,8 @@ pub struct TransferFile {
     /// How many connections fetch the file at the same time.
     #[serde(deserialize_with = "written::count_optional")]
     pub connections: Option<u32>,
+    /// The rate that a downloader is asked to keep: with `get`, `curl`, `wget` or `pv`.
+    pub limit_rate: Option<Rate>,
     /// Rate at which the client's application reads.
     pub read_rate: Option<Rate>,
     /// Rate at which the server's application writes.

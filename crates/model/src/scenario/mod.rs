@@ -249,6 +249,9 @@ pub struct Transfer {
     /// only, which then set no rates and buffers).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub upload: bool,
+    /// The rate that a downloader is asked to keep (`get`, `curl`, `wget`, `pv`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_rate: Option<Rate>,
     /// The receiving application reads no faster than this (built-in client only).
     pub read_rate: Option<Rate>,
     /// The block size of its reads; after each it waits as the rate requires (built-in client
@@ -291,8 +294,14 @@ pub enum Server {
 pub enum Client {
     /// Our own.
     Builtin,
+    /// What `fullpipe get` is.
+    Get,
     /// curl.
     Curl,
+    /// wget.
+    Wget,
+    /// curl, whose output pv passes on at a rate.
+    Pv,
     /// `iperf3 --client --reverse`; needs iperf3 as the server.
     Iperf3,
 }

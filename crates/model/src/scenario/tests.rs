@@ -61,6 +61,25 @@ fn iperf3_speaks_with_itself_for_whole_seconds() {
 }
 
 #[test]
+fn downloaders_keep_a_rate_and_the_built_in_client_reads_at_one() {
+    for client in ["get", "curl", "wget", "pv"] {
+        let text =
+            format!("[transfer]\nclient = \"{client}\"\nsize = \"1MB\"\nlimit_rate = \"200kB/s\"");
+        let row = rows(&text).unwrap().remove(0);
+        assert_eq!(row.transfer.limit_rate, Some("200kB/s".parse().unwrap()), "{client}");
+    }
+    for (text, why) in [
+        ("limit_rate = \"1MB/s\"", "read_rate"),
+        ("client = \"get\"\nlimit_rate = \"1B/s\"", "at least 1 kB/s"),
+        ("client = \"pv\"\nsize = \"1MB\"", "needs transfer.limit_rate"),
+        ("client = \"wget\"\nduration = \"3s\"", "by transfer.size"),
+    ] {
+        let problem = problem(&format!("[transfer]\n{text}"));
+        assert!(problem.contains(why), "{text}: {problem}");
+    }
+}
+
+#[test]
 fn cases_and_matrix_multiply() {
     let text = r#"
         name = "grid"
