@@ -2,9 +2,10 @@
 
 mod diagnose;
 mod show;
+mod write_out;
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::{print_json, remark};
+use crate::terminal::{print, print_json, remark};
 use clap::{Args, ValueEnum};
 use diagnose::Diagnosing;
 use fullpipe_flow::schema::Version;
@@ -18,6 +19,7 @@ use fullpipe_transfer::{
 use serde::Serialize;
 use show::{Bar, Fetched};
 use std::path::{Path, PathBuf};
+use write_out::Template;
 
 /// Download files: resumed, checked, without bursts, with as many connections as pay.
 ///
@@ -32,6 +34,7 @@ Examples:
   fullpipe get --limit-rate 1M URL                 1 MiB/s, in small steps instead of bursts
   fullpipe get --connections auto URL              more than one where that pays
   fullpipe get -o - URL | tar xz
+  fullpipe get -s -w '%{time_total} %{size_download}\\n' -o /dev/null URL
   fullpipe get --json URL | jq '.files[0].limit'")]
 pub struct Get {
     /// What to download: http:// or https://.
@@ -118,11 +121,15 @@ pub struct Get {
     /// Do not use HTTP/2.
     #[arg(long = "http1.1")]
     http1: bool,
+    /// Print FORMAT about each file that arrived, as curl does: %{time_total}, %{size_download},
+    /// %{http_code} and others, \n and %%.
+    #[arg(short, long, value_name = "FORMAT")]
+    write_out: Option<Template>,
     /// Print errors alone.
     #[arg(short, long)]
     silent: bool,
     /// Print JSON.
-    #[arg(long, conflicts_with = "silent")]
+    #[arg(long, conflicts_with_all = ["silent", "write_out"])]
     json: bool,
 }
 
@@ -283,6 +290,9 @@ impl Get {
         let fetched = Fetched::new(got.map_err(of_get)?, &request, diagnosis.get());
         if !self.silent && !self.json {
             fetched.tell()?;
+        }
+        if let Some(template) = &self.write_out {
+            print(&template.fill(&fetched))?;
         }
         Ok(fetched)
     }

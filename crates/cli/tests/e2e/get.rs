@@ -121,6 +121,10 @@ fn words_and_json() {
     }
     assert!(fs::read(program.work().join("1MB")).unwrap() == generated(1_000_000));
 
+    let format = "%{http_code} %{size_download} %{filename_effective}\\n";
+    let written = program.run(&["get", "-s", "-w", format, &server.url("/bytes/7")]);
+    assert_eq!((written.code, written.out.as_str()), (Some(0), "200 7 7\n"), "{written:?}");
+
     let piped = program.run(&["get", "-s", "-o", "-", &server.url("/bytes/10")]);
     assert_eq!(piped.code, Some(0), "{piped:?}");
     assert!(piped.out.as_bytes() == String::from_utf8_lossy(&generated(10)).as_bytes());
@@ -140,6 +144,7 @@ fn exit_codes() {
         (&["ftp://a/b"][..], 2, "neither http nor https"),
         (&["--limit-rate", "fast", &url], 2, "no rate"),
         (&["-o", "x", &url, &url], 2, "one -o for several URLs"),
+        (&["-w", "%{speed}", &url], 2, "is unknown here"),
         (&["--sha256", "abc", &url], 2, "64 hexadecimal digits"),
         (&["--sha256", &zeros, &url], 4, "SHA-256 is"),
         (&["--retry", "0", &nothing], 1, "404 Not Found"),

@@ -109,9 +109,9 @@ fn words(limit: Limit, limited: bool) -> &'static str {
 #[derive(Serialize)]
 pub struct Fetched {
     /// `null`: standard output.
-    file: Option<String>,
+    pub(super) file: Option<String>,
     #[serde(flatten)]
-    got: Got,
+    pub(super) got: Got,
     goodput_bps: Option<u64>,
     /// What limited the connection that was watched, at last; absent if the download was too
     /// short to tell.
