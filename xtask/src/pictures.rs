@@ -1,19 +1,24 @@
 //! `cargo xtask pictures`: the pictures of the guide, drawn by the product from transfers in
-//! virtual time. The same kernel gives the same bytes, so `--check` compares.
+//! virtual time. The same kernel gives the same bytes, so `--check` compares; the same
+//! curl, wget and pv, where those are the client.
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SCENARIOS: &str = "docs/pictures.toml";
+const SCENARIOS: [&str; 2] = ["docs/pictures.toml", "docs/limiters.toml"];
 const PICTURES: &str = "docs/src/pictures";
 /// The pictures that the guide shows: the run, and its graph.
-const SHOWN: [(&str, &str); 4] = [
+const SHOWN: [(&str, &str); 8] = [
     ("receive-window", "sequence"),
     ("receive-window", "throughput"),
     ("send-buffer", "window"),
     ("link", "rtt"),
+    ("limit-get", "throughput"),
+    ("limit-curl", "throughput"),
+    ("limit-wget", "throughput"),
+    ("limit-pv", "throughput"),
 ];
 
 /// Options of `cargo xtask pictures`.
@@ -39,7 +44,8 @@ impl Pictures {
         self.fullpipe(&[
             "lab".as_ref(),
             "run".as_ref(),
-            SCENARIOS.as_ref(),
+            SCENARIOS[0].as_ref(),
+            SCENARIOS[1].as_ref(),
             "--engine".as_ref(),
             "virtual".as_ref(),
             "--keep-captures".as_ref(),
@@ -67,7 +73,11 @@ impl Pictures {
         }
         let committed = std::fs::read(&kept).with_context(|| format!("read {kept:?}"))?;
         if committed != picture {
-            bail!("{} is not what the product draws: run `cargo xtask pictures`", kept.display());
+            bail!(
+                "{} is not what the product draws: run `cargo xtask pictures` (with Debian 12's \
+                 curl, wget and pv, which docs/limiters.toml names)",
+                kept.display()
+            );
         }
         Ok(())
     }
