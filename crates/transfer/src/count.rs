@@ -3,14 +3,14 @@
 //! It starts with one, or with as many as it is told. Where the diagnosis says that the link, the
 //! server or this machine holds the data, more connections would not help, and it stays.
 //! Otherwise it doubles the number as long as that pays: `n` connections more must bring at least
-//! [`PAYS`] of what they would bring if each carried its share. If a number does not pay, it
-//! **goes back** to the last that did, and looks for the knee between the two by halving the
-//! distance. Where a window holds each connection, what they carry adds up without harm to anyone
-//! until the path is full, so that more are allowed ([`Most::windows`]); the first trial is of
+//! [`PAYS`] of what they would bring if each carried its share. If a number does not pay, it **goes
+//! back** to the last that did, and looks for the knee between the two by halving the distance.
+//! Where a window holds each connection, what they carry adds up without harm to anyone until the
+//! path is full, so that more are allowed ([`Most::windows`]); the first trial is of
 //! [`WINDOWS_FIRST`] connections, because a window is full after every round trip, whoever else
 //! sends; and the search ends as soon as they carry less than [`FULL_SHARE`] of their share, which
-//! is where the path is full. Every trial is a [`Step`], with its measured rate and its reason, so the user reads when
-//! and why.
+//! is where the path is full. Every trial is a [`Step`], with its measured rate and its reason, so
+//! the user reads when and why.
 //!
 //! **A search costs what the numbers before the right one do not carry**, so it hurries where the
 //! answer is plain. After a few round trips ([`QUICK_ROUNDS`]) a number is accepted if its new
