@@ -122,7 +122,7 @@ pub fn why(
 /// asked for.
 ///
 /// **Order of calls.** [`Following::start`], then [`Following::answer`] again and again: each
-/// samples for a while, and answers for what it has seen of the last [`LAST`].
+/// samples for a while, and answers for what it has seen of the last second.
 pub struct Following {
     seen: Seen,
     targets: Vec<Target>,

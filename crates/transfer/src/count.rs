@@ -1,7 +1,8 @@
 //! How many connections a transfer uses: a pure controller. `get` and the relay use it.
 //!
-//! It starts with one, or with as many as it is told. Where the diagnosis says that the link, the
-//! server or this machine holds the data, more connections would not help, and it stays.
+//! It starts with one, or with as many as it is told. Where the diagnosis says that the link or
+//! this machine holds the data, more connections would not help, and it stays. A server that sends
+//! no faster may limit the connection or all of them, which only a trial tells.
 //! Otherwise it doubles the number as long as that pays: `n` connections more must bring at least
 //! [`PAYS`] of what they would bring if each carried its share. If a number does not pay, it **goes
 //! back** to the last that did, and looks for the knee between the two by halving the distance.
@@ -365,7 +366,8 @@ impl Controller {
         self.target = if self.holds { best } else { next.unwrap_or(best) };
     }
 
-    /// The number to try after `tried`, where `best` is the best so far; `None` if the knee is found.
+    /// The number to try after `tried`, where `best` is the best so far; `None` if the knee is
+    /// found.
     fn next(&self, tried: usize, best: usize) -> Option<usize> {
         let most = self.most.under(self.windows);
         let next = match self.too_many {
