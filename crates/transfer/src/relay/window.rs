@@ -57,6 +57,7 @@ pub(crate) struct Window {
     consumed: u64,
     limit: u64,
     updated: Option<Instant>,
+    is_ended: bool,
 }
 
 impl Window {
@@ -65,7 +66,7 @@ impl Window {
         let for_new = budget.free().saturating_sub(budget.total / 2);
         let size = WINDOW_LEAST + (for_new / 2).min(WINDOW_FIRST);
         budget.change(0, size);
-        Window { size, consumed: 0, limit: size, updated: None }
+        Window { size, consumed: 0, limit: size, updated: None, is_ended: false }
     }
 
     /// The first offset that is not granted.
@@ -87,7 +88,7 @@ impl Window {
         self.consumed += amount;
         let held = self.limit - self.consumed;
         budget.change(before, held);
-        if held > self.size / 2 {
+        if self.is_ended || held > self.size / 2 {
             return None;
         }
         let is_quick = rtt.is_some_and(|rtt| {
@@ -105,6 +106,20 @@ impl Window {
         (more > 0).then_some(self.limit)
     }
 
+    /// The stream ends at `length`: nothing comes beyond it, and that part of the grant goes back
+    /// to the budget. Otherwise a stream that begins while this one is being closed would find
+    /// the budget used up, and crawl.
+    pub fn end_at(&mut self, length: u64, budget: &mut Budget) {
+        if length > self.limit {
+            // The peer announced its end early, and still needs credit up to there.
+            return;
+        }
+        let limit = length.max(self.consumed);
+        budget.change(self.limit - self.consumed, limit - self.consumed);
+        self.limit = limit;
+        self.is_ended = true;
+    }
+
     /// Gives back what the stream still has.
     pub fn close(&mut self, budget: &mut Budget) {
         budget.change(self.limit - self.consumed, 0);
@@ -119,8 +134,32 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
+    #[test]
+    fn an_ended_stream_leaves_the_next_one_the_whole_first_window() {
+        let mut budget = Budget::new(64 << 20);
+        let mut first = Window::open(&mut budget);
+        let whole = first.limit();
+        // A quick reader's window grows over most of the budget.
+        let mut now = Instant::ZERO;
+        for _ in 0..20 {
+            now = now + Duration::from_millis(50);
+            let half = (first.limit - first.consumed).div_ceil(2);
+            first.consume(now, half, Some(RTT), true, &mut budget);
+        }
+        let mut early = Window::open(&mut budget);
+        assert!(early.limit() < whole / 8, "{}", early.limit());
+        early.close(&mut budget);
+
+        let length = first.consumed + 100_000;
+        first.end_at(length, &mut budget);
+        assert_eq!(first.limit(), length);
+        assert_eq!(budget.granted(), 100_000 - WINDOW_LEAST);
+        assert!(Window::open(&mut budget).limit() > whole - 100_000);
+        assert_eq!(first.consume(now, 100_000, Some(RTT), true, &mut budget), None);
+    }
+
     proptest! {
-        /// Readers that take any amounts at any time, streams that come and go.
+        /// Readers that take any amounts at any time, streams that come, end and go.
         #[test]
         fn the_budget_and_the_least_of_each_stream_bound_what_is_granted(
             total in 0u64..200_000_000,
@@ -134,11 +173,15 @@ mod tests {
                     windows.push(Window::open(&mut budget));
                 } else if amount == 0 {
                     windows.swap_remove(which).close(&mut budget);
+                } else if amount.is_multiple_of(7) {
+                    let window = &mut windows[which];
+                    window.end_at(window.consumed + amount, &mut budget);
                 } else {
                     let window = &mut windows[which];
                     let taken = amount.min(window.limit - window.consumed);
                     window.consume(now, taken, Some(RTT), keeps_up, &mut budget);
-                    prop_assert!(window.limit - window.consumed >= WINDOW_LEAST / 2);
+                    let rest = window.limit - window.consumed;
+                    prop_assert!(window.is_ended || rest >= WINDOW_LEAST / 2);
                 }
                 prop_assert!(budget.granted <= total);
                 let held = windows.iter().map(|window| window.limit - window.consumed);

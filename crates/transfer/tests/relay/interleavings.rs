@@ -420,3 +420,35 @@ fn a_session_that_is_alone_for_too_long_is_lost_with_its_streams() {
     assert!((0..2).all(|side| world.users[side][&StreamId(1)].saw_reset));
     assert!(world.sessions[0].open("x:1").is_none());
 }
+
+/// A stream that has ended, and whose user has not closed yet, keeps no credit from the next one:
+/// so do downloads one after another begin.
+#[test]
+fn an_ended_stream_leaves_its_window_to_the_next() {
+    let now = Instant::ZERO;
+    let mut near = Session::new(now, Role::Initiator, SessionLimits::default());
+    let carrier = near.attach(now);
+    let open = |near: &mut Session| {
+        let stream = near.open("x:1").unwrap();
+        // An acknowledgement may be due first.
+        let credit = std::iter::from_fn(|| near.poll_frame(now, carrier)).find_map(|frame| {
+            if let Frame::Open { credit, .. } = frame { Some(credit) } else { None }
+        });
+        (stream, credit.unwrap())
+    };
+    let (first, whole) = open(&mut near);
+    near.push(now, carrier, Frame::Opened { stream: first, credit: Bytes::new(1) }).unwrap();
+    // With the first stream at its beginning, less is left for a second one.
+    let (second, less) = open(&mut near);
+    assert!(less < whole, "{less} {whole}");
+    near.push(now, carrier, Frame::Refused { stream: second, reason: Refusal::Refused }).unwrap();
+
+    let data =
+        Frame::Data { stream: first, offset: Bytes::ZERO, data: Buffer::from_static(b"end") };
+    for frame in [data, Frame::Fin { stream: first, length: Bytes::new(3) }] {
+        near.push(now, carrier, frame).unwrap();
+    }
+    assert_eq!(open(&mut near).1, whole);
+    assert_eq!(near.read(now, first), Read::Data(Buffer::from_static(b"end")));
+    assert_eq!(near.read(now, first), Read::End);
+}

@@ -161,6 +161,9 @@ impl Session {
         let was_readable = state.receive.is_ready() || state.receive.is_at_end();
         state.receive.finish(length.get())?;
         self.tell_readable(stream, was_readable);
+        if let Some(state) = self.streams.get_mut(&stream) {
+            state.window.end_at(length.get(), &mut self.budget);
+        }
         Ok(())
     }
 
