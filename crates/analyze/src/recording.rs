@@ -1,4 +1,5 @@
-//! A recording as the input: samples of sockets, one a line, that `fullpipe why --record` wrote.
+//! A recording as the input: samples of sockets, one a line, that `fullpipe why --record` wrote,
+//! with a note of what the host knew of each socket beside them.
 //!
 //! No capture begins with `{`, so the first byte tells a recording. All of it is in memory at once,
 //! because a socket's verdict rests on all of its samples.
@@ -8,8 +9,8 @@ use crate::error::Error;
 use crate::origin::Origin;
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
-use fullpipe_flow::live::connections;
-use fullpipe_flow::sample::Sample;
+use fullpipe_flow::live::{Note, connections};
+use fullpipe_flow::sample::{ParseSampleError, Sample};
 use fullpipe_flow::{Config, Counts};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -74,7 +75,7 @@ fn begins_a_line(mut file: BufReader<File>) -> Option<BufReader<File>> {
 
 /// Reads and diagnoses a recording. What stands before a line that is no sample is analysed.
 fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
-    let mut samples: Vec<Sample> = Vec::new();
+    let (mut samples, mut notes): (Vec<Sample>, Vec<Note>) = (Vec::new(), Vec::new());
     let (mut counts, mut errors) = (Counts::default(), Vec::new());
     let mut number = 0;
     loop {
@@ -87,13 +88,15 @@ fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
                 break;
             }
         }
-        match sample(&line, counts.samples) {
+        let before = counts.samples.saturating_add(notes.len() as u64);
+        match entry(&line, before) {
             Ok(None) => {}
-            Ok(Some(sample)) => {
+            Ok(Some(Entry::Note(note))) => notes.push(*note),
+            Ok(Some(Entry::Sample(sample))) => {
                 counts.samples += 1;
                 if config.filter.as_ref().is_none_or(|one| one.matches(sample.local, sample.remote))
                 {
-                    samples.push(sample);
+                    samples.push(*sample);
                 }
             }
             Err(cause) => {
@@ -103,11 +106,17 @@ fn read(name: String, mut lines: Lines, config: &Config) -> Recorded {
             }
         }
     }
-    (connections(samples, config.trace), End { counts, errors })
+    (connections(samples, &notes, config.trace), End { counts, errors })
 }
 
-/// The sample in a line, after so many others; `None` of an empty one.
-fn sample(line: &[u8], before: u64) -> Result<Option<Sample>, String> {
+/// What a line holds.
+enum Entry {
+    Sample(Box<Sample>),
+    Note(Box<Note>),
+}
+
+/// What a line holds, after so many others; `None` of an empty one.
+fn entry(line: &[u8], before: u64) -> Result<Option<Entry>, String> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
@@ -115,9 +124,13 @@ fn sample(line: &[u8], before: u64) -> Result<Option<Sample>, String> {
         return Err(format!("it has more than {SAMPLES_MAX} samples; record for a shorter time"));
     }
     let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
-    text.parse()
-        .map(Some)
-        .map_err(|error: fullpipe_flow::sample::ParseSampleError| error.to_string())
+    // Nearly every line is a sample, so a note is what is none.
+    let parsed = text.parse().map(|sample| Entry::Sample(Box::new(sample)));
+    let parsed = parsed.or_else(|error: ParseSampleError| {
+        let note = text.parse().map(|note| Entry::Note(Box::new(note)));
+        note.map_err(|_: ParseSampleError| error)
+    });
+    parsed.map(Some).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -185,6 +198,18 @@ mod tests {
         let [Error::Sample { line, samples, .. }] = &errors[..] else { panic!("{errors:?}") };
         assert_eq!((*line, *samples, counts.samples), (51, 50, 50));
         assert!(errors[0].to_string().contains("line 51: missing field"), "{}", errors[0]);
+    }
+
+    #[test]
+    fn a_note_is_no_sample() {
+        let note = "{\"at_ns\":490000000,\"local\":\"192.0.2.1:80\",\"remote\":\"192.0.2.2:4000\",\
+                    \"note\":{\"kernel\":\"6.12\"}}\n";
+        let (counts, errors) = bytes(recording() + note, &Options::default()).finish();
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(counts.samples, 50);
+        let bad = note.replace("6.12", "new");
+        let (_, errors) = bytes(recording() + &bad, &Options::default()).finish();
+        assert!(matches!(&errors[..], [Error::Sample { line: 51, .. }]), "{errors:?}");
     }
 
     #[test]

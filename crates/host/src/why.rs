@@ -12,7 +12,7 @@ use crate::machine::{
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::diagnosis::Explanation;
-use fullpipe_flow::live::{Answer, Asked, LiveConnection, Observed, Process, role};
+use fullpipe_flow::live::{Answer, Asked, LiveConnection, Note, Observed, Process, role};
 use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::netlink::Egress;
 use fullpipe_kernel::sandbox::Interrupt;
@@ -59,6 +59,8 @@ pub struct Followed {
     pub samples: Vec<Sample>,
     /// Those of the other end, where that is on this host too.
     pub other: Vec<Sample>,
+    /// What this host knew of its end beside the samples.
+    pub note: Note,
 }
 
 /// The answers, and what was looked at for them.
@@ -295,11 +297,12 @@ impl Seen {
         let of = |target: Target| samples.get(&target.key).cloned().unwrap_or_default();
         let (own, other) = (of(self.target), self.other.map(of).unwrap_or_default());
         let settings = watch.settings(self.target.key)?;
+        let asked = asked(watch, self.target.key);
         let seen = Observed {
             role: role(&own),
             samples: &own,
             other: &other,
-            asked: asked(watch, self.target.key),
+            asked,
             settings: Some(&settings),
         };
         let mut answer = seen.answer()?;
@@ -312,7 +315,9 @@ impl Seen {
             process: self.process.as_deref().cloned(),
             uid: self.uid,
         };
-        Some(Followed { connection, samples: own, other })
+        let Target { local, remote, .. } = self.target;
+        let note = Note { at: own.last()?.at, local, remote, asked, settings: Some(settings) };
+        Some(Followed { connection, samples: own, other, note })
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! [`connections`] puts the samples of each socket together, and the two sockets of a connection
 //! within one host, and diagnoses each as [`Observed::answer`] does. What the host knew beside its
-//! samples (processes, settings, what applications asked) is not in a recording, and the causes
-//! that rest on it are missing.
+//! samples is in the [`Note`]s of the recording: settings, and what applications asked. A socket
+//! without one lacks the causes that rest on it.
 
-use super::{Observed, cause, mean_goodput, path, role};
+use super::{Note, Observed, cause, mean_goodput, path, role};
 use crate::connection::{
     Close, Connection, Direction, DirectionFacts, Label, LabelCounts, Place, RttFacts, Vantage,
     Warning, WindowFacts,
@@ -33,15 +33,18 @@ struct Socket {
 
 /// The connections in `samples`, in the order of their first samples, with the points of their
 /// graphs where `trace` asks for them. A socket with a single sample says nothing of a time and is
-/// left out.
+/// left out. `notes` are what its host knew of each socket, in any order; of several of one socket
+/// the latest counts.
 ///
 /// Samples of one socket are in order of time; where time goes back, another socket with the same
 /// addresses begins (one of another network namespace).
 pub fn connections(
     samples: impl IntoIterator<Item = Sample>,
+    notes: &[Note],
     trace: Option<TraceBounds>,
 ) -> Vec<DiagnosedConnection> {
     let sockets = by_socket(samples);
+    let notes = by_time(notes);
     let ends = by_ends(&sockets);
     let mut found = Vec::new();
     for (at, socket) in sockets.iter().enumerate() {
@@ -61,7 +64,10 @@ pub fn connections(
         }
         let other = other.map_or(&[][..], |other| &sockets[other].samples);
         let samples = &socket.samples;
-        let seen = Observed { role, samples, other, asked: None, settings: None };
+        let note = note(&notes, samples);
+        let asked = note.and_then(|note| note.asked);
+        let settings = note.and_then(|note| note.settings.as_ref());
+        let seen = Observed { role, samples, other, asked, settings };
         found.extend(diagnosed(&seen, found.len() as u64, socket.first, trace));
     }
     found
@@ -100,6 +106,25 @@ fn by_ends(sockets: &[Socket]) -> HashMap<Ends, Vec<usize>> {
         }
     }
     found
+}
+
+/// The notes by the socket's addresses, in order of time.
+fn by_time(notes: &[Note]) -> HashMap<Ends, Vec<&Note>> {
+    let mut found: HashMap<Ends, Vec<&Note>> = HashMap::new();
+    for note in notes {
+        found.entry((note.local, note.remote)).or_default().push(note);
+    }
+    found.values_mut().for_each(|notes| notes.sort_by_key(|note| note.at));
+    found
+}
+
+/// The last note within the time of a socket's samples.
+fn note<'a>(notes: &HashMap<Ends, Vec<&'a Note>>, samples: &[Sample]) -> Option<&'a Note> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let notes = notes.get(&(first.local, first.remote))?;
+    let until = notes.partition_point(|note| note.at <= last.at);
+    let latest = notes[..until].last()?;
+    (latest.at >= first.at).then_some(*latest)
 }
 
 /// The socket at the other end, sampled at the same time.

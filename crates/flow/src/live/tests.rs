@@ -158,6 +158,17 @@ fn the_senders_buffer_is_told_by_who_set_it() {
     let found = answer(End::Sender, &sender(held), Some(set));
     assert_eq!((found.limit, found.acts), (Limit::SendBuffer, Acts::Here));
     assert_eq!(names(&found), ["send_buffer_frozen"]);
+    // Twice what wmem_max (212,992 bytes by default) allows.
+    let capped = |n: u64, info: &mut TcpInfo, memory: &mut SocketMemory| {
+        held(n, info, memory);
+        memory.sndbuf = Bytes::new(425_984);
+    };
+    let found = answer(End::Sender, &sender(capped), Some(set));
+    assert_eq!(names(&found), ["send_buffer_capped"]);
+    // 1380 segments are in flight.
+    let lowat = Asked { notsent_lowat: Some(Bytes::new(131_072)), ..Asked::default() };
+    let found = answer(End::Sender, &sender(held), Some(lowat));
+    assert_eq!(names(&found), ["notsent_lowat"]);
     let largest = |n: u64, info: &mut TcpInfo, memory: &mut SocketMemory| {
         held(n, info, memory);
         memory.sndbuf = Bytes::new(4_194_304);
@@ -184,6 +195,35 @@ fn pacing_small_segments_timeouts_and_drops_are_named() {
     for name in ["paced_by_application", "small_segments", "timeouts", "dropped_on_arrival"] {
         assert!(found.contains(&name), "{name} in {found:?}");
     }
+}
+
+#[test]
+fn repairs_that_were_not_needed_are_the_work_of_reordering() {
+    let repairs = |needless: u32| {
+        move |n: u64, info: &mut TcpInfo, _: &mut SocketMemory| {
+            info.rwnd_limited = Some(Duration::ZERO);
+            info.snd_wnd = Some(Window::new(Bytes::new(60_000_000)));
+            info.total_retrans = n as u32;
+            info.dsack_dups = Some(n as u32 * needless / 10);
+            info.bytes_retrans = Some(Bytes::new(n * 1448));
+            info.snd_cwnd = 1380;
+        }
+    };
+    let names = |needless: u32| -> Vec<&'static str> {
+        let samples = sender(repairs(needless));
+        let seen = Observed {
+            role: End::Sender,
+            samples: &samples,
+            other: &[],
+            asked: None,
+            settings: None,
+        };
+        let verdict = seen.diagnosis().unwrap().verdict;
+        let causes = cause::causes(&seen, Limit::CongestionWindow(Cause::Loss), &verdict);
+        causes.iter().map(|cause| cause.name).collect()
+    };
+    assert_eq!(names(9), ["reordering"]);
+    assert_eq!(names(1), [""; 0], "a tenth was not needed");
 }
 
 #[test]

@@ -71,16 +71,21 @@ impl<'a> Record<'a> {
         Ok(Record { path, file })
     }
 
-    /// Adds the samples of both ends of each connection, as far as they are on this host.
+    /// Adds the samples of both ends of each connection, as far as they are on this host, and what
+    /// it knew beside them.
     fn add(&mut self, followed: &[Followed]) -> Result<(), Failure> {
-        let mut line = Vec::new();
-        for sample in followed.iter().flat_map(|one| one.samples.iter().chain(&one.other)) {
-            line.clear();
-            serde_json::to_writer(&mut line, sample).map_err(std::io::Error::from)?;
-            line.push(b'\n');
-            self.file.write_all(&line).map_err(|error| refused(self.path, &error))?;
+        for one in followed {
+            for sample in one.samples.iter().chain(&one.other) {
+                self.line(serde_json::to_string(sample).map_err(std::io::Error::from)?)?;
+            }
+            self.line(one.note.to_string())?;
         }
         Ok(())
+    }
+
+    fn line(&mut self, mut line: String) -> Result<(), Failure> {
+        line.push('\n');
+        self.file.write_all(line.as_bytes()).map_err(|error| refused(self.path, &error))
     }
 
     fn finish(self) -> Result<(), Failure> {

@@ -29,7 +29,7 @@ fn the_diagnosis_is_that_of_the_host() {
             settings: Some(&settings),
         };
         let answer = seen.answer().unwrap();
-        let [found] = &connections(recorded(&samples), None)[..] else { panic!("one socket") };
+        let [found] = &connections(recorded(&samples), &[], None)[..] else { panic!("one socket") };
         let diagnosis = found.bulk().unwrap();
         assert_eq!(diagnosis.verdict.shares, answer.limits);
         assert_eq!(diagnosis.verdict.confidence, answer.confidence);
@@ -42,8 +42,43 @@ fn the_diagnosis_is_that_of_the_host() {
         let (path, told) = (found.measured_path(found.connection.bulk()).unwrap(), answer.path);
         let told = told.unwrap();
         assert_eq!((path.rtt, path.goodput, path.rate), (told.rtt, told.goodput, told.rate));
-        assert_eq!(path.sender.largest, None, "no settings are recorded");
+        assert_eq!(path.sender.largest, None, "there is no note");
     }
+}
+
+#[test]
+fn a_note_names_the_causes_that_the_host_named() {
+    let settings = HostSettings::defaults(KernelVersion::new(6, 12));
+    let samples = receiver(|_, _| {});
+    let asked = super::super::Asked { sets_rcvbuf: Some(true), ..Default::default() };
+    let seen = Observed {
+        role: End::Receiver,
+        samples: &samples,
+        other: &[],
+        asked: Some(asked),
+        settings: Some(&settings),
+    };
+    let answer = seen.answer().unwrap();
+    assert_eq!(answer.causes[0].name, "receive_buffer_frozen");
+    let last = samples.last().unwrap();
+    let note = |at, asked| Note {
+        at,
+        local: last.local,
+        remote: last.remote,
+        asked,
+        settings: Some(settings.clone()),
+    };
+    let newer = note(last.at, Some(asked));
+    // An older one, and one of another socket with the same addresses.
+    let others = [note(samples[5].at, None), note(last.at + Duration::from_secs(1), None)];
+    let notes = [others[1].clone(), newer.to_string().parse().unwrap(), others[0].clone()];
+    let [found] = &connections(samples.clone(), &notes, None)[..] else { panic!("one socket") };
+    let document = serde_json::to_value(found).unwrap();
+    assert_eq!(document["sub_causes"][0]["claim"], answer.causes[0].claim, "{document:#}");
+    let path = found.measured_path(found.connection.bulk());
+    assert_eq!(path, answer.path);
+    let [found] = &connections(samples, &others[1..], None)[..] else { panic!("one socket") };
+    assert!(!serde_json::to_string(found).unwrap().contains("receive_buffer_frozen"));
 }
 
 /// Samples with both addresses swapped: the other end of the same connection.
@@ -56,7 +91,7 @@ fn swapped(samples: Vec<Sample>) -> Vec<Sample> {
 fn two_ends_are_one_connection_and_the_sender_answers() {
     let (sender, receiver) = (sender(|_, _, _| {}), swapped(receiver(|_, _| {})));
     for samples in [[sender.clone(), receiver.clone()], [receiver, sender]] {
-        let [found] = &connections(samples.concat(), Some(TraceBounds::default()))[..] else {
+        let [found] = &connections(samples.concat(), &[], Some(TraceBounds::default()))[..] else {
             panic!("one connection")
         };
         assert_eq!(found.connection.server.port(), 80);
@@ -72,16 +107,16 @@ fn interleaved_sockets_are_told_apart_and_an_older_time_is_another_socket() {
     let other = |sample: &Sample| Sample { remote: ([203, 0, 113, 9], 9).into(), ..sample.clone() };
     let mixed: Vec<Sample> =
         one.iter().flat_map(|sample| [sample.clone(), other(sample)]).collect();
-    let found = connections(mixed, None);
+    let found = connections(mixed, &[], None);
     assert_eq!(found.iter().map(|one| one.connection.id).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(found.iter().map(|one| one.connection.first_packet).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(connections([&one[..], &one[..]].concat(), None).len(), 2);
-    assert!(connections(one.into_iter().take(1), None).is_empty(), "one sample spans no time");
+    assert_eq!(connections([&one[..], &one[..]].concat(), &[], None).len(), 2);
+    assert!(connections(one.into_iter().take(1), &[], None).is_empty(), "one sample spans no time");
 }
 
 #[test]
 fn the_graphs_carry_what_the_counters_do() {
-    let [found] = &connections(sender(|_, _, _| {}), Some(TraceBounds::default()))[..] else {
+    let [found] = &connections(sender(|_, _, _| {}), &[], Some(TraceBounds::default()))[..] else {
         panic!("one socket")
     };
     let trace = found.trace().unwrap();
@@ -143,7 +178,7 @@ proptest! {
         let samples: Vec<Sample> = samples
             .filter_map(|sample| serde_json::to_string(&sample).unwrap().parse().ok())
             .collect();
-        for found in connections(samples, Some(TraceBounds::default())) {
+        for found in connections(samples, &[], Some(TraceBounds::default())) {
             prop_assert!(serde_json::to_string(&found).is_ok());
             prop_assert!(serde_json::to_string(&found.trace()).is_ok());
             let _ = found.measured_path(found.connection.bulk());
