@@ -2,6 +2,7 @@
 //!
 //! * [`watch`]: the host's connections, looked at again and again.
 //! * [`why()`]: what limits the busiest of them, each followed for some seconds.
+//! * [`Packets`]: what the packets of one of them say, as a second kind of evidence.
 //! * [`SocketSampler`]: samples of connections that the caller has itself.
 //! * [`totals`]: time and bytes by limit, summed by process, control group and port.
 //! * [`settings`]: what this machine's settings are, as the laws need them.
@@ -13,6 +14,7 @@
 
 mod follow;
 mod machine;
+mod packets;
 mod sampler;
 pub mod settings;
 pub mod totals;
@@ -21,5 +23,6 @@ pub mod verify;
 pub mod watch;
 mod why;
 
+pub use packets::{Captured, Packets};
 pub use sampler::SocketSampler;
 pub use why::{Followed, Following, Found, Options, Selection, why, why_one};

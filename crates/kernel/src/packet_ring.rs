@@ -43,7 +43,12 @@ const BLOCK_STATUS: usize = 8;
 const BLOCK_PACKETS: usize = 12;
 const BLOCK_FIRST: usize = 16;
 const HEADER_LEN: usize = 48;
+const SLL_IFINDEX: usize = 4;
+const SLL_HATYPE: usize = 8;
 const SLL_PKTTYPE: usize = 10;
+// From linux/if_arp.h.
+const ARPHRD_ETHER: u16 = 1;
+const ARPHRD_LOOPBACK: u16 = 772;
 
 /// `struct tpacket_req3`.
 #[repr(C)]
@@ -57,11 +62,26 @@ struct Request {
     feature_req_word: libc::c_uint,
 }
 
+/// What kind of device a packet passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hardware {
+    /// Its frames have Ethernet headers.
+    Ethernet,
+    /// They have, and each passes twice: on its way out and on its way in.
+    Loopback,
+    /// Another one, such as a tunnel's, whose frames usually begin with their IP header.
+    Other,
+}
+
 /// A packet that has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenPacket<'a> {
     /// When it passed, since 1970.
     pub at: Duration,
+    /// The device's index.
+    pub device: u32,
+    /// The device's kind.
+    pub hardware: Hardware,
     /// Whether it left through the device rather than arrived.
     pub outgoing: bool,
     /// `vnet_hdr`, link header and packet, up to the kept length.
@@ -84,7 +104,8 @@ unsafe impl Send for PacketRing {}
 
 impl PacketRing {
     /// Records what arrives on and leaves through `device` of `ns` from now on, with up to
-    /// `snaplen` bytes of each frame, including its link header. The device must be up.
+    /// `snaplen` bytes of each frame, including its link header. The device must be up. With
+    /// `index` 0 it records on every device.
     pub fn open(
         ns: &NetNs,
         device: &str,
@@ -233,11 +254,18 @@ fn packets(block: &[u8], each: &mut impl FnMut(SeenPacket<'_>)) -> usize {
         let frame = start
             .checked_sub(VNET_HDR_LEN)
             .and_then(|from| block.get(from..start + snaplen as usize));
-        let Some((frame, kind)) = frame.zip(block.get(at + HEADER_LEN + SLL_PKTTYPE)) else {
+        let address = at + HEADER_LEN;
+        let Some((frame, kind)) = frame.zip(block.get(address + SLL_PKTTYPE)) else {
             return number;
         };
         each(SeenPacket {
             at: Duration::from_nanos(u64::from(sec) * 1_000_000_000 + u64::from(nsec)),
+            device: word(address + SLL_IFINDEX),
+            hardware: match half(address + SLL_HATYPE) {
+                ARPHRD_ETHER => Hardware::Ethernet,
+                ARPHRD_LOOPBACK => Hardware::Loopback,
+                _ => Hardware::Other,
+            },
             outgoing: *kind == PACKET_OUTGOING,
             frame,
             len: VNET_HDR_LEN + len as usize,

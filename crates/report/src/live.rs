@@ -2,7 +2,7 @@
 //! that lose time.
 
 use crate::{Column, Layout, Table, Tone, figure, paragraph};
-use fullpipe_flow::diagnosis::Explanation;
+use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
 use fullpipe_flow::limit::Limit;
 use fullpipe_flow::live::{Acts, LiveConnection};
 use fullpipe_model::limit::End;
@@ -55,6 +55,35 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
             text += &paragraph::fill("    to change it: ", one.remedy, layout.width);
             text.push('\n');
         }
+    }
+    text
+}
+
+/// What the packets of a connection say of it, beside what its socket said: `by_socket`.
+pub fn render_packets(seen: &DiagnosedConnection, by_socket: Limit, layout: Layout) -> String {
+    let mut text = layout.paint(Tone::Heading, "by its packets") + "\n";
+    let mut line = |first: &str, words: &str| {
+        text += &paragraph::fill(first, words, layout.width);
+        text.push('\n');
+    };
+    let Some(diagnosis) = seen.bulk() else {
+        line("  ", "they carried too little to tell what limits it");
+        return text;
+    };
+    for finding in diagnosis.findings().iter().take(2) {
+        line("  ", &finding.claim);
+    }
+    for cause in seen.explanations() {
+        line("  cause: ", &cause.what.claim);
+    }
+    let limit = diagnosis.limited_by().limit;
+    if limit.name() == by_socket.name() {
+        line("  ", "packets and socket name the same limit");
+    } else {
+        let words = format!(
+            "the socket says {by_socket}, the packets {limit}: two kinds of evidence that disagree make neither certain"
+        );
+        line("  ", &words);
     }
     text
 }

@@ -7,11 +7,11 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, ValueEnum};
 use files::Files;
-use fullpipe_flow::diagnosis::Explanation;
+use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
 use fullpipe_flow::live::LiveConnection;
 use fullpipe_flow::schema::Version;
 use fullpipe_host::watch::{Namespaces, Watch};
-use fullpipe_host::{Found, Options, Selection};
+use fullpipe_host::{Captured, Found, Options, Selection};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, clock};
 use fullpipe_model::units::{Duration, Instant, column};
@@ -115,6 +115,9 @@ struct Document<'a> {
     /// How many of the selected ones were busy.
     busy: usize,
     connections: Vec<&'a LiveConnection>,
+    /// What the packets of a URL's connection say of it, as `analyze --json` has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<&'a DiagnosedConnection>,
     /// What the machine itself dropped or held back meanwhile.
     host: &'a [Explanation],
 }
@@ -144,9 +147,9 @@ impl Why {
         };
         let mut watch = Watch::open(namespaces).map_err(failed)?;
         loop {
-            let found = self.look(&mut watch, &interrupt)?;
+            let (found, packets) = self.look(&mut watch, &interrupt)?;
             let looked = clock::now() + clock::realtime_offset();
-            self.show(&found, looked, &watch)?;
+            self.show(&found, packets.as_ref(), looked, &watch)?;
             files.add(&found.followed, looked)?;
             if interrupt.is_set() || !self.watch {
                 break;
@@ -163,14 +166,20 @@ impl Why {
         Ok(0)
     }
 
-    fn look(&self, watch: &mut Watch, interrupt: &Interrupt) -> Result<Found, Failure> {
+    /// What was found, and what the packets say of a URL's connection.
+    fn look(
+        &self,
+        watch: &mut Watch,
+        interrupt: &Interrupt,
+    ) -> Result<(Found, Option<DiagnosedConnection>), Failure> {
         if let Some(url) = &self.url {
             let bar = bar(self.span);
             let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
             let trust = url::Trust { cacert: self.cacert.clone(), insecure: self.insecure };
-            let found = url::why(url, trust, self.span, watch, interrupt, &mut tick);
+            let looked = url::why(url, trust, self.span, watch, interrupt, &mut tick);
             bar.finish_and_clear();
-            return found;
+            let looked = looked?;
+            return Ok((looked.found, seen_packets(looked.packets)));
         }
         let selection = Selection {
             pid: self.pid,
@@ -188,17 +197,23 @@ impl Why {
         let mut tick = |passed: Duration| bar.set_position(passed.as_micros());
         let found = fullpipe_host::why(watch, &selection, options, interrupt, &mut tick);
         bar.finish_and_clear();
-        found.map_err(failed)
+        Ok((found.map_err(failed)?, None))
     }
 
-    fn show(&self, found: &Found, looked: Instant, watch: &Watch) -> Result<(), Failure> {
+    fn show(
+        &self,
+        found: &Found,
+        packets: Option<&DiagnosedConnection>,
+        looked: Instant,
+        watch: &Watch,
+    ) -> Result<(), Failure> {
         let connections: Vec<&LiveConnection> =
             found.followed.iter().map(|one| &one.connection).collect();
         if self.json {
             let (total, busy) = (found.connections, found.selected);
             let host = &found.machine;
             let schema = Version::default();
-            let document = Document { schema, looked, total, busy, connections, host };
+            let document = Document { schema, looked, total, busy, connections, packets, host };
             if self.watch {
                 let line = serde_json::to_string(&document).map_err(std::io::Error::from)?;
                 return Ok(print(&format!("{line}\n"))?);
@@ -211,6 +226,9 @@ impl Why {
         } else {
             print(&live::render(&connections, &found.machine, layout()))?;
         }
+        if let (Some(packets), Some(one)) = (packets, connections.first()) {
+            print(&live::render_packets(packets, one.answer.limit, layout()))?;
+        }
         if found.selected > found.followed.len() && found.followed.len() == usize::from(self.most) {
             remark(&format!(
                 "{} more busy connections: --most follows more",
@@ -219,6 +237,28 @@ impl Why {
         }
         tell_hidden(watch);
         Ok(())
+    }
+}
+
+/// What the packets of a URL's connection say, where they could be seen; else it is said why not.
+fn seen_packets(packets: Result<Option<Captured>, Refused>) -> Option<DiagnosedConnection> {
+    match packets {
+        Ok(Some(captured)) => {
+            if captured.missed > 0 {
+                remark(&format!(
+                    "{} packets of this host passed too fast to be looked at",
+                    captured.missed
+                ));
+            }
+            Some(captured.connection)
+        }
+        Ok(None) => None,
+        Err(refused) => {
+            remark(&format!(
+                "its packets were not looked at, and the answer rests on its socket alone: {refused}; run as root"
+            ));
+            None
+        }
     }
 }
 

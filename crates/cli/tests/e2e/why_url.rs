@@ -86,10 +86,29 @@ fn is_link(document: &Value) {
     assert!((30e6..=50e6).contains(&goodput), "{goodput}");
 }
 
+/// The packets of the connection say the same, from its handshake on.
+fn by_packets(document: &Value) {
+    let seen = &document["packets"];
+    assert_eq!(seen["limits"][0]["limit"], "link", "{seen:#}");
+    assert_eq!(seen["client"], document["connections"][0]["local"], "{seen:#}");
+    // The path takes 20 ms, and at most a full queue of 250 kB longer: 40 ms at 50 Mbit/s.
+    let handshake = seen["handshake_rtt_us"].as_u64().unwrap();
+    assert!((20_000..100_000).contains(&handshake), "{handshake}");
+    let goodput = seen["server_to_client"]["goodput_bps"].as_f64().unwrap();
+    assert!((25e6..=50e6).contains(&goodput), "{goodput}");
+}
+
 fn a_url_is_followed_from_its_first_byte() {
     let program = Program::new();
     let (world, _server) = site(&program.work(), &[]);
-    is_link(&answered(&world, &program, &[&format!("http://{SERVER_ADDRESS}:8080/big")]));
+    let url = format!("http://{SERVER_ADDRESS}:8080/big");
+    let document = answered(&world, &program, &[&url]);
+    is_link(&document);
+    by_packets(&document);
+    let mut command = program.command(&["why", "--for", "1s", "--namespaces", "own", &url]);
+    world.client.start_in(&mut command).unwrap();
+    let text = program.start(&mut command).end();
+    assert!(text.out.contains("\nby its packets\n"), "{text:?}");
     let missing = why(&world, &program, &[&format!("http://{SERVER_ADDRESS}:8080/none")]);
     assert_eq!(missing.code, Some(1), "{missing:?}");
     assert!(missing.err.contains("404"), "{missing:?}");

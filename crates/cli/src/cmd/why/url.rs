@@ -1,10 +1,12 @@
-//! `fullpipe why URL`: a download of our own, followed from its first byte.
+//! `fullpipe why URL`: a download of our own, followed from its first byte, by the samples of its
+//! socket and, where that is permitted, by its packets.
 
 use super::super::get::{of_environment, of_get};
 use super::failed;
 use crate::failure::{Failure, Kind};
 use fullpipe_host::watch::Watch;
-use fullpipe_host::{Found, why_one};
+use fullpipe_host::{Captured, Found, Packets, why_one};
+use fullpipe_kernel::Refused;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::Duration;
 use fullpipe_transfer::{Diagnosis, GetEvent, GetOptions, GetRequest, Stop, Target, get};
@@ -26,8 +28,36 @@ pub struct Trust {
     pub insecure: bool,
 }
 
+/// What was found out about a download.
+pub struct Looked {
+    /// By its socket.
+    pub found: Found,
+    /// By its packets; why not, where that is not permitted.
+    pub packets: Result<Option<Captured>, Refused>,
+}
+
 /// Downloads `url` for `span` as `fullpipe get` does, and finds out what limits that.
 pub fn why(
+    url: &str,
+    trust: Trust,
+    span: Duration,
+    watch: &mut Watch,
+    interrupt: &Interrupt,
+    tick: &mut dyn FnMut(Duration),
+) -> Result<Looked, Failure> {
+    // Before the download, so that the handshake is seen.
+    let packets = Packets::start();
+    let found = by_socket(url, trust, span, watch, interrupt, tick)?;
+    let ends = found.followed.first().map(|one| &one.connection.answer);
+    let packets = match (packets, ends) {
+        (Ok(packets), Some(answer)) => packets.finish(answer.local, answer.remote),
+        (Ok(_), None) => Ok(None),
+        (Err(refused), _) => Err(refused),
+    };
+    Ok(Looked { found, packets })
+}
+
+fn by_socket(
     url: &str,
     trust: Trust,
     span: Duration,
