@@ -8,7 +8,7 @@ use clap::Args;
 use fullpipe_host::tune::{
     Item, Machine, Phase, SYSCTL_FILE, Set, Standing, ThisMachine, Watcher, persisted, standing,
 };
-use fullpipe_model::tune::{HostChange, HostPlan};
+use fullpipe_model::tune::{HostChange, HostPlan, Knob};
 use fullpipe_model::units::Duration;
 use fullpipe_report::host_plan::{Form, render};
 
@@ -35,7 +35,8 @@ pub struct Apply {
     /// Change it; without this nothing is changed.
     #[arg(long)]
     yes: bool,
-    /// Write the sysctls into /etc/sysctl.d/60-fullpipe.conf too, which sets them at boot.
+    /// Write the sysctls into /etc/sysctl.d/60-fullpipe.conf too, which sets them at boot. For
+    /// queues and routes it prints what to paste into the network's configuration.
     #[arg(long)]
     persist: bool,
     /// Undo it after this time unless `fullpipe tune confirm` was said: 10m, 30s.
@@ -138,6 +139,7 @@ impl Apply {
             let present = machine.read(&file)?;
             let mut changes = in_force(machine)?;
             changes.extend(plan.changes.iter().cloned());
+            changes.retain(has_a_line);
             let text = persisted(present.as_deref(), &changes);
             if !changes.is_empty() && present.as_deref() != Some(text.as_str()) {
                 sets.push(Set { item: file, from: present, to: Some(text) });
@@ -178,6 +180,10 @@ impl Apply {
             told["apply"] = number.into();
             told["for_us"] = self.keep.map(|keep| keep.as_nanos() / 1000).into();
             told["set"] = serde_json::json!(sets);
+            if self.persist {
+                let others = plan.changes.iter().filter(|change| !has_a_line(change));
+                told["not_persisted"] = others.map(|change| change.setting.to_string()).collect();
+            }
             print_json(&told)?;
             return Ok(0);
         }
@@ -200,6 +206,9 @@ impl Apply {
             }
         };
         print(&text)?;
+        if let Some(words) = self.persist.then(|| unpersisted(plan)).flatten() {
+            remark(&words);
+        }
         if !plan.on_the_machine.is_empty() {
             let names: Vec<_> =
                 plan.on_the_machine.iter().map(|change| change.setting.to_string()).collect();
@@ -210,6 +219,33 @@ impl Apply {
         }
         Ok(0)
     }
+}
+
+/// Whether a file of sysctls has a place for it.
+fn has_a_line(change: &HostChange) -> bool {
+    matches!(change.setting, Knob::Sysctl(_))
+}
+
+/// What --persist cannot keep, with the text to paste where the machine's network is configured.
+/// Who makes a device or a route sets it anew when it comes up, so no file of ours would last.
+fn unpersisted(plan: &HostPlan) -> Option<String> {
+    let others: Vec<HostChange> =
+        plan.changes.iter().filter(|change| !has_a_line(change)).cloned().collect();
+    if others.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = others.iter().map(|change| change.setting.to_string()).collect();
+    let commands: String = others
+        .iter()
+        .map(|change| format!("post-up {}\n", change.setting.command(&change.to)))
+        .collect();
+    let plan = HostPlan { changes: others, on_the_machine: Vec::new(), ..plan.clone() };
+    Some(format!(
+        "Not persisted, as whoever brings up the network sets them anew: {}. Paste one of these there:\n\
+         {}# or, with ifupdown, below the device in /etc/network/interfaces\n{commands}",
+        names.join(", "),
+        render(&plan, Form::Systemd, layout())
+    ))
 }
 
 /// The JSON of an apply that has not happened.
