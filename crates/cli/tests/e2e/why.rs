@@ -92,7 +92,7 @@ const NOT_THE_LINK: &[&str] = &["send_buffer", "sender_application", "unknown"];
 const READER: &[&str] = &["receiver_application"];
 const WRITER: &[&str] = &["sender_application"];
 
-const CAUSES: [Planted; 14] = [
+const CAUSES: [Planted; 16] = [
     Planted {
         name: "a small tcp_rmem",
         scenario: ["", "\"net.ipv4.tcp_rmem\" = \"4096 131072 262144\"", LINK],
@@ -171,6 +171,18 @@ const CAUSES: [Planted; 14] = [
         at_receiver: (NOT_THE_LINK, ""),
     },
     Planted {
+        name: "SO_SNDBUF above wmem_max",
+        scenario: [
+            "",
+            "\"net.ipv4.tcp_rmem\" = \"4096 131072 134217728\"",
+            "rate = \"2gbit\"\nrtt = \"160ms\"\nqueue = \"8MB\"",
+        ],
+        sender: Peer { options: &[(SOL_SOCKET, SO_SNDBUF, 1 << 30)], ..GREEDY },
+        receiver: GREEDY,
+        at_sender: (BUFFER, "send_buffer_capped"),
+        at_receiver: (NOT_THE_LINK, ""),
+    },
+    Planted {
         name: "an application that writes little",
         scenario: PLAIN,
         sender: Peer { piece: 8_000, pause: 0.1, options: &[] },
@@ -214,6 +226,15 @@ const CAUSES: [Planted; 14] = [
         receiver: Peer { options: &[(IPPROTO_TCP, TCP_MAXSEG, 536)], ..GREEDY },
         at_sender: (WINDOW, "small_segments"),
         at_receiver: (WINDOW, "small_segments"),
+    },
+    Planted {
+        name: "slow start after each pause",
+        scenario: PLAIN,
+        // A burst of 2 MB takes 0.1 s at the link's rate; the timer is at some 0.24 s.
+        sender: Peer { piece: 2_000_000, pause: 0.8, options: &[] },
+        receiver: GREEDY,
+        at_sender: (WRITER, "idle_restart"),
+        at_receiver: (WRITER, ""),
     },
 ];
 
@@ -470,6 +491,8 @@ fn a_recording() {
         let finished = watch(ns, record);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         let said = finished.json()["connections"][0].clone();
+        let capped = said["causes"].to_string().contains("receive_buffer_at_its_largest");
+        assert_eq!(capped, record == "receiver.jsonl", "{said:#}");
         let analysed = program.run(&["analyze", "--json", record]);
         assert_eq!(analysed.code, Some(0), "{analysed:?}");
         let document = analysed.json();
@@ -488,6 +511,12 @@ fn a_recording() {
             }
         }
         assert_eq!(found["limits"][0]["limit"], "receive_window", "{found:#}");
+        // The causes too: here who caps the window, which no sample shows.
+        let claims = |causes: &Value| -> Vec<String> {
+            let causes = causes.as_array().unwrap().iter();
+            causes.map(|one| one["claim"].as_str().unwrap().to_string()).collect()
+        };
+        assert_eq!(claims(&found["sub_causes"]), claims(&said["causes"]), "{record}: {found:#}");
         assert!(found["warnings"].to_string().contains("no_packets"), "{found:#}");
         let text = program.run(&["analyze", record]);
         assert!(text.out.contains(" samples") && text.out.contains("sampled for"), "{text:?}");
