@@ -22,6 +22,8 @@ pub fn run(fuzz: bool) -> anyhow::Result<()> {
     )?;
     purity()?;
     dependencies()?;
+    step("bpf: what is committed is what crates/agent/bpf builds");
+    crate::bpf::check()?;
     oldest_compiler()?;
     if fuzz {
         fuzz_targets()?;

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "a chore talks to whoever started it")]
 
 mod articles;
+mod bpf;
 mod ci;
 mod figures;
 mod judge;
@@ -51,6 +52,8 @@ enum Chore {
     Prediction(prediction::Prediction),
     /// Build the page of the reports, and the analysis as WebAssembly for `fullpipe view`.
     Page(page::Page),
+    /// Build the window agent's BPF object with clang.
+    Bpf(bpf::Bpf),
     /// Draw the pictures of the guide, from transfers in virtual time.
     Pictures(pictures::Pictures),
     /// Turn a capture of a wire into what a host, a mirror port or a cut capture would show.
@@ -79,6 +82,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Judge(judge) => judge.run(),
         Chore::Prediction(prediction) => prediction.run(),
         Chore::Page(page) => page.run(),
+        Chore::Bpf(bpf) => bpf.run(),
         Chore::Pictures(pictures) => pictures.run(),
         Chore::Recapture { input, output, changes, host } => {
             recapture::run(&input, &output, &changes, host)

@@ -25,6 +25,7 @@ mod top;
 mod tune;
 mod view;
 mod why;
+mod window;
 
 use crate::failure::Failure;
 use clap::{Parser, Subcommand};
@@ -47,6 +48,7 @@ Examples:
   fullpipe relay --server HOST ..                 a TCP service over several connections, without root
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
   fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
+  fullpipe window run -- CMD                      receive windows that follow the reader
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
 
 Exit codes: 0 success; 1 the run failed, or it found the problem that it was asked to look for; 2 wrong usage; 3 a privilege or tool \
@@ -77,6 +79,8 @@ enum Command {
     Get(Box<get::Get>),
     #[command(subcommand)]
     Tune(Box<tune::Tune>),
+    #[command(subcommand)]
+    Window(Box<window::WindowCommand>),
     Man(man::Man),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -105,6 +109,7 @@ impl Cli {
             Command::Relay(relay) => relay.run(),
             Command::Get(get) => get.run(),
             Command::Tune(tune) => tune.run(),
+            Command::Window(window) => window.run(),
             Command::Man(man) => man.run(),
             Command::Completions(completions) => completions.run(),
             Command::Guest(guest) => guest.run(),
@@ -178,6 +183,9 @@ mod tests {
             &["lab", "run"],
             &["link"],
             &["lab", "compare"],
+            &["window"],
+            &["window", "run"],
+            &["window", "watch"],
         ] {
             let sub =
                 path.iter().fold(&command, |above, name| above.find_subcommand(name).unwrap());

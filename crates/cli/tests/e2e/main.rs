@@ -48,6 +48,7 @@ mod virtual_prove;
 mod virtual_time;
 mod why;
 mod why_url;
+mod window;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use need::Need;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         ("relay_carriers", relay_carriers::CASES),
         ("relay_operations", relay_operations::CASES),
         ("relay_programs", relay_programs::CASES),
+        ("window", window::CASES),
     ];
     let mut trials = Vec::new();
     for &(subject, cases) in subjects {

@@ -22,6 +22,8 @@ pub enum Need {
     TruthKernel,
     /// A kernel that has programs at devices' hooks end with their process: Linux 6.6.
     Tcx,
+    /// What the window agent needs: root, Linux 6.6 with BTF, cgroup v2.
+    WindowAgent,
     /// A program on the path.
     Program(&'static str),
 }
@@ -69,6 +71,15 @@ impl Need {
             Need::Tcx => {
                 let version = fullpipe_kernel::host::Host::read().kernel_version();
                 version.is_none_or(|version| version < "6.6".parse().unwrap()).then_some("a kernel before 6.6")
+            }
+            Need::WindowAgent => {
+                let version = fullpipe_kernel::host::Host::read().kernel_version();
+                let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+                let is_there = root
+                    && version.is_some_and(|version| version >= "6.6".parse().unwrap())
+                    && std::path::Path::new("/sys/kernel/btf/vmlinux").exists()
+                    && mounts.contains(" - cgroup2 ");
+                (!is_there).then_some("not root, a kernel before 6.6 or without BTF, or no cgroup v2")
             }
             Need::Program(program) => return (!installed(program)).then(|| format!("{program} is not installed")),
         };

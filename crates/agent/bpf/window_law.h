@@ -1,0 +1,183 @@
+/* The law of crates/model/src/window_control.rs, in C: for the BPF program, and for the test that
+ * compares the two (crates/agent/tests/law.rs). Names and order are the Rust file's, which also
+ * says why. Bytes, nanoseconds for times, microseconds where a name ends in _us.
+ * No signed division: clang 14 does not survive it on this target. */
+#ifndef WINDOW_LAW_H
+#define WINDOW_LAW_H
+
+typedef unsigned long long u64;
+typedef unsigned int u32;
+
+#define KERNEL_LEADS 1000000000ULL
+#define LEAST_RTT_SPAN 10000000000ULL
+#define SETTLE_EVERY 5000000000ULL
+#define SETTLE_ROUND_TRIPS 4
+#define LEAST_EPOCH_US 1000ULL
+#define LONGEST_RTT_US 0xffffffffULL
+#define FLAT_EPOCHS 3
+#define IDLE_ROUND_TRIPS 4
+
+enum phase { PHASE_START, PHASE_HOLD, PHASE_STEADY };
+
+struct law_settings {
+	u64 threshold, threshold_us, step, least, most, keep, hold_round_trips;
+};
+
+struct look {
+	u32 received, copied;
+	u64 promised, rtt_us, own;
+};
+
+struct law {
+	u64 born, began, held_until, settles_at, span_ends;
+	u64 rtt_now, rtt_before, settled_from;
+	u64 queue, window, room, fullest;
+	/* What the last whole epoch showed; only to be shown. */
+	u64 drained, drained_in_us;
+	u32 copied, phase, flat, epochs;
+};
+
+static __inline__ u64 least_of(u64 a, u64 b) { return a < b ? a : b; }
+static __inline__ u64 most_of(u64 a, u64 b) { return a > b ? a : b; }
+static __inline__ u64 sum(u64 a, u64 b) { return a + b < a ? ~0ULL : a + b; }
+/* The time passed; one that goes back counts as none. */
+static __inline__ u64 since(u64 now, u64 then) { return now > then ? now - then : 0; }
+/* Received and not yet read. */
+static __inline__ u64 queue_of(const struct look *look)
+{
+	return (u32)(look->received - look->copied);
+}
+static __inline__ u64 believed_rtt(u64 rtt_us)
+{
+	return most_of(least_of(rtt_us, LONGEST_RTT_US), LEAST_EPOCH_US);
+}
+
+static __inline__ void law_least_rtt(struct law *law, u64 now, u64 rtt)
+{
+	law->rtt_now = rtt;
+	law->rtt_before = rtt;
+	law->span_ends = sum(now, LEAST_RTT_SPAN);
+}
+
+static __inline__ u64 law_seen(struct law *law, u64 now, u64 rtt)
+{
+	if (now >= law->span_ends) {
+		law->rtt_before = law->rtt_now;
+		law->rtt_now = rtt;
+		law->span_ends = sum(now, LEAST_RTT_SPAN);
+	}
+	law->rtt_now = least_of(law->rtt_now, rtt);
+	return least_of(law->rtt_now, law->rtt_before);
+}
+
+static __inline__ void law_new(struct law *law, const struct law_settings *set, u64 now,
+			       const struct look *first)
+{
+	u64 queue = queue_of(first);
+
+	law->born = law->began = law->held_until = law->settles_at = now;
+	law->copied = first->copied;
+	law->queue = queue;
+	law_least_rtt(law, now, believed_rtt(first->rtt_us));
+	law->phase = PHASE_START;
+	law->settled_from = law->fullest = law->flat = law->epochs = 0;
+	law->drained = law->drained_in_us = 0;
+	law->window = least_of(most_of(first->promised, set->least), set->most);
+	law->room = most_of(law->window, sum(queue, first->promised));
+}
+
+static __inline__ void law_hold(struct law *law, u64 now, u64 round_trips, u64 rtt)
+{
+	u64 span = least_of(round_trips * rtt, ~0ULL / 1000) * 1000;
+
+	law->phase = PHASE_HOLD;
+	law->held_until = sum(now, span);
+}
+
+static __inline__ void law_start(struct law *law, const struct law_settings *set, u64 needed)
+{
+	law->window = most_of(law->window, 2 * needed + set->step);
+	if (needed > law->fullest + law->fullest / 4) {
+		law->fullest = needed;
+		law->flat = 0;
+	} else if (++law->flat >= FLAT_EPOCHS) {
+		law->phase = PHASE_STEADY;
+	}
+}
+
+static __inline__ void law_follow(struct law *law, const struct law_settings *set, u64 needed)
+{
+	if (needed + needed / 4 > law->window)
+		law->window += most_of(set->step, law->window / 16);
+	else if (law->window > 2 * (needed + set->step) && law->window > set->keep)
+		law->window -= law->window / 16;
+}
+
+/* The decision at the end of an epoch; elapsed and rtt in microseconds, elapsed at least 1000. */
+static __inline__ void law_decide(struct law *law, const struct law_settings *set, u64 now,
+				  u64 bytes, u64 elapsed, u64 rtt, u64 least_rtt)
+{
+	u64 threshold = set->threshold, needed, settled_from, filled;
+
+	if (elapsed / IDLE_ROUND_TRIPS > rtt && law->queue <= threshold)
+		return;
+	if (!bytes)
+		return;
+	threshold = most_of(threshold, bytes * least_of(set->threshold_us, LONGEST_RTT_US) / elapsed);
+	needed = bytes * least_rtt / elapsed;
+	if (law->queue > threshold) {
+		law->window = needed + threshold / 2;
+		law->settled_from = 0;
+		law_hold(law, now, set->hold_round_trips, rtt);
+		return;
+	}
+	if (law->phase == PHASE_HOLD && now < law->held_until)
+		return;
+	if (law->phase == PHASE_START) {
+		law_start(law, set, needed);
+		return;
+	}
+	law->phase = PHASE_STEADY;
+	settled_from = law->settled_from;
+	law->settled_from = 0;
+	filled = bytes * rtt / elapsed;
+	if (settled_from && rtt >= settled_from - settled_from / 8) {
+		law_least_rtt(law, now, rtt);
+	} else if (now >= law->settles_at && filled >= law->window - law->window / 4 &&
+		   rtt > least_rtt + least_rtt / 4) {
+		law->window = most_of(needed, law->window / 2);
+		law->settles_at = sum(now, SETTLE_EVERY);
+		law->settled_from = rtt;
+		law_hold(law, now, SETTLE_ROUND_TRIPS, rtt);
+	} else {
+		law_follow(law, set, needed);
+	}
+}
+
+/* Returns whether an epoch ended. */
+static __inline__ int law_acknowledge(struct law *law, const struct law_settings *set, u64 now,
+				      const struct look *look)
+{
+	u64 queue = queue_of(look), rtt = believed_rtt(look->rtt_us);
+	u64 least_rtt = law_seen(law, now, rtt), elapsed = since(now, law->began) / 1000;
+	int ended = elapsed >= rtt;
+
+	law->queue = least_of(law->queue, queue);
+	if (ended) {
+		u64 bytes = (u32)(look->copied - law->copied);
+
+		law_decide(law, set, now, bytes, elapsed, rtt, least_rtt);
+		law->drained = bytes;
+		law->drained_in_us = elapsed;
+		law->began = now;
+		law->copied = look->copied;
+		law->queue = queue;
+		law->epochs++;
+	}
+	if (since(now, law->born) < KERNEL_LEADS)
+		law->window = most_of(law->window, look->own);
+	law->window = least_of(most_of(law->window, set->least), set->most);
+	law->room = most_of(law->window, least_of(law->room, sum(queue, look->promised)));
+	return ended;
+}
+#endif

@@ -1,0 +1,165 @@
+//! The BPF program on a control group: loading, attaching, reading, letting go.
+
+use crate::connection::Connection;
+use crate::wire::{self, Mode};
+use aya::maps::{Array, HashMap, MapError};
+use aya::programs::{CgroupAttachMode, ProgramError, SockOps};
+use aya::{Ebpf, EbpfError};
+use fullpipe_model::units::{Bytes, Duration};
+use fullpipe_model::window_control::Settings;
+use std::error::Error;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// `bpf/window.bpf.c`, as `cargo xtask bpf` builds it.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/window.bpf.o");
+/// What this kernel's structures look like.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// What the agent does with a control group's connections.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The law's.
+    pub settings: Settings,
+    /// Whether sockets are changed; otherwise the law is computed and shown.
+    pub control: bool,
+    /// Connections over loopback too.
+    pub loopback: bool,
+    /// Sockets whose application chose its buffer too.
+    pub unfreeze: bool,
+    /// The largest buffer that the kernel grants: twice `net.core.rmem_max`.
+    pub most_buffer: Bytes,
+}
+
+/// Why there is no agent.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The kernel was built without a description of its structures.
+    #[error(
+        "load the BPF program: {BTF} is not there; the agent needs a kernel with \
+         CONFIG_DEBUG_INFO_BTF (Debian, Ubuntu, Fedora and RHEL have it)"
+    )]
+    NoBtf,
+    /// The control group cannot be opened.
+    #[error("open control group {}: {cause}; name a folder of cgroup v2, such as \
+             /sys/fs/cgroup/system.slice/nginx.service", path.display())]
+    Cgroup {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        cause: io::Error,
+    },
+    /// The kernel does not allow BPF to this process.
+    #[error(
+        "{operation}: {cause}; it needs root, or CAP_BPF and CAP_NET_ADMIN, and a kernel whose \
+         lockdown allows BPF (/sys/kernel/security/lockdown)"
+    )]
+    NotPermitted {
+        /// What was tried.
+        operation: &'static str,
+        /// The kernel's answer.
+        cause: String,
+    },
+    /// The kernel refused the program otherwise.
+    #[error("{operation}: {cause}; the agent needs Linux 6.6 or later with cgroup v2")]
+    Refused {
+        /// What was tried.
+        operation: &'static str,
+        /// The kernel's answer.
+        cause: String,
+    },
+}
+
+impl AgentError {
+    fn of(operation: &'static str, error: &(dyn Error + 'static)) -> AgentError {
+        let mut causes: Vec<String> = Vec::new();
+        let mut is_permission = false;
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let io = error.downcast_ref::<io::Error>();
+            is_permission |= io.is_some_and(|io| io.kind() == io::ErrorKind::PermissionDenied);
+            // A verifier's log has pages; its last line is the reason.
+            let text = error.to_string();
+            let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+            if causes.last().is_none_or(|last| !last.contains(line)) {
+                causes.push(line.trim().to_string());
+            }
+            next = error.source();
+        }
+        let cause = causes.join(": ");
+        if is_permission {
+            AgentError::NotPermitted { operation, cause }
+        } else {
+            AgentError::Refused { operation, cause }
+        }
+    }
+}
+
+/// An attached program. Dropping it detaches, as does the end of the process however it comes.
+pub struct Agent {
+    program: Ebpf,
+    options: Options,
+}
+
+impl Agent {
+    /// Attaches to `cgroup`, a folder of cgroup v2, and all below it. Connections that are
+    /// established from now on are followed.
+    ///
+    /// Errors: see [`AgentError`]; nothing is attached then.
+    pub fn attach(cgroup: &Path, options: Options) -> Result<Agent, AgentError> {
+        if !Path::new(BTF).exists() {
+            return Err(AgentError::NoBtf);
+        }
+        // Only folders of version 2 have this file.
+        let folder = std::fs::metadata(cgroup.join("cgroup.controllers"))
+            .and_then(|_| File::open(cgroup))
+            .map_err(|cause| AgentError::Cgroup { path: cgroup.into(), cause })?;
+        let load = |error: EbpfError| AgentError::of("load the BPF program", &error);
+        let mut program = Ebpf::load(OBJECT).map_err(load)?;
+        let mode = if options.control { Mode::Control } else { Mode::Watch };
+        configure(&mut program, &options, mode)?;
+        let attach = |error: ProgramError| AgentError::of("attach to the control group", &error);
+        let hook = program.program_mut("follow").expect("the object has this program");
+        let hook: &mut SockOps = hook.try_into().map_err(attach)?;
+        hook.load().map_err(|error| AgentError::of("load the BPF program", &error))?;
+        hook.attach(folder, CgroupAttachMode::Single).map_err(attach)?;
+        Ok(Agent { program, options })
+    }
+
+    /// The connections that were followed so far: at most the 16,384 seen last, the closed ones
+    /// too.
+    pub fn connections(&self) -> Result<Vec<Connection>, AgentError> {
+        let read = |error: MapError| AgentError::of("read the connections", &error);
+        let map = self.program.map("shown").expect("the object has this map");
+        let map: HashMap<_, u64, wire::Shown> = HashMap::try_from(map).map_err(read)?;
+        let mut found = Vec::new();
+        for entry in map.iter() {
+            match entry {
+                Ok((_, shown)) => found.push(wire::connection(&shown)),
+                // It made room for another one while we read.
+                Err(MapError::KeyNotFound) => {}
+                Err(error) => return Err(read(error)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Lets every socket go at its next acknowledgement: with all of its buffer as its window, and
+    /// at least what `tcp_rmem[2]` allows. New ones are not followed any more. A socket that says
+    /// nothing before this agent is dropped keeps its last window until its buffer grows; so wait
+    /// for [`Agent::FAREWELL`] where there are connections.
+    pub fn release(&mut self) -> Result<(), AgentError> {
+        configure(&mut self.program, &self.options, Mode::Release)
+    }
+
+    /// Long enough for a busy connection to acknowledge something on a usual path.
+    pub const FAREWELL: Duration = Duration::from_millis(300);
+}
+
+fn configure(program: &mut Ebpf, options: &Options, mode: Mode) -> Result<(), AgentError> {
+    let refused = |error: MapError| AgentError::of("set the BPF program's options", &error);
+    let map = program.map_mut("configuration").expect("the object has this map");
+    let mut map: Array<_, wire::Config> = Array::try_from(map).map_err(refused)?;
+    map.set(0, wire::config(options, mode), 0).map_err(refused)
+}

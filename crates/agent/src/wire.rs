@@ -1,0 +1,111 @@
+//! What passes between this process and the BPF program: words of 64 bits, in the order of the
+//! structures `config` and `shown` of `bpf/window.bpf.c`.
+
+use crate::agent::Options;
+use crate::connection::Connection;
+use fullpipe_model::units::{Bytes, Duration, Window};
+use fullpipe_model::window_control::Phase;
+use std::net::{Ipv6Addr, SocketAddr};
+
+/// `struct config`.
+pub(crate) type Config = [u64; 11];
+/// `struct shown`.
+pub(crate) type Shown = [u64; 21];
+
+/// `enum mode`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mode {
+    Watch = 0,
+    Control = 1,
+    Release = 2,
+}
+
+pub(crate) fn config(options: &Options, mode: Mode) -> Config {
+    let law = &options.settings;
+    [
+        law.threshold.get(),
+        law.threshold_time.as_micros(),
+        law.step.get(),
+        law.least.bytes().get(),
+        law.most.bytes().get(),
+        law.keep.bytes().get(),
+        u64::from(law.hold_round_trips),
+        mode as u64,
+        u64::from(options.loopback),
+        u64::from(options.unfreeze),
+        options.most_buffer.get(),
+    ]
+}
+
+pub(crate) fn connection(shown: &Shown) -> Connection {
+    let &[
+        local_high,
+        local_low,
+        remote_high,
+        remote_low,
+        ports,
+        window,
+        drained,
+        drained_in_us,
+        queue,
+        queue_peak,
+        queue_mean,
+        rtt_us,
+        least_rtt_us,
+        phase,
+        is_frozen,
+        buffer,
+        promised,
+        errors,
+        acknowledgements,
+        _seen,
+        is_closed,
+    ] = shown;
+    Connection {
+        local: address(local_high, local_low, (ports >> 32) as u16),
+        remote: address(remote_high, remote_low, ports as u16),
+        phase: match phase {
+            0 => Phase::Start,
+            1 => Phase::Hold,
+            _ => Phase::Steady,
+        },
+        window: Window::new(Bytes::new(window)),
+        promised: Window::new(Bytes::new(promised)),
+        drain: Bytes::new(drained).per(Duration::from_micros(drained_in_us)),
+        queue: Bytes::new(queue),
+        queue_mean: Bytes::new(queue_mean),
+        queue_peak: Bytes::new(queue_peak),
+        buffer: Bytes::new(buffer),
+        rtt: Duration::from_micros(rtt_us),
+        least_rtt: Duration::from_micros(least_rtt_us),
+        acknowledgements,
+        refusals: errors,
+        is_frozen: is_frozen != 0,
+        is_closed: is_closed != 0,
+    }
+}
+
+fn address(high: u64, low: u64, port: u16) -> SocketAddr {
+    let address = Ipv6Addr::from(u128::from(high) << 64 | u128::from(low));
+    SocketAddr::new(address.to_canonical(), port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_a_connection() {
+        let mut shown: Shown = std::array::from_fn(|index| index as u64 + 100);
+        shown[..5].copy_from_slice(&[0, 0xffff_0a4d_0002, 1 << 61, 1, 443 << 32 | 50_000]);
+        shown[6..8].copy_from_slice(&[250_000, 1_000_000]);
+        shown[13] = 1;
+        let connection = connection(&shown);
+        assert_eq!(connection.local, "10.77.0.2:443".parse().unwrap());
+        assert_eq!(connection.remote, "[2000::1]:50000".parse().unwrap());
+        assert_eq!(connection.drain.unwrap().to_string(), "2 Mbit/s");
+        assert_eq!(connection.phase, Phase::Hold);
+        assert_eq!(connection.window.bytes().get(), 105);
+        assert!(connection.is_closed);
+    }
+}

@@ -1,0 +1,190 @@
+//! `fullpipe window`: receive windows that follow the readers, for unmodified programs.
+
+mod cgroup;
+mod follow;
+mod show;
+
+use crate::failure::{Failure, Kind};
+use clap::{Args, Subcommand};
+use fullpipe_agent::{AgentError, Options};
+use fullpipe_kernel::sysctl::{self, Name};
+use fullpipe_model::units::{Bytes, Duration, Window};
+use fullpipe_model::window_control::Settings;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Let receive windows follow the rate at which programs read.
+///
+/// A BPF program on a control group (cgroup v2) sets the window of each of its TCP connections: as
+/// large as a fast reader needs on its path, also beyond the largest `tcp_rmem`, and so small that
+/// a slow reader's receive queue stays near empty. It needs root and Linux 6.6.
+#[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  fullpipe window run -- curl -o /dev/null http://example.org/large.iso
+  fullpipe window watch --cgroup /sys/fs/cgroup/system.slice/nginx.service")]
+pub enum WindowCommand {
+    Run(Run),
+    Watch(Watch),
+}
+
+impl WindowCommand {
+    pub fn run(self) -> Result<u8, Failure> {
+        match self {
+            WindowCommand::Run(run) => run.run(),
+            WindowCommand::Watch(watch) => watch.run(),
+        }
+    }
+}
+
+/// Control the windows of a program, or of a control group.
+///
+/// Followed are the connections that are established from now on, but not those over loopback and
+/// those whose program chose its buffer (SO_RCVBUF). No buffer exceeds what `net.core.rmem_max` or
+/// `tcp_rmem` allows. At the end every connection keeps a buffer of at least what `tcp_rmem` allows; if this
+/// process is killed, the kernel detaches the BPF program. With a program, the connections are
+/// shown on standard error at its end, and the exit code is the program's; with --cgroup it runs
+/// until Ctrl-C, and shows them on standard output.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe window run -- curl -o /dev/null http://example.org/large.iso
+  fullpipe window run --dry-run -- ./client                        what it would do
+  fullpipe window run --cgroup /sys/fs/cgroup/system.slice/nginx.service --interval 10s --json")]
+pub struct Run {
+    #[command(flatten)]
+    target: Target,
+    /// Compute and show the windows, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Set the buffers of programs that chose them, too.
+    #[arg(long)]
+    unfreeze: bool,
+    /// Show the connections each such time too, 100ms to 1h.
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    interval: Option<Duration>,
+}
+
+/// Show window, drain, queue and buffer of each connection over time, and change nothing.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe window watch -- curl -o /dev/null http://example.org/large.iso
+  fullpipe window watch --cgroup /sys/fs/cgroup/user.slice --interval 100ms --json")]
+pub struct Watch {
+    #[command(flatten)]
+    target: Target,
+    /// Time between two looks, 100ms to 1h.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    interval: Duration,
+}
+
+/// Whose connections, and how they are followed and shown.
+#[derive(Args)]
+struct Target {
+    /// A folder of cgroup v2: its processes' connections, and those of all groups below it.
+    #[arg(
+        long,
+        value_name = "PATH",
+        conflicts_with = "command",
+        required_unless_present = "command"
+    )]
+    cgroup: Option<PathBuf>,
+    /// A receive queue that never falls below this in a round trip stands, 4KiB to 1GiB: the window
+    /// becomes what the reader takes.
+    #[arg(long, value_name = "SIZE", default_value = "256KiB", value_parser = threshold)]
+    threshold: Bytes,
+    /// Follow connections over loopback, too.
+    #[arg(long)]
+    loopback: bool,
+    /// A JSON document in a line for each look: an array of connections.
+    #[arg(long)]
+    json: bool,
+    /// The program and its arguments, in a control group of its own.
+    #[arg(value_name = "CMD", last = true)]
+    command: Vec<OsString>,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    if (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&time) {
+        return Ok(time);
+    }
+    Err(format!("{time} is not within 100ms and 1h"))
+}
+
+fn threshold(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if (Bytes::new(4 << 10)..=Bytes::new(1 << 30)).contains(&size) {
+        return Ok(size);
+    }
+    Err(format!("{size} is not within 4KiB and 1GiB"))
+}
+
+impl Run {
+    fn run(self) -> Result<u8, Failure> {
+        let mut options = self.target.options()?;
+        options.control = !self.dry_run;
+        options.unfreeze = self.unfreeze;
+        self.target.follow(options, self.interval)
+    }
+}
+
+impl Watch {
+    fn run(self) -> Result<u8, Failure> {
+        let options = self.target.options()?;
+        self.target.follow(options, Some(self.interval))
+    }
+}
+
+impl Target {
+    /// Nothing is changed by default.
+    fn options(&self) -> Result<Options, Failure> {
+        let rmem_max = setting("net.core.rmem_max")?;
+        // The kernel doubles what a socket asks for (socket(7), SO_RCVBUF).
+        let most_buffer = Bytes::new(rmem_max.get().saturating_mul(2));
+        // The kernel grows by itself up to the latter; no payload is larger than its buffer.
+        let largest = most_buffer.max(setting("net.ipv4.tcp_rmem")?);
+        let law = Settings::default();
+        let most = law.most.min(Window::new(largest));
+        let settings = Settings { threshold: self.threshold, most, ..law };
+        let loopback = self.loopback;
+        Ok(Options { settings, control: false, loopback, unfreeze: false, most_buffer })
+    }
+
+    fn follow(self, options: Options, interval: Option<Duration>) -> Result<u8, Failure> {
+        let display = show::Display {
+            json: self.json,
+            on_error: !self.command.is_empty(),
+            control: options.control,
+            largest_buffer: options.settings.most.bytes(),
+        };
+        match self.cgroup {
+            Some(cgroup) => follow::group(&cgroup, options, interval, &display),
+            None => follow::program(&self.command, options, interval, &display),
+        }
+    }
+}
+
+/// The last number of a sysctl: the largest value of a triple.
+fn setting(name: &'static str) -> Result<Bytes, Failure> {
+    let parsed: Name = name.parse().expect("a name that stands in this file");
+    let text = sysctl::read_own(&parsed)
+        .map_err(|refused| Failure::new(Kind::Run, format!("window: {refused}")))?;
+    let number = text.as_deref().and_then(|text| text.split_whitespace().last()?.parse().ok());
+    number.map(Bytes::new).ok_or_else(|| {
+        let hint = "run it in the machine's own network namespace";
+        Failure::new(Kind::Missing, format!("window: read {name}: it is not shown here; {hint}"))
+    })
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        let kind = match &error {
+            AgentError::NoBtf | AgentError::NotPermitted { .. } => Kind::Missing,
+            AgentError::Cgroup { .. } => Kind::Input,
+            AgentError::Refused { .. } => Kind::Run,
+        };
+        Failure::new(kind, format!("window: {error}"))
+    }
+}

@@ -1,0 +1,150 @@
+//! A control group for one program: a folder below this process's own in cgroup v2.
+//!
+//! A program is started inside by moving ourselves in, starting it, and moving back: so it is
+//! inside before its first instruction, and no hook between fork and exec is needed. An empty group
+//! that a killed process left is removed by the next start.
+
+use crate::failure::{Failure, Kind};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+/// Names of our groups; the number of the process follows.
+const PREFIX: &str = "fullpipe-window-";
+
+/// A group of our own. It is removed when this is dropped, unless processes are left in it.
+pub struct Group {
+    path: PathBuf,
+    /// Where this process was.
+    home: PathBuf,
+}
+
+impl Group {
+    /// Makes a group below this process's own.
+    pub fn new() -> Result<Group, Failure> {
+        let home = own_group()?;
+        remove_left_over(&home);
+        let path = home.join(format!("{PREFIX}{}", std::process::id()));
+        let refused = |cause| failed("make control group", &path, &cause);
+        fs::create_dir(&path).map_err(refused)?;
+        Ok(Group { path, home })
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Starts a program in it.
+    pub fn start(&self, command: &mut Command) -> Result<Child, Failure> {
+        enter(&self.path)?;
+        let child = command.spawn();
+        enter(&self.home)?;
+        child.map_err(|cause| {
+            let program = command.get_program().display();
+            let (kind, advice) = match cause.kind() {
+                io::ErrorKind::NotFound => (Kind::Missing, "install it, or name its file"),
+                _ => (Kind::Run, "check that it is a program, and that you may run it"),
+            };
+            Failure::new(kind, format!("window: start {program}: {cause}; {advice}"))
+        })
+    }
+
+    /// Whether no process is in it.
+    pub fn is_empty(&self) -> bool {
+        let processes = fs::read_to_string(self.path.join("cgroup.procs"));
+        processes.is_ok_and(|processes| processes.trim().is_empty())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // A program that left processes behind keeps its group; the next start removes it.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Moves this process.
+fn enter(group: &Path) -> Result<(), Failure> {
+    let refused = |cause| failed("enter control group", group, &cause);
+    fs::write(group.join("cgroup.procs"), "0").map_err(refused)
+}
+
+fn failed(operation: &str, group: &Path, cause: &io::Error) -> Failure {
+    let denied = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+    let kind = if denied.contains(&cause.kind()) { Kind::Missing } else { Kind::Run };
+    let advice = "it needs root and a writable cgroup v2; --cgroup PATH names one that exists";
+    Failure::new(kind, format!("window: {operation} {}: {cause}; {advice}", group.display()))
+}
+
+/// Empty groups of processes that are gone. One with processes refuses to be removed.
+fn remove_left_over(home: &Path) {
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        if !Path::new("/proc").join(id).exists() {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// The folder of this process's group in cgroup v2.
+fn own_group() -> Result<PathBuf, Failure> {
+    let read = |file: &str| {
+        fs::read_to_string(file)
+            .map_err(|cause| Failure::new(Kind::Run, format!("window: read {file}: {cause}")))
+    };
+    let (mounts, groups) = (read("/proc/self/mountinfo")?, read("/proc/self/cgroup")?);
+    find(&mounts, &groups).ok_or_else(|| {
+        let advice = "mount it: mount -t cgroup2 none /sys/fs/cgroup; --cgroup PATH names another";
+        Failure::new(
+            Kind::Missing,
+            format!("window: no cgroup v2 with this process is mounted; {advice}"),
+        )
+    })
+}
+
+/// The mount of cgroup v2 in proc(5)'s `mountinfo`, and below it the group with number 0 of
+/// `cgroup`.
+fn find(mounts: &str, groups: &str) -> Option<PathBuf> {
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut place = place.split(' ').skip(3);
+        let (root, point) = (place.next()?, place.next()?);
+        let below = Path::new(group).strip_prefix(root).ok()?;
+        let is_v2 = kind.split(' ').next() == Some("cgroup2");
+        is_v2.then(|| Path::new(point).join(below))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+24 30 0:22 / /proc rw,nosuid - proc proc rw
+35 34 0:29 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd
+34 33 0:28 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
+";
+
+    #[test]
+    fn the_own_group_is_below_the_mount_of_version_2() {
+        let found = find(MOUNTS, "1:name=systemd:/a\n0::/user.slice/b.scope\n");
+        assert_eq!(found.unwrap(), Path::new("/sys/fs/cgroup/unified/user.slice/b.scope"));
+        assert_eq!(find(MOUNTS, "0::/\n").unwrap(), Path::new("/sys/fs/cgroup/unified"));
+    }
+
+    #[test]
+    fn a_group_outside_of_the_mount_is_not_found() {
+        let within = MOUNTS.replace("0:28 / ", "0:28 /docker/1 ");
+        assert_eq!(find(&within, "0::/user.slice\n"), None);
+        assert_eq!(
+            find(&within, "0::/docker/1/x\n").unwrap(),
+            Path::new("/sys/fs/cgroup/unified/x")
+        );
+        assert_eq!(find("", "0::/\n"), None);
+        assert_eq!(find(MOUNTS, "1:cpu:/\n"), None);
+    }
+}
