@@ -1,12 +1,12 @@
 //! The BPF program on a control group: loading, attaching, reading, letting go.
 
 use crate::connection::Connection;
+use crate::options::Options;
 use crate::wire::{self, Mode};
 use aya::maps::{Array, HashMap, MapError};
 use aya::programs::{CgroupAttachMode, ProgramError, SockOps};
 use aya::{Ebpf, EbpfError};
-use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_model::window_control::Settings;
+use fullpipe_model::units::Duration;
 use std::error::Error;
 use std::fs::File;
 use std::io;
@@ -16,21 +16,6 @@ use std::path::{Path, PathBuf};
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/window.bpf.o");
 /// What this kernel's structures look like.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-
-/// What the agent does with a control group's connections.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The law's.
-    pub settings: Settings,
-    /// Whether sockets are changed; otherwise the law is computed and shown.
-    pub control: bool,
-    /// Connections over loopback too.
-    pub loopback: bool,
-    /// Sockets whose application chose its buffer too.
-    pub unfreeze: bool,
-    /// The largest buffer that the kernel grants: twice `net.core.rmem_max`.
-    pub most_buffer: Bytes,
-}
 
 /// Why there is no agent.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,9 @@
 
 mod agent;
 mod connection;
+mod options;
 mod wire;
 
-pub use agent::{Agent, AgentError, Options};
+pub use agent::{Agent, AgentError};
 pub use connection::Connection;
+pub use options::Options;

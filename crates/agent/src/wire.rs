@@ -1,8 +1,8 @@
 //! What passes between this process and the BPF program: words of 64 bits, in the order of the
 //! structures `config` and `shown` of `bpf/window.bpf.c`.
 
-use crate::agent::Options;
 use crate::connection::Connection;
+use crate::options::Options;
 use fullpipe_model::units::{Bytes, Duration, Window};
 use fullpipe_model::window_control::Phase;
 use std::net::{Ipv6Addr, SocketAddr};

@@ -41,10 +41,10 @@ impl WindowCommand {
 ///
 /// Followed are the connections that are established from now on, but not those over loopback and
 /// those whose program chose its buffer (SO_RCVBUF). No buffer exceeds what `net.core.rmem_max` or
-/// `tcp_rmem` allows. At the end every connection keeps a buffer of at least what `tcp_rmem` allows; if this
-/// process is killed, the kernel detaches the BPF program. With a program, the connections are
-/// shown on standard error at its end, and the exit code is the program's; with --cgroup it runs
-/// until Ctrl-C, and shows them on standard output.
+/// `tcp_rmem` allows. At the end every connection keeps a buffer of at least what `tcp_rmem`
+/// allows; if this process is killed, the kernel detaches the BPF program. With a program, the
+/// connections are shown on standard error at its end, and the exit code is the program's; with
+/// --cgroup it runs until Ctrl-C, and shows them on standard output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
