@@ -117,12 +117,12 @@ impl Relay {
         };
         let (stop, abort) = stops_on_signals()?;
         let relay = NearEnd::bind(options).map_err(failure)?;
+        let _monitor = self.monitor.start("relay", relay.observer())?;
         let address = relay.local_addr();
         remark(&format!("listening on {address}"));
         if !address.ip().is_loopback() {
             remark("whoever reaches that address can use the relay: it asks users for nothing");
         }
-        let _monitor = self.monitor.start("relay", relay.observer())?;
         relay.run(&stop, &abort, remark).map_err(failure)?;
         remark("stopped");
         Ok(Failure::code(Kind::Interrupted))
