@@ -27,6 +27,7 @@ pub mod netem;
 pub mod netlink;
 pub mod netns;
 pub mod outside;
+pub mod pacing;
 mod packet_drops;
 pub mod packet_ring;
 pub mod port;

@@ -29,7 +29,7 @@ pub fn read(descriptor: Descriptor) -> Result<Asked, Refused> {
 }
 
 /// The options of a socket of this process.
-fn of(socket: BorrowedFd<'_>) -> Asked {
+pub(crate) fn of(socket: BorrowedFd<'_>) -> Asked {
     let locked = option(socket, libc::SOL_SOCKET, SO_BUF_LOCK);
     let pacing = option(socket, libc::SOL_SOCKET, SO_MAX_PACING_RATE);
     let tcp = |name| option(socket, libc::IPPROTO_TCP, name);

@@ -114,6 +114,7 @@ impl Relay {
             receive_buffer: self.receive_buffer,
             resume_for: self.resume_for,
             drain: self.drain,
+            set_up: Some(fullpipe_kernel::pacing::pace),
         };
         let (stop, abort) = stops_on_signals()?;
         let relay = NearEnd::bind(options).map_err(failure)?;

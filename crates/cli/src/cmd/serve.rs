@@ -8,6 +8,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use admission::{Destinations, KeyFiles, Reload};
 use clap::Args;
+use fullpipe_kernel::pacing::pace;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::path_test::{Responder, ResponderLimits};
@@ -88,13 +89,13 @@ impl Serve {
         if let Some(far_end) = &far_end {
             daemon = daemon.with_carriers(far_end.sink(), self.receive_buffer).map_err(failure)?;
         }
-        remark(&format!("serving tests on {}", daemon.local_addr()));
         let monitor = self.monitor;
-        let start = |far_end: &FarEnd| {
-            remark("and relays");
-            monitor.start("serve", far_end.observer())
-        };
+        let start = |far_end: &FarEnd| monitor.start("serve", far_end.observer());
         let _monitor = far_end.as_ref().map(start).transpose()?;
+        remark(&format!("serving tests on {}", daemon.local_addr()));
+        if far_end.is_some() {
+            remark("and relays");
+        }
         if let Some(public) = keys.and_then(|(own, _)| own.public()) {
             remark(&format!("clients need --server-key {public}"));
         }
@@ -132,7 +133,7 @@ impl Serve {
     fn far_end(&self) -> Result<FarEnd, Failure> {
         let allow = self.destinations.read()?;
         let (resume_for, drain) = (self.resume_for, Limits::default().drain);
-        Ok(FarEnd::new(FarEndOptions { allow, resume_for, drain }))
+        Ok(FarEnd::new(FarEndOptions { allow, resume_for, drain, set_up: Some(pace) }))
     }
 }
 

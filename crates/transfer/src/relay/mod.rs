@@ -47,7 +47,7 @@ pub use carrier::{CarrierId, CarrierState};
 pub use driver::{
     AllowList, CarrierStatus, Carriers, Entry, FarEnd, FarEndOptions, Moved, Observer, Over,
     ParseAllowError, ProxyHandshake, ProxyKind, ProxyStep, Relay, RelayError, RelayOptions,
-    RelayStatus, SessionStatus,
+    RelayStatus, SessionStatus, SocketSetup,
 };
 pub use frame::{
     CHUNK, CloseReason, FRAME_MAX, Frame, FrameError, HEADER, Hello, Refusal, ResetReason,

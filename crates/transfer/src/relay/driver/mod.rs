@@ -14,6 +14,7 @@ mod hello;
 mod near;
 mod proxy;
 mod status;
+mod unsent;
 mod wire;
 
 pub use allow::{AllowList, ParseAllowError};
@@ -21,6 +22,7 @@ pub use far::{FarEnd, FarEndOptions};
 pub use near::{Carriers, Entry, Relay, RelayError, RelayOptions};
 pub use proxy::{ProxyHandshake, ProxyKind, ProxyStep};
 pub use status::{CarrierStatus, Moved, Observer, Over, RelayStatus, SessionStatus};
+pub use wire::SocketSetup;
 
 use super::frame::CloseReason;
 

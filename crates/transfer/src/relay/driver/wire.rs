@@ -1,24 +1,29 @@
 //! A carrier's socket: whole frames in, frames out, encrypted or not. It never waits; whoever holds
 //! it asks the socket when to try again.
 //!
-//! What was queued and does not go stays here, and the kernel keeps at most [`NOT_SENT`] that it
-//! has not sent: so a slow carrier takes little that a quicker one could carry.
+//! What was queued and does not go stays here, and the kernel keeps little that it has not sent
+//! ([`Unsent`]): so a slow carrier takes little that a quicker one could carry.
 
 use super::super::frame::{Frame, FrameError, decode};
+use super::unsent::Unsent;
+use crate::clock;
 use crate::peer::{Connection, Place, PublicKey};
 use bytes::{Buf, BytesMut};
 use std::io::{self, BufRead, ErrorKind, Write};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use tokio::net::TcpStream;
 
-/// `TCP_NOTSENT_LOWAT`: what the kernel has and has not sent. 128 KiB is a millisecond of
-/// 1 Gbit/s, in which this thread comes back, and a second of 1 Mbit/s, after which the session
-/// sends copies on other carriers.
-const NOT_SENT: u32 = 128 << 10;
+/// The most that is queued at a time: four chunks are one call to the kernel.
+const BATCH: usize = 64 << 10;
 
 /// What is read at a time.
 pub(super) const READ: usize = 64 << 10;
+
+/// What is done to a carrier's socket before it carries: options that take unsafe code, such as
+/// pacing.
+pub type SocketSetup = fn(BorrowedFd<'_>) -> io::Result<()>;
 
 /// What reading a socket gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,7 @@ pub(super) struct Wire {
     received: BytesMut,
     out: BytesMut,
     is_blocked: bool,
+    unsent: Unsent,
     remote: SocketAddr,
     key: Option<PublicKey>,
     /// Held for as long as the carrier lives.
@@ -43,16 +49,21 @@ pub(super) struct Wire {
 
 impl Wire {
     /// The carrier of a connection. Its stream becomes one that does not wait.
-    pub fn new(connection: Connection) -> io::Result<Wire> {
+    pub fn new(connection: Connection, set_up: Option<SocketSetup>) -> io::Result<Wire> {
         let Connection { stream, tls, remote, key, place } = connection;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(NOT_SENT)?;
+        let unsent = Unsent::new();
+        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(unsent.bound())?;
+        if let Some(set_up) = set_up {
+            set_up(stream.as_fd())?;
+        }
         let stream = Rc::new(TcpStream::from_std(stream)?);
         let (received, out) = (BytesMut::new(), BytesMut::new());
         let tls = tls.map(Box::new);
         let is_blocked = false;
-        let mut wire = Wire { stream, tls, received, out, is_blocked, remote, key, _place: place };
+        let mut wire =
+            Wire { stream, tls, received, out, is_blocked, unsent, remote, key, _place: place };
         if let Some(tls) = &mut wire.tls {
             // What waits is bounded by whoever queues.
             tls.set_buffer_limit(None);
@@ -126,9 +137,22 @@ impl Wire {
         self.out.len()
     }
 
+    /// How much may be queued at a time: what the kernel may hold as well.
+    pub fn batch(&self) -> usize {
+        (self.unsent.bound() as usize).min(BATCH)
+    }
+
     /// Whether the socket took less than what was queued: flush again when it is writable.
     pub fn is_blocked(&self) -> bool {
         self.is_blocked
+    }
+
+    /// The socket took so many bytes.
+    fn has_taken(&mut self, count: usize) -> io::Result<()> {
+        match self.unsent.take(clock::now(), count) {
+            Some(bound) => socket2::SockRef::from(&*self.stream).set_tcp_notsent_lowat(bound),
+            None => Ok(()),
+        }
     }
 
     /// Sends what is queued, as far as the socket takes it.
@@ -137,17 +161,20 @@ impl Wire {
         if let Some(tls) = &mut self.tls {
             tls.writer().write_all(&self.out)?;
             self.out.clear();
-            while tls.wants_write() {
-                match tls.write_tls(&mut Socket(&self.stream)) {
-                    Ok(_) => {}
-                    Err(error) if is_later(&error) => return Ok(()),
-                    Err(error) => return Err(error),
-                }
+        }
+        while let Some(tls) = self.tls.as_mut().filter(|tls| tls.wants_write()) {
+            match tls.write_tls(&mut Socket(&self.stream)) {
+                Ok(count) => self.has_taken(count)?,
+                Err(error) if is_later(&error) => return Ok(()),
+                Err(error) => return Err(error),
             }
         }
         while !self.out.is_empty() {
             match self.stream.try_write(&self.out) {
-                Ok(count) => self.out.advance(count),
+                Ok(count) => {
+                    self.out.advance(count);
+                    self.has_taken(count)?;
+                }
                 Err(error) if is_later(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }

@@ -13,10 +13,6 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot};
 
-/// How much a carrier takes at a time: four chunks are one call to the kernel, and little for a
-/// slow one to hold.
-const BATCH: usize = 64 << 10;
-
 /// How often a carrier is read before the others have their turn.
 const READS: usize = 8;
 
@@ -165,7 +161,7 @@ impl Engine {
             if carrying.wire.is_blocked() {
                 continue;
             }
-            while carrying.wire.queued() < BATCH
+            while carrying.wire.queued() < carrying.wire.batch()
                 && let Some(frame) = self.session.poll_frame(now, carrier)
             {
                 carrying.wire.queue(&frame);
