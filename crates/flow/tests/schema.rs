@@ -2,8 +2,8 @@
 //! (`cargo xtask figures`) writes them anew.
 
 use fullpipe_flow::schema::{
-    CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS, SAMPLES, SCENARIOS,
-    SCHEMA_VERSION, SUB_CAUSES, TRUTH_INTERVALS, markdown,
+    CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS,
+    SAMPLES, SCENARIOS, SCHEMA_VERSION, SUB_CAUSES, TRUTH_INTERVALS, markdown,
 };
 use std::path::Path;
 
@@ -37,6 +37,7 @@ fn the_pages_show_the_tables() {
     hold(page, "live-connections", &markdown(LIVE_CONNECTIONS));
     hold(page, "samples", &markdown(SAMPLES));
     hold(page, "truth", &markdown(TRUTH_INTERVALS));
+    hold(page, "capture-problems", &markdown(CAPTURE_PROBLEMS));
     let mut changes = "| version | row | before | now |\n|---|---|---|---|\n".to_owned();
     for change in RENAMED {
         changes += &format!(

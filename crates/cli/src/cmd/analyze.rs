@@ -1,5 +1,6 @@
 //! `fullpipe analyze`: what limited the connections of a capture.
 
+mod archive;
 mod packets;
 mod rows;
 
@@ -7,6 +8,7 @@ use super::input::{self, Reading};
 use super::report;
 use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, remark};
+use archive::ArchiveOptions;
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, Options};
 use fullpipe_flow::connection::Labels;
@@ -30,6 +32,8 @@ Examples:
   fullpipe analyze capture.pcap --packets --connection 3 --labels wireshark
   fullpipe analyze --as-one ring_0001.pcap ring_0002.pcap --json
   fullpipe analyze capture.pcap --parquet connections.parquet
+  fullpipe analyze captures/ --parquet rows/ --threads 4 --problems problems.parquet
+  find /caps -name '*.pcap*' | fullpipe analyze --files-from - --parquet rows/ --resume
   tcpdump -i eth0 -w - tcp | fullpipe analyze -
   fullpipe why --record samples.jsonl; fullpipe analyze samples.jsonl
 
@@ -57,8 +61,9 @@ fn with_columns() -> String {
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {
-    /// Captures, or samples of `why --record`; `-` is standard input.
-    #[arg(value_name = "FILE", required = true)]
+    /// Captures, or samples of `why --record`; `-` is standard input. With a folder for --parquet
+    /// folders too, with everything below them.
+    #[arg(value_name = "FILE", required_unless_present = "files_from")]
     files: Vec<PathBuf>,
     /// Treat all files as one capture and sort their packets by time: rotated files, or both
     /// directions of a link.
@@ -73,7 +78,9 @@ pub struct Analyze {
     /// Print CSV.
     #[arg(long, group = "format")]
     csv: bool,
-    /// Write the rows of --csv to the Parquet file FILE; with --packets one row for each packet.
+    /// Write the rows of --csv to the Parquet file FILE; with --packets one row for each packet. If
+    /// FILE is a folder, or ends with `/`, it gets a folder for each day, and a manifest of the
+    /// captures that are done.
     #[arg(long, value_name = "FILE", group = "format")]
     parquet: Option<PathBuf>,
     /// Write a report with graphs, as `report` does, in place of the table: one HTML file.
@@ -101,6 +108,8 @@ pub struct Analyze {
     #[arg(long, value_name = "LABELS", value_enum, default_value_t = Definitions::Sack)]
     labels: Definitions,
     #[command(flatten)]
+    archive: ArchiveOptions,
+    #[command(flatten)]
     reading: Reading,
 }
 
@@ -126,6 +135,9 @@ const TOP: usize = 20;
 
 impl Analyze {
     pub fn run(self) -> Result<u8, Failure> {
+        if let Some(target) = self.parquet.as_ref().filter(|to| self.archive.wants_folder(to)) {
+            return archive::run(&self, target);
+        }
         if self.packets {
             return packets::print(&self);
         }

@@ -37,6 +37,16 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// The options that change what is read, as words, for comparison.
+    pub fn words(&self) -> String {
+        let point = self.capture_point.to_possible_value();
+        let layer = self.layer.to_possible_value();
+        let [point, layer] =
+            [&point, &layer].map(|value| value.as_ref().map_or("", |v| v.get_name()));
+        let filter = self.filter.as_ref().map_or_else(String::new, |filter| format!(" {filter:?}"));
+        format!("--capture-point {point} --layer {layer}{filter}")
+    }
+
     /// What to analyse, with everything else as it is by default.
     pub fn config(&self) -> Config {
         Config {

@@ -10,6 +10,7 @@
     reason = "skips, seeds and figures are told to whoever reads the test's output"
 )]
 
+mod archive;
 mod attach;
 mod bad_input;
 mod captures;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         ("link_delivery", link_delivery::CASES),
         ("link_bounds", link_bounds::CASES),
         ("link_refusals", link_refusals::CASES),
+        ("archive", archive::CASES),
         ("attach", attach::CASES),
         ("unprivileged", unprivileged::CASES),
         ("virtual_time", virtual_time::CASES),

@@ -16,6 +16,7 @@
 //! * [`LIVE_CONNECTIONS`]: a connection of this host and what limits it, a row of `fullpipe why`.
 //! * [`SAMPLES`]: an observation of a socket.
 //! * [`TRUTH_INTERVALS`]: what limited a run, as its kernel knew it.
+//! * [`CAPTURE_PROBLEMS`]: a capture of an archive that was not read to its end.
 
 mod cell;
 mod connection;
@@ -23,6 +24,7 @@ mod finding;
 mod live;
 mod packet;
 mod page;
+mod problem;
 mod run;
 mod sample;
 mod table;
@@ -34,6 +36,7 @@ pub use finding::{FINDINGS, Findings, INTERVALS, Intervals, SUB_CAUSES, SubCause
 pub use live::{LIVE_CONNECTIONS, LiveConnections, LiveRow};
 pub use packet::{PACKETS, PacketRow, Packets};
 pub use page::{RENAMED, Renamed, columns_in_short, markdown};
+pub use problem::{CAPTURE_PROBLEMS, CaptureProblem, CaptureProblems};
 pub use run::{RUNS, Runs, SCENARIOS, Scenarios};
 pub use sample::{SAMPLES, Samples};
 pub use table::{Column, Object, Place, Record, csv_header, csv_line};

@@ -104,6 +104,7 @@ fn names_are_distinct() {
     distinct(SAMPLES);
     distinct(LIVE_CONNECTIONS);
     distinct(TRUTH_INTERVALS);
+    distinct(CAPTURE_PROBLEMS);
 }
 
 #[test]

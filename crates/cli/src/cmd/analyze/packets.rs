@@ -73,7 +73,8 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
     Ok(Analyze::code(is_whole))
 }
 
-fn row<'r>(file: &'r str, packet: &'r LabelledPacket) -> PacketRow<'r> {
+/// The row of a packet.
+pub fn row<'r>(file: &'r str, packet: &'r LabelledPacket) -> PacketRow<'r> {
     let LabelledPacket { number, at, ref facts, ref segment, sequence, ack, .. } = *packet;
     PacketRow { file, number, at, facts, segment, sequence, ack }
 }
