@@ -36,6 +36,7 @@ mod real_programs;
 mod relay;
 mod relay_carriers;
 mod relay_operations;
+mod relay_postgres;
 mod relay_programs;
 mod remains;
 mod sweeps;
@@ -96,6 +97,7 @@ fn main() -> ExitCode {
         ("relay", relay::CASES),
         ("relay_carriers", relay_carriers::CASES),
         ("relay_operations", relay_operations::CASES),
+        ("relay_postgres", relay_postgres::CASES),
         ("relay_programs", relay_programs::CASES),
         ("window", window::CASES),
     ];

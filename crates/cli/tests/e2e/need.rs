@@ -1,5 +1,6 @@
 //! What a trial cannot do without.
 
+use crate::relay_postgres::{server_programs, server_user};
 use fullpipe_lab::Kernel;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -24,6 +25,8 @@ pub enum Need {
     Tcx,
     /// What the window agent needs: root, Linux 6.6 with BTF, cgroup v2.
     WindowAgent,
+    /// A PostgreSQL server, and an account that may run it.
+    PostgreSql,
     /// A program on the path.
     Program(&'static str),
 }
@@ -81,6 +84,11 @@ impl Need {
                     && mounts.contains(" - cgroup2 ");
                 (!is_there).then_some("not root, a kernel before 6.6 or without BTF, or no cgroup v2")
             }
+            Need::PostgreSql if !installed("psql") || server_programs().is_none() => {
+                Some("PostgreSQL is not installed: `apt-get install postgresql`")
+            }
+            Need::PostgreSql => (root && server_user().is_none())
+                .then_some("no account postgres, and the server refuses to be run by root"),
             Need::Program(program) => return (!installed(program)).then(|| format!("{program} is not installed")),
         };
         missing.map(Into::into)

@@ -293,6 +293,11 @@ pub fn cutter(to: SocketAddr) -> Cutter {
 }
 
 impl Cutter {
+    /// Bytes that went through it, both ways.
+    pub fn passed(&self) -> usize {
+        self.passed.load(Ordering::Relaxed)
+    }
+
     /// Cuts the first `count` connections.
     pub fn cut(&self, count: usize) {
         let mut open = self.open.lock().unwrap();
@@ -332,7 +337,7 @@ fn carriers_cut() {
     }
     assert_eq!(user.read(&mut [0]).unwrap(), 0);
     assert!(got == *sent && cuts >= 8, "{cuts} cuts");
-    assert!(cutter.passed.load(Ordering::Relaxed) > sent.len());
+    assert!(cutter.passed() > sent.len());
     drop((near, far));
 }
 
