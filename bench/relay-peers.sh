@@ -8,10 +8,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec python3 - "${1:-target/release/fullpipe}" "${2:-4}" "${3:-/tmp/peers/bin/server}" "${4:-/tmp/peers/bin}" <<'PYTHON'
-import http.client, json, os, socket, subprocess, sys, tempfile, threading, time
+import http.client, json, os, signal, socket, subprocess, sys, tempfile, threading, time
 
 binary, gigabytes = os.path.abspath(sys.argv[1]), int(sys.argv[2])
 toxiproxy, frp = sys.argv[3], sys.argv[4]
+servers = []
 work = tempfile.mkdtemp(prefix="fullpipe-peers-")
 LENGTH = gigabytes * 10**9
 TICK = os.sysconf("SC_CLK_TCK")
@@ -20,14 +21,14 @@ with open(f"{work}/file", "wb") as file:
     file.truncate(LENGTH)
 
 def serve(answer):
-    """A server on a free port; `answer` has each of its connections, on a thread."""
+    """A server on a free port, in a process of its own; `answer` has each of its connections, on a thread."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    def run():
-        while True:
-            stream, _ = listener.accept()
-            threading.Thread(target=answer, args=(stream,), daemon=True).start()
-    threading.Thread(target=run, daemon=True).start()
-    return listener.getsockname()[1]
+    if child := os.fork():
+        servers.append(child)
+        return listener.getsockname()[1]
+    while True:
+        stream, _ = listener.accept()
+        threading.Thread(target=answer, args=(stream,), daemon=True).start()
 
 def download(stream):
     stream.recv(1)
@@ -187,5 +188,7 @@ try:
         mine = tls if name == "frp" else plain
         print(f"{name} takes {seconds / mine:.2f} times our CPU time")
 finally:
+    for server in servers:
+        os.kill(server, signal.SIGKILL)
     subprocess.run(["rm", "-rf", work])
 PYTHON
