@@ -4,7 +4,8 @@
 //! this machine holds the data, more connections would not help, and it stays. A server that sends
 //! no faster may limit the connection or all of them, which only a trial tells.
 //! Otherwise it doubles the number as long as that pays: `n` connections more must bring at least
-//! [`PAYS`] of what they would bring if each carried its share. If a number does not pay, it **goes
+//! [`PAYS`] of what they would bring if each carried its share; a relay's carriers,
+//! [`CARRIERS_PAY`]. If a number does not pay, it **goes
 //! back** to the last that did, and looks for the knee between the two by halving the distance.
 //! Where a window holds each connection, what they carry adds up without harm to anyone until the
 //! path is full, so that more are allowed ([`Most::windows`]); the first trial is of
@@ -35,6 +36,9 @@ use std::collections::VecDeque;
 
 /// The least share of their part that connections must bring.
 const PAYS: f64 = 0.2;
+/// The same for a relay's carriers, which cost a stranger's server nothing: what is found then
+/// carries all but a twentieth of what any number would.
+const CARRIERS_PAY: f64 = 0.05;
 /// A rate this much lower than before is a regression and no noise.
 const WORSE: f64 = 0.95;
 /// With this share of their part connections pay, however short the measurement.
@@ -160,6 +164,8 @@ pub(crate) struct Controller {
     /// that hurries.
     recent: VecDeque<(Instant, Bytes)>,
     hurries: bool,
+    /// The least share of their part that more must bring.
+    pays: f64,
     /// Where the measurement began.
     from: Option<(Instant, Bytes)>,
     steps: Vec<Step>,
@@ -172,11 +178,12 @@ impl Controller {
     pub(crate) fn new(most: Most, rtt: Duration, now: Instant) -> Controller {
         let rounds = [QUICK_SETTLE_ROUNDS, QUICK_ROUNDS];
         let quick = Spans::new(QUICK_SETTLE, QUICK, rtt, rounds);
-        Controller { quick, hurries: true, ..Controller::starting_at(1, most, rtt, now) }
+        let carriers = Controller::carriers(1, most, rtt, now);
+        Controller { quick, hurries: true, pays: PAYS, ..carriers }
     }
 
-    /// The same from `first` connections on, and every number is measured to the end.
-    pub(crate) fn starting_at(first: usize, most: Most, rtt: Duration, now: Instant) -> Controller {
+    /// The same for a relay's carriers, from `first` on: every number is measured to the end.
+    pub(crate) fn carriers(first: usize, most: Most, rtt: Duration, now: Instant) -> Controller {
         let most = most.checked();
         let full = Spans::new(SETTLE, MEASURE, rtt, [ROUNDS; 2]);
         Controller {
@@ -194,6 +201,7 @@ impl Controller {
             windows: false,
             recent: VecDeque::new(),
             hurries: false,
+            pays: CARRIERS_PAY,
             from: None,
             steps: Vec::new(),
             holds: most.windows <= 1,
@@ -334,7 +342,7 @@ impl Controller {
                 self.note(now, tried, Some(rate), reason);
             }
             Some((best, had)) => {
-                let share = share(best, tried, PAYS);
+                let share = share(best, tried, self.pays);
                 let reason = if rate.as_f64() >= had.as_f64() * (1.0 + share) {
                     self.best = Some((tried, rate));
                     let full = had.as_f64() * (1.0 + self::share(best, tried, FULL_SHARE));
