@@ -32,6 +32,8 @@ pub fn run(fuzz: bool) -> anyhow::Result<()> {
     pictures()?;
     step("page: what is committed is what web/ builds, and works in Chromium");
     crate::page::check(&target_folder())?;
+    step("wheel: the Python package builds, and its tests pass");
+    crate::wheel::Wheel::check()?;
     // Last, so that the test runner's summary is at the end of the output.
     cargo("tests", &["test", "--workspace", "--no-fail-fast"], &[])
 }
@@ -64,7 +66,7 @@ fn pictures() -> anyhow::Result<()> {
 }
 
 /// The folder of what cargo builds.
-fn target_folder() -> std::path::PathBuf {
+pub fn target_folder() -> std::path::PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), Into::into)
 }
 
@@ -114,6 +116,9 @@ fn dependencies() -> anyhow::Result<()> {
         return Ok(());
     }
     cargo("dependencies", &["deny", "check", "licenses", "bans", "sources"], &[])?;
+    let python = ["deny", "--manifest-path", "python/Cargo.toml", "--config", "deny.toml"];
+    let python = [&python[..], &["check", "licenses", "bans", "sources"]].concat();
+    cargo("dependencies of the Python package", &python, &[])?;
     let fetched = Command::new(env!("CARGO")).args(["deny", "fetch", "db"]).output();
     if !fetched.is_ok_and(|output| output.status.success()) {
         eprintln!("SKIPPED: advisories: their database cannot be downloaded here");

@@ -14,6 +14,7 @@ mod prediction;
 mod recapture;
 mod tidy;
 mod truth;
+mod wheel;
 
 use clap::Parser;
 use std::net::IpAddr;
@@ -56,6 +57,8 @@ enum Chore {
     Bpf(bpf::Bpf),
     /// Draw the pictures of the guide, from transfers in virtual time.
     Pictures(pictures::Pictures),
+    /// Build the Python package.
+    Wheel(wheel::Wheel),
     /// Turn a capture of a wire into what a host, a mirror port or a cut capture would show.
     Recapture {
         /// The capture: pcap, pcapng or snoop, packed or not.
@@ -76,6 +79,7 @@ fn main() -> anyhow::Result<()> {
     match Chore::parse() {
         Chore::Ci { no_fuzz } => ci::run(!no_fuzz),
         Chore::Tidy => tidy::run(),
+        Chore::Wheel(wheel) => wheel.run(),
         Chore::ArticlesTable { rows } => articles::run(&rows),
         Chore::Figures { lab } => figures::run(&lab),
         Chore::Truth(truth) => truth.run(),

@@ -1,5 +1,6 @@
 //! Why a capture was not read to its end.
 
+use fullpipe_flow::Counts;
 use fullpipe_flow::capture::ReadError;
 use std::path::PathBuf;
 
@@ -61,6 +62,23 @@ pub enum Error {
     /// A reading thread failed; its panic was printed.
     #[error("reading a capture: a thread failed")]
     Thread,
+}
+
+/// Why not everything of the capture `name` is in its rows, in words; `None` where everything is.
+/// `counts` and `errors` are what [`Connections::finish`](crate::Connections::finish) returns.
+pub fn what_is_missing(name: &str, counts: &Counts, errors: &[Error]) -> Option<String> {
+    let mut problems: Vec<_> = errors.iter().map(Error::to_string).collect();
+    if counts.untracked > 0 {
+        let packets = counts.untracked;
+        problems.push(format!("{name}: {packets} packets of connections beyond the limit"));
+    }
+    if counts.forced_out > 0 {
+        let connections = counts.forced_out;
+        problems.push(format!(
+            "{name}: {connections} connections were ended early, as too many were open at a time"
+        ));
+    }
+    Some(problems.join("; ")).filter(|text| !text.is_empty())
 }
 
 fn counted(bytes: usize) -> String {

@@ -45,6 +45,6 @@ mod stream;
 
 pub use capture::{Capture, by_first_packet, bytes, files, reader};
 pub use connections::Connections;
-pub use error::Error;
+pub use error::{Error, what_is_missing};
 pub use options::Options;
 pub use packets::{LabelledPacket, LabelledPackets};

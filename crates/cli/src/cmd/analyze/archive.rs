@@ -21,7 +21,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use clap::{Args, ValueEnum};
 use folder::of_folder;
-use fullpipe_analyze::{Error, Options};
+use fullpipe_analyze::{Error, Options, what_is_missing};
 use fullpipe_columnar::Layout;
 use fullpipe_flow::Counts;
 use fullpipe_flow::schema::{
@@ -224,7 +224,7 @@ impl Job<'_> {
             }
         }
         let (counts, errors) = connections.finish();
-        Ok(Some((rows, problem(name, &counts, &errors))))
+        Ok(Some((rows, what_is_missing(name, &counts, &errors))))
     }
 
     /// Writes the packets of a capture; returns the number of rows, and the problem.
@@ -248,7 +248,7 @@ impl Job<'_> {
                 return Ok(None);
             }
         }
-        Ok(Some((rows, problem(name, &Counts::default(), &errors))))
+        Ok(Some((rows, what_is_missing(name, &Counts::default(), &errors))))
     }
 
     /// What is to be said when all threads have ended.
@@ -282,22 +282,6 @@ impl Job<'_> {
         let is_whole = totals.problems == 0 && changed.is_empty();
         Ok(Analyze::code(is_whole))
     }
-}
-
-/// Why a capture was not read to its end, or not all of it is in its rows.
-fn problem(name: &str, counts: &Counts, errors: &[Error]) -> Option<String> {
-    let mut problems: Vec<_> = errors.iter().map(Error::to_string).collect();
-    if counts.untracked > 0 {
-        let packets = counts.untracked;
-        problems.push(format!("{name}: {packets} packets of connections beyond the limit"));
-    }
-    if counts.forced_out > 0 {
-        let connections = counts.forced_out;
-        problems.push(format!(
-            "{name}: {connections} connections were ended early, as too many were open at a time"
-        ));
-    }
-    Some(problems.join("; ")).filter(|text| !text.is_empty())
 }
 
 /// A name that leads to no capture, as the manifest has it.

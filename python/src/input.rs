@@ -1,0 +1,130 @@
+//! What is to be analysed: paths, bytes, or a file object of Python.
+
+use fullpipe_analyze::{Capture, Error};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The most that is asked of a file object at a time: each call takes Python's lock.
+const CHUNK: usize = 1 << 18;
+
+/// What is to be analysed.
+pub enum Input {
+    /// Files, one after another.
+    Paths(Vec<PathBuf>),
+    /// A capture in memory.
+    Bytes(Arc<[u8]>),
+    /// An open file, which can be read once.
+    File(Option<Py<PyAny>>),
+}
+
+impl Input {
+    /// What `source` is: bytes, an object with `read`, a path, or paths.
+    ///
+    /// # Errors
+    /// It is none of these; or its only file cannot be opened.
+    pub fn of(source: &Bound<'_, PyAny>) -> PyResult<Input> {
+        if let Ok(bytes) = source.cast::<PyBytes>() {
+            return Ok(Input::Bytes(bytes.as_bytes().into()));
+        }
+        if source.hasattr("read")? {
+            return Ok(Input::File(Some(source.clone().unbind())));
+        }
+        if let Ok(path) = source.extract::<PathBuf>() {
+            if let Err(cause) = std::fs::File::open(&path) {
+                return Err(os_error(path, cause));
+            }
+            return Ok(Input::Paths(vec![path]));
+        }
+        let paths = source.try_iter().and_then(|items| {
+            items.map(|item| item?.extract::<PathBuf>()).collect::<PyResult<Vec<_>>>()
+        });
+        paths.map(Input::Paths).map_err(|_| {
+            let what = source.get_type();
+            PyTypeError::new_err(format!(
+                "analyze {what}: give a path, paths, bytes, or a file that is open for reading bytes"
+            ))
+        })
+    }
+
+    /// Its captures, each with its name.
+    ///
+    /// # Errors
+    /// It is a file object that was read before.
+    pub fn captures(&mut self) -> PyResult<Captures> {
+        Ok(match self {
+            Input::Paths(paths) => {
+                let captures = paths.clone().into_iter().map(|path| {
+                    let name = path.display().to_string();
+                    (name, Capture::file(path).or_recording())
+                });
+                Box::new(captures)
+            }
+            Input::Bytes(bytes) => one("bytes", Cursor::new(Arc::clone(bytes))),
+            Input::File(file) => {
+                let file = file.take().ok_or_else(|| {
+                    PyRuntimeError::new_err(
+                        "analyze: the file object was read already; call analyze again with a new one",
+                    )
+                })?;
+                one("file object", PythonFile { file, chunk: Vec::new(), taken: 0 })
+            }
+        })
+    }
+}
+
+/// Captures that are opened one after another.
+pub type Captures = Box<dyn Iterator<Item = (String, Capture)> + Send>;
+
+fn one(name: &str, source: impl Read + Send + 'static) -> Captures {
+    let capture = Capture::reader(name, source).or_recording();
+    Box::new(std::iter::once((name.to_owned(), capture)))
+}
+
+/// The exception of Python for `cause`, with the words of the command line.
+fn os_error(path: PathBuf, cause: io::Error) -> PyErr {
+    let kind = cause.kind();
+    let words = Error::Open { path, cause }.to_string();
+    io::Error::new(kind, words).into()
+}
+
+/// Reads an open file of Python.
+struct PythonFile {
+    file: Py<PyAny>,
+    chunk: Vec<u8>,
+    /// How much of the chunk was passed on.
+    taken: usize,
+}
+
+impl PythonFile {
+    fn fetch(&mut self) -> PyResult<()> {
+        Python::attach(|py| {
+            let read = self.file.bind(py).call_method1("read", (CHUNK,))?;
+            let bytes = read.cast::<PyBytes>().map_err(|_| {
+                PyTypeError::new_err(
+                    "the file's read() does not give bytes; open it with mode 'rb'",
+                )
+            })?;
+            self.chunk.clear();
+            self.chunk.extend_from_slice(bytes.as_bytes());
+            self.taken = 0;
+            Ok(())
+        })
+    }
+}
+
+impl Read for PythonFile {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.chunk.len() {
+            self.fetch().map_err(io::Error::other)?;
+        }
+        let left = &self.chunk[self.taken..];
+        let length = left.len().min(into.len());
+        into[..length].copy_from_slice(&left[..length]);
+        self.taken += length;
+        Ok(length)
+    }
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask wheel`: the Python package of `python/`, and its tests.
+//!
+//! Everything that is not Python's own comes from PyPI into an environment of its own,
+//! `target/python`, at the versions of `python/tests/requirements.txt`.
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const REQUIREMENTS: &str = "python/tests/requirements.txt";
+
+/// What to do with the package.
+#[derive(Args)]
+pub struct Wheel {
+    /// Install the wheel into target/python and run python/tests.
+    #[arg(long)]
+    test: bool,
+}
+
+impl Wheel {
+    /// Builds the wheel into target/wheels.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let python = environment()?;
+        let wheel = build(&python)?;
+        eprintln!("wheel: {}", wheel.display());
+        if self.test { test(&python, &wheel) } else { Ok(()) }
+    }
+
+    /// For `ci`: format, lints and tests, where Python can make environments.
+    pub fn check() -> anyhow::Result<()> {
+        let can = Command::new("python3").args(["-c", "import ensurepip, venv"]).output();
+        if !can.is_ok_and(|output| output.status.success()) {
+            let advice = "python3 makes no environments here: install python3-venv";
+            ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{advice}");
+            eprintln!("SKIPPED: wheel: {advice}");
+            return Ok(());
+        }
+        let cargo = |arguments: &[&str]| {
+            run(Command::new(env!("CARGO")).args(arguments).current_dir("python"))
+        };
+        cargo(&["fmt", "--check"])?;
+        cargo(&["clippy", "--locked", "--all-targets", "--", "-D", "warnings"])?;
+        Wheel { test: true }.run()
+    }
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("start {command:?}"))?;
+    if !status.success() {
+        bail!("failed: {command:?}");
+    }
+    Ok(())
+}
+
+/// The environment's folder of programs, made or brought up to date.
+fn environment() -> anyhow::Result<PathBuf> {
+    let root = crate::ci::target_folder();
+    let environment = root.join("python");
+    let programs = std::path::absolute(environment.join("bin"))?;
+    if !programs.join("pip").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    }
+    let pip = programs.join("pip");
+    run(Command::new(pip).args(["install", "--quiet", "--requirement", REQUIREMENTS]))?;
+    Ok(programs)
+}
+
+/// Builds the wheel; returns where it is.
+fn build(programs: &Path) -> anyhow::Result<PathBuf> {
+    let wheels = crate::ci::target_folder().join("wheels");
+    let _ = std::fs::remove_dir_all(&wheels);
+    run(Command::new(programs.join("maturin"))
+        .args(["build", "--quiet", "--release", "--locked"])
+        .args(["--manifest-path", "python/Cargo.toml", "--out"])
+        .arg(&wheels))?;
+    let mut files = std::fs::read_dir(&wheels).context("read target/wheels")?;
+    let wheel = files.next().context("maturin made no wheel")??;
+    Ok(wheel.path())
+}
+
+/// Runs the tests against the installed wheel and the command line.
+fn test(programs: &Path, wheel: &Path) -> anyhow::Result<()> {
+    run(Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "fullpipe-cli"]))?;
+    let pip = ["install", "--quiet", "--force-reinstall", "--no-deps"];
+    run(Command::new(programs.join("pip")).args(pip).arg(wheel))?;
+    let binary = std::path::absolute(crate::ci::target_folder().join("debug/fullpipe"))?;
+    run(Command::new(programs.join("python"))
+        .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests"])
+        .env("FULLPIPE_BINARY", binary)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir("python"))
+}
