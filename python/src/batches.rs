@@ -4,7 +4,7 @@
 //! be read of a capture does not stop the others; at the end the problems are an error of the
 //! stream, unless the caller wants to look at them. So a short table never looks whole.
 
-use crate::input::Captures;
+use crate::input::{Captures, interrupt_again};
 use crate::options::Kind;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -194,8 +194,12 @@ fn external(error: BatchError) -> ArrowError {
 
 /// Ends the analysis where Python has an exception of a signal: Ctrl-C.
 fn check_signals() -> Result<(), ArrowError> {
-    Python::attach(|py| py.check_signals())
-        .map_err(|error| ArrowError::ExternalError(format!("analyze: interrupted: {error}").into()))
+    Python::attach(|py| {
+        py.check_signals().map_err(|error| {
+            interrupt_again(py, &error);
+            ArrowError::ExternalError("analyze: interrupted".into())
+        })
+    })
 }
 
 impl Iterator for Batches {

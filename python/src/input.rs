@@ -1,7 +1,7 @@
 //! What is to be analysed: paths, bytes, or a file object of Python.
 
 use fullpipe_analyze::{Capture, Error};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::io::{self, Cursor, Read};
@@ -102,7 +102,8 @@ struct PythonFile {
 impl PythonFile {
     fn fetch(&mut self) -> PyResult<()> {
         Python::attach(|py| {
-            let read = self.file.bind(py).call_method1("read", (CHUNK,))?;
+            let read = self.file.bind(py).call_method1("read", (CHUNK,));
+            let read = read.inspect_err(|error| interrupt_again(py, error))?;
             let bytes = read.cast::<PyBytes>().map_err(|_| {
                 PyTypeError::new_err(
                     "the file's read() does not give bytes; open it with mode 'rb'",
@@ -113,6 +114,15 @@ impl PythonFile {
             self.taken = 0;
             Ok(())
         })
+    }
+}
+
+/// Lets Python raise a `KeyboardInterrupt` once more. The stream of Arrow cannot carry it: it would
+/// become an error as any other, which callers may handle, and Ctrl-C would be lost.
+pub fn interrupt_again(py: Python<'_>, error: &PyErr) {
+    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        // If even this fails, the error of the stream still ends the analysis.
+        let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
     }
 }
 
