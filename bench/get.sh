@@ -16,7 +16,7 @@ binary = os.path.abspath(sys.argv[1])
 parts = sys.argv[2:] or ["loopback", "window", "full", "collapse"]
 work = tempfile.mkdtemp(prefix="fullpipe-get-")
 os.chmod(work, 0o755)
-for name, size in (("gib", 1 << 30), ("large", 1_000_000_000), ("small", 250_000_000)):
+for name, size in (("gib", 1 << 30), ("large", 3_000_000_000), ("small", 250_000_000)):
     with open(f"{work}/{name}", "wb") as file:
         file.truncate(size)
 
@@ -146,7 +146,7 @@ try:
     if "loopback" in parts:
         loopback(port)
     if "window" in parts:
-        path("windows of 256 KiB, 200 Mbit/s, 100 ms, 1 GB", 1_000_000_000, port, "200mbit", "100ms",
+        path("windows of 256 KiB, 200 Mbit/s, 100 ms, 3 GB", 3_000_000_000, port, "200mbit", "100ms",
              524_288, "large")
     if "full" in parts:
         path("one connection fills it: 100 Mbit/s, 20 ms, 250 MB", 250_000_000, port, "100mbit", "20ms",

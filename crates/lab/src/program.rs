@@ -5,6 +5,7 @@ mod curl;
 mod get;
 mod iperf3;
 mod pv;
+mod relay;
 mod wget;
 
 use crate::hosts::{CLIENT_ADDRESS, SERVER_ADDRESS};
@@ -16,6 +17,8 @@ use fullpipe_kernel::{Refused, clock};
 use fullpipe_link::{LinkEnds, READY_WITHIN};
 use fullpipe_model::scenario::{Client, Host, Scenario, Server, Transfer};
 use fullpipe_model::units::{Bytes, Duration, column};
+use fullpipe_transfer::peer::AcceptError;
+use fullpipe_transfer::relay::RelayError;
 use fullpipe_transfer::{
     Download, DownloadError, DownloadOptions, Event, GetError, Request, ServerError, ServerOptions,
     Stop, Timing, UploadServer, Uploaded, download, upload,
@@ -37,6 +40,14 @@ pub fn port(scenario: &Scenario) -> u16 {
 pub(crate) fn listener(scenario: &Scenario) -> SocketAddr {
     let address = if scenario.transfer.upload { CLIENT_ADDRESS } else { SERVER_ADDRESS };
     SocketAddr::new(address, port(scenario))
+}
+
+/// Where the server listens: behind a relay, which has the scenario's address, at loopback.
+fn served_at(scenario: &Scenario) -> SocketAddr {
+    match scenario.transfer.client {
+        Client::Relay => relay::behind(listener(scenario)),
+        _ => listener(scenario),
+    }
 }
 
 /// The direction of the data in its connection.
@@ -109,6 +120,12 @@ pub enum ProgramError {
     /// Our downloader failed.
     #[error(transparent)]
     Get(#[from] GetError),
+    /// The relay's far end failed.
+    #[error(transparent)]
+    FarEnd(#[from] AcceptError),
+    /// The relay's near end failed.
+    #[error(transparent)]
+    NearEnd(#[from] RelayError),
     /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -166,7 +183,7 @@ impl RunningServer {
         hosts: &LinkEnds,
         scratch: &Path,
     ) -> Result<(RunningServer, String), ProgramError> {
-        let address = listener(scenario);
+        let address = served_at(scenario);
         if scenario.transfer.upload {
             let server = upload_server(scenario, &hosts.client.ns, address)?;
             return Ok((server, String::new()));
@@ -433,20 +450,30 @@ pub fn receive(
                 wait_all: virtual_time,
                 ..DownloadOptions::default()
             };
-            let got = download(&Request { url: url.into(), options }, stop, &mut |event| {
-                if let Event::Interval(interval) = event {
-                    progress.fetch_add(interval.body.get(), Ordering::Relaxed);
-                }
-            })?;
-            let complete = matches!(got.outcome, fullpipe_transfer::Outcome::Complete);
-            Ok(Received::timed(Bytes::new(got.body.get()), complete, got.timing, Some(got)))
+            downloaded(&Request { url: url.into(), options }, stop, progress)
         }
         Client::Get => get::receive(scenario, url, stop),
+        Client::Relay => relay::receive(scenario, &hosts.server.ns, url, stop, progress),
         Client::Curl => curl::receive(scenario, url, stop),
         Client::Wget => wget::receive(scenario, url, stop),
         Client::Pv => pv::receive(scenario, url, stop),
         Client::Iperf3 => iperf3::receive(scenario, listener(scenario), stop),
     }
+}
+
+/// Fetches with our own client.
+fn downloaded(
+    request: &Request,
+    stop: &Stop,
+    progress: &AtomicU64,
+) -> Result<Received, ProgramError> {
+    let got = download(request, stop, &mut |event| {
+        if let Event::Interval(interval) = event {
+            progress.fetch_add(interval.body.get(), Ordering::Relaxed);
+        }
+    })?;
+    let complete = matches!(got.outcome, fullpipe_transfer::Outcome::Complete);
+    Ok(Received::timed(Bytes::new(got.body.get()), complete, got.timing, Some(got)))
 }
 
 /// Runs a client to its end; returns its exit status and output.

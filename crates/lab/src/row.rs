@@ -15,7 +15,7 @@ use fullpipe_link::{Lateness, LinkReport};
 use fullpipe_model::law::ETHERNET_HEADER;
 use fullpipe_model::law::Framing;
 use fullpipe_model::limit::Limit;
-use fullpipe_model::scenario::{LinkEngine, Scenario};
+use fullpipe_model::scenario::{Client, LinkEngine, Scenario};
 use fullpipe_model::tune::Prediction;
 use fullpipe_model::units::{Bytes, Rate, Window};
 
@@ -201,7 +201,8 @@ fn goodput_max(scenario: &Scenario) -> Option<Rate> {
     Some(Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 }.goodput(rate))
 }
 
-/// What the laws predict; `None` where nothing limits, or the kernel's release says nothing.
+/// What the laws predict; `None` where nothing limits, where several connections share the transfer
+/// as carriers, or where the kernel's release says nothing.
 fn law(
     scenario: &Scenario,
     ran: Ran<'_>,
@@ -209,6 +210,9 @@ fn law(
     window_seen: Option<Window>,
 ) -> Option<Prediction> {
     let kernel = ran.kernel.parse().ok()?;
+    if scenario.transfer.client == Client::Relay {
+        return None;
+    }
     prediction::of(scenario, Ground { kernel, clock: ran.clock, link_engine }, window_seen)
 }
 

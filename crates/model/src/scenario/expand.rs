@@ -244,6 +244,7 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     }
     what_foreign_programs_need(file, server, client, duration)?;
     limited(file, client)?;
+    relayed(file, server, client)?;
     if file.port == Some(0) {
         return Err("transfer.port 0 is no port: leave it out for any that is free".into());
     }
@@ -264,6 +265,8 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
         write_rate: file.write_rate,
         write_rate_after: file.write_rate_after,
         write_block: file.write_block,
+        carriers: file.carriers,
+        warm: file.warm,
         receive_buffer: file.receive_buffer,
         send_buffer: file.send_buffer,
     })
@@ -428,6 +431,25 @@ fn limited(file: &TransferFile, client: Client) -> Result<(), String> {
         return Err(
             "client = \"wget\" and \"pv\" end by transfer.size, not by transfer.duration".into()
         );
+    }
+    Ok(())
+}
+
+/// What goes through the relay.
+fn relayed(file: &TransferFile, server: Server, client: Client) -> Result<(), String> {
+    if client != Client::Relay {
+        return match (file.carriers, file.warm) {
+            (None, false) => Ok(()),
+            _ => {
+                Err("transfer.carriers and transfer.warm work with client = \"relay\" only".into())
+            }
+        };
+    }
+    if server != Server::Builtin {
+        return Err("client = \"relay\" works with server = \"builtin\" only".into());
+    }
+    if file.carriers.is_some_and(|carriers| !(1..=64).contains(&carriers)) {
+        return Err("transfer.carriers must be 1 to 64".into());
     }
     Ok(())
 }

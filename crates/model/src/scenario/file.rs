@@ -174,7 +174,7 @@ with_words! {
 pub struct TransferFile {
     /// `builtin`, `nginx`, `python` or `iperf3`.
     pub server: Option<Server>,
-    /// `builtin`, `get`, `curl`, `wget`, `pv` or `iperf3`.
+    /// `builtin`, `get`, `relay`, `curl`, `wget`, `pv` or `iperf3`.
     pub client: Option<Client>,
     /// The server's port; by default any free port.
     #[serde(deserialize_with = "written::count_optional")]
@@ -199,6 +199,11 @@ pub struct TransferFile {
     pub connections: Option<u32>,
     /// The rate that a downloader is asked to keep: with `get`, `curl`, `wget` or `pv`.
     pub limit_rate: Option<Rate>,
+    /// How many carriers the relay has; with `client = "relay"`, by default 8.
+    #[serde(deserialize_with = "written::count_optional")]
+    pub carriers: Option<u16>,
+    /// Whether the file passes the relay once before the transfer that is measured.
+    pub warm: bool,
     /// Rate at which the client's application reads.
     pub read_rate: Option<Rate>,
     /// Rate at which the server's application writes.

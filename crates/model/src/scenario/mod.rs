@@ -268,6 +268,12 @@ pub struct Transfer {
     /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_block: Option<Bytes>,
+    /// The relay's carriers (the relay only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carriers: Option<u16>,
+    /// The file passes once before the transfer that is measured (the relay only).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
     /// `SO_RCVBUF` set by the receiving application (built-in client only).
     pub receive_buffer: Option<Bytes>,
     /// `SO_SNDBUF` set by the sending application (built-in server only).
@@ -296,6 +302,8 @@ pub enum Client {
     Builtin,
     /// What `fullpipe get` is.
     Get,
+    /// Our own, through `fullpipe relay` to a server at the far host's loopback.
+    Relay,
     /// curl.
     Curl,
     /// wget.

@@ -70,6 +70,9 @@ fn downloaders_keep_a_rate_and_the_built_in_client_reads_at_one() {
     }
     for (text, why) in [
         ("limit_rate = \"1MB/s\"", "read_rate"),
+        ("carriers = 8", "\"relay\" only"),
+        ("client = \"relay\"\ncarriers = 65", "1 to 64"),
+        ("client = \"relay\"\nserver = \"nginx\"\nsize = \"1MB\"", "builtin"),
         ("client = \"get\"\nlimit_rate = \"1B/s\"", "at least 1 kB/s"),
         ("client = \"pv\"\nsize = \"1MB\"", "needs transfer.limit_rate"),
         ("client = \"wget\"\nduration = \"3s\"", "by transfer.size"),

@@ -426,7 +426,8 @@ fn a_session_that_is_alone_for_too_long_is_lost_with_its_streams() {
 #[test]
 fn an_ended_stream_leaves_its_window_to_the_next() {
     let now = Instant::ZERO;
-    let mut near = Session::new(now, Role::Initiator, SessionLimits::default());
+    let limits = SessionLimits { receive: Bytes::new(64 << 20), ..SessionLimits::default() };
+    let mut near = Session::new(now, Role::Initiator, limits);
     let carrier = near.attach(now);
     let open = |near: &mut Session| {
         let stream = near.open("x:1").unwrap();

@@ -176,6 +176,13 @@ impl Observer {
         self.0.send(sender).ok()?;
         answer.await.ok()
     }
+
+    /// The same for a thread that may wait.
+    pub fn wait_for_status(&self) -> Option<RelayStatus> {
+        let (sender, answer) = oneshot::channel();
+        self.0.send(sender).ok()?;
+        answer.blocking_recv().ok()
+    }
 }
 
 impl Questions {

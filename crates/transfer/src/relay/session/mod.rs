@@ -65,10 +65,10 @@ pub struct SessionLimits {
 }
 
 impl Default for SessionLimits {
-    /// 64 MiB each way, 10,000 streams, and no time without a carrier.
+    /// 128 MiB received, 64 MiB sent, 10,000 streams, and no time without a carrier.
     fn default() -> Self {
         SessionLimits {
-            receive: Bytes::new(64 << 20),
+            receive: Bytes::new(128 << 20),
             send: Bytes::new(64 << 20),
             streams: 10_000,
             resume_for: Duration::ZERO,
