@@ -19,14 +19,14 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Our server of a folder, which ends when it is dropped.
-struct Serving {
+pub struct Serving {
     base: String,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Serving {
-    fn start(options: ServerOptions) -> Serving {
+    pub fn start(options: ServerOptions) -> Serving {
         let server = Server::bind(options).unwrap();
         let (base, stop) = (format!("http://{}", server.local_addr()), Stop::new());
         let stops = stop.clone();
@@ -36,7 +36,7 @@ impl Serving {
         Serving { base, stop, thread: Some(thread) }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 }

@@ -35,6 +35,7 @@ mod program;
 mod real_programs;
 mod relay;
 mod relay_carriers;
+mod relay_killed;
 mod relay_operations;
 mod relay_postgres;
 mod relay_programs;
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         ("relay_carriers", relay_carriers::CASES),
         ("relay_operations", relay_operations::CASES),
         ("relay_postgres", relay_postgres::CASES),
+        ("relay_killed", relay_killed::CASES),
         ("relay_programs", relay_programs::CASES),
         ("window", window::CASES),
     ];

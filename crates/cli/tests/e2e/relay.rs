@@ -58,8 +58,19 @@ pub fn near_end(
     to: SocketAddr,
     words: &[&str],
 ) -> (Running, SocketAddr) {
+    near_end_at("127.0.0.1:0", program, server, to, words)
+}
+
+/// The same at an address that users know.
+pub fn near_end_at(
+    listen: &str,
+    program: &Program,
+    server: SocketAddr,
+    to: SocketAddr,
+    words: &[&str],
+) -> (Running, SocketAddr) {
     let (server, to) = (server.to_string(), to.to_string());
-    let fixed = ["relay", "--server", &server, "--listen", "127.0.0.1:0", "--to", &to];
+    let fixed = ["relay", "--server", &server, "--listen", listen, "--to", &to];
     let near = program.start(&mut program.command(&[&fixed[..], words].concat()));
     let address = said_address(&near, "listening on ");
     (near, address)
