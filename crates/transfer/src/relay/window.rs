@@ -6,10 +6,10 @@
 //! within the [`Budget`]. So the bound is the budget and `WINDOW_LEAST` for each stream.
 //!
 //! A window starts at up to [`WINDOW_FIRST`] out of one half of the budget, so that idle streams
-//! leave the other half to busy ones; and growth leaves enough for the next stream to start. It doubles while the reader takes everything at once and half
-//! of the window was used up within two round trips: then the window, and not the reader, is what
-//! limits the stream. (The rule of QUIC implementations' automatic tuning; in Linux it is
-//! `tcp_rcv_space_adjust`.)
+//! leave the other half to busy ones; and growth leaves enough for the next stream to start. It
+//! doubles while the reader takes everything at once and half of the window was used up within two
+//! round trips: then the window, and not the reader, is what limits the stream. (The rule of QUIC
+//! implementations' automatic tuning; in Linux it is `tcp_rcv_space_adjust`.)
 
 use fullpipe_model::units::{Duration, Instant};
 
