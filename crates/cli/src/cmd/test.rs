@@ -5,14 +5,14 @@ mod runs;
 
 use super::peer_keys::{HostSampler, private_key, with_port};
 use crate::failure::{Failure, Kind};
-use crate::terminal::{layout, print, print_json};
+use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
 use fullpipe_flow::path_test::{Measured, Rfc6349};
 use fullpipe_flow::schema::Version;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use fullpipe_report::path_test::{TestedHosts, TestedRun, render};
-use fullpipe_transfer::path_test::{Amount, Direction, Sampler, Spec, TestError, Tester};
+use fullpipe_transfer::path_test::{Amount, Direction, PathMtu, Sampler, Spec, TestError, Tester};
 use fullpipe_transfer::peer::{Client, Keys, PeerError, PublicKey};
 use intervals::{Interval, Intervals};
 use runs::{Tested, tested};
@@ -94,6 +94,9 @@ struct Document<'a> {
     /// The least round trip of messages before the load.
     #[serde(rename = "idle_rtt_us", with = "column::micros")]
     idle_rtt: Duration,
+    /// The path MTU of each direction, by probes; only of RFC 6349.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_mtu: Option<PathMtu>,
     runs: Vec<RunDocument<'a>>,
 }
 
@@ -122,6 +125,13 @@ impl Test {
             .map_err(|error| failure(error.into()))?;
         let mut tester = Tester::connect(client, &sampler).map_err(failure)?;
         let here = sampler.facts().settings();
+        let goes_on = || !interrupt.is_set();
+        let path_mtu = self.rfc6349.then(|| tester.path_mtu(&goes_on)).transpose();
+        let path_mtu = path_mtu.map_err(failure)?;
+        if let Some(found) = path_mtu.filter(|_| !self.json) {
+            // Before the runs: where large packets get lost, they may never end.
+            remark(&runs::mtu_in_words(found));
+        }
         let mut done = Vec::new();
         for spec in self.specs() {
             let intervals = Intervals::new(self.interval, &spec, !self.json);
@@ -136,7 +146,7 @@ impl Test {
         if self.rfc6349 {
             runs::add_rfc6349(&mut done, self.bandwidth, [&here, &tester.far().settings()]);
         }
-        self.show(&done, tester.idle_rtt())?;
+        self.show(&done, tester.idle_rtt(), path_mtu)?;
         Ok(0)
     }
 
@@ -189,15 +199,20 @@ impl Test {
         }
     }
 
-    fn show(&self, done: &[Tested], idle_rtt: Duration) -> Result<(), Failure> {
+    fn show(
+        &self,
+        done: &[Tested],
+        idle_rtt: Duration,
+        path_mtu: Option<PathMtu>,
+    ) -> Result<(), Failure> {
         if self.json {
             let run = |one| {
                 let Tested { at_once, measured, rfc6349, intervals, .. }: &Tested = one;
                 RunDocument { at_once: *at_once, measured, rfc6349: rfc6349.as_ref(), intervals }
             };
             let runs = done.iter().map(run).collect();
-            let document =
-                Document { schema: Version::default(), host: &self.host, idle_rtt, runs };
+            let (schema, host) = (Version::default(), self.host.as_str());
+            let document = Document { schema, host, idle_rtt, path_mtu, runs };
             return Ok(print_json(&document)?);
         }
         let runs: Vec<TestedRun<'_>> = done
@@ -209,7 +224,8 @@ impl Test {
             })
             .collect();
         let hosts = TestedHosts { far: &self.host, idle_rtt };
-        Ok(print(&render(hosts, &runs, layout()))?)
+        let hole = path_mtu.map_or(String::new(), |found| runs::black_hole(found, done));
+        Ok(print(&(render(hosts, &runs, layout()) + &hole))?)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 
 use fullpipe_kernel::clock;
 use fullpipe_lab::SERVER_ADDRESS;
@@ -17,12 +18,14 @@ use crate::program::{Finished, Program, Running, until};
 use crate::why::World;
 
 const ROOT: &[Need] = &[Need::Root];
+const ROOT_NFT: &[Need] = &[Need::Root, Need::Program("nft")];
 
 pub const CASES: &[Case] = &[
     ("loopback_needs_no_keys", &[], loopback),
     ("a_full_path_is_measured_from_both_ends", ROOT, full_path),
     ("loss_and_a_small_window_are_told_apart", ROOT, loss_and_window),
     ("a_path_of_600_ms_is_tested", ROOT, long_path),
+    ("packets_that_get_lost_by_their_size_are_found", ROOT_NFT, black_hole),
     ("strangers_get_nothing", &[], strangers),
     ("an_end_that_is_killed_is_reported", &[], killed),
     ("what_makes_no_sense_is_refused", &[], refusals),
@@ -148,6 +151,8 @@ fn full_path() {
     let most = Framing::IP_1500.goodput(link).as_f64();
     let runs = document["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 4, "{document:#}");
+    let mtu = &document["path_mtu"];
+    assert_eq!((&mtu["forward_bytes"], &mtu["reverse_bytes"]), (&1500.into(), &1500.into()));
     for run in &runs[..2] {
         let steady = number(run, "steady_goodput_bps") / most;
         let base = number(run, "base_rtt_us") / 40_000.0;
@@ -219,6 +224,26 @@ fn long_path() {
     let goodput = number(run, "goodput_bps");
     assert!((1e6..20e6).contains(&goodput), "{run:#}");
     assert_eq!(run["machine"], Value::Null, "{run:#}");
+}
+
+/// A host that drops datagrams by their size and says nothing: probes find what passes, each way by
+/// itself. TCP is let through, so that there are runs.
+fn black_hole() {
+    let program = Program::new();
+    let world = World::new(["", "", "rate = \"50mbit\"\nrtt = \"20ms\"\nqueue = \"250kB\""]);
+    let mut rules = Command::new("nft");
+    // The length of UDP is that of the packet less IP's header of 20 bytes.
+    rules.arg(
+        "add table ip hole; add chain ip hole input { type filter hook input priority 0; }; \
+         add rule ip hole input udp length > 1380 drop",
+    );
+    world.client.start_in(&mut rules).unwrap();
+    assert!(rules.status().unwrap().success());
+    let words = ["--time", "1s", "--rfc6349", "--parallel", "1", "--reverse"];
+    let document = over_a_path(&program, &world, &words).json();
+    let mtu = &document["path_mtu"];
+    assert_eq!((&mtu["forward_bytes"], &mtu["reverse_bytes"]), (&1500.into(), &1400.into()));
+    assert_eq!(document["runs"][0]["mtu_bytes"], 1500, "what the kernel believes");
 }
 
 /// Whether a daemon closes this connection without a word.

@@ -49,6 +49,14 @@ pub enum TestError {
         /// What the kernel said, here or there.
         why: String,
     },
+    /// The path MTU cannot be probed.
+    #[error("probe the path MTU to {addr} by UDP: {source}; test without --rfc6349")]
+    Probe {
+        /// The far end's UDP socket.
+        addr: SocketAddr,
+        /// The kernel's error.
+        source: std::io::Error,
+    },
     /// The sockets cannot be sampled.
     #[error("sample sockets: {0}")]
     Sample(String),

@@ -4,7 +4,7 @@ use fullpipe_model::units::{Bytes, Duration, Instant, column};
 use std::collections::BTreeMap;
 
 /// The version of these messages. Two ends of different versions do not test.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 /// The most connections of a run, each way.
 pub(super) const CONNECTIONS_MOST: u16 = 64;
 /// The longest name of a congestion control in Linux, without its end (`TCP_CA_NAME_MAX`).
@@ -101,6 +101,8 @@ pub enum Request {
     },
     /// What the far end's clock shows.
     Clock {},
+    /// Answer probes of the path MTU, until the next run.
+    Mtu {},
     /// Prepare a run, and say how to open its data connections.
     Prepare {
         /// The run.
@@ -155,6 +157,13 @@ pub enum Response {
         /// The far end's monotonic clock.
         #[serde(rename = "now_ns", with = "column::instant")]
         now: Instant,
+    },
+    /// To `mtu`.
+    Probed {
+        /// The UDP port that answers.
+        port: u16,
+        /// What probes must have.
+        token: [u8; 16],
     },
     /// To `prepare`.
     Prepared {

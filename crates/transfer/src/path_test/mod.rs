@@ -6,7 +6,8 @@
 //! sockets while data flows. How a socket is sampled is the caller's: it passes a [`Sampler`],
 //! because only the kernel's room may ask the kernel.
 //!
-//! The order of messages is that of [`Request`]: `hello`, `clock` some times, then for each run
+//! The order of messages is that of [`Request`]: `hello`, `clock` some times, `mtu` where the path
+//! MTU is asked for ([`Tester::path_mtu`]), then for each run
 //! `prepare`, `start`, `finish`, and `samples` as often as there are pieces.
 //!
 //! **Data.** A thread for each connection writes 128 KiB at a time from one buffer, or reads into
@@ -17,6 +18,7 @@
 mod data;
 mod error;
 mod message;
+mod mtu;
 mod responder;
 mod running;
 mod sampler;
@@ -25,6 +27,7 @@ mod tester;
 
 pub use error::TestError;
 pub use message::{Amount, Direction, Request, Response, Spec};
+pub use mtu::PathMtu;
 pub use responder::{Responder, ResponderLimits};
 pub use sampler::{Ends, HostFacts, Sampler, Sampling};
 pub use samples::{PackError, unpack};

@@ -1,6 +1,7 @@
 //! The far end of a test: what a daemon does for a peer.
 
 use super::message::{Account, Request, Response, Spec, VERSION};
+use super::mtu::Answering;
 use super::running::{Collected, Running};
 use super::{Amount, Direction, Sampler, data, samples};
 use crate::clock;
@@ -76,6 +77,7 @@ enum Stage<'a> {
 impl<S: Sampler> Service for Responder<S> {
     fn serve(&self, mut channel: Channel, session: &Session<'_>) -> Result<(), String> {
         let (mut stage, mut last) = (Stage::Idle, Vec::new());
+        let mut answering = None;
         loop {
             let patience = match &stage {
                 Stage::Running { spec, .. } => match spec.amount {
@@ -94,6 +96,19 @@ impl<S: Sampler> Service for Responder<S> {
                 let collected: &[Collected] = &last;
                 send_samples(&mut channel, collected, connection, from)
                     .map_err(|error| error.to_string())?;
+                continue;
+            }
+            // Probes are answered between runs only: one at a time, and it ends with the session.
+            drop(answering.take());
+            if let (Request::Mtu {}, Stage::Idle) = (&request, &stage) {
+                let response = match probing(&channel, session) {
+                    Ok((socket, response)) => {
+                        answering = Some(socket);
+                        response
+                    }
+                    Err(why) => refused(why),
+                };
+                channel.send(&response, ANSWER).map_err(|error| error.to_string())?;
                 continue;
             }
             let (next, response) = self.answer(request, stage, session, &mut last);
@@ -165,6 +180,15 @@ impl<S: Sampler> Responder<S> {
         Running::start(streams, spec, Direction::Reverse, &self.sampler)
             .map_err(|error| error.to_string())
     }
+}
+
+/// Begins to answer probes of the path MTU.
+fn probing(channel: &Channel, session: &Session<'_>) -> Result<(Answering, Response), String> {
+    let local = session.local.ok_or("the session's own address is not known")?;
+    let answering = Answering::start(local, channel.remote())
+        .map_err(|error| format!("answer probes of the path MTU: {error}"))?;
+    let response = Response::Probed { port: answering.port, token: answering.token };
+    Ok((answering, response))
 }
 
 fn congestion(stream: &TcpStream, spec: &Spec) -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 use super::data::{self, Moved};
 use super::message::{Account, Amount, Direction, Request, Response, Spec, VERSION};
+use super::mtu::{PathMtu, Prober};
 use super::running::{Collected, Running};
 use super::{HostFacts, Sampler, TestError, samples};
 use crate::clock;
@@ -9,7 +10,7 @@ use crate::peer::{Channel, Client, Kind};
 use fullpipe_flow::path_test::{Connection, Seen};
 use fullpipe_flow::sample::Sample;
 use fullpipe_model::units::{Bytes, Duration, Instant};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::mpsc::RecvTimeoutError;
 
 /// How long an answer may take.
@@ -118,6 +119,23 @@ impl<'a> Tester<'a> {
     /// The least round trip of messages without load.
     pub fn idle_rtt(&self) -> Duration {
         self.idle_rtt
+    }
+
+    /// Probes the path MTU of both directions; `goes_on` is asked between probes.
+    pub fn path_mtu(&mut self, goes_on: &dyn Fn() -> bool) -> Result<PathMtu, TestError> {
+        let addr = self.addr();
+        let Response::Probed { port, token } = self.ask(&Request::Mtu {})? else {
+            return Err(TestError::Confused { addr });
+        };
+        let unspecified = match addr.ip() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let (local, far) = (SocketAddr::new(unspecified, 0), SocketAddr::new(addr.ip(), port));
+        let probed = Prober::new(local, far, token, self.idle_rtt)
+            .and_then(|mut prober| prober.measure(goes_on));
+        let found = probed.map_err(|source| TestError::Probe { addr: far, source })?;
+        if goes_on() { Ok(found) } else { Err(TestError::Interrupted) }
     }
 
     fn ask(&mut self, request: &Request) -> Result<Response, TestError> {

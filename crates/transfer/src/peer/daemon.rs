@@ -81,6 +81,8 @@ pub struct Session<'a> {
     number: u64,
     /// The peer's key; `None` over loopback without keys.
     pub key: Option<PublicKey>,
+    /// The address of this host that the peer has connected to.
+    pub local: Option<SocketAddr>,
 }
 
 /// The state that all threads of a daemon share.
@@ -394,6 +396,7 @@ impl Shared {
     ) {
         let peer = channel.remote();
         let who = Who::of(key, peer);
+        let local = stream.local_addr().ok();
         let number = {
             let mut state = self.state();
             let own = state.sessions.values().filter(|open| open.who == who).count();
@@ -407,7 +410,7 @@ impl Shared {
             state.sessions.insert(number, Open { who, stream, busy: false });
             number
         };
-        let ended = does.serve(channel, &Session { daemon: self, number, key });
+        let ended = does.serve(channel, &Session { daemon: self, number, key, local });
         self.state().sessions.remove(&number);
         if let Err(why) = ended {
             (self.log)(&format!("{peer}: {why}"));

@@ -4,8 +4,8 @@ use super::intervals::Interval;
 use fullpipe_flow::path_test::{Connection, Measured, Rfc6349, Run};
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::HostSettings;
-use fullpipe_model::units::{Duration, Rate};
-use fullpipe_transfer::path_test::{Direction, Outcome, Spec};
+use fullpipe_model::units::{Bytes, Duration, Rate};
+use fullpipe_transfer::path_test::{Direction, Outcome, PathMtu, Spec};
 
 /// A run of one direction.
 pub struct Tested {
@@ -72,4 +72,36 @@ pub fn add_rfc6349(done: &mut [Tested], contract: Option<Rate>, hosts: Hosts<'_>
         let run = run(role, &one.connections, one.idle_rtt, hosts);
         one.rfc6349 = Rfc6349::new(&run, &one.measured, bottleneck);
     }
+}
+
+/// The path MTU that probes found, in a line.
+pub fn mtu_in_words(found: PathMtu) -> String {
+    let way = |mtu: Option<Bytes>, way| match mtu {
+        Some(mtu) => format!("{} bytes {way} it", mtu.get()),
+        None => format!("no answer to probes {way} it"),
+    };
+    if found.forward.is_none() {
+        return "path MTU: UDP does not reach the far end, so it was not probed".into();
+    }
+    let (to, from) = (way(found.forward, "to"), way(found.reverse, "from"));
+    format!("path MTU by probes: {to}, {from}")
+}
+
+/// What to do where a kernel sends larger packets than the path carries; empty where none does.
+pub fn black_hole(found: PathMtu, done: &[Tested]) -> String {
+    let hole = |one: &Tested| {
+        let (way, mtu) = match one.measured.role {
+            End::Sender => ("to it", found.forward?),
+            End::Receiver => ("from it", found.reverse?),
+        };
+        let believed = one.measured.mtu.filter(|believed| *believed > mtu)?;
+        Some(format!(
+            "\n{way}, the kernel sends packets of {} bytes, and the path carries {}: larger ones are lost without a word.\n\
+             At the sender, net.ipv4.tcp_mtu_probing=1 finds that out, and `ip route change .. mtu {}` tells it.\n",
+            believed.get(),
+            mtu.get(),
+            mtu.get()
+        ))
+    };
+    done.iter().find_map(hole).unwrap_or_default()
 }
