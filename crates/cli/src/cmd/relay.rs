@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::peer::{Keys, PeerError, PublicKey};
 use fullpipe_transfer::relay::{
-    Carriers, Entry, ProxyKind, Relay as NearEnd, RelayError, RelayOptions,
+    CarrierSockets, Carriers, Entry, ProxyKind, Relay as NearEnd, RelayError, RelayOptions,
 };
 use monitor::MonitorOptions;
 use std::net::SocketAddr;
@@ -68,6 +68,10 @@ pub struct Relay {
     /// net.core.rmem_max. The far end has the same option for the other direction.
     #[arg(long, value_name = "SIZE")]
     receive_buffer: Option<Bytes>,
+    /// The congestion control of what this end sends on carriers: bbr, cubic, reno. The far end has
+    /// the same option for the other direction.
+    #[arg(long, short = 'C', value_name = "NAME")]
+    congestion: Option<String>,
     /// For how long streams wait for a carrier when all are gone, before they are reset.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     resume_for: Duration,
@@ -114,7 +118,7 @@ impl Relay {
             receive_buffer: self.receive_buffer,
             resume_for: self.resume_for,
             drain: self.drain,
-            set_up: Some(fullpipe_kernel::pacing::pace),
+            sockets: sockets("relay", self.congestion)?,
         };
         let (stop, abort) = stops_on_signals()?;
         let relay = NearEnd::bind(options).map_err(failure)?;
@@ -128,6 +132,25 @@ impl Relay {
         remark("stopped");
         Ok(Failure::code(Kind::Interrupted))
     }
+}
+
+/// What carriers' sockets are told, tried on a socket first. `command` is for the message.
+pub(super) fn sockets(
+    command: &str,
+    congestion: Option<String>,
+) -> Result<CarrierSockets, Failure> {
+    let named = congestion.clone().unwrap_or_default();
+    let sockets = CarrierSockets { congestion, set_up: Some(fullpipe_kernel::pacing::pace) };
+    sockets.check().map_err(|error| {
+        let why = format!(
+            "{command}: use congestion control '{}' on carriers: {error}; \
+             net.ipv4.tcp_available_congestion_control lists them, and an ordinary user may use \
+             those in tcp_allowed_congestion_control",
+            named.escape_debug()
+        );
+        Failure::new(Kind::Missing, why)
+    })?;
+    Ok(sockets)
 }
 
 fn carriers(text: &str) -> Result<Carriers, String> {

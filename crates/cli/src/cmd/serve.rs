@@ -8,7 +8,6 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use admission::{Destinations, KeyFiles, Reload};
 use clap::Args;
-use fullpipe_kernel::pacing::pace;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::path_test::{Responder, ResponderLimits};
@@ -59,6 +58,9 @@ pub struct Serve {
     /// net.core.rmem_max.
     #[arg(long, value_name = "SIZE", requires = "relay")]
     receive_buffer: Option<Bytes>,
+    /// The congestion control of what this end sends on carriers: bbr, cubic, reno.
+    #[arg(long, short = 'C', value_name = "NAME", requires = "relay")]
+    congestion: Option<String>,
     #[command(flatten)]
     monitor: MonitorOptions,
 }
@@ -133,7 +135,8 @@ impl Serve {
     fn far_end(&self) -> Result<FarEnd, Failure> {
         let allow = self.destinations.read()?;
         let (resume_for, drain) = (self.resume_for, Limits::default().drain);
-        Ok(FarEnd::new(FarEndOptions { allow, resume_for, drain, set_up: Some(pace) }))
+        let sockets = super::relay::sockets("serve", self.congestion.clone())?;
+        Ok(FarEnd::new(FarEndOptions { allow, resume_for, drain, sockets }))
     }
 }
 

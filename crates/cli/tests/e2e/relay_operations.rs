@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::sys::signal::Signal;
 
 use crate::Case;
+use crate::need::Need;
 use crate::program::{Program, Running, until};
 use crate::relay::{PATIENCE, connect, echo, far_end, near_end, server};
 
@@ -15,7 +16,33 @@ pub const CASES: &[Case] = &[
     ("status_and_metrics_tell_what_a_relay_does", &[], observed),
     ("a_hangup_reads_destinations_again_and_keeps_streams", &[], reload),
     ("status_of_nobody_is_a_clear_answer", &[], nobody),
+    ("each_end_has_the_congestion_control_it_was_told", &[Need::Program("ss")], congestion),
 ];
+
+/// Reno is allowed to every user of every Linux, and the default of none.
+fn congestion() {
+    let program = Program::new();
+    let wanted = ["--congestion", "reno"];
+    let far_options = [&["--allow", "127.0.0.1:*"], &wanted[..]].concat();
+    let (_far, far) = far_end(&program, "127.0.0.1:0", &far_options);
+    let near_options = [&["--carriers", "1"], &wanted[..]].concat();
+    let (_near, users) = near_end(&program, far, server(echo), &near_options);
+    let mut user = connect(users);
+    user.write_all(b"x").unwrap();
+    user.read_exact(&mut [0]).unwrap();
+    for end in ["sport", "dport"] {
+        let filter = format!("{end} = :{}", far.port());
+        let mut words = program.command_by(&["ss", "-Htin", "state", "established", &filter]);
+        let said = program.start(&mut words).end();
+        assert!(said.out.contains(" reno "), "{end}: {said:?}");
+    }
+    let near = ["--server", "127.0.0.1", "--listen", "127.0.0.1:0", "--socks5"];
+    let wrong = program.run(&[&["relay"], &near[..], &["--congestion", "none such"]].concat());
+    assert_eq!(wrong.code, Some(3), "{wrong:?}");
+    for part in ["'none such' on carriers", "tcp_available_congestion_control"] {
+        assert!(wrong.err.contains(part), "{part}: {wrong:?}");
+    }
+}
 
 /// The page of metrics at `address`.
 fn metrics(address: SocketAddr) -> String {

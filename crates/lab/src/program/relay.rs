@@ -11,7 +11,9 @@ use fullpipe_kernel::pacing::pace;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::Duration;
 use fullpipe_transfer::peer::{Channel, Daemon, Keys, Limits, PrivateKey, Service, Session};
-use fullpipe_transfer::relay::{Carriers, Entry, FarEnd, FarEndOptions, Relay, RelayOptions};
+use fullpipe_transfer::relay::{
+    CarrierSockets, Carriers, Entry, FarEnd, FarEndOptions, Relay, RelayOptions,
+};
 use fullpipe_transfer::{DownloadOptions, Request, Stop};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicU64;
@@ -71,7 +73,7 @@ pub fn receive(
         allow: origin.to_string().parse().map_err(|_| failed("no destination"))?,
         resume_for: Duration::ZERO,
         drain: Duration::ZERO,
-        set_up: Some(pace),
+        sockets: paced(),
     };
     let far_end = FarEnd::new(options);
     std::thread::scope(|scope| {
@@ -124,7 +126,7 @@ fn through(
         receive_buffer: None,
         resume_for: Duration::ZERO,
         drain: Duration::ZERO,
-        set_up: Some(pace),
+        sockets: paced(),
     })?;
     let (observer, address) = (near.observer(), near.local_addr());
     std::thread::scope(|scope| {
@@ -153,6 +155,11 @@ fn through(
             _ => got,
         }
     })
+}
+
+/// As the programs have them; the congestion control is the host's.
+fn paced() -> CarrierSockets {
+    CarrierSockets { congestion: None, set_up: Some(pace) }
 }
 
 fn failed(output: &str) -> ProgramError {

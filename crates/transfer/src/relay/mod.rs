@@ -45,9 +45,9 @@ mod window;
 
 pub use carrier::{CarrierId, CarrierState};
 pub use driver::{
-    AllowList, CarrierStatus, Carriers, Entry, FarEnd, FarEndOptions, Moved, Observer, Over,
-    ParseAllowError, ProxyHandshake, ProxyKind, ProxyStep, Relay, RelayError, RelayOptions,
-    RelayStatus, SessionStatus, SocketSetup,
+    AllowList, CarrierSockets, CarrierStatus, Carriers, Entry, FarEnd, FarEndOptions, Moved,
+    Observer, Over, ParseAllowError, ProxyHandshake, ProxyKind, ProxyStep, Relay, RelayError,
+    RelayOptions, RelayStatus, SessionStatus,
 };
 pub use frame::{
     CHUNK, CloseReason, FRAME_MAX, Frame, FrameError, HEADER, Hello, Refusal, ResetReason,

@@ -5,7 +5,7 @@ use super::super::{Role, SessionLimits};
 use super::allow::{AllowList, Destination};
 use super::engine::{Ended, Handle, Incoming};
 use super::status::{Observer, Over, Questions, RelayStatus, observed};
-use super::wire::{SocketSetup, Wire};
+use super::wire::{CarrierSockets, Wire};
 use super::{Log, hello};
 use crate::Stop;
 use crate::peer::{CarrierSink, Connection, PublicKey};
@@ -37,8 +37,8 @@ pub struct FarEndOptions {
     pub resume_for: Duration,
     /// How long streams may take to end when the far end is stopped.
     pub drain: Duration,
-    /// What is done to carriers' sockets.
-    pub set_up: Option<SocketSetup>,
+    /// What carriers' sockets are told.
+    pub sockets: CarrierSockets,
 }
 
 /// The far end of relays. Its carriers come from a daemon ([`FarEnd::sink`]).
@@ -173,7 +173,7 @@ impl Shared {
     /// Takes a carrier's HELLO, and gives the carrier to its session.
     async fn welcome(self: Rc<Self>, connection: Connection) {
         let remote = connection.remote;
-        let mut wire = match Wire::new(connection, self.options.set_up) {
+        let mut wire = match Wire::new(connection, &self.options.sockets) {
             Ok(wire) => wire,
             Err(error) => return (self.log)(&format!("{remote}: carrier not taken: {error}")),
         };

@@ -22,7 +22,7 @@ pub use far::{FarEnd, FarEndOptions};
 pub use near::{Carriers, Entry, Relay, RelayError, RelayOptions};
 pub use proxy::{ProxyHandshake, ProxyKind, ProxyStep};
 pub use status::{CarrierStatus, Moved, Observer, Over, RelayStatus, SessionStatus};
-pub use wire::SocketSetup;
+pub use wire::CarrierSockets;
 
 use super::frame::CloseReason;
 

@@ -9,7 +9,7 @@ use super::engine::{Ended, Handle, Unopened};
 use super::far::ready_for_user;
 use super::proxy::{ProxyHandshake, ProxyKind, ProxyStep};
 use super::status::{Observer, Over, Questions, RelayStatus, observed};
-use super::wire::{SocketSetup, Wire};
+use super::wire::{CarrierSockets, Wire};
 use super::{Closed, Log, hello};
 use crate::peer::{Client, Keys, PeerError, random};
 use crate::{Stop, clock};
@@ -73,8 +73,8 @@ pub struct RelayOptions {
     pub resume_for: Duration,
     /// How long streams may take to end when the relay is stopped.
     pub drain: Duration,
-    /// What is done to carriers' sockets.
-    pub set_up: Option<SocketSetup>,
+    /// What carriers' sockets are told.
+    pub sockets: CarrierSockets,
 }
 
 /// Why a relay cannot start.
@@ -410,7 +410,7 @@ impl Near {
         let broken = |error: &dyn std::fmt::Display| Closed::Broken(error.to_string());
         let connected = connected.await.map_err(|error| broken(&error))?;
         let connected = connected.map_err(|error| broken(&error))?;
-        let mut wire = Wire::new(connected, options.set_up).map_err(|error| broken(&error))?;
+        let mut wire = Wire::new(connected, &options.sockets).map_err(|error| broken(&error))?;
         hello::initiate(&mut wire, session, joins).await?;
         Ok(wire)
     }

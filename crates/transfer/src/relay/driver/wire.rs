@@ -21,9 +21,31 @@ const BATCH: usize = 64 << 10;
 /// What is read at a time.
 pub(super) const READ: usize = 64 << 10;
 
-/// What is done to a carrier's socket before it carries: options that take unsafe code, such as
-/// pacing.
-pub type SocketSetup = fn(BorrowedFd<'_>) -> io::Result<()>;
+/// What a carrier's socket is told before it carries.
+#[derive(Debug, Clone, Default)]
+pub struct CarrierSockets {
+    /// `TCP_CONGESTION`, for what this end sends; `None`: the host's own.
+    pub congestion: Option<String>,
+    /// Options that take unsafe code, such as pacing.
+    pub set_up: Option<fn(BorrowedFd<'_>) -> io::Result<()>>,
+}
+
+impl CarrierSockets {
+    /// Tries them on a socket that is not connected: what the kernel refuses is told before there
+    /// is a carrier.
+    pub fn check(&self) -> io::Result<()> {
+        use socket2::{Domain, Protocol, Socket, Type};
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        self.apply(socket.as_fd())
+    }
+
+    fn apply(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        if let Some(name) = &self.congestion {
+            socket2::SockRef::from(&socket).set_tcp_congestion(name.as_bytes())?;
+        }
+        self.set_up.map_or(Ok(()), |set_up| set_up(socket))
+    }
+}
 
 /// What reading a socket gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,15 +71,13 @@ pub(super) struct Wire {
 
 impl Wire {
     /// The carrier of a connection. Its stream becomes one that does not wait.
-    pub fn new(connection: Connection, set_up: Option<SocketSetup>) -> io::Result<Wire> {
+    pub fn new(connection: Connection, sockets: &CarrierSockets) -> io::Result<Wire> {
         let Connection { stream, tls, remote, key, place } = connection;
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let unsent = Unsent::new();
         socket2::SockRef::from(&stream).set_tcp_notsent_lowat(unsent.bound())?;
-        if let Some(set_up) = set_up {
-            set_up(stream.as_fd())?;
-        }
+        sockets.apply(stream.as_fd())?;
         let stream = Rc::new(TcpStream::from_std(stream)?);
         let (received, out) = (BytesMut::new(), BytesMut::new());
         let tls = tls.map(Box::new);
