@@ -60,6 +60,7 @@ pub(crate) const PRESETS: &[Preset] = presets![
     "articles/c4",
     "articles/d",
     "articles/e1",
+    "articles/e1-relay",
     "articles/e2",
 ];
 
