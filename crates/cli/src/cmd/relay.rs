@@ -8,7 +8,7 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use clap::{Args, Subcommand};
 use fullpipe_model::units::{Bytes, Duration};
-use fullpipe_transfer::peer::{Keys, PeerError, PublicKey};
+use fullpipe_transfer::peer::{Keys, PeerError, PublicKey, Transport};
 use fullpipe_transfer::relay::{
     CarrierSockets, Carriers, Entry, ProxyKind, Relay as NearEnd, RelayError, RelayOptions,
 };
@@ -72,6 +72,10 @@ pub struct Relay {
     /// the same option for the other direction.
     #[arg(long, short = 'C', value_name = "NAME")]
     congestion: Option<String>,
+    /// Connect carriers by Multipath TCP, which may use several paths between the hosts. The far
+    /// end needs the same option; without it they are TCP.
+    #[arg(long)]
+    mptcp: bool,
     /// For how long streams wait for a carrier when all are gone, before they are reset.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     resume_for: Duration,
@@ -118,7 +122,7 @@ impl Relay {
             receive_buffer: self.receive_buffer,
             resume_for: self.resume_for,
             drain: self.drain,
-            sockets: sockets("relay", self.congestion)?,
+            sockets: sockets("relay", self.congestion, transport(self.mptcp))?,
         };
         let (stop, abort) = stops_on_signals()?;
         let relay = NearEnd::bind(options).map_err(failure)?;
@@ -134,13 +138,27 @@ impl Relay {
     }
 }
 
+/// What `--mptcp` stands for.
+pub(super) fn transport(is_multipath: bool) -> Transport {
+    if is_multipath { Transport::MultipathTcp } else { Transport::Tcp }
+}
+
 /// What carriers' sockets are told, tried on a socket first. `command` is for the message.
 pub(super) fn sockets(
     command: &str,
     congestion: Option<String>,
+    transport: Transport,
 ) -> Result<CarrierSockets, Failure> {
+    transport.check().map_err(|error| {
+        let why = format!(
+            "{command}: make a socket of Multipath TCP: {error}; it takes a kernel with \
+             CONFIG_MPTCP and net.mptcp.enabled = 1"
+        );
+        Failure::new(Kind::Missing, why)
+    })?;
     let named = congestion.clone().unwrap_or_default();
-    let sockets = CarrierSockets { congestion, set_up: Some(fullpipe_kernel::pacing::pace) };
+    let sockets =
+        CarrierSockets { transport, congestion, set_up: Some(fullpipe_kernel::pacing::pace) };
     sockets.check().map_err(|error| {
         let why = format!(
             "{command}: use congestion control '{}' on carriers: {error}; \

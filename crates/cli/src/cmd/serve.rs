@@ -2,6 +2,7 @@
 
 use super::peer_keys::{HostSampler, stops_on_signals};
 use super::relay::monitor::MonitorOptions;
+use super::relay::transport;
 mod admission;
 
 use crate::failure::{Failure, Kind};
@@ -61,6 +62,9 @@ pub struct Serve {
     /// The congestion control of what this end sends on carriers: bbr, cubic, reno.
     #[arg(long, short = 'C', value_name = "NAME", requires = "relay")]
     congestion: Option<String>,
+    /// Accept carriers by Multipath TCP, too, which may use several paths between the hosts.
+    #[arg(long, requires = "relay")]
+    mptcp: bool,
     #[command(flatten)]
     monitor: MonitorOptions,
 }
@@ -85,9 +89,10 @@ impl Serve {
         let sampler = HostSampler::new()?;
         let pair = keys.as_ref().map(|(own, allowed)| (own, allowed.clone()));
         let failure = |error: AcceptError| Failure::new(kind_of(&error), format!("serve: {error}"));
-        let mut daemon =
-            Daemon::bind(self.listen, pair, Limits::default(), remark).map_err(failure)?;
         let far_end = self.relay.then(|| self.far_end()).transpose()?;
+        let transport = transport(self.mptcp);
+        let mut daemon = Daemon::bind(self.listen, transport, pair, Limits::default(), remark)
+            .map_err(failure)?;
         if let Some(far_end) = &far_end {
             daemon = daemon.with_carriers(far_end.sink(), self.receive_buffer).map_err(failure)?;
         }
@@ -135,7 +140,8 @@ impl Serve {
     fn far_end(&self) -> Result<FarEnd, Failure> {
         let allow = self.destinations.read()?;
         let (resume_for, drain) = (self.resume_for, Limits::default().drain);
-        let sockets = super::relay::sockets("serve", self.congestion.clone())?;
+        let transport = transport(self.mptcp);
+        let sockets = super::relay::sockets("serve", self.congestion.clone(), transport)?;
         Ok(FarEnd::new(FarEndOptions { allow, resume_for, drain, sockets }))
     }
 }

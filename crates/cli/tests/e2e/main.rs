@@ -36,6 +36,7 @@ mod real_programs;
 mod relay;
 mod relay_carriers;
 mod relay_killed;
+mod relay_multipath;
 mod relay_operations;
 mod relay_postgres;
 mod relay_programs;
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
         ("relay_operations", relay_operations::CASES),
         ("relay_postgres", relay_postgres::CASES),
         ("relay_killed", relay_killed::CASES),
+        ("relay_multipath", relay_multipath::CASES),
         ("relay_programs", relay_programs::CASES),
         ("window", window::CASES),
     ];

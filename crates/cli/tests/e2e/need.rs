@@ -25,6 +25,8 @@ pub enum Need {
     Tcx,
     /// What the window agent needs: root, Linux 6.6 with BTF, cgroup v2.
     WindowAgent,
+    /// Multipath TCP in the kernel.
+    Mptcp,
     /// A PostgreSQL server, and an account that may run it.
     PostgreSql,
     /// A program on the path.
@@ -84,6 +86,8 @@ impl Need {
                     && mounts.contains(" - cgroup2 ");
                 (!is_there).then_some("not root, a kernel before 6.6 or without BTF, or no cgroup v2")
             }
+            Need::Mptcp => (!std::path::Path::new("/proc/sys/net/mptcp/enabled").exists())
+                .then_some("a kernel without CONFIG_MPTCP"),
             Need::PostgreSql if !installed("psql") || server_programs().is_none() => {
                 Some("PostgreSQL is not installed: `apt-get install postgresql`")
             }

@@ -33,7 +33,7 @@ pub const CASES: &[Case] = &[
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The address that a program said on standard error after `words`.
-fn said_address(running: &Running, words: &str) -> SocketAddr {
+pub fn said_address(running: &Running, words: &str) -> SocketAddr {
     let mut address = None;
     until(words, PATIENCE, || {
         let said = running.err();

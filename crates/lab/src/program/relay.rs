@@ -10,7 +10,9 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::pacing::pace;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::Duration;
-use fullpipe_transfer::peer::{Channel, Daemon, Keys, Limits, PrivateKey, Service, Session};
+use fullpipe_transfer::peer::{
+    Channel, Daemon, Keys, Limits, PrivateKey, Service, Session, Transport,
+};
 use fullpipe_transfer::relay::{
     CarrierSockets, Carriers, Entry, FarEnd, FarEndOptions, Relay, RelayOptions,
 };
@@ -83,7 +85,7 @@ pub fn receive(
             server.enter()?;
             let allowed = identity.near.public().into_iter().collect();
             let keys = Some((&identity.far, allowed));
-            let daemon = Daemon::bind(address, keys, Limits::default(), |_| {})?;
+            let daemon = Daemon::bind(address, Transport::Tcp, keys, Limits::default(), |_| {})?;
             let daemon = daemon.with_carriers(far_end.sink(), None)?;
             // Whoever waits for it may have gone.
             let _ = ready.send(());
@@ -159,7 +161,7 @@ fn through(
 
 /// As the programs have them; the congestion control is the host's.
 fn paced() -> CarrierSockets {
-    CarrierSockets { congestion: None, set_up: Some(pace) }
+    CarrierSockets { set_up: Some(pace), ..CarrierSockets::default() }
 }
 
 fn failed(output: &str) -> ProgramError {

@@ -4,7 +4,7 @@ use super::channel::Channel;
 use super::connection::{CARRIER, Connection};
 use super::ticket::Secret;
 use super::timed::{Deadline, Timed};
-use super::{PeerError, PrivateKey, PublicKey, tls};
+use super::{PeerError, PrivateKey, PublicKey, Transport, tls};
 use fullpipe_model::units::{Bytes, Duration};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -32,6 +32,7 @@ pub struct Client {
     addr: SocketAddr,
     tls: Option<Arc<ClientConfig>>,
     patience: Duration,
+    transport: Transport,
 }
 
 impl Client {
@@ -47,7 +48,13 @@ impl Client {
         let config = |keys: &Keys| tls::client(&keys.own, keys.server);
         let tls = keys.map(config).transpose();
         let tls = tls.map_err(|error| PeerError::Keys(error.to_string()))?;
-        Ok(Client { addr, tls, patience })
+        Ok(Client { addr, tls, patience, transport: Transport::Tcp })
+    }
+
+    /// The same with connections of `transport`.
+    #[must_use]
+    pub fn over(self, transport: Transport) -> Client {
+        Client { transport, ..self }
     }
 
     /// The daemon's address.
@@ -59,8 +66,7 @@ impl Client {
     fn tcp(&self, receive_buffer: Option<Bytes>) -> Result<TcpStream, PeerError> {
         let addr = self.addr;
         let connect = || {
-            use socket2::{Domain, Protocol, Socket, Type};
-            let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+            let socket = self.transport.to(addr)?;
             if let Some(size) = receive_buffer {
                 socket.set_recv_buffer_size(size.get() as usize)?;
             }

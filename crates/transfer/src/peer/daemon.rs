@@ -16,7 +16,7 @@ use super::connection::{CarrierSink, Connection, Places, Who, is_carrier};
 use super::keyring::Keyring;
 use super::rendezvous::Rendezvous;
 use super::timed::{Deadline, Timed};
-use super::{AcceptError, Expected, PrivateKey, PublicKey, Ticket, tls};
+use super::{AcceptError, Expected, PrivateKey, PublicKey, Ticket, Transport, tls};
 use crate::Stop;
 use fullpipe_model::units::{Bytes, Duration};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -132,10 +132,12 @@ impl std::fmt::Debug for Daemon {
 }
 
 impl Daemon {
-    /// Listens on `addr`, with its own key and those of the peers that it lets in. Without keys
+    /// Listens on `addr` for connections of `transport`, with its own key and those of the peers
+    /// that it lets in. Without keys
     /// only loopback is allowed. `log` gets a line for each event.
     pub fn bind(
         addr: SocketAddr,
+        transport: Transport,
         keys: Option<(&PrivateKey, Vec<PublicKey>)>,
         limits: Limits,
         log: impl Fn(&str) + Send + Sync + 'static,
@@ -158,7 +160,7 @@ impl Daemon {
             };
             AcceptError::Bind { addr, source, hint }
         };
-        let listener = TcpListener::bind(addr).map_err(bind)?;
+        let listener = transport.listen(addr).map_err(bind)?;
         listener.set_nonblocking(true).map_err(bind)?;
         let addr = listener.local_addr().map_err(bind)?;
         let shared = Shared {

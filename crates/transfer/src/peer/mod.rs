@@ -30,6 +30,7 @@ mod rendezvous;
 mod ticket;
 mod timed;
 mod tls;
+mod transport;
 
 pub use channel::Channel;
 pub use client::{Client, Keys};
@@ -43,6 +44,7 @@ pub use key::{ParseKeyError, PrivateKey, PublicKey};
 pub use keyring::Keyring;
 pub use rendezvous::Expected;
 pub use ticket::Ticket;
+pub use transport::Transport;
 
 /// The port that a daemon listens on by default.
 pub const DEFAULT_PORT: u16 = 5606;

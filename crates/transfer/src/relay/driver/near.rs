@@ -402,10 +402,11 @@ impl Near {
     async fn connect(&self, session: SessionId, joins: bool) -> Result<Wire, Closed> {
         let options = &self.options;
         let (server, keys) = (options.server.clone(), options.keys.clone());
-        let receive_buffer = options.receive_buffer;
+        let (receive_buffer, transport) = (options.receive_buffer, options.sockets.transport);
         // It looks up the name again: the far end's address may have changed.
         let connected = tokio::task::spawn_blocking(move || {
-            Client::new(&server, keys.as_ref(), PATIENCE)?.carrier(receive_buffer)
+            let client = Client::new(&server, keys.as_ref(), PATIENCE)?;
+            client.over(transport).carrier(receive_buffer)
         });
         let broken = |error: &dyn std::fmt::Display| Closed::Broken(error.to_string());
         let connected = connected.await.map_err(|error| broken(&error))?;

@@ -7,7 +7,7 @@
 use super::super::frame::{Frame, FrameError, decode};
 use super::unsent::Unsent;
 use crate::clock;
-use crate::peer::{Connection, Place, PublicKey};
+use crate::peer::{Connection, Place, PublicKey, Transport};
 use bytes::{Buf, BytesMut};
 use std::io::{self, BufRead, ErrorKind, Write};
 use std::net::SocketAddr;
@@ -24,6 +24,8 @@ pub(super) const READ: usize = 64 << 10;
 /// What a carrier's socket is told before it carries.
 #[derive(Debug, Clone, Default)]
 pub struct CarrierSockets {
+    /// What the near end connects by; the far end's daemon has its own.
+    pub transport: Transport,
     /// `TCP_CONGESTION`, for what this end sends; `None`: the host's own.
     pub congestion: Option<String>,
     /// Options that take unsafe code, such as pacing.
@@ -35,6 +37,7 @@ impl CarrierSockets {
     /// is a carrier.
     pub fn check(&self) -> io::Result<()> {
         use socket2::{Domain, Protocol, Socket, Type};
+        self.transport.check()?;
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         self.apply(socket.as_fd())
     }
@@ -43,7 +46,7 @@ impl CarrierSockets {
         if let Some(name) = &self.congestion {
             socket2::SockRef::from(&socket).set_tcp_congestion(name.as_bytes())?;
         }
-        self.set_up.map_or(Ok(()), |set_up| set_up(socket))
+        self.set_up.map_or(Ok(()), |set_up| unless_unknown(set_up(socket)))
     }
 }
 
@@ -76,7 +79,8 @@ impl Wire {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let unsent = Unsent::new();
-        socket2::SockRef::from(&stream).set_tcp_notsent_lowat(unsent.bound())?;
+        let set = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(unsent.bound());
+        unless_unknown(set)?;
         sockets.apply(stream.as_fd())?;
         let stream = Rc::new(TcpStream::from_std(stream)?);
         let (received, out) = (BytesMut::new(), BytesMut::new());
@@ -170,7 +174,10 @@ impl Wire {
     /// The socket took so many bytes.
     fn has_taken(&mut self, count: usize) -> io::Result<()> {
         match self.unsent.take(clock::now(), count) {
-            Some(bound) => socket2::SockRef::from(&*self.stream).set_tcp_notsent_lowat(bound),
+            Some(bound) => {
+                let socket = socket2::SockRef::from(&*self.stream);
+                unless_unknown(socket.set_tcp_notsent_lowat(bound))
+            }
             None => Ok(()),
         }
     }
@@ -201,6 +208,22 @@ impl Wire {
         }
         self.is_blocked = false;
         Ok(())
+    }
+}
+
+/// What setting an option gave; one that the kernel has not for such a socket is no failure. Older
+/// kernels have few of TCP's for Multipath TCP.
+fn unless_unknown(set: io::Result<()>) -> io::Result<()> {
+    use rustix::io::Errno;
+    match set {
+        Err(error)
+            if [Errno::NOPROTOOPT, Errno::OPNOTSUPP]
+                .iter()
+                .any(|unknown| error.raw_os_error() == Some(unknown.raw_os_error())) =>
+        {
+            Ok(())
+        }
+        set => set,
     }
 }
 
