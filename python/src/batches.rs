@@ -9,9 +9,9 @@ use crate::options::Kind;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use fullpipe_analyze::{Connections, Error, LabelledPackets, Options, what_is_missing};
-use fullpipe_columnar::{Batch, BatchError, Layout};
+use fullpipe_columnar::{Batch, BatchError, Layout, RowKind};
 use fullpipe_flow::Counts;
-use fullpipe_flow::schema::{CONNECTIONS, Cell, PACKETS, PacketRow, connection_rows};
+use fullpipe_flow::schema::{Cell, PACKETS, PacketRow};
 use pyo3::Python;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,7 +39,7 @@ pub struct Batches {
 
 /// A capture that is being read.
 enum Reading {
-    Connections(Box<Connections>),
+    Connections(RowKind, Box<Connections>),
     /// With why the capture was not read to its end.
     Packets(Box<LabelledPackets>, Vec<Error>),
 }
@@ -108,8 +108,13 @@ impl Batches {
         let Some((name, capture)) = self.captures.next() else { return false };
         let options = &self.options;
         let reading = match self.kind {
-            Kind::Connections => {
-                Reading::Connections(Box::new(capture.connections_without_findings(options)))
+            Kind::Of(kind) => {
+                let connections = if kind.needs_findings() {
+                    capture.connections(options)
+                } else {
+                    capture.connections_without_findings(options)
+                };
+                Reading::Connections(kind, Box::new(connections))
             }
             Kind::Packets => {
                 Reading::Packets(Box::new(capture.labelled_packets(options)), Vec::new())
@@ -148,10 +153,10 @@ impl Reading {
     /// Reads on and adds some rows; false at the end of the capture.
     fn rows(&mut self, name: &str, push: &mut Push<'_>) -> Result<bool, ArrowError> {
         match self {
-            Reading::Connections(connections) => {
+            Reading::Connections(kind, connections) => {
                 let Some(round) = connections.next_round() else { return Ok(false) };
-                for row in round.iter().flat_map(|diagnosed| connection_rows(name, diagnosed)) {
-                    push.row(Layout::cells(CONNECTIONS, &row))?;
+                for diagnosed in &round {
+                    kind.rows(name, diagnosed, |cells| push.row(cells))?;
                 }
             }
             Reading::Packets(packets, errors) => {
@@ -181,7 +186,7 @@ impl Reading {
     /// What is missing in the rows, if anything is.
     fn end(self, name: &str) -> Option<String> {
         let (counts, errors) = match self {
-            Reading::Connections(connections) => connections.finish(),
+            Reading::Connections(_, connections) => connections.finish(),
             Reading::Packets(_, errors) => (Counts::default(), errors),
         };
         what_is_missing(name, &counts, &errors)

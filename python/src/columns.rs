@@ -1,8 +1,8 @@
 //! The columns of a kind of row, for Python.
 
 use crate::options::Kind;
-use fullpipe_columnar::Layout;
-use fullpipe_flow::schema::{self, CONNECTIONS, PACKETS, Record};
+use fullpipe_columnar::{Layout, RowKind};
+use fullpipe_flow::schema::{self, CONNECTIONS, FINDINGS, INTERVALS, PACKETS, Record, WHOLES};
 use pyo3::prelude::*;
 
 /// A column: its name, what its values are, and what it means.
@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 pub struct Column {
     /// Its name, with the unit at its end.
     name: &'static str,
-    /// `text`, `integer`, `double`, `boolean`; `words` and `texts` are one text in a row.
+    /// `text`, `integer`, `double`, `boolean`; `words`, `texts` and
+    /// `objects` (JSON) are one text in a row.
     kind: &'static str,
     /// Its unit; empty for counts and what is no number.
     unit: &'static str,
@@ -31,7 +32,9 @@ impl Kind {
     /// The columns of its rows, in order.
     pub fn columns(self) -> Vec<Column> {
         match self {
-            Kind::Connections => in_rows(CONNECTIONS),
+            Kind::Of(RowKind::Connections) => in_rows(CONNECTIONS),
+            Kind::Of(RowKind::Intervals) => of_part(INTERVALS),
+            Kind::Of(RowKind::Findings) => of_part(FINDINGS),
             Kind::Packets => in_rows(PACKETS),
         }
     }
@@ -39,10 +42,16 @@ impl Kind {
     /// The columns of its record batches.
     pub fn layout(self) -> Layout {
         match self {
-            Kind::Connections => Layout::of(CONNECTIONS),
+            Kind::Of(kind) => kind.layout(),
             Kind::Packets => Layout::of(PACKETS),
         }
     }
+}
+
+fn of_part<K: Record>(columns: &'static [schema::Column<K>]) -> Vec<Column> {
+    let mut all = in_rows(WHOLES);
+    all.extend(in_rows(columns));
+    all
 }
 
 fn in_rows<K: Record>(columns: &'static [schema::Column<K>]) -> Vec<Column> {

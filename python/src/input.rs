@@ -1,7 +1,7 @@
 //! What is to be analysed: paths, bytes, or a file object of Python.
 
 use fullpipe_analyze::{Capture, Error};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::io::{self, Cursor, Read};
@@ -16,22 +16,29 @@ pub enum Input {
     /// Files, one after another.
     Paths(Vec<PathBuf>),
     /// A capture in memory.
-    Bytes(Arc<[u8]>),
+    Bytes(String, Arc<[u8]>),
     /// An open file, which can be read once.
-    File(Option<Py<PyAny>>),
+    File(String, Option<Py<PyAny>>),
 }
 
 impl Input {
-    /// What `source` is: bytes, an object with `read`, a path, or paths.
+    /// What `source` is: bytes, an object with `read`, a path, or paths. `name` is for bytes and
+    /// objects, which have none.
     ///
     /// # Errors
     /// It is none of these; or its only file cannot be opened.
-    pub fn of(source: &Bound<'_, PyAny>) -> PyResult<Input> {
+    pub fn of(source: &Bound<'_, PyAny>, name: Option<&str>) -> PyResult<Input> {
+        let named = |otherwise: &str| name.unwrap_or(otherwise).to_owned();
         if let Ok(bytes) = source.cast::<PyBytes>() {
-            return Ok(Input::Bytes(bytes.as_bytes().into()));
+            return Ok(Input::Bytes(named("bytes"), bytes.as_bytes().into()));
         }
         if source.hasattr("read")? {
-            return Ok(Input::File(Some(source.clone().unbind())));
+            return Ok(Input::File(named("file object"), Some(source.clone().unbind())));
+        }
+        if name.is_some() {
+            return Err(PyValueError::new_err(
+                "analyze: name= is for bytes and open files; paths have their own names",
+            ));
         }
         if let Ok(path) = source.extract::<PathBuf>() {
             if let Err(cause) = std::fs::File::open(&path) {
@@ -63,14 +70,14 @@ impl Input {
                 });
                 Box::new(captures)
             }
-            Input::Bytes(bytes) => one("bytes", Cursor::new(Arc::clone(bytes))),
-            Input::File(file) => {
+            Input::Bytes(name, bytes) => one(name, Cursor::new(Arc::clone(bytes))),
+            Input::File(name, file) => {
                 let file = file.take().ok_or_else(|| {
                     PyRuntimeError::new_err(
                         "analyze: the file object was read already; call analyze again with a new one",
                     )
                 })?;
-                one("file object", PythonFile { file, chunk: Vec::new(), taken: 0 })
+                one(name, PythonFile { file, chunk: Vec::new(), taken: 0 })
             }
         })
     }

@@ -1,6 +1,7 @@
 //! Keyword arguments as the options of an analysis; their words are those of the command line.
 
 use fullpipe_analyze::Options;
+use fullpipe_columnar::RowKind;
 use fullpipe_flow::Config;
 use fullpipe_flow::capture::Layer;
 use fullpipe_flow::connection::Labels;
@@ -13,8 +14,8 @@ use std::num::NonZeroUsize;
 /// What a row is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One direction of a connection.
-    Connections,
+    /// A connection, or a part of it.
+    Of(RowKind),
     /// A packet of a connection.
     Packets,
 }
@@ -22,7 +23,10 @@ pub enum Kind {
 impl Kind {
     /// The kind of this name.
     pub fn of(name: &str) -> PyResult<Kind> {
-        word("rows", name, &[("connections", Kind::Connections), ("packets", Kind::Packets)])
+        let [connections, intervals, findings] =
+            [RowKind::Connections, RowKind::Intervals, RowKind::Findings]
+                .map(|kind| (kind.name(), Kind::Of(kind)));
+        word("rows", name, &[connections, intervals, findings, ("packets", Kind::Packets)])
     }
 }
 

@@ -21,7 +21,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (
     source, *, rows = "connections", filter = None, capture_point = "auto", layer = "inner",
-    labels = "sack", threads = 1, problems = "raise"
+    labels = "sack", threads = 1, problems = "raise", name = None
 ))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
 fn analyze(
@@ -33,11 +33,12 @@ fn analyze(
     labels: &str,
     threads: usize,
     problems: &str,
+    name: Option<&str>,
 ) -> PyResult<Rows> {
     let kind = Kind::of(rows)?;
     let options = options_of(filter, capture_point, layer, labels, threads)?;
     let raises = word("problems", problems, &[("raise", true), ("keep", false)])?;
-    Ok(Rows::new(Input::of(source)?, kind, options, raises))
+    Ok(Rows::new(Input::of(source, name)?, kind, options, raises))
 }
 
 /// The columns of a kind of row.

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import json
 import pathlib
 import signal
 import struct
@@ -33,15 +34,18 @@ def syn(number: int) -> bytes:
 HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
 
 
-@pytest.mark.parametrize("rows", ["connections", "packets"])
+KINDS = {"connections": 6, "intervals": None, "findings": None, "packets": 2203}
+
+
+@pytest.mark.parametrize("rows", KINDS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rows_are_those_of_the_command_line(three, tmp_path, fullpipe_cli, rows, threads):
     stored = tmp_path / "rows.parquet"
-    packets = ["--packets"] if rows == "packets" else []
-    fullpipe_cli("analyze", three, "--parquet", str(stored), *packets)
+    kind = ["--packets"] if rows == "packets" else ["--rows", rows]
+    fullpipe_cli("analyze", three, "--parquet", str(stored), *kind)
     expected = pyarrow.parquet.read_table(stored)
     found = table(three, rows=rows, threads=threads)
-    assert found.num_rows == (2203 if rows == "packets" else 6)
+    assert found.num_rows == (KINDS[rows] or expected.num_rows) > 3
     assert found.to_pylist() == expected.to_pylist()
     assert found.schema.names == [column.name for column in fullpipe.columns(rows)]
     assert found.schema.metadata[b"fullpipe.schema_version"] == b"%d" % fullpipe.SCHEMA_VERSION
@@ -67,6 +71,10 @@ def test_paths_bytes_and_file_objects_are_one(three):
                     source.seek(0)
                 found = table(source, threads=threads)
                 assert found.drop_columns("file").to_pylist() == expected, source
+    named = table(whole, name="s3://caps/three")
+    assert set(named.column("file").to_pylist()) == {"s3://caps/three"}
+    with pytest.raises(ValueError, match="name= is for bytes"):
+        fullpipe.analyze(three, name="another")
     assert table([three, pathlib.Path(three)]).num_rows == 2 * len(expected)
 
 
@@ -91,7 +99,7 @@ def test_options_are_those_of_the_command_line(three, fullpipe_cli):
         assert len(found) == (4 if option == "filter" else 6)
     with pytest.raises(ValueError, match="possible values: auto, sender, receiver"):
         fullpipe.analyze(three, capture_point="somewhere")
-    with pytest.raises(ValueError, match="possible values: connections, packets"):
+    with pytest.raises(ValueError, match="possible values: connections, intervals, findings, packets"):
         fullpipe.analyze(three, rows="points")
     with pytest.raises(ValueError, match="one or more"):
         fullpipe.analyze(three, threads=0)
@@ -126,6 +134,28 @@ def test_what_cannot_be_read_is_an_error_with_the_words_of_the_command_line(tmp_
 
     with pytest.raises(Exception, match="the store is away"):
         table(Broken())
+
+
+def test_intervals_and_findings_are_those_of_json(three, fullpipe_cli):
+    for number in range(3):
+        told = fullpipe_cli("analyze", three, "--json", "--connection", str(number)).stdout
+        (connection,) = json.loads(told)["connections"]
+        for rows in ("intervals", "findings"):
+            found = [row for row in table(three, rows=rows).to_pylist()
+                     if row["connection"] == connection["id"]]
+            assert len(found) == len(connection[rows]) > 0
+            for row, part in zip(found, connection[rows]):
+                assert (row["client"], row["server"]) == (connection["client"], connection["server"])
+                assert row["direction"] == part["direction"]
+                if rows == "findings":
+                    assert (row["limit"], row["claim"]) == (part["limit"], part["claim"])
+                    assert json.loads(row["reasons"]) == part["reasons"]
+                    assert row["goodput_bps"] == part["evidence"]["goodput_bps"]
+                else:
+                    first = part["candidates"][0]
+                    assert (row["limit"], row["share"]) == (first["limit"], first["share"])
+                    assert json.loads(row["candidates"]) == part["candidates"]
+                    assert row["length_us"] == part["length_us"]
 
 
 def test_nothing_is_a_table_without_rows():
@@ -237,7 +267,7 @@ def test_columns_have_meanings_and_units():
     columns = {column.name: column for column in fullpipe.columns()}
     assert columns["handshake_rtt_us"].unit == "µs"
     assert columns["handshake_rtt_us"].null == "handshake not captured"
-    for rows in ("connections", "packets"):
+    for rows in KINDS:
         assert all(column.meaning for column in fullpipe.columns(rows))
 
 

@@ -5,7 +5,8 @@ use fullpipe_flow::schema::{Cell, Column, Kind, Record};
 /// The metadata key of a file's schema version.
 pub(crate) const VERSION_KEY: &str = "fullpipe.schema_version";
 
-/// Names and kinds of columns, in order. A column of several words or sentences becomes one text.
+/// Names and kinds of columns, in order. A column of several words, sentences or objects becomes
+/// one text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout(pub(crate) Vec<(String, Kind)>);
 

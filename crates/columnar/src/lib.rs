@@ -2,8 +2,8 @@
 //!
 //! A [`Layout`] has the columns of a file or a batch: those of one table of
 //! [`fullpipe_flow::schema`], or of several side by side. [`ParquetTable`] writes rows of cells to
-//! a file; [`Batch`] collects them for Arrow. This is a separate crate to keep both dependencies
-//! away from those who do not need them.
+//! a file; [`Batch`] collects them for Arrow. A [`RowKind`] says which rows a connection gives.
+//! This is a separate crate to keep both dependencies away from those who do not need them.
 //!
 //! ```
 //! use fullpipe_columnar::{Batch, Layout};
@@ -22,7 +22,9 @@
 mod arrow;
 mod layout;
 mod parquet;
+mod rows;
 
 pub use arrow::{Batch, BatchError};
 pub use layout::Layout;
 pub use parquet::ParquetTable;
+pub use rows::RowKind;

@@ -3,7 +3,7 @@
 
 use fullpipe_flow::schema::{
     CAPTURE_PROBLEMS, CONNECTIONS, FINDINGS, INTERVALS, LIVE_CONNECTIONS, PACKETS, RENAMED, RUNS,
-    SAMPLES, SCENARIOS, SCHEMA_VERSION, SUB_CAUSES, TRUTH_INTERVALS, markdown,
+    SAMPLES, SCENARIOS, SCHEMA_VERSION, SUB_CAUSES, TRUTH_INTERVALS, WHOLES, markdown,
 };
 use std::path::Path;
 
@@ -31,6 +31,7 @@ fn the_pages_show_the_tables() {
     hold(page, "scenarios", &markdown(SCENARIOS));
     hold(page, "connections", &markdown(CONNECTIONS));
     hold(page, "packets", &markdown(PACKETS));
+    hold(page, "wholes", &markdown(WHOLES));
     hold(page, "intervals", &markdown(INTERVALS));
     hold(page, "findings", &markdown(FINDINGS));
     hold(page, "sub-causes", &markdown(SUB_CAUSES));

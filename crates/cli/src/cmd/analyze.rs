@@ -11,6 +11,7 @@ use crate::terminal::{layout, remark};
 use archive::ArchiveOptions;
 use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, Options};
+use fullpipe_columnar::RowKind;
 use fullpipe_flow::connection::Labels;
 use fullpipe_flow::diagnosis::{DiagnosedConnection, note_sharing, worst_first};
 use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
@@ -83,6 +84,10 @@ pub struct Analyze {
     /// captures that are done.
     #[arg(long, value_name = "FILE", group = "format")]
     parquet: Option<PathBuf>,
+    /// What the rows of --parquet are of.
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = RowsOf::Connections)]
+    #[arg(requires = "parquet", conflicts_with = "packets")]
+    rows: RowsOf,
     /// Write a report with graphs, as `report` does, in place of the table: one HTML file.
     #[arg(long, value_name = "FILE", group = "format", conflicts_with_all = ["plot", "top", "connection"])]
     html: Option<PathBuf>,
@@ -111,6 +116,26 @@ pub struct Analyze {
     archive: ArchiveOptions,
     #[command(flatten)]
     reading: Reading,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum RowsOf {
+    /// One direction of a connection.
+    Connections,
+    /// A span of time of one direction, and what limited it.
+    Intervals,
+    /// What a limit means, and what would change it.
+    Findings,
+}
+
+impl From<RowsOf> for RowKind {
+    fn from(rows: RowsOf) -> Self {
+        match rows {
+            RowsOf::Connections => RowKind::Connections,
+            RowsOf::Intervals => RowKind::Intervals,
+            RowsOf::Findings => RowKind::Findings,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

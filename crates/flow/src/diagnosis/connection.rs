@@ -241,7 +241,7 @@ impl DiagnosedConnection {
     }
 
     /// What limited the connection in each interval: the client's data, then the server's.
-    fn intervals(&self) -> Vec<OfDirection<&Interval>> {
+    pub fn intervals(&self) -> Vec<OfDirection<&Interval>> {
         let mut all = Vec::new();
         for direction in [Direction::ClientToServer, Direction::ServerToClient] {
             let intervals =

@@ -23,7 +23,7 @@ pub enum Kind {
     Words,
     /// Several sentences: an array in JSON, with `; ` between them elsewhere.
     Texts,
-    /// An array of objects, only in JSON.
+    /// An array of objects: the same as the text of JSON in Parquet and Arrow.
     Objects,
 }
 
@@ -134,11 +134,14 @@ impl<'r> Cell<'r> {
         }
     }
 
-    /// A cell of words or sentences as the one text that rows have; other cells as they are.
+    /// A cell of words, sentences or objects as the one text that rows have; others as they are.
     pub fn joined(self) -> Self {
         match self {
             Cell::Words(words) => Cell::text(words.join(" ")),
             Cell::Texts(texts) => Cell::text(texts.join("; ")),
+            Cell::Candidates(_) | Cell::Reasons(_) | Cell::Changes(_) | Cell::Waits(_) => {
+                Cell::Text(serde_json::to_string(&self).ok().map(Cow::Owned))
+            }
             other => other,
         }
     }

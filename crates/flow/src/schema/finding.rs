@@ -43,6 +43,22 @@ pub static INTERVALS: &[I] = &[
         "limits with their shares, the first limit first",
         |row| Cell::Candidates(&row.what.candidates),
     ),
+    I::new("limit", Kind::Text, "", "the first of them", |row| {
+        Cell::word(row.what.candidates.first().map(|first| first.limit.name()))
+    })
+    .at(Place::Rows),
+    I::new(
+        "cause",
+        Kind::Text,
+        "the limit is no congestion window",
+        "`slow_start` or `loss`, of a congestion window",
+        |row| Cell::word(row.what.candidates.first().and_then(|first| first.limit.cause())),
+    )
+    .at(Place::Rows),
+    I::new("share", Kind::Fraction, "", "for what part of the interval", |row| {
+        Cell::fraction(row.what.candidates.first().map(|first| first.share))
+    })
+    .at(Place::Rows),
     I::new("goodput_bps", Kind::Number, "", "payload newly acknowledged, by time", |row| {
         Cell::rate(row.what.evidence.goodput)
     }),

@@ -12,7 +12,8 @@
 //! * [`RUNS`]: one run of the lab; [`SCENARIOS`]: its scenario's values, beside it.
 //! * [`CONNECTIONS`]: one direction of a captured connection.
 //! * [`PACKETS`]: a packet with its labels.
-//! * [`INTERVALS`], [`FINDINGS`], [`SUB_CAUSES`]: parts of a connection's JSON.
+//! * [`INTERVALS`], [`FINDINGS`], [`SUB_CAUSES`]: parts of a connection's JSON;
+//!   [`WHOLES`]: what they are parts of, before them in rows.
 //! * [`LIVE_CONNECTIONS`]: a connection of this host and what limits it, a row of `fullpipe why`.
 //! * [`SAMPLES`]: an observation of a socket.
 //! * [`TRUTH_INTERVALS`]: what limited a run, as its kernel knew it.
@@ -24,6 +25,7 @@ mod finding;
 mod live;
 mod packet;
 mod page;
+mod part;
 mod problem;
 mod run;
 mod sample;
@@ -36,6 +38,7 @@ pub use finding::{FINDINGS, Findings, INTERVALS, Intervals, SUB_CAUSES, SubCause
 pub use live::{LIVE_CONNECTIONS, LiveConnections, LiveRow};
 pub use packet::{PACKETS, PacketRow, Packets};
 pub use page::{RENAMED, Renamed, columns_in_short, markdown};
+pub use part::{WHOLES, WholeRow, Wholes};
 pub use problem::{CAPTURE_PROBLEMS, CaptureProblem, CaptureProblems};
 pub use run::{RUNS, Runs, SCENARIOS, Scenarios};
 pub use sample::{SAMPLES, Samples};

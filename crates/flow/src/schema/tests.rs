@@ -100,6 +100,7 @@ fn names_are_distinct() {
     distinct(CONNECTIONS);
     distinct(PACKETS);
     distinct(INTERVALS);
+    distinct(WHOLES);
     distinct(FINDINGS);
     distinct(SAMPLES);
     distinct(LIVE_CONNECTIONS);

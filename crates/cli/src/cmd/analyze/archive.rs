@@ -22,11 +22,9 @@ use crate::terminal::remark;
 use clap::{Args, ValueEnum};
 use folder::of_folder;
 use fullpipe_analyze::{Error, Options, what_is_missing};
-use fullpipe_columnar::Layout;
+use fullpipe_columnar::{Layout, RowKind};
 use fullpipe_flow::Counts;
-use fullpipe_flow::schema::{
-    CAPTURE_PROBLEMS, CONNECTIONS, CaptureProblem, PACKETS, SCHEMA_VERSION, connection_rows,
-};
+use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, PACKETS, SCHEMA_VERSION};
 use fullpipe_kernel::sandbox::Interrupt;
 use groups::{Group, Groups, text_of};
 use list::{Found, Sources, Unusable};
@@ -74,7 +72,7 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
     let job = Job {
         analyze,
         folder,
-        layout: if analyze.packets { Layout::of(PACKETS) } else { Layout::of(CONNECTIONS) },
+        layout: if analyze.packets { Layout::of(PACKETS) } else { kind_of(analyze).layout() },
         options: Options { threads: NonZeroUsize::MIN, ..analyze.options() },
         groups: Mutex::new(Groups::new(list.without(folder), done)),
         manifest: Mutex::new(manifest),
@@ -121,9 +119,13 @@ fn settings(analyze: &Analyze) -> Settings {
     Settings {
         fullpipe: env!("CARGO_PKG_VERSION").into(),
         schema: SCHEMA_VERSION,
-        rows: if analyze.packets { "packets" } else { "connections" }.into(),
+        rows: if analyze.packets { "packets" } else { kind_of(analyze).name() }.into(),
         options: format!("--labels {labels} {}", analyze.reading.words()),
     }
+}
+
+fn kind_of(analyze: &Analyze) -> RowKind {
+    analyze.rows.into()
 }
 
 /// What all threads share.
@@ -212,15 +214,22 @@ impl Job<'_> {
         parts: &mut Parts<'_>,
     ) -> Result<Option<(u64, Option<String>)>, PartError> {
         let mut rows = 0;
-        let mut connections = capture.connections_without_findings(&self.options);
+        let kind = kind_of(self.analyze);
+        let mut connections = if kind.needs_findings() {
+            capture.connections(&self.options)
+        } else {
+            capture.connections_without_findings(&self.options)
+        };
         while let Some(round) = connections.next_round() {
             if self.ends() {
                 return Ok(None);
             }
-            for row in round.iter().flat_map(|diagnosed| connection_rows(name, diagnosed)) {
-                let start = row.diagnosed.connection.start;
-                parts.row(start, Layout::cells(CONNECTIONS, &row))?;
-                rows += 1;
+            for diagnosed in &round {
+                let start = diagnosed.connection.start;
+                kind.rows(name, diagnosed, |cells| {
+                    rows += 1;
+                    parts.row(start, cells)
+                })?;
             }
         }
         let (counts, errors) = connections.finish();

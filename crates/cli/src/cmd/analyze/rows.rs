@@ -3,7 +3,7 @@
 use super::Analyze;
 use crate::cmd::stored::Stored;
 use crate::failure::Failure;
-use fullpipe_columnar::Layout;
+use fullpipe_columnar::RowKind;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::{CONNECTIONS, Versioned, connection_rows, csv_header, csv_line};
 use serde::Serialize;
@@ -21,7 +21,7 @@ struct InFile<'a, T> {
 pub enum Rows {
     Lines(BufWriter<StdoutLock<'static>>),
     Csv { out: BufWriter<StdoutLock<'static>>, headed: bool },
-    Parquet(Box<Stored>),
+    Parquet(RowKind, Box<Stored>),
 }
 
 impl Rows {
@@ -32,7 +32,10 @@ impl Rows {
     pub fn new(analyze: &Analyze) -> Result<Self, Failure> {
         let out = || BufWriter::new(std::io::stdout().lock());
         Ok(match &analyze.parquet {
-            Some(file) => Rows::Parquet(Box::new(Stored::new(file, &Layout::of(CONNECTIONS))?)),
+            Some(file) => {
+                let kind = RowKind::from(analyze.rows);
+                Rows::Parquet(kind, Box::new(Stored::new(file, &kind.layout())?))
+            }
             None if analyze.csv => Rows::Csv { out: out(), headed: false },
             None => Rows::Lines(out()),
         })
@@ -40,7 +43,11 @@ impl Rows {
 
     /// Whether a row has findings.
     pub fn has_findings(&self) -> bool {
-        matches!(self, Rows::Lines(_))
+        match self {
+            Rows::Lines(_) => true,
+            Rows::Csv { .. } => false,
+            Rows::Parquet(kind, _) => kind.needs_findings(),
+        }
     }
 
     /// Writes the connections of one file.
@@ -55,11 +62,9 @@ impl Rows {
         match self {
             Rows::Lines(out) => Ok(print_lines(file, connections, out)?),
             Rows::Csv { out, headed } => Ok(print_csv(file, connections, headed, out)?),
-            Rows::Parquet(stored) => {
-                let mut rows =
-                    connections.iter().flat_map(|diagnosed| connection_rows(file, diagnosed));
-                rows.try_for_each(|row| stored.row(Layout::cells(CONNECTIONS, &row)))
-            }
+            Rows::Parquet(kind, stored) => connections
+                .iter()
+                .try_for_each(|diagnosed| kind.rows(file, diagnosed, |cells| stored.row(cells))),
         }
     }
 
@@ -70,7 +75,7 @@ impl Rows {
     pub fn finish(self) -> Result<(), Failure> {
         match self {
             Rows::Lines(mut out) | Rows::Csv { mut out, .. } => Ok(out.flush()?),
-            Rows::Parquet(stored) => stored.finish(),
+            Rows::Parquet(_, stored) => stored.finish(),
         }
     }
 }

@@ -1,0 +1,77 @@
+//! The rows that a connection gives, of each kind.
+
+use crate::layout::Layout;
+use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_flow::schema::{
+    CONNECTIONS, Cell, FINDINGS, INTERVALS, WHOLES, WholeRow, connection_rows,
+};
+
+/// What each row of a connection is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RowKind {
+    /// One direction.
+    #[default]
+    Connections,
+    /// A span of time of one direction, and what limited it.
+    Intervals,
+    /// What a limit means, and what would change it.
+    Findings,
+}
+
+impl RowKind {
+    /// Its name, as options have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RowKind::Connections => "connections",
+            RowKind::Intervals => "intervals",
+            RowKind::Findings => "findings",
+        }
+    }
+
+    /// Its columns.
+    pub fn layout(self) -> Layout {
+        match self {
+            RowKind::Connections => Layout::of(CONNECTIONS),
+            RowKind::Intervals => Layout::of(WHOLES).and(INTERVALS),
+            RowKind::Findings => Layout::of(WHOLES).and(FINDINGS),
+        }
+    }
+
+    /// Whether the rows need findings, which take much of an analysis' time.
+    pub const fn needs_findings(self) -> bool {
+        matches!(self, RowKind::Findings)
+    }
+
+    /// Gives the cells of each row of a connection to `row`.
+    ///
+    /// # Errors
+    /// The first error of `row`.
+    pub fn rows<E>(
+        self,
+        file: &str,
+        diagnosed: &DiagnosedConnection,
+        mut row: impl for<'r> FnMut(&mut dyn Iterator<Item = Cell<'r>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let whole = WholeRow { file, connection: &diagnosed.connection };
+        match self {
+            RowKind::Connections => {
+                for one in connection_rows(file, diagnosed) {
+                    row(&mut Layout::cells(CONNECTIONS, &one))?;
+                }
+            }
+            RowKind::Intervals => {
+                for interval in diagnosed.intervals() {
+                    let cells = Layout::cells(INTERVALS, &interval);
+                    row(&mut Layout::cells(WHOLES, &whole).chain(cells))?;
+                }
+            }
+            RowKind::Findings => {
+                for finding in diagnosed.findings().iter() {
+                    let cells = Layout::cells(FINDINGS, finding);
+                    row(&mut Layout::cells(WHOLES, &whole).chain(cells))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
