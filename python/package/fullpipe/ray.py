@@ -1,0 +1,201 @@
+"""An archive of captures over the workers of Ray.
+
+    python -m fullpipe.ray analyze 's3://caps/*.pcap.zst' s3://out/
+
+Names of captures are passed; each worker opens its files itself, by fsspec.
+"""
+
+import argparse
+import json
+import sys
+import time
+
+from . import SCHEMA_VERSION, __version__
+from ._group import STARTS, groups, work, word_of
+from ._store import Store, listing
+
+KILLS = 40
+"""How many workers a group may lose before it is given up."""
+
+
+def analyze(sources, out, *, rows=("connections",), resume=False, tell=None, **options) -> dict:
+    """Analyses captures into a folder of rows; returns how many there are.
+
+    sources: captures, folders or patterns, as paths or URLs.
+    rows: which kinds: connections, intervals, findings, packets.
+    resume: go on with what is in the folder.
+    tell: called with a line of progress when a group is done.
+    options: filter, labels, layer and capture_point, as of fullpipe.analyze.
+    """
+    unknown = [kind for kind in rows if kind not in STARTS]
+    if unknown or not rows:
+        raise ValueError(f"analyze: rows={unknown}: possible values: {', '.join(STARTS)}")
+    sources = [sources] if isinstance(sources, str) else list(sources)
+    store = Store(out)
+    settings = {"fullpipe": __version__, "schema": SCHEMA_VERSION, "rows": list(rows),
+                "options": options}
+    committed = begin(store, settings, resume)
+    done = {capture["file"] for one in committed.values() for capture in one["captures"]}
+    captures = [found for found in listing(sources) if found.url not in done]
+    remove_unfinished(store, committed)
+    del committed
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+    task = ray.remote(num_cpus=1, max_retries=KILLS)(work)
+    progress = Progress(len(captures), sum(found.size for found in captures), tell)
+    waiting, running = groups(captures), {}
+    slots = max(2, 2 * int(ray.cluster_resources().get("CPU", 1)))
+    try:
+        while True:
+            while len(running) < slots and (group := next(waiting, None)):
+                running[task.remote(group, out, list(rows), options)] = word_of(group)
+            if not running:
+                break
+            (ended,), _ = ray.wait(list(running), num_returns=1)
+            progress.count(ray.get(ended))
+            del running[ended]
+    finally:
+        for task_left in running:
+            ray.cancel(task_left, force=True)
+    return end(store)
+
+
+def begin(store: Store, settings: dict, resume: bool) -> dict:
+    """The groups that are in the folder already, by their words."""
+    # As they are read back.
+    settings = json.loads(json.dumps(settings))
+    there = store.read("_manifest/settings.json")
+    if there is None:
+        if store.names(""):
+            raise FileExistsError(f"write into {store.url}: it is not empty and has no manifest; "
+                                  "choose another folder")
+        store.put_bytes(json.dumps(settings).encode() + b"\n", "_manifest/settings.json")
+        return {}
+    if not resume:
+        raise FileExistsError(f"write into {store.url}: there are rows; go on with --resume, or "
+                              "choose another folder")
+    if json.loads(there) != settings:
+        raise ValueError(f"resume {store.url}: its rows were made with {json.loads(there)}, not "
+                         f"{settings}; choose another folder, or the same options")
+    return manifest(store)
+
+
+def manifest(store: Store) -> dict:
+    words = (name.removeprefix("_manifest/").removesuffix(".json")
+             for name in store.names("_manifest"))
+    return {word: json.loads(store.read(f"_manifest/{word}.json"))
+            for word in words if word not in ("settings", "whole")}
+
+
+def remove_unfinished(store: Store, committed: dict):
+    """Removes what no group that counts has: halves of a run that was killed."""
+    parts = {part["part"] for one in committed.values() for part in one["parts"]}
+    for name in store.names(""):
+        if name.startswith("_manifest/") and name != "_manifest/whole.json":
+            continue
+        if name not in parts:
+            store.remove(name)
+
+
+def end(store: Store) -> dict:
+    """Checks the parts, writes the problems, and says that the folder is whole."""
+    import os
+    import tempfile
+
+    import pyarrow
+    import pyarrow.parquet
+
+    committed = manifest(store)
+    remove_unfinished(store, committed)
+    parts = [part for one in committed.values() for part in one["parts"]]
+    missing = {part["part"] for part in parts} - set(store.names(""))
+    if missing:
+        raise OSError(f"end {store.url}: parts are gone that were written: {sorted(missing)}")
+    captures = [capture for one in committed.values() for capture in one["captures"]]
+    problems = sorted((one for one in captures if one["problem"]), key=lambda one: one["file"])
+    table = pyarrow.table({
+        "schema": pyarrow.array([SCHEMA_VERSION] * len(problems), "uint64"),
+        "file": pyarrow.array([one["file"] for one in problems], "string"),
+        "problem": pyarrow.array([one["problem"] for one in problems], "string"),
+        "stored_rows": pyarrow.array([sum(one["rows"].values()) for one in problems], "uint64"),
+    })
+    with tempfile.TemporaryDirectory(prefix="fullpipe-") as folder:
+        local = os.path.join(folder, "problems")
+        pyarrow.parquet.write_table(table, local, compression="zstd")
+        store.put(local, "problems.parquet")
+    rows = {}
+    for part in parts:
+        kind = part["part"].split("/")[0]
+        rows[kind] = rows.get(kind, 0) + part["rows"]
+    whole = {"captures": len(captures), "problems": len(problems), "rows": rows}
+    store.put_bytes(json.dumps(whole).encode() + b"\n", "_manifest/whole.json")
+    return whole
+
+
+class Progress:
+    """A line with what is done, the rate and the time left."""
+
+    def __init__(self, files: int, size: int, tell):
+        self.files, self.size, self.tell = files, size, tell
+        self.done_files = self.done_bytes = 0
+        self.begun = time.monotonic()
+
+    def count(self, did: dict):
+        self.done_files += did["files"]
+        self.done_bytes += did["bytes"]
+        if self.tell is None:
+            return
+        rate = self.done_bytes / max(time.monotonic() - self.begun, 1e-3)
+        left = (self.size - self.done_bytes) / max(rate, 1)
+        self.tell(f"{self.done_files} of {self.files} captures, {rate / 1e6:.1f} MB/s, "
+                  f"{left:.0f} s left")
+
+
+def main(arguments=None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m fullpipe.ray", description="Analyse an archive of captures with Ray.",
+        epilog="Example: python -m fullpipe.ray analyze 's3://caps/*.pcap.zst' s3://out/ --resume")
+    (command,) = [parser.add_subparsers(required=True).add_parser(
+        "analyze", help="write the rows of captures as Parquet")]
+    command.add_argument("sources", nargs="+", metavar="SOURCE",
+                         help="captures, folders or patterns: paths or URLs that fsspec opens")
+    command.add_argument("out", metavar="OUT", help="the folder of the rows")
+    command.add_argument("--rows", default="connections", metavar="KINDS",
+                         help=f"with commas between them: {', '.join(STARTS)} [connections]")
+    command.add_argument("--resume", action="store_true",
+                         help="go on with the rows in OUT: what is done is not done again")
+    command.add_argument("--filter", metavar="FILTER", help="as `fullpipe analyze --filter`")
+    command.add_argument("--labels", choices=["sack", "wireshark"],
+                         help="whose definitions of the labels")
+    command.add_argument("--address", metavar="HOST:PORT",
+                         help="a running cluster; without it, this machine")
+    given = parser.parse_args(arguments)
+    options = {name: value for name in ("filter", "labels") if (value := getattr(given, name))}
+    is_terminal = sys.stderr.isatty()
+
+    def tell(line):
+        before, after = ("\r\x1b[K", "") if is_terminal else ("", "\n")
+        print(f"{before}{line}", end=after, file=sys.stderr, flush=True)
+
+    try:
+        if given.address:
+            import ray
+
+            ray.init(address=given.address, log_to_driver=False)
+        whole = analyze(given.sources, given.out, rows=given.rows.split(","), resume=given.resume,
+                        tell=tell, **options)
+    except (OSError, ValueError) as error:
+        print(f"fullpipe.ray: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("fullpipe.ray: interrupted; go on with the same command and --resume",
+              file=sys.stderr)
+        return 130
+    print(json.dumps(whole))
+    return 4 if whole["problems"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
