@@ -97,6 +97,9 @@ pub struct Get {
     /// How often in succession to try again after a failure that may pass.
     #[arg(long, value_name = "N", default_value_t = 3)]
     retry: u32,
+    /// Try again, too, where nobody listens: a server that is being started.
+    #[arg(long)]
+    retry_connrefused: bool,
     /// The most redirects to follow.
     #[arg(long, value_name = "N", default_value_t = 20)]
     max_redirs: u32,
@@ -230,6 +233,7 @@ impl Get {
             headers: self.headers.clone(),
             redirects: self.max_redirs,
             retries: self.retry,
+            retry_refused: self.retry_connrefused,
             connect_timeout: self.connect_timeout,
             read_timeout: self.read_timeout,
             max_time: self.max_time,

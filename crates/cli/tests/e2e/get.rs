@@ -10,11 +10,13 @@ use nix::sys::signal::Signal;
 
 use crate::Case;
 use crate::program::{Program, until};
+use crate::relay::{PATIENCE, refusing};
 
 pub const CASES: &[Case] = &[
     ("a_killed_download_continues", &[], a_killed_download_continues),
     ("a_file_arrives_and_is_told_in_words_and_json", &[], words_and_json),
     ("every_bad_end_has_its_exit_code", &[], exit_codes),
+    ("a_server_that_starts_late_is_waited_for", &[], a_server_that_starts_late),
     ("auto_shares_a_file_that_one_connection_is_slow_for", &[], auto_shares_a_file),
 ];
 
@@ -176,4 +178,23 @@ fn auto_shares_a_file() {
         Some(&"diagnosis") => assert_eq!(reasons.len(), 1, "{document}"),
         _ => assert!(reasons.contains(&"pays"), "{document}"),
     }
+}
+
+fn a_server_that_starts_late() {
+    let (program, (socket, address)) = (Program::new(), refusing());
+    let url = format!("http://{address}/file");
+    let told = program.run(&["get", "-s", &url]);
+    assert!(told.code == Some(1) && told.err.contains("Connection refused"), "{told:?}");
+    let words = ["get", "--retry", "99", "--retry-connrefused", "-o", "-", &url];
+    let waiting = program.start(&mut program.command(&words));
+    until("a refused connection is tried again", PATIENCE, || {
+        waiting.err().contains("trying again")
+    });
+    let listener = std::net::TcpListener::from(socket);
+    nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(8).unwrap()).unwrap();
+    let (mut user, _) = listener.accept().unwrap();
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate";
+    std::io::Write::write_all(&mut user, answer).unwrap();
+    let got = waiting.end();
+    assert!(got.code == Some(0) && got.out == "late", "{got:?}");
 }

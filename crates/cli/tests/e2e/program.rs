@@ -227,8 +227,10 @@ impl Running {
     }
 
     /// Kills it, or does nothing where it has ended: the number may be another process's by then.
+    /// When this returns, its sockets are closed, and its addresses are free.
     pub fn kill_9(&mut self) {
         self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Whether it has ended.

@@ -14,7 +14,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, gets
 
 use crate::Case;
 use crate::need::Need;
-use crate::program::{Program, Running, until};
+use crate::program::{Program, Running, until, until_told};
 
 pub const CASES: &[Case] = &[
     ("nginx_to_curl_byte_for_byte", &[Need::Program("nginx"), Need::Program("curl")], nginx_curl),
@@ -35,13 +35,18 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The address that a program said on standard error after `words`.
 pub fn said_address(running: &Running, words: &str) -> SocketAddr {
     let mut address = None;
-    until(words, PATIENCE, || {
-        let said = running.err();
-        let mut lines = said.lines();
-        let word = lines.find_map(|line| line.strip_prefix(words));
-        address = word.and_then(|word| word.trim().parse().ok());
-        address.is_some()
-    });
+    until_told(
+        words,
+        PATIENCE,
+        || running.err(),
+        || {
+            let said = running.err();
+            let mut lines = said.lines();
+            let word = lines.find_map(|line| line.strip_prefix(words));
+            address = word.and_then(|word| word.trim().parse().ok());
+            address.is_some()
+        },
+    );
     address.unwrap()
 }
 
@@ -140,7 +145,7 @@ fn read_all(stream: &mut TcpStream) -> (Vec<u8>, std::io::Result<()>) {
 
 /// An address that refuses connections for as long as its socket lives: bound, so that nobody else
 /// gets the port, and not listening.
-fn refusing() -> (OwnedFd, SocketAddr) {
+pub fn refusing() -> (OwnedFd, SocketAddr) {
     let held = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
     bind(held.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
     let port = getsockname::<SockaddrIn>(held.as_raw_fd()).unwrap().port();

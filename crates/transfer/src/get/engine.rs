@@ -241,7 +241,8 @@ impl Engine {
     }
 
     fn retry(&mut self, error: GetError) -> Result<(), GetError> {
-        if !error.is_transient() || self.failures >= self.shared.config.options.retries {
+        let options = &self.shared.config.options;
+        if !error.is_transient(options) || self.failures >= options.retries {
             return Err(error);
         }
         self.failures += 1;

@@ -1,5 +1,6 @@
 //! Why a file was not fetched.
 
+use super::GetOptions;
 use crate::causes::chain;
 use fullpipe_model::units::{Bytes, Duration};
 use hyper::StatusCode;
@@ -199,10 +200,13 @@ pub enum GetError {
 }
 
 impl GetError {
-    /// Whether the same request may succeed a moment later.
-    pub(super) fn is_transient(&self) -> bool {
+    /// Whether the same request may succeed a moment later. A refused connection counts only where
+    /// `options` say so.
+    pub(super) fn is_transient(&self, options: &GetOptions) -> bool {
         match self {
-            GetError::Connect { source, .. } => source.kind() != io::ErrorKind::ConnectionRefused,
+            GetError::Connect { source, .. } => {
+                options.retry_refused || source.kind() != io::ErrorKind::ConnectionRefused
+            }
             GetError::Timeout { .. } | GetError::Answer { .. } | GetError::Short { .. } => true,
             // As curl --retry has them.
             GetError::Status { status, .. } => {

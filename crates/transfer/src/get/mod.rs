@@ -155,7 +155,9 @@ impl Fetch<'_> {
             let opened =
                 open::open(config, &self.url, first.clone(), self.started, self.tell).await;
             match opened {
-                Err(error) if error.is_transient() && retries < config.options.retries => {
+                Err(error)
+                    if error.is_transient(&config.options) && retries < config.options.retries =>
+                {
                     retries += 1;
                     let delay = engine::backoff(retries);
                     (self.tell)(GetEvent::Notice(format!("{error}; trying again in {delay}")));

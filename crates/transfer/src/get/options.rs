@@ -75,6 +75,8 @@ pub struct GetOptions {
     pub redirects: u32,
     /// How often in succession a transient failure is tried again.
     pub retries: u32,
+    /// Whether a refused connection is tried again, too: the server may be starting.
+    pub retry_refused: bool,
     /// For a connection with TLS, or the lack of one.
     pub connect_timeout: Duration,
     /// The longest silence of the server, and the longest time for an answer's head.
@@ -117,6 +119,7 @@ impl Default for GetOptions {
             headers: Vec::new(),
             redirects: 20,
             retries: 3,
+            retry_refused: false,
             connect_timeout: Duration::from_secs(30),
             read_timeout: Duration::from_secs(30),
             max_time: None,
