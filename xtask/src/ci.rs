@@ -6,6 +6,8 @@ use std::process::Command;
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 20;
+/// How much a trial of the relay carries in its soak.
+const SOAK: &str = "7GB";
 const PURE: [&str; 3] = ["fullpipe-model", "fullpipe-flow", "fullpipe-report"];
 const WASM: &str = "wasm32-unknown-unknown";
 
@@ -34,6 +36,7 @@ pub fn run(fuzz: bool) -> anyhow::Result<()> {
     crate::page::check(&target_folder())?;
     step("wheel: the Python package builds, and its tests pass");
     crate::wheel::Wheel::check()?;
+    soak()?;
     // Last, so that the test runner's summary is at the end of the output.
     cargo("tests", &["test", "--workspace", "--no-fail-fast"], &[])
 }
@@ -51,6 +54,19 @@ fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow
         .with_context(|| format!("start cargo {}", arguments.join(" ")))?;
     if !status.success() {
         bail!("{name} failed: cargo {}", arguments.join(" "));
+    }
+    Ok(())
+}
+
+/// The relay under load, with its carriers cut and its ends killed: 21 GB in all, as the streamed
+/// trial carries [`SOAK`] each way. The trials compare every byte.
+fn soak() -> anyhow::Result<()> {
+    for trial in ["relay_carriers::a_long_stream", "relay_killed"] {
+        cargo(
+            "soak",
+            &["test", "--quiet", "-p", "fullpipe-cli", "--test", "e2e", "--", trial],
+            &[("FULLPIPE_RELAY_SOAK", SOAK)],
+        )?;
     }
     Ok(())
 }
