@@ -15,6 +15,8 @@ from ._store import Found, Reader, Store
 BYTES = 64 << 20
 FILES = 256
 """A group is full when it has so much."""
+ROWS = 1 << 15
+"""Rows that are gathered for a row group, whose cost is the same for few rows."""
 DAY = 86_400_000_000_000
 STARTS = {"connections": "start_ns", "intervals": "connection_start_ns",
           "findings": "connection_start_ns", "packets": "time_ns"}
@@ -47,23 +49,35 @@ class Parts:
     def __init__(self, folder: str, kind: str):
         self.folder, self.kind = folder, kind
         self.open = {}
+        self.gathered = {}
         self.rows = {}
 
     def add(self, batch: pyarrow.RecordBatch):
         days = pyarrow.compute.divide(batch.column(STARTS[self.kind]), pyarrow.scalar(DAY, "uint64"))
         for day in pyarrow.compute.unique(days).to_pylist():
             rows = batch.filter(pyarrow.compute.equal(days, day))
+            gathered = self.gathered.setdefault(day, [])
+            gathered.append(rows)
+            self.rows[day] = self.rows.get(day, 0) + rows.num_rows
+            if sum(one.num_rows for one in gathered) >= ROWS:
+                self.write(day)
+
+    def write(self, day: int):
+        """Writes what was gathered as a row group."""
+        if gathered := self.gathered.pop(day, None):
+            table = pyarrow.Table.from_batches(gathered)
             if day not in self.open:
                 name = os.path.join(self.folder, f"{self.kind}-{day}")
                 self.open[day] = pyarrow.parquet.ParquetWriter(
-                    name, batch.schema, compression="zstd")
-            self.open[day].write_batch(rows)
-            self.rows[day] = self.rows.get(day, 0) + rows.num_rows
+                    name, table.schema, compression="zstd")
+            self.open[day].write_table(table)
 
     def store(self, store: Store, word: str):
         """Puts the parts into the store; yields what is to be known of each."""
         import datetime
 
+        for day in list(self.gathered):
+            self.write(day)
         for day, writer in sorted(self.open.items()):
             writer.close()
             date = datetime.date(1970, 1, 1) + datetime.timedelta(days=day)
