@@ -2,7 +2,7 @@
 //! HTTP/1.1 or HTTP/2 on top.
 
 use super::proxy::{self, Proxy};
-use super::socket::{Io, SharedLimiter, Socket, receive_buffer};
+use super::socket::{Io, ReceiveBuffer, SharedLimiter, Socket};
 use super::{Family, GetError, GetOptions, LimiterKind, tls};
 use crate::causes::chain;
 use crate::clock;
@@ -173,13 +173,14 @@ async fn establish(config: &Config, url: &Url) -> Result<Carrier, GetError> {
     let connected = clock::now();
     let refused = |source| GetError::Connect { host: format!("{near_host}:{near_port}"), source };
     let (local, peer) = ends(&stream).map_err(refused)?;
-    if let Some(rate) = config.smooth_rate() {
+    let buffer = config.smooth_rate().map(|rate| ReceiveBuffer::new(rate, rtt));
+    if let Some(buffer) = &buffer {
         // After the handshake, so that the window's scale is that of a large buffer, and before the
         // request, so that the server never sees a large window.
-        let buffer = receive_buffer(rate, rtt).get() as usize;
-        setsockopt(&stream, sockopt::RcvBuf, &buffer).map_err(|e| refused(e.into()))?;
+        let size = buffer.size().get() as usize;
+        setsockopt(&stream, sockopt::RcvBuf, &size).map_err(|e| refused(e.into()))?;
     }
-    let socket = Socket::new(stream, config.limiters());
+    let socket = Socket::new(stream, config.limiters(), buffer);
     let secure = url.scheme() == "https";
     let whole_urls = !secure && proxy.as_ref().is_some_and(|proxy| !proxy.is_socks());
     let io = match &proxy {
@@ -292,7 +293,7 @@ async fn handshake(
     }
     let window = config
         .smooth_rate()
-        .map_or(HTTP2_WINDOW, |rate| receive_buffer(rate, rtt).get().max(16 << 10) as u32);
+        .map_or(HTTP2_WINDOW, |rate| ReceiveBuffer::most(rate, rtt).get().max(16 << 10) as u32);
     let (send, driver) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .initial_stream_window_size(window)

@@ -2,12 +2,13 @@
 //!
 //! The rate is limited below TLS and HTTP, so that what may not be read yet stays in the kernel's
 //! receive queue, and closes the advertised window. The receive buffer is sized from rate and
-//! round-trip time ([`receive_buffer`]), so the server's sender is held by a small window and sends
+//! round-trip time ([`ReceiveBuffer`]), so the server's sender is held by a small window and sends
 //! smoothly, too, instead of filling megabytes of buffer and then waiting.
 
 use crate::clock;
 use crate::pace::Limiter;
-use fullpipe_model::units::{Bytes, Duration, Rate};
+use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
+use nix::sys::socket::{setsockopt, sockopt};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -30,13 +31,63 @@ pub(super) type SharedLimiter = Arc<Mutex<Limiter>>;
 const LEAST_BUFFER: Bytes = Bytes::new(24 << 10);
 /// Beyond this the kernel's own tuning is no less smooth.
 const MOST_BUFFER: Bytes = Bytes::new(4 << 20);
-/// What the buffer holds beyond the path, so that a late reader does not slow the sender.
-const SLACK: Duration = Duration::from_millis(100);
+/// What the window holds beyond the path, so that the sender need not wait for a reader that is a
+/// little late. A sender that paused may send this at once: BBR does so every ten seconds, when it
+/// has measured the round trip with four packets under way for 200 ms.
+const SLACK: Duration = Duration::from_millis(8);
+/// The same for a path that became longer.
+const MOST_SLACK: Duration = Duration::from_millis(100);
+/// The kernel doubles `SO_RCVBUF`, and offers about two thirds of that as window.
+const WINDOW_SHARE: f64 = 4.0 / 3.0;
+/// How long the rate must not be reached before the buffer grows.
+const BEHIND: Duration = Duration::from_secs(1);
 
-/// `SO_RCVBUF` for a limited download: what the rate carries in two round trips and a little, since
-/// the sender must not wait for the window while the reader waits for the schedule.
-pub(super) fn receive_buffer(rate: Rate, rtt: Duration) -> Bytes {
-    rate.over(rtt.saturating_mul(2).saturating_add(SLACK)).clamp(LEAST_BUFFER, MOST_BUFFER)
+/// The receive buffer of a limited connection: what the rate carries in a round trip and a little,
+/// since the sender must not wait for the window while the reader waits for the schedule. It
+/// doubles while the rate is not reached: the path may have become longer.
+#[derive(Debug)]
+pub(super) struct ReceiveBuffer {
+    /// `SO_RCVBUF`.
+    size: Bytes,
+    most: Bytes,
+    /// Since when the rate has not been reached.
+    behind: Option<Instant>,
+}
+
+impl ReceiveBuffer {
+    /// For `rate`, over a path whose handshake took `rtt`.
+    pub(super) fn new(rate: Rate, rtt: Duration) -> ReceiveBuffer {
+        let window = rate.over(rtt.saturating_add(SLACK)).as_f64();
+        let most = Self::most(rate, rtt);
+        let size = Bytes::from_f64(window / WINDOW_SHARE).clamp(LEAST_BUFFER, most);
+        ReceiveBuffer { size, most, behind: None }
+    }
+
+    /// The largest that it becomes.
+    pub(super) fn most(rate: Rate, rtt: Duration) -> Bytes {
+        let longest = rtt.saturating_mul(2).saturating_add(MOST_SLACK);
+        rate.over(longest).clamp(LEAST_BUFFER, MOST_BUFFER)
+    }
+
+    pub(super) fn size(&self) -> Bytes {
+        self.size
+    }
+
+    /// Records whether the rate is not reached at `now`; returns the size that the buffer is to
+    /// have, where it grows.
+    fn grow(&mut self, now: Instant, is_behind: bool) -> Option<Bytes> {
+        if !is_behind || self.size >= self.most {
+            self.behind = None;
+            return None;
+        }
+        let since = *self.behind.get_or_insert(now);
+        if now.since(since) < BEHIND {
+            return None;
+        }
+        self.behind = None;
+        self.size = (self.size + self.size).min(self.most);
+        Some(self.size)
+    }
 }
 
 /// A TCP connection whose reads are limited.
@@ -44,12 +95,18 @@ pub(super) fn receive_buffer(rate: Rate, rtt: Duration) -> Bytes {
 pub(super) struct Socket {
     stream: TcpStream,
     limiters: Vec<SharedLimiter>,
+    buffer: Option<ReceiveBuffer>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, limiters: Vec<SharedLimiter>) -> Socket {
-        Socket { stream, limiters, timer: None }
+    /// `buffer` is what the stream's receive buffer was set to, if it was.
+    pub(super) fn new(
+        stream: TcpStream,
+        limiters: Vec<SharedLimiter>,
+        buffer: Option<ReceiveBuffer>,
+    ) -> Socket {
+        Socket { stream, limiters, buffer, timer: None }
     }
 
     /// Ready with the amount that every limiter lets pass.
@@ -108,8 +165,16 @@ impl AsyncRead for Socket {
         outcome?;
         let read = part.filled().len();
         buffer.advance(read);
+        let mut is_behind = false;
         for limiter in &socket.limiters {
-            lock(limiter).spend(Bytes::new(read as u64));
+            let mut limiter = lock(limiter);
+            limiter.spend(Bytes::new(read as u64));
+            is_behind |= limiter.is_behind();
+        }
+        let grown = socket.buffer.as_mut().and_then(|one| one.grow(clock::now(), is_behind));
+        if let Some(size) = grown {
+            // Where the kernel refuses, the connection is slower than it may be, and no less right.
+            let _ = setsockopt(&socket.stream, sockopt::RcvBuf, &(size.get() as usize));
         }
         Poll::Ready(Ok(()))
     }
@@ -130,5 +195,37 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate::from_bits_per_sec(80_000_000);
+    const RTT: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn the_window_is_what_the_rate_carries_in_a_round_trip_and_a_little() {
+        let buffer = ReceiveBuffer::new(RATE, RTT);
+        let window = buffer.size().as_f64() * WINDOW_SHARE;
+        assert!((window - 10e6 * 0.028).abs() < 2.0, "{window}");
+        let slow = ReceiveBuffer::new(Rate::from_bits_per_sec(80_000), RTT);
+        assert_eq!(slow.size(), LEAST_BUFFER);
+    }
+
+    #[test]
+    fn it_doubles_for_each_second_in_which_the_rate_is_not_reached() {
+        let mut buffer = ReceiveBuffer::new(RATE, RTT);
+        let (start, first) = (Instant::from_nanos(1), buffer.size());
+        let after = |ms| start + Duration::from_millis(ms);
+        assert_eq!(buffer.grow(after(0), true), None);
+        assert_eq!(buffer.grow(after(900), true), None);
+        assert_eq!(buffer.grow(after(950), false), None, "it is reached again");
+        assert_eq!(buffer.grow(after(1000), true), None);
+        assert_eq!(buffer.grow(after(2000), true), Some(first + first));
+        let grown = (2..20).filter_map(|n| buffer.grow(after(n * 1001), true)).last();
+        assert_eq!(grown, Some(ReceiveBuffer::most(RATE, RTT)));
+        assert_eq!(buffer.grow(after(60_000), true), None, "there is a largest");
     }
 }

@@ -24,8 +24,11 @@ use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 const LATE: Duration = Duration::from_millis(8);
 /// The longest time whose bytes are owed.
 const DEBT: Duration = Duration::from_millis(250);
+/// Who owes what the rate carries in this time does not reach the rate: [`DEBT`], less what was paid
+/// back since it was last full.
+const BEHIND: Duration = Duration::from_millis(200);
 /// How much faster than the limit a debt is paid back.
-const REPAY: f64 = 0.05;
+const REPAY: f64 = 0.03;
 /// `MIN_RATE_LIMIT_PERIOD` of curl.
 const SLIDE: Duration = Duration::from_secs(3);
 /// What the limit carries in this time, curl reads in one round.
@@ -67,6 +70,11 @@ impl Smooth {
             self.owed = self.owed.saturating_sub(amount.saturating_sub(counts));
         }
         self.due = Some(due + self.rate.time_for(counts).unwrap_or(Duration::MAX));
+    }
+
+    /// Whether almost as much is owed as may be: the rate is not reached.
+    fn is_behind(&self) -> bool {
+        self.owed > self.rate.over(BEHIND)
     }
 }
 
@@ -137,6 +145,14 @@ impl Limiter {
         match self {
             Limiter::Smooth(limiter) => limiter.spend(amount),
             Limiter::Sliding(limiter) => limiter.spend(amount),
+        }
+    }
+
+    /// Whether less passes than may, and a delay of the reader does not explain it.
+    pub(crate) fn is_behind(&self) -> bool {
+        match self {
+            Limiter::Smooth(limiter) => limiter.is_behind(),
+            Limiter::Sliding(_) => false,
         }
     }
 
