@@ -24,8 +24,8 @@ use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 const LATE: Duration = Duration::from_millis(8);
 /// The longest time whose bytes are owed.
 const DEBT: Duration = Duration::from_millis(250);
-/// Who owes what the rate carries in this time does not reach the rate: [`DEBT`], less what was paid
-/// back since it was last full.
+/// Who owes what the rate carries in this time does not reach the rate: [`DEBT`], less what was
+/// paid back since it was last full.
 const BEHIND: Duration = Duration::from_millis(200);
 /// How much faster than the limit a debt is paid back.
 const REPAY: f64 = 0.03;
