@@ -6,12 +6,14 @@
 //! path. The messages are those of `ip link`, `ip address`, `ip route` and `ip neighbour`. Errors
 //! contain the kernel's own explanation (extended ACK) if it gives one.
 
+mod class;
 mod egress;
 mod filter;
 mod ipv6;
 mod metrics;
 mod qdisc;
 
+pub use class::Class;
 pub use egress::{Egress, Qdisc};
 pub use ipv6::IPV6_MTU_MIN;
 pub use qdisc::{Place, QdiscCounters};

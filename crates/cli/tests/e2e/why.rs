@@ -25,6 +25,11 @@ pub const CASES: &[Case] = &[
         &[Need::Root, Need::Program("python3"), Need::Program("tc")],
         a_shaper,
     ),
+    (
+        "the_class_of_a_shaper_of_this_host_is_named",
+        &[Need::Root, Need::Program("python3"), Need::Program("tc")],
+        a_class,
+    ),
     ("a_recording_says_what_why_said", NEEDS, a_recording),
     ("an_ordinary_user_is_told_what_root_would_see", &[Need::OrdinaryUser], an_ordinary_user),
     ("what_makes_no_sense_is_refused", &[], refusals),
@@ -447,18 +452,32 @@ fn article_c() {
 /// A tbf of 20 Mbit/s on the sender's own device, in a path of 200: it looks like a slow link, and is
 /// a line of this host's configuration. The receiver's host cannot know.
 fn a_shaper() {
+    let tbf = "tc qdisc replace dev $0 root tbf rate 20mbit burst 32kb latency 400ms";
+    shaped_to_20_mbit(tbf, "tbf on ");
+}
+
+/// The same by a class that borrows up to 20 Mbit/s, below one of 100.
+fn a_class() {
+    let htb = "tc qdisc replace dev $0 root handle 1: htb default 10
+        tc class add dev $0 parent 1: classid 1:1 htb rate 100mbit
+        tc class add dev $0 parent 1:1 classid 1:10 htb rate 5mbit ceil 20mbit
+        tc class add dev $0 parent 1:1 classid 1:20 htb rate 50mbit";
+    shaped_to_20_mbit(htb, "htb (class 1:10) on ");
+}
+
+/// `script` shapes the sender's device, whose name it gets, and the cause begins with `words`.
+fn shaped_to_20_mbit(script: &str, words: &str) {
     let program = Program::new();
     let world = World::new(PLAIN);
     let devices = || std::fs::read_to_string("/proc/thread-self/net/dev");
     let listed = world.server.run(devices).unwrap().unwrap();
     let mut names = listed.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
     let device = names.find(|name| *name != "lo").unwrap().to_string();
-    let mut command = Command::new("tc");
-    command.args(["qdisc", "replace", "dev", &device, "root"]);
-    command.args("tbf rate 20mbit burst 32kb latency 400ms".split(' '));
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", script, &device]);
     world.server.start_in(&mut command).unwrap();
     if !command.status().unwrap().success() {
-        eprintln!("SKIPPED: why::a_shaper_of_this_host_is_named: this kernel has no sch_tbf");
+        eprintln!("SKIPPED: why::shaped_to_20_mbit: this kernel refuses: {script}");
         return;
     }
     let _peers = world.transfer(GREEDY, GREEDY);
@@ -468,6 +487,7 @@ fn a_shaper() {
     let cause = &first["causes"][0];
     eprintln!("{} {}", first["limit"], first["causes"]);
     assert_eq!(cause["sub_cause"], "shaped_here", "{first:#}");
+    assert!(cause["claim"].as_str().unwrap().starts_with(words), "{cause}");
     assert_eq!((cause["rate_bps"].as_u64(), &first["acts"]), (Some(20_000_000), &"here".into()));
     // The law: payload is 1448 of 1514 bytes at most.
     let goodput = first["goodput_bps"].as_f64().unwrap();

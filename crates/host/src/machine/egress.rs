@@ -11,8 +11,9 @@
 use fullpipe_flow::diagnosis::Explanation;
 use fullpipe_flow::limit::{Cause, Limit};
 use fullpipe_flow::live::{Acts, Answer};
-use fullpipe_kernel::netlink::{Egress, Qdisc};
+use fullpipe_kernel::netlink::{Class, Egress, Qdisc};
 use fullpipe_model::limit::End;
+use fullpipe_model::units::Bytes;
 
 /// Disciplines that let packets wait on purpose.
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "netem"];
@@ -30,7 +31,8 @@ pub(crate) fn add_egress(answer: &mut Answer, before: &Egress, after: &Egress) {
         let Some(then) = before.qdiscs.iter().find(same) else { continue };
         let drops = now.drops.saturating_sub(then.drops);
         let waited = now.overlimits.saturating_sub(then.overlimits);
-        let found = shaped(answer, &after.device, now, waited, drops)
+        let class = busiest(then, now);
+        let found = shaped(answer, &after.device, (now, class), waited, drops)
             .or_else(|| dropped(answer.limit, &after.device, now, drops));
         if let Some(found) = found {
             answer.causes.insert(0, found);
@@ -40,34 +42,45 @@ pub(crate) fn add_egress(answer: &mut Answer, before: &Egress, after: &Egress) {
     }
 }
 
+/// The class that sent most meanwhile: that of the connection, as far as the counters tell.
+fn busiest<'a>(then: &Qdisc, now: &'a Qdisc) -> Option<&'a Class> {
+    let sent = |class: &&Class| {
+        let before = then.classes.iter().find(|one| one.handle == class.handle);
+        class.sent.saturating_sub(before.map_or(Bytes::ZERO, |one| one.sent))
+    };
+    now.classes.iter().filter(|class| sent(class) > Bytes::ZERO).max_by_key(sent)
+}
+
 fn shaped(
     answer: &Answer,
     device: &str,
-    now: &Qdisc,
+    (now, class): (&Qdisc, Option<&Class>),
     waited: u64,
     drops: u64,
 ) -> Option<Explanation> {
     if !SHAPERS.contains(&now.kind.as_str()) {
         return None;
     }
-    let holds = match now.rate {
+    let rate = now.rate.or_else(|| class.and_then(|class| class.most));
+    let holds = match rate {
         Some(rate) => answer.goodput.as_f64() >= OF_RATE * rate.as_f64(),
         // Without a rate, only a link is what a shaper looks like.
         None => waited > 0 && answer.limit == Limit::Link,
     };
-    let to = now.rate.map_or(String::new(), |rate| format!(" to {rate}"));
+    let to = rate.map_or(String::new(), |rate| format!(" to {rate}"));
+    let of = class.map_or(String::new(), |class| format!(" (class {})", class.handle));
     let dropped = if drops > 0 { format!(", and drops {drops} packets") } else { String::new() };
     holds.then(|| Explanation {
         name: "shaped_here",
         claim: format!(
-            "{} on {device} shapes what this host sends{to}: {waited} times packets had to wait{dropped} meanwhile",
+            "{}{of} on {device} shapes what this host sends{to}: {waited} times packets had to wait{dropped} meanwhile",
             now.kind
         ),
         remedy: "change or remove that queueing discipline (`tc -s qdisc show`, `tc qdisc del dev DEVICE root`), if \
                  nobody wants the shaping",
         count: Some(waited),
         time: None,
-        rate: now.rate,
+        rate,
         amount: None,
     })
 }
@@ -92,7 +105,7 @@ mod tests {
     use super::*;
     use fullpipe_flow::live::Observed;
     use fullpipe_flow::sample::{Sample, TcpInfo, TcpState};
-    use fullpipe_model::units::{Bytes, Duration, Instant};
+    use fullpipe_model::units::{Duration, Instant};
 
     /// The answer of a sender that carries 19 Mbit/s and was held by `limit`.
     fn answer(limit: Limit) -> Answer {
@@ -127,8 +140,15 @@ mod tests {
 
     fn egress(kind: &str, rate: Option<&str>, drops: u64, overlimits: u64) -> Egress {
         let rate = rate.map(|rate| rate.parse().unwrap());
-        let qdisc =
-            Qdisc { kind: kind.into(), handle: "1:".into(), rate, loses: false, drops, overlimits };
+        let qdisc = Qdisc {
+            kind: kind.into(),
+            handle: "1:".into(),
+            rate,
+            loses: false,
+            drops,
+            overlimits,
+            classes: Vec::new(),
+        };
         Egress { device: "eth0".into(), qdiscs: vec![qdisc] }
     }
 
@@ -149,6 +169,29 @@ mod tests {
         assert_eq!(cause(Limit::Link, &htb(5), &htb(6)), Some("shaped_here"));
         assert_eq!(cause(Limit::Link, &htb(5), &htb(5)), None, "nothing waited");
         assert_eq!(cause(Limit::SendBuffer, &htb(5), &htb(6)), None);
+    }
+
+    #[test]
+    fn the_class_that_carries_the_connection_bounds_it() {
+        let class = |handle: &str, most: &str, sent: u64| Class {
+            handle: handle.into(),
+            most: Some(most.parse().unwrap()),
+            sent: Bytes::new(sent),
+        };
+        let htb = |waited, slow, fast| {
+            let mut egress = egress("htb", None, 0, waited);
+            egress.qdiscs[0].classes =
+                vec![class("1:10", "20mbit", slow), class("1:20", "500mbit", fast)];
+            egress
+        };
+        let mut held = answer(Limit::Link);
+        add_egress(&mut held, &htb(5, 1000, 90_000_000), &htb(600, 2_400_000, 90_000_500));
+        let cause = &held.causes[0];
+        assert_eq!((cause.name, cause.rate), ("shaped_here", Some("20mbit".parse().unwrap())));
+        assert!(cause.claim.starts_with("htb (class 1:10) on eth0 shapes"), "{}", cause.claim);
+        let mut free = answer(Limit::Link);
+        add_egress(&mut free, &htb(5, 1000, 1000), &htb(600, 2000, 2_400_000));
+        assert!(free.causes.is_empty(), "19 Mbit/s in a class of 500");
     }
 
     #[test]

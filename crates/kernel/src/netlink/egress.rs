@@ -2,7 +2,7 @@
 //! disciplines on it.
 //!
 //! Nothing is changed here. The rate of a discipline that shapes is known where one number says it:
-//! of tbf and netem. Those of htb and hfsc belong to their classes.
+//! of tbf and netem. Those of htb and hfsc belong to their classes ([`Class`]).
 //!
 //! Source: linux/rtnetlink.h, linux/pkt_sched.h (`struct tc_ratespec`, `TCA_TBF_*`), sch_tbf.c.
 
@@ -17,9 +17,13 @@ use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcStats2};
 
+use super::class::Class;
 use super::qdisc::raw_options;
 use super::{Netlink, family};
 use crate::{Refused, netem};
+
+/// Disciplines that shape by class.
+const CLASSFUL: [&str; 2] = ["htb", "hfsc"];
 
 /// A queueing discipline on a device, and what it did so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub struct Qdisc {
     pub drops: u64,
     /// Packets that had to wait because they were above its rate.
     pub overlimits: u64,
+    /// The classes that packets are put into, of htb and hfsc.
+    pub classes: Vec<Class>,
 }
 
 /// The device through which packets to a peer leave.
@@ -73,10 +79,18 @@ impl Netlink {
             if let RouteNetlinkMessage::NewQueueDiscipline(message) = answer {
                 let is_meant = message.header.index == index as i32
                     && message.header.parent != TcHandle::INGRESS;
-                qdiscs.extend(is_meant.then(|| qdisc(&message)));
+                let major = message.header.handle.major;
+                qdiscs.extend(is_meant.then(|| (major, qdisc(&message))));
             }
         })?;
-        Ok(qdiscs)
+        if qdiscs.iter().any(|(_, qdisc): &(u16, Qdisc)| CLASSFUL.contains(&qdisc.kind.as_str())) {
+            let classes = self.classes(device, index)?;
+            for (major, qdisc) in &mut qdiscs {
+                let own = classes.iter().filter(|(of, _)| of == major);
+                qdisc.classes = own.map(|(_, class)| class.clone()).collect();
+            }
+        }
+        Ok(qdiscs.into_iter().map(|(_, qdisc)| qdisc).collect())
     }
 
     /// The route that the kernel chooses for packets to `peer`.
@@ -169,6 +183,7 @@ fn qdisc(message: &TcMessage) -> Qdisc {
         loses: false,
         drops: 0,
         overlimits: 0,
+        classes: Vec::new(),
     };
     for attribute in &message.attributes {
         match attribute {
