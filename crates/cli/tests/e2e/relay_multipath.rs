@@ -10,8 +10,14 @@ use crate::need::Need;
 use crate::program::{Finished, Program, Running, until};
 use crate::relay::{PATIENCE, content, said_address};
 
-const NEEDS: &[Need] =
-    &[Need::Root, Need::Mptcp, Need::Program("ip"), Need::Program("tc"), Need::Program("curl")];
+const NEEDS: &[Need] = &[
+    Need::Root,
+    Need::Mptcp,
+    Need::Program("ip"),
+    Need::Program("tc"),
+    Need::Program("curl"),
+    Need::Program("python3"),
+];
 
 pub const CASES: &[Case] = &[
     ("one_carrier_takes_two_paths", NEEDS, two_paths),
