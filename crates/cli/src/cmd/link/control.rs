@@ -9,14 +9,14 @@
 
 use super::shared::{Shared, Status};
 use crate::failure::{Failure, Kind};
-use fullpipe_kernel::names::{Turn, is_answered};
+use fullpipe_kernel::names::{NamedSocket, Sockets};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{clock, journal};
 pub use fullpipe_link::Request;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -51,42 +51,33 @@ pub enum Answer {
 
 /// The socket of a link that is about to run. Dropping this value removes the file.
 #[derive(Debug)]
-pub struct ControlSocket {
-    path: PathBuf,
-    listener: UnixListener,
-    /// Only the process that made the file removes it, not its forks.
-    owner: u32,
-}
+pub struct ControlSocket(NamedSocket);
 
 impl ControlSocket {
     /// Makes the socket of link `name`; fails if a link of that name runs.
     pub fn open(name: &str) -> Result<ControlSocket, Failure> {
         let path = socket(name)?;
-        let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
-        if is_answered(&path) {
+        let shown = path.display().to_string();
+        let made = NamedSocket::bind(path).map_err(|error| {
+            Failure::new(Kind::Run, format!("make control socket {shown}: {error}"))
+        })?;
+        made.map(ControlSocket).ok_or_else(|| {
             let message =
                 format!("start link {name}: a link of this name runs; choose another with --name");
-            return Err(Failure::new(Kind::Usage, message));
-        }
-        // A killed run may have left one.
-        let _ = std::fs::remove_file(&path);
-        let wrong = |error| {
-            Failure::new(Kind::Run, format!("make control socket {}: {error}", path.display()))
-        };
-        let listener = UnixListener::bind(&path).map_err(wrong)?;
-        Ok(ControlSocket { path: path.clone(), listener, owner: std::process::id() })
+            Failure::new(Kind::Usage, message)
+        })
     }
 
     /// The process that opened it.
     pub fn owner(&self) -> u32 {
-        self.owner
+        self.0.owner()
     }
 
     /// Serves requests about `link` on a thread for as long as the process lives. A detach request
     /// sets `detach`; `None` refuses such requests.
     pub fn serve(&self, link: Arc<Shared>, detach: Option<Interrupt>) -> Result<(), Failure> {
         let wrong = |error| Failure::new(Kind::Run, format!("serve control socket: {error}"));
-        let listener = self.listener.try_clone().map_err(wrong)?;
+        let listener = self.0.listener().try_clone().map_err(wrong)?;
         let work = move || {
             let asking = Arc::new(AtomicUsize::new(0));
             for stream in listener.incoming().flatten() {
@@ -94,14 +85,6 @@ impl ControlSocket {
             }
         };
         std::thread::Builder::new().name("control".into()).spawn(work).map(drop).map_err(wrong)
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        if self.owner == std::process::id() {
-            let _ = std::fs::remove_file(&self.path);
-        }
     }
 }
 
@@ -251,25 +234,14 @@ pub fn clean() -> Result<Vec<String>, Failure> {
 }
 
 fn scan() -> Result<(Vec<String>, Vec<String>), Failure> {
-    let directory = journal::own_directory().map_err(|error| Failure::new(Kind::Run, error))?;
-    // A link that is just being made does not answer yet.
-    let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
-    let (mut alive, mut dead) = (Vec::new(), Vec::new());
-    for entry in std::fs::read_dir(&directory)?.flatten() {
-        let file = entry.file_name().to_string_lossy().into_owned();
-        let Some(name) = file.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX))
-        else {
-            continue;
-        };
-        if is_answered(&entry.path()) {
-            alive.push(name.to_string());
-        } else if std::fs::remove_file(entry.path()).is_ok() {
-            dead.push(name.to_string());
-        }
-    }
-    alive.sort();
-    dead.sort();
-    Ok((alive, dead))
+    let found = Sockets::named(PREFIX, SUFFIX).map_err(|error| Failure::new(Kind::Run, error))?;
+    let names = |paths: Vec<PathBuf>| paths.iter().filter_map(|path| name_of(path)).collect();
+    Ok((names(found.answered), names(found.removed)))
+}
+
+fn name_of(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    Some(name.into())
 }
 
 /// The named link, or the only one.

@@ -8,7 +8,7 @@ use super::super::open_metrics::{self, Text};
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_kernel::journal;
-use fullpipe_kernel::names::{Turn, is_answered};
+use fullpipe_kernel::names::{NamedSocket, Sockets};
 use fullpipe_transfer::relay::{Observer, RelayStatus, SessionStatus};
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -49,8 +49,8 @@ impl MonitorOptions {
     pub fn start(self, name: &str, observer: Observer) -> Result<Monitor, Failure> {
         let metrics = self.metrics.map(listen).transpose()?;
         let socket = match self.control {
-            Some(path) => Some(StatusSocket::open(path)?),
-            None => match usual(name).and_then(StatusSocket::open) {
+            Some(path) => Some(status_socket(path)?),
+            None => match usual(name).and_then(status_socket) {
                 Ok(socket) => Some(socket),
                 Err(failure) => {
                     remark(&format!(
@@ -61,7 +61,7 @@ impl MonitorOptions {
                 }
             },
         };
-        let listener = socket.as_ref().map(|socket| socket.listener.try_clone()).transpose()?;
+        let listener = socket.as_ref().map(|socket| socket.listener().try_clone()).transpose()?;
         let work = move || run(listener, metrics, observer);
         std::thread::Builder::new().name("monitor".into()).spawn(work)?;
         Ok(Monitor { _socket: socket })
@@ -81,47 +81,21 @@ fn listen(addr: SocketAddr) -> Result<TcpListener, Failure> {
 
 /// A relay that can be observed. Dropped, its socket is removed.
 pub struct Monitor {
-    _socket: Option<StatusSocket>,
+    _socket: Option<NamedSocket>,
 }
 
-/// A socket that is a file.
-struct StatusSocket {
-    path: PathBuf,
-    listener: UnixListener,
-}
-
-impl StatusSocket {
-    fn open(path: PathBuf) -> Result<StatusSocket, Failure> {
-        let _turn = Turn::wait().map_err(|error| Failure::new(Kind::Run, error))?;
-        let failed = |why: &dyn std::fmt::Display| {
-            let name = path.display();
-            Failure::new(
-                Kind::Run,
-                format!("make status socket {name}: {why}; choose another with --control"),
-            )
-        };
-        if is_answered(&path) {
-            return Err(failed(&"another relay answers there"));
-        }
-        if is_socket(&path) {
-            // A killed run left it.
-            let _ = std::fs::remove_file(&path);
-        }
-        let listener = UnixListener::bind(&path).map_err(|error| failed(&error))?;
-        listener.set_nonblocking(true).map_err(|error| failed(&error))?;
-        Ok(StatusSocket { path: path.clone(), listener })
-    }
-}
-
-impl Drop for StatusSocket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn is_socket(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+fn status_socket(path: PathBuf) -> Result<NamedSocket, Failure> {
+    let name = path.display().to_string();
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::new(
+            Kind::Run,
+            format!("make status socket {name}: {why}; choose another with --control"),
+        )
+    };
+    let socket = NamedSocket::bind(path).map_err(|error| failed(&error))?;
+    let socket = socket.ok_or_else(|| failed(&"another relay answers there"))?;
+    socket.listener().set_nonblocking(true).map_err(|error| failed(&error))?;
+    Ok(socket)
 }
 
 /// This process' socket in the user's directory.
@@ -134,25 +108,9 @@ fn usual(name: &str) -> Result<PathBuf, Failure> {
 /// The sockets of this user's relays that answer, in order of their names. Those that nobody
 /// answers are removed.
 pub fn running() -> Result<Vec<PathBuf>, Failure> {
-    let wrong =
-        |error: &dyn std::fmt::Display| Failure::new(Kind::Run, format!("find relays: {error}"));
-    let _turn = Turn::wait().map_err(|error| wrong(&error))?;
-    let directory = journal::own_directory().map_err(|error| wrong(&error))?;
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(|error| wrong(&error))?.flatten() {
-        let path = entry.path();
-        let is_ours = entry.file_name().to_str().is_some_and(|name| name.ends_with(SUFFIX));
-        if !is_ours || !is_socket(&path) {
-            continue;
-        }
-        if is_answered(&path) {
-            found.push(path);
-        } else {
-            let _ = std::fs::remove_file(&path);
-        }
-    }
-    found.sort();
-    Ok(found)
+    let found = Sockets::named("", SUFFIX)
+        .map_err(|error| Failure::new(Kind::Run, format!("find relays: {error}")))?;
+    Ok(found.answered)
 }
 
 /// Serves until the process ends.
