@@ -50,6 +50,10 @@
 //! assert_eq!(grant.window, Window::new(Bytes::new(3 * 65_536)));
 //! ```
 
+mod budget;
+
+pub use budget::level;
+
 use crate::units::{Bytes, Duration, Instant, Window};
 
 /// For so long the window is at least what the kernel would have chosen.
@@ -137,7 +141,8 @@ pub struct Grant {
 }
 
 /// What the law is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// It doubles with the drain.
     Start,

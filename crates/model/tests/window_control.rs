@@ -5,7 +5,7 @@
 //! bound (so whatever the window has too much stands there), a reader with a rate of its own.
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
-use fullpipe_model::window_control::{Grant, Look, Phase, Settings, WindowControl};
+use fullpipe_model::window_control::{Grant, Look, Phase, Settings, WindowControl, level};
 use proptest::prelude::*;
 
 /// Steps of the simulation in a round trip.
@@ -281,5 +281,41 @@ fn silence_and_a_stalled_reader_change_nothing() {
     for second in 601..610 {
         let now = Instant::ZERO + Duration::from_secs(second);
         assert_eq!(control.acknowledge(now, &stalled), before);
+    }
+}
+
+proptest! {
+    #[test]
+    fn all_windows_together_stay_within_their_budget(
+        budget in 0u64..1 << 40,
+        needs in prop::collection::vec(0u64..1 << 31, 0..200),
+        present in 65_536u64..1 << 30,
+    ) {
+        let settings = Settings::default();
+        let needs = || needs.iter().copied().map(Bytes::new);
+        let of = |budget| level(Bytes::new(budget), needs(), window(present), &settings);
+        let granted = of(budget).bytes();
+        prop_assert!(granted >= settings.least.bytes() && granted <= settings.most.bytes());
+        if granted > settings.least.bytes() {
+            let sum: u64 = needs().map(|need| need.min(granted).get()).sum();
+            prop_assert!(sum <= budget, "{sum} of {budget} at {granted}");
+        }
+        // More for all is never less for each.
+        prop_assert!(of(budget * 2) >= of(budget));
+    }
+
+    #[test]
+    fn those_who_use_all_of_it_share_what_the_others_leave(
+        fast in 1u64..100,
+        slow in 0u64..1000,
+        present in 1u64 << 20..1 << 30,
+    ) {
+        let (budget, need) = (1u64 << 34, 65_536);
+        let needs = (0..fast).map(|_| present).chain((0..slow).map(|_| need));
+        let found = level(
+            Bytes::new(budget), needs.map(Bytes::new), window(present), &Settings::default(),
+        );
+        let share = (budget - slow * need) / fast;
+        prop_assert_eq!(found.bytes().get(), share.min((1 << 30) - 1));
     }
 }
