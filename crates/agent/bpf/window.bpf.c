@@ -3,7 +3,9 @@
  * done with its answer. `cargo xtask bpf` builds window.bpf.o, which is committed.
  *
  * The hook runs once for each segment that carries an acknowledgement, just before the kernel
- * chooses its window: BPF_SOCK_OPS_HDR_OPT_LEN_CB, where it reserves no option.
+ * chooses its window: BPF_SOCK_OPS_HDR_OPT_LEN_CB, where it reserves no option. Connections are
+ * told to call it when they are established; those that exist already, by the iterator `visit`,
+ * which also lets go of all at the end.
  *
  * What it takes from the kernel: TCP_WINDOW_CLAMP always; SO_RCVBUF, which ends the kernel's own
  * autotuning, only where a connection needs more than tcp_rmem[2] lets the kernel give. What it
@@ -18,7 +20,15 @@
 #define SO_RCVBUF 8
 #define SOL_TCP 6
 #define TCP_WINDOW_CLAMP 10
+#define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
+/* States of include/net/tcp_states.h in which data may still come. */
+#define TCP_ESTABLISHED_STATE 1
+#define TCP_FIN_WAIT1_STATE 4
+#define TCP_FIN_WAIT2_STATE 5
 #define TCP_CLOSE_STATE 7
+#define OUR_FLAGS (BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+/* No control group lies deeper. */
+#define DEEPEST_GROUP 32
 #define INET 2
 /* Some segments: the window never shuts, so that the peer's next segment brings the next look. */
 #define LEAST_CLAMP 8192
@@ -34,8 +44,28 @@ struct net {
 typedef struct {
 	struct net *net;
 } possible_net_t;
+struct in6_addr {
+	union {
+		u32 u6_addr32[4];
+	} in6_u;
+};
 struct sock_common {
 	possible_net_t skc_net;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	u32 skc_daddr;
+	struct in6_addr skc_v6_daddr;
+};
+struct kernfs_node {
+	u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[1];
+};
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
 };
 typedef struct {
 	int counter;
@@ -47,13 +77,22 @@ struct sock {
 	} sk_backlog;
 	int sk_rcvbuf;
 	unsigned char sk_userlocks;
+	struct sock_cgroup_data sk_cgrp_data;
 };
 struct tcp_sock {
 	u32 rcv_nxt, copied_seq, rcv_wnd, rcv_wup, window_clamp, srtt_us;
-	unsigned char scaling_ratio;
+	unsigned char scaling_ratio, bpf_sock_ops_cb_flags;
 	struct {
 		u32 rtt_us;
 	} rcv_rtt_est;
+};
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
 };
 #pragma clang attribute pop
 
@@ -65,6 +104,8 @@ enum mode { MODE_WATCH, MODE_CONTROL, MODE_RELEASE };
 struct config {
 	struct law_settings law;
 	u64 mode, loopback, unfreeze, most_buffer;
+	/* The number of the control group, for the iterator. */
+	u64 group;
 };
 
 enum standing { FOLLOWED, FROZEN_BY_APPLICATION };
@@ -136,8 +177,9 @@ static __always_inline void look_at(struct tcp_sock *tp, struct connection *c, s
 	look->own = c->set_buffer ? 0 : ((u64)(u32)sk->sk_rcvbuf * ratio_of(tp)) >> 8;
 }
 
-/* Gives the socket what the law grants. */
-static __always_inline void grant(struct bpf_sock_ops *ops, struct tcp_sock *tp,
+/* Gives the socket what the law grants. The context is what the program was called with, or the
+ * socket. */
+static __always_inline void grant(void *context, struct tcp_sock *tp,
 				  struct connection *c, const struct config *set, u64 window,
 				  u64 room)
 {
@@ -161,7 +203,7 @@ static __always_inline void grant(struct bpf_sock_ops *ops, struct tcp_sock *tp,
 	if ((need > by_kernel && need > old + old / 32) || (c->set_buffer && need + old / 8 < old)) {
 		int half = need / 2;
 
-		if (bpf_setsockopt(ops, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half)))
+		if (bpf_setsockopt(context, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half)))
 			c->errors++;
 		else
 			c->set_buffer = sk->sk_rcvbuf;
@@ -169,9 +211,21 @@ static __always_inline void grant(struct bpf_sock_ops *ops, struct tcp_sock *tp,
 	if (tp->window_clamp != window) {
 		int clamp = window;
 
-		if (bpf_setsockopt(ops, SOL_TCP, TCP_WINDOW_CLAMP, &clamp, sizeof(clamp)))
+		if (bpf_setsockopt(context, SOL_TCP, TCP_WINDOW_CLAMP, &clamp, sizeof(clamp)))
 			c->errors++;
 	}
+}
+
+/* The last word: all of its buffer, and no more of us. */
+static __always_inline void let_go(void *context, struct tcp_sock *tp, struct connection *c,
+				   const struct config *set)
+{
+	struct sock *sk = (struct sock *)tp;
+	u64 most = most_of((u32)sk->sk_rcvbuf,
+			   (u32)sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_rmem[2]);
+
+	if (c->standing == FOLLOWED)
+		grant(context, tp, c, set, (most * ratio_of(tp)) >> 8, c->law.room);
 }
 
 /* A field of the context. The verifier refuses one whose address the compiler moved, as it does to
@@ -224,15 +278,19 @@ static __always_inline void show(struct bpf_sock_ops *ops, struct tcp_sock *tp,
 				 struct connection *c, const struct look *look, u64 now)
 {
 	u64 cookie = bpf_get_socket_cookie(ops);
+	u32 local_port = FIELD(ops, local_port);
 	struct shown s = {};
 	struct addresses a;
 
+	/* The program has closed it. What was shown last stays. */
+	if (!local_port)
+		return;
 	addresses_of(ops, &a);
 	s.local[0] = (u64)a.local[0] << 32 | a.local[1];
 	s.local[1] = (u64)a.local[2] << 32 | a.local[3];
 	s.remote[0] = (u64)a.remote[0] << 32 | a.remote[1];
 	s.remote[1] = (u64)a.remote[2] << 32 | a.remote[3];
-	s.ports = (u64)FIELD(ops, local_port) << 32 | bpf_ntohl(FIELD(ops, remote_port));
+	s.ports = (u64)local_port << 32 | bpf_ntohl(FIELD(ops, remote_port));
 	s.window = c->law.window;
 	s.drained = c->law.drained;
 	s.drained_in_us = c->law.drained_in_us;
@@ -281,9 +339,7 @@ int follow(struct bpf_sock_ops *ops)
 		return 1;
 	if (op != BPF_SOCK_OPS_HDR_OPT_LEN_CB) {
 		if (set->mode != MODE_RELEASE && (set->loopback || !is_loopback(ops)))
-			bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags |
-							       BPF_SOCK_OPS_STATE_CB_FLAG |
-							       BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+			bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | OUR_FLAGS);
 		return 1;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
@@ -311,13 +367,7 @@ int follow(struct bpf_sock_ops *ops)
 	c->looked = now;
 	c->queue_peak = most_of(c->queue_peak, queue_of(&look));
 	if (set->mode == MODE_RELEASE) {
-		/* The last word: all of its buffer, and no more of us. */
-		if (c->standing == FOLLOWED) {
-			u64 buffer = (u32)((struct sock *)tp)->sk_rcvbuf;
-			u64 most = (u32)((struct sock *)tp)->__sk_common.skc_net.net->ipv4.sysctl_tcp_rmem[2];
-
-			grant(ops, tp, c, set, (most_of(buffer, most) * ratio_of(tp)) >> 8, c->law.room);
-		}
+		let_go(ops, tp, c, set);
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags &
 						       ~BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		return 1;
@@ -343,4 +393,80 @@ int follow(struct bpf_sock_ops *ops)
 	if (ended)
 		show(ops, tp, c, &look, now);
 	return 1;
+}
+
+/* Whether the socket belongs to this control group or one below it. */
+static __always_inline int is_within(struct sock *sk, u64 group)
+{
+	struct cgroup *own = sk->sk_cgrp_data.cgroup;
+	u32 level;
+
+	if (!own)
+		return 0;
+	level = BPF_CORE_READ(own, level);
+	for (u32 i = 0; i < DEEPEST_GROUP && i <= level; i++) {
+		struct cgroup *above = 0;
+
+		bpf_probe_read_kernel(&above, sizeof(above),
+				      (void *)own + bpf_core_field_offset(own->ancestors) + 8 * i);
+		if (above && BPF_CORE_READ(above, kn, id) == group)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline int comes_from_here(struct sock_common *skc)
+{
+	const u32 *remote = skc->skc_v6_daddr.in6_u.u6_addr32;
+
+	if (skc->skc_family == INET)
+		return (skc->skc_daddr & bpf_htonl(0xff000000)) == bpf_htonl(127U << 24);
+	if (remote[0] || remote[1])
+		return 0;
+	if (remote[2] == bpf_htonl(0xffff))
+		return (remote[3] & bpf_htonl(0xff000000)) == bpf_htonl(127U << 24);
+	return !remote[2] && remote[3] == bpf_htonl(1);
+}
+
+/* Goes through the connections of a network namespace: it tells those of the control group to call
+ * `follow`, or at the end lets go of them. Writes a letter for each: what became of it. */
+SEC("iter/tcp")
+int visit(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct config *set;
+	struct tcp_sock *tp;
+	u32 zero = 0;
+	char became = 'f';
+	unsigned char state;
+
+	if (!skc)
+		return 0;
+	state = skc->skc_state;
+	if (state != TCP_ESTABLISHED_STATE && state != TCP_FIN_WAIT1_STATE &&
+	    state != TCP_FIN_WAIT2_STATE)
+		return 0;
+	set = bpf_map_lookup_elem(&configuration, &zero);
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (!set || !tp || !is_within((struct sock *)tp, set->group))
+		return 0;
+	if (set->mode == MODE_RELEASE) {
+		struct connection *c = bpf_sk_storage_get(&connections, tp, 0, 0);
+
+		if (!c)
+			return 0;
+		let_go(tp, tp, c, set);
+		became = 'l';
+	} else {
+		int flags = tp->bpf_sock_ops_cb_flags | OUR_FLAGS;
+
+		if ((tp->bpf_sock_ops_cb_flags & OUR_FLAGS) == OUR_FLAGS)
+			return 0;
+		if (!set->loopback && comes_from_here(skc))
+			return 0;
+		if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+			became = 'r';
+	}
+	bpf_seq_write(ctx->meta->seq, &became, sizeof(became));
+	return 0;
 }

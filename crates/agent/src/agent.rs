@@ -4,12 +4,13 @@ use crate::connection::Connection;
 use crate::options::Options;
 use crate::wire::{self, Mode};
 use aya::maps::{Array, HashMap, MapError};
-use aya::programs::{CgroupAttachMode, ProgramError, SockOps};
-use aya::{Ebpf, EbpfError};
-use fullpipe_model::units::Duration;
+use aya::programs::{CgroupAttachMode, Iter, ProgramError, SockOps};
+use aya::{Btf, Ebpf, EbpfError};
+use fullpipe_model::units::{Duration, Window};
 use std::error::Error;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// `bpf/window.bpf.c`, as `cargo xtask bpf` builds it.
@@ -85,11 +86,32 @@ impl AgentError {
 pub struct Agent {
     program: Ebpf,
     options: Options,
+    mode: Mode,
+    /// The number of the control group's folder.
+    group: u64,
+    /// Why connections that existed before cannot be reached, if so.
+    unreachable: Option<String>,
+}
+
+/// What became of the connections that existed before the agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Adopted {
+    /// Followed from their next acknowledgement.
+    pub followed: usize,
+    /// Refused by the kernel: before Linux 6.13 it cannot.
+    pub refused: usize,
+}
+
+impl std::ops::AddAssign for Adopted {
+    fn add_assign(&mut self, other: Adopted) {
+        self.followed += other.followed;
+        self.refused += other.refused;
+    }
 }
 
 impl Agent {
     /// Attaches to `cgroup`, a folder of cgroup v2, and all below it. Connections that are
-    /// established from now on are followed.
+    /// established from now on are followed; for those that exist there is [`Agent::adopt`].
     ///
     /// Errors: see [`AgentError`]; nothing is attached then.
     pub fn attach(cgroup: &Path, options: Options) -> Result<Agent, AgentError> {
@@ -100,16 +122,50 @@ impl Agent {
         let folder = std::fs::metadata(cgroup.join("cgroup.controllers"))
             .and_then(|_| File::open(cgroup))
             .map_err(|cause| AgentError::Cgroup { path: cgroup.into(), cause })?;
+        let group = folder
+            .metadata()
+            .map_err(|cause| AgentError::Cgroup { path: cgroup.into(), cause })?
+            .ino();
         let load = |error: EbpfError| AgentError::of("load the BPF program", &error);
         let mut program = Ebpf::load(OBJECT).map_err(load)?;
         let mode = if options.control { Mode::Control } else { Mode::Watch };
-        configure(&mut program, &options, mode)?;
+        configure(&mut program, &options, mode, group)?;
         let attach = |error: ProgramError| AgentError::of("attach to the control group", &error);
         let hook = program.program_mut("follow").expect("the object has this program");
         let hook: &mut SockOps = hook.try_into().map_err(attach)?;
         hook.load().map_err(|error| AgentError::of("load the BPF program", &error))?;
         hook.attach(folder, CgroupAttachMode::Single).map_err(attach)?;
-        Ok(Agent { program, options })
+        let unreachable = load_visit(&mut program).err().map(|error| error.to_string());
+        Ok(Agent { program, options, mode, group, unreachable })
+    }
+
+    /// Follows the connections of the control group that exist already in the calling thread's
+    /// network namespace. Over loopback they are left out, as elsewhere.
+    ///
+    /// Errors: this kernel does not let a BPF program visit sockets; new connections are followed
+    /// nevertheless.
+    pub fn adopt(&mut self) -> Result<Adopted, AgentError> {
+        if let Some(cause) = &self.unreachable {
+            let operation = "reach the connections that exist";
+            return Err(AgentError::Refused { operation, cause: cause.clone() });
+        }
+        let letters = self.visit()?;
+        let count = |letter| letters.iter().filter(|one| **one == letter).count();
+        Ok(Adopted { followed: count(b'f'), refused: count(b'r') })
+    }
+
+    /// Runs `visit` over the sockets of the calling thread's network namespace.
+    fn visit(&mut self) -> Result<Vec<u8>, AgentError> {
+        const OPERATION: &str = "visit the connections";
+        let refused = |error: ProgramError| AgentError::of(OPERATION, &error);
+        let visit = self.program.program_mut("visit").expect("the object has this program");
+        let visit: &mut Iter = visit.try_into().map_err(refused)?;
+        let link = visit.attach().map_err(refused)?;
+        let link = visit.take_link(link).map_err(refused)?;
+        let mut letters = Vec::new();
+        let mut file = link.into_file().map_err(|error| AgentError::of(OPERATION, &error))?;
+        file.read_to_end(&mut letters).map_err(|error| AgentError::of(OPERATION, &error))?;
+        Ok(letters)
     }
 
     /// The connections that were followed so far: at most the 16,384 seen last, the closed ones
@@ -130,21 +186,52 @@ impl Agent {
         Ok(found)
     }
 
-    /// Lets every socket go at its next acknowledgement: with all of its buffer as its window, and
-    /// at least what `tcp_rmem[2]` allows. New ones are not followed any more. A socket that says
-    /// nothing before this agent is dropped keeps its last window until its buffer grows; so wait
-    /// for [`Agent::FAREWELL`] where there are connections.
+    /// Lets the sockets of the calling thread's network namespace go at once, and every other at
+    /// its next acknowledgement: with all of its buffer as its window, and at least what
+    /// `tcp_rmem[2]` allows. New ones are not followed any more. A socket in another namespace that
+    /// says nothing before this agent is dropped keeps its last window until its buffer grows; so
+    /// call this in each, and wait for [`Agent::FAREWELL`].
     pub fn release(&mut self) -> Result<(), AgentError> {
-        configure(&mut self.program, &self.options, Mode::Release)
+        self.mode = Mode::Release;
+        configure(&mut self.program, &self.options, self.mode, self.group)?;
+        if self.unreachable.is_none() {
+            self.visit()?;
+        }
+        Ok(())
+    }
+
+    /// Bounds every window by `most` from its next acknowledgement on. What was promised before is
+    /// not taken back.
+    pub fn set_most(&mut self, most: Window) -> Result<(), AgentError> {
+        self.options.settings.most = most;
+        configure(&mut self.program, &self.options, self.mode, self.group)
+    }
+
+    /// What it was asked for, with the bound of [`Agent::set_most`].
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Long enough for a busy connection to acknowledge something on a usual path.
     pub const FAREWELL: Duration = Duration::from_millis(300);
 }
 
-fn configure(program: &mut Ebpf, options: &Options, mode: Mode) -> Result<(), AgentError> {
+fn load_visit(program: &mut Ebpf) -> Result<(), AgentError> {
+    let of = |error: &(dyn Error + 'static)| AgentError::of("load the BPF iterator", error);
+    let btf = Btf::from_sys_fs().map_err(|error| of(&error))?;
+    let visit = program.program_mut("visit").expect("the object has this program");
+    let visit: &mut Iter = visit.try_into().map_err(|error: ProgramError| of(&error))?;
+    visit.load("tcp", &btf).map_err(|error| of(&error))
+}
+
+fn configure(
+    program: &mut Ebpf,
+    options: &Options,
+    mode: Mode,
+    group: u64,
+) -> Result<(), AgentError> {
     let refused = |error: MapError| AgentError::of("set the BPF program's options", &error);
     let map = program.map_mut("configuration").expect("the object has this map");
     let mut map: Array<_, wire::Config> = Array::try_from(map).map_err(refused)?;
-    map.set(0, wire::config(options, mode), 0).map_err(refused)
+    map.set(0, wire::config(options, mode, group), 0).map_err(refused)
 }

@@ -20,6 +20,6 @@ mod connection;
 mod options;
 mod wire;
 
-pub use agent::{Agent, AgentError};
+pub use agent::{Adopted, Agent, AgentError};
 pub use connection::Connection;
 pub use options::Options;

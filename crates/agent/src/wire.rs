@@ -8,7 +8,7 @@ use fullpipe_model::window_control::Phase;
 use std::net::{Ipv6Addr, SocketAddr};
 
 /// `struct config`.
-pub(crate) type Config = [u64; 11];
+pub(crate) type Config = [u64; 12];
 /// `struct shown`.
 pub(crate) type Shown = [u64; 21];
 
@@ -20,7 +20,8 @@ pub(crate) enum Mode {
     Release = 2,
 }
 
-pub(crate) fn config(options: &Options, mode: Mode) -> Config {
+/// `group`: the number of the control group's folder.
+pub(crate) fn config(options: &Options, mode: Mode, group: u64) -> Config {
     let law = &options.settings;
     [
         law.threshold.get(),
@@ -34,6 +35,7 @@ pub(crate) fn config(options: &Options, mode: Mode) -> Config {
         u64::from(options.loopback),
         u64::from(options.unfreeze),
         options.most_buffer.get(),
+        group,
     ]
 }
 

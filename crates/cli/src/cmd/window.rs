@@ -1,8 +1,11 @@
 //! `fullpipe window`: receive windows that follow the readers, for unmodified programs.
 
+mod agent;
 mod cgroup;
+mod control;
 mod follow;
 mod show;
+mod status;
 
 use crate::failure::{Failure, Kind};
 use clap::{Args, Subcommand};
@@ -11,6 +14,7 @@ use fullpipe_kernel::sysctl::{self, Name};
 use fullpipe_model::units::{Bytes, Duration, Window};
 use fullpipe_model::window_control::Settings;
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Let receive windows follow the rate at which programs read.
@@ -22,10 +26,13 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   fullpipe window run -- curl -o /dev/null http://example.org/large.iso
-  fullpipe window watch --cgroup /sys/fs/cgroup/system.slice/nginx.service")]
+  fullpipe window watch --cgroup /sys/fs/cgroup/system.slice/nginx.service
+  fullpipe window status                                           agents that run")]
 pub enum WindowCommand {
     Run(Run),
     Watch(Watch),
+    Status(status::ShowStatus),
+    Stop(status::Stop),
 }
 
 impl WindowCommand {
@@ -33,24 +40,28 @@ impl WindowCommand {
         match self {
             WindowCommand::Run(run) => run.run(),
             WindowCommand::Watch(watch) => watch.run(),
+            WindowCommand::Status(status) => status.run(),
+            WindowCommand::Stop(stop) => stop.run(),
         }
     }
 }
 
 /// Control the windows of a program, or of a control group.
 ///
-/// Followed are the connections that are established from now on, but not those over loopback and
-/// those whose program chose its buffer (SO_RCVBUF). No buffer exceeds what `net.core.rmem_max` or
-/// `tcp_rmem` allows. At the end every connection keeps a buffer of at least what `tcp_rmem`
-/// allows; if this process is killed, the kernel detaches the BPF program. With a program, the
-/// connections are shown on standard error at its end, and the exit code is the program's; with
-/// --cgroup it runs until Ctrl-C, and shows them on standard output.
+/// Followed are the connections that exist (from Linux 6.13 on) and those that are established from
+/// now on, but not those over loopback and those whose program chose its buffer (SO_RCVBUF). No
+/// buffer exceeds what `net.core.rmem_max` or `tcp_rmem` allows. At the end every connection keeps
+/// a buffer of at least what `tcp_rmem` allows; if this process is killed, the kernel detaches the
+/// BPF program. With a program, the connections are shown on standard error at its end, and the
+/// exit code is the program's; with --cgroup it runs until Ctrl-C or `window stop`, and shows them
+/// on standard output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   fullpipe window run -- curl -o /dev/null http://example.org/large.iso
   fullpipe window run --dry-run -- ./client                        what it would do
-  fullpipe window run --cgroup /sys/fs/cgroup/system.slice/nginx.service --interval 10s --json")]
+  fullpipe window run --cgroup /sys/fs/cgroup/system.slice/nginx.service --budget 2GiB
+  fullpipe window run --cgroup /sys/fs/cgroup/user.slice --interval 10s --json")]
 pub struct Run {
     #[command(flatten)]
     target: Target,
@@ -60,6 +71,10 @@ pub struct Run {
     /// Set the buffers of programs that chose them, too.
     #[arg(long)]
     unfreeze: bool,
+    /// Keep the receive buffers of all connections together within this, 1MiB to 1TiB: the largest
+    /// windows are cut to one size. Each keeps at least 64 KiB.
+    #[arg(long, value_name = "SIZE", conflicts_with = "dry_run", value_parser = budget)]
+    budget: Option<Bytes>,
     /// Show the connections each such time too, 100ms to 1h.
     #[arg(long, value_name = "TIME", value_parser = interval)]
     interval: Option<Duration>,
@@ -97,7 +112,7 @@ struct Target {
     /// Follow connections over loopback, too.
     #[arg(long)]
     loopback: bool,
-    /// A JSON document in a line for each look: an array of connections.
+    /// A JSON document in a line for each look: its connections, and what their slow readers hold.
     #[arg(long)]
     json: bool,
     /// The program and its arguments, in a control group of its own.
@@ -114,11 +129,19 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 fn threshold(text: &str) -> Result<Bytes, String> {
+    size(text, 4 << 10..=1 << 30, "4KiB and 1GiB")
+}
+
+fn budget(text: &str) -> Result<Bytes, String> {
+    size(text, 1 << 20..=1 << 40, "1MiB and 1TiB")
+}
+
+fn size(text: &str, allowed: RangeInclusive<u64>, bounds: &str) -> Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
-    if (Bytes::new(4 << 10)..=Bytes::new(1 << 30)).contains(&size) {
+    if allowed.contains(&size.get()) {
         return Ok(size);
     }
-    Err(format!("{size} is not within 4KiB and 1GiB"))
+    Err(format!("{size} is not within {bounds}"))
 }
 
 impl Run {
@@ -126,14 +149,14 @@ impl Run {
         let mut options = self.target.options()?;
         options.control = !self.dry_run;
         options.unfreeze = self.unfreeze;
-        self.target.follow(options, self.interval)
+        self.target.follow(options, self.budget, self.interval)
     }
 }
 
 impl Watch {
     fn run(self) -> Result<u8, Failure> {
         let options = self.target.options()?;
-        self.target.follow(options, Some(self.interval))
+        self.target.follow(options, None, Some(self.interval))
     }
 }
 
@@ -152,16 +175,21 @@ impl Target {
         Ok(Options { settings, control: false, loopback, unfreeze: false, most_buffer })
     }
 
-    fn follow(self, options: Options, interval: Option<Duration>) -> Result<u8, Failure> {
+    fn follow(
+        self,
+        options: Options,
+        budget: Option<Bytes>,
+        interval: Option<Duration>,
+    ) -> Result<u8, Failure> {
         let display = show::Display {
             json: self.json,
             on_error: !self.command.is_empty(),
             control: options.control,
-            largest_buffer: options.settings.most.bytes(),
         };
+        let work = follow::Work { options, budget, interval, display };
         match self.cgroup {
-            Some(cgroup) => follow::group(&cgroup, options, interval, &display),
-            None => follow::program(&self.command, options, interval, &display),
+            Some(cgroup) => work.on_group(&cgroup),
+            None => work.around(&self.command),
         }
     }
 }

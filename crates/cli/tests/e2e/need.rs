@@ -25,6 +25,8 @@ pub enum Need {
     Tcx,
     /// What the window agent needs: root, Linux 6.6 with BTF, cgroup v2.
     WindowAgent,
+    /// This version of Linux or a later one.
+    Kernel(&'static str),
     /// Multipath TCP in the kernel.
     Mptcp,
     /// A PostgreSQL server, and an account that may run it.
@@ -73,9 +75,11 @@ impl Need {
             )
             .is_none()
             .then_some("no guest kernel 6.1 is built: `fullpipe lab kernel build --version 6.1`, 10 minutes"),
-            Need::Tcx => {
+            Need::Tcx => return Need::Kernel("6.6").absent(),
+            Need::Kernel(least) => {
                 let version = fullpipe_kernel::host::Host::read().kernel_version();
-                version.is_none_or(|version| version < "6.6".parse().unwrap()).then_some("a kernel before 6.6")
+                let is_old = version.is_none_or(|version| version < least.parse().unwrap());
+                return is_old.then(|| format!("a kernel before {least}"));
             }
             Need::WindowAgent => {
                 let version = fullpipe_kernel::host::Host::read().kernel_version();

@@ -1,98 +1,145 @@
 //! The agent's life: attached, watched, and let go, around a program or on a group.
 
+use super::agent::Running;
 use super::cgroup::Group;
+use super::control;
 use super::show::Display;
 use crate::failure::{Failure, Kind};
-use fullpipe_agent::{Agent, Options};
+use crate::terminal::remark;
+use fullpipe_agent::Options;
 use fullpipe_kernel::Refused;
+use fullpipe_kernel::clock;
+use fullpipe_kernel::names::NamedSocket;
 use fullpipe_kernel::program::{pidfd, send};
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::wait;
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
 
 /// signal(7).
 const SIGTERM: u32 = 15;
+/// Time between two looks at a budget.
+const BUDGET_EVERY: Duration = Duration::from_millis(250);
 
 fn run_failed(refused: Refused) -> Failure {
     Failure::new(Kind::Run, format!("window: {refused}"))
 }
 
-/// The connections of a group, until a signal.
-pub fn group(
-    cgroup: &Path,
-    options: Options,
-    interval: Option<Duration>,
-    display: &Display,
-) -> Result<u8, Failure> {
-    let interrupt = Interrupt::on_signals().map_err(run_failed)?;
-    let mut agent = Agent::attach(cgroup, options)?;
-    while !interrupt.wait(interval)? {
-        display.show(&agent.connections()?)?;
-    }
-    display.show(&agent.connections()?)?;
-    release(&mut agent)?;
-    Ok(Failure::code(Kind::Interrupted))
+/// What an agent does, and how it is shown.
+pub struct Work {
+    pub options: Options,
+    /// For the buffers of all connections together.
+    pub budget: Option<Bytes>,
+    /// Time between two looks that are shown; `None`: the last one only.
+    pub interval: Option<Duration>,
+    pub display: Display,
 }
 
-/// The connections of a program that is started for it; the exit code is the program's.
-pub fn program(
-    words: &[OsString],
-    options: Options,
-    interval: Option<Duration>,
-    display: &Display,
-) -> Result<u8, Failure> {
-    let group = Group::new()?;
-    let mut agent = Agent::attach(group.path(), options)?;
-    let interrupt = Interrupt::on_signals().map_err(run_failed)?;
-    let mut child = group.start(Command::new(&words[0]).args(&words[1..]))?;
-    let watched = watch(&mut child, &interrupt, || {
-        interval.map_or(Ok(None), |time| {
-            display.show(&agent.connections()?)?;
-            Ok(Some(time))
+impl Work {
+    /// The connections of a group, until a signal or `window stop`.
+    pub fn on_group(self, cgroup: &Path) -> Result<u8, Failure> {
+        let end = Interrupt::on_signals().map_err(run_failed)?;
+        self.refuse_a_second(cgroup)?;
+        let running = Running::attach(cgroup, self.options, self.budget, None, end.clone())?;
+        let running = Arc::new(running);
+        let _socket = serve(&running);
+        let mut looks = Looks::new(&running, &self.display, self.interval);
+        while !end.wait(looks.next()?)? {}
+        self.display.show(&running.look()?)?;
+        running.release()?;
+        Ok(Failure::code(Kind::Interrupted))
+    }
+
+    /// Whoever changes nothing may look on.
+    fn refuse_a_second(&self, cgroup: &Path) -> Result<(), Failure> {
+        if self.options.control { control::refuse_a_second(cgroup) } else { Ok(()) }
+    }
+
+    /// The connections of a program that is started for it; the exit code is the program's.
+    pub fn around(self, words: &[OsString]) -> Result<u8, Failure> {
+        let group = Group::new()?;
+        let end = Interrupt::on_signals().map_err(run_failed)?;
+        self.refuse_a_second(group.path())?;
+        let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let running = Running::attach(
+            group.path(),
+            self.options,
+            self.budget,
+            Some(shown.join(" ")),
+            end.clone(),
+        )?;
+        let running = Arc::new(running);
+        let mut child = group.start(Command::new(&words[0]).args(&words[1..]))?;
+        let _socket = serve(&running);
+        let mut looks = Looks::new(&running, &self.display, self.interval);
+        let watched = watch(&mut child, &end, &mut looks);
+        // Whatever happened, the program is waited for.
+        let status = child.wait()?;
+        watched?;
+        self.display.show(&running.look()?)?;
+        // The connections of what the program left behind go on.
+        if !group.is_empty() {
+            running.release()?;
+        }
+        Ok(exit_code(status))
+    }
+}
+
+/// Without it the agent works, and `window status` and `stop` do not find it.
+fn serve(running: &Arc<Running>) -> Option<NamedSocket> {
+    let served = control::serve(running);
+    served
+        .map_err(|failure| {
+            remark(&format!("`fullpipe window status` will not find this: {}", failure.message()));
         })
-    });
-    // Whatever happened, the program is waited for.
-    let status = child.wait()?;
-    watched?;
-    display.show(&agent.connections()?)?;
-    // The connections of what the program left behind go on.
-    if !group.is_empty() {
-        release(&mut agent)?;
-    }
-    Ok(exit_code(status))
+        .ok()
 }
 
-/// Looks each time that `look` asks for, until the program ends. A signal is passed on.
-fn watch(
-    child: &mut Child,
-    interrupt: &Interrupt,
-    mut look: impl FnMut() -> Result<Option<Duration>, Failure>,
-) -> Result<(), Failure> {
+/// What is done from time to time.
+struct Looks<'a> {
+    running: &'a Running,
+    display: &'a Display,
+    interval: Option<Duration>,
+    shows_at: Instant,
+}
+
+impl<'a> Looks<'a> {
+    fn new(running: &'a Running, display: &'a Display, interval: Option<Duration>) -> Looks<'a> {
+        Looks { running, display, interval, shows_at: clock::now() }
+    }
+
+    /// Does what is due; returns how long nothing is due.
+    fn next(&mut self) -> Result<Option<Duration>, Failure> {
+        self.running.keep_budget()?;
+        let budget = self.running.has_budget().then_some(BUDGET_EVERY);
+        let Some(interval) = self.interval else { return Ok(budget) };
+        if clock::now() >= self.shows_at {
+            self.display.show(&self.running.look()?)?;
+            self.shows_at = clock::now() + interval;
+        }
+        let left = self.shows_at.since(clock::now());
+        Ok(Some(budget.map_or(left, |budget| budget.min(left))))
+    }
+}
+
+/// Looks each time that is due, until the program ends. A signal is passed on.
+fn watch(child: &mut Child, end: &Interrupt, looks: &mut Looks<'_>) -> Result<(), Failure> {
     let ended = pidfd(child.id()).map_err(run_failed)?;
-    let waker = interrupt.clone();
+    let waker = end.clone();
     std::thread::spawn(move || {
         // An error would mean that the descriptor is gone, and we hold it.
         let _ = wait::readable(&ended, None);
         waker.set();
     });
-    let mut time = look()?;
-    while !interrupt.wait(time)? {
-        time = look()?;
-    }
+    while !end.wait(looks.next()?)? {}
     // Not waited for yet, so that its number is still its own.
     if child.try_wait()?.is_none() {
         send(child.id(), SIGTERM);
     }
-    Ok(())
-}
-
-fn release(agent: &mut Agent) -> Result<(), Failure> {
-    agent.release()?;
-    std::thread::sleep(Agent::FAREWELL.into());
     Ok(())
 }
 

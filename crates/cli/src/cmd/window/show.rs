@@ -4,8 +4,9 @@ use crate::failure::Failure;
 use crate::terminal::{layout, print, remark, remark_json};
 use fullpipe_agent::Connection;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
-use fullpipe_model::window_control::Phase;
+use fullpipe_model::window_control::{Phase, Settings};
 use fullpipe_report::{Column, Layout, Table, figure};
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// Where and how connections are shown.
@@ -15,16 +16,33 @@ pub struct Display {
     pub on_error: bool,
     /// Whether windows are changed.
     pub control: bool,
+}
+
+/// The connections at one moment.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Look {
+    /// Those whose reader is slower than the path.
+    pub slow_readers: usize,
+    /// What they have received and not read.
+    #[serde(rename = "held_bytes", with = "column::bytes")]
+    pub held: Bytes,
+    /// The windows that follow them, together.
+    #[serde(rename = "needed_bytes", with = "column::bytes")]
+    pub needed: Bytes,
     /// The largest buffer that the kernel grants to anybody.
+    #[serde(rename = "largest_buffer_bytes", with = "column::bytes")]
     pub largest_buffer: Bytes,
+    /// The largest window first.
+    pub connections: Vec<Shown>,
 }
 
 /// A connection as JSON.
-#[derive(serde::Serialize)]
-struct Shown {
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Shown {
     local: SocketAddr,
     remote: SocketAddr,
-    phase: &'static str,
+    phase: Phase,
+    limited_by: LimitedBy,
     #[serde(rename = "window_bytes", with = "column::window")]
     window: Window,
     #[serde(rename = "promised_bytes", with = "column::window")]
@@ -49,12 +67,57 @@ struct Shown {
     closed: bool,
 }
 
-impl From<&Connection> for Shown {
-    fn from(one: &Connection) -> Shown {
+/// What limits a connection, as far as its receiver can know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LimitedBy {
+    /// Unread data stood for a round trip.
+    ReceiverApplication,
+    /// The peer uses the whole window, and it may still grow.
+    ReceiveWindow,
+    /// The window is the largest that this machine's settings allow, or the program's own buffer.
+    ReceiveBuffer,
+    /// The peer uses less than it may: it, or the path, is the limit.
+    SenderOrPath,
+}
+
+impl LimitedBy {
+    fn of(one: &Connection, settings: &Settings) -> LimitedBy {
+        // What the peer sends in a round trip, and nearly all of an amount.
+        let used = one.drain.map_or(Bytes::ZERO, |drain| drain.over(one.rtt));
+        let uses = |amount: Bytes| used >= Bytes::new(amount.get() / 10 * 9);
+        if one.queue >= Bytes::new(settings.threshold.get() / 4) && one.phase == Phase::Hold {
+            LimitedBy::ReceiverApplication
+        } else if one.is_frozen {
+            // Half of a buffer is the kernel's overhead.
+            let is_full = uses(Bytes::new(one.buffer.get() / 2));
+            if is_full { LimitedBy::ReceiveBuffer } else { LimitedBy::SenderOrPath }
+        } else if one.phase == Phase::Start || uses(one.window.bytes()) {
+            let largest = settings.most.bytes().get();
+            let is_largest = one.window.bytes().get() >= largest - largest / 16;
+            if is_largest { LimitedBy::ReceiveBuffer } else { LimitedBy::ReceiveWindow }
+        } else {
+            LimitedBy::SenderOrPath
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            LimitedBy::ReceiverApplication => "receiver application",
+            LimitedBy::ReceiveWindow => "receive window",
+            LimitedBy::ReceiveBuffer => "receive buffer",
+            LimitedBy::SenderOrPath => "sender or path",
+        }
+    }
+}
+
+impl Shown {
+    fn new(one: &Connection, settings: &Settings) -> Shown {
         Shown {
             local: one.local,
             remote: one.remote,
-            phase: phase(one.phase),
+            phase: one.phase,
+            limited_by: LimitedBy::of(one, settings),
             window: one.window,
             promised: one.promised,
             drain: one.drain,
@@ -72,14 +135,37 @@ impl From<&Connection> for Shown {
     }
 }
 
+impl Look {
+    /// `settings`: the law's, as the agent was started; its largest window is the largest buffer
+    /// that the kernel grants.
+    pub fn new(connections: &[Connection], settings: &Settings) -> Look {
+        let slow: Vec<&Connection> = connections
+            .iter()
+            .filter(|one| !one.is_closed && !one.is_frozen && one.phase == Phase::Hold)
+            .collect();
+        let mut shown: Vec<Shown> =
+            connections.iter().map(|one| Shown::new(one, settings)).collect();
+        shown.sort_by_key(|one| (std::cmp::Reverse(one.window), one.local, one.remote));
+        Look {
+            slow_readers: slow.len(),
+            held: Bytes::new(slow.iter().map(|one| one.queue.get()).sum()),
+            needed: Bytes::new(slow.iter().map(|one| one.window.bytes().get()).sum()),
+            largest_buffer: settings.most.bytes(),
+            connections: shown,
+        }
+    }
+
+    /// The number of connections that have not ended.
+    pub fn open(&self) -> usize {
+        self.connections.iter().filter(|one| !one.closed).count()
+    }
+}
+
 impl Display {
     /// Shows them, the largest window first.
-    pub fn show(&self, connections: &[Connection]) -> Result<(), Failure> {
-        let mut connections: Vec<&Connection> = connections.iter().collect();
-        connections.sort_by_key(|one| (std::cmp::Reverse(one.window), one.local, one.remote));
+    pub fn show(&self, look: &Look) -> Result<(), Failure> {
         if self.json {
-            let shown: Vec<Shown> = connections.into_iter().map(Shown::from).collect();
-            let line = serde_json::to_string(&shown).map_err(std::io::Error::from)?;
+            let line = serde_json::to_string(look).map_err(std::io::Error::from)?;
             if self.on_error {
                 remark_json(&line);
             } else {
@@ -87,7 +173,7 @@ impl Display {
             }
             return Ok(());
         }
-        let text = self.text(&connections, layout());
+        let text = text(look, self.control, layout());
         if self.on_error {
             remark(text.trim_end());
         } else {
@@ -95,54 +181,50 @@ impl Display {
         }
         Ok(())
     }
+}
 
-    fn text(&self, connections: &[&Connection], layout: Layout) -> String {
-        if connections.is_empty() {
-            return "No connection was followed: none was established, or only over loopback \
-                    (--loopback), or none had a whole round trip.\n"
-                .into();
-        }
-        let mut text = table(connections).render(layout);
-        for line in self.remarks(connections) {
-            text.push('\n');
-            text += &line;
-            text.push('\n');
-        }
-        text
+/// The table and what its figures mean. `control`: whether windows are changed.
+pub fn text(look: &Look, control: bool, layout: Layout) -> String {
+    if look.connections.is_empty() {
+        return "No connection was followed: none was established, or only over loopback \
+                (--loopback), or none had a whole round trip.\n"
+            .into();
     }
+    let mut text = table(&look.connections).render(layout);
+    for line in remarks(look, control) {
+        text.push('\n');
+        text += &line;
+        text.push('\n');
+    }
+    text
+}
 
-    /// What the figures mean.
-    fn remarks(&self, connections: &[&Connection]) -> Vec<String> {
-        let mut lines = Vec::new();
-        let open = || connections.iter().filter(|one| !one.is_closed);
-        let slow = || open().filter(|one| one.phase == Phase::Hold && !one.is_frozen);
-        if !self.control && slow().count() > 0 {
-            let held = Bytes::new(slow().map(|one| one.queue.get()).sum());
-            let needed = Bytes::new(slow().map(|one| one.window.bytes().get()).sum());
-            lines.push(format!(
-                "{} slow readers hold {held} that they have not read; windows that follow them \
-                 are {needed} together.",
-                slow().count()
-            ));
-        }
-        let frozen = connections.iter().filter(|one| one.is_frozen).count();
-        if frozen > 0 {
-            lines.push(format!(
-                "{frozen} have a buffer that their program chose (SO_RCVBUF): --unfreeze follows \
-                 them too."
-            ));
-        }
-        let bound = Bytes::new(self.largest_buffer.get() / 16 * 15);
-        if self.control && connections.iter().any(|one| one.buffer >= bound) {
-            lines.push(format!(
-                "A buffer has the largest size that this machine allows, {}: raise \
-                 net.core.rmem_max (`fullpipe tune apply --set net.core.rmem_max=..`) if the \
-                 reader should get more.",
-                self.largest_buffer
-            ));
-        }
-        lines
+fn remarks(look: &Look, control: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !control && look.slow_readers > 0 {
+        lines.push(format!(
+            "{} slow readers hold {} that they have not read; windows that follow them are {} \
+             together.",
+            look.slow_readers, look.held, look.needed
+        ));
     }
+    let frozen = look.connections.iter().filter(|one| one.frozen).count();
+    if frozen > 0 {
+        lines.push(format!(
+            "{frozen} have a buffer that their program chose (SO_RCVBUF): --unfreeze follows \
+             them too."
+        ));
+    }
+    let bound = Bytes::new(look.largest_buffer.get() / 16 * 15);
+    if control && look.connections.iter().any(|one| one.buffer >= bound) {
+        lines.push(format!(
+            "A buffer has the largest size that this machine allows, {}: raise \
+             net.core.rmem_max (`fullpipe tune apply --set net.core.rmem_max=..`) if the \
+             reader should get more.",
+            look.largest_buffer
+        ));
+    }
+    lines
 }
 
 fn phase(phase: Phase) -> &'static str {
@@ -153,10 +235,11 @@ fn phase(phase: Phase) -> &'static str {
     }
 }
 
-fn table(connections: &[&Connection]) -> Table<9> {
+fn table(connections: &[Shown]) -> Table<10> {
     let mut table = Table::new([
         Column::text("this end"),
         Column::text("peer"),
+        Column::text("limited by"),
         Column::text("phase"),
         Column::figure("window", "MB"),
         Column::figure("read", "Mbit/s"),
@@ -169,7 +252,8 @@ fn table(connections: &[&Connection]) -> Table<9> {
         table.row([
             one.local.to_string(),
             one.remote.to_string(),
-            if one.is_frozen { "frozen" } else { phase(one.phase) }.into(),
+            if one.closed { "ended" } else { one.limited_by.words() }.into(),
+            if one.frozen { "frozen" } else { phase(one.phase) }.into(),
             figure::megabytes(one.window.bytes()),
             one.drain.map_or_else(String::new, figure::mbit_per_s),
             figure::megabytes(one.queue_mean),
@@ -206,24 +290,48 @@ mod tests {
         }
     }
 
-    fn display(control: bool) -> Display {
-        Display { json: false, on_error: false, control, largest_buffer: Bytes::new(100_000_000) }
+    fn settings() -> Settings {
+        Settings { most: Window::new(Bytes::new(100_000_000)), ..Settings::default() }
+    }
+
+    fn words(connections: &[Connection], control: bool) -> String {
+        text(&Look::new(connections, &settings()), control, Layout::default())
     }
 
     #[test]
     fn a_dry_run_says_what_would_be_saved() {
-        let text = display(false).text(&[&connection(), &connection()], Layout::default());
+        let two = [connection(), connection()];
+        let text = words(&two, false);
         assert!(text.contains("2 slow readers hold 80 MB"), "{text}");
         assert!(text.contains("are 4 MB together"), "{text}");
         assert!(!text.contains("rmem_max"), "{text}");
+        let json = serde_json::to_value(Look::new(&two, &settings())).unwrap();
+        assert_eq!((&json["held_bytes"], &json["needed_bytes"]), (&80_000_000.into(), &4_000_000.into()));
     }
 
     #[test]
     fn what_holds_a_window_is_named() {
         let frozen = Connection { is_frozen: true, ..connection() };
-        let text = display(true).text(&[&connection(), &frozen], Layout::default());
+        let text = words(&[connection(), frozen], true);
         assert!(text.contains("machine allows, 100 MB") && text.contains("frozen"), "{text}");
         assert!(text.contains("1 have a buffer that their program chose"), "{text}");
-        assert!(display(true).text(&[], Layout::default()).contains("--loopback"));
+        assert!(words(&[], true).contains("--loopback"));
+    }
+
+    #[test]
+    fn the_limit_follows_from_what_is_used() {
+        let of = |one: Connection| LimitedBy::of(&one, &settings());
+        assert_eq!(of(connection()), LimitedBy::ReceiverApplication);
+        let read = Connection { queue: Bytes::ZERO, phase: Phase::Steady, ..connection() };
+        // 200 Mbit/s and 81 ms are 2.025 MB.
+        assert_eq!(of(read.clone()), LimitedBy::ReceiveWindow);
+        let wide = Connection { window: Window::new(Bytes::new(2_500_000)), ..read.clone() };
+        assert_eq!(of(wide), LimitedBy::SenderOrPath);
+        let largest = Connection {
+            window: Window::new(Bytes::new(99_000_000)),
+            drain: Some(Rate::from_bits_per_sec(9_700_000_000)),
+            ..read
+        };
+        assert_eq!(of(largest), LimitedBy::ReceiveBuffer);
     }
 }

@@ -1,0 +1,185 @@
+//! An agent at work: what its own loop and those who ask by the control socket share.
+
+use super::show::Look;
+use crate::failure::{Failure, Kind};
+use crate::terminal::remark;
+use fullpipe_agent::{Adopted, Agent, AgentError, Options};
+use fullpipe_kernel::netns::NetNs;
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_model::units::{Bytes, column};
+use fullpipe_model::window_control::{Settings, level};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// A byte of payload takes no more than so many of a buffer, with the kernel's overhead.
+const OVERHEAD: u64 = 2;
+
+/// What an agent tells of itself.
+#[derive(Serialize, Deserialize)]
+pub struct Status {
+    /// Its process.
+    pub process: u32,
+    /// The control group that it follows.
+    pub cgroup: PathBuf,
+    /// The program that it runs, if it does: the agent ends with it.
+    pub program: Option<String>,
+    /// Whether it changes windows; otherwise it only shows them.
+    pub control: bool,
+    /// Whether it has let go of its connections.
+    pub stopped: bool,
+    /// The buffers of all connections together, where that is bounded.
+    #[serde(rename = "budget_bytes", with = "column::bytes_optional")]
+    pub budget: Option<Bytes>,
+    #[serde(flatten)]
+    pub look: Look,
+}
+
+/// An agent that is attached.
+pub struct Running {
+    agent: Mutex<Agent>,
+    /// As the caller chose them; a budget lowers the largest window later.
+    settings: Settings,
+    cgroup: PathBuf,
+    program: Option<String>,
+    budget: Option<Bytes>,
+    control: bool,
+    stopped: AtomicBool,
+    /// Ends the process where it runs no program.
+    end: Interrupt,
+}
+
+impl Running {
+    /// Attaches to a control group and follows the connections that it has. `program`: what this
+    /// process runs in it.
+    pub fn attach(
+        cgroup: &Path,
+        options: Options,
+        budget: Option<Bytes>,
+        program: Option<String>,
+        end: Interrupt,
+    ) -> Result<Running, Failure> {
+        let (settings, control) = (options.settings, options.control);
+        let mut agent = Agent::attach(cgroup, options)?;
+        // A group of our own has none yet.
+        if program.is_none() {
+            adopt(&mut agent)?;
+        }
+        Ok(Running {
+            agent: Mutex::new(agent),
+            settings,
+            cgroup: cgroup.into(),
+            program,
+            budget,
+            control,
+            stopped: AtomicBool::new(false),
+            end,
+        })
+    }
+
+    fn agent(&self) -> MutexGuard<'_, Agent> {
+        self.agent.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The connections now.
+    pub fn look(&self) -> Result<Look, Failure> {
+        Ok(Look::new(&self.agent().connections()?, &self.settings))
+    }
+
+    /// Whether windows are bounded together, so that [`Running::keep_budget`] has to be called.
+    pub fn has_budget(&self) -> bool {
+        self.budget.is_some()
+    }
+
+    /// Bounds the windows so that all buffers stay within the budget.
+    pub fn keep_budget(&self) -> Result<(), Failure> {
+        let Some(budget) = self.budget else { return Ok(()) };
+        let mut agent = self.agent();
+        let connections = agent.connections()?;
+        let open = connections.iter().filter(|one| !one.is_closed && !one.is_frozen);
+        let needs =
+            open.map(|one| one.window.bytes().max(one.queue.saturating_add(one.promised.bytes())));
+        let payload = Bytes::new(budget.get() / OVERHEAD);
+        let present = agent.options().settings.most;
+        let most = level(payload, needs, present, &self.settings);
+        if most != present {
+            agent.set_most(most)?;
+        }
+        Ok(())
+    }
+
+    /// What is told to those who ask.
+    pub fn status(&self) -> Result<Status, Failure> {
+        Ok(Status {
+            process: std::process::id(),
+            cgroup: self.cgroup.clone(),
+            program: self.program.clone(),
+            control: self.control,
+            stopped: self.stopped.load(Ordering::Relaxed),
+            budget: self.budget,
+            look: self.look()?,
+        })
+    }
+
+    /// Whether this process ends with its connections let go; otherwise with its program.
+    pub fn ends_by_itself(&self) -> bool {
+        self.program.is_none()
+    }
+
+    /// Ends the agent on a group.
+    pub fn end(&self) {
+        self.end.set();
+    }
+
+    /// Lets go of the connections in every network namespace that may be entered. The second time
+    /// it does nothing.
+    pub fn release(&self) -> Result<(), Failure> {
+        let mut agent = self.agent();
+        if self.stopped.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let agent: &mut Agent = &mut agent;
+        agent.release()?;
+        let others = NetNs::all("this host").map_err(refused)?.into_iter().skip(1);
+        // One that ended has no connections left.
+        let released: Result<Vec<()>, AgentError> =
+            others.filter_map(|namespace| namespace.run(|| agent.release()).ok()).collect();
+        released?;
+        std::thread::sleep(Agent::FAREWELL.into());
+        Ok(())
+    }
+}
+
+fn refused(refused: fullpipe_kernel::Refused) -> Failure {
+    Failure::new(Kind::Run, format!("window: {refused}"))
+}
+
+/// Follows the connections that exist, in every network namespace that may be entered, and says
+/// how many.
+fn adopt(agent: &mut Agent) -> Result<(), Failure> {
+    let mut adopted = Adopted::default();
+    for namespace in NetNs::all("this host").map_err(refused)? {
+        match namespace.run(|| agent.adopt()) {
+            Ok(Ok(found)) => adopted += found,
+            Ok(Err(error)) => {
+                remark(&format!(
+                    "Connections that exist already are not followed, new ones are: {error}."
+                ));
+                return Ok(());
+            }
+            // It may have ended, or belong to another user namespace.
+            Err(_) => {}
+        }
+    }
+    if adopted.followed > 0 {
+        remark(&format!("Connections that existed before and are followed: {}.", adopted.followed));
+    }
+    if adopted.refused > 0 {
+        remark(&format!(
+            "Connections that existed before and cannot be followed: {}; it needs Linux 6.13.",
+            adopted.refused
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! What running agents tell, and how they are told to let go: a Unix socket each, one line of JSON
+//! in each direction.
+//!
+//! The socket is in the user's directory of journals, which nobody else may enter. A request is
+//! `"status"` or `"stop"`; an answer is the [`Status`], for `"stop"` after the connections were let
+//! go.
+
+use super::agent::{Running, Status};
+use crate::failure::{Failure, Kind};
+use fullpipe_kernel::journal;
+use fullpipe_kernel::names::{NamedSocket, Sockets};
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SUFFIX: &str = ".window.sock";
+/// No answer is longer: 16,384 connections.
+const LINE_MAX: u64 = 32 << 20;
+/// Longer than any request.
+const REQUEST_MAX: u64 = 64;
+/// Both sides are on this machine. To let go takes a moment.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is asked of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    Status,
+    Stop,
+}
+
+fn failed(operation: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::new(Kind::Run, format!("window: {operation}: {why}"))
+}
+
+/// Makes this process's socket and answers there, on a thread, until the process ends. Dropping the
+/// result removes the socket.
+pub fn serve(running: &Arc<Running>) -> Result<NamedSocket, Failure> {
+    let directory = journal::own_directory().map_err(|error| failed("find a place", error))?;
+    let path = directory.join(format!("{}{SUFFIX}", std::process::id()));
+    let made = NamedSocket::bind(path).map_err(|error| failed("make the control socket", error))?;
+    let socket = made.ok_or_else(|| failed("make the control socket", "somebody answers there"))?;
+    let listener = socket.listener().try_clone()?;
+    let running = Arc::clone(running);
+    let work = move || {
+        for stream in listener.incoming().flatten() {
+            // A client that went away needs no answer.
+            let _ = answer(&stream, &running);
+        }
+    };
+    std::thread::Builder::new().name("control".into()).spawn(work)?;
+    Ok(socket)
+}
+
+fn answer(mut stream: &UnixStream, running: &Running) -> std::io::Result<()> {
+    // One that says nothing may not keep the others waiting for long.
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(REQUEST_MAX)).read_line(&mut line)?;
+    let request: Request = serde_json::from_str(&line)?;
+    let answered = match request {
+        Request::Status => running.status(),
+        Request::Stop => running.release().and_then(|()| running.status()),
+    };
+    let answer = answered.map_err(|failure| failure.message().to_string());
+    let mut line = serde_json::to_vec(&answer)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    if request == Request::Stop && running.ends_by_itself() {
+        // Never closed, so the client sees the connection end when the process has ended.
+        std::mem::forget(stream.try_clone()?);
+        running.end();
+    }
+    Ok(())
+}
+
+/// An agent that runs.
+pub struct Found {
+    socket: PathBuf,
+    /// What it told.
+    pub status: Status,
+}
+
+impl Found {
+    /// The agents of this user that run, in the order of their processes.
+    pub fn all() -> Result<Vec<Found>, Failure> {
+        let sockets = Sockets::named("", SUFFIX).map_err(|error| failed("find agents", error))?;
+        // One that ends at this moment does not answer any more.
+        let asked = sockets.answered.into_iter().filter_map(|socket| {
+            let status = ask(&socket, Request::Status).ok()?;
+            Some(Found { socket, status })
+        });
+        let mut found: Vec<Found> = asked.collect();
+        found.sort_by_key(|one| one.status.process);
+        Ok(found)
+    }
+
+    /// Has it let go of its connections, and waits until it has ended, unless it runs a program;
+    /// returns what it told last.
+    pub fn stop(&self) -> Result<Status, Failure> {
+        ask(&self.socket, Request::Stop)
+    }
+}
+
+/// Two agents would set the same windows, each by its own law.
+pub fn refuse_a_second(cgroup: &Path) -> Result<(), Failure> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
+    let own = real(cgroup);
+    let other = Found::all()?.into_iter().map(|one| one.status).find(|status| {
+        let theirs = real(&status.cgroup);
+        let shares = own.starts_with(&theirs) || theirs.starts_with(&own);
+        status.control && !status.stopped && shares
+    });
+    let Some(other) = other else { return Ok(()) };
+    Err(Failure::new(
+        Kind::Usage,
+        format!(
+            "window: follow {}: process {} follows {} already; `fullpipe window stop` ends it",
+            cgroup.display(),
+            other.process,
+            other.cgroup.display()
+        ),
+    ))
+}
+
+fn ask(socket: &Path, request: Request) -> Result<Status, Failure> {
+    let operation = format!("ask the agent at {}", socket.display());
+    let wrong = |error: std::io::Error| failed(&operation, error);
+    let mut stream = UnixStream::connect(socket).map_err(wrong)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(wrong)?;
+    let mut line = serde_json::to_vec(&request).map_err(|error| wrong(error.into()))?;
+    line.push(b'\n');
+    stream.write_all(&line).map_err(wrong)?;
+    let mut lines = String::new();
+    stream.take(LINE_MAX).read_to_string(&mut lines).map_err(wrong)?;
+    let answer: Result<Status, String> =
+        serde_json::from_str(&lines).map_err(|error| wrong(error.into()))?;
+    answer.map_err(|message| Failure::new(Kind::Run, message))
+}
