@@ -1,6 +1,8 @@
-//! `fullpipe export`: time and bytes by limit for Prometheus.
+//! `fullpipe export`: time and bytes by limit for Prometheus and OpenTelemetry.
 
 mod exposition;
+mod otlp;
+mod push;
 
 use super::open_metrics::{self, Text};
 use crate::failure::{Failure, Kind};
@@ -12,10 +14,12 @@ use fullpipe_host::watch::{Namespaces, Watch};
 use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::Duration;
+use push::Collector;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use tokio::net::TcpListener;
 
-/// Serve what limits the host's TCP connections as OpenMetrics, for Prometheus.
+/// Serve what limits the host's TCP connections as OpenMetrics, or push it by OTLP.
 ///
 /// Time and bytes by limit are counted by process, control group and low port, and summed as
 /// "other" beyond --series-max. Reads only; as root it counts the connections of all users and
@@ -26,11 +30,17 @@ use std::rc::Rc;
 Examples:
   fullpipe export                                  http://127.0.0.1:9090/metrics
   fullpipe export --listen 127.0.0.1:9101 --interval 5s
+  fullpipe export --otlp http://127.0.0.1:4318     push to a collector of OpenTelemetry
   fullpipe export --once                           look three times, print the metrics, and end")]
 pub struct Export {
     /// Address and port to listen on; with port 0 a free one, which is printed.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9090")]
-    listen: SocketAddr,
+    /// 127.0.0.1:9090 without this and --otlp.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Push the metrics each --interval to this collector, by OTLP over HTTP with JSON; a URL
+    /// without a path means /v1/metrics. Serves nothing then, unless --listen is there, too.
+    #[arg(long, value_name = "URL")]
+    otlp: Option<Collector>,
     /// Allow an address that other machines reach: the metrics name processes and control groups,
     /// and there is neither TLS nor a password.
     #[arg(long)]
@@ -42,7 +52,7 @@ pub struct Export {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = series)]
     series_max: usize,
     /// Look three times, print the metrics, and end.
-    #[arg(long, conflicts_with_all = ["listen", "expose"])]
+    #[arg(long, conflicts_with_all = ["listen", "expose", "otlp"])]
     once: bool,
 }
 
@@ -58,16 +68,7 @@ fn series(text: &str) -> Result<usize, String> {
 
 impl Export {
     pub fn run(self) -> Result<u8, Failure> {
-        if !self.listen.ip().to_canonical().is_loopback() && !self.expose {
-            return Err(Failure::new(
-                Kind::Usage,
-                format!(
-                    "export: other machines may reach {}, and the metrics name processes; listen \
-                     on 127.0.0.1, or add --expose",
-                    self.listen
-                ),
-            ));
-        }
+        let listen = self.address()?;
         let interrupt = Interrupt::on_signals().map_err(run_failed)?;
         let watch = Watch::open(Namespaces::All)
             .map_err(|refused| Failure::new(Kind::Missing, format!("export: {refused}")))?;
@@ -85,17 +86,43 @@ impl Export {
             return Ok(0);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(self.serve(sampler, &interrupt))
+        runtime.block_on(self.serve(listen, sampler, &interrupt))
     }
 
-    async fn serve(&self, mut sampler: Sampler, interrupt: &Interrupt) -> Result<u8, Failure> {
-        let listener = tokio::net::TcpListener::bind(self.listen).await.map_err(|error| {
-            let hint = "choose another with --listen 127.0.0.1:PORT; port 0 is any free one";
-            Failure::new(Kind::Run, format!("export: listen on {}: {error}; {hint}", self.listen))
-        })?;
-        remark(&format!("serving http://{}/metrics", listener.local_addr()?));
+    /// Where to listen, if it shall.
+    fn address(&self) -> Result<Option<SocketAddr>, Failure> {
+        let default = SocketAddr::from(([127, 0, 0, 1], 9090));
+        let listen = self.listen.or(self.otlp.is_none().then_some(default));
+        match listen {
+            Some(address) if !address.ip().to_canonical().is_loopback() && !self.expose => {
+                Err(Failure::new(
+                    Kind::Usage,
+                    format!(
+                        "export: other machines may reach {address}, and the metrics name \
+                         processes; listen on 127.0.0.1, or add --expose"
+                    ),
+                ))
+            }
+            listen => Ok(listen),
+        }
+    }
+
+    async fn serve(
+        &self,
+        listen: Option<SocketAddr>,
+        mut sampler: Sampler,
+        interrupt: &Interrupt,
+    ) -> Result<u8, Failure> {
+        let listener = match listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
         let signal = interrupt.clone();
         let ended = tokio::task::spawn_blocking(move || signal.wait(None));
+        let ended = async {
+            // An error would mean that the descriptor is gone, and we hold it.
+            let _ = ended.await;
+        };
         let exposition = Rc::clone(&sampler.exposition);
         let looking = async {
             let mut ticks = tokio::time::interval(self.interval.into());
@@ -107,23 +134,44 @@ impl Export {
                 }
             }
         };
+        let pushing = async {
+            match &self.otlp {
+                Some(collector) => {
+                    push::push(collector, self.interval, || exposition.text()).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let served = Rc::clone(&exposition);
         let text: Text = Rc::new(move || {
-            let exposition = Rc::clone(&exposition);
+            let exposition = Rc::clone(&served);
             Box::pin(async move { exposition.text() })
         });
-        let serving = open_metrics::serve(listener, text, async {
-            // An error would mean that the descriptor is gone, and we hold it.
-            let _ = ended.await;
-        });
+        let serving = async {
+            match listener {
+                Some(listener) => open_metrics::serve(listener, text, ended).await,
+                None => ended.await,
+            }
+        };
         tokio::select! {
             failure = looking => {
                 // The thread that waits for a signal ends, too.
                 interrupt.set();
                 Err(failure)
             }
+            () = pushing => unreachable!("it pushes for ever"),
             () = serving => Ok(Failure::code(Kind::Interrupted)),
         }
     }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let hint = "choose another with --listen 127.0.0.1:PORT; port 0 is any free one";
+        Failure::new(Kind::Run, format!("export: listen on {address}: {error}; {hint}"))
+    })?;
+    remark(&format!("serving http://{}/metrics", listener.local_addr()?));
+    Ok(listener)
 }
 
 /// Looks, and counts what it finds.

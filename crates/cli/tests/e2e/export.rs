@@ -6,13 +6,17 @@ use crate::program::{Finished, Program, Running, until};
 use crate::top::StalledConnection;
 use fullpipe_model::units::Duration;
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 
 pub const CASES: &[Case] = &[
     ("time_is_counted_by_limit", &[], time_is_counted_by_limit),
     ("series_are_bounded", &[], series_are_bounded),
     ("addresses_that_others_reach_are_refused", &[], addresses_that_others_reach_are_refused),
+    ("otlp_is_pushed_again_after_a_refusal", &[], otlp_is_pushed_again_after_a_refusal),
     ("prometheus_scrapes_it", &[Need::Program("prometheus"), CURL], prometheus_scrapes_it),
     (
         "alerts_and_dashboard_use_what_is_served",
@@ -85,6 +89,10 @@ fn addresses_that_others_reach_are_refused() {
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.err.contains("--expose"), "{refused:?}");
     }
+    for url in ["https://127.0.0.1:4318", "127.0.0.1:4318", "http://user:word@127.0.0.1:4318"] {
+        let refused = program.run(&["export", "--otlp", url]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
     let few = program.run(&["export", "--once", "--series-max", "3"]);
     assert_eq!(few.code, Some(2), "{few:?}");
 }
@@ -121,7 +129,7 @@ fn prometheus_scrapes_it() {
         ),
     );
     // A port that is free now: nobody else on loopback takes one by number.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let listen = format!("--web.listen-address={free}");
     let prometheus = program.start(&mut program.command_by(&[
         "prometheus",
@@ -137,7 +145,7 @@ fn prometheus_scrapes_it() {
     until("Prometheus has two values", Duration::from_secs(120), || {
         let answer = curl(&query);
         let body = answer.split("\r\n\r\n").nth(1).unwrap_or_default();
-        let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+        let json: Value = serde_json::from_str(body).unwrap_or_default();
         if let Some(value) = json["data"]["result"][0]["value"][1].as_str() {
             values.insert(value.to_string());
         }
@@ -145,6 +153,81 @@ fn prometheus_scrapes_it() {
     });
     prometheus.signal(Signal::SIGTERM);
     prometheus.end();
+    exporter.signal(Signal::SIGTERM);
+    assert_eq!(exporter.end().code, Some(130));
+}
+
+/// Takes one request by HTTP, answers it, and returns its first line, headers and body.
+fn take_request(sink: &TcpListener, answer: &str) -> (String, Value) {
+    let (stream, _) = sink.accept().unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60).into())).unwrap();
+    let mut reader = BufReader::new(&stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(reader.read_line(&mut head).unwrap() > 0, "the request ends early: {head}");
+    }
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
+    });
+    let mut body = vec![0; length.expect("a length")];
+    reader.read_exact(&mut body).unwrap();
+    let end = "Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    (&stream).write_all(format!("HTTP/1.1 {answer}\r\n{end}").as_bytes()).unwrap();
+    (head, serde_json::from_slice(&body).unwrap())
+}
+
+/// The names and types are those of opentelemetry-proto's metrics.proto in the JSON encoding of
+/// Protocol Buffers: lowerCamelCase, integers of 64 bits as strings, enumerations as numbers.
+fn otlp_is_pushed_again_after_a_refusal() {
+    let (_stalled, port) = on_a_low_port();
+    let sink = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", sink.local_addr().unwrap());
+    let program = Program::new();
+    let exporter =
+        program.start(&mut program.command(&["export", "--otlp", &url, "--interval", "200ms"]));
+    let (head, _) = take_request(&sink, "503 Service Unavailable\r\nRetry-After: 1");
+    assert!(head.starts_with("POST /v1/metrics HTTP/1.1\r\n"), "{head}");
+    assert!(head.to_ascii_lowercase().contains("content-type: application/json\r\n"), "{head}");
+    let mut held = BTreeSet::new();
+    for _ in 0..50 {
+        let (_, document) = take_request(&sink, "200 OK");
+        let resource = &document["resourceMetrics"][0];
+        let attributes = resource["resource"]["attributes"].to_string();
+        assert!(
+            attributes.contains(r#"{"key":"service.name","value":{"stringValue":"fullpipe"}}"#)
+        );
+        let metrics = resource["scopeMetrics"][0]["metrics"].as_array().unwrap();
+        let find = |name: &str| metrics.iter().find(|metric| metric["name"] == name);
+        assert!(
+            find("fullpipe_tcp_connections").unwrap()["gauge"]["dataPoints"][0]["asInt"]
+                .is_string()
+        );
+        let histogram = &find("fullpipe_tcp_connection_lost_ratio").unwrap()["histogram"];
+        assert_eq!(histogram["aggregationTemporality"], 2);
+        let point = &histogram["dataPoints"][0];
+        let lengths = ["explicitBounds", "bucketCounts"]
+            .map(|list| point[list].as_array().map_or(0, Vec::len));
+        assert_eq!(lengths, [6, 7], "{point}");
+        assert!(point["count"].is_string() && point["sum"].is_f64(), "{point}");
+        let Some(limited) = find("fullpipe_tcp_limited_seconds") else { continue };
+        let sum = &limited["sum"];
+        assert_eq!((&limited["unit"], &sum["isMonotonic"]), (&json!("s"), &json!(true)));
+        assert_eq!(sum["aggregationTemporality"], 2);
+        let port = json!({ "key": "server.port", "value": { "intValue": port.to_string() } });
+        let points = sum["dataPoints"].as_array().unwrap();
+        let of_port = |point: &&Value| point["attributes"].as_array().unwrap().contains(&port);
+        let Some(point) = points.iter().find(of_port) else { continue };
+        let time = |name: &str| point[name].as_str().unwrap().parse::<u64>().unwrap();
+        assert!(time("startTimeUnixNano") < time("timeUnixNano"), "{point}");
+        held.insert(point["asDouble"].as_f64().unwrap().to_bits());
+        if held.len() >= 2 {
+            break;
+        }
+    }
+    assert!(held.len() >= 2, "the time grows: {held:?}");
+    let told = exporter.err();
+    assert!(told.contains("503") && told.contains("takes metrics again"), "{told}");
     exporter.signal(Signal::SIGTERM);
     assert_eq!(exporter.end().code, Some(130));
 }

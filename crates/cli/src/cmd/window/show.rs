@@ -306,7 +306,10 @@ mod tests {
         assert!(text.contains("are 4 MB together"), "{text}");
         assert!(!text.contains("rmem_max"), "{text}");
         let json = serde_json::to_value(Look::new(&two, &settings())).unwrap();
-        assert_eq!((&json["held_bytes"], &json["needed_bytes"]), (&80_000_000.into(), &4_000_000.into()));
+        assert_eq!(
+            (&json["held_bytes"], &json["needed_bytes"]),
+            (&80_000_000.into(), &4_000_000.into())
+        );
     }
 
     #[test]

@@ -1,0 +1,224 @@
+//! Pushes OTLP documents to a collector by HTTP.
+//!
+//! All values count from their start, so what a failed push had is in the next one: after a failure
+//! it waits, and then pushes what is so by then. Nothing piles up.
+
+use super::otlp::Encoder;
+use crate::terminal::remark;
+use fullpipe_kernel::clock;
+use fullpipe_model::units::{Duration, Instant};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::{Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::hash::{BuildHasher, RandomState};
+use tokio::net::TcpStream;
+
+/// OpenTelemetry's default for a push.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause after the first failure; it doubles with each further one.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// An answer longer than this is none of a collector.
+const ANSWER_MAX: usize = 1 << 20;
+/// Where a collector takes metrics, if the URL names no path.
+const PATH: &str = "/v1/metrics";
+
+/// A collector's address.
+#[derive(Debug, Clone)]
+pub struct Collector {
+    /// `HOST:PORT`.
+    address: String,
+    authority: HeaderValue,
+    /// The path and query.
+    target: Uri,
+}
+
+impl std::str::FromStr for Collector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Collector, String> {
+        let wrong = |why: &str| format!("'{text}' {why}; try http://127.0.0.1:4318");
+        let uri: Uri = text.parse().map_err(|error| wrong(&format!("is no URL: {error}")))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(wrong("must begin with http://: a collector on this host adds TLS"));
+        }
+        let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty())
+        else {
+            return Err(wrong("names no host"));
+        };
+        if authority.as_str().contains('@') {
+            return Err(wrong("has a password, which would be sent in the clear"));
+        }
+        let target = match uri.path_and_query().map(|target| target.as_str()) {
+            None | Some("" | "/") => PATH,
+            Some(target) => target,
+        };
+        let port = authority.port_u16().unwrap_or(80);
+        Ok(Collector {
+            address: format!("{}:{port}", authority.host()),
+            authority: HeaderValue::from_str(authority.as_str())
+                .map_err(|e| wrong(&e.to_string()))?,
+            target: target.parse().map_err(|error| wrong(&format!("has no path: {error}")))?,
+        })
+    }
+}
+
+/// Why a push failed, and how long the collector wants to be left alone.
+#[derive(Debug)]
+struct Refused {
+    why: String,
+    pause: Option<Duration>,
+}
+
+impl Refused {
+    fn by(error: impl std::fmt::Display) -> Refused {
+        Refused { why: error.to_string(), pause: None }
+    }
+}
+
+/// Pushes what `text` gives, each `interval`, for ever. Says when it begins to fail and when it
+/// works again, not each time.
+pub async fn push(collector: &Collector, interval: Duration, text: impl Fn() -> String) {
+    let since_1970 = || Instant::from_nanos((clock::now() + clock::realtime_offset()).as_nanos());
+    let mut encoder = Encoder::new(since_1970());
+    let mut failures = 0;
+    loop {
+        let body = encoder.document(&text(), since_1970());
+        let patience = tokio::time::timeout(PATIENCE.into(), post(collector, &body));
+        let outcome = patience
+            .await
+            .unwrap_or_else(|_| Err(Refused::by(format!("there is no answer after {PATIENCE}"))));
+        let pause = match outcome {
+            Ok(rejected) => {
+                if failures > 0 {
+                    remark(&format!("{} takes metrics again", collector.address));
+                }
+                failures = 0;
+                if let Some(why) = rejected {
+                    remark(&format!("{} dropped values: {why}", collector.address));
+                }
+                interval
+            }
+            Err(Refused { why, pause }) => {
+                if failures == 0 {
+                    remark(&format!(
+                        "push to http://{}{}: {why}; trying again with longer and longer pauses, \
+                         up to {PAUSE_MAX}",
+                        collector.address, collector.target
+                    ));
+                }
+                failures += 1;
+                pause.unwrap_or_else(|| backoff(failures, interval))
+            }
+        };
+        tokio::time::sleep(pause.into()).await;
+    }
+}
+
+/// The pause after so many failures, varied by a quarter: the hosts that push to a collector shall
+/// not all come back at once.
+fn backoff(failures: u32, interval: Duration) -> Duration {
+    let doubled = PAUSE_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    let pause = doubled.min(PAUSE_MAX).max(interval);
+    // A RandomState has a seed of its own.
+    let random = RandomState::new().hash_one(failures) as f64 / u64::MAX as f64;
+    Duration::from_secs_f64(pause.as_secs_f64() * (0.75 + 0.5 * random))
+}
+
+/// Pushes one document. `Some` is what the collector says about values that it dropped.
+async fn post(collector: &Collector, document: &Value) -> Result<Option<String>, Refused> {
+    let stream = TcpStream::connect(&collector.address).await.map_err(Refused::by)?;
+    let connected = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = connected.map_err(Refused::by)?;
+    let mut request = Request::post(collector.target.clone())
+        .body(Full::<Bytes>::from(document.to_string()))
+        .map_err(Refused::by)?;
+    let headers = [
+        (HOST, collector.authority.clone()),
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (USER_AGENT, HeaderValue::from_static(concat!("fullpipe/", env!("CARGO_PKG_VERSION")))),
+        (CONNECTION, HeaderValue::from_static("close")),
+    ];
+    request.headers_mut().extend(headers);
+    let asking = async move {
+        let response = sender.send_request(request).await.map_err(Refused::by)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+        let body = body.map_err(Refused::by)?.to_bytes();
+        judge(status, headers.get(RETRY_AFTER), &body)
+    };
+    // The connection moves the bytes; its errors also appear in the answer.
+    let (answer, _) = tokio::join!(asking, connection);
+    answer
+}
+
+fn judge(
+    status: StatusCode,
+    retry_after: Option<&HeaderValue>,
+    body: &[u8],
+) -> Result<Option<String>, Refused> {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    if status.is_success() {
+        let partial = &answer["partialSuccess"];
+        // A number of 64 bits is a string, but not every collector knows.
+        let rejected = match &partial["rejectedDataPoints"] {
+            Value::String(count) => count.parse().unwrap_or(0),
+            count => count.as_u64().unwrap_or(0),
+        };
+        let why = partial["errorMessage"].as_str().unwrap_or_default();
+        return Ok((rejected > 0).then(|| format!("{rejected} were rejected. {why}")));
+    }
+    let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+    let hint = match status {
+        StatusCode::NOT_FOUND => "; is it the address of OTLP by HTTP (port 4318 by default)?",
+        _ => "",
+    };
+    let message = answer["message"].as_str().map(|text| format!(" ({text})")).unwrap_or_default();
+    let pause = seconds.map(|seconds| Duration::from_secs(seconds).min(PAUSE_MAX));
+    Err(Refused { why: format!("the collector answers {status}{message}{hint}"), pause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_without_a_path_get_that_of_metrics() {
+        let read = |text: &str| -> Result<(String, String), String> {
+            let collector: Collector = text.parse()?;
+            Ok((collector.address, collector.target.to_string()))
+        };
+        let pair = |address: &str, target: &str| Ok((address.to_string(), target.to_string()));
+        assert_eq!(read("http://127.0.0.1:4318"), pair("127.0.0.1:4318", "/v1/metrics"));
+        assert_eq!(read("http://[::1]:4318/"), pair("[::1]:4318", "/v1/metrics"));
+        assert_eq!(read("http://sink/otlp?a=b"), pair("sink:80", "/otlp?a=b"));
+        for wrong in ["", "127.0.0.1:4318", "https://sink", "grpc://sink:4317", "http://a:b@sink"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        for (failures, seconds) in [(1, 1.0), (2, 2.0), (5, 16.0), (7, 60.0), (4_000, 60.0)] {
+            let pause = backoff(failures, Duration::from_millis(100)).as_secs_f64();
+            assert!((0.75 * seconds..=1.25 * seconds).contains(&pause), "{failures}: {pause}");
+        }
+        assert!(backoff(1, Duration::from_secs(30)) >= Duration::from_secs(22));
+    }
+
+    #[test]
+    fn an_answer_says_what_was_dropped_and_when_to_come_back() {
+        assert_eq!(judge(StatusCode::OK, None, b"{}").unwrap(), None);
+        let partial = br#"{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too old"}}"#;
+        let dropped = judge(StatusCode::OK, None, partial).unwrap().unwrap();
+        assert!(dropped.contains('3') && dropped.contains("too old"), "{dropped}");
+        let (busy, seconds) = (StatusCode::SERVICE_UNAVAILABLE, HeaderValue::from_static("7"));
+        let refused = judge(busy, Some(&seconds), b"").unwrap_err();
+        assert_eq!(refused.pause, Some(Duration::from_secs(7)));
+        let refused = judge(StatusCode::BAD_REQUEST, None, br#"{"message":"bad"}"#).unwrap_err();
+        assert!(refused.why.contains("400") && refused.why.contains("bad"), "{refused:?}");
+    }
+}
