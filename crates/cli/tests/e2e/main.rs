@@ -51,12 +51,19 @@ mod virtual_laws;
 mod virtual_prove;
 mod virtual_time;
 mod why;
+mod why_causes;
 mod why_url;
 mod window;
 
+use fullpipe_kernel::clock;
+use fullpipe_model::units::Duration;
 use libtest_mimic::{Arguments, Failed, Trial};
 use need::Need;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard};
+
+/// How many of the slowest trials are named.
+const SLOWEST: usize = 40;
 
 /// A trial: its name, what it cannot do without, and what it does.
 type Case = (&'static str, &'static [Need], fn());
@@ -115,7 +122,9 @@ fn main() -> ExitCode {
                 Need::Sandbox.absent().or_else(|| needs.iter().find_map(|need| need.absent()));
             trials.push(match absent {
                 None => Trial::test(name.clone(), move || {
+                    let began = clock::now();
                     noise::run(&name, run);
+                    times().push((clock::now().since(began), name.clone()));
                     Ok(())
                 }),
                 Some(why) => {
@@ -128,5 +137,27 @@ fn main() -> ExitCode {
             });
         }
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    say_slowest();
+    conclusion.exit_code()
+}
+
+/// How long each trial took that passed.
+fn times() -> MutexGuard<'static, Vec<(Duration, String)>> {
+    static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+    TIMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Where the time of a whole run goes: the tests are to stay fast.
+fn say_slowest() {
+    let mut times = std::mem::take(&mut *times());
+    times.sort();
+    let whole: f64 = times.iter().map(|(time, _)| time.as_secs_f64()).sum();
+    let slowest: Vec<String> = times
+        .iter()
+        .rev()
+        .take(SLOWEST)
+        .map(|(time, name)| format!("{name} {:.0}", time.as_secs_f64()))
+        .collect();
+    eprintln!("trials took {whole:.0} s, the slowest of them: {}", slowest.join(", "));
 }
