@@ -29,6 +29,9 @@ enum Chore {
         /// Leave out the fuzz targets (they take 20 s each).
         #[arg(long)]
         no_fuzz: bool,
+        /// Only the steps whose name begins with this: `page`, for example.
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
     },
     /// The rules that no compiler knows: doors between crates, purity, sizes of files, leftovers.
     Tidy,
@@ -77,7 +80,7 @@ enum Chore {
 
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
-        Chore::Ci { no_fuzz } => ci::run(!no_fuzz),
+        Chore::Ci { no_fuzz, only } => ci::run(!no_fuzz, only.as_deref().unwrap_or("")),
         Chore::Tidy => tidy::run(),
         Chore::Wheel(wheel) => wheel.run(),
         Chore::ArticlesTable { rows } => articles::run(&rows),
