@@ -59,6 +59,9 @@ const KEYS: &[Key] = &[
     key("write_rate", "[transfer]\n@", &["'8mbit'", "'1MB/s'"]),
     key("requests", "[transfer]\nclient = 'curl'\nsize = '1MB'\n@", &["20", "'20'"]),
     key("connections", "[transfer]\nclient = 'curl'\nsize = '1MB'\n@", &["4", "'4'"]),
+    key("limit_rate", "[transfer]\nclient = 'get'\n@", &["'1.6mbit'", "'200kB/s'"]),
+    key("carriers", "[transfer]\nclient = 'relay'\nsize = '1MB'\n@", &["4", "'4'"]),
+    key("warm", "[transfer]\nclient = 'relay'\nsize = '1MB'\n@", &["true"]),
     key("answer_after", "[transfer]\n@", &["'200ms'", "'0.2s'"]),
     key("keepalive", "[transfer]\nclient = 'curl'\n@", &["2", "'2'", "'2s'"]),
     key("upload", "[transfer]\n@", &["true"]),
@@ -127,8 +130,8 @@ fn a_number_that_may_mean_two_things_is_refused_with_what_to_write() {
     }
 }
 
-#[test]
-fn every_key_of_the_readme_is_tried() {
+/// The keys of the README's table, without those in brackets.
+fn keys_of_the_readme() -> Vec<String> {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let text = std::fs::read_to_string(readme).unwrap();
     let section = text.split("## Scenario files").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -136,11 +139,35 @@ fn every_key_of_the_readme_is_tried() {
         .lines()
         .filter(|line| line.starts_with("| `"))
         .map(|line| line.split('|').nth(1).unwrap());
-    let named: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-    let keys: Vec<&str> = named.into_iter().filter(|name| !name.starts_with('[')).collect();
+    let named = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let keys: Vec<String> =
+        named.filter(|name| !name.starts_with('[')).map(str::to_string).collect();
     assert!(keys.len() > 30, "the table was not found: {keys:?}");
-    for name in keys {
-        let is_tried = KEYS.iter().any(|key| key.name == name) || OTHERS.contains(&name);
+    keys
+}
+
+#[test]
+fn every_key_of_the_readme_is_tried() {
+    for name in keys_of_the_readme() {
+        let is_tried = KEYS.iter().any(|key| key.name == name) || OTHERS.contains(&&name[..]);
         assert!(is_tried, "the README names `{name}`, and no way to write it is tried");
+    }
+}
+
+/// The message for an unknown key names all that there are.
+#[test]
+fn the_readme_names_every_key() {
+    let named = keys_of_the_readme();
+    for around in ["[transfer]", "[link]", "[hosts.client]", "[capture]", "[sample]"] {
+        let problem = rows(&format!("{around}\nnonsense = 1")).expect_err(around);
+        let (_, known) = problem.split_once("expected ").expect(&problem);
+        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        let unnamed = known
+            .iter()
+            .filter(|key| !around.contains(*key) && !named.iter().any(|it| it == **key));
+        // Parts of a key's own table stand in brackets in the README.
+        let unnamed: Vec<_> =
+            unnamed.filter(|key| !["to_client", "to_server", "rules"].contains(*key)).collect();
+        assert!(unnamed.is_empty(), "{around}: the README does not name {unnamed:?}");
     }
 }
