@@ -44,7 +44,7 @@ def worker(caps: str, out: str, workers: int) -> None:
     def warm() -> int:
         # Workers start, import and analyse a capture before the clock runs: that is half a second each.
         with tempfile.TemporaryDirectory() as scratch:
-            fullpipe._group.work(fullpipe._store.listing([caps])[:1], scratch, ["connections"], {})
+            fullpipe._group.work(list(fullpipe._listing.Listing([caps]))[:1], scratch, ["connections"], {})
         time.sleep(1)
         return peak()
 

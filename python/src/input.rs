@@ -3,12 +3,13 @@
 use fullpipe_analyze::{Capture, Error};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The most that is asked of a file object at a time: each call takes Python's lock.
+/// The most that is asked of a user's file object at a time: each call takes Python's lock.
 const CHUNK: usize = 1 << 18;
 
 /// What is to be analysed.
@@ -77,7 +78,7 @@ impl Input {
                         "analyze: the file object was read already; call analyze again with a new one",
                     )
                 })?;
-                one(name, PythonFile { file, chunk: Vec::new(), taken: 0 })
+                one(name, PythonFile::new(file, CHUNK))
             }
         })
     }
@@ -99,25 +100,33 @@ fn os_error(path: PathBuf, cause: io::Error) -> PyErr {
 }
 
 /// Reads an open file of Python.
-struct PythonFile {
+pub struct PythonFile {
     file: Py<PyAny>,
-    chunk: Vec<u8>,
+    /// The most that is asked for at a time.
+    most: usize,
+    /// What Python gave: its own bytes, which nobody changes.
+    chunk: Option<PyBackedBytes>,
     /// How much of the chunk was passed on.
     taken: usize,
 }
 
 impl PythonFile {
+    pub fn new(file: Py<PyAny>, most: usize) -> Self {
+        PythonFile { file, most, chunk: None, taken: 0 }
+    }
+
     fn fetch(&mut self) -> PyResult<()> {
         Python::attach(|py| {
-            let read = self.file.bind(py).call_method1("read", (CHUNK,));
+            // Python can free what was read before the next comes.
+            self.chunk = None;
+            let read = self.file.bind(py).call_method1("read", (self.most,));
             let read = read.inspect_err(|error| interrupt_again(py, error))?;
-            let bytes = read.cast::<PyBytes>().map_err(|_| {
+            let bytes = read.cast_into::<PyBytes>().map_err(|_| {
                 PyTypeError::new_err(
                     "the file's read() does not give bytes; open it with mode 'rb'",
                 )
             })?;
-            self.chunk.clear();
-            self.chunk.extend_from_slice(bytes.as_bytes());
+            self.chunk = Some(bytes.into());
             self.taken = 0;
             Ok(())
         })
@@ -135,10 +144,11 @@ pub fn interrupt_again(py: Python<'_>, error: &PyErr) {
 
 impl Read for PythonFile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.taken == self.chunk.len() {
+        if self.chunk.as_ref().is_none_or(|chunk| self.taken == chunk.len()) {
             self.fetch().map_err(io::Error::other)?;
         }
-        let left = &self.chunk[self.taken..];
+        let chunk: &[u8] = self.chunk.as_deref().unwrap_or_default();
+        let left = &chunk[self.taken..];
         let length = left.len().min(into.len());
         into[..length].copy_from_slice(&left[..length]);
         self.taken += length;

@@ -13,6 +13,8 @@
 
 mod batches;
 mod columns;
+mod days;
+mod group;
 mod input;
 mod options;
 mod package;

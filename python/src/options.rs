@@ -21,12 +21,20 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Of(kind) => kind.name(),
+            Kind::Packets => "packets",
+        }
+    }
+
     /// The kind of this name.
     pub fn of(name: &str) -> PyResult<Kind> {
-        let [connections, intervals, findings] =
-            [RowKind::Connections, RowKind::Intervals, RowKind::Findings]
-                .map(|kind| (kind.name(), Kind::Of(kind)));
-        word("rows", name, &[connections, intervals, findings, ("packets", Kind::Packets)])
+        let parts = [RowKind::Connections, RowKind::Intervals, RowKind::Findings].map(Kind::Of);
+        let [connections, intervals, findings] = parts;
+        let kinds = [connections, intervals, findings, Kind::Packets];
+        word("rows", name, &kinds.map(|kind| (kind.name(), kind)))
     }
 }
 

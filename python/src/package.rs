@@ -1,6 +1,7 @@
 //! The module that Python imports: its functions and types.
 
 use crate::columns::Column;
+use crate::group::{write_group, write_problems};
 use crate::input::Input;
 use crate::options::{Kind, options_of, word};
 use crate::rows::Rows;
@@ -14,6 +15,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Rows>()?;
     module.add_class::<Column>()?;
     module.add_function(wrap_pyfunction!(analyze, module)?)?;
+    module.add_function(wrap_pyfunction!(write_group, module)?)?;
+    module.add_function(wrap_pyfunction!(write_problems, module)?)?;
     module.add_function(wrap_pyfunction!(columns_of, module)?)
 }
 

@@ -1,5 +1,7 @@
 """Captures and results where fsspec finds them: a disk, S3, GCS, HTTP."""
 
+import concurrent.futures
+import functools
 import hashlib
 import os
 import time
@@ -34,54 +36,50 @@ def patiently(operation, what: str):
     raise OSError(f"{what}: failed {ATTEMPTS} times, last: {last}") from last
 
 
+def is_local(url: str) -> bool:
+    """Whether it is a file of this machine, which needs no client of a store."""
+    return fsspec.utils.get_protocol(url) in ("file", "local")
+
+
+@functools.cache
+def fetchers() -> concurrent.futures.Executor:
+    return concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="fullpipe-fetch")
+
+
 class Reader:
     """Reads a file by ranges. A range that comes short is asked for again, so a transfer that was
-    cut never looks like the end of the capture."""
+    cut never looks like the end of the capture. The next range is on its way while one is used."""
 
     def __init__(self, found: Found):
         self.url, self.size = found
         self.at = 0
-        self.block = memoryview(b"")
+        self.block = b""
         self.fs, self.path = fsspec.core.url_to_fs(self.url)
+        self.ask()
+
+    def ask(self):
+        """Asks for the next range."""
+        begin, self.at = self.at, min(self.at + BLOCK, self.size)
+        self.next = None
+        if begin < self.size:
+            self.next = fetchers().submit(patiently, functools.partial(self.fetch, begin, self.at),
+                                          f"read {self.url}")
 
     def read(self, size: int) -> bytes:
-        if not self.block and self.at < self.size:
-            end = min(self.at + BLOCK, self.size)
-            self.block = memoryview(patiently(lambda: self.fetch(end), f"read {self.url}"))
-            self.at = end
+        if not self.block and self.next:
+            self.block = self.next.result()
+            self.ask()
+        if size >= len(self.block):
+            taken, self.block = self.block, b""
+            return taken
         taken, self.block = self.block[:size], self.block[size:]
-        return bytes(taken)
+        return taken
 
-    def fetch(self, end: int) -> bytes:
-        got = self.fs.cat_file(self.path, start=self.at, end=end)
-        if len(got) != end - self.at:
-            raise OSError(f"{len(got)} bytes came of {end - self.at} at {self.at}")
+    def fetch(self, begin: int, end: int) -> bytes:
+        got = self.fs.cat_file(self.path, start=begin, end=end)
+        if len(got) != end - begin:
+            raise OSError(f"{len(got)} bytes came of {end - begin} at {begin}")
         return got
-
-
-def listing(sources: list[str]) -> list[Found]:
-    """The captures of patterns, folders and files, sorted, each once."""
-    found = {}
-    for source in sources:
-        fs, path = fsspec.core.url_to_fs(source)
-        if fsspec.utils.get_protocol(source) in ("http", "https"):
-            details = {path: patiently(lambda: fs.info(path), f"look at {source}")}
-        elif fs.isdir(path):
-            details = patiently(lambda: fs.find(path, detail=True), f"list {source}")
-        else:
-            details = patiently(lambda: fs.glob(path, detail=True), f"list {source}")
-        if not details:
-            raise FileNotFoundError(f"list {source}: there is nothing; give captures, a folder or "
-                                    "a pattern such as 's3://caps/*.pcap.zst'")
-        for name, detail in details.items():
-            if detail["type"] != "file" or os.path.basename(name).startswith("."):
-                continue
-            if detail.get("size") is None:
-                raise OSError(f"list {source}: the store does not say the size of {name}, without "
-                              "which a capture that was cut could look whole")
-            url = fs.unstrip_protocol(name).removeprefix("file://")
-            found[url] = Found(url, int(detail["size"]))
-    return [found[url] for url in sorted(found)]
 
 
 class Store:

@@ -11,8 +11,10 @@ import sys
 import time
 
 from . import SCHEMA_VERSION, __version__
-from ._group import STARTS, groups, work, word_of
-from ._store import Store, listing
+from ._group import KINDS, groups, work, word_of
+from ._listing import Listing
+from ._native import write_problems
+from ._store import Store
 
 KILLS = 40
 """How many workers a group may lose before it is given up."""
@@ -27,24 +29,27 @@ def analyze(sources, out, *, rows=("connections",), resume=False, tell=None, **o
     tell: called with a line of progress when a group is done.
     options: filter, labels, layer and capture_point, as of fullpipe.analyze.
     """
-    unknown = [kind for kind in rows if kind not in STARTS]
+    rows = list(dict.fromkeys(rows))
+    unknown = [kind for kind in rows if kind not in KINDS]
     if unknown or not rows:
-        raise ValueError(f"analyze: rows={unknown}: possible values: {', '.join(STARTS)}")
+        raise ValueError(f"analyze: rows={unknown}: possible values: {', '.join(KINDS)}")
     sources = [sources] if isinstance(sources, str) else list(sources)
     store = Store(out)
     settings = {"fullpipe": __version__, "schema": SCHEMA_VERSION, "rows": list(rows),
                 "options": options}
-    committed = begin(store, settings, resume)
-    done = {capture["file"] for one in committed.values() for capture in one["captures"]}
-    captures = [found for found in listing(sources) if found.url not in done]
-    remove_unfinished(store, committed)
-    del committed
+    begin(store, settings, resume)
+    captures = Listing(sources)
+    parts = set()
+    for group in manifest(store):
+        captures.discard(capture["file"] for capture in group["captures"])
+        parts.update(part["part"] for part in group["parts"])
+    remove_unfinished(store, parts)
     import ray
 
     if not ray.is_initialized():
         ray.init(log_to_driver=False)
     task = ray.remote(num_cpus=1, max_retries=KILLS)(work)
-    progress = Progress(len(captures), sum(found.size for found in captures), tell)
+    progress = Progress(*captures.totals(), tell)
     waiting, running = groups(captures), {}
     slots = max(2, 2 * int(ray.cluster_resources().get("CPU", 1)))
     try:
@@ -62,8 +67,8 @@ def analyze(sources, out, *, rows=("connections",), resume=False, tell=None, **o
     return end(store)
 
 
-def begin(store: Store, settings: dict, resume: bool) -> dict:
-    """The groups that are in the folder already, by their words."""
+def begin(store: Store, settings: dict, resume: bool):
+    """Says how the rows of a new folder are made, or compares with what an older one says."""
     # As they are read back.
     settings = json.loads(json.dumps(settings))
     there = store.read("_manifest/settings.json")
@@ -72,26 +77,24 @@ def begin(store: Store, settings: dict, resume: bool) -> dict:
             raise FileExistsError(f"write into {store.url}: it is not empty and has no manifest; "
                                   "choose another folder")
         store.put_bytes(json.dumps(settings).encode() + b"\n", "_manifest/settings.json")
-        return {}
+        return
     if not resume:
         raise FileExistsError(f"write into {store.url}: there are rows; go on with --resume, or "
                               "choose another folder")
     if json.loads(there) != settings:
         raise ValueError(f"resume {store.url}: its rows were made with {json.loads(there)}, not "
                          f"{settings}; choose another folder, or the same options")
-    return manifest(store)
 
 
-def manifest(store: Store) -> dict:
-    words = (name.removeprefix("_manifest/").removesuffix(".json")
-             for name in store.names("_manifest"))
-    return {word: json.loads(store.read(f"_manifest/{word}.json"))
-            for word in words if word not in ("settings", "whole")}
+def manifest(store: Store):
+    """The groups that are done, one after another."""
+    for name in store.names("_manifest"):
+        if name not in ("_manifest/settings.json", "_manifest/whole.json"):
+            yield json.loads(store.read(name))
 
 
-def remove_unfinished(store: Store, committed: dict):
+def remove_unfinished(store: Store, parts: set[str]):
     """Removes what no group that counts has: halves of a run that was killed."""
-    parts = {part["part"] for one in committed.values() for part in one["parts"]}
     for name in store.names(""):
         if name.startswith("_manifest/") and name != "_manifest/whole.json":
             continue
@@ -104,32 +107,25 @@ def end(store: Store) -> dict:
     import os
     import tempfile
 
-    import pyarrow
-    import pyarrow.parquet
-
-    committed = manifest(store)
-    remove_unfinished(store, committed)
-    parts = [part for one in committed.values() for part in one["parts"]]
-    missing = {part["part"] for part in parts} - set(store.names(""))
+    parts, problems = set(), []
+    whole = {"captures": 0, "problems": 0, "rows": {}}
+    for group in manifest(store):
+        for part in group["parts"]:
+            kind = part["part"].split("/")[0]
+            whole["rows"][kind] = whole["rows"].get(kind, 0) + part["rows"]
+            parts.add(part["part"])
+        whole["captures"] += len(group["captures"])
+        problems += [(one["file"], one["problem"], sum(one["rows"].values()))
+                     for one in group["captures"] if one["problem"]]
+    remove_unfinished(store, parts)
+    missing = parts - set(store.names(""))
     if missing:
         raise OSError(f"end {store.url}: parts are gone that were written: {sorted(missing)}")
-    captures = [capture for one in committed.values() for capture in one["captures"]]
-    problems = sorted((one for one in captures if one["problem"]), key=lambda one: one["file"])
-    table = pyarrow.table({
-        "schema": pyarrow.array([SCHEMA_VERSION] * len(problems), "uint64"),
-        "file": pyarrow.array([one["file"] for one in problems], "string"),
-        "problem": pyarrow.array([one["problem"] for one in problems], "string"),
-        "stored_rows": pyarrow.array([sum(one["rows"].values()) for one in problems], "uint64"),
-    })
+    whole["problems"] = len(problems)
     with tempfile.TemporaryDirectory(prefix="fullpipe-") as folder:
         local = os.path.join(folder, "problems")
-        pyarrow.parquet.write_table(table, local, compression="zstd")
+        write_problems(local, sorted(problems))
         store.put(local, "problems.parquet")
-    rows = {}
-    for part in parts:
-        kind = part["part"].split("/")[0]
-        rows[kind] = rows.get(kind, 0) + part["rows"]
-    whole = {"captures": len(captures), "problems": len(problems), "rows": rows}
     store.put_bytes(json.dumps(whole).encode() + b"\n", "_manifest/whole.json")
     return whole
 
@@ -163,7 +159,7 @@ def main(arguments=None) -> int:
                          help="captures, folders or patterns: paths or URLs that fsspec opens")
     command.add_argument("out", metavar="OUT", help="the folder of the rows")
     command.add_argument("--rows", default="connections", metavar="KINDS",
-                         help=f"with commas between them: {', '.join(STARTS)} [connections]")
+                         help=f"with commas between them: {', '.join(KINDS)} [connections]")
     command.add_argument("--resume", action="store_true",
                          help="go on with the rows in OUT: what is done is not done again")
     command.add_argument("--filter", metavar="FILTER", help="as `fullpipe analyze --filter`")
