@@ -38,21 +38,28 @@ def worker(caps: str, out: str, workers: int) -> None:
     def peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
+    def cpu() -> float:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return used.ru_utime + used.ru_stime
+
     ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20)
 
     @ray.remote(num_cpus=1)
-    def warm() -> int:
+    def warm() -> tuple[float, float, int]:
         # Workers start, import and analyse a capture before the clock runs: that is half a second each.
+        before = cpu()
         with tempfile.TemporaryDirectory() as scratch:
             fullpipe._group.work(list(fullpipe._listing.Listing([caps]))[:1], scratch, ["connections"], {})
         time.sleep(1)
-        return peak()
+        return before, cpu(), peak()
 
-    ray.get([warm.remote() for _ in range(workers)])
+    before = ray.get([warm.remote() for _ in range(workers)])
     begun = time.monotonic()
     fullpipe.ray.analyze(caps, out)
     wall = time.monotonic() - begun
-    print(json.dumps({"wall": wall, "driver": peak(), "worker": max(ray.get([warm.remote() for _ in range(workers)]))}))
+    after = ray.get([warm.remote() for _ in range(workers)])
+    spent = sum(begin for begin, _, _ in after) - sum(end for _, end, _ in before)
+    print(json.dumps({"wall": wall, "cpu": spent, "driver": peak(), "worker": max(most for _, _, most in after)}))
 
 
 def main() -> None:
@@ -79,9 +86,10 @@ def main() -> None:
             processor.setdefault(f"program {workers}", []).append(cpu)
             shutil.rmtree(out)
             done = subprocess.run([sys.executable, __file__, "worker", str(caps), out, str(workers)], check=True,
-                                  stdout=subprocess.PIPE)
+                                  stdout=subprocess.PIPE, env={**os.environ, "HOME": str(folder)})
             figures = json.loads(done.stdout)
             seconds.setdefault(f"ray {workers}", []).append(figures["wall"])
+            processor.setdefault(f"ray {workers}", []).append(figures["cpu"])
             for which in ("driver", "worker"):
                 peaks[which] = max(peaks.get(which, 0), figures[which])
     rate = {name: packets * files / statistics.median(all_) for name, all_ in seconds.items()}
@@ -89,6 +97,10 @@ def main() -> None:
     for name, each in rate.items():
         print(f"{name}: {each / 1e6:.2f} million packets/s")
     print(f"one worker beside one thread of the program: {rate['ray 1'] / rate['program 1']:.3f}")
+    # On a machine that is not quiet only these two can be compared.
+    cost = {name: statistics.median(all_) / packets / files for name, all_ in processor.items()}
+    print(f"by the CPU seconds of a packet: {cost['program 1'] / cost['ray 1']:.3f} "
+          f"({cost['program 1'] * 1e9:.0f} ns, a worker {cost['ray 1'] * 1e9:.0f} ns)")
     print(f"two workers beside one: {rate['ray 2'] / rate['ray 1']:.2f}")
     print(f"most memory: driver {peaks['driver'] / 1e6:.0f} MB, worker {peaks['worker'] / 1e6:.0f} MB")
     imports = [timed([sys.executable, "-c", "import fullpipe"])[0] - timed([sys.executable, "-c", ""])[0]

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const REQUIREMENTS: &str = "python/tests/requirements.txt";
+/// What the tests of `fullpipe.spark` need beside Java.
+const SPARK: &str = "python/tests/requirements-spark.txt";
 
 /// What to do with the package.
 #[derive(Args)]
@@ -61,9 +63,13 @@ fn environment() -> anyhow::Result<PathBuf> {
     if !programs.join("pip").exists() {
         run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
     }
-    let pip = programs.join("pip");
-    run(Command::new(pip).args(["install", "--quiet", "--requirement", REQUIREMENTS]))?;
+    install(&programs, REQUIREMENTS)?;
     Ok(programs)
+}
+
+fn install(programs: &Path, requirements: &str) -> anyhow::Result<()> {
+    let pip = programs.join("pip");
+    run(Command::new(pip).args(["install", "--quiet", "--requirement", requirements]))
 }
 
 /// Builds the wheel; returns where it is.
@@ -82,6 +88,10 @@ fn build(programs: &Path) -> anyhow::Result<PathBuf> {
 /// Runs the tests against the installed wheel and the command line.
 fn test(programs: &Path, wheel: &Path) -> anyhow::Result<()> {
     run(Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "fullpipe-cli"]))?;
+    // Without Java its tests are skipped, so nobody has to wait for it.
+    if Command::new("java").arg("-version").output().is_ok() {
+        install(programs, SPARK)?;
+    }
     let pip = ["install", "--quiet", "--force-reinstall", "--no-deps"];
     run(Command::new(programs.join("pip")).args(pip).arg(wheel))?;
     let binary = std::path::absolute(crate::ci::target_folder().join("debug/fullpipe"))?;
