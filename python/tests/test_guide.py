@@ -23,13 +23,15 @@ def archive(captures, tmp_path, monkeypatch, fullpipe_cli):
     found = sorted(captures.rglob("*.pcap.gz"))
     pathlib.Path("list").write_text("\n".join(map(str, found)))
     fullpipe_cli("analyze", "--files-from", "list", "--parquet", "rows/", "--threads", "2")
+    fullpipe_cli("analyze", "--files-from", "list", "--parquet", "findings/", "--rows", "findings",
+                 "--threads", "2")
     table = pyarrow.dataset.dataset("rows", partitioning="hive").to_table()
     assert len(set(table.column("file").to_pylist())) == len(found)
     return table.to_pylist()
 
 
 def test_each_question_has_an_answer_that_another_reader_confirms(archive):
-    worst, windows, hours, costs = (duckdb.sql(query) for query in blocks("sql"))
+    worst, windows, hours, costs, scaling, fixes = (duckdb.sql(query) for query in blocks("sql"))
 
     lost = collections.Counter()
     for row in archive:
@@ -65,6 +67,32 @@ def test_each_question_has_an_answer_that_another_reader_confirms(archive):
         (row["limited_by"], row["limit_cause"]) for row in archive if row["limited_by"])
     assert {key: count for key, (count, _) in found.items()} == limits
     assert ("receive_window" in {limit for limit, _ in found})
+
+    shifts = collections.defaultdict(list)
+    for row in archive:
+        if row["window_scale"] is not None:
+            end = row["client" if row["direction"] == "client_to_server" else "server"]
+            shifts[end.rsplit(":", 1)[0]].append(row["window_scale"])
+    found = {host: (connections, share) for host, connections, share, _ in scaling.fetchall()}
+    assert found == {host: (len(all_), all_.count(0) / len(all_)) for host, all_ in shifts.items()
+                     if 0 in all_}
+    assert found, "the question has no answer here"
+    least = min(row["window_max_bytes"] for row in archive if row["window_scale"] == 0)
+    assert least <= 65_535
+
+    findings = pyarrow.dataset.dataset("findings", partitioning="hive").to_table().to_pylist()
+    held, shown = collections.Counter(), collections.Counter()
+    for row in findings:
+        if row["limit"] not in ("link", "sender_application", "unknown"):
+            key = row["limit"], row["cause"], row["remedy"]
+            held[key] += row["time_us"] / 1e6
+            elsewhere, here = row["elsewhere_bps"] or 0, row["goodput_bps"]
+            shown[key] += row["time_us"] * (1 - here / elsewhere if elsewhere > here else 0) / 1e6
+    rows = fixes.fetchall()
+    assert {tuple(row[:3]): row[4] for row in rows} == pytest.approx(held)
+    assert {tuple(row[:3]): row[5] for row in rows} == pytest.approx(shown)
+    # No fix gives back more than the time for which its limit held.
+    assert all(0 <= row[5] <= row[4] for row in rows) and any(row[5] for row in rows)
 
 
 def test_the_package_does_what_its_section_shows(captures, tmp_path, monkeypatch, capsys):
