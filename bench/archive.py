@@ -2,8 +2,9 @@
 """Compares fullpipe.ray with the command line, and with tshark, on the same captures:
   bench/archive.py FULLPIPE CAPTURE DIR [FILES]
 FULLPIPE is a release build of the program, CAPTURE some MB of packets, of which DIR gets FILES (200) hard links. Prints
-a line for each figure. Runs with the Python that has the wheel, ray and pyarrow (`cargo xtask wheel --test` makes
-target/python). Use a quiet machine.
+a line for each figure. Runs with the Python that has the wheel and ray (`cargo xtask wheel --test` makes
+target/python). tshark and pcaptoparquet (of PyPI, in an environment of its own) are compared where they are in $PATH.
+Use a quiet machine.
 """
 import json
 import os
@@ -112,6 +113,12 @@ def main() -> None:
         cpu = timed(["tshark", "-r", capture, "-T", "fields", *fields], stderr=subprocess.DEVNULL)[1]
         ours = statistics.median(processor["program 1"]) / files
         print(f"tshark -T fields takes {cpu / ours:.0f} times the CPU seconds of the program")
+    if shutil.which("pcaptoparquet"):
+        theirs = timed(["pcaptoparquet", "-i", capture, "-o", str(folder / "theirs.parquet")])[1]
+        ours = timed([program, "analyze", capture, "--packets", "--parquet", str(folder / "ours.parquet")])[1]
+        connections = statistics.median(processor["program 1"]) / files
+        print(f"pcaptoparquet takes {theirs / ours:.0f} times the CPU seconds of a row for each packet, and "
+              f"{theirs / connections:.0f} times those of the connections")
 
 
 main()

@@ -51,7 +51,7 @@ impl DayTables {
         }
         let Some((table, file)) = self.open.last_mut() else { return Ok(()) };
         table.rows += 1;
-        file.row(cells).map_err(io::Error::other)
+        file.row(cells).map_err(|cause| not_written(table, cause))
     }
 
     /// Makes the file of `day` the last of the open ones.
@@ -64,13 +64,15 @@ impl DayTables {
         let begun = self.complete.len() + self.open.len();
         if self.open.len() == OPEN_DAYS {
             let (table, file) = self.open.remove(0);
-            file.finish().map_err(io::Error::other)?;
+            file.finish().map_err(|cause| not_written(&table, cause))?;
             self.complete.push(table);
         }
         let path = self.folder.join(format!("{}-{begun}", self.kind));
-        let out = BufWriter::new(File::create_new(&path)?);
-        let file = ParquetTable::new(out, &self.layout).map_err(io::Error::other)?;
-        self.open.push((Table { day, path, rows: 0 }, file));
+        let table = Table { day, path, rows: 0 };
+        let out = File::create_new(&table.path).map_err(|cause| not_written(&table, cause))?;
+        let file = ParquetTable::new(BufWriter::new(out), &self.layout)
+            .map_err(|cause| not_written(&table, cause))?;
+        self.open.push((table, file));
         Ok(())
     }
 
@@ -80,9 +82,14 @@ impl DayTables {
     /// A file cannot be written.
     pub fn finish(mut self) -> io::Result<Vec<Table>> {
         for (table, file) in self.open {
-            file.finish().map_err(io::Error::other)?;
+            file.finish().map_err(|cause| not_written(&table, cause))?;
             self.complete.push(table);
         }
         Ok(self.complete)
     }
+}
+
+fn not_written(table: &Table, cause: impl std::fmt::Display) -> io::Error {
+    let path = table.path.display();
+    io::Error::other(format!("write rows to {path}: {cause}; give $TMPDIR a disk with free space"))
 }

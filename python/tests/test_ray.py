@@ -1,5 +1,6 @@
 """An archive over Ray's workers: the rows of the command line, whatever is killed or fails."""
 
+import errno
 import hashlib
 import json
 import os
@@ -17,7 +18,8 @@ import fullpipe.ray
 import psutil
 import pytest
 import s3fs
-from fullpipe._group import word_of, groups
+from fullpipe._group import groups, word_of, work
+from fullpipe._listing import Listing
 from fullpipe._store import Found, Reader, Store
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
@@ -285,3 +287,29 @@ def test_a_part_has_its_name_when_it_is_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(store.fs, "put_file", sometimes_cut)
     part = store.put(str(local), "connections/part")
     assert (tmp_path / "rows" / part["part"]).read_bytes() == bytes(1000)
+
+
+def test_a_full_disk_is_a_clear_error_and_the_group_does_not_count(caps, tmp_path, monkeypatch):
+    """The store is full, and then the worker's own disk."""
+    group = list(Listing([str(caps)]))[:3]
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+    def full(source, target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as context:
+        context.setattr(type(Store(str(tmp_path)).fs), "put_file", lambda self, *paths: full(*paths))
+        with pytest.raises(OSError, match="write .*/rows/connections.*No space left on device"):
+            work(group, str(tmp_path / "rows"), KINDS, {})
+    assert not list(tmp_path.glob("rows/_manifest/*"))
+    script = """
+import resource, sys
+from fullpipe._group import work
+from fullpipe._listing import Listing
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+work(list(Listing([sys.argv[1]]))[:3], sys.argv[2], ["connections"], {})
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(caps), str(tmp_path / "rows")],
+                          capture_output=True, text=True, timeout=60)
+    assert "OSError: write rows to" in done.stderr and "$TMPDIR" in done.stderr, done.stderr
+    assert not list(tmp_path.glob("rows/_manifest/*"))

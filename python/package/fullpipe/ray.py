@@ -59,7 +59,11 @@ def analyze(sources, out, *, rows=("connections",), resume=False, tell=None, **o
             if not running:
                 break
             (ended,), _ = ray.wait(list(running), num_returns=1)
-            progress.count(ray.get(ended))
+            try:
+                progress.count(ray.get(ended))
+            except ray.exceptions.RayTaskError as error:
+                # What the worker said, without the way that it took to here.
+                raise error.cause from None
             del running[ended]
     finally:
         for task_left in running:
