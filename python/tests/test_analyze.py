@@ -272,6 +272,18 @@ def test_columns_have_meanings_and_units():
 
 
 def test_importing_is_quick_and_needs_no_other_package():
-    script = "import sys, fullpipe; print([n for n in ('pyarrow', 'polars', 'numpy') if n in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
-    assert done.stdout.strip() == "[]", done
+    script = """
+import sys, time
+before = time.process_time()
+import fullpipe
+print(time.process_time() - before)
+print([name for name in ("pyarrow", "polars", "numpy") if name in sys.modules])
+"""
+    took = []
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+        seconds, others = done.stdout.splitlines()
+        assert others == "[]", done
+        took.append(float(seconds))
+    # Of the processor: whatever else the machine does counts little.
+    assert min(took) <= 0.05, took

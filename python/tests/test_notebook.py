@@ -46,15 +46,16 @@ def store():
 
 @pytest.fixture
 def bucket(captures, store, tmp_path) -> dict[str, bytes]:
-    """Captures of the lab, each of other hosts, and one that is none."""
+    """Captures of the lab, each of other hosts, and one that is none. All servers of moto in a
+    process have the same buckets."""
     files = {"none.pcap": b"no capture at all"}
     for number, path in enumerate(sorted((captures / "limits").glob("*/client.pcap.gz")), 1):
         packets = gzip.decompress(path.read_bytes())
         files[f"{number}.pcap"] = packets.replace(bytes([10, 77, 0]), bytes([10, 77, number]))
     client = s3fs.S3FileSystem(key="test", secret="test", endpoint_url=store, skip_instance_cache=True)
-    client.mkdir("caps")
+    client.mkdir("lab")
     for name, content in files.items():
-        client.pipe_file(f"caps/{name}", content)
+        client.pipe_file(f"lab/{name}", content)
     return files
 
 
@@ -62,7 +63,7 @@ def test_the_notebook_plots_what_the_captures_say(bucket, store, tmp_path):
     own = {"HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
            "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
            "AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": store,
-           "CAPTURES": "s3://caps/*.pcap*"}
+           "CAPTURES": "s3://lab/*.pcap*"}
     done = subprocess.run([sys.executable, "-c", RUN, str(NOTEBOOK)], cwd=tmp_path,
                           env={**os.environ, **own}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

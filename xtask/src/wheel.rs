@@ -11,6 +11,8 @@ use std::process::Command;
 const REQUIREMENTS: &str = "python/tests/requirements.txt";
 /// What the tests of `fullpipe.spark` need beside Java.
 const SPARK: &str = "python/tests/requirements-spark.txt";
+/// What a wheel may have.
+const LARGEST: u64 = 8_000_000;
 
 /// What to do with the package.
 #[derive(Args)]
@@ -25,7 +27,9 @@ impl Wheel {
     pub fn run(&self) -> anyhow::Result<()> {
         let python = environment()?;
         let wheel = build(&python)?;
-        eprintln!("wheel: {}", wheel.display());
+        let bytes = std::fs::metadata(&wheel).context("look at the wheel")?.len();
+        eprintln!("wheel: {}, {bytes} bytes", wheel.display());
+        ensure!(bytes <= LARGEST, "the wheel has more than {LARGEST} bytes");
         if self.test { test(&python, &wheel) } else { Ok(()) }
     }
 
@@ -72,12 +76,25 @@ fn install(programs: &Path, requirements: &str) -> anyhow::Result<()> {
     run(Command::new(pip).args(["install", "--quiet", "--requirement", requirements]))
 }
 
-/// Builds the wheel; returns where it is.
+/// Builds the wheel; returns where it is. With Zig's linker it runs where glibc is 2.17 or later,
+/// otherwise where it is as new as here.
 fn build(programs: &Path) -> anyhow::Result<PathBuf> {
     let wheels = crate::ci::target_folder().join("wheels");
     let _ = std::fs::remove_dir_all(&wheels);
+    let zig = Command::new(programs.join("python")).args(["-m", "ziglang", "version"]).output();
+    let linker: &[&str] = match zig {
+        Ok(output) if output.status.success() => &["--zig", "--compatibility", "manylinux2014"],
+        _ => &[],
+    };
+    // maturin starts Zig by the `python3` that it finds.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(
+        std::iter::once(programs.to_owned()).chain(std::env::split_paths(&path)),
+    )?;
     run(Command::new(programs.join("maturin"))
         .args(["build", "--quiet", "--release", "--locked"])
+        .args(linker)
+        .env("PATH", path)
         .args(["--manifest-path", "python/Cargo.toml", "--out"])
         .arg(&wheels))?;
     let mut files = std::fs::read_dir(&wheels).context("read target/wheels")?;
