@@ -53,7 +53,7 @@ def driver(home, *arguments, workers=2, group=1, **more) -> subprocess.Popen:
 
 def ends(process: subprocess.Popen, code: int = 0) -> tuple[str, str]:
     try:
-        out, told = process.communicate(timeout=150)
+        out, told = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == code, told

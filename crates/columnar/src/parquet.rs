@@ -4,12 +4,12 @@
 //! Rows are collected into row groups, so memory does not grow with their number. Text is UTF-8
 //! (dictionary-encoded, because addresses and words repeat), a number an unsigned 64-bit integer, a
 //! fraction a double, a boolean a boolean; each may be null. The schema's version is in the file's
-//! metadata. Nothing is compressed: dictionaries and run lengths do most of that, and a codec would
-//! be another dependency.
+//! metadata. Pages are compressed with Snappy, which every reader knows: of intervals a half is
+//! left, of packets two thirds, of connections nearly all, because dictionaries did that.
 
 use crate::layout::{Layout, VERSION_KEY};
 use fullpipe_flow::schema::{Cell, Kind, SCHEMA_VERSION};
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::{ParquetError, Result};
@@ -59,6 +59,7 @@ impl<W: Write + Send> ParquetTable<W> {
         let version = KeyValue::new(VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
         let properties = WriterProperties::builder()
             .set_created_by(made_by)
+            .set_compression(Compression::SNAPPY)
             .set_key_value_metadata(Some(vec![version]))
             .build();
         let columns = columns.iter().map(|(_, kind)| Values::new(*kind)).collect();
