@@ -11,11 +11,11 @@
 //! also the `clsact` that it needed, unless somebody else has filters there by then.
 
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use crate::Refused;
-use crate::bpf::{self, Hook};
+use crate::bpf::{self, Hook, Map};
 use crate::journal;
 use crate::netlink::Netlink;
 use crate::netns::NetNs;
@@ -26,7 +26,7 @@ const BOTH: [Hook; 2] = [Hook::Ingress, Hook::Egress];
 /// A filter that leads to a program as long as this value lives.
 #[derive(Debug)]
 pub struct Filter {
-    _slot: OwnedFd,
+    _slot: Map,
     netlink: Netlink,
     device: u32,
     hook: Hook,

@@ -10,10 +10,12 @@
 
 pub mod background;
 pub mod bpf;
+mod btf;
 pub mod child;
 pub mod clock;
 pub mod congestion;
 pub mod connection_request;
+pub mod constant_window;
 pub mod descriptors;
 pub mod ethtool;
 pub mod filters;
