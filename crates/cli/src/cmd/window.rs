@@ -4,6 +4,8 @@ mod agent;
 mod cgroup;
 mod control;
 mod follow;
+mod pin;
+mod program;
 mod show;
 mod status;
 
@@ -27,10 +29,12 @@ use std::path::PathBuf;
 Examples:
   fullpipe window run -- curl -o /dev/null http://example.org/large.iso
   fullpipe window watch --cgroup /sys/fs/cgroup/system.slice/nginx.service
-  fullpipe window status                                           agents that run")]
+  fullpipe window status                                           agents that run
+  fullpipe window pin-cwnd --segments 200 -- iperf3 -c server      for experiments only")]
 pub enum WindowCommand {
     Run(Run),
     Watch(Watch),
+    PinCwnd(pin::PinCwnd),
     Status(status::ShowStatus),
     Stop(status::Stop),
 }
@@ -40,6 +44,7 @@ impl WindowCommand {
         match self {
             WindowCommand::Run(run) => run.run(),
             WindowCommand::Watch(watch) => watch.run(),
+            WindowCommand::PinCwnd(pin) => pin.run(),
             WindowCommand::Status(status) => status.run(),
             WindowCommand::Stop(stop) => stop.run(),
         }

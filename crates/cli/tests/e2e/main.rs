@@ -55,6 +55,7 @@ mod why;
 mod why_causes;
 mod why_url;
 mod window;
+mod window_pin;
 
 use fullpipe_kernel::clock;
 use fullpipe_model::units::Duration;
@@ -113,6 +114,7 @@ fn main() -> ExitCode {
         ("relay_multipath", relay_multipath::CASES),
         ("relay_programs", relay_programs::CASES),
         ("window", window::CASES),
+        ("window_pin", window_pin::CASES),
     ];
     let (mut virtual_trials, mut trials) = (Vec::new(), Vec::new());
     for &(subject, cases) in subjects {

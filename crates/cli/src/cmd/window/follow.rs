@@ -3,6 +3,7 @@
 use super::agent::Running;
 use super::cgroup::Group;
 use super::control;
+use super::program::Started;
 use super::show::Display;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
@@ -10,18 +11,12 @@ use fullpipe_agent::Options;
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::names::NamedSocket;
-use fullpipe_kernel::program::{pidfd, send};
 use fullpipe_kernel::sandbox::Interrupt;
-use fullpipe_kernel::wait;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 
-/// signal(7).
-const SIGTERM: u32 = 15;
 /// Time between two looks at a budget.
 const BUDGET_EVERY: Duration = Duration::from_millis(250);
 
@@ -73,19 +68,16 @@ impl Work {
             end.clone(),
         )?;
         let running = Arc::new(running);
-        let mut child = group.start(Command::new(&words[0]).args(&words[1..]))?;
+        let program = Started::inside(&group, words)?;
         let _socket = serve(&running);
         let mut looks = Looks::new(&running, &self.display, self.interval);
-        let watched = watch(&mut child, &end, &mut looks);
-        // Whatever happened, the program is waited for.
-        let status = child.wait()?;
-        watched?;
+        let code = program.until_it_ends(&end, || looks.next())?;
         self.display.show(&running.look()?)?;
         // The connections of what the program left behind go on.
         if !group.is_empty() {
             running.release()?;
         }
-        Ok(exit_code(status))
+        Ok(code)
     }
 }
 
@@ -124,27 +116,4 @@ impl<'a> Looks<'a> {
         let left = self.shows_at.since(clock::now());
         Ok(Some(budget.map_or(left, |budget| budget.min(left))))
     }
-}
-
-/// Looks each time that is due, until the program ends. A signal is passed on.
-fn watch(child: &mut Child, end: &Interrupt, looks: &mut Looks<'_>) -> Result<(), Failure> {
-    let ended = pidfd(child.id()).map_err(run_failed)?;
-    let waker = end.clone();
-    std::thread::spawn(move || {
-        // An error would mean that the descriptor is gone, and we hold it.
-        let _ = wait::readable(&ended, None);
-        waker.set();
-    });
-    while !end.wait(looks.next()?)? {}
-    // Not waited for yet, so that its number is still its own.
-    if child.try_wait()?.is_none() {
-        send(child.id(), SIGTERM);
-    }
-    Ok(())
-}
-
-/// As a shell says it: 128 + n if signal n ended it.
-fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }

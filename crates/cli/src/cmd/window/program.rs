@@ -1,0 +1,66 @@
+//! A program in a control group of its own, from its start to its exit code.
+
+use super::cgroup::Group;
+use crate::failure::{Failure, Kind};
+use fullpipe_kernel::Refused;
+use fullpipe_kernel::program::{pidfd, send};
+use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_kernel::wait;
+use fullpipe_model::units::Duration;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+
+/// signal(7).
+const SIGTERM: u32 = 15;
+
+/// A program that runs.
+pub struct Started(Child);
+
+impl Started {
+    /// Starts the program with its arguments in `group`.
+    pub fn inside(group: &Group, words: &[OsString]) -> Result<Started, Failure> {
+        Ok(Started(group.start(Command::new(&words[0]).args(&words[1..]))?))
+    }
+
+    /// Does what is due, until the program ends, and returns its exit code. `due` returns how long
+    /// nothing is due. A signal is passed on to the program.
+    pub fn until_it_ends(
+        mut self,
+        end: &Interrupt,
+        due: impl FnMut() -> Result<Option<Duration>, Failure>,
+    ) -> Result<u8, Failure> {
+        let watched = watch(&mut self.0, end, due);
+        // Whatever happened, the program is waited for.
+        let status = self.0.wait()?;
+        watched?;
+        Ok(exit_code(status))
+    }
+}
+
+fn watch(
+    child: &mut Child,
+    end: &Interrupt,
+    mut due: impl FnMut() -> Result<Option<Duration>, Failure>,
+) -> Result<(), Failure> {
+    let failed = |refused: Refused| Failure::new(Kind::Run, format!("window: {refused}"));
+    let ended = pidfd(child.id()).map_err(failed)?;
+    let waker = end.clone();
+    std::thread::spawn(move || {
+        // An error would mean that the descriptor is gone, and we hold it.
+        let _ = wait::readable(&ended, None);
+        waker.set();
+    });
+    while !end.wait(due()?)? {}
+    // Not waited for yet, so that its number is still its own.
+    if child.try_wait()?.is_none() {
+        send(child.id(), SIGTERM);
+    }
+    Ok(())
+}
+
+/// As a shell says it: 128 + n if signal n ended it.
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
