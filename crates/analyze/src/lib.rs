@@ -48,3 +48,4 @@ pub use connections::Connections;
 pub use error::{Error, what_is_missing};
 pub use options::Options;
 pub use packets::{LabelledPacket, LabelledPackets};
+pub use recording::SAMPLES_MAX;

@@ -19,8 +19,8 @@ use std::io::{BufRead, BufReader, Read as _};
 const FIRST: u8 = b'{';
 /// A line of a recording has some 1.5 kB.
 const LINE_MAX: u64 = 1 << 16;
-/// 1000 connections for an hour and more; 3 GB of memory.
-const SAMPLES_MAX: u64 = 4_000_000;
+/// The most lines of a recording that are read, samples and notes: 3 GB of memory.
+pub const SAMPLES_MAX: u64 = 4_000_000;
 
 /// Reads the only origin if it is a recording; otherwise the origins stay as they are.
 pub type Read = fn(&mut Vec<Origin>, &Config) -> Option<Recorded>;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 /// The time between two samples of a connection: what the trained judge learnt from.
-const STEP: Duration = Duration::from_millis(10);
+pub(crate) const STEP: Duration = Duration::from_millis(10);
 
 /// A connection to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

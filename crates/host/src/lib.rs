@@ -4,6 +4,7 @@
 //! * [`why()`]: what limits the busiest of them, each followed for some seconds.
 //! * [`Packets`]: what the packets of one of them say, as a second kind of evidence.
 //! * [`SocketSampler`]: samples of connections that the caller has itself.
+//! * [`Recorder`]: samples of connections that come and go.
 //! * [`totals`]: time and bytes by limit, summed by process, control group and port.
 //! * [`settings`]: what this machine's settings are, as the laws need them.
 //! * [`tune`]: changes settings as a transaction, and puts them back.
@@ -15,6 +16,7 @@
 mod follow;
 mod machine;
 mod packets;
+mod recorder;
 mod sampler;
 pub mod settings;
 pub mod totals;
@@ -24,5 +26,6 @@ pub mod watch;
 mod why;
 
 pub use packets::{Captured, Packets};
+pub use recorder::Recorder;
 pub use sampler::SocketSampler;
 pub use why::{Followed, Following, Found, Options, Selection, why, why_one};

@@ -62,7 +62,7 @@ fn with_columns() -> String {
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {
-    /// Captures, or samples of `why --record`; `-` is standard input. With a folder for --parquet
+    /// Captures, or samples of `why` or `window watch --record`; `-` is standard input. With a folder for --parquet
     /// folders too, with everything below them.
     #[arg(value_name = "FILE", required_unless_present = "files_from")]
     files: Vec<PathBuf>,

@@ -18,6 +18,7 @@ mod peer_keys;
 mod prove;
 mod relay;
 mod report;
+mod samples;
 mod serve;
 mod stored;
 mod test;

@@ -6,6 +6,7 @@ mod control;
 mod follow;
 mod pin;
 mod program;
+mod recording;
 mod show;
 mod status;
 
@@ -90,7 +91,8 @@ pub struct Run {
 #[command(after_help = "\
 Examples:
   fullpipe window watch -- curl -o /dev/null http://example.org/large.iso
-  fullpipe window watch --cgroup /sys/fs/cgroup/user.slice --interval 100ms --json")]
+  fullpipe window watch --cgroup /sys/fs/cgroup/user.slice --interval 100ms --json
+  fullpipe window watch --record samples.jsonl -- ./client; fullpipe report samples.jsonl")]
 pub struct Watch {
     #[command(flatten)]
     target: Target,
@@ -117,6 +119,10 @@ struct Target {
     /// Follow connections over loopback, too.
     #[arg(long)]
     loopback: bool,
+    /// Also write samples of the connections' sockets as JSON lines to FILE, every 10 ms, which
+    /// `report` and `analyze` read (columns: the guide, "samples"). It gets its name at the end.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// A JSON document in a line for each look: its connections, and what their slow readers hold.
     #[arg(long)]
     json: bool,
@@ -191,7 +197,7 @@ impl Target {
             on_error: !self.command.is_empty(),
             control: options.control,
         };
-        let work = follow::Work { options, budget, interval, display };
+        let work = follow::Work { options, budget, interval, display, record: self.record };
         match self.cgroup {
             Some(cgroup) => work.on_group(&cgroup),
             None => work.around(&self.command),

@@ -56,6 +56,7 @@ mod why_causes;
 mod why_url;
 mod window;
 mod window_pin;
+mod window_record;
 
 use fullpipe_kernel::clock;
 use fullpipe_model::units::Duration;
@@ -115,6 +116,7 @@ fn main() -> ExitCode {
         ("relay_programs", relay_programs::CASES),
         ("window", window::CASES),
         ("window_pin", window_pin::CASES),
+        ("window_record", window_record::CASES),
     ];
     let (mut virtual_trials, mut trials) = (Vec::new(), Vec::new());
     for &(subject, cases) in subjects {

@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Kind, Place, Record};
 use crate::sample::{Sample, SocketMemory, TcpInfo};
-use fullpipe_model::units::{Bytes, Duration, Rate};
+use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// Rows of samples.
 pub enum Samples {}
@@ -110,6 +110,12 @@ pub static SAMPLES: &[C] = &[
     }),
     info("bytes_received", "info.bytes_received", "bytes received so far", |row| {
         bytes(row, |info| info.bytes_received)
+    }),
+    info("rcv_wnd_bytes", "info.rcv_wnd_bytes", "receive window that it advertised last", |row| {
+        bytes(row, |info| info.rcv_wnd.map(Window::bytes))
+    }),
+    info("rcv_rtt_us", "info.rcv_rtt_us", "round trip as its receiver estimates it", |row| {
+        micros(row, |info| Some(info.rcv_rtt))
     }),
     info(
         "notsent_bytes",

@@ -154,6 +154,11 @@ impl Watch {
         self.sockets.values().find(|socket| (socket.local, socket.remote) == (local, remote))
     }
 
+    /// Every connection, idle ones too.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &WatchedSocket> {
+        self.sockets.values()
+    }
+
     /// The settings of the namespace that a connection is in, as they were when first asked for.
     pub fn settings(&mut self, key: SocketKey) -> Option<HostSettings> {
         let at = self.places.iter().position(|place| place.inode == key.namespace)?;

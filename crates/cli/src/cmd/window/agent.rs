@@ -3,7 +3,7 @@
 use super::show::Look;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
-use fullpipe_agent::{Adopted, Agent, AgentError, Options};
+use fullpipe_agent::{Adopted, Agent, AgentError, Connection, Options};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, column};
@@ -85,6 +85,12 @@ impl Running {
     /// The connections now.
     pub fn look(&self) -> Result<Look, Failure> {
         Ok(Look::new(&self.agent().connections()?, &self.settings))
+    }
+
+    /// The connections that have not ended.
+    pub fn open_connections(&self) -> Result<Vec<Connection>, Failure> {
+        let all = self.agent().connections()?;
+        Ok(all.into_iter().filter(|one| !one.is_closed).collect())
     }
 
     /// Whether windows are bounded together, so that [`Running::keep_budget`] has to be called.

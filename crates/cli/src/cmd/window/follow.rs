@@ -4,6 +4,7 @@ use super::agent::Running;
 use super::cgroup::Group;
 use super::control;
 use super::program::Started;
+use super::recording::Recording;
 use super::show::Display;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
@@ -14,7 +15,7 @@ use fullpipe_kernel::names::NamedSocket;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Time between two looks at a budget.
@@ -32,6 +33,8 @@ pub struct Work {
     /// Time between two looks that are shown; `None`: the last one only.
     pub interval: Option<Duration>,
     pub display: Display,
+    /// Where samples go.
+    pub record: Option<PathBuf>,
 }
 
 impl Work {
@@ -39,14 +42,21 @@ impl Work {
     pub fn on_group(self, cgroup: &Path) -> Result<u8, Failure> {
         let end = Interrupt::on_signals().map_err(run_failed)?;
         self.refuse_a_second(cgroup)?;
+        let recording = self.recording()?;
         let running = Running::attach(cgroup, self.options, self.budget, None, end.clone())?;
         let running = Arc::new(running);
         let _socket = serve(&running);
-        let mut looks = Looks::new(&running, &self.display, self.interval);
+        let mut looks = Looks::new(&running, &self.display, self.interval, recording);
         while !end.wait(looks.next()?)? {}
         self.display.show(&running.look()?)?;
         running.release()?;
+        looks.finish()?;
         Ok(Failure::code(Kind::Interrupted))
+    }
+
+    /// A file that cannot be written is told before anything is followed.
+    fn recording(&self) -> Result<Option<Recording>, Failure> {
+        self.record.as_deref().map(Recording::begin).transpose()
     }
 
     /// Whoever changes nothing may look on.
@@ -59,6 +69,7 @@ impl Work {
         let group = Group::new()?;
         let end = Interrupt::on_signals().map_err(run_failed)?;
         self.refuse_a_second(group.path())?;
+        let recording = self.recording()?;
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         let running = Running::attach(
             group.path(),
@@ -70,13 +81,14 @@ impl Work {
         let running = Arc::new(running);
         let program = Started::inside(&group, words)?;
         let _socket = serve(&running);
-        let mut looks = Looks::new(&running, &self.display, self.interval);
+        let mut looks = Looks::new(&running, &self.display, self.interval, recording);
         let code = program.until_it_ends(&end, || looks.next())?;
         self.display.show(&running.look()?)?;
         // The connections of what the program left behind go on.
         if !group.is_empty() {
             running.release()?;
         }
+        looks.finish()?;
         Ok(code)
     }
 }
@@ -96,24 +108,61 @@ struct Looks<'a> {
     running: &'a Running,
     display: &'a Display,
     interval: Option<Duration>,
+    recording: Option<Recording>,
+    /// Why there is no recording any more.
+    not_recorded: Option<Failure>,
     shows_at: Instant,
+    budget_at: Instant,
 }
 
 impl<'a> Looks<'a> {
-    fn new(running: &'a Running, display: &'a Display, interval: Option<Duration>) -> Looks<'a> {
-        Looks { running, display, interval, shows_at: clock::now() }
+    fn new(
+        running: &'a Running,
+        display: &'a Display,
+        interval: Option<Duration>,
+        recording: Option<Recording>,
+    ) -> Looks<'a> {
+        let (shows_at, budget_at) = (clock::now(), clock::now());
+        Looks { running, display, interval, recording, not_recorded: None, shows_at, budget_at }
     }
 
     /// Does what is due; returns how long nothing is due.
     fn next(&mut self) -> Result<Option<Duration>, Failure> {
-        self.running.keep_budget()?;
-        let budget = self.running.has_budget().then_some(BUDGET_EVERY);
-        let Some(interval) = self.interval else { return Ok(budget) };
-        if clock::now() >= self.shows_at {
-            self.display.show(&self.running.look()?)?;
-            self.shows_at = clock::now() + interval;
+        let mut dues = Vec::new();
+        if self.running.has_budget() {
+            if clock::now() >= self.budget_at {
+                self.running.keep_budget()?;
+                self.budget_at = clock::now() + BUDGET_EVERY;
+            }
+            dues.push(self.budget_at.since(clock::now()));
         }
-        let left = self.shows_at.since(clock::now());
-        Ok(Some(budget.map_or(left, |budget| budget.min(left))))
+        if let Some(interval) = self.interval {
+            if clock::now() >= self.shows_at {
+                self.display.show(&self.running.look()?)?;
+                self.shows_at = clock::now() + interval;
+            }
+            dues.push(self.shows_at.since(clock::now()));
+        }
+        if let Some(recording) = &mut self.recording {
+            match recording.step(self.running) {
+                Ok(due) => dues.push(due),
+                // The connections are followed nevertheless.
+                Err(failure) => {
+                    self.not_recorded = Some(failure);
+                    self.keep_recording()?;
+                }
+            }
+        }
+        Ok(dues.into_iter().min())
+    }
+
+    /// Completes the recording. A failure before is told now.
+    fn finish(mut self) -> Result<(), Failure> {
+        self.keep_recording()?;
+        self.not_recorded.map_or(Ok(()), Err)
+    }
+
+    fn keep_recording(&mut self) -> Result<(), Failure> {
+        self.recording.take().map_or(Ok(()), Recording::finish)
     }
 }
