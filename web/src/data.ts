@@ -231,6 +231,10 @@ export interface SocketSeries {
     send_queue_bytes?: (number | null)[];
     notsent_bytes?: (number | null)[];
     receive_queue_bytes?: (number | null)[];
+    /** Memory, with the kernel's overhead. */
+    receive_buffer_bytes?: (number | null)[];
+    /** What the application has read so far. */
+    read_bytes?: (number | null)[];
   };
 }
 

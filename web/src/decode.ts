@@ -75,6 +75,22 @@ export function samples(socket: SocketSeries, name: keyof SocketSeries["columns"
   return { at: Float64Array.from(known, (i) => times[i]), low: line, high: line, line, bucket: 0 };
 }
 
+/** How fast a count of bytes rises, in bit/s: each point is the mean of so many µs before it. */
+export function slope(count: Series, time: number): Series {
+  const { at, line } = count;
+  const kept: number[] = [];
+  const rates: number[] = [];
+  for (let i = 1, from = 0; i < at.length; i++) {
+    while (at[i] - at[from + 1] >= time) from++;
+    const passed = at[i] - at[from];
+    if (passed < time) continue;
+    kept.push(at[i]);
+    rates.push(Math.max(0, ((line[i] - line[from]) * 8e6) / passed));
+  }
+  const rate = Float64Array.from(rates);
+  return { at: Float64Array.from(kept), low: rate, high: rate, line: rate, bucket: 0 };
+}
+
 /** Marks with their columns as arrays. */
 export interface Places {
   readonly count: number;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { lowerBound, nearest, overSequence, segments, series, sums } from "../src/decode.ts";
+import { lowerBound, nearest, overSequence, segments, series, slope, sums } from "../src/decode.ts";
 import { graphsOf } from "../src/graphs/catalogue.ts";
 import { paintGraph } from "../src/graphs/paint.ts";
 import type { Frame } from "../src/graphs/pen.ts";
@@ -55,6 +55,16 @@ describe("decoding", () => {
       [9, 10],
       [4, 8],
     ]);
+  });
+  it("sees how fast a count rises", () => {
+    // 1000 bytes in each of 2 ms, 8 Mbit/s, then nothing; a count that falls back is no rate.
+    const at = Float64Array.from([0, 1000, 2000, 3000, 4000]);
+    const line = Float64Array.from([5, 1005, 2005, 2005, 1900]);
+    const count = { at, low: line, high: line, line, bucket: 0 };
+    expect([...slope(count, 2000).at]).toEqual([2000, 3000, 4000]);
+    expect([...slope(count, 2000).line]).toEqual([8e6, 4e6, 0]);
+    expect(slope(count, 5000).at.length).toBe(0);
+    expect(slope(series(undefined), 1).at.length).toBe(0);
   });
   it("lets a segment reach from its first byte to its last", () => {
     const trace = capture().connections[0].trace?.server_to_client;

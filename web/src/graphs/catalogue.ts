@@ -87,6 +87,7 @@ export function graphsOf(
           tracks.mean,
           2.25,
         ),
+        ...some(tracks.drain, (of) => stairs(style("drain", "sky"), of, [4, 3])),
       ],
     },
     {
@@ -124,6 +125,9 @@ export function graphsOf(
     ...some(tracks.notsent, (of) => stairs(style("notsent", "pink"), of, [4, 3])),
     ...some(tracks.linkQueue, (of) => stairs(style("link_queue", "green"), of)),
     ...some(tracks.receiveQueue, (of) => stairs(style("receive_queue", "sky"), of)),
+    ...some(tracks.receiveBuffer, (of) =>
+      stairs({ ...style("receive_buffer", "slate"), farFrom: 6 }, of, [4, 3]),
+    ),
   ];
   if (queues.length)
     graphs.push({ name: "queues", unit: "bytes", isFromZero: true, ...overTime, layers: queues });

@@ -9,6 +9,7 @@ import {
   segments,
   type Series,
   series,
+  slope,
   sums,
 } from "../decode.ts";
 import { type Levels, levelsOf, meansOf } from "../levels.ts";
@@ -41,6 +42,9 @@ export interface Tracks {
   readonly sendQueue?: Levels;
   readonly notsent?: Levels;
   readonly receiveQueue?: Levels;
+  readonly receiveBuffer?: Levels;
+  /** How fast the application reads. */
+  readonly drain?: Levels;
   readonly linkQueue?: Levels;
   readonly marks: ReadonlyMap<string, Places>;
   readonly stalls: readonly Stall[];
@@ -94,7 +98,7 @@ function decode(connection: ConnectionData, direction: Direction): Tracks | unde
     mean: meansOf(new Rates(payload_bytes, width, roundTrip).mean(meanTime)),
     wire: new Rates(wire_bytes, width, roundTrip),
     meanTime,
-    ...sockets(connection, direction),
+    ...sockets(connection, direction, meanTime),
     marks: marksOf(trace),
     stalls: trace.stalls ?? [],
     held,
@@ -122,7 +126,7 @@ function marksOf(trace: DirectionTrace): Map<string, Places> {
   return marks;
 }
 
-function sockets(connection: ConnectionData, direction: Direction) {
+function sockets(connection: ConnectionData, direction: Direction, meanTime: number) {
   const isUpload = direction === "client_to_server";
   const at = (end: "client" | "server") => connection.sockets?.find((socket) => socket.end === end);
   const sender = at(isUpload ? "client" : "server"),
@@ -140,6 +144,8 @@ function sockets(connection: ConnectionData, direction: Direction) {
     sendQueue: sender && known(samples(sender, "send_queue_bytes")),
     notsent: sender && known(samples(sender, "notsent_bytes")),
     receiveQueue: receiver && known(samples(receiver, "receive_queue_bytes")),
+    receiveBuffer: receiver && known(samples(receiver, "receive_buffer_bytes")),
+    drain: receiver && known(slope(samples(receiver, "read_bytes"), meanTime)),
     linkQueue: known(linkQueue),
   };
 }

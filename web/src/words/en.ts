@@ -267,6 +267,14 @@ export const en: Words = {
       name: "receive queue",
       means: "Arrived, but not yet read by the application.",
     },
+    receive_buffer: {
+      name: "receive buffer",
+      means: "The memory that the receive queue may take, with the kernel's overhead.",
+    },
+    drain: {
+      name: "read by the application",
+      means: "How fast the receiver's application reads. What arrives faster waits.",
+    },
     link_queue: { name: "link's queue", means: "Waiting before the link's narrowest place." },
   },
   mark: {

@@ -26,6 +26,8 @@ export type LineName =
   | "send_queue"
   | "notsent"
   | "receive_queue"
+  | "receive_buffer"
+  | "drain"
   | "link_queue";
 
 /** Graphs. */

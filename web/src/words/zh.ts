@@ -172,6 +172,8 @@ export const zh: Words = {
     send_queue: { name: "发送队列", means: "应用已写入但尚未被确认的数据。" },
     notsent: { name: "尚未发送", means: "发送队列中从未发送过的部分。" },
     receive_queue: { name: "接收队列", means: "已到达但应用尚未读取的数据。" },
+    receive_buffer: { name: "接收缓冲区", means: "接收队列可占用的内存，包括内核开销。" },
+    drain: { name: "应用读取速率", means: "接收方应用读取数据的速度；到达更快的部分在等待。" },
     link_queue: { name: "链路队列", means: "在链路最窄处等待的数据。" },
   },
   mark: {

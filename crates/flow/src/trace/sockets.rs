@@ -39,7 +39,7 @@ struct Columns(Vec<(&'static str, Vec<Option<u64>>)>);
 /// A column's name, and how a sample gives its value.
 type Column = (&'static str, fn(&Sample) -> Option<u64>);
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 8] = [
     ("cwnd_bytes", |sample| segments(sample, |info| Some(info.snd_cwnd))),
     ("ssthresh_bytes", |sample| {
         segments(sample, |info| Some(info.snd_ssthresh).filter(|segments| *segments < INFINITE))
@@ -51,6 +51,11 @@ const COLUMNS: [Column; 6] = [
     ("send_queue_bytes", |sample| Some(sample.wqueue.get())),
     ("notsent_bytes", |sample| sample.info.as_ref()?.notsent_bytes.map(|bytes| bytes.get())),
     ("receive_queue_bytes", |sample| Some(sample.rqueue.get())),
+    ("receive_buffer_bytes", |sample| Some(sample.memory?.rcvbuf.get())),
+    ("read_bytes", |sample| {
+        let received = sample.info.as_ref()?.bytes_received?;
+        Some(received.saturating_sub(sample.rqueue).get())
+    }),
 ];
 
 /// A number of segments in bytes.
