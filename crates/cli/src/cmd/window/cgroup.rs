@@ -2,22 +2,29 @@
 //!
 //! A program is started inside by moving ourselves in, starting it, and moving back: so it is
 //! inside before its first instruction, and no hook between fork and exec is needed. An empty group
-//! that a killed process left is removed by the next start.
+//! that a killed process left is removed by the next start. Processes of other PID namespaces make
+//! their groups here too, with our number perhaps: so a group's lock says that somebody has it.
 
 use crate::failure::{Failure, Kind};
-use std::fs;
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 /// Names of our groups; the number of the process follows.
 const PREFIX: &str = "fullpipe-window-";
+/// What may follow that, where others have the same number.
+const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
 
 /// A group of our own. It is removed when this is dropped, unless processes are left in it.
 pub struct Group {
     path: PathBuf,
     /// Where this process was.
     home: PathBuf,
+    /// Its lock, as long as this process lives.
+    _lock: Flock<File>,
 }
 
 impl Group {
@@ -25,10 +32,20 @@ impl Group {
     pub fn new() -> Result<Group, Failure> {
         let home = own_group()?;
         remove_left_over(&home);
-        let path = home.join(format!("{PREFIX}{}", std::process::id()));
-        let refused = |cause| failed("make control group", &path, &cause);
-        fs::create_dir(&path).map_err(refused)?;
-        Ok(Group { path, home })
+        let first = format!("{PREFIX}{}", std::process::id());
+        let others = LETTERS.chars().map(|letter| format!("{first}{letter}"));
+        let mut made = Err(io::Error::from(io::ErrorKind::AlreadyExists));
+        let mut path = home.join(&first);
+        for name in std::iter::once(first.clone()).chain(others) {
+            path = home.join(name);
+            made = make(&path);
+            let taken = [io::ErrorKind::AlreadyExists, io::ErrorKind::NotFound];
+            if !made.as_ref().is_err_and(|cause| taken.contains(&cause.kind())) {
+                break;
+            }
+        }
+        let lock = made.map_err(|cause| failed("make control group", &path, &cause))?;
+        Ok(Group { path, home, _lock: lock })
     }
 
     /// Its folder.
@@ -65,6 +82,18 @@ impl Drop for Group {
     }
 }
 
+/// Makes a group and locks it. It is not found if somebody took it for left over in between.
+fn make(path: &Path) -> io::Result<Flock<File>> {
+    fs::create_dir(path)?;
+    let folder = Flock::lock(File::open(path)?, FlockArg::LockExclusive)
+        .map_err(|(_, errno)| io::Error::from(errno))?;
+    // The lock of a folder that is gone already would be of no use.
+    if fs::metadata(path)?.ino() != folder.metadata()?.ino() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    Ok(folder)
+}
+
 /// Moves this process.
 fn enter(group: &Path) -> Result<(), Failure> {
     let refused = |cause| failed("enter control group", group, &cause);
@@ -78,12 +107,15 @@ fn failed(operation: &str, group: &Path, cause: &io::Error) -> Failure {
     Failure::new(kind, format!("window: {operation} {}: {cause}; {advice}", group.display()))
 }
 
-/// Empty groups of processes that are gone. One with processes refuses to be removed.
+/// Empty groups that nobody has locked. One with processes refuses to be removed.
 fn remove_left_over(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let Some(id) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        if !Path::new("/proc").join(id).exists() {
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let Some(folder) = is_ours.then(|| File::open(entry.path()).ok()).flatten() else {
+            continue;
+        };
+        if Flock::lock(folder, FlockArg::LockExclusiveNonblock).is_ok() {
             let _ = fs::remove_dir(entry.path());
         }
     }
