@@ -56,14 +56,14 @@ fn with_columns() -> String {
 /// Reads pcap, pcapng and snoop from files or standard input (`-`), plain or compressed with gzip,
 /// zstd, xz or lz4. Prints a table that begins with the connections that lost most time, or all
 /// details of one connection if it is the only one or --connection names it. Samples that `why
-/// --record` wrote are read too, and answered as `why` did. If a capture ends in
-/// the middle of a packet, everything before that is analysed, a message says so, and the exit code
-/// is 4.
+/// --record` or `window watch --record` wrote are read too, and answered as `why` did. If a capture
+/// ends in the middle of a packet, everything before that is analysed, a message says so, and the
+/// exit code is 4.
 #[derive(Args)]
 #[command(after_help = EXAMPLES, after_long_help = with_columns())]
 pub struct Analyze {
-    /// Captures, or samples of `why` or `window watch --record`; `-` is standard input. With a folder for --parquet
-    /// folders too, with everything below them.
+    /// Captures, or samples of `why` or `window watch --record`; `-` is standard input. With a
+    /// folder for --parquet folders too, with everything below them.
     #[arg(value_name = "FILE", required_unless_present = "files_from")]
     files: Vec<PathBuf>,
     /// Treat all files as one capture and sort their packets by time: rotated files, or both

@@ -54,8 +54,8 @@ fn loss_does_not_change_a_constant_window() {
         let (rate, windows) = (rate(&report), windows(&report));
         eprintln!("{loss}: {rate:.0} of {most:.0} bit/s");
         assert!(rate <= most * 1.05, "{loss}: {rate} > {most}");
-        // A quarter for the receiver's window at the start, what is sent again, and a busy machine.
-        assert!(rate >= most * 0.75, "{loss}: {rate} < {most}");
+        // A third for the receiver's window at the start, what is sent again, and a busy machine.
+        assert!(rate >= most * 0.66, "{loss}: {rate} < {most}");
         assert!(windows.len() >= 15, "{report}");
         assert!(windows.iter().all(|window| *window == SEGMENTS), "{loss}: {windows:?}");
         let lost = report["end"]["sum_sent"]["retransmits"].as_u64().unwrap();
