@@ -1,6 +1,6 @@
 //! A progress bar on standard error, drawn only if that is a terminal.
 
-use fullpipe_lab::{Event, Run};
+use fullpipe_lab::{Event, Run, Shard, runs_of};
 use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_report::escape;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,6 +17,8 @@ const BYTES_PER_UNIT: u64 = 25_000;
 pub struct Progress {
     bar: ProgressBar,
     runs: Vec<Expected>,
+    /// How many of them are to be done.
+    total: usize,
     going: BTreeMap<usize, u64>,
     done: usize,
     work: u64,
@@ -51,17 +53,18 @@ impl Expected {
 }
 
 impl Progress {
-    /// A bar for `runs`, none of which has begun.
-    pub fn new(runs: &[Run]) -> Self {
+    /// A bar for those of `runs` that belong to `shard`, none of which has begun.
+    pub fn new(runs: &[Run], shard: Option<Shard>) -> Self {
+        let ours = || runs_of(runs, shard).map(|(_, run)| Expected::of(run).work);
+        let (bar, total) = (ProgressBar::new(ours().sum()), ours().count());
         let runs: Vec<Expected> = runs.iter().map(Expected::of).collect();
-        let left = if runs.len() > 1 { ", {eta} left" } else { "" };
+        let left = if total > 1 { ", {eta} left" } else { "" };
         let style =
             format!("{{prefix:>7}} {{msg:24!}} {{wide_bar}} {{percent:>3}} % {{elapsed:>4}}{left}");
         let style =
             ProgressStyle::with_template(&style).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::new(runs.iter().map(|run| run.work).sum());
         bar.set_style(style.progress_chars("=> "));
-        Progress { bar, runs, going: BTreeMap::new(), done: 0, work: 0 }
+        Progress { bar, runs, total, going: BTreeMap::new(), done: 0, work: 0 }
     }
 
     /// Shows an event.
@@ -82,7 +85,7 @@ impl Progress {
             }
             Event::Row(_) => return,
         }
-        self.bar.set_prefix(format!("{}/{}", self.done, self.runs.len()));
+        self.bar.set_prefix(format!("{}/{}", self.done, self.total));
         self.bar.set_position(self.work + self.going.values().sum::<u64>());
     }
 

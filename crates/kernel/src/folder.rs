@@ -118,7 +118,7 @@ impl Folder {
     }
 
     /// Opens the regular file `name` for reading.
-    pub(crate) fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+    pub fn open_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         // Without O_NONBLOCK, opening a FIFO of this name would block forever.
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file: File =
@@ -189,6 +189,12 @@ impl Folder {
     /// The names in it.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         fs::read_dir(self.by_descriptor())?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    /// Waits until everything in it, and in the rest of its file system, is on disk: sooner than
+    /// many files one after another.
+    pub fn sync_file_system(&self) -> io::Result<()> {
+        Ok(nix::unistd::syncfs(&self.handle)?)
     }
 
     /// Renames `from` to `to`, which must be free, a file, or an empty directory.

@@ -7,6 +7,7 @@
 //! * [`list_presets`], [`load_scenarios`]: names and files become scenarios.
 //! * [`plan`], [`run`]: many runs, in guests several at once; [`Sweep`] has their rows. [`Cache`]
 //!   has those that were done before.
+//! * [`Shard`], [`merge_shards`]: a sweep on several machines.
 //! * [`Columns`]: the columns of a sweep's rows, including what its scenarios vary.
 //! * [`plan_tuning`], [`apply_plan`]: a tuning plan for a scenario, and the scenario with the plan.
 //! * [`Engine`], [`Options`], [`Event`], [`LabError`]: how runs are made, what is going on, why one
@@ -54,8 +55,10 @@ pub use guest::{
 };
 pub use hosts::{CLIENT_ADDRESS, HostsError, SERVER_ADDRESS, join_hosts};
 pub use options::Options;
-pub use preset::{ListedPreset, LoadError, list_presets, load_scenarios};
+pub use preset::{ListedPreset, LoadError, list_presets, load_scenarios, load_with_files};
 pub use program::ProgramError;
-pub use results::{ResultsError, check_results_folder, claim_results_folder};
-pub use sweep::{FailedRun, Run, Sweep, plan, run};
+pub use results::{
+    MergeError, Merged, ResultsError, check_results_folder, claim_results_folder, merge_shards,
+};
+pub use sweep::{FailedRun, Run, Shard, ShardError, Sweep, keys, plan, run, runs_of};
 pub use tuning::{apply_plan, plan_tuning};

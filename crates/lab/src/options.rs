@@ -3,6 +3,7 @@
 use crate::cache::Cache;
 use crate::engine::Engine;
 use crate::guest::GuestLimits;
+use crate::sweep::Shard;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -13,6 +14,8 @@ pub struct Options {
     pub out: Option<PathBuf>,
     /// Continue the interrupted sweep of the same scenarios in `out`.
     pub resume: bool,
+    /// The shard whose runs to execute; `None`: all runs.
+    pub shard: Option<Shard>,
     /// Also keep both edges' captures.
     pub keep_captures: bool,
     /// What executes the runs.

@@ -3,7 +3,7 @@
 use fullpipe_kernel::named_file::{self, DATA_MAX};
 use fullpipe_model::scenario::{File, Override, RUNS_MAX, Scenario, ScenarioError};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The largest scenario file; one with a hundred explicit rows has some ten thousand bytes.
@@ -123,6 +123,16 @@ pub fn load_scenarios<S: AsRef<str>>(
     over: &[Override],
     repeat: Option<u32>,
 ) -> Result<Vec<Scenario>, LoadError> {
+    Ok(load_with_files(names, over, repeat)?.0)
+}
+
+/// The same, with every file that was read for them: scenarios, and the traces and tables that they
+/// name.
+pub fn load_with_files<S: AsRef<str>>(
+    names: &[S],
+    over: &[Override],
+    repeat: Option<u32>,
+) -> Result<(Vec<Scenario>, BTreeSet<PathBuf>), LoadError> {
     let mut library = Library::new(over, repeat);
     let mut runs = 0u64;
     for name in names {
@@ -131,11 +141,11 @@ pub fn load_scenarios<S: AsRef<str>>(
     if runs > RUNS_MAX {
         return Err(LoadError::TooMany { runs });
     }
-    let mut made = LoadedRows { rows: Vec::new(), read: 0 };
+    let mut made = LoadedRows::default();
     for name in names {
         library.rows(name.as_ref(), &mut made)?;
     }
-    Ok(made.rows)
+    Ok((made.rows, made.files))
 }
 
 /// A preset in the list of all.
@@ -158,7 +168,7 @@ pub fn list_presets() -> Result<Vec<ListedPreset>, LoadError> {
     let mut listed = Vec::new();
     for Preset { name, .. } in PRESETS {
         library.count(name, &mut Vec::new())?;
-        let mut made = LoadedRows { rows: Vec::new(), read: 0 };
+        let mut made = LoadedRows::default();
         library.rows(name, &mut made)?;
         let description = library.sources.get(*name).map(|source| source.file.description.clone());
         listed.push(ListedPreset {
@@ -175,6 +185,8 @@ struct Source {
     file: File,
     /// The folder in which the files that it names are searched.
     folder: PathBuf,
+    /// Whether it is a file, not a preset.
+    is_file: bool,
 }
 
 /// Everything that the names on a command line lead to.
@@ -190,10 +202,13 @@ struct Library<'a> {
 }
 
 /// The rows made so far.
+#[derive(Default)]
 struct LoadedRows {
     rows: Vec<Scenario>,
     /// Bytes of the files that rows name.
     read: u64,
+    /// The files that were read.
+    files: BTreeSet<PathBuf>,
 }
 
 impl<'a> Library<'a> {
@@ -242,9 +257,13 @@ impl<'a> Library<'a> {
             return presets.into_iter().try_for_each(|preset| self.rows(preset, made));
         };
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
+        if source.is_file {
+            made.files.insert(name.into());
+        }
         let mut read = |file: &str| {
-            let bytes = named_file::read(&source.folder.join(file), DATA_MAX)
-                .map_err(|cause| cause.to_string())?;
+            let path = source.folder.join(file);
+            let bytes = named_file::read(&path, DATA_MAX).map_err(|cause| cause.to_string())?;
+            made.files.insert(path);
             made.read += bytes.len() as u64;
             let all = "the files that the rows name come to more than 1 GiB; use fewer rows, or smaller files";
             if made.read > READ_MAX { Err(all.to_string()) } else { Ok(bytes) }
@@ -283,7 +302,8 @@ impl<'a> Library<'a> {
 /// The preset or file of that name; `None` if there is neither.
 fn read(name: &str) -> Result<Option<Source>, LoadError> {
     let path = Path::new(name);
-    let (text, folder) = match PRESETS.iter().find(|preset| preset.name == name) {
+    let preset = PRESETS.iter().find(|preset| preset.name == name);
+    let (text, folder) = match preset {
         Some(preset) => (Cow::Borrowed(preset.text), PathBuf::new()),
         None if path.is_file() => {
             let bytes = named_file::read(path, SCENARIO_MAX);
@@ -296,7 +316,7 @@ fn read(name: &str) -> Result<Option<Source>, LoadError> {
     };
     let file =
         File::parse(&text).map_err(|cause| LoadError::Scenario { name: name.into(), cause })?;
-    Ok(Some(Source { file, folder }))
+    Ok(Some(Source { file, folder, is_file: preset.is_none() }))
 }
 
 /// A scenario's bytes as text.

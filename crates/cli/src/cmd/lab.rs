@@ -2,9 +2,11 @@
 
 mod cache;
 mod compare;
+mod dry_run;
 mod engine;
 mod generate;
 mod kernel;
+mod merge;
 mod output;
 mod run;
 
@@ -25,6 +27,7 @@ pub use run::{default_folder, run_all, run_one};
 #[derive(Subcommand)]
 pub enum Lab {
     Run(run::Run),
+    Merge(merge::Merge),
     Compare(compare::Compare),
     List(List),
     Generate(generate::Generate),
@@ -39,6 +42,7 @@ impl Lab {
     pub fn run(self) -> Result<u8, Failure> {
         match self {
             Lab::Run(run) => run.run(),
+            Lab::Merge(merge) => merge.run(),
             Lab::Compare(compare) => compare.run(),
             Lab::List(list) => list.run(),
             Lab::Generate(generate) => generate.run(),

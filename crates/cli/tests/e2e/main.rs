@@ -42,6 +42,7 @@ mod relay_operations;
 mod relay_postgres;
 mod relay_programs;
 mod remains;
+mod shards;
 mod sweeps;
 mod top;
 mod truth;
@@ -96,6 +97,7 @@ fn main() -> ExitCode {
         ("virtual_laws", virtual_laws::CASES),
         ("virtual_prove", virtual_prove::CASES),
         ("sweeps", sweeps::CASES),
+        ("shards", shards::CASES),
         ("privilege", privilege::CASES),
         ("link_engines", link_engines::CASES),
         ("impairments", impairments::CASES),

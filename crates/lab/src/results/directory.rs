@@ -3,6 +3,7 @@
 use super::error::ResultsError;
 use fullpipe_kernel::folder::Folder;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Refuses a results directory that contains something.
@@ -26,7 +27,7 @@ pub fn claim_results_folder(parent: &Path, name: &str) -> Result<PathBuf, Result
         let name = if number == 1 { name.into() } else { format!("{name}-{number}") };
         match above.make_folder(&name, mode_in(&above)) {
             Ok(_) => return Ok(parent.join(name)),
-            Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => number += 1,
             Err(cause) => {
                 return Err(ResultsError::file(
                     "make results directory",
@@ -43,13 +44,9 @@ pub(super) fn open_or_make(path: &Path) -> Result<Folder, ResultsError> {
     let failed = |cause| ResultsError::file("make results directory", path, cause);
     let plain: PathBuf = path.components().collect();
     if let (Some(name), Err(_)) = (plain.file_name(), fs::symlink_metadata(&plain)) {
-        let above =
-            plain.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(above).map_err(failed)?;
-        // The way to the directory may lead over a link; what is made in it is checked.
-        let above = Folder::open(&fs::canonicalize(above).map_err(failed)?).map_err(failed)?;
+        let above = make_parent(&plain).map_err(failed)?;
         match above.make_folder(name, mode_in(&above)) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(failed(cause));
             }
             _ => {}
@@ -60,8 +57,24 @@ pub(super) fn open_or_make(path: &Path) -> Result<Folder, ResultsError> {
     Ok(folder)
 }
 
+/// The directory above `path`, made if it does not exist.
+pub(super) fn make_parent(path: &Path) -> io::Result<Folder> {
+    let above =
+        path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(above)?;
+    // The way to the directory may lead over a link; what is made in it is checked.
+    Folder::open(&fs::canonicalize(above)?)
+}
+
+/// Refuses a directory that contains something.
+pub(super) fn check_is_empty(folder: &Folder) -> Result<(), ResultsError> {
+    let names = folder.names();
+    let names = names.map_err(|cause| ResultsError::file("read results", folder.path(), cause))?;
+    if names.is_empty() { Ok(()) } else { Err(ResultsError::NotEmpty(folder.path().into())) }
+}
+
 /// The mode of a directory made in `above`: for us alone if others can write there; otherwise the
 /// process's `umask` decides.
-fn mode_in(above: &Folder) -> u32 {
+pub(super) fn mode_in(above: &Folder) -> u32 {
     if above.is_shared() { 0o700 } else { 0o777 }
 }

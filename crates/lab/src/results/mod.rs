@@ -43,13 +43,15 @@ mod environment;
 mod error;
 mod files;
 mod manifest;
+mod merge;
 mod run_folder;
 mod writer;
 
 pub use directory::{check_results_folder, claim_results_folder};
 pub(crate) use environment::Environment;
-pub use error::ResultsError;
+pub use error::{MergeError, ResultsError};
 pub(crate) use manifest::{Manifest, Planned};
+pub use merge::{Merged, merge_shards};
 pub(crate) use run_folder::{ROW, RunFolder, row};
 pub(crate) use writer::Results;
 

@@ -15,7 +15,7 @@ const PART: &str = "part-";
 /// Bytes of a scenario's name in its folder's name, at most; file systems allow 255 for the whole.
 const NAME_MAX: usize = 200;
 /// Mode of a run's folder: others may read it if they can reach the directory.
-const MODE: u32 = 0o755;
+pub(super) const MODE: u32 = 0o755;
 
 /// A run's folder while it is incomplete.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 fn manifest(names: &[&str]) -> Manifest {
     let planned = |name: &&str| Planned { name: name.to_string(), repetition: 1, key: "k".into() };
-    Manifest { runs: names.iter().map(planned).collect() }
+    Manifest { shard: None, runs: names.iter().map(planned).collect() }
 }
 
 fn environment() -> Environment {

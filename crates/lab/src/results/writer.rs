@@ -1,6 +1,6 @@
 //! Writing results as runs end.
 
-use super::directory::open_or_make;
+use super::directory::{check_is_empty, open_or_make};
 use super::environment::Environment;
 use super::error::ResultsError;
 use super::files::{write_json, write_run};
@@ -14,8 +14,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-const ROWS: &str = "rows.jsonl";
-const ENVIRONMENT: &str = "environment.json";
+pub(super) const ROWS: &str = "rows.jsonl";
+pub(super) const ENVIRONMENT: &str = "environment.json";
 
 /// A results directory that is being written.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ impl Results {
         manifest: &Manifest,
     ) -> Result<Results, ResultsError> {
         let folder = open_or_make(path)?;
-        if let Err(error) = is_empty(&folder) {
+        if let Err(error) = check_is_empty(&folder) {
             let here = Manifest::read(&folder).is_ok_and(|there| there == *manifest);
             let done = if here { manifest.finished(&folder)?.iter().flatten().count() } else { 0 };
-            return Err(match (here, manifest.runs.len()) {
+            return Err(match (here, manifest.len()) {
                 (true, total) => ResultsError::Resumable { folder: path.into(), done, total },
                 _ => error,
             });
@@ -62,7 +62,7 @@ impl Results {
         manifest: &Manifest,
     ) -> Result<(Results, Vec<Option<Row>>), ResultsError> {
         let folder = open_or_make(path)?;
-        if is_empty(&folder).is_ok() {
+        if check_is_empty(&folder).is_ok() {
             let results = Results::create(path, environment, manifest)?;
             return Ok((results, vec![None; manifest.runs.len()]));
         }
@@ -151,10 +151,4 @@ impl Results {
     pub(super) fn directory(&self) -> &Folder {
         &self.folder
     }
-}
-
-fn is_empty(folder: &Folder) -> Result<(), ResultsError> {
-    let names = folder.names();
-    let names = names.map_err(|cause| ResultsError::file("read results", folder.path(), cause))?;
-    if names.is_empty() { Ok(()) } else { Err(ResultsError::NotEmpty(folder.path().into())) }
 }

@@ -1,6 +1,6 @@
 //! Collects rows, and reports and writes them in the scenarios' order.
 
-use super::{FailedRun, Sweep};
+use super::{FailedRun, Shard, Sweep};
 use crate::results::Results;
 use crate::{Event, LabError};
 use fullpipe_flow::row::Row;
@@ -8,26 +8,34 @@ use fullpipe_flow::row::Row;
 /// The rows so far, and their destination.
 pub(super) struct Collector<'a> {
     rows: Vec<Option<Row>>,
+    /// Whose rows are wanted; `None`: all.
+    shard: Option<Shard>,
     failures: Vec<FailedRun>,
-    /// All rows before this one are reported.
+    /// All wanted rows before this one are reported.
     next: usize,
     pub(super) results: Option<Results>,
     observer: &'a mut dyn FnMut(Event<'_>),
 }
 
 impl<'a> Collector<'a> {
-    /// A collector for `total` runs.
+    /// A collector for those of `total` runs that belong to `shard`.
     pub(super) fn new(
         total: usize,
+        shard: Option<Shard>,
         results: Option<Results>,
         observer: &'a mut dyn FnMut(Event<'_>),
     ) -> Self {
-        Collector { rows: vec![None; total], failures: Vec::new(), next: 0, results, observer }
+        let rows = vec![None; total];
+        Collector { rows, shard, failures: Vec::new(), next: 0, results, observer }
     }
 
-    /// Whether run `index` is done.
-    pub(super) fn has(&self, index: usize) -> bool {
-        self.rows[index].is_some()
+    /// Whether run `index` is wanted and not done.
+    pub(super) fn lacks(&self, index: usize) -> bool {
+        self.wants(index) && self.rows[index].is_none()
+    }
+
+    fn wants(&self, index: usize) -> bool {
+        self.shard.is_none_or(|shard| shard.has(index))
     }
 
     /// Reports an event to the observer.
@@ -40,14 +48,20 @@ impl<'a> Collector<'a> {
     pub(super) fn keep(&mut self, index: usize, row: Row) -> Result<(), LabError> {
         self.rows[index] = Some(row);
         (self.observer)(Event::Finished { index });
-        while let Some(Some(row)) = self.rows.get(self.next) {
+        while !self.lacks_next() {
             self.next += 1;
+            let Some(row) = &self.rows[self.next - 1] else { continue };
             if let Some(results) = &mut self.results {
                 results.append(row)?;
             }
             (self.observer)(Event::Row(row));
         }
         Ok(())
+    }
+
+    /// Whether the next row is still to come.
+    fn lacks_next(&self) -> bool {
+        self.next == self.rows.len() || self.lacks(self.next)
     }
 
     /// Accepts `row` for run `index`, which failed with `error`.
@@ -96,7 +110,7 @@ mod tests {
             }
         };
         let wrong = |cause| LabError::Run { name: "x".into(), cause };
-        let mut collector = Collector::new(3, None, &mut observer);
+        let mut collector = Collector::new(3, None, None, &mut observer);
         collector.fail(1, row(1), wrong(ExperimentError::NoConnection)).unwrap();
         collector.keep(0, row(0)).unwrap();
         let refused = collector.fail(2, row(2), wrong(ExperimentError::Interrupted)).unwrap_err();
@@ -105,6 +119,25 @@ mod tests {
         assert_eq!((sweep.rows.len(), sweep.failures[0].index), (2, 1));
         let why = ExperimentError::NoConnection.to_string();
         assert_eq!(told, [("0".into(), None), ("1".into(), Some(why))]);
+    }
+
+    #[test]
+    fn runs_of_other_shards_are_not_waited_for() {
+        let mut told = Vec::new();
+        let mut observer = |event: Event<'_>| {
+            if let Event::Row(row) = event {
+                told.push(row.name.clone());
+            }
+        };
+        let shard = "2/3".parse().unwrap();
+        let mut collector = Collector::new(9, Some(shard), None, &mut observer);
+        let own: Vec<usize> = (0..9).filter(|&index| collector.lacks(index)).collect();
+        assert_eq!(own, [1, 3, 8]);
+        for index in [3, 1, 8] {
+            collector.keep(index, row(index)).unwrap();
+        }
+        assert_eq!(collector.finish().unwrap().rows.len(), 3);
+        assert_eq!(told, ["1", "3", "8"]);
     }
 
     proptest! {
@@ -116,7 +149,7 @@ mod tests {
                 Event::Finished { index } => finished.push(index),
                 _ => {}
             };
-            let mut collector = Collector::new(ends.len(), None, &mut observer);
+            let mut collector = Collector::new(ends.len(), None, None, &mut observer);
             for &index in &ends[..done] {
                 collector.keep(index, row(index)).unwrap();
             }

@@ -17,8 +17,10 @@ mod collector;
 mod guests;
 mod here;
 mod key;
+mod shard;
 
 pub use key::{Key, Keys};
+pub use shard::{Shard, ShardError};
 
 use crate::results::{Environment, Manifest, Planned, Results};
 use crate::{Engine, Event, LabError, Options, guest, row};
@@ -40,7 +42,8 @@ pub struct Run {
 /// The outcome of a sweep.
 #[derive(Debug)]
 pub struct Sweep {
-    /// A row for each run, in order; the row of a failed run says why ([`Row::error`]).
+    /// A row for each run of the shard, in order; the row of a failed run says why
+    /// ([`Row::error`]).
     pub rows: Vec<Row>,
     /// The runs that failed, in order.
     pub failures: Vec<FailedRun>,
@@ -68,8 +71,32 @@ pub fn plan(scenarios: &[Scenario], repeat: Option<u32>) -> Vec<Run> {
     runs.collect()
 }
 
-/// Executes `runs` (from [`plan`]) and returns a row for each, in order. A failed run does not stop
-/// the others: its row says why, and it has no folder of results, so a resumed sweep repeats it.
+/// Those of a sweep's `runs` that belong to `shard`, each with its place.
+pub fn runs_of(runs: &[Run], shard: Option<Shard>) -> impl Iterator<Item = (usize, &Run)> {
+    let is_in = move |place| shard.is_none_or(|shard| shard.has(place));
+    runs.iter().enumerate().filter(move |(place, _)| is_in(*place))
+}
+
+/// For each of `runs` the digest of everything that its result depends on in virtual time; in real
+/// time it only says what is asked for.
+///
+/// # Errors
+/// This program or a kernel cannot be read.
+pub fn keys(runs: &[Run], engine: &Engine, keep_captures: bool) -> Result<Vec<Key>, LabError> {
+    let keys = read_keys(engine, keep_captures)?;
+    Ok(runs.iter().map(|run| keys.of(run)).collect())
+}
+
+fn read_keys(engine: &Engine, keep_captures: bool) -> Result<Keys, LabError> {
+    Keys::new(engine, keep_captures).map_err(|cause| LabError::Prepare {
+        operation: "read program and kernels for the runs' keys",
+        cause,
+    })
+}
+
+/// Executes `runs` (from [`plan`]), or those of them that belong to the shard that is asked for,
+/// and returns a row for each, in order. A failed run does not stop the others: its row says why,
+/// and it has no folder of results, so a resumed sweep repeats it.
 ///
 /// # Errors
 /// An interrupt, or an error that would affect every run, such as results that cannot be written.
@@ -81,11 +108,9 @@ pub fn run(
     observer: &mut dyn FnMut(Event<'_>),
 ) -> Result<Sweep, LabError> {
     let environment = Environment::read(inside.privilege());
-    let keys = Keys::new(&options.engine, options.keep_captures).map_err(|cause| {
-        LabError::Prepare { operation: "read program and kernels for the runs' keys", cause }
-    })?;
+    let keys = read_keys(&options.engine, options.keep_captures)?;
     let (results, done) = open(runs, &keys, &environment, options)?;
-    let mut collector = Collector::new(runs.len(), results, observer);
+    let mut collector = Collector::new(runs.len(), options.shard, results, observer);
     for (index, row) in done.into_iter().enumerate() {
         if let Some(row) = row {
             collector.keep(index, row)?;
@@ -110,7 +135,7 @@ fn all(
     collector: &mut Collector<'_>,
 ) -> Result<(), LabError> {
     let (guests, here): (Vec<usize>, Vec<usize>) = (0..runs.len())
-        .filter(|index| !collector.has(*index))
+        .filter(|&index| collector.lacks(index))
         .partition(|index| in_guest(&options.engine, &runs[*index].scenario));
     if let Engine::Virtual(kernels) = &options.engine {
         guests::Guests { inside, kernels, runs, keys, options }.run(&guests, collector)?;
@@ -140,13 +165,13 @@ fn in_guest(engine: &Engine, scenario: &Scenario) -> bool {
 }
 
 /// The manifest of a results directory for `runs`.
-fn manifest(runs: &[Run], keys: &Keys) -> Manifest {
+fn manifest(runs: &[Run], shard: Option<Shard>, keys: &Keys) -> Manifest {
     let planned = |run: &Run| Planned {
         name: run.scenario.name.clone(),
         repetition: run.repetition,
         key: keys.of(run).to_string(),
     };
-    Manifest { runs: runs.iter().map(planned).collect() }
+    Manifest { shard, runs: runs.iter().map(planned).collect() }
 }
 
 /// Opens the results directory; also returns the rows that are already in it.
@@ -157,7 +182,7 @@ fn open(
     options: &Options,
 ) -> Result<(Option<Results>, Vec<Option<Row>>), LabError> {
     let Some(folder) = options.out.as_deref() else { return Ok((None, Vec::new())) };
-    let manifest = manifest(runs, keys);
+    let manifest = manifest(runs, options.shard, keys);
     if options.resume {
         let (results, done) = Results::resume(folder, environment, &manifest)?;
         return Ok((Some(results), done));

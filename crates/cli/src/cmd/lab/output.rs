@@ -6,7 +6,7 @@ use fullpipe_columnar::{Layout, ParquetTable};
 use fullpipe_flow::row::Row;
 use fullpipe_flow::schema::{RUNS, SCENARIOS};
 use fullpipe_kernel::folder::Pending;
-use fullpipe_lab::{Columns, Run};
+use fullpipe_lab::{Columns, Run, Shard, runs_of};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,32 +24,41 @@ pub enum Lines {
 
 /// The rows of a sweep, in order.
 pub struct Output<'a> {
-    runs: &'a [Run],
-    next: usize,
+    /// Those whose rows are still to come.
+    runs: Box<dyn Iterator<Item = &'a Run> + 'a>,
+    is_first: bool,
     lines: Lines,
     columns: Columns,
     file: Option<ParquetFile>,
 }
 
 impl<'a> Output<'a> {
-    /// Writes the rows of `runs`. The `parquet` file appears, complete, with [`Output::finish`].
-    pub fn new(runs: &'a [Run], lines: Lines, parquet: Option<&Path>) -> Result<Self, Failure> {
+    /// Writes the rows of those of `runs` that belong to `shard`, with the columns of all, so that
+    /// the tables of shards fit together. The `parquet` file appears, complete, with
+    /// [`Output::finish`].
+    pub fn new(
+        runs: &'a [Run],
+        shard: Option<Shard>,
+        lines: Lines,
+        parquet: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let columns = Columns::of(runs.iter().map(|run| &run.scenario));
         let file = parquet.map(|path| ParquetFile::create(path, &columns)).transpose()?;
-        Ok(Output { runs, next: 0, lines, columns, file })
+        let runs = Box::new(runs_of(runs, shard).map(|(_, run)| run));
+        Ok(Output { runs, is_first: true, lines, columns, file })
     }
 
     /// Takes the next row.
     pub fn row(&mut self, row: &Row) -> Result<(), Failure> {
-        let Some(run) = self.runs.get(self.next) else { return Ok(()) };
-        self.next += 1;
+        let Some(run) = self.runs.next() else { return Ok(()) };
+        let is_first = std::mem::take(&mut self.is_first);
         match self.lines {
             Lines::None => {}
             Lines::Json => {
                 print(&format!("{}\n", serde_json::to_string(row).map_err(io::Error::from)?))?
             }
             Lines::Csv => {
-                if self.next == 1 {
+                if is_first {
                     print(&self.columns.csv_header())?;
                 }
                 print(&self.columns.csv_line(row, &run.scenario))?;

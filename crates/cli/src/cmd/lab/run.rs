@@ -1,6 +1,7 @@
 //! `fullpipe lab run`: runs scenarios and shows their rows.
 
 use super::cache::of_runs;
+use super::dry_run::DryRun;
 use super::output::{Lines, Output};
 use super::{engine, in_sandbox};
 use crate::cmd::report;
@@ -12,8 +13,8 @@ use fullpipe_flow::row::Row;
 use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::{
-    Engine, Event, GuestLimits, LabError, Options, Sweep, claim_results_folder, load_scenarios,
-    plan,
+    Engine, Event, GuestLimits, LabError, Options, Shard, Sweep, claim_results_folder,
+    load_with_files, plan, runs_of,
 };
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -37,6 +38,8 @@ Examples:
   fullpipe lab run articles --engine virtual
   fullpipe lab run sweep.toml --engine virtual --jobs 4 --out results/ --parquet rows.parquet
   fullpipe lab run sweep.toml --engine virtual --jobs 4 --out results/ --resume
+  fullpipe lab run sweep.toml --engine virtual --shard 3/16 --out shards/3
+  fullpipe lab run sweep.toml --engine virtual --dry-run
 
 A scenario file, every key optional:
   [hosts.server]
@@ -80,6 +83,13 @@ pub struct Run {
     /// repeated, failed ones are.
     #[arg(long, requires = "out")]
     resume: bool,
+    /// Run one of N similar shards of the sweep: 3/16 is the third of sixteen. `fullpipe lab merge`
+    /// puts their results together.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Run nothing; list the runs, each with the digest of what its result depends on.
+    #[arg(long, conflicts_with_all = ["jsonl", "csv", "parquet", "out", "html"])]
+    dry_run: bool,
     /// Guests at once, if there is enough memory [default: one for each CPU]; runs in real time
     /// always run one at a time.
     #[arg(long, value_name = "N")]
@@ -113,8 +123,14 @@ struct Rows<'a> {
 
 impl Run {
     pub fn run(self) -> Result<u8, Failure> {
-        let mut scenarios = load_scenarios(&self.scenarios, &[], self.repeat)?;
+        let (mut scenarios, files) = load_with_files(&self.scenarios, &[], self.repeat)?;
         let engine = self.engine.settle(&mut scenarios)?;
+        let runs = plan(&scenarios, self.repeat);
+        let keep_captures = self.keep_captures || self.html.is_some();
+        if self.dry_run {
+            let dry_run = DryRun { runs, shard: self.shard, engine, keep_captures, files };
+            return dry_run.show(self.json);
+        }
         if engine == Engine::Real && self.jobs.is_some_and(|jobs| jobs.get() > 1) {
             remark(
                 "fullpipe: --jobs is ignored in real time: runs would disturb each other, so they run one at a time",
@@ -127,13 +143,13 @@ impl Run {
         let mut options = Options {
             out: self.out.clone(),
             resume: self.resume,
-            keep_captures: self.keep_captures || self.html.is_some(),
+            shard: self.shard,
+            keep_captures,
             engine,
             limits: GuestLimits { memory: self.guest_memory, stalled_after: self.guest_stall },
             jobs: self.jobs,
             cache,
         };
-        let runs = plan(&scenarios, self.repeat);
         in_sandbox(|inside| {
             let out = options.out.take().map_or_else(default_folder, Ok)?;
             options.out = Some(out.clone());
@@ -175,13 +191,16 @@ impl Run {
         runs: &[fullpipe_lab::Run],
         options: &Options,
     ) -> Result<Sweep, Failure> {
-        let mut output = Output::new(runs, self.lines(), self.parquet.as_deref())?;
+        let mut output = Output::new(runs, self.shard, self.lines(), self.parquet.as_deref())?;
+        let total = runs_of(runs, self.shard).count();
+        // A single run that fails is the failure of the command, and is reported as such; that of a
+        // shard is a row among those of the others.
+        let is_single = runs.len() == 1 && self.shard.is_none();
         let mut done = 0;
         let mut written = Ok(());
         let mut look = |event: Event<'_>| match event {
             Event::Finished { .. } => done += 1,
-            // A single run that fails is the failure of the command, and is reported as such.
-            Event::Row(row) if row.is_failed() && runs.len() == 1 => {}
+            Event::Row(row) if row.is_failed() && is_single => {}
             Event::Row(row) if written.is_ok() => {
                 if let Some(error) = &row.error {
                     remark(&format!("fullpipe: {}: {error}", row.name));
@@ -197,15 +216,13 @@ impl Run {
         let sweep = observed(inside, runs, options, &mut look);
         written?;
         if let (Err(_), Some(out), 1..) = (&sweep, &options.out, done) {
-            let (out, total) = (out.display(), runs.len());
+            let out = out.display();
             remark(&format!(
                 "fullpipe: {done} of {total} runs are done and in {out}; to go on: the same command with --out {out} --resume"
             ));
         }
         let mut sweep = sweep?;
-        if runs.len() == 1
-            && let Some(failed) = sweep.failures.pop()
-        {
+        if is_single && let Some(failed) = sweep.failures.pop() {
             return Err(failed.error.into());
         }
         output.finish()?;
@@ -268,7 +285,7 @@ fn observed(
     options: &Options,
     look: &mut dyn FnMut(Event<'_>),
 ) -> Result<Sweep, Failure> {
-    let mut progress = Progress::new(runs);
+    let mut progress = Progress::new(runs, options.shard);
     let sweep = fullpipe_lab::run(inside, runs, options, &mut |event| {
         progress.show(event);
         progress.with_bar_hidden(|| look(event));

@@ -1,0 +1,69 @@
+//! `fullpipe lab merge`: the results of shards as one.
+
+use crate::failure::{Failure, Kind};
+use crate::terminal::{print, print_json};
+use clap::Args;
+use fullpipe_lab::{LabError, MergeError, Merged, merge_shards};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Put the results of all shards of a sweep together, as if one machine had run it.
+///
+/// Rows are in the sweep's order, and the files of each run are copied. All shards must be there,
+/// each once and finished, from the same scenarios and options and, in virtual time, from the same
+/// build of fullpipe and the same kernels. Otherwise nothing is written.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  fullpipe lab run sweep.toml --engine virtual --shard 1/2 --out shards/1
+  fullpipe lab run sweep.toml --engine virtual --shard 2/2 --out shards/2
+  fullpipe lab merge shards/* --out results/
+
+Exit codes: 0 the results are complete; 1 a file cannot be written; 2 wrong usage; 4 the shards are not those of one whole \
+sweep.")]
+pub struct Merge {
+    /// Folders that `fullpipe lab run --shard` has written, in any order.
+    #[arg(value_name = "SHARD", required = true)]
+    shards: Vec<PathBuf>,
+    /// Folder for the results, new or empty.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print JSON: {"out": .., "shards": .., "rows": .., "failed": ..}.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    out: &'a Path,
+    #[serde(flatten)]
+    merged: Merged,
+}
+
+impl Merge {
+    pub fn run(self) -> Result<u8, Failure> {
+        let merged = merge_shards(&self.shards, &self.out)?;
+        if self.json {
+            print_json(&Told { out: &self.out, merged })?;
+            return Ok(0);
+        }
+        let Merged { shards, rows, failed } = merged;
+        let out = self.out.display();
+        let failed = match failed {
+            0 => String::new(),
+            1 => "; 1 run failed".into(),
+            more => format!("; {more} runs failed"),
+        };
+        print(&format!("{rows} rows of {shards} shards are in {out}{failed}\n"))?;
+        Ok(0)
+    }
+}
+
+impl From<MergeError> for Failure {
+    fn from(error: MergeError) -> Self {
+        match error {
+            MergeError::Results(error) => LabError::from(error).into(),
+            error => Failure::new(Kind::Input, error),
+        }
+    }
+}
