@@ -1,12 +1,14 @@
-"""An archive of captures over the workers of Ray.
+"""An archive of captures, or a sweep of the lab, over the workers of Ray.
 
     python -m fullpipe.ray analyze 's3://caps/*.pcap.zst' s3://out/
+    python -m fullpipe.ray sweep sweep.toml --out results/
 
 Names of captures are passed; each worker opens its files itself, by fsspec.
 """
 
 import argparse
 import json
+import os
 import sys
 import time
 
@@ -15,6 +17,7 @@ from ._group import KINDS, groups, work, word_of
 from ._listing import Listing
 from ._native import write_problems
 from ._store import Store
+from ._sweep import add_command, command as sweep_command, sweep
 
 KILLS = 40
 """How many workers a group may lose before it is given up."""
@@ -34,6 +37,9 @@ def analyze(sources, out, *, rows=("connections",), resume=False, tell=None, **o
     if unknown or not rows:
         raise ValueError(f"analyze: rows={unknown}: possible values: {', '.join(KINDS)}")
     sources = [sources] if isinstance(sources, str) else list(sources)
+    if "://" not in out:
+        # A worker has another working folder than the driver.
+        out = os.path.abspath(out)
     store = Store(out)
     settings = {"fullpipe": __version__, "schema": SCHEMA_VERSION, "rows": list(rows),
                 "options": options}
@@ -108,7 +114,6 @@ def remove_unfinished(store: Store, parts: set[str]):
 
 def end(store: Store) -> dict:
     """Checks the parts, writes the problems, and says that the folder is whole."""
-    import os
     import tempfile
 
     parts, problems = set(), []
@@ -155,10 +160,13 @@ class Progress:
 
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m fullpipe.ray", description="Analyse an archive of captures with Ray.",
-        epilog="Example: python -m fullpipe.ray analyze 's3://caps/*.pcap.zst' s3://out/ --resume")
-    (command,) = [parser.add_subparsers(required=True).add_parser(
-        "analyze", help="write the rows of captures as Parquet")]
+        prog="python -m fullpipe.ray",
+        description="Analyse an archive of captures, or run a sweep of the lab, with Ray.",
+        epilog="Examples: python -m fullpipe.ray analyze 's3://caps/*.pcap.zst' s3://out/ --resume; "
+               "python -m fullpipe.ray sweep sweep.toml --out results/ --address head:6379")
+    commands = parser.add_subparsers(required=True, dest="command")
+    add_command(commands)
+    command = commands.add_parser("analyze", help="write the rows of captures as Parquet")
     command.add_argument("sources", nargs="+", metavar="SOURCE",
                          help="captures, folders or patterns: paths or URLs that fsspec opens")
     command.add_argument("out", metavar="OUT", help="the folder of the rows")
@@ -172,7 +180,6 @@ def main(arguments=None) -> int:
     command.add_argument("--address", metavar="HOST:PORT",
                          help="a running cluster; without it, this machine")
     given = parser.parse_args(arguments)
-    options = {name: value for name in ("filter", "labels") if (value := getattr(given, name))}
     is_terminal = sys.stderr.isatty()
 
     def tell(line):
@@ -180,6 +187,9 @@ def main(arguments=None) -> int:
         print(f"{before}{line}", end=after, file=sys.stderr, flush=True)
 
     try:
+        if given.command == "sweep":
+            return sweep_command(given, tell)
+        options = {name: value for name in ("filter", "labels") if (value := getattr(given, name))}
         if given.address:
             import ray
 
