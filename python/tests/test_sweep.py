@@ -41,6 +41,13 @@ size = "100kB"
 "hosts.server.congestion_control" = ["nothing", "cubic"]
 "link.loss" = ["0%", "1%"]
 """
+TRACED = """
+[link]
+rtt = "10ms"
+changes = "trace file:{trace}"
+[transfer]
+size = "100kB"
+"""
 
 # The workers do not find what the driver has by its path, as on another machine.
 HIDDEN = """
@@ -92,8 +99,14 @@ class Lab:
     def __init__(self, folder: pathlib.Path, cache: pathlib.Path, binary: str):
         self.folder, self.binary = folder, binary
         (folder / "tmp").mkdir()
-        for name, text in (("twelve", TWELVE), ("fails", FAILS)):
-            (folder / f"{name}.toml").write_text(text)
+        # Files that name others are sent with these.
+        for name in ("parts", "traces"):
+            (folder / name).mkdir()
+        (folder / "twelve.toml").write_text(TWELVE)
+        (folder / "fails.toml").write_text('include = ["parts/fails.toml", "parts/traced.toml"]')
+        (folder / "parts/fails.toml").write_text(FAILS)
+        (folder / "parts/traced.toml").write_text(TRACED.format(trace="../traces/a"))
+        (folder / "traces/a").write_text("\n".join(map(str, range(1, 1001))) + "\n")
         self.environment = environment(folder, XDG_CACHE_HOME=str(cache), FULLPIPE_BINARY=binary,
                                        TMPDIR=str(folder / "tmp"))
         self.expected = {}
@@ -219,12 +232,12 @@ def test_the_archive_on_a_cluster_is_that_of_a_laptop(lab, cluster):
 def test_runs_that_fail_are_rows(lab, cluster):
     words = ["sweep", "fails.toml", "--out", "fails", "--address", cluster[0]]
     out, _ = ends(lab.start(*words), code=1)
-    assert '"rows": 4, "failed": 2' in out
+    assert '"rows": 5, "failed": 2' in out
     assert results(lab.folder / "fails") == lab.one_machine("fails")
     # They are tried again, and the others are not.
     kept = {path: path.stat().st_mtime_ns for path in (lab.folder / "fails.shards").glob("*/0*")}
     out, told = ends(lab.start(*words, "--resume"), code=1)
-    assert '"failed": 2' in out and "4 of 4 rows" in told and "1 of 4 rows" not in told
+    assert '"failed": 2' in out and "5 of 5 rows" in told and "1 of 5 rows" not in told
     assert results(lab.folder / "fails") == lab.one_machine("fails")
     assert kept and all(path.stat().st_mtime_ns == time for path, time in kept.items())
 
@@ -284,10 +297,10 @@ def test_what_cannot_work_is_a_clear_error(lab, capsys, monkeypatch):
     for name, value in lab.environment.items():
         monkeypatch.setenv(name, value)
     pathlib.Path("bad.toml").write_text("[link]\nrate = \"1gb\"\n")
-    trace = lab.folder / "trace"
-    trace.write_text("1\n2\n3\n")
+    pathlib.Path("whole.toml").write_text(TRACED.format(trace=lab.folder / "traces/a"))
     for words, code, why in [
         (["nothing.toml", "--out", "x"], 2, "neither a file nor a preset"),
+        (["whole.toml", "--out", "x"], 2, "use a relative name"),
         (["bad.toml", "--out", "x"], 4, "does not say bit or byte"),
         (["twelve.toml", "--out", "x", "--kernel", "2.4"], 3, "no kernel 2.4"),
     ]:
