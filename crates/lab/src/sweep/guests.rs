@@ -85,7 +85,7 @@ impl Guests<'_> {
         let mut room = Room {
             jobs: self.options.jobs.map_or_else(cpus, NonZeroUsize::get),
             memory: host::memory_available().unwrap_or(Bytes::MAX),
-            cpus: sched::cpus_from_here().unwrap_or_default(),
+            cpus: Vec::new(),
             taken: BTreeMap::new(),
         };
         let interrupt = self.inside.interrupt();
@@ -103,6 +103,9 @@ impl Guests<'_> {
                         break;
                     }
                     waiting.next();
+                    // Anew each time: this thread has moved away from where other sweeps of this
+                    // machine, such as other shards, have their guests.
+                    room.cpus = sched::cpus_from_here().unwrap_or_default();
                     let cpu = room.cpu();
                     match self.start(scope, index, cpu, &sender, collector) {
                         Ok(true) => drop(room.taken.insert(index, Slot { memory, cpu })),
