@@ -77,7 +77,7 @@ def binary() -> str:
 
 
 @pytest.fixture(scope="module")
-def cache(binary, tmp_path_factory) -> pathlib.Path:
+def cache(binary, tmp_path_factory):
     """A cache of the tests' own, with a guest kernel."""
     found = subprocess.run([binary, "lab", "kernel", "path", "6.12"], capture_output=True, text=True)
     if found.returncode:
@@ -90,7 +90,8 @@ def cache(binary, tmp_path_factory) -> pathlib.Path:
     cache.chmod(0o700)
     (cache / "fullpipe/kernels").mkdir(mode=0o700, parents=True)
     shutil.copytree(kernel, cache / "fullpipe/kernels" / kernel.name)
-    return cache
+    yield cache
+    shutil.rmtree(cache)
 
 
 class Lab:
@@ -180,6 +181,9 @@ def cluster(lab):
                 with contextlib.suppress(psutil.Error, ProcessLookupError):
                     process.kill()
             node.wait()
+        # Each has a copy of the program.
+        for place in caches:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def ends(process: subprocess.Popen, code: int = 0) -> tuple[str, str]:

@@ -9,7 +9,7 @@ units of the columns are those of ``fullpipe analyze``: ``columns()`` has them.
 
 ``calc``, ``plan``, ``report`` and ``lab.run`` start the program ``fullpipe``,
 which must be installed beside the package. ``fullpipe.ray`` analyses an
-archive on a cluster.
+archive, or runs a sweep of the lab, on a cluster.
 """
 
 from . import lab
