@@ -3,22 +3,17 @@
 //!
 //! [`Proof::new`] gets the experiment and a row for each of its runs, and compares. Only where the
 //! first trial repeats what was measured does a gain in the lab say anything about the user's path;
-//! otherwise [`Agreement::agrees`] is false, and nothing is promised. [`Proof::doubt`] adds what
-//! the same changes gave on another path that the measurement allows; where that differs much, the
-//! promise is a span.
+//! otherwise [`Agreement::agrees`] is false, and nothing is promised.
 
 use crate::limit::Limit;
 use crate::row::{Clock, Row};
-use fullpipe_model::prove::{Doubt, Experiment, Remedy, Unseen};
+use fullpipe_model::prove::{Experiment, Remedy};
 use fullpipe_model::tune::MeasuredPath;
 use fullpipe_model::units::{Rate, column};
 use std::collections::BTreeMap;
 
 /// The lab agrees if its goodput is within this of the measured one.
 pub const AGREES_WITHIN: f64 = 0.10;
-/// Gains on two paths are the same if they differ by at most this: what `bench/prove.py` holds a
-/// promise to.
-const SAME_GAIN: f64 = 0.15;
 
 /// A measured path, rebuilt and tried.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -59,36 +54,14 @@ pub struct TrialResult {
     pub limited_by: Limit,
     /// Goodput divided by that before the changes.
     pub gain: f64,
-    /// The least gain on all paths that the measurement allows and that were tried.
-    pub gain_least: f64,
-    /// The most.
-    pub gain_most: f64,
-    /// What nobody saw, and the gain depends on: texts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub depends_on: Vec<&'static str>,
     /// The goodput to expect on the measured path. Absent where the lab does not agree with the
-    /// measurement, where the link limits whose rate is only assumed, and where the gain depends on
-    /// what nobody saw.
+    /// measurement, and where the link limits whose rate is only assumed.
     #[serde(
         rename = "expected_bps",
         with = "column::rate_optional",
         skip_serializing_if = "Option::is_none"
     )]
     pub expected: Option<Rate>,
-    /// The least to expect, where the gain depends on what nobody saw.
-    #[serde(
-        rename = "expected_least_bps",
-        with = "column::rate_optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub expected_least: Option<Rate>,
-    /// The most to expect, where the gain depends on what nobody saw.
-    #[serde(
-        rename = "expected_most_bps",
-        with = "column::rate_optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub expected_most: Option<Rate>,
 }
 
 /// How well the lab's transfer repeats the measured one.
@@ -151,10 +124,9 @@ impl Proof {
         let agreement = Agreement::of(&measured, &before);
         for trial in &mut results {
             trial.gain = trial.goodput.fraction_of(before.goodput);
-            (trial.gain_least, trial.gain_most) = (trial.gain, trial.gain);
+            let expected = Rate::from_bits_per_sec_f64(measured.goodput.as_f64() * trial.gain);
             let is_assumed = trial.limited_by == Limit::Link && measured.rate.is_none();
-            trial.expected =
-                (agreement.agrees && !is_assumed).then_some(times(measured.goodput, trial.gain));
+            trial.expected = (agreement.agrees && !is_assumed).then_some(expected);
         }
         Ok(Proof {
             measured,
@@ -165,22 +137,6 @@ impl Proof {
             agreement,
             trials: results,
         })
-    }
-
-    /// Takes in what the changes gave on another path; `rows` as in [`Proof::new`]. Where that path
-    /// does not repeat the measurement, it is not the user's, and nothing changes.
-    ///
-    /// # Errors
-    /// As of [`Proof::new`].
-    pub fn doubt(&mut self, doubt: Doubt, rows: &[Row]) -> Result<(), ProofError> {
-        let other = Proof::new(doubt.experiment, rows)?;
-        if !other.agreement.agrees {
-            return Ok(());
-        }
-        for (trial, theirs) in self.trials.iter_mut().zip(&other.trials) {
-            trial.widen(theirs.gain, doubt.unseen, self.measured.goodput);
-        }
-        Ok(())
     }
 
     /// How well rows of the first transfer of `experiment` repeat what was measured.
@@ -244,32 +200,9 @@ impl TrialResult {
             goodput_most: rates.iter().copied().max().unwrap_or_default(),
             limited_by: by_sockets.filter(|limit| *limit == seen).unwrap_or(by_capture),
             gain: 1.0,
-            gain_least: 1.0,
-            gain_most: 1.0,
-            depends_on: Vec::new(),
             expected: None,
-            expected_least: None,
-            expected_most: None,
         }
     }
-
-    /// Takes in the gain on another path.
-    fn widen(&mut self, gain: f64, unseen: Unseen, measured: Rate) {
-        self.gain_least = self.gain_least.min(gain);
-        self.gain_most = self.gain_most.max(gain);
-        if (gain / self.gain.max(f64::MIN_POSITIVE) - 1.0).abs() <= SAME_GAIN {
-            return;
-        }
-        self.depends_on.push(unseen.words());
-        if self.expected.take().is_some() || self.expected_least.is_some() {
-            self.expected_least = Some(times(measured, self.gain_least));
-            self.expected_most = Some(times(measured, self.gain_most));
-        }
-    }
-}
-
-fn times(rate: Rate, gain: f64) -> Rate {
-    Rate::from_bits_per_sec_f64(rate.as_f64() * gain)
 }
 
 impl Agreement {
@@ -316,33 +249,6 @@ mod tests {
         for before in [row("70mbit", Limit::ReceiveWindow), row("80mbit", Limit::Link)] {
             let proof = prove(before);
             assert!(!proof.agreement.agrees && proof.trials[0].expected.is_none());
-        }
-    }
-
-    #[test]
-    fn a_gain_that_depends_on_what_nobody_saw_is_a_span() {
-        let before = || row("80mbit", Limit::ReceiveWindow);
-        let proof_with = |other: [Row; 2]| {
-            let rows = [before(), row("600mbit", Limit::Link)];
-            let mut proof = Proof::new(experiment(), &rows).unwrap();
-            let doubt = Doubt { unseen: Unseen::Queue, experiment: experiment() };
-            proof.doubt(doubt, &other).unwrap();
-            proof.trials.remove(0)
-        };
-        let trial = proof_with([before(), row("20mbit", Limit::Link)]);
-        assert_eq!((trial.gain, trial.gain_least, trial.gain_most), (7.5, 0.25, 7.5));
-        assert_eq!(trial.depends_on, [Unseen::Queue.words()]);
-        let expected = [trial.expected, trial.expected_least, trial.expected_most];
-        assert_eq!(expected, [None, "20mbit".parse().ok(), "600mbit".parse().ok()]);
-
-        // Near misses: nearly the same gain, and a path that does not repeat the measurement.
-        for other in [
-            [before(), row("540mbit", Limit::Link)],
-            [row("60mbit", Limit::ReceiveWindow), row("20mbit", Limit::Link)],
-        ] {
-            let trial = proof_with(other);
-            assert_eq!(trial.expected, "600mbit".parse().ok());
-            assert!(trial.depends_on.is_empty() && trial.expected_least.is_none(), "{trial:?}");
         }
     }
 

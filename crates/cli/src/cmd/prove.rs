@@ -13,7 +13,7 @@ use fullpipe_kernel::host::Host;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::{Engine, GuestLimits, Kernel, Options, choose_kernel, plan};
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::prove::{Experiment, Lab, doubts, hypotheses, refit};
+use fullpipe_model::prove::{Experiment, Lab, hypotheses, refit};
 use fullpipe_model::scenario::{LinkEngine, Scenario};
 use fullpipe_model::tune::MeasuredPath;
 use fullpipe_model::units::Rate;
@@ -26,8 +26,7 @@ use std::path::{Path, PathBuf};
 /// Takes the path (rate, round trip, queue, loss, buffers, congestion control) from `why --json` or
 /// from a capture, and repeats the transfer in the lab: as it was measured, with each change alone,
 /// and with all of them. Where the lab does not repeat what was measured, it says so, promises
-/// nothing, and the exit code is 1. What was not measured is assumed, and listed; where a window
-/// hid the path's queue or nobody saw the congestion control, other ones are tried, too.
+/// nothing, and the exit code is 1. What was not measured is assumed, and listed.
 /// Nothing on this machine is changed.
 #[derive(Args)]
 #[command(after_help = "\
@@ -194,24 +193,9 @@ impl Runs<'_> {
         let (mut experiment, refitted) = self.refitted(experiment, lab)?;
         chosen.extend(refitted);
         experiment.assumptions.extend(chosen);
-        let rows = self.trials(&experiment, self.options)?;
-        let failed = |error| Failure::new(Kind::Run, error);
-        let doubts = doubts(&experiment, lab).map_err(|error| Failure::new(Kind::Input, error))?;
-        let mut proof = Proof::new(experiment, &rows).map_err(failed)?;
-        // Where the lab does not agree, there is no promise to doubt.
-        if proof.agreement.agrees {
-            for doubt in doubts {
-                let rows = self.trials(&doubt.experiment, &self.without_results())?;
-                proof.doubt(doubt, &rows).map_err(failed)?;
-            }
-        }
-        Ok(proof)
-    }
-
-    /// The rows of all transfers of an experiment.
-    fn trials(&self, experiment: &Experiment, options: &Options) -> Result<Vec<Row>, Failure> {
         let scenarios = experiment.trials().into_iter().map(|trial| trial.scenario).collect();
-        self.rows(scenarios, options)
+        let rows = self.rows(scenarios, self.options)?;
+        Proof::new(experiment, &rows).map_err(|error| Failure::new(Kind::Run, error))
     }
 
     /// The experiment whose first transfer is nearest to what was measured, and what was chosen by

@@ -16,12 +16,10 @@
 //!   the lab's link has twice the rate, as in the plans of `analyze`, and the report says so.
 
 mod assume;
-mod doubt;
 mod ends;
 mod refit;
 mod remedy;
 
-pub use doubt::{Doubt, Unseen, doubts};
 pub use refit::refit;
 pub use remedy::Remedy;
 
@@ -156,18 +154,8 @@ impl Experiment {
     /// assert!(remedy.starts_with("receiver: net.ipv4.tcp_rmem 4096 131072 "));
     /// ```
     pub fn new(measured: MeasuredPath, lab: Lab) -> Result<Self, RebuildError> {
-        Experiment::build(measured, lab, |_| ())
-    }
-
-    /// The same, with `change` made to what is assumed of the path.
-    fn build(
-        measured: MeasuredPath,
-        lab: Lab,
-        change: impl FnOnce(&mut Assumed),
-    ) -> Result<Self, RebuildError> {
         let mut assumptions = Vec::new();
-        let mut assumed = Assumed::of(&measured, &mut assumptions);
-        change(&mut assumed);
+        let assumed = Assumed::of(&measured, &mut assumptions);
         let ends = Ends::of(&measured, &assumed, lab, &mut assumptions);
         let span = Span::of(&measured, &assumed);
         let before = scenario(&measured, &assumed, &ends, &span)?;

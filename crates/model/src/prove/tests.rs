@@ -221,30 +221,3 @@ proptest! {
         prop_assert!(experiment.is_ok(), "{:?}", experiment);
     }
 }
-
-#[test]
-fn a_window_leaves_the_queue_and_the_congestion_control_open() {
-    let mut path = measured("80mbit", Limit::ReceiveWindow);
-    path.rate = Some("1gbit".parse().unwrap());
-    path.receiver.window = Some(Window::new(Bytes::new(500_000)));
-    let experiment = rebuilt(path.clone());
-    let found = doubts(&experiment, LAB).unwrap();
-    let [queue, control] = &found[..] else { panic!("{found:?}") };
-    assert_eq!([queue.unseen, control.unseen], [Unseen::Queue, Unseen::CongestionControl]);
-    // A tenth of 1 Gbit/s in 50 ms.
-    let of = |experiment: &Experiment| experiment.before.path.to_client.queue;
-    assert_ne!(of(&queue.experiment), of(&experiment));
-    assert_eq!(of(&queue.experiment), crate::link::QueueLimit::Bytes(Bytes::new(625_000)));
-    assert_eq!(of(&control.experiment), of(&experiment));
-    assert_eq!(control.experiment.before.hosts.server.congestion_control.as_deref(), Some("bbr"));
-    for doubt in &found {
-        assert_eq!(doubt.experiment.remedies, experiment.remedies, "the same changes are tried");
-    }
-
-    // Near misses: what was seen, and a limit that shows both.
-    path.sender.congestion_control = Some("cubic".into());
-    path.overflow = Probability::new(0.001);
-    path.queue = Some(Bytes::new(300_000));
-    assert!(doubts(&rebuilt(path), LAB).unwrap().is_empty());
-    assert!(doubts(&rebuilt(measured("80mbit", Limit::Link)), LAB).unwrap().is_empty());
-}

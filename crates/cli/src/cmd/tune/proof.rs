@@ -24,8 +24,8 @@ pub struct Proof {
 
 /// What the proof says of a plan's changes.
 pub struct Promise {
-    /// The goodput to expect: the least, and the most that it may be.
-    expected: [Rate; 2],
+    /// The goodput to expect.
+    expected: Rate,
     /// The goodput that was measured.
     measured: Rate,
     /// By how much the lab's goodput differed from the measured one, in percent.
@@ -104,14 +104,7 @@ impl Proof {
         let rate = |value: &Value| value.as_u64().map(Rate::from_bits_per_sec);
         let measured = rate(&self.document["measured"]["goodput_bps"]).unwrap_or_default();
         let promised = nearest.filter(|trial| gain(trial) >= WORTH);
-        let expected = |trial: &Value| {
-            let span = ["expected_least_bps", "expected_most_bps"].map(|key| rate(&trial[key]));
-            match (rate(&trial["expected_bps"]), span) {
-                (Some(expected), _) => Some([expected; 2]),
-                (None, [least, most]) => Some([least?, most?]),
-            }
-        };
-        match promised.and_then(|trial| Some((trial, expected(trial)?))) {
+        match promised.and_then(|trial| Some((trial, rate(&trial["expected_bps"])?))) {
             Some((trial, expected)) => {
                 Ok(Promise { expected, measured, off, changes: words(trial) })
             }
@@ -123,14 +116,9 @@ impl Proof {
 impl Promise {
     /// The promise as a sentence.
     pub fn words(&self) -> String {
-        let Promise { expected: [least, most], measured, off, changes } = self;
-        let expected = if least == most {
-            format!("about {least}")
-        } else {
-            format!("between {least} and {most} (`fullpipe prove` says what it depends on)")
-        };
+        let Promise { expected, measured, off, changes } = self;
         format!(
-            "The lab repeats the measurement ({off:+.1} % off). Expect {expected} instead of {measured} with: {changes}."
+            "The lab repeats the measurement ({off:+.1} % off). Expect about {expected} instead of {measured} with: {changes}."
         )
     }
 }
@@ -143,10 +131,7 @@ fn without_gain(trials: &[Value], nearest: Option<&Value>) -> String {
         }
         None => "no change that the lab tried is one of this plan".into(),
     };
-    let is_expected = |trial: &&Value| {
-        ["expected_bps", "expected_least_bps"].iter().any(|key| trial.get(key).is_some())
-    };
-    let other = trials.iter().filter(is_expected);
+    let other = trials.iter().filter(|trial| trial.get("expected_bps").is_some());
     let other = other.max_by(|a, b| gain(a).total_cmp(&gain(b)));
     match other.filter(|trial| gain(trial) >= WORTH) {
         Some(trial) => {
@@ -168,9 +153,8 @@ fn changes(trial: &Value) -> &[Value] {
     trial["changes"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The least gain on all paths that the measurement allows.
 fn gain(trial: &Value) -> f64 {
-    trial["gain_least"].as_f64().unwrap_or(0.0)
+    trial["gain"].as_f64().unwrap_or(0.0)
 }
 
 /// Whether applying `plan` makes this change of a trial, or a larger one of its kind.
