@@ -31,6 +31,14 @@ pub fn mount_system() -> Result<(), Refused> {
     Ok(())
 }
 
+/// Where a guest has its control groups.
+pub const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
+
+/// Mounts the control groups (version 2) at [`CONTROL_GROUPS`], after [`mount_system`].
+pub fn mount_control_groups() -> Result<(), Refused> {
+    mount_at("cgroup2", Path::new(CONTROL_GROUPS), None)
+}
+
 /// Mounts the host's directory `from` writable at `to`, which is created.
 pub fn mount_host_directory(from: &Path, to: &Path) -> Result<(), Refused> {
     std::fs::create_dir_all(to)

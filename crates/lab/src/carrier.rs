@@ -1,6 +1,6 @@
 //! The hosts of a run and the link between them: our own, or the kernel's netem.
 
-use crate::hosts::{HostsError, join_hosts};
+use crate::hosts::{HostsError, join_hosts, without_machine};
 use fullpipe_link::{
     CaptureOptions, Carrier, CarrierError, Junction, LinkEnds, LogOptions, Options, lacks,
 };
@@ -40,7 +40,10 @@ pub fn start(
     notes: &mut Vec<String>,
 ) -> Result<(LinkEnds, Carrier), SetupError> {
     let engine = engine(scenario, virtual_time);
-    let (hosts, junction) = join_hosts(&scenario.hosts, engine, &scenario.path)?;
+    // A guest's first process has set what belongs to the machine.
+    let own = virtual_time.then(|| without_machine(&scenario.hosts));
+    let spec = own.as_ref().unwrap_or(&scenario.hosts);
+    let (hosts, junction) = join_hosts(spec, engine, &scenario.path)?;
     if let Junction::Ports(ports) = &junction
         && let Some(why) = &ports.not_tun
     {

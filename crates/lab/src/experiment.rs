@@ -13,7 +13,8 @@ use crate::program::{
     ProgramError, Received, RunningServer, data_connection, data_direction, placement_refused,
     port, receive,
 };
-use crate::sampler::Sampler;
+use crate::receive_queue::{ReceiveQueue, has_many_connections};
+use crate::sampler::{Counts, Sampler};
 use crate::truth::{self, Carried};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::connection::{Connection, Direction, Labels};
@@ -97,6 +98,8 @@ pub struct Outcome {
     pub server_samples: Vec<Sample>,
     /// Samples of the client's.
     pub client_samples: Vec<Sample>,
+    /// What the receiving sockets held.
+    pub receive_queue: Option<ReceiveQueue>,
     /// What limited it, as its kernel knew it; empty where the kernel does not count that.
     pub truth: Vec<TruthInterval>,
     /// What a reader must know.
@@ -138,7 +141,7 @@ pub fn run(
     // Stopped also when the transfer failed: its threads must not outlive the run.
     let edges = carrier.edges(scratch);
     let link = carrier.stop()?;
-    let (received, server_samples, client_samples) = transferred?;
+    let Transferred { received, server_samples, client_samples, receive_queue } = transferred?;
     let kept = |name: &str| keep.map(|folder| folder.join(name));
     let is_counted = server_samples.iter().any(|sample| sample.reasons.is_some());
     let mut carried = Carried::new(scenario, link_start, epoch).filter(|_| is_counted);
@@ -167,6 +170,7 @@ pub fn run(
         by_sockets,
         server_samples,
         client_samples,
+        receive_queue,
         truth,
         notes,
         epoch,
@@ -214,7 +218,13 @@ impl Edge<'_> {
     }
 }
 
-type Transferred = (Received, Vec<Sample>, Vec<Sample>);
+/// What a transfer showed beside its packets.
+struct Transferred {
+    received: Received,
+    server_samples: Vec<Sample>,
+    client_samples: Vec<Sample>,
+    receive_queue: Option<ReceiveQueue>,
+}
 
 /// The transfer itself, while the link runs.
 fn transfer(
@@ -230,8 +240,9 @@ fn transfer(
     let interval = scenario.sample_interval;
     let (server, url) = RunningServer::start(scenario, hosts, scratch)?;
     let [server_end, client_end] = data_connection(scenario);
-    let at_server = Sampler::start(&hosts.server.ns, server_end, interval)?;
-    let at_client = Sampler::start(&hosts.client.ns, client_end, interval)?;
+    let counts = if has_many_connections(scenario) { Counts::All } else { Counts::Followed };
+    let at_server = Sampler::start(&hosts.server.ns, server_end, interval, Counts::Followed)?;
+    let at_client = Sampler::start(&hosts.client.ns, client_end, interval, counts)?;
     let received = drive_client(scenario, hosts, &url, virtual_time, interrupt, progress);
     let samples = (at_server.stop(), at_client.stop());
     server.stop()?;
@@ -242,7 +253,12 @@ fn transfer(
             server_side.interval
         ));
     }
-    Ok((received?, server_side.samples, client_side.samples))
+    Ok(Transferred {
+        received: received?,
+        server_samples: server_side.samples,
+        receive_queue: ReceiveQueue::of(&client_side.held),
+        client_samples: client_side.samples,
+    })
 }
 
 /// The client on its own thread; this one tells progress and watches for the interrupt.

@@ -6,6 +6,7 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sysctl::{self, NameError, SysctlError};
 use fullpipe_link::{CarrierError, Junction, LinkEnd, LinkEnds};
 use fullpipe_model::scenario::{Host, Hosts, LinkEngine, Path};
+use fullpipe_model::tune::Setting;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The server's address on the link. Every run can have the same, because namespaces are separate.
@@ -92,6 +93,33 @@ pub fn join_hosts(
     choose_route("server", &hosts.server, &spec.server, CLIENT_ADDRESS)?;
     choose_route("client", &hosts.client, &spec.client, SERVER_ADDRESS)?;
     Ok((hosts, junction))
+}
+
+/// Sets those sysctls of both hosts that the whole machine has, which in a guest is theirs alone.
+/// Where both name one, the client's holds.
+pub(crate) fn set_machine(spec: &Hosts) -> Result<(), HostsError> {
+    for (host, settings) in [("server", &spec.server), ("client", &spec.client)] {
+        for (key, value) in settings.sysctl.iter().filter(|(key, _)| belongs_to_machine(key)) {
+            let name: sysctl::Name =
+                key.parse().map_err(|cause| HostsError::Name { host, cause })?;
+            sysctl::write_own(&name, &value.0)
+                .map_err(|cause| HostsError::Sysctl { host, cause })?;
+        }
+    }
+    Ok(())
+}
+
+fn belongs_to_machine(key: &str) -> bool {
+    Setting::ALL.iter().any(|setting| setting.sysctl() == key && !setting.per_namespace())
+}
+
+/// The hosts without what [`set_machine`] has set.
+pub(crate) fn without_machine(spec: &Hosts) -> Hosts {
+    let mut own = spec.clone();
+    for host in [&mut own.server, &mut own.client] {
+        host.sysctl.retain(|key, _| !belongs_to_machine(key));
+    }
+    own
 }
 
 fn apply_settings(host: &'static str, ns: &NetNs, spec: &Host) -> Result<(), HostsError> {

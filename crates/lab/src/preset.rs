@@ -62,6 +62,14 @@ pub(crate) const PRESETS: &[Preset] = presets![
     "articles/e1",
     "articles/e1-relay",
     "articles/e2",
+    "window/fast-reader",
+    "window/slow-reader",
+    "window/pausing-reader",
+    "window/many-readers",
+    "window/low-rtt",
+    "window/rtt-changes",
+    "window/loss",
+    "window/no-timestamps",
 ];
 
 /// Why a name or file gives no rows.

@@ -5,10 +5,12 @@ mod curl;
 mod get;
 mod iperf3;
 mod pv;
+mod readers;
 mod relay;
 mod wget;
 
 use crate::hosts::{CLIENT_ADDRESS, SERVER_ADDRESS};
+use crate::window_agent::{self, WindowAgentError};
 use fullpipe_flow::connection::Direction;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sched::Placement;
@@ -20,8 +22,8 @@ use fullpipe_model::units::{Bytes, Duration, column};
 use fullpipe_transfer::peer::AcceptError;
 use fullpipe_transfer::relay::RelayError;
 use fullpipe_transfer::{
-    Download, DownloadError, DownloadOptions, Event, GetError, Request, ServerError, ServerOptions,
-    Stop, Timing, UploadServer, Uploaded, download, upload,
+    Download, DownloadError, DownloadOptions, Event, GetError, Limits, ReadPauses, Request,
+    ServerError, ServerOptions, Stop, Timing, UploadServer, Uploaded, download, upload,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -126,6 +128,9 @@ pub enum ProgramError {
     /// The relay's near end failed.
     #[error(transparent)]
     NearEnd(#[from] RelayError),
+    /// The window agent's group cannot be entered.
+    #[error(transparent)]
+    WindowAgent(#[from] WindowAgentError),
     /// The kernel refused a request.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -261,8 +266,12 @@ fn builtin_server(
     ns: &NetNs,
     bind: SocketAddr,
 ) -> Result<RunningServer, ProgramError> {
+    let many: u32 = scenario.transfer.readers.iter().map(|one| one.connections).sum();
+    let mut limits = Limits::default();
+    limits.connections = limits.connections.max(many as usize);
     let options = ServerOptions {
         bind,
+        limits,
         write_rate: scenario.transfer.write_rate,
         write_rate_after: scenario.transfer.write_rate_after,
         write_block: scenario.transfer.write_block,
@@ -437,14 +446,22 @@ pub fn receive(
         return send(scenario, hosts, stop);
     }
     hosts.client.ns.enter()?;
+    if scenario.hosts.client.window_agent {
+        window_agent::enter()?;
+    }
     match scenario.transfer.client {
         Client::Builtin => {
             // A refusal is in the run's notes: see `placement_refused`.
             let _ = placement(&scenario.hosts.client).apply();
+            if !scenario.transfer.readers.is_empty() {
+                return readers::receive(scenario, url, stop);
+            }
+            let pauses = scenario.transfer.read_pause_every.zip(scenario.transfer.read_pause);
             let options = DownloadOptions {
                 max_duration: Some(scenario.transfer.duration),
                 read_rate: scenario.transfer.read_rate,
                 read_block: scenario.transfer.read_block,
+                read_pauses: pauses.map(|(every, pause)| ReadPauses { every, pause }),
                 rcvbuf: scenario.transfer.receive_buffer,
                 // In virtual time entering a program costs more than a packet.
                 wait_all: virtual_time,

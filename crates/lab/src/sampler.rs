@@ -3,6 +3,7 @@
 //! Four system calls a sample: in virtual time each is two stops of the program by its kernel, and
 //! with eight, samples were more than a quarter of what a second at 100 Mbit/s costs.
 
+use crate::receive_queue::Held;
 use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sock_diag::{Filter, SockDiag};
@@ -28,24 +29,40 @@ pub struct Sampler {
 pub struct Sampled {
     /// In order of time.
     pub samples: Vec<Sample>,
+    /// What the sockets held at each moment.
+    pub held: Vec<Held>,
     /// The time between two of them: longer than asked where the run was long.
     pub interval: Duration,
+}
+
+/// Which connections are counted in [`Sampled::held`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counts {
+    /// The one that is followed.
+    Followed,
+    /// All that the filter finds, which takes a dump for each moment.
+    All,
 }
 
 impl Sampler {
     /// Follows the first connection in `ns` that `filter` finds, every `interval`, until
     /// [`Sampler::stop`].
-    pub fn start(ns: &NetNs, filter: Filter, interval: Duration) -> Result<Sampler, Refused> {
+    pub fn start(
+        ns: &NetNs,
+        filter: Filter,
+        interval: Duration,
+        counts: Counts,
+    ) -> Result<Sampler, Refused> {
         let mut diag = SockDiag::open_in(ns)?;
         let wrong = |cause| Refused::new("stop and wait for", "socket sampler", cause);
         let (stopped, stop) = std::io::pipe().map_err(wrong)?;
         let thread = std::thread::Builder::new()
             .name(format!("sample-{}", ns.label()))
             .spawn(move || {
-                let mut sampled = Sampled { samples: Vec::new(), interval };
+                let mut sampled = Sampled { interval, ..Sampled::default() };
                 let mut due = clock::now();
                 loop {
-                    let now = follow(&mut diag, &filter, &mut sampled.samples)?;
+                    let now = follow(&mut diag, &filter, counts, &mut sampled)?;
                     sampled.thin(SAMPLES_MAX);
                     let interval = sampled.interval;
                     due = due + interval;
@@ -80,6 +97,11 @@ impl Sampled {
                 keep = !keep;
                 keep
             });
+            keep = false;
+            self.held.retain(|_| {
+                keep = !keep;
+                keep
+            });
             self.interval = self.interval.saturating_mul(2);
         }
     }
@@ -89,20 +111,31 @@ impl Sampled {
 fn follow(
     diag: &mut SockDiag,
     filter: &Filter,
-    samples: &mut Vec<Sample>,
+    counts: Counts,
+    sampled: &mut Sampled,
 ) -> Result<Instant, Refused> {
+    let samples = &mut sampled.samples;
     let before = samples.len();
-    match samples.last().map(|last: &Sample| (last.local, last.remote)) {
-        Some((local, remote)) => samples.extend(diag.sample(local, remote)?),
-        None => {
+    let followed = samples.last().map(|last: &Sample| (last.local, last.remote));
+    match (followed, counts) {
+        (Some((local, remote)), Counts::Followed) => samples.extend(diag.sample(local, remote)?),
+        (followed, _) => {
             let mut found = Vec::new();
             diag.dump(filter, &mut found)?;
             // A program may look at its own door: that connection never leaves the host.
-            samples
-                .extend(found.into_iter().find(|sample| sample.local.ip() != sample.remote.ip()));
+            found.retain(|sample| sample.local.ip() != sample.remote.ip());
+            if counts == Counts::All && !found.is_empty() {
+                sampled.held.push(Held::of(&found));
+            }
+            let is_it = |one: &Sample| followed.is_none_or(|ends| (one.local, one.remote) == ends);
+            samples.extend(found.into_iter().find(is_it));
         }
     }
-    Ok(samples[before..].last().map_or_else(clock::now, |sample| sample.at))
+    let now = samples[before..].last();
+    if counts == Counts::Followed {
+        sampled.held.extend(now.map(|sample| Held::of([sample])));
+    }
+    Ok(now.map_or_else(clock::now, |sample| sample.at))
 }
 
 #[cfg(test)]
@@ -126,7 +159,7 @@ mod tests {
             memory: None,
             reasons: None,
         };
-        let mut sampled = Sampled { samples: Vec::new(), interval: Duration::from_nanos(1) };
+        let mut sampled = Sampled { interval: Duration::from_nanos(1), ..Sampled::default() };
         let mut at = 0;
         for _ in 0..1000 {
             sampled.samples.push(sample(at));

@@ -55,7 +55,7 @@ mod upload;
 
 pub use download::{
     Connected, Download, DownloadError, DownloadOptions, Event, Interval, Outcome, Output, Phase,
-    Request, Timing, download,
+    ReadPauses, Request, Timing, download, download_all,
 };
 pub use get::{
     Connections, Diagnosis, Family, GetError, GetEvent, GetOptions, GetRequest, Got, LimiterKind,

@@ -99,6 +99,18 @@ pub struct Row {
     /// By Little's law it is goodput times round-trip time.
     #[serde(rename = "in_flight_mean_bytes", with = "column::bytes_optional")]
     pub in_flight_mean: Option<Bytes>,
+    /// Mean of what had been received and not read, all connections together.
+    #[serde(rename = "receive_queue_mean_bytes", with = "column::bytes_optional")]
+    pub receive_queue_mean: Option<Bytes>,
+    /// The most of that.
+    #[serde(rename = "receive_queue_max_bytes", with = "column::bytes_optional")]
+    pub receive_queue_max: Option<Bytes>,
+    /// Mean of the memory that it took, with the kernel's overhead.
+    #[serde(rename = "receive_memory_mean_bytes", with = "column::bytes_optional")]
+    pub receive_memory_mean: Option<Bytes>,
+    /// The most of that.
+    #[serde(rename = "receive_memory_max_bytes", with = "column::bytes_optional")]
+    pub receive_memory_max: Option<Bytes>,
     /// Payload that the receiving application received.
     #[serde(rename = "body_bytes", with = "column::bytes")]
     pub body: Bytes,

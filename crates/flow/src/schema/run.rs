@@ -119,6 +119,26 @@ pub static RUNS: &[R] = &[
         |row| Cell::bytes(row.in_flight_mean),
     ),
     R::new(
+        "receive_queue_mean_bytes",
+        Kind::Number,
+        "not sampled",
+        "mean of what was received and not read, all connections together, by the samples",
+        |row| Cell::bytes(row.receive_queue_mean),
+    ),
+    R::new("receive_queue_max_bytes", Kind::Number, "not sampled", "the most of that", |row| {
+        Cell::bytes(row.receive_queue_max)
+    }),
+    R::new(
+        "receive_memory_mean_bytes",
+        Kind::Number,
+        "not sampled",
+        "mean of the memory that it took, with the kernel's overhead",
+        |row| Cell::bytes(row.receive_memory_mean),
+    ),
+    R::new("receive_memory_max_bytes", Kind::Number, "not sampled", "the most of that", |row| {
+        Cell::bytes(row.receive_memory_max)
+    }),
+    R::new(
         "body_bytes",
         Kind::Number,
         "",

@@ -1,8 +1,11 @@
 //! The guest's first and, but for the programs of a transfer, only program.
 
 use super::job::{self, Answer, Job};
+use crate::hosts::set_machine;
 use crate::sweep::{self, Run, Sweep};
+use crate::window_agent::WindowAgent;
 use crate::{Engine, Event, Options};
+use fullpipe_kernel::descriptors::DescriptorLimit;
 use fullpipe_kernel::sandbox::{self, Inside};
 use fullpipe_kernel::{Refused, guest, wait};
 use fullpipe_model::units::Duration;
@@ -68,6 +71,17 @@ fn settle() -> Result<(), String> {
 
 fn run(meeting: &Path) -> Result<Answer, String> {
     let job = Job::read(meeting).map_err(|error| error.to_string())?;
+    // A scenario may have thousands of connections, with both ends in one process.
+    DescriptorLimit::own().raise();
+    let hosts = &job.scenario.hosts;
+    set_machine(hosts).map_err(|error| error.to_string())?;
+    // It ends with the guest.
+    let _agent = hosts
+        .client
+        .window_agent
+        .then(|| WindowAgent::start(&hosts.client))
+        .transpose()
+        .map_err(|error| error.to_string())?;
     let work = |inside: &Inside| {
         let answer = match guest::keep_program_in_memory() {
             Ok(()) => one(inside, &job, meeting),

@@ -95,6 +95,11 @@ pub enum GuestError {
         /// What runs here.
         running: String,
     },
+    /// The window agent is asked for, in real time.
+    #[error(
+        "run with the window agent: in real time its settings are those of the whole machine; use --engine virtual"
+    )]
+    AgentInRealTime,
     /// The guest itself.
     #[error(transparent)]
     Machine(#[from] MachineError),

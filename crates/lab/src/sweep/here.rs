@@ -39,6 +39,9 @@ impl Here<'_> {
                 running: kernel.clone(),
             }));
         }
+        if scenario.hosts.client.window_agent && *self.engine != Engine::Guest {
+            return Err(wrong(GuestError::AgentInRealTime));
+        }
         collector.tell(Event::Started { index, scenario });
         let part = collector
             .results

@@ -3,6 +3,7 @@
 use super::combinations::{Combinations, REPEAT_MAX};
 use super::error::ScenarioError;
 use super::file::{LinkFile, RuleFile, TransferFile};
+use super::readers;
 use super::{Capture, Client, File, Host, Hosts, Override, Path, Rule, Scenario, Server, Transfer};
 use crate::link::rule::Match;
 use crate::link::{Config, Words};
@@ -147,6 +148,18 @@ fn host(which: &str, host: &Host) -> Result<Host, String> {
             "hosts.{which}: cpu_hog_nice needs `cpu`, the CPU that hog and application share"
         ));
     }
+    if which == "server" && host.window_agent {
+        return Err("hosts.server.window_agent: the server receives requests only; give it to \
+                    hosts.client"
+            .into());
+    }
+    if host.window_budget.is_some() && !host.window_agent {
+        return Err(format!("hosts.{which}.window_budget needs window_agent = true"));
+    }
+    let budgets = Bytes::new(1 << 20)..=Bytes::new(1 << 40);
+    if let Some(budget) = host.window_budget.filter(|budget| !budgets.contains(budget)) {
+        return Err(format!("hosts.{which}.window_budget {budget} must be between 1MiB and 1TiB"));
+    }
     for (word, segments) in [("initcwnd", host.initcwnd), ("initrwnd", host.initrwnd)] {
         if segments.is_some_and(|segments| !(1..=65_535).contains(&segments)) {
             return Err(format!("hosts.{which}.{word}: it must be between 1 and 65535 segments"));
@@ -233,6 +246,8 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     several_downloads(file, server, client)?;
     idle_and_upload(file, server, client)?;
     rates_and_blocks(file)?;
+    pauses(file)?;
+    readers::check(file, server, client)?;
     let duration =
         file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
     if !(Duration::from_millis(100)..=DURATION_MAX).contains(&duration) {
@@ -262,6 +277,9 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
         limit_rate: file.limit_rate,
         read_rate: file.read_rate,
         read_block: file.read_block,
+        read_pause: file.read_pause,
+        read_pause_every: file.read_pause_every,
+        readers: file.readers.clone(),
         write_rate: file.write_rate,
         write_rate_after: file.write_rate_after,
         write_block: file.write_block,
@@ -280,6 +298,7 @@ fn only_with_builtin_ends(
 ) -> Result<(), String> {
     let builtin_only = [
         ("read_rate", file.read_rate.is_some(), client == Client::Builtin, "client"),
+        ("read_pause", file.read_pause.is_some(), client == Client::Builtin, "client"),
         ("receive_buffer", file.receive_buffer.is_some(), client == Client::Builtin, "client"),
         ("write_rate", file.write_rate.is_some(), server == Server::Builtin, "server"),
         ("send_buffer", file.send_buffer.is_some(), server == Server::Builtin, "server"),
@@ -378,6 +397,18 @@ fn rates_and_blocks(file: &TransferFile) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A reader that pauses.
+fn pauses(file: &TransferFile) -> Result<(), String> {
+    match (file.read_pause, file.read_pause_every) {
+        (None, None) => Ok(()),
+        (Some(pause), Some(every)) if pause > Duration::ZERO && pause < every => Ok(()),
+        (Some(_), Some(_)) => {
+            Err("transfer.read_pause must be shorter than transfer.read_pause_every".into())
+        }
+        _ => Err("transfer.read_pause and transfer.read_pause_every need each other".into()),
+    }
 }
 
 /// What iperf3, nginx and Python's server can do, and what they must be told.

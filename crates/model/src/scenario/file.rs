@@ -1,7 +1,7 @@
 //! A scenario file as it is written.
 
 use super::error::{Position, ScenarioError};
-use super::{Client, Host, LinkEngine, Reference, Server, Truth};
+use super::{Client, Host, LinkEngine, Readers, Reference, Server, Truth};
 use crate::link::rule::{Endpoint, Protocol};
 use crate::link::{Words, with_words};
 use crate::units::{Bytes, Duration, Rate, written};
@@ -206,6 +206,12 @@ pub struct TransferFile {
     pub warm: bool,
     /// Rate at which the client's application reads.
     pub read_rate: Option<Rate>,
+    /// Time for which the client's application reads nothing, in each `read_pause_every`.
+    pub read_pause: Option<Duration>,
+    /// From the beginning of one pause to that of the next.
+    pub read_pause_every: Option<Duration>,
+    /// Connections at the same time, with readers of their own.
+    pub readers: Vec<Readers>,
     /// Rate at which the server's application writes.
     pub write_rate: Option<Rate>,
     /// Bytes that the server's application writes as fast as it can before `write_rate` holds.

@@ -42,6 +42,7 @@ mod expand;
 mod file;
 mod generate;
 mod over;
+mod readers;
 mod table;
 mod truth;
 
@@ -50,6 +51,7 @@ pub use error::{Position, ScenarioError};
 pub use file::File;
 pub use generate::{Generated, generate};
 pub use over::{Override, OverrideError};
+pub use readers::Readers;
 pub use truth::{Cause, Truth};
 
 use crate::link;
@@ -128,6 +130,13 @@ pub struct Host {
     /// Runs a CPU hog of this niceness on the application's CPU (which must then be set).
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "written::count_optional")]
     pub cpu_hog_nice: Option<i8>,
+    /// The window agent follows the connections of its application (the client's only, in virtual
+    /// time).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub window_agent: bool,
+    /// What the agent keeps all receive buffers within; needs `window_agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_budget: Option<Bytes>,
 }
 
 /// A sysctl's value; TOML may give a number or a text.
@@ -258,6 +267,17 @@ pub struct Transfer {
     /// only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_block: Option<Bytes>,
+    /// The receiving application reads nothing for this long at the end of each
+    /// [`Self::read_pause_every`] (built-in client only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_pause: Option<Duration>,
+    /// From the beginning of one pause to that of the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_pause_every: Option<Duration>,
+    /// Connections that fetch the file at the same time, with readers of their own (built-in ends
+    /// only); empty: one connection.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readers: Vec<Readers>,
     /// The sending application writes no faster than this (built-in server only).
     pub write_rate: Option<Rate>,
     /// The bytes that it writes as fast as it can before the rate holds, as a video server fills

@@ -1,6 +1,7 @@
 //! Connects a socket to a URL's host, and reads it for the HTTP implementation.
 
 use super::location::Location;
+use super::pauses::Pausing;
 use super::wait_all::WaitAll;
 use super::{Connected, DownloadError, DownloadOptions};
 use crate::clock;
@@ -93,6 +94,7 @@ pub(super) struct Socket {
     stream: TcpStream,
     first_byte: Arc<OnceLock<Instant>>,
     pacing: Option<Pacing>,
+    pausing: Option<Pausing>,
     wait_all: Option<WaitAll>,
 }
 
@@ -105,7 +107,8 @@ impl Socket {
     ) -> Self {
         let pacing = options.read_rate.map(|rate| Pacing::new(rate, options.read_block));
         let wait_all = (options.wait_all && pacing.is_none()).then(|| WaitAll::new(content_length));
-        Socket { stream, first_byte, pacing, wait_all }
+        let pausing = options.read_pauses.map(Pausing::new);
+        Socket { stream, first_byte, pacing, pausing, wait_all }
     }
 }
 
@@ -117,6 +120,9 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
         let before = buffer.filled().len();
+        if let Some(pausing) = &mut socket.pausing {
+            ready!(pausing.poll_over(cx));
+        }
         match &mut socket.pacing {
             None => match &mut socket.wait_all {
                 Some(wait_all) if wait_all.left() > 0 => {

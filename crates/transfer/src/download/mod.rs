@@ -18,11 +18,13 @@ mod error;
 mod intervals;
 mod location;
 mod output;
+mod pauses;
 mod timing;
 mod wait_all;
 
 pub use error::{DownloadError, Phase};
 pub use intervals::Interval;
+pub use pauses::ReadPauses;
 pub use timing::Timing;
 
 use crate::{Stop, clock};
@@ -57,6 +59,8 @@ pub struct DownloadOptions {
     pub read_rate: Option<Rate>,
     /// With `read_rate`: the application reads this much at once, then waits as the rate requires.
     pub read_block: Option<Bytes>,
+    /// The application reads nothing for some time, again and again.
+    pub read_pauses: Option<ReadPauses>,
     /// `SO_RCVBUF`, set before connecting so that the window scale fits it. The kernel doubles it,
     /// silently bounds it by `net.core.rmem_max`, and no longer tunes it: [`Connected::rcvbuf`] has
     /// the result.
@@ -88,6 +92,7 @@ impl Default for DownloadOptions {
             max_duration: None,
             read_rate: None,
             read_block: None,
+            read_pauses: None,
             rcvbuf: None,
             wait_all: false,
             output: Output::Discard,
@@ -196,7 +201,32 @@ pub fn download(
     stop: &Stop,
     observer: &mut dyn FnMut(Event),
 ) -> Result<Download, DownloadError> {
-    let options = &request.options;
+    check(&request.options)?;
+    runtime(&request.options)?.block_on(follow(request, stop, observer))
+}
+
+/// Downloads all of `requests` at the same time, on the calling thread; the first that fails ends
+/// all. Those that wait in the kernel ([`DownloadOptions::wait_all`]) keep the others waiting.
+pub fn download_all(requests: Vec<Request>, stop: &Stop) -> Result<Vec<Download>, DownloadError> {
+    requests.iter().try_for_each(|request| check(&request.options))?;
+    let all = async {
+        let one = |request: Request| {
+            let stop = stop.clone();
+            tokio::task::spawn_local(async move { follow(&request, &stop, &mut |_| {}).await })
+        };
+        let tasks: Vec<_> = requests.into_iter().map(one).collect();
+        let mut downloads = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let ended = task.await.map_err(|error| DownloadError::Runtime { source: error.into() });
+            downloads.push(ended??);
+        }
+        Ok(downloads)
+    };
+    let local = tokio::task::LocalSet::new();
+    runtime(&DownloadOptions::default())?.block_on(local.run_until(all))
+}
+
+fn check(options: &DownloadOptions) -> Result<(), DownloadError> {
     let refuse = |option, value: String, must| Err(DownloadError::Option { option, value, must });
     if options.interval < Duration::from_millis(1) {
         return refuse("interval", options.interval.to_string(), "must be at least 1 ms");
@@ -208,13 +238,16 @@ pub fn download(
             "must be above zero, or nothing would ever be read",
         );
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    Ok(())
+}
+
+fn runtime(options: &DownloadOptions) -> Result<tokio::runtime::Runtime, DownloadError> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // If reading blocks, timers run after each read.
-        .event_interval(if request.options.wait_all { 1 } else { EVENT_INTERVAL })
+        .event_interval(if options.wait_all { 1 } else { EVENT_INTERVAL })
         .build()
-        .map_err(|source| DownloadError::Runtime { source })?;
-    runtime.block_on(follow(request, stop, observer))
+        .map_err(|source| DownloadError::Runtime { source })
 }
 
 /// Fetches the URL, following redirects.

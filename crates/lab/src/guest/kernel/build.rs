@@ -4,12 +4,13 @@
 //! from there: make compiles only what is missing. It is removed when the kernel is in the cache.
 
 use super::error::BuildError;
-use super::patch::{PATCHES, Patch};
+use super::patch::{PATCHES, Patch, READS, READS_SINCE};
 use super::source::KernelSource;
 use super::tool::run;
 use super::truth::TRUTH;
 use super::{CacheError, Kernel, PROGRAM, RELEASE, TRUTH_MARK, digest, kernel_in, patch};
 use fullpipe_kernel::folder::{Folder, check_path, make_own};
+use fullpipe_model::law::KernelVersion;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -123,7 +124,11 @@ impl KernelBuild {
     }
 
     fn patches(&self) -> impl Iterator<Item = Patch> {
-        PATCHES.into_iter().chain(TRUTH.into_iter().filter(|_| self.truth))
+        let reads = self.version.parse().is_ok_and(|version: KernelVersion| version >= READS_SINCE);
+        PATCHES
+            .into_iter()
+            .chain(READS.into_iter().filter(move |_| reads))
+            .chain(TRUTH.into_iter().filter(|_| self.truth))
     }
 
     /// Of all that decides what comes out.
@@ -288,13 +293,14 @@ mod tests {
 
     #[test]
     fn a_plain_kernel_has_no_change_for_counting() {
-        let build = |truth| {
-            let (source, version) = (KernelSource::Debian, "6.12".into());
+        let build = |version: &str, truth| {
+            let (source, version) = (KernelSource::Debian, version.into());
             KernelBuild { source, version, jobs: 1, truth }.patches().collect::<Vec<_>>()
         };
         // The text is part of the digest, and so of a plain kernel's name in every cache there is.
-        assert_eq!(format!("{:?}", build(false)), format!("{PATCHES:?}"));
-        assert_eq!(build(true).len(), PATCHES.len() + TRUTH.len());
+        assert_eq!(format!("{:?}", build("6.1", false)), format!("{PATCHES:?}"));
+        assert_eq!(build("6.12", false).len(), PATCHES.len() + READS.len());
+        assert_eq!(build("6.12", true).len(), PATCHES.len() + READS.len() + TRUTH.len());
     }
 
     #[test]

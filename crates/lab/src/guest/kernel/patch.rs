@@ -1,5 +1,6 @@
-//! What is changed in Linux before it is built, and why: four places, each found by its own text.
+//! What is changed in Linux before it is built, and why: few places, each found by its own text.
 
+use fullpipe_model::law::KernelVersion;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,18 @@ pub(super) const PATCHES: [Patch; 4] = [
     },
 ];
 
+/// For [`READS_SINCE`] and later. A BPF program that reads a kernel structure through a pointer gets
+/// zeros where the kernel has no tracing events, and these need kprobes, which user-mode Linux
+/// lacks. The window agent reads its sockets so.
+pub(super) const READS: [Patch; 1] = [Patch {
+    file: "include/linux/bpf.h",
+    from: "\tif (IS_ENABLED(CONFIG_BPF_EVENTS))\n\t\tret = copy_from_kernel_nofault(dst, unsafe_ptr, size);\n",
+    to: "\tif (IS_ENABLED(CONFIG_BPF_SYSCALL))\n\t\tret = copy_from_kernel_nofault(dst, unsafe_ptr, size);\n",
+}];
+
+/// The first Linux that the agent works with, and the first in which these reads are in one place.
+pub(super) const READS_SINCE: KernelVersion = KernelVersion::new(6, 6);
+
 /// Why a source could not be patched.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
@@ -111,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_patch_applies_once_and_only_where_it_fits() {
-        for patch in PATCHES.into_iter().chain(super::super::truth::TRUTH) {
+        for patch in PATCHES.into_iter().chain(READS).chain(super::super::truth::TRUTH) {
             let text = format!("before\n{}after\n", patch.from);
             let changed = patched(&text, patch).unwrap().unwrap();
             assert!(changed.contains(patch.to) && changed.ends_with("after\n"), "{changed}");
