@@ -30,8 +30,6 @@
 /* No control group lies deeper. */
 #define DEEPEST_GROUP 32
 #define INET 2
-/* Some segments: the window never shuts, so that the peer's next segment brings the next look. */
-#define LEAST_CLAMP 8192
 #define RCVBUF_LOCKED 2
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -376,20 +374,8 @@ int follow(struct bpf_sock_ops *ops)
 	if (!set->unfreeze && is_locked((struct sock *)tp) &&
 	    (u32)((struct sock *)tp)->sk_rcvbuf != c->set_buffer)
 		c->standing = FROZEN_BY_APPLICATION;
-	if (set->mode == MODE_CONTROL && c->standing == FOLLOWED) {
-		u64 window = c->law.window, queue = queue_of(&look);
-
-		/* The window lies beyond what is queued. The kernel's own buffer may have more room
-		 * than the law grants, so the queue of a slow reader is taken off here; three
-		 * quarters of what it reads go on, or the sender would forget the path's rate. */
-		if (c->law.phase == PHASE_HOLD && queue > set->law.threshold / 2) {
-			u64 reads = since(window, set->law.threshold / 2);
-
-			window = least_of(window, since(c->law.room, queue));
-			window = most_of(window, most_of(reads - reads / 4, LEAST_CLAMP));
-		}
-		grant(ops, tp, c, set, window, c->law.room);
-	}
+	if (set->mode == MODE_CONTROL && c->standing == FOLLOWED)
+		grant(ops, tp, c, set, c->law.window, c->law.room);
 	if (ended)
 		show(ops, tp, c, &look, now);
 	return 1;

@@ -31,7 +31,7 @@ struct look {
 struct law {
 	u64 born, began, held_until, settles_at, span_ends;
 	u64 rtt_now, rtt_before, settled_from;
-	u64 queue, window, room, fullest;
+	u64 queue, window, room, reads, fullest;
 	/* What the last whole epoch showed; only to be shown. */
 	u64 drained, drained_in_us;
 	u32 copied, phase, flat, epochs;
@@ -80,7 +80,7 @@ static __inline__ void law_new(struct law *law, const struct law_settings *set, 
 	law->queue = queue;
 	law_least_rtt(law, now, believed_rtt(first->rtt_us));
 	law->phase = PHASE_START;
-	law->settled_from = law->fullest = law->flat = law->epochs = 0;
+	law->settled_from = law->fullest = law->reads = law->flat = law->epochs = 0;
 	law->drained = law->drained_in_us = 0;
 	law->window = least_of(most_of(first->promised, set->least), set->most);
 	law->room = most_of(law->window, sum(queue, first->promised));
@@ -94,9 +94,20 @@ static __inline__ void law_hold(struct law *law, u64 now, u64 round_trips, u64 r
 	law->held_until = sum(now, span);
 }
 
-static __inline__ void law_start(struct law *law, const struct law_settings *set, u64 needed)
+static __inline__ void law_read_off(struct law *law, u64 threshold)
+{
+	law->window =
+		most_of(since(sum(law->reads, threshold / 4), law->queue / 2), law->reads / 2);
+}
+
+static __inline__ void law_double(struct law *law, const struct law_settings *set, u64 needed)
 {
 	law->window = most_of(law->window, 2 * needed + set->step);
+}
+
+static __inline__ void law_start(struct law *law, const struct law_settings *set, u64 needed)
+{
+	law_double(law, set, needed);
 	if (needed > law->fullest + law->fullest / 4) {
 		law->fullest = needed;
 		law->flat = 0;
@@ -126,13 +137,18 @@ static __inline__ void law_decide(struct law *law, const struct law_settings *se
 	threshold = most_of(threshold, bytes * least_of(set->threshold_us, LONGEST_RTT_US) / elapsed);
 	needed = bytes * least_rtt / elapsed;
 	if (law->queue > threshold) {
-		law->window = needed + threshold / 2;
+		law->reads = needed;
+		law_read_off(law, threshold);
 		law->settled_from = 0;
 		law_hold(law, now, set->hold_round_trips, rtt);
 		return;
 	}
-	if (law->phase == PHASE_HOLD && now < law->held_until)
+	if (law->phase == PHASE_HOLD && now < law->held_until) {
+		if (law->reads)
+			law_read_off(law, threshold);
 		return;
+	}
+	law->reads = 0;
 	if (law->phase == PHASE_START) {
 		law_start(law, set, needed);
 		return;
@@ -160,12 +176,11 @@ static __inline__ int law_acknowledge(struct law *law, const struct law_settings
 {
 	u64 queue = queue_of(look), rtt = believed_rtt(look->rtt_us);
 	u64 least_rtt = law_seen(law, now, rtt), elapsed = since(now, law->began) / 1000;
+	u64 bytes = (u32)(look->copied - law->copied);
 	int ended = elapsed >= rtt;
 
 	law->queue = least_of(law->queue, queue);
 	if (ended) {
-		u64 bytes = (u32)(look->copied - law->copied);
-
 		law_decide(law, set, now, bytes, elapsed, rtt, least_rtt);
 		law->drained = bytes;
 		law->drained_in_us = elapsed;
@@ -173,11 +188,14 @@ static __inline__ int law_acknowledge(struct law *law, const struct law_settings
 		law->copied = look->copied;
 		law->queue = queue;
 		law->epochs++;
+	} else if (law->phase == PHASE_START && elapsed <= least_rtt) {
+		law_double(law, set, bytes);
 	}
 	if (since(now, law->born) < KERNEL_LEADS)
 		law->window = most_of(law->window, look->own);
 	law->window = least_of(most_of(law->window, set->least), set->most);
-	law->room = most_of(law->window, least_of(law->room, sum(queue, look->promised)));
+	law->room = most_of(least_of(sum(law->window, least_of(law->reads, law->window)), set->most),
+			    least_of(law->room, sum(queue, look->promised)));
 	return ended;
 }
 #endif

@@ -8,9 +8,11 @@
 //! at each acknowledgement and decides once in a round trip (an epoch):
 //!
 //! * **Standing queue** (what was received and not read never fell below the threshold in the
-//!   epoch): the reader is the limit. Window = `drain x RTT + threshold / 2`, without growth for
-//!   eight round trips.
-//! * **Start**: window = `2 x drain x RTT + step`, until three epochs gained less than a quarter.
+//!   epoch): the reader is the limit. A window is what arrives in the next round trip. So it is
+//!   `drain x RTT` less half of what stands above half a threshold, but at least half of what is
+//!   read, without growth for eight round trips.
+//! * **Start**: window = `2 x drain x RTT + step`, until three epochs gained less than a quarter; by
+//!   what was read so far also within an epoch, or the sender's doubling would wait for its end.
 //! * **Steady**: where `5/4 x drain x RTT` exceeds the window, it grows by a sixteenth, at least
 //!   one step; where the window is far more than double, it shrinks by a sixteenth, down to `keep`.
 //!
@@ -171,6 +173,8 @@ pub struct WindowControl {
     /// In bytes, as the two below.
     window: u64,
     room: u64,
+    /// What a reader that was seen to be the limit takes in a round trip; zero without one.
+    reads: u64,
     /// The drain in a round trip that the last growth was counted from.
     fullest: u64,
     flat: u8,
@@ -227,6 +231,7 @@ impl WindowControl {
             settled_from: 0,
             window,
             room: window.max(first.queue().saturating_add(promised)),
+            reads: 0,
             fullest: 0,
             flat: 0,
         }
@@ -239,10 +244,12 @@ impl WindowControl {
         let least_rtt = self.least_rtt.seen(now, rtt);
         self.epoch.queue = self.epoch.queue.min(queue);
         let elapsed = now.since(self.epoch.began).as_micros();
+        let bytes = u64::from(look.copied.wrapping_sub(self.epoch.copied));
         if elapsed >= rtt {
-            let drained = u64::from(look.copied.wrapping_sub(self.epoch.copied));
-            self.decide(now, Drain { bytes: drained, elapsed, rtt, least_rtt });
+            self.decide(now, Drain { bytes, elapsed, rtt, least_rtt });
             self.epoch = Epoch { began: now, copied: look.copied, queue };
+        } else if self.phase == Phase::Start && elapsed <= least_rtt {
+            self.double(bytes);
         }
         if now.since(self.born) < KERNEL_LEADS {
             self.window = self.window.max(look.own.bytes().get());
@@ -250,7 +257,10 @@ impl WindowControl {
         self.bound();
         // What is promised must fit. The room never grows for it: what was promised was within it.
         let promised = queue.saturating_add(look.promised.bytes().get());
-        self.room = self.window.max(self.room.min(promised));
+        // The kernel takes what is queued off the room, and a burst that a slow reader takes a
+        // round trip for must not shut the window.
+        let room = self.window.saturating_add(self.reads.min(self.window));
+        self.room = room.min(self.settings.most.bytes().get()).max(self.room.min(promised));
         Grant { window: Window::new(Bytes::new(self.window)), room: Bytes::new(self.room) }
     }
 
@@ -269,13 +279,20 @@ impl WindowControl {
         let threshold = threshold.max(drain.over(micros_of(self.settings.threshold_time)));
         let needed = drain.over(drain.least_rtt);
         if self.epoch.queue > threshold {
-            self.window = needed.saturating_add(threshold / 2);
+            self.reads = needed;
+            self.read_off(threshold);
             self.settled_from = 0;
             self.hold(now, u64::from(self.settings.hold_round_trips), drain.rtt);
             return;
         }
+        if self.phase == Phase::Hold && now < self.held_until {
+            if self.reads > 0 {
+                self.read_off(threshold);
+            }
+            return;
+        }
+        self.reads = 0;
         match self.phase {
-            Phase::Hold if now < self.held_until => {}
             Phase::Start => self.start(needed),
             Phase::Hold | Phase::Steady => {
                 self.phase = Phase::Steady;
@@ -299,10 +316,22 @@ impl WindowControl {
         self.held_until = now + Duration::from_micros(round_trips.saturating_mul(rtt));
     }
 
-    /// Doubles with the drain until that stays the same.
-    fn start(&mut self, needed: u64) {
+    /// What is read, and half of what the queue is below half a threshold, or less that of what it
+    /// is above: all of it would swing, since the queue is that of the last round trip and the
+    /// window acts in the next.
+    fn read_off(&mut self, threshold: u64) {
+        let full = self.reads.saturating_add(threshold / 4);
+        self.window = full.saturating_sub(self.epoch.queue / 2).max(self.reads / 2);
+    }
+
+    fn double(&mut self, needed: u64) {
         let double = needed.saturating_mul(2).saturating_add(self.settings.step.get());
         self.window = self.window.max(double);
+    }
+
+    /// Doubles with the drain until that stays the same.
+    fn start(&mut self, needed: u64) {
+        self.double(needed);
         if needed > self.fullest.saturating_add(self.fullest / 4) {
             self.fullest = needed;
             self.flat = 0;
