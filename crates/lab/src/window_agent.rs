@@ -57,8 +57,8 @@ impl WindowAgent {
         fs::create_dir(&path)
             .and_then(|()| fs::write(path.join("cgroup.type"), "threaded"))
             .map_err(|cause| WindowAgentError::Group { path: path.clone(), cause })?;
-        let program = std::env::current_exe().map_err(WindowAgentError::Start)?;
-        let mut command = Command::new(program);
+        // Whatever is mounted over its folder by now.
+        let mut command = Command::new("/proc/self/exe");
         command.args(["window", "run", "--json", "--interval", "1h", "--cgroup"]).arg(path);
         if let Some(budget) = client.window_budget {
             command.arg("--budget").arg(format!("{}B", budget.get()));

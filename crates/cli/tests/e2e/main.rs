@@ -56,6 +56,7 @@ mod why;
 mod why_causes;
 mod why_url;
 mod window;
+mod window_figures;
 mod window_pin;
 mod window_record;
 
@@ -117,6 +118,7 @@ fn main() -> ExitCode {
         ("relay_multipath", relay_multipath::CASES),
         ("relay_programs", relay_programs::CASES),
         ("window", window::CASES),
+        ("window_figures", window_figures::CASES),
         ("window_pin", window_pin::CASES),
         ("window_record", window_record::CASES),
     ];

@@ -206,15 +206,18 @@ pub fn download(
 }
 
 /// Downloads all of `requests` at the same time, on the calling thread; the first that fails ends
-/// all. Those that wait in the kernel ([`DownloadOptions::wait_all`]) keep the others waiting.
+/// all. They begin a millisecond apart, since a listener's backlog drops what comes at once. Those that wait in the kernel ([`DownloadOptions::wait_all`]) keep the others waiting.
 pub fn download_all(requests: Vec<Request>, stop: &Stop) -> Result<Vec<Download>, DownloadError> {
     requests.iter().try_for_each(|request| check(&request.options))?;
     let all = async {
-        let one = |request: Request| {
+        let one = |(number, request): (u64, Request)| {
             let stop = stop.clone();
-            tokio::task::spawn_local(async move { follow(&request, &stop, &mut |_| {}).await })
+            tokio::task::spawn_local(async move {
+                tokio::time::sleep(Duration::from_millis(number).into()).await;
+                follow(&request, &stop, &mut |_| {}).await
+            })
         };
-        let tasks: Vec<_> = requests.into_iter().map(one).collect();
+        let tasks: Vec<_> = (0..).zip(requests).map(one).collect();
         let mut downloads = Vec::with_capacity(tasks.len());
         for task in tasks {
             let ended = task.await.map_err(|error| DownloadError::Runtime { source: error.into() });
