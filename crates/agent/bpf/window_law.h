@@ -34,7 +34,7 @@ struct law {
 	u64 queue, window, room, reads, fullest;
 	/* What the last whole epoch showed; only to be shown. */
 	u64 drained, drained_in_us;
-	u32 copied, phase, flat, epochs;
+	u32 copied, phase, flat, epochs, stood;
 };
 
 static __inline__ u64 least_of(u64 a, u64 b) { return a < b ? a : b; }
@@ -80,7 +80,7 @@ static __inline__ void law_new(struct law *law, const struct law_settings *set, 
 	law->queue = queue;
 	law_least_rtt(law, now, believed_rtt(first->rtt_us));
 	law->phase = PHASE_START;
-	law->settled_from = law->fullest = law->reads = law->flat = law->epochs = 0;
+	law->settled_from = law->fullest = law->reads = law->flat = law->epochs = law->stood = 0;
 	law->drained = law->drained_in_us = 0;
 	law->window = least_of(most_of(first->promised, set->least), set->most);
 	law->room = most_of(law->window, sum(queue, first->promised));
@@ -129,6 +129,7 @@ static __inline__ void law_decide(struct law *law, const struct law_settings *se
 				  u64 bytes, u64 elapsed, u64 rtt, u64 least_rtt)
 {
 	u64 threshold = set->threshold, needed, settled_from, filled;
+	u32 stood = law->stood;
 
 	if (elapsed / IDLE_ROUND_TRIPS > rtt && law->queue <= threshold)
 		return;
@@ -136,7 +137,10 @@ static __inline__ void law_decide(struct law *law, const struct law_settings *se
 		return;
 	threshold = most_of(threshold, bytes * least_of(set->threshold_us, LONGEST_RTT_US) / elapsed);
 	needed = bytes * least_rtt / elapsed;
+	law->stood = law->queue > threshold;
 	if (law->queue > threshold) {
+		if (!stood && bytes < law->queue / 4)
+			return;
 		law->reads = needed;
 		law_read_off(law, threshold);
 		law->settled_from = 0;

@@ -175,6 +175,8 @@ pub struct WindowControl {
     room: u64,
     /// What a reader that was seen to be the limit takes in a round trip; zero without one.
     reads: u64,
+    /// Whether a queue stood in the epoch before.
+    stood: bool,
     /// The drain in a round trip that the last growth was counted from.
     fullest: u64,
     flat: u8,
@@ -232,6 +234,7 @@ impl WindowControl {
             window,
             room: window.max(first.queue().saturating_add(promised)),
             reads: 0,
+            stood: false,
             fullest: 0,
             flat: 0,
         }
@@ -278,7 +281,13 @@ impl WindowControl {
         }
         let threshold = threshold.max(drain.over(micros_of(self.settings.threshold_time)));
         let needed = drain.over(drain.least_rtt);
+        // A reader that comes back from a pause has read little of what came meanwhile. One round
+        // trip more tells it from a slow one.
+        let stood = std::mem::replace(&mut self.stood, self.epoch.queue > threshold);
         if self.epoch.queue > threshold {
+            if !stood && drain.bytes < self.epoch.queue / 4 {
+                return;
+            }
             self.reads = needed;
             self.read_off(threshold);
             self.settled_from = 0;
