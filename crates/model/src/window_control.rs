@@ -11,8 +11,8 @@
 //!   epoch): the reader is the limit. A window is what arrives in the next round trip. So it is
 //!   `drain x RTT` less half of what stands above half a threshold, but at least half of what is
 //!   read, without growth for eight round trips.
-//! * **Start**: window = `2 x drain x RTT + step`, until three epochs gained less than a quarter; by
-//!   what was read so far also within an epoch, or the sender's doubling would wait for its end.
+//! * **Start**: window = `2 x drain x RTT + step`, until three epochs gained less than a quarter;
+//!   also within an epoch, by what was read so far, or the sender's doubling would wait.
 //! * **Steady**: where `5/4 x drain x RTT` exceeds the window, it grows by a sixteenth, at least
 //!   one step; where the window is far more than double, it shrinks by a sixteenth, down to `keep`.
 //!

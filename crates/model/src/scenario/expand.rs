@@ -3,7 +3,6 @@
 use super::combinations::{Combinations, REPEAT_MAX};
 use super::error::ScenarioError;
 use super::file::{LinkFile, RuleFile, TransferFile};
-use super::readers;
 use super::{Capture, Client, File, Host, Hosts, Override, Path, Rule, Scenario, Server, Transfer};
 use crate::link::rule::Match;
 use crate::link::{Config, Words};
@@ -21,6 +20,8 @@ const MTU_DEFAULT: Bytes = Bytes::new(1500);
 const DOWNLOADS_MAX: u32 = 100;
 /// A server that takes longer to answer has given up.
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(600);
+/// As many connections as a guest with its usual memory holds.
+const CONNECTIONS_MAX: u32 = 4000;
 /// A larger block would be the whole transfer.
 const BLOCK_MAX: Bytes = Bytes::new(64 << 20);
 
@@ -247,7 +248,7 @@ fn transfer(file: &TransferFile) -> Result<Transfer, String> {
     idle_and_upload(file, server, client)?;
     rates_and_blocks(file)?;
     pauses(file)?;
-    readers::check(file, server, client)?;
+    readers(file, server, client)?;
     let duration =
         file.duration.unwrap_or(if file.size.is_some() { DURATION_MAX } else { DURATION_DEFAULT });
     if !(Duration::from_millis(100)..=DURATION_MAX).contains(&duration) {
@@ -395,6 +396,33 @@ fn rates_and_blocks(file: &TransferFile) -> Result<(), String> {
         if block.is_some_and(|block| !(Bytes::new(1)..=BLOCK_MAX).contains(&block)) {
             return Err(format!("transfer.{key} must be between 1 B and {BLOCK_MAX}"));
         }
+    }
+    Ok(())
+}
+
+/// Checks the readers of a file.
+fn readers(file: &TransferFile, server: Server, client: Client) -> Result<(), String> {
+    if file.readers.is_empty() {
+        return Ok(());
+    }
+    if (server, client) != (Server::Builtin, Client::Builtin) || file.upload {
+        return Err("transfer.readers works with server = \"builtin\" and client = \"builtin\" \
+                    only, and not with upload"
+            .into());
+    }
+    if file.read_rate.is_some() || file.read_pause.is_some() {
+        return Err("give transfer.readers a read_rate each, and transfer none".into());
+    }
+    if file.readers.iter().flat_map(|one| one.read_rate).any(|rate| rate.bits_per_sec() < 8_000) {
+        return Err("transfer.readers.read_rate must be at least 1 kB/s".into());
+    }
+    let most = CONNECTIONS_MAX;
+    let counts = file.readers.iter().map(|one| one.connections);
+    let sum = counts.clone().fold(0, u32::saturating_add);
+    if counts.clone().any(|count| count == 0) || sum > most {
+        return Err(format!(
+            "transfer.readers: each needs a connection, and together they have at most {most}"
+        ));
     }
     Ok(())
 }

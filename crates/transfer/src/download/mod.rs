@@ -206,7 +206,8 @@ pub fn download(
 }
 
 /// Downloads all of `requests` at the same time, on the calling thread; the first that fails ends
-/// all. They begin a millisecond apart, since a listener's backlog drops what comes at once. Those that wait in the kernel ([`DownloadOptions::wait_all`]) keep the others waiting.
+/// all. They begin a millisecond apart, since a listener's backlog drops what comes at once. Those
+/// that wait in the kernel ([`DownloadOptions::wait_all`]) keep the others waiting.
 pub fn download_all(requests: Vec<Request>, stop: &Stop) -> Result<Vec<Download>, DownloadError> {
     requests.iter().try_for_each(|request| check(&request.options))?;
     let all = async {

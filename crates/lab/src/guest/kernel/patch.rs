@@ -58,13 +58,15 @@ pub(super) const PATCHES: [Patch; 4] = [
     },
 ];
 
-/// For [`READS_SINCE`] and later. A BPF program that reads a kernel structure through a pointer gets
+/// For [`READS_SINCE`] and later. A BPF program that reads a kernel structure by a pointer gets
 /// zeros where the kernel has no tracing events, and these need kprobes, which user-mode Linux
 /// lacks. The window agent reads its sockets so.
 pub(super) const READS: [Patch; 1] = [Patch {
     file: "include/linux/bpf.h",
-    from: "\tif (IS_ENABLED(CONFIG_BPF_EVENTS))\n\t\tret = copy_from_kernel_nofault(dst, unsafe_ptr, size);\n",
-    to: "\tif (IS_ENABLED(CONFIG_BPF_SYSCALL))\n\t\tret = copy_from_kernel_nofault(dst, unsafe_ptr, size);\n",
+    from: "\tif (IS_ENABLED(CONFIG_BPF_EVENTS))\n\
+         \t\tret = copy_from_kernel_nofault(dst, unsafe_ptr, size);\n",
+    to: "\tif (IS_ENABLED(CONFIG_BPF_SYSCALL))\n\
+         \t\tret = copy_from_kernel_nofault(dst, unsafe_ptr, size);\n",
 }];
 
 /// The first Linux that the agent works with, and the first in which these reads are in one place.
