@@ -15,8 +15,8 @@
 //! * [`Kernel`], [`KernelBuild`]: the kernels of guests, in which runs take place in virtual time.
 //! * Inside: `experiment` is one run in order; `hosts`, `program`, `sampler`, `hog`,
 //!   `window_agent` are what it is made of, `carrier` the link between the hosts, `path_for` the
-//!   rules that the transfer meets, `merge_capture` the way from the link's streams to a capture, `row` from an outcome to a row,
-//!   `results` the directory that keeps it all.
+//!   rules that the transfer meets, `merge_capture` the way from the link's streams to a capture,
+//!   `row` from an outcome to a row, `results` the directory that keeps it all.
 #![forbid(unsafe_code)]
 
 mod cache;
