@@ -352,7 +352,7 @@ mod tests {
     fn every_file_of_the_folder_is_a_preset_and_can_run() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
         let mut files = Vec::new();
-        for directory in [root.clone(), root.join("articles")] {
+        for directory in [root.clone(), root.join("articles"), root.join("window")] {
             for entry in std::fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
                 if path.extension().is_some_and(|extension| extension == "toml") {
