@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use fullpipe_analyze::{Connections, Error, LabelledPackets, Options, what_is_missing};
 use fullpipe_columnar::{Batch, BatchError, Layout, RowKind};
 use fullpipe_flow::Counts;
-use fullpipe_flow::schema::{Cell, PACKETS, PacketRow};
+use fullpipe_flow::schema::{Cell, PACKETS};
 use pyo3::Python;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -163,16 +163,7 @@ impl Reading {
                 while *push.rows < ROWS {
                     match packets.next() {
                         Some(Ok(packet)) => {
-                            let row = PacketRow {
-                                file: name,
-                                number: packet.number,
-                                at: packet.at,
-                                facts: &packet.facts,
-                                segment: &packet.segment,
-                                sequence: packet.sequence,
-                                ack: packet.ack,
-                            };
-                            push.row(Layout::cells(PACKETS, &row))?;
+                            push.row(Layout::cells(PACKETS, &packet.row(name)))?;
                         }
                         Some(Err(error)) => errors.push(error),
                         None => return Ok(false),

@@ -10,7 +10,7 @@ use crate::options::{Kind, options_of};
 use fullpipe_analyze::{Capture, Error, Options, what_is_missing};
 use fullpipe_columnar::{Layout, ParquetTable, RowKind};
 use fullpipe_flow::Counts;
-use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, PACKETS, PacketRow};
+use fullpipe_flow::schema::{CAPTURE_PROBLEMS, CaptureProblem, PACKETS};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -143,15 +143,7 @@ impl Group {
             }
             match packet {
                 Ok(packet) => {
-                    let row = PacketRow {
-                        file: name,
-                        number: packet.number,
-                        at: packet.at,
-                        facts: &packet.facts,
-                        segment: &packet.segment,
-                        sequence: packet.sequence,
-                        ack: packet.ack,
-                    };
+                    let row = packet.row(name);
                     tables.row(row.at.as_nanos(), Layout::cells(PACKETS, &row))?;
                     *rows += 1;
                 }

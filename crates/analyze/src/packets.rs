@@ -8,6 +8,7 @@ use crate::options::Options;
 use crate::rounds::Opening;
 use crate::stream::Stream;
 use fullpipe_flow::connection::Direction;
+use fullpipe_flow::schema::PacketRow;
 use fullpipe_flow::segment::{Flags, Segment, SequenceNumber};
 use fullpipe_flow::{Arrival, Config, Counts, PacketFacts};
 use fullpipe_model::units::{Duration, Instant};
@@ -31,6 +32,14 @@ pub struct LabelledPacket {
     pub sequence: u32,
     /// Its acknowledgement number, relative to the other direction's first; `None` without ACK.
     pub ack: Option<u32>,
+}
+
+impl LabelledPacket {
+    /// Its row in a table of packets. `file`: what the table calls the capture.
+    pub fn row<'r>(&'r self, file: &'r str) -> PacketRow<'r> {
+        let LabelledPacket { number, at, ref facts, ref segment, sequence, ack, .. } = *self;
+        PacketRow { file, number, at, facts, segment, sequence, ack }
+    }
 }
 
 /// The packets of a capture's TCP connections in the order of the capture, each parsed once, by

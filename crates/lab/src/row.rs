@@ -205,8 +205,8 @@ fn goodput_max(scenario: &Scenario) -> Option<Rate> {
     Some(Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 }.goodput(rate))
 }
 
-/// What the laws predict; `None` where nothing limits, where several connections share the transfer
-/// as carriers, or where the kernel's release says nothing.
+/// What the laws predict; `None` where nothing limits, where several connections share the
+/// transfer, where the window agent decides the window, or where the kernel's release says nothing.
 fn law(
     scenario: &Scenario,
     ran: Ran<'_>,
@@ -214,7 +214,9 @@ fn law(
     window_seen: Option<Window>,
 ) -> Option<Prediction> {
     let kernel = ran.kernel.parse().ok()?;
-    if scenario.transfer.client == Client::Relay {
+    let transfer = &scenario.transfer;
+    let has_agent = scenario.hosts.client.window_agent || scenario.hosts.server.window_agent;
+    if transfer.client == Client::Relay || has_agent || !transfer.readers.is_empty() {
         return None;
     }
     prediction::of(scenario, Ground { kernel, clock: ran.clock, link_engine }, window_seen)

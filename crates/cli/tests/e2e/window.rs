@@ -131,7 +131,7 @@ fn a_fast_reader_gets_more_than_tcp_rmem() {
 const READ: usize = 24_000_000;
 
 /// A reader of 2 MB/s without bursts: curl's limiter pauses for a second (article A4).
-const READER: &str = "\
+pub const READER: &str = "\
 import socket, sys, time
 stream = socket.create_connection((sys.argv[1], 8000))
 stream.sendall(b'GET /zeros HTTP/1.0\\r\\n\\r\\n')

@@ -3,6 +3,7 @@
 use crate::Case;
 use crate::need::Need;
 use crate::program::Program;
+use crate::window::READER;
 use serde_json::Value;
 
 const NEEDS: &[Need] = &[Need::WindowAgent, Need::Program("python3")];
@@ -12,19 +13,9 @@ pub const CASES: &[Case] = &[
     ("a_recording_needs_a_place", &[Need::WindowAgent], a_recording_needs_a_place),
 ];
 
-/// What the reader takes, and how fast: 4 s.
+/// What the reader takes, and how fast it does: 4 s.
 const READ: usize = 8_000_000;
 const RATE: f64 = 2e6;
-
-const READER: &str = "\
-import socket, sys, time
-stream = socket.create_connection((sys.argv[1], 8000))
-stream.sendall(b'GET /zeros HTTP/1.0\\r\\n\\r\\n')
-begin, total = time.monotonic(), 0
-while chunk := stream.recv(16384):
-    total += len(chunk)
-    time.sleep(max(0, begin + total / 2e6 - time.monotonic()))
-";
 
 /// The samples and the notes of a recording.
 fn lines(program: &Program, name: &str) -> (Vec<Value>, Vec<Value>) {

@@ -15,7 +15,7 @@ mod manifest;
 mod parts;
 mod progress;
 
-use super::{Analyze, packets};
+use super::Analyze;
 use crate::cmd::stored::Stored;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
@@ -247,7 +247,7 @@ impl Job<'_> {
         for packet in capture.labelled_packets(&self.options) {
             match packet {
                 Ok(packet) => {
-                    let row = packets::row(name, &packet);
+                    let row = packet.row(name);
                     parts.row(row.at, Layout::cells(PACKETS, &row))?;
                     rows += 1;
                 }

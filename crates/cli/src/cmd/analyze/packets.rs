@@ -27,7 +27,7 @@ impl Lines {
     }
 
     fn write(&mut self, file: &str, packet: &LabelledPacket) -> Result<(), Failure> {
-        let row = row(file, packet);
+        let row = packet.row(file);
         match self {
             Lines::Text(out) => write_text(packet, &row, out)?,
             Lines::Json(out) => {
@@ -71,12 +71,6 @@ pub fn print(analyze: &Analyze) -> Result<u8, Failure> {
     }
     lines.finish()?;
     Ok(Analyze::code(is_whole))
-}
-
-/// The row of a packet.
-pub fn row<'r>(file: &'r str, packet: &'r LabelledPacket) -> PacketRow<'r> {
-    let LabelledPacket { number, at, ref facts, ref segment, sequence, ack, .. } = *packet;
-    PacketRow { file, number, at, facts, segment, sequence, ack }
 }
 
 fn write_text(
