@@ -3,9 +3,11 @@
  * done with its answer. `cargo xtask bpf` builds window.bpf.o, which is committed.
  *
  * The hook runs once for each segment that carries an acknowledgement, just before the kernel
- * chooses its window: BPF_SOCK_OPS_HDR_OPT_LEN_CB, where it reserves no option. Connections are
- * told to call it when they are established; those that exist already, by the iterator `visit`,
- * which also lets go of all at the end.
+ * chooses its window: BPF_SOCK_OPS_HDR_OPT_LEN_CB, where it reserves no option. The kernel does not
+ * call it where SACK blocks (three, beside timestamps) leave no room for options. While data is out
+ * of order no segment is taken by the kernel's fast path, so BPF_SOCK_OPS_PARSE_HDR_OPT_CB stands
+ * in, for each segment that comes. Connections are told to call when they are established; those
+ * that exist already, by the iterator `visit`, which also lets go of all at the end.
  *
  * What it takes from the kernel: TCP_WINDOW_CLAMP always; SO_RCVBUF, which ends the kernel's own
  * autotuning, only where a connection needs more than tcp_rmem[2] lets the kernel give. What it
@@ -26,11 +28,17 @@
 #define TCP_FIN_WAIT1_STATE 4
 #define TCP_FIN_WAIT2_STATE 5
 #define TCP_CLOSE_STATE 7
-#define OUR_FLAGS (BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+/* What calls `follow` for a segment. */
+#define SEGMENT_FLAGS (BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG)
+#define OUR_FLAGS (BPF_SOCK_OPS_STATE_CB_FLAG | SEGMENT_FLAGS)
 /* No control group lies deeper. */
 #define DEEPEST_GROUP 32
 #define INET 2
 #define RCVBUF_LOCKED 2
+/* So many blocks a receiver keeps (RFC 2018 section 3 leaves room for four). */
+#define SACK_BLOCKS 4
+/* So many of them and timestamps take all 40 bytes of options. */
+#define BLOCKS_THAT_FILL 3
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct netns_ipv4 {
@@ -77,9 +85,18 @@ struct sock {
 	unsigned char sk_userlocks;
 	struct sock_cgroup_data sk_cgrp_data;
 };
+struct tcp_sack_block {
+	u32 start_seq, end_seq;
+};
+struct tcp_options_received {
+	unsigned short saw_tstamp : 1, tstamp_ok : 1;
+	unsigned char num_sacks;
+};
 struct tcp_sock {
 	u32 rcv_nxt, copied_seq, rcv_wnd, rcv_wup, window_clamp, srtt_us;
 	unsigned char scaling_ratio, bpf_sock_ops_cb_flags;
+	struct tcp_options_received rx_opt;
+	struct tcp_sack_block selective_acks[SACK_BLOCKS];
 	struct {
 		u32 rtt_us;
 	} rcv_rtt_est;
@@ -112,7 +129,7 @@ enum standing { FOLLOWED, FROZEN_BY_APPLICATION };
 struct shown {
 	u64 local[2], remote[2], ports;
 	u64 window, drained, drained_in_us, queue, queue_peak, queue_mean, rtt_us, least_rtt_us;
-	u64 phase, standing, buffer, promised, errors, acks, seen, closed;
+	u64 phase, standing, buffer, promised, out_of_order, errors, acks, seen, closed;
 };
 
 struct connection {
@@ -159,18 +176,48 @@ static __always_inline int is_locked(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & RCVBUF_LOCKED;
 }
 
+/* From rcv_nxt to the end of what came beyond a hole: the furthest block that would be told by
+ * SACK. The newest block is among them, and nearly always it is the furthest. */
+static __always_inline u64 out_of_order_of(struct tcp_sock *tp)
+{
+	u32 blocks = tp->rx_opt.num_sacks;
+	u64 furthest = 0;
+
+	if (blocks > 0)
+		furthest = advanced(tp->rcv_nxt, tp->selective_acks[0].end_seq);
+	if (blocks > 1)
+		furthest = most_of(furthest, advanced(tp->rcv_nxt, tp->selective_acks[1].end_seq));
+	if (blocks > 2)
+		furthest = most_of(furthest, advanced(tp->rcv_nxt, tp->selective_acks[2].end_seq));
+	if (blocks > 3)
+		furthest = most_of(furthest, advanced(tp->rcv_nxt, tp->selective_acks[3].end_seq));
+	return furthest;
+}
+
+/* The receiver's estimate of the round trip. Without timestamps it is the least time in which a
+ * window's worth came, and if a whole window came in one burst, that is the burst. The handshake
+ * knows better then. */
+static __always_inline u64 rtt_of(struct tcp_sock *tp)
+{
+	u64 rtt = tp->rcv_rtt_est.rtt_us >> 3, smoothed = tp->srtt_us >> 3;
+
+	if (!rtt || !BPF_CORE_READ_BITFIELD(tp, rx_opt.tstamp_ok))
+		return most_of(rtt, smoothed);
+	return rtt;
+}
+
 static __always_inline void look_at(struct tcp_sock *tp, struct connection *c, struct look *look)
 {
 	struct sock *sk = (struct sock *)tp;
 	u32 passed, promised = tp->rcv_wnd;
-	u64 rtt = tp->rcv_rtt_est.rtt_us >> 3;
 
 	look->received = tp->rcv_nxt;
 	look->copied = tp->copied_seq;
+	look->out_of_order = out_of_order_of(tp);
 	/* tcp_receive_window: what is left of the window of the last acknowledgement. */
 	passed = tp->rcv_nxt - tp->rcv_wup;
 	look->promised = promised > passed ? promised - passed : 0;
-	look->rtt_us = rtt ? rtt : tp->srtt_us >> 3;
+	look->rtt_us = rtt_of(tp);
 	/* Once the buffer is ours, it says nothing of the kernel's choice. */
 	look->own = c->set_buffer ? 0 : ((u64)(u32)sk->sk_rcvbuf * ratio_of(tp)) >> 8;
 }
@@ -301,6 +348,7 @@ static __always_inline void show(struct bpf_sock_ops *ops, struct tcp_sock *tp,
 	s.standing = c->standing;
 	s.buffer = (u32)((struct sock *)tp)->sk_rcvbuf;
 	s.promised = look->promised;
+	s.out_of_order = c->law.beyond_hole;
 	s.errors = c->errors;
 	s.acks = c->acks;
 	s.seen = now;
@@ -328,20 +376,24 @@ int follow(struct bpf_sock_ops *ops)
 			s->closed = 1;
 		return 1;
 	}
-	if (op != BPF_SOCK_OPS_HDR_OPT_LEN_CB && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
-	    op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+	if (op != BPF_SOCK_OPS_HDR_OPT_LEN_CB && op != BPF_SOCK_OPS_PARSE_HDR_OPT_CB &&
+	    op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
 	set = bpf_map_lookup_elem(&configuration, &zero);
 	sk = ops->sk;
 	if (!set || !sk)
 		return 1;
-	if (op != BPF_SOCK_OPS_HDR_OPT_LEN_CB) {
+	if (op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB || op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
 		if (set->mode != MODE_RELEASE && (set->loopback || !is_loopback(ops)))
 			bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | OUR_FLAGS);
 		return 1;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
+		return 1;
+	/* Fewer blocks than these and the segment that is sent will tell. One more may be a duplicate
+	 * (RFC 2883). */
+	if (op == BPF_SOCK_OPS_PARSE_HDR_OPT_CB && tp->rx_opt.num_sacks < BLOCKS_THAT_FILL - 1)
 		return 1;
 	now = bpf_ktime_get_ns();
 	c = bpf_sk_storage_get(&connections, sk, 0, 0);
@@ -367,7 +419,7 @@ int follow(struct bpf_sock_ops *ops)
 	if (set->mode == MODE_RELEASE) {
 		let_go(ops, tp, c, set);
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags &
-						       ~BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+						       ~SEGMENT_FLAGS);
 		return 1;
 	}
 	/* A buffer that the application chose, before us or after, is its own. */

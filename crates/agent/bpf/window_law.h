@@ -16,6 +16,8 @@ typedef unsigned int u32;
 #define LONGEST_RTT_US 0xffffffffULL
 #define FLAT_EPOCHS 3
 #define IDLE_ROUND_TRIPS 4
+#define LEAST_STEP 4096ULL
+#define EPOCHS_OF_GROWTH 4
 
 enum phase { PHASE_START, PHASE_HOLD, PHASE_STEADY };
 
@@ -25,16 +27,16 @@ struct law_settings {
 
 struct look {
 	u32 received, copied;
-	u64 promised, rtt_us, own;
+	u64 out_of_order, promised, rtt_us, own;
 };
 
 struct law {
 	u64 born, began, held_until, settles_at, span_ends;
 	u64 rtt_now, rtt_before, settled_from;
-	u64 queue, window, room, reads, fullest;
+	u64 queue, out_of_order, window, room, reads, fullest;
 	/* What the last whole epoch showed; only to be shown. */
-	u64 drained, drained_in_us;
-	u32 copied, phase, flat, epochs, stood;
+	u64 drained, drained_in_us, beyond_hole;
+	u32 taken, phase, flat, epochs, stood, received, grown;
 };
 
 static __inline__ u64 least_of(u64 a, u64 b) { return a < b ? a : b; }
@@ -46,6 +48,18 @@ static __inline__ u64 since(u64 now, u64 then) { return now > then ? now - then 
 static __inline__ u64 queue_of(const struct look *look)
 {
 	return (u32)(look->received - look->copied);
+}
+/* The next sequence number that would be read if no hole were there. */
+static __inline__ u32 taken_of(const struct look *look)
+{
+	return look->copied + (u32)look->out_of_order;
+}
+/* From one sequence number to another, zero where it goes back. */
+static __inline__ u64 advanced(u32 from, u32 to)
+{
+	u32 span = to - from;
+
+	return span >> 31 ? 0 : span;
 }
 static __inline__ u64 believed_rtt(u64 rtt_us)
 {
@@ -76,12 +90,15 @@ static __inline__ void law_new(struct law *law, const struct law_settings *set, 
 	u64 queue = queue_of(first);
 
 	law->born = law->began = law->held_until = law->settles_at = now;
-	law->copied = first->copied;
+	law->taken = taken_of(first);
+	law->received = first->received;
 	law->queue = queue;
+	law->out_of_order = first->out_of_order;
 	law_least_rtt(law, now, believed_rtt(first->rtt_us));
 	law->phase = PHASE_START;
 	law->settled_from = law->fullest = law->reads = law->flat = law->epochs = law->stood = 0;
-	law->drained = law->drained_in_us = 0;
+	law->grown = 0;
+	law->drained = law->drained_in_us = law->beyond_hole = 0;
 	law->window = least_of(most_of(first->promised, set->least), set->most);
 	law->room = most_of(law->window, sum(queue, first->promised));
 }
@@ -91,18 +108,27 @@ static __inline__ void law_hold(struct law *law, u64 now, u64 round_trips, u64 r
 	u64 span = least_of(round_trips * rtt, ~0ULL / 1000) * 1000;
 
 	law->phase = PHASE_HOLD;
+	law->grown = 0;
 	law->held_until = sum(now, span);
 }
 
-static __inline__ void law_read_off(struct law *law, u64 threshold)
+static __inline__ void law_read_off(struct law *law, const struct law_settings *set, u64 threshold)
 {
+	u64 slack = least_of(threshold / 2, most_of(threshold / 4, set->step));
+
 	law->window =
-		most_of(since(sum(law->reads, threshold / 4), law->queue / 2), law->reads / 2);
+		most_of(since(sum(law->reads, slack), law->queue / 2), law->reads / 2);
+}
+
+/* The least growth: a quarter of a small window. */
+static __inline__ u64 law_step(const struct law *law, const struct law_settings *set)
+{
+	return least_of(set->step, most_of(law->window / 4, LEAST_STEP));
 }
 
 static __inline__ void law_double(struct law *law, const struct law_settings *set, u64 needed)
 {
-	law->window = most_of(law->window, 2 * needed + set->step);
+	law->window = most_of(law->window, 2 * needed + law_step(law, set));
 }
 
 static __inline__ void law_start(struct law *law, const struct law_settings *set, u64 needed)
@@ -116,11 +142,21 @@ static __inline__ void law_start(struct law *law, const struct law_settings *set
 	}
 }
 
-static __inline__ void law_follow(struct law *law, const struct law_settings *set, u64 needed)
+static __inline__ void law_follow(struct law *law, const struct law_settings *set, u64 needed,
+				  int has_queue)
 {
-	if (needed + needed / 4 > law->window)
-		law->window += most_of(set->step, law->window / 16);
-	else if (law->window > 2 * (needed + set->step) && law->window > set->keep)
+	if (needed + needed / 4 > law->window) {
+		u64 growth;
+
+		if (has_queue)
+			law->grown = 0;
+		growth = law->window >> (4 - least_of(law->grown / EPOCHS_OF_GROWTH, 2));
+		law->window = sum(law->window, most_of(law_step(law, set), growth));
+		law->grown++;
+		return;
+	}
+	law->grown = 0;
+	if (law->window > 2 * (needed + set->step) && law->window > set->keep)
 		law->window -= law->window / 16;
 }
 
@@ -128,6 +164,7 @@ static __inline__ void law_follow(struct law *law, const struct law_settings *se
 static __inline__ void law_decide(struct law *law, const struct law_settings *set, u64 now,
 				  u64 bytes, u64 elapsed, u64 rtt, u64 least_rtt)
 {
+	u64 out_of_order = least_of(law->out_of_order, 0xffffffffULL);
 	u64 threshold = set->threshold, needed, settled_from, filled;
 	u32 stood = law->stood;
 
@@ -135,21 +172,22 @@ static __inline__ void law_decide(struct law *law, const struct law_settings *se
 		return;
 	if (!bytes)
 		return;
+	needed = bytes * least_rtt / elapsed + out_of_order * least_rtt / rtt;
+	threshold = least_of(threshold, most_of(needed / 2, LEAST_STEP));
 	threshold = most_of(threshold, bytes * least_of(set->threshold_us, LONGEST_RTT_US) / elapsed);
-	needed = bytes * least_rtt / elapsed;
 	law->stood = law->queue > threshold;
 	if (law->queue > threshold) {
 		if (!stood && bytes < law->queue / 4)
 			return;
 		law->reads = needed;
-		law_read_off(law, threshold);
+		law_read_off(law, set, threshold);
 		law->settled_from = 0;
 		law_hold(law, now, set->hold_round_trips, rtt);
 		return;
 	}
 	if (law->phase == PHASE_HOLD && now < law->held_until) {
 		if (law->reads)
-			law_read_off(law, threshold);
+			law_read_off(law, set, threshold);
 		return;
 	}
 	law->reads = 0;
@@ -160,7 +198,7 @@ static __inline__ void law_decide(struct law *law, const struct law_settings *se
 	law->phase = PHASE_STEADY;
 	settled_from = law->settled_from;
 	law->settled_from = 0;
-	filled = bytes * rtt / elapsed;
+	filled = bytes * rtt / elapsed + out_of_order;
 	if (settled_from && rtt >= settled_from - settled_from / 8) {
 		law_least_rtt(law, now, rtt);
 	} else if (now >= law->settles_at && filled >= law->window - law->window / 4 &&
@@ -170,7 +208,7 @@ static __inline__ void law_decide(struct law *law, const struct law_settings *se
 		law->settled_from = rtt;
 		law_hold(law, now, SETTLE_ROUND_TRIPS, rtt);
 	} else {
-		law_follow(law, set, needed);
+		law_follow(law, set, needed, rtt > least_rtt + least_rtt / 8);
 	}
 }
 
@@ -180,22 +218,27 @@ static __inline__ int law_acknowledge(struct law *law, const struct law_settings
 {
 	u64 queue = queue_of(look), rtt = believed_rtt(look->rtt_us);
 	u64 least_rtt = law_seen(law, now, rtt), elapsed = since(now, law->began) / 1000;
-	u64 bytes = (u32)(look->copied - law->copied);
+	u64 unread = since(queue, advanced(law->received, look->received));
+	u64 bytes = advanced(law->taken, taken_of(look));
 	int ended = elapsed >= rtt;
 
-	law->queue = least_of(law->queue, queue);
+	law->queue = least_of(law->queue, unread);
+	law->out_of_order = most_of(law->out_of_order, look->out_of_order);
+	law->received = look->received;
 	if (ended) {
 		law_decide(law, set, now, bytes, elapsed, rtt, least_rtt);
 		law->drained = bytes;
 		law->drained_in_us = elapsed;
+		law->beyond_hole = law->out_of_order;
 		law->began = now;
-		law->copied = look->copied;
-		law->queue = queue;
+		law->taken = taken_of(look);
+		law->queue = unread;
+		law->out_of_order = look->out_of_order;
 		law->epochs++;
 	} else if (law->phase == PHASE_START && elapsed <= least_rtt) {
 		law_double(law, set, bytes);
 	}
-	if (since(now, law->born) < KERNEL_LEADS)
+	if (!law->reads && since(now, law->born) < KERNEL_LEADS)
 		law->window = most_of(law->window, look->own);
 	law->window = least_of(most_of(law->window, set->least), set->most);
 	law->room = most_of(least_of(sum(law->window, least_of(law->reads, law->window)), set->most),

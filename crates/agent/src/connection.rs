@@ -17,7 +17,8 @@ pub struct Connection {
     pub window: Window,
     /// What the peer was still allowed to send.
     pub promised: Window,
-    /// How fast the application read; `None` before the first whole round trip.
+    /// How fast the application read, what came beyond a hole counted as read; `None` before the
+    /// first whole round trip.
     pub drain: Option<Rate>,
     /// What was received and not read.
     pub queue: Bytes,
@@ -25,9 +26,11 @@ pub struct Connection {
     pub queue_mean: Bytes,
     /// The most that was seen.
     pub queue_peak: Bytes,
+    /// The most that stood beyond a hole in the last round trip, from `rcv_nxt` on, hole included.
+    pub out_of_order: Bytes,
     /// `sk_rcvbuf`, in memory with its overhead, not in payload.
     pub buffer: Bytes,
-    /// `rcv_rtt_est`, or `srtt_us` where the kernel has none.
+    /// `rcv_rtt_est`; `srtt_us` where the kernel has none, or without timestamps a larger one.
     pub rtt: Duration,
     /// The least round trip of the last 10 to 20 seconds.
     pub least_rtt: Duration,

@@ -10,7 +10,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 /// `struct config`.
 pub(crate) type Config = [u64; 12];
 /// `struct shown`.
-pub(crate) type Shown = [u64; 21];
+pub(crate) type Shown = [u64; 22];
 
 /// `enum mode`.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +58,7 @@ pub(crate) fn connection(shown: &Shown) -> Connection {
         is_frozen,
         buffer,
         promised,
+        out_of_order,
         errors,
         acknowledgements,
         _seen,
@@ -73,6 +74,7 @@ pub(crate) fn connection(shown: &Shown) -> Connection {
         },
         window: Window::new(Bytes::new(window)),
         promised: Window::new(Bytes::new(promised)),
+        out_of_order: Bytes::new(out_of_order),
         drain: Bytes::new(drained).per(Duration::from_micros(drained_in_us)),
         queue: Bytes::new(queue),
         queue_mean: Bytes::new(queue_mean),

@@ -33,10 +33,13 @@ fn any_step() -> impl Strategy<Value = Step> {
     let arrived = prop_oneof![4 => 0..200_000u32, 2 => 0..20_000_000u32, 1 => any::<u32>()];
     let rtt = prop_oneof![4 => 20_000..30_000u64, 2 => 0..400_000u64, 1 => any::<u64>()];
     let bytes = || prop_oneof![4 => 0..1u64 << 22, 1 => 0..1u64 << 31];
-    (span, arrived.clone(), arrived, bytes(), rtt, bytes()).prop_map(
-        |(span, received, copied, promised, rtt, own)| {
+    let beyond = prop_oneof![2 => Just(0u64), 2 => 0..1u64 << 22, 1 => any::<u64>()];
+    (span, arrived.clone(), arrived, beyond, bytes(), rtt, bytes()).prop_map(
+        |(span, received, copied, beyond, promised, rtt, own)| {
             let rtt = Duration::from_micros(rtt % (u64::MAX / 1000));
-            (span, Look { received, copied, promised: window(promised), rtt, own: window(own) })
+            let out_of_order = Bytes::new(beyond);
+            let (promised, own) = (window(promised), window(own));
+            (span, Look { received, copied, out_of_order, promised, rtt, own })
         },
     )
 }
@@ -86,10 +89,12 @@ fn program(folder: &tempfile::TempDir) -> PathBuf {
 }
 
 fn line(text: &mut String, now: Instant, look: &Look) {
-    let Look { received, copied, promised, rtt, own } = look;
+    let Look { received, copied, out_of_order, promised, rtt, own } = look;
     let (promised, own) = (promised.bytes().get(), own.bytes().get());
+    let out_of_order = out_of_order.get();
     let now = now.since(Instant::ZERO).as_nanos();
-    writeln!(text, "{now} {received} {copied} {promised} {} {own}", rtt.as_micros()).unwrap();
+    let rtt = rtt.as_micros();
+    writeln!(text, "{now} {received} {copied} {out_of_order} {promised} {rtt} {own}").unwrap();
 }
 
 /// What C is asked, and what Rust answers.

@@ -9,12 +9,22 @@
 //!
 //! * **Standing queue** (what was received and not read never fell below the threshold in the
 //!   epoch): the reader is the limit. A window is what arrives in the next round trip. So it is
-//!   `drain x RTT` less half of what stands above half a threshold, but at least half of what is
-//!   read, without growth for eight round trips.
-//! * **Start**: window = `2 x drain x RTT + step`, until three epochs gained less than a quarter;
-//!   also within an epoch, by what was read so far, or the sender's doubling would wait.
-//! * **Steady**: where `5/4 x drain x RTT` exceeds the window, it grows by a sixteenth, at least
-//!   one step; where the window is far more than double, it shrinks by a sixteenth, down to `keep`.
+//!   what is needed less half of what stands above the threshold, but at least half of what is
+//!   needed, without growth for eight round trips.
+//! * **Start**: window = `2 x needed + step`, until three epochs gained less than a quarter; also
+//!   within an epoch, by what was read so far, or the sender's doubling would wait.
+//! * **Steady**: where `5/4 x needed` exceeds the window, it grows by a sixteenth, at least one
+//!   step. After four such epochs in which no queue was seen, at the reader or in the path, it
+//!   grows by an eighth, after eight by a quarter. Where the window is far more than double, it
+//!   shrinks by a sixteenth, down to `keep`.
+//!
+//! What is **needed** is `drain x RTT` and what was received beyond a hole: until a lost segment is
+//! repaired, a round trip or more, the application reads nothing, and whatever comes meanwhile
+//! takes up window. So bytes beyond a hole count as read, as they come, and the most that stood
+//! there in the epoch is added. Without that a path with loss looks like a sender that needs little.
+//!
+//! A queue is counted without what came since the look before. A look is taken when data arrives,
+//! and what has just arrived no reader can have read.
 //!
 //! RTT is the least of the last 10 to 20 seconds, not the newest. A queue at the bottleneck makes
 //! the round trip longer at the same drain; counted with the newest, the window would feed that
@@ -28,7 +38,8 @@
 //! What holds whatever is observed: the right edge of the window (RFC 9293 section 3.8.6.2.1)
 //! never moves left, since [`Grant::room`] contains all that was promised; the room never exceeds
 //! [`Settings::most`] unless more was promised before; and in a connection's first second the
-//! window is never below the kernel's own choice, within the same bound.
+//! window is never below the kernel's own choice, within the same bound, unless the reader is the
+//! limit.
 //!
 //! Only integers, no signs, and no product of more than 64 bits: a BPF program computes the same.
 //! Source of the form: `tcp_rcv_space_adjust` (net/ipv4/tcp_input.c) with the reader's drain in
@@ -41,6 +52,7 @@
 //! let start = Look {
 //!     received: 0,
 //!     copied: 0,
+//!     out_of_order: Bytes::ZERO,
 //!     promised: Window::new(Bytes::new(65_536)),
 //!     rtt: Duration::from_millis(80),
 //!     own: Window::new(Bytes::new(65_536)),
@@ -49,7 +61,7 @@
 //! // After a round trip the application has read all that had come.
 //! let later = Look { received: 65_536, copied: 65_536, ..start };
 //! let grant = control.acknowledge(Instant::from_nanos(80_000_000), &later);
-//! assert_eq!(grant.window, Window::new(Bytes::new(3 * 65_536)));
+//! assert_eq!(grant.window, Window::new(Bytes::new(2 * 65_536 + 16_384)));
 //! ```
 
 mod budget;
@@ -74,15 +86,22 @@ const LONGEST_RTT_US: u64 = u32::MAX as u64;
 const FLAT_EPOCHS: u8 = 3;
 /// After a longer silence an epoch says nothing about the drain.
 const IDLE_ROUND_TRIPS: u64 = 4;
+/// No queue is so small that it stands where less than twice this is read in a round trip, and no
+/// step is smaller: some segments of Ethernet.
+const LEAST_STEP: u64 = 4_096;
+/// Growth doubles after so many epochs of it without a queue, and once more after twice as many.
+const EPOCHS_OF_GROWTH: u32 = 4;
 
 /// What a host decides about the law. All windows are of payload, not of buffer memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// A queue that never falls below this stands.
+    /// A queue that never falls below this stands. Where less than twice this is needed, half of
+    /// that, at least 4 KiB.
     pub threshold: Bytes,
     /// The same as time of the drain: the larger of the two counts.
     pub threshold_time: Duration,
-    /// The least by which a window grows.
+    /// The least by which a window grows. One below four times this grows by a quarter, at least 4
+    /// KiB.
     pub step: Bytes,
     /// No window is smaller.
     pub least: Window,
@@ -95,14 +114,14 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// As in the trial over 80 ms and 2 Gbit/s: 256 KiB or 2 ms, in steps of 64 KiB, from 64 KiB
-    /// to RFC 7323's bound; 4 MiB are kept for the next burst.
+    /// As in the trial over 80 ms and 2 Gbit/s: 256 KiB or 2 ms, in steps of 64 KiB, up to RFC
+    /// 7323's bound; 4 MiB are kept for the next burst. The least, 8 KiB, is some segments.
     fn default() -> Self {
         Settings {
             threshold: Bytes::new(256 << 10),
             threshold_time: Duration::from_millis(2),
             step: Bytes::new(64 << 10),
-            least: Window::new(Bytes::new(64 << 10)),
+            least: Window::new(Bytes::new(8 << 10)),
             most: Window::new(Bytes::new((1 << 30) - 1)),
             keep: Window::new(Bytes::new(4 << 20)),
             hold_round_trips: 8,
@@ -117,6 +136,9 @@ pub struct Look {
     pub received: u32,
     /// `copied_seq`: the next sequence number that the application will read.
     pub copied: u32,
+    /// From `rcv_nxt` to the end of the last SACK block (RFC 2018) that the receiver would send:
+    /// what came beyond a hole, and the hole. Zero without one.
+    pub out_of_order: Bytes,
     /// `tcp_receive_window`: what the peer may still send after `received`.
     pub promised: Window,
     /// `rcv_rtt_est`, or `srtt_us` where that is zero; below a millisecond counts as one.
@@ -130,6 +152,18 @@ impl Look {
     fn queue(&self) -> u64 {
         u64::from(self.received.wrapping_sub(self.copied))
     }
+
+    /// The next sequence number that would be read if no hole were there. Where the queue is read
+    /// at once it moves by what arrives, whatever was lost.
+    fn taken(&self) -> u32 {
+        self.copied.wrapping_add(self.out_of_order.get() as u32)
+    }
+}
+
+/// From one sequence number to another, zero where it goes back (RFC 9293 section 3.4).
+fn advanced(from: u32, to: u32) -> u64 {
+    let span = to.wrapping_sub(from);
+    if span >> 31 == 0 { u64::from(span) } else { 0 }
 }
 
 /// What the socket is to be given.
@@ -177,18 +211,25 @@ pub struct WindowControl {
     reads: u64,
     /// Whether a queue stood in the epoch before.
     stood: bool,
-    /// The drain in a round trip that the last growth was counted from.
+    /// What was needed in a round trip when the last growth was counted.
     fullest: u64,
     flat: u8,
+    /// `rcv_nxt` of the look before.
+    received: u32,
+    /// Epochs of growth without a queue, one after another.
+    grown: u32,
 }
 
 /// What is counted between two decisions.
 #[derive(Debug, Clone)]
 struct Epoch {
     began: Instant,
-    copied: u32,
-    /// The least queue seen.
+    /// [`Look::taken`] at its beginning.
+    taken: u32,
+    /// The least queue seen, without what came since the look before.
     queue: u64,
+    /// The most that stood beyond a hole.
+    out_of_order: u64,
 }
 
 /// The least round trip of two spans of time, in microseconds.
@@ -225,7 +266,7 @@ impl WindowControl {
         WindowControl {
             settings,
             born: now,
-            epoch: Epoch { began: now, copied: first.copied, queue: first.queue() },
+            epoch: Epoch::new(now, first, first.queue()),
             least_rtt: LeastRtt::new(now, rtt),
             phase: Phase::Start,
             held_until: now,
@@ -237,6 +278,8 @@ impl WindowControl {
             stood: false,
             fullest: 0,
             flat: 0,
+            received: first.received,
+            grown: 0,
         }
     }
 
@@ -245,16 +288,20 @@ impl WindowControl {
         let queue = look.queue();
         let rtt = micros(look.rtt);
         let least_rtt = self.least_rtt.seen(now, rtt);
-        self.epoch.queue = self.epoch.queue.min(queue);
+        let unread = queue.saturating_sub(advanced(self.received, look.received));
+        self.received = look.received;
+        self.epoch.queue = self.epoch.queue.min(unread);
+        self.epoch.out_of_order = self.epoch.out_of_order.max(look.out_of_order.get());
         let elapsed = now.since(self.epoch.began).as_micros();
-        let bytes = u64::from(look.copied.wrapping_sub(self.epoch.copied));
+        let bytes = advanced(self.epoch.taken, look.taken());
         if elapsed >= rtt {
-            self.decide(now, Drain { bytes, elapsed, rtt, least_rtt });
-            self.epoch = Epoch { began: now, copied: look.copied, queue };
+            let out_of_order = self.epoch.out_of_order.min(u64::from(u32::MAX));
+            self.decide(now, Drain { bytes, out_of_order, elapsed, rtt, least_rtt });
+            self.epoch = Epoch::new(now, look, unread);
         } else if self.phase == Phase::Start && elapsed <= least_rtt {
             self.double(bytes);
         }
-        if now.since(self.born) < KERNEL_LEADS {
+        if self.reads == 0 && now.since(self.born) < KERNEL_LEADS {
             self.window = self.window.max(look.own.bytes().get());
         }
         self.bound();
@@ -279,8 +326,10 @@ impl WindowControl {
         if is_idle || drain.bytes == 0 {
             return;
         }
-        let threshold = threshold.max(drain.over(micros_of(self.settings.threshold_time)));
-        let needed = drain.over(drain.least_rtt);
+        let needed = drain.needed();
+        let threshold = threshold
+            .min((needed / 2).max(LEAST_STEP))
+            .max(drain.over(micros_of(self.settings.threshold_time)));
         // A reader that comes back from a pause has read little of what came meanwhile. One round
         // trip more tells it from a slow one.
         let stood = std::mem::replace(&mut self.stood, self.epoch.queue > threshold);
@@ -314,7 +363,7 @@ impl WindowControl {
                     self.settled_from = drain.rtt;
                     self.hold(now, SETTLE_ROUND_TRIPS, drain.rtt);
                 } else {
-                    self.follow(needed);
+                    self.follow(needed, drain.has_queue());
                 }
             }
         }
@@ -322,20 +371,28 @@ impl WindowControl {
 
     fn hold(&mut self, now: Instant, round_trips: u64, rtt: u64) {
         self.phase = Phase::Hold;
+        self.grown = 0;
         self.held_until = now + Duration::from_micros(round_trips.saturating_mul(rtt));
     }
 
-    /// What is read, and half of what the queue is below half a threshold, or less that of what it
-    /// is above: all of it would swing, since the queue is that of the last round trip and the
-    /// window acts in the next.
+    /// What is read, and half of what the queue is below the threshold, or less that of what it is
+    /// above: all of it would swing, since the queue is that of the last round trip and the window
+    /// acts in the next. So a third of the threshold stands in the end. Less would leave the reader
+    /// without data where acknowledgements come a sixteenth of a round trip apart.
     fn read_off(&mut self, threshold: u64) {
-        let full = self.reads.saturating_add(threshold / 4);
+        let slack = (threshold / 2).min((threshold / 4).max(self.settings.step.get()));
+        let full = self.reads.saturating_add(slack);
         self.window = full.saturating_sub(self.epoch.queue / 2).max(self.reads / 2);
     }
 
     fn double(&mut self, needed: u64) {
-        let double = needed.saturating_mul(2).saturating_add(self.settings.step.get());
+        let double = needed.saturating_mul(2).saturating_add(self.step());
         self.window = self.window.max(double);
+    }
+
+    /// The least growth: a quarter of a small window.
+    fn step(&self) -> u64 {
+        self.settings.step.get().min((self.window / 4).max(LEAST_STEP))
     }
 
     /// Doubles with the drain until that stays the same.
@@ -352,14 +409,24 @@ impl WindowControl {
         }
     }
 
-    /// Probes where the drain fills the window, and gives back what is not used.
-    fn follow(&mut self, needed: u64) {
+    /// Probes where what is needed fills the window, and gives back what is not used. `has_queue`:
+    /// in the path.
+    fn follow(&mut self, needed: u64, has_queue: bool) {
         let step = self.settings.step.get();
         let double = needed.saturating_add(step).saturating_mul(2);
         if needed.saturating_add(needed / 4) > self.window {
-            self.window = self.window.saturating_add(step.max(self.window / 16));
-        } else if self.window > double && self.window > self.settings.keep.bytes().get() {
-            self.window -= self.window / 16;
+            if has_queue {
+                self.grown = 0;
+            }
+            let hurry = (self.grown / EPOCHS_OF_GROWTH).min(2);
+            let growth = self.step().max(self.window >> (4 - hurry));
+            self.window = self.window.saturating_add(growth);
+            self.grown = self.grown.saturating_add(1);
+        } else {
+            self.grown = 0;
+            if self.window > double && self.window > self.settings.keep.bytes().get() {
+                self.window -= self.window / 16;
+            }
         }
     }
 
@@ -369,9 +436,18 @@ impl WindowControl {
     }
 }
 
-/// What the application read in an epoch; times in microseconds.
+impl Epoch {
+    fn new(now: Instant, look: &Look, unread: u64) -> Self {
+        let out_of_order = look.out_of_order.get();
+        Epoch { began: now, taken: look.taken(), queue: unread, out_of_order }
+    }
+}
+
+/// What the application read in an epoch, or would have read but for a hole; times in microseconds.
 struct Drain {
     bytes: u64,
+    /// The most that stood beyond a hole, in 32 bits.
+    out_of_order: u64,
     elapsed: u64,
     rtt: u64,
     least_rtt: u64,
@@ -383,10 +459,22 @@ impl Drain {
         self.bytes * micros / self.elapsed
     }
 
+    /// What takes up window in a round trip without a queue in the path. A repair waits in that
+    /// queue, too, so what stands beyond a hole counts by the least round trip like the drain.
+    fn needed(&self) -> u64 {
+        self.over(self.least_rtt) + self.out_of_order * self.least_rtt / self.rtt
+    }
+
+    /// Whether so much waits in the path that the round trip is an eighth longer than the least.
+    fn has_queue(&self) -> bool {
+        self.rtt > self.least_rtt + self.least_rtt / 8
+    }
+
     /// Whether `window` is in use, within a quarter, and so much of it waits in the path that the
     /// round trip is a quarter longer than the least.
     fn fills_path(&self, window: u64) -> bool {
-        self.over(self.rtt) >= window - window / 4 && self.rtt > self.least_rtt + self.least_rtt / 4
+        let used = self.over(self.rtt) + self.out_of_order;
+        used >= window - window / 4 && self.rtt > self.least_rtt + self.least_rtt / 4
     }
 }
 

@@ -78,7 +78,7 @@ pub struct Run {
     #[arg(long)]
     unfreeze: bool,
     /// Keep the receive buffers of all connections together within this, 1MiB to 1TiB: the largest
-    /// windows are cut to one size. Each keeps at least 64 KiB.
+    /// windows are cut to one size. Each keeps at least 8 KiB.
     #[arg(long, value_name = "SIZE", conflicts_with = "dry_run", value_parser = budget)]
     budget: Option<Bytes>,
     /// Show the connections each such time too, 100ms to 1h.
@@ -113,7 +113,8 @@ struct Target {
     )]
     cgroup: Option<PathBuf>,
     /// A receive queue that never falls below this in a round trip stands, 4KiB to 1GiB: the window
-    /// becomes what the reader takes.
+    /// becomes what the reader takes. For one that takes little, half of what it takes in a round
+    /// trip counts instead, at least 4 KiB.
     #[arg(long, value_name = "SIZE", default_value = "256KiB", value_parser = threshold)]
     threshold: Bytes,
     /// Follow connections over loopback, too.

@@ -55,6 +55,8 @@ pub struct Shown {
     queue_mean: Bytes,
     #[serde(rename = "queue_peak_bytes", with = "column::bytes")]
     queue_peak: Bytes,
+    #[serde(rename = "out_of_order_bytes", with = "column::bytes")]
+    out_of_order: Bytes,
     #[serde(rename = "buffer_bytes", with = "column::bytes")]
     buffer: Bytes,
     #[serde(rename = "rtt_us", with = "column::micros")]
@@ -124,6 +126,7 @@ impl Shown {
             queue: one.queue,
             queue_mean: one.queue_mean,
             queue_peak: one.queue_peak,
+            out_of_order: one.out_of_order,
             buffer: one.buffer,
             rtt: one.rtt,
             least_rtt: one.least_rtt,
@@ -280,6 +283,7 @@ mod tests {
             queue: Bytes::new(40_000_000),
             queue_mean: Bytes::new(30_000_000),
             queue_peak: Bytes::new(50_000_000),
+            out_of_order: Bytes::ZERO,
             buffer: Bytes::new(100_000_000),
             rtt: Duration::from_millis(81),
             least_rtt: Duration::from_millis(80),
