@@ -6,7 +6,7 @@ mod surroundings;
 mod traits;
 
 use super::thresholds::{
-    AROUND, AT_CAPACITY, AT_CAPACITY_QUEUED, BOUNDED, BOUNDED_ONE_IN, BUSY, BUSY_AND_FLAT,
+    AROUND, AS_MUCH, AT_CAPACITY, AT_CAPACITY_QUEUED, BOUNDED, BOUNDED_ONE_IN, BUSY, BUSY_AND_FLAT,
     BUSY_MOST, CAPACITY_PERCENTILE, CLOSING, COLLAPSED, FEW_PIECES, FEW_SEGMENTS, FILLED_LEAST,
     FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEARLY, OF_HINT,
     OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, PLATEAU_SHARE,
@@ -348,12 +348,19 @@ impl<'a> Transfer<'a> {
         if f.part(f.full) <= MOST && !self.touches_window(at) && !self.keeps_filling(at) {
             return None;
         }
-        let collapsed = window_of(f) < COLLAPSED * self.window_peak[at];
+        let collapsed = window_of(f) < COLLAPSED * self.window_peak[at]
+            && !(self.has_standing_queue[at] && self.carries_as_much_as_ever(at));
         Some(if collapsed || self.is_unread(at) {
             Limit::ReceiverApplication
         } else {
             Limit::ReceiveWindow
         })
+    }
+
+    /// Whether no interval before carried noticeably more.
+    fn carries_as_much_as_ever(&self, at: usize) -> bool {
+        let most = self.rates[..=at].iter().copied().fold(0.0, f64::max);
+        self.rates[at] >= AS_MUCH * most
     }
 
     /// Whether data is acknowledged before the receiving application reads it, again and again, and
