@@ -23,6 +23,7 @@ const ADOPTION: &[Need] = &[Need::WindowAgent, Need::Kernel("6.13"), Need::Progr
 
 pub const CASES: &[Case] = &[
     ("a_fast_reader_gets_more_than_tcp_rmem", NEEDS, a_fast_reader_gets_more_than_tcp_rmem),
+    ("a_path_with_loss_is_looked_at", NEEDS, a_path_with_loss_is_looked_at),
     ("a_slow_readers_queue_is_small", NEEDS, a_slow_readers_queue_is_small),
     ("a_connection_that_exists_is_followed", ADOPTION, a_connection_that_exists_is_followed),
     ("a_budget_bounds_all_together", NEEDS, a_budget_bounds_all_together),
@@ -125,6 +126,29 @@ fn a_fast_reader_gets_more_than_tcp_rmem() {
     assert_eq!(one["refusals"], 0, "{one}");
     assert_eq!(one["frozen"], false, "{one}");
     the_right_edge_never_moves_left(&program, "fast");
+}
+
+/// Where three SACK blocks and timestamps fill the options, the kernel does not ask the agent about
+/// what it sends; it is asked about what comes.
+fn a_path_with_loss_is_looked_at() {
+    let program = Program::new();
+    let path = ["--rate", "100mbit", "--loss", "1%", "--capture", "loss"];
+    let rmem = format!("4096 65536 {RMEM_MAX}");
+    let words = window(&program, "run --interval 100ms");
+    let client = format!("{words} iperf3 -c {{server}} -R -J -t 5");
+    let finished = over(&program, &path, "iperf3 -s", &rmem, &client);
+    let one = busiest(&finished);
+    assert_eq!(one["refusals"], 0, "{one}");
+    let looks = finished.err.lines().filter(|line| line.starts_with("{\"slow_readers"));
+    let looks = looks.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let beyond = |look: Value| {
+        let connections = look["connections"].as_array().unwrap();
+        connections.iter().map(|one| one["out_of_order_bytes"].as_u64().unwrap()).max()
+    };
+    let most = looks.filter_map(beyond).max();
+    // Three blocks are three segments at least, and the holes between them.
+    assert!(most >= Some(6 * 1448), "{most:?}: {finished:?}");
+    the_right_edge_never_moves_left(&program, "loss");
 }
 
 /// What the slow reader takes, in 12 s.
