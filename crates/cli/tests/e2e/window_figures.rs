@@ -68,7 +68,7 @@ fn a_slow_reader_holds_little() {
         // Of the 9 MB that Linux 6.12 lets stand.
         let part = |column: &str| of(agent, column) / of(kernel, column);
         assert!(part("receive_queue_mean_bytes") <= 0.16);
-        assert!(part("receive_queue_max_bytes") <= 0.45);
+        assert!(part("receive_queue_max_bytes") <= 0.48);
     }
 }
 
@@ -91,7 +91,7 @@ fn a_path_with_loss_is_filled() {
     let text = text.replace(r#"["0%", "0.1%", "1%"]"#, r#"["1%"]"#);
     let rows = rows("loss.toml", &text, ["5s", "5s"]);
     let of = |case: &str, column: &str| {
-        row(&rows, &format!("{case}/congestion_control=bbr/loss=1%")).number(column)
+        row(&rows, &format!("{case}/congestion_control=bbr/loss=1")).number(column)
     };
     assert!(of("agent-6mb", "steady_goodput_bps") >= 0.95 * LINK);
     assert!(of("agent-6mb", "goodput_bps") >= of("kernel-256mb", "goodput_bps"));
