@@ -21,7 +21,8 @@
 //! What is **needed** is `drain x RTT` and what was received beyond a hole: until a lost segment is
 //! repaired, a round trip or more, the application reads nothing, and whatever comes meanwhile
 //! takes up window. So bytes beyond a hole count as read, as they come, and the most that stood
-//! there in the epoch is added. Without that a path with loss looks like a sender that needs little.
+//! there in the epoch is added. Without that, a path with loss looks like a sender that needs
+//! little.
 //!
 //! A queue is counted without what came since the look before. A look is taken when data arrives,
 //! and what has just arrived no reader can have read.

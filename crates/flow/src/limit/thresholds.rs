@@ -91,9 +91,9 @@ pub(super) const UNMOVED: f64 = 0.92;
 pub(super) const CLOSING: f64 = 0.3;
 /// The application closed a window that is below this fraction of the largest one so far.
 pub(super) const COLLAPSED: f64 = 0.5;
-/// It did not, where this fraction of the most so far is carried all the same: such a window was too
-/// large before. Fixed by `window/fast-reader`, whose receiver lowers its window to what the path
-/// holds once its start has gone twice beyond it.
+/// It did not, where this fraction of the most so far is carried all the same: such a window was
+/// too large before. Fixed by `window/fast-reader`, whose receiver lowers its window to what the
+/// path holds once its start has gone twice beyond it.
 pub(super) const AS_MUCH: f64 = 0.95;
 /// A capacity is read from at least this many intervals with a queue, at [`CAPACITY_PERCENTILE`]: a
 /// single ACK of a repaired hole reports more than the path carried. For the same reason, of the
