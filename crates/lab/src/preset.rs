@@ -62,6 +62,7 @@ pub(crate) const PRESETS: &[Preset] = presets![
     "articles/e1",
     "articles/e1-relay",
     "articles/e2",
+    "window/article-d",
     "window/first-second",
     "window/fast-reader",
     "window/slow-reader",
