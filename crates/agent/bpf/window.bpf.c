@@ -129,7 +129,7 @@ enum standing { FOLLOWED, FROZEN_BY_APPLICATION };
 struct shown {
 	u64 local[2], remote[2], ports;
 	u64 window, drained, drained_in_us, queue, queue_peak, queue_mean, rtt_us, least_rtt_us;
-	u64 phase, standing, buffer, promised, out_of_order, errors, acks, seen, closed;
+	u64 phase, reads, standing, buffer, promised, out_of_order, errors, acks, seen, closed;
 };
 
 struct connection {
@@ -345,6 +345,7 @@ static __always_inline void show(struct bpf_sock_ops *ops, struct tcp_sock *tp,
 	s.rtt_us = look->rtt_us;
 	s.least_rtt_us = least_of(c->law.rtt_now, c->law.rtt_before);
 	s.phase = c->law.phase;
+	s.reads = c->law.reads;
 	s.standing = c->standing;
 	s.buffer = (u32)((struct sock *)tp)->sk_rcvbuf;
 	s.promised = look->promised;

@@ -13,6 +13,8 @@ pub struct Connection {
     pub remote: SocketAddr,
     /// What the law is doing.
     pub phase: Phase,
+    /// Whether it holds the window because unread data stood.
+    pub is_slow_reader: bool,
     /// The window that the law grants; with [`crate::Options::control`], `TCP_WINDOW_CLAMP`.
     pub window: Window,
     /// What the peer was still allowed to send.

@@ -10,7 +10,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 /// `struct config`.
 pub(crate) type Config = [u64; 12];
 /// `struct shown`.
-pub(crate) type Shown = [u64; 22];
+pub(crate) type Shown = [u64; 23];
 
 /// `enum mode`.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +55,7 @@ pub(crate) fn connection(shown: &Shown) -> Connection {
         rtt_us,
         least_rtt_us,
         phase,
+        reads,
         is_frozen,
         buffer,
         promised,
@@ -72,6 +73,7 @@ pub(crate) fn connection(shown: &Shown) -> Connection {
             1 => Phase::Hold,
             _ => Phase::Steady,
         },
+        is_slow_reader: reads > 0,
         window: Window::new(Bytes::new(window)),
         promised: Window::new(Bytes::new(promised)),
         out_of_order: Bytes::new(out_of_order),
@@ -103,12 +105,13 @@ mod tests {
         let mut shown: Shown = std::array::from_fn(|index| index as u64 + 100);
         shown[..5].copy_from_slice(&[0, 0xffff_0a4d_0002, 1 << 61, 1, 443 << 32 | 50_000]);
         shown[6..8].copy_from_slice(&[250_000, 1_000_000]);
-        shown[13] = 1;
+        shown[13..15].copy_from_slice(&[1, 0]);
         let connection = connection(&shown);
         assert_eq!(connection.local, "10.77.0.2:443".parse().unwrap());
         assert_eq!(connection.remote, "[2000::1]:50000".parse().unwrap());
         assert_eq!(connection.drain.unwrap().to_string(), "2 Mbit/s");
         assert_eq!(connection.phase, Phase::Hold);
+        assert!(!connection.is_slow_reader);
         assert_eq!(connection.window.bytes().get(), 105);
         assert!(connection.is_closed);
     }

@@ -88,7 +88,7 @@ impl LimitedBy {
         // What the peer sends in a round trip, and nearly all of an amount.
         let used = one.drain.map_or(Bytes::ZERO, |drain| drain.over(one.rtt));
         let uses = |amount: Bytes| used >= Bytes::new(amount.get() / 10 * 9);
-        if one.queue >= Bytes::new(settings.threshold.get() / 4) && one.phase == Phase::Hold {
+        if one.is_slow_reader {
             LimitedBy::ReceiverApplication
         } else if one.is_frozen {
             // Half of a buffer is the kernel's overhead.
@@ -144,7 +144,7 @@ impl Look {
     pub fn new(connections: &[Connection], settings: &Settings) -> Look {
         let slow: Vec<&Connection> = connections
             .iter()
-            .filter(|one| !one.is_closed && !one.is_frozen && one.phase == Phase::Hold)
+            .filter(|one| !one.is_closed && !one.is_frozen && one.is_slow_reader)
             .collect();
         let mut shown: Vec<Shown> =
             connections.iter().map(|one| Shown::new(one, settings)).collect();
@@ -277,6 +277,7 @@ mod tests {
             local: "10.77.0.2:50000".parse().unwrap(),
             remote: "10.77.0.1:80".parse().unwrap(),
             phase: Phase::Hold,
+            is_slow_reader: true,
             window: Window::new(Bytes::new(2_000_000)),
             promised: Window::new(Bytes::new(1_000_000)),
             drain: Some(Rate::from_bits_per_sec(200_000_000)),
@@ -329,7 +330,19 @@ mod tests {
     fn the_limit_follows_from_what_is_used() {
         let of = |one: Connection| LimitedBy::of(&one, &settings());
         assert_eq!(of(connection()), LimitedBy::ReceiverApplication);
-        let read = Connection { queue: Bytes::ZERO, phase: Phase::Steady, ..connection() };
+        // A reader of 1 Mbit/s leaves a few segments.
+        let slow = Connection { queue: Bytes::new(6_000), ..connection() };
+        assert_eq!(of(slow), LimitedBy::ReceiverApplication);
+        // Held, because the path has a queue.
+        let settled = Connection { is_slow_reader: false, ..connection() };
+        assert_eq!(of(settled.clone()), LimitedBy::ReceiveWindow);
+        assert_eq!(Look::new(&[settled], &settings()).slow_readers, 0);
+        let read = Connection {
+            queue: Bytes::ZERO,
+            phase: Phase::Steady,
+            is_slow_reader: false,
+            ..connection()
+        };
         // 200 Mbit/s and 81 ms are 2.025 MB.
         assert_eq!(of(read.clone()), LimitedBy::ReceiveWindow);
         let wide = Connection { window: Window::new(Bytes::new(2_500_000)), ..read.clone() };
