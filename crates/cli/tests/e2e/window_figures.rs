@@ -48,6 +48,7 @@ fn a_fast_reader_fills_the_link() {
     assert!(goodput("agent-6mb") >= 0.98 * goodput("kernel-32mb"));
     let again = |case: &str| row(&rows, case).number("retransmission");
     assert!(again("agent-6mb") <= again("kernel-256mb"));
+    assert_eq!(row(&rows, "kernel-6mb").0["limited_by"], "receive_window");
 }
 
 fn a_slow_reader_holds_little() {

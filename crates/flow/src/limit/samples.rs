@@ -15,7 +15,7 @@ mod traits;
 
 use super::judge::{Case, LinkEvidence, Possible, SEGMENTS_LEAST};
 use super::thresholds::{
-    AS_MUCH, AT_CAPACITY_SAMPLED, COLLAPSED, FULL_BUFFER, GROWTH, NOISE, OF_HINT, OF_LINK,
+    AT_CAPACITY_SAMPLED, COLLAPSED, FULL_BUFFER, GROWTH, NOISE, OF_HINT, OF_LINK,
     QUEUE_LEAST_SAMPLED, QUEUE_PART, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
 };
 use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
@@ -290,7 +290,7 @@ impl Span<'_> {
         } else {
             let repairs = self.repairs() || context.awaits_repair;
             let closed = match (
-                self.receiver_is_slow(receiver, context, all),
+                self.receiver_is_slow(receiver, all),
                 repairs && self.carries_less_than(window),
             ) {
                 (true, _) => Limit::ReceiverApplication,
@@ -343,7 +343,7 @@ impl Span<'_> {
     }
 
     /// Whether the window closed because the receiver's application does not read.
-    fn receiver_is_slow(&self, receiver: &[Sample], context: &Context, all: &[Span<'_>]) -> bool {
+    fn receiver_is_slow(&self, receiver: &[Sample], all: &[Span<'_>]) -> bool {
         let holds = |sample: &Sample| {
             let buffer =
                 sample.memory.map(|memory| memory.rcvbuf).filter(|buffer| *buffer > Bytes::ZERO);
@@ -366,12 +366,9 @@ impl Span<'_> {
         if widest(self).is_some_and(|window| window.bytes() < self.last.snd_mss) {
             return true;
         }
-        let until_now = || all.iter().take_while(|span| span.start() <= self.start());
-        let most = until_now().map(Span::goodput).max().unwrap_or(Rate::ZERO);
-        if context.standing && self.goodput().as_f64() >= AS_MUCH * most.as_f64() {
-            return false;
-        }
-        match (widest(self), until_now().filter_map(widest).max()) {
+        let before =
+            all.iter().take_while(|span| span.start() <= self.start()).filter_map(widest).max();
+        match (widest(self), before) {
             (Some(now), Some(before)) => now.bytes().as_f64() < COLLAPSED * before.bytes().as_f64(),
             _ => false,
         }
