@@ -40,10 +40,10 @@ pub fn check() -> anyhow::Result<()> {
         eprintln!("SKIPPED: bpf: {advice}");
         return Ok(());
     }
-    let built = Path::new("target/window.bpf.o");
-    build(built)?;
+    let built = crate::build::target_folder().join("window.bpf.o");
+    build(&built)?;
     let read = |path: &Path| std::fs::read(path).with_context(|| format!("read {path:?}"));
-    if read(built)? != read(Path::new(OBJECT))? {
+    if read(&built)? != read(Path::new(OBJECT))? {
         bail!("{OBJECT} is not what {SOURCE} builds: run `cargo xtask bpf` and commit it");
     }
     Ok(())

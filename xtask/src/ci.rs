@@ -1,64 +1,144 @@
 //! `cargo xtask ci`: one command for people and machines; each step is a plain command that a
 //! person could type.
 
-use anyhow::{Context, bail, ensure};
-use std::process::{Command, Output};
-use std::thread;
-use std::time::{Duration, Instant};
+use crate::build::cargo;
+use crate::unchanged::Inputs;
+use anyhow::{Context, ensure};
+use clap::Args;
+use std::process::Command;
+use std::time::Instant;
 
-/// How long each fuzz target runs.
-const FUZZ_TIME: Duration = Duration::from_secs(20);
 /// How much a trial of the relay carries in its soak.
 const SOAK: &str = "7GB";
 const PURE: [&str; 3] = ["fullpipe-model", "fullpipe-flow", "fullpipe-report"];
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// A step: what the output calls it, and what it does.
-type Step = (&'static str, fn() -> anyhow::Result<()>);
+/// A step of CI.
+struct Step {
+    /// What the output calls it.
+    name: &'static str,
+    run: fn() -> anyhow::Result<()>,
+    /// What it reads, where it is left out if that passed here before; empty: it always runs.
+    inputs: &'static [&'static str],
+}
+
+/// A step that always runs.
+const fn always(name: &'static str, run: fn() -> anyhow::Result<()>) -> Step {
+    Step { name, run, inputs: &[] }
+}
 
 /// The steps in their order. The tests are last, so that the test runner's summary is at the end
 /// of the output.
 const STEPS: &[Step] = &[
-    ("tidy: doors, purity, sizes, leftovers", crate::tidy::run),
-    ("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
-    ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
-    ("docs", || {
+    always("tidy: doors, purity, sizes, leftovers", crate::tidy::run),
+    always("fmt", || cargo(&["fmt", "--all", "--check"], &[])),
+    always("clippy", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
+    }),
+    always("docs", || {
         let strict = [("RUSTDOCFLAGS", "-D warnings")];
         cargo(&["doc", "--workspace", "--no-deps", "--quiet"], &strict)
     }),
-    ("purity", purity),
-    ("dependencies", dependencies),
-    ("bpf: what is committed is what crates/agent/bpf builds", crate::bpf::check),
-    ("oldest compiler", oldest_compiler),
-    (FUZZ, fuzz_targets),
-    ("truth: generated scenarios are judged right", truth),
-    ("pictures: docs/src/pictures are what the product draws", pictures),
-    ("page: what is committed is what web/ builds, and works in Chromium", || {
-        crate::page::check(&target_folder())
-    }),
-    ("wheel: the Python package builds, and its tests pass", crate::wheel::Wheel::check),
-    ("soak: 21 GB go through the relay", soak),
-    ("tests", || cargo(&["test", "--workspace", "--no-fail-fast"], &[])),
+    always("purity", purity),
+    always("dependencies", dependencies),
+    always("bpf: what is committed is what crates/agent/bpf builds", crate::bpf::check),
+    Step {
+        name: "oldest compiler",
+        run: oldest_compiler,
+        inputs: &["Cargo.toml", "Cargo.lock", "crates", "xtask"],
+    },
+    always(FUZZ, crate::fuzz::replay),
+    always("truth: generated scenarios are judged right", truth),
+    Step {
+        name: "pictures: docs/src/pictures are what the product draws",
+        run: pictures,
+        inputs: &["Cargo.lock", "crates", "scenarios", "docs", "xtask/src/pictures.rs"],
+    },
+    Step {
+        name: "page: what is committed is what web/ builds, and works in Chromium",
+        run: || crate::page::check(&crate::build::target_folder()),
+        inputs: &["Cargo.toml", "Cargo.lock", "crates", "web", "xtask/src/page.rs"],
+    },
+    Step {
+        name: "wheel: the Python package builds, and its tests pass",
+        run: crate::wheel::Wheel::check,
+        inputs: &["Cargo.lock", "crates", "python", "docs", "xtask/src/wheel.rs"],
+    },
+    Step {
+        name: "soak: 21 GB go through the relay",
+        run: soak,
+        inputs: &["Cargo.lock", "crates/transfer", "crates/kernel", "crates/cli"],
+    },
+    always("tests", tests),
 ];
 const FUZZ: &str = "fuzz targets";
 
-/// Runs the steps whose name begins with `only`, and says how long each took; the first that fails
-/// ends it.
-pub fn run(fuzz: bool, only: &str) -> anyhow::Result<()> {
-    let chosen = |name: &str| name.starts_with(only) && (fuzz || name != FUZZ);
-    let names = || STEPS.iter().map(|(name, _)| short(name)).collect::<Vec<_>>().join(", ");
-    ensure!(STEPS.iter().any(|(name, _)| chosen(name)), "no such step: there are {}", names());
-    let mut took = Vec::new();
-    for &(name, run) in STEPS.iter().filter(|(name, _)| chosen(name)) {
-        if name == STEPS[STEPS.len() - 1].0 {
-            eprintln!("\nSeconds of each step: {}", took.join(", "));
+/// Options of `cargo xtask ci`.
+#[derive(Args)]
+pub struct Ci {
+    /// Leave out the fuzz targets.
+    #[arg(long)]
+    no_fuzz: bool,
+    /// Only the steps whose name begins with this: `page`, for example.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    only: String,
+    /// Run the steps, too, whose inputs are those of a run that passed on this machine.
+    #[arg(long)]
+    all: bool,
+}
+
+impl Ci {
+    /// Runs the chosen steps, and says how long each took and which were left out; the first that
+    /// fails ends it.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let names = || STEPS.iter().map(|step| short(step.name)).collect::<Vec<_>>().join(", ");
+        ensure!(STEPS.iter().any(|step| self.has(step)), "no such step: there are {}", names());
+        let mut took = Vec::new();
+        for step in STEPS.iter().filter(|step| self.has(step)) {
+            if step.name == STEPS[STEPS.len() - 1].name {
+                eprintln!("\nSeconds of each step: {}", took.join(", "));
+            }
+            let began = now();
+            let seconds = match self.run_step(step)? {
+                Outcome::Passed => began.elapsed().as_secs().to_string(),
+                Outcome::LeftOut => "left out".to_owned(),
+            };
+            took.push(format!("{} {seconds}", short(step.name)));
         }
-        eprintln!("\n=== {name}");
-        let began = now();
-        run().with_context(|| format!("{name} failed"))?;
-        took.push(format!("{} {}", short(name), began.elapsed().as_secs()));
+        Ok(())
     }
-    Ok(())
+
+    fn has(&self, step: &Step) -> bool {
+        step.name.starts_with(&self.only) && !(self.no_fuzz && step.name == FUZZ)
+    }
+
+    fn run_step(&self, step: &Step) -> anyhow::Result<Outcome> {
+        let name = step.name;
+        eprintln!("\n=== {name}");
+        if step.inputs.is_empty() {
+            (step.run)().with_context(|| format!("{name} failed"))?;
+            return Ok(Outcome::Passed);
+        }
+        let inputs = Inputs::read(short(name), step.inputs)?;
+        // A step that was asked for by its name is run.
+        if !self.all && self.only.is_empty() && inputs.have_passed() {
+            eprintln!(
+                "LEFT OUT: {name}: {} are as they were when it passed on this machine; \
+                 `cargo xtask ci --all` runs it",
+                step.inputs.join(", ")
+            );
+            return Ok(Outcome::LeftOut);
+        }
+        (step.run)().with_context(|| format!("{name} failed"))?;
+        inputs.keep()?;
+        Ok(Outcome::Passed)
+    }
+}
+
+/// How a step ended that did not fail.
+enum Outcome {
+    Passed,
+    LeftOut,
 }
 
 /// What stands before the colon of a step's name.
@@ -71,17 +151,10 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<()> {
-    eprintln!("cargo {}", arguments.join(" "));
-    let status = Command::new(env!("CARGO"))
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .status()
-        .with_context(|| format!("start cargo {}", arguments.join(" ")))?;
-    if !status.success() {
-        bail!("failed: cargo {}", arguments.join(" "));
-    }
-    Ok(())
+/// All tests, the property tests with the same cases each time: a commit that passed passes again.
+/// `cargo xtask hunt` tries new ones.
+fn tests() -> anyhow::Result<()> {
+    cargo(&["test", "--workspace", "--no-fail-fast"], &[("PROPTEST_RNG_SEED", "1")])
 }
 
 /// The relay under load, with its carriers cut and its ends killed: 21 GB in all, as the streamed
@@ -102,12 +175,7 @@ fn pictures() -> anyhow::Result<()> {
         eprintln!("SKIPPED: pictures: they need a guest kernel, as the truth does");
         return Ok(());
     }
-    crate::pictures::Pictures::check(&target_folder())
-}
-
-/// The folder of what cargo builds.
-pub fn target_folder() -> std::path::PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), Into::into)
+    crate::pictures::Pictures::check(&crate::build::target_folder())
 }
 
 /// A few generated scenarios, if there is a guest kernel.
@@ -119,7 +187,7 @@ fn truth() -> anyhow::Result<()> {
         return Ok(());
     }
     cargo(&["build", "--quiet", "--package", "fullpipe-cli"], &[])?;
-    crate::truth::Truth::smoke(&target_folder())
+    crate::truth::Truth::smoke(&crate::build::target_folder())
 }
 
 /// Builds the pure crates for a target without sockets, files, threads and clocks.
@@ -183,70 +251,10 @@ fn oldest_compiler() -> anyhow::Result<()> {
     }
     // A separate folder, because two compilers in one would discard each other's work.
     let status = Command::new("cargo")
-        .args([&toolchain, "check", "--workspace", "--target-dir", "target/msrv"])
+        .args([&toolchain, "check", "--workspace", "--target-dir"])
+        .arg(crate::build::target_folder().join("msrv"))
         .status()
         .context("start cargo check")?;
     ensure!(status.success(), "the workspace does not build with Rust {version}");
     Ok(())
-}
-
-/// Runs every target of `fuzz/` for a while, from its committed corpus.
-fn fuzz_targets() -> anyhow::Result<()> {
-    let listed =
-        Command::new(env!("CARGO")).args(["fuzz", "list"]).output().context("start cargo fuzz")?;
-    if !listed.status.success() {
-        let advice = "cargo fuzz is missing: install it with `cargo install cargo-fuzz --locked`";
-        ensure!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "{advice}");
-        eprintln!("SKIPPED: fuzz targets: {advice}");
-        return Ok(());
-    }
-    let targets = String::from_utf8_lossy(&listed.stdout).into_owned();
-    ensure!(targets.split_whitespace().next().is_some(), "cargo fuzz lists no targets");
-    let targets: Vec<&str> = targets.split_whitespace().collect();
-    // A target uses one core, so that there is room for as many as there are cores. The first one
-    // goes alone: it builds what all need.
-    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    let (first, others) = targets.split_at(1);
-    for together in std::iter::once(first).chain(others.chunks(cores)) {
-        let ended: Vec<(&str, anyhow::Result<Output>)> = thread::scope(|scope| {
-            let running: Vec<_> = together
-                .iter()
-                .map(|target| (*target, scope.spawn(|| fuzz_target(target))))
-                .collect();
-            let ended = running.into_iter().map(|(target, thread)| {
-                (target, thread.join().expect("a thread that starts a command does not panic"))
-            });
-            ended.collect()
-        });
-        for (target, output) in ended {
-            let output = output?;
-            let said = String::from_utf8_lossy(&output.stderr);
-            let lines: Vec<&str> = said.lines().collect();
-            let shown = if output.status.success() { 1 } else { 80 };
-            eprintln!("{target}: {}", lines[lines.len().saturating_sub(shown)..].join("\n"));
-            ensure!(output.status.success(), "fuzz target {target} failed");
-        }
-    }
-    Ok(())
-}
-
-/// Runs one target; what it finds goes to the build's folder, and its corpus is only read.
-fn fuzz_target(target: &str) -> anyhow::Result<Output> {
-    let time = format!("-max_total_time={}", FUZZ_TIME.as_secs());
-    let found = format!("target/fuzz/{target}");
-    std::fs::create_dir_all(&found).with_context(|| format!("make {found}"))?;
-    let corpus = format!("fuzz/corpus/{target}");
-    let mut arguments = vec!["fuzz", "run", "--sanitizer", "none", target, &found];
-    if std::path::Path::new(&corpus).is_dir() {
-        arguments.push(&corpus);
-    }
-    arguments.extend(["--", &time, "-rss_limit_mb=2048", "-timeout=10"]);
-    // RUSTC_BOOTSTRAP lets stable take cargo-fuzz's flags: no nightly toolchain is needed, at the
-    // price of the address sanitizer, which the pure crates, free of unsafe code, have little use
-    // for.
-    Command::new(env!("CARGO"))
-        .args(&arguments)
-        .env("RUSTC_BOOTSTRAP", "1")
-        .output()
-        .with_context(|| format!("start cargo {}", arguments.join(" ")))
 }

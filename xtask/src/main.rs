@@ -5,8 +5,10 @@
 
 mod articles;
 mod bpf;
+mod build;
 mod ci;
 mod figures;
+mod fuzz;
 mod judge;
 mod page;
 mod pictures;
@@ -14,6 +16,7 @@ mod prediction;
 mod recapture;
 mod tidy;
 mod truth;
+mod unchanged;
 mod wheel;
 
 use clap::Parser;
@@ -25,14 +28,9 @@ use std::path::PathBuf;
 #[command(name = "cargo xtask", version, about)]
 enum Chore {
     /// Everything that must hold on `main`: tidy, fmt, clippy, docs, purity, fuzz targets, tests.
-    Ci {
-        /// Leave out the fuzz targets (they take 20 s each).
-        #[arg(long)]
-        no_fuzz: bool,
-        /// Only the steps whose name begins with this: `page`, for example.
-        #[arg(long, value_name = "NAME")]
-        only: Option<String>,
-    },
+    Ci(ci::Ci),
+    /// Look for faults with new seeds: fuzz targets, then property tests.
+    Hunt(fuzz::Hunt),
     /// The rules that no compiler knows: doors between crates, purity, sizes of files, leftovers.
     Tidy,
     /// Write the table of docs/src/articles.md from the rows of `fullpipe lab run articles --json`.
@@ -80,7 +78,8 @@ enum Chore {
 
 fn main() -> anyhow::Result<()> {
     match Chore::parse() {
-        Chore::Ci { no_fuzz, only } => ci::run(!no_fuzz, only.as_deref().unwrap_or("")),
+        Chore::Ci(ci) => ci.run(),
+        Chore::Hunt(hunt) => hunt.run(),
         Chore::Tidy => tidy::run(),
         Chore::Wheel(wheel) => wheel.run(),
         Chore::ArticlesTable { rows } => articles::run(&rows),

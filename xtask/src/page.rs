@@ -1,6 +1,7 @@
 //! `cargo xtask page`: builds what the reports embed and the repository keeps, so that cargo alone
 //! builds the product: the page of `web/`, and the analysis as WebAssembly for `fullpipe view`.
 
+use crate::build::target_folder;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use std::path::Path;
@@ -27,7 +28,7 @@ pub struct Page {
 
 impl Page {
     pub fn run(&self) -> anyhow::Result<()> {
-        if self.check { check(Path::new("target")) } else { build() }
+        if self.check { check(&target_folder()) } else { build() }
     }
 }
 
@@ -125,8 +126,7 @@ fn compile() -> anyhow::Result<std::path::PathBuf> {
         .status()
         .context("start cargo build")?;
     ensure!(status.success(), "the program of the page does not build");
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
-    Ok(Path::new(&target).join(TARGET).join("page/fullpipe-view.wasm"))
+    Ok(target_folder().join(TARGET).join("page/fullpipe-view.wasm"))
 }
 
 /// Makes the program smaller: Debian's `binaryen` and `zopfli`. Only who changes it needs them.

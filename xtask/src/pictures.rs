@@ -31,7 +31,7 @@ pub struct Pictures {
     #[arg(long)]
     check: bool,
     /// The program.
-    #[arg(long, value_name = "FILE", default_value = "target/debug/fullpipe")]
+    #[arg(long, value_name = "FILE", default_value_os_t = crate::build::debug_program())]
     program: PathBuf,
 }
 

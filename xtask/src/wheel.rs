@@ -61,7 +61,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
 
 /// The environment's folder of programs, made or brought up to date.
 fn environment() -> anyhow::Result<PathBuf> {
-    let root = crate::ci::target_folder();
+    let root = crate::build::target_folder();
     let environment = root.join("python");
     let programs = std::path::absolute(environment.join("bin"))?;
     if !programs.join("pip").exists() {
@@ -79,7 +79,7 @@ fn install(programs: &Path, requirements: &str) -> anyhow::Result<()> {
 /// Builds the wheel; returns where it is. With Zig's linker it runs where glibc is 2.17 or later,
 /// otherwise where it is as new as here.
 fn build(programs: &Path) -> anyhow::Result<PathBuf> {
-    let wheels = crate::ci::target_folder().join("wheels");
+    let wheels = crate::build::target_folder().join("wheels");
     let _ = std::fs::remove_dir_all(&wheels);
     let zig = Command::new(programs.join("python")).args(["-m", "ziglang", "version"]).output();
     let linker: &[&str] = match zig {
@@ -111,7 +111,7 @@ fn test(programs: &Path, wheel: &Path) -> anyhow::Result<()> {
     }
     let pip = ["install", "--quiet", "--force-reinstall", "--no-deps"];
     run(Command::new(programs.join("pip")).args(pip).arg(wheel))?;
-    let binary = std::path::absolute(crate::ci::target_folder().join("debug/fullpipe"))?;
+    let binary = std::path::absolute(crate::build::debug_program())?;
     run(Command::new(programs.join("python"))
         .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests"])
         .env("FULLPIPE_BINARY", binary)

@@ -26,7 +26,7 @@ pub struct Judge {
     #[arg(long, default_value_t = 200)]
     count: u32,
     /// Folder in which `cargo xtask truth` kept their runs.
-    #[arg(long, value_name = "DIR", default_value = "target/truth")]
+    #[arg(long, value_name = "DIR", default_value_os_t = crate::build::truth_runs())]
     runs: PathBuf,
     /// Where to write the tables.
     #[arg(long, value_name = "DIR", default_value = "crates/flow/src/limit/judge")]

@@ -1,6 +1,8 @@
 //! The analysis of a run, from several vantages.
 
-use super::{Run, followed};
+mod followed;
+
+use super::Run;
 use anyhow::Context;
 use fullpipe_flow::capture::{Packet, Unpack, read};
 use fullpipe_flow::connection::Direction;

@@ -7,7 +7,6 @@
 
 #![allow(clippy::print_stdout, reason = "a table is what it was called for")]
 
-mod followed;
 mod judge;
 mod reasons;
 mod remedies;
@@ -15,6 +14,7 @@ mod runs;
 mod score;
 mod tables;
 
+use crate::build::{debug_program, truth_runs};
 use fullpipe_flow::limit::Source;
 use fullpipe_model::scenario::Cause;
 use judge::Purpose;
@@ -35,10 +35,10 @@ pub struct Truth {
     #[arg(long, value_name = "CAUSE", value_parser = cause)]
     only: Option<Cause>,
     /// Folder in which runs are kept.
-    #[arg(long, value_name = "DIR", default_value = "target/truth")]
+    #[arg(long, value_name = "DIR", default_value_os_t = truth_runs())]
     runs: PathBuf,
     /// The program that runs scenarios.
-    #[arg(long, value_name = "FILE", default_value = "target/debug/fullpipe")]
+    #[arg(long, value_name = "FILE", default_value_os_t = debug_program())]
     program: PathBuf,
     /// Guest kernel for all of them, in place of the scenarios' own.
     #[arg(long, value_name = "RELEASE")]
@@ -78,8 +78,8 @@ impl Default for Truth {
             seed: 1,
             count: 40,
             only: None,
-            runs: "target/truth".into(),
-            program: "target/debug/fullpipe".into(),
+            runs: truth_runs(),
+            program: debug_program(),
             kernel: None,
             jobs: 2,
             counterfactual: false,

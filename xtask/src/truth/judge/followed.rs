@@ -1,8 +1,7 @@
 //! What `fullpipe why` says of a run: three seconds of one socket, which knows nothing of the
 //! other.
 
-use super::Run;
-use super::judge::{Answer, INTERVAL, Sequence, Vantage, answer};
+use super::{Answer, INTERVAL, Run, Sequence, Vantage, answer};
 use fullpipe_flow::limit::{PathHint, from_receiver, from_samples};
 use fullpipe_flow::live::Observed;
 use fullpipe_flow::sample::Sample;
