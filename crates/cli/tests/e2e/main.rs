@@ -1,9 +1,10 @@
 //! The program from outside: the real binary, real kernels, a real clock, and a law beside each
 //! figure.
 //!
-//! One file a subject. Trials run one at a time: two links at once on a small machine would measure
-//! each other. Those in virtual time alone run first, two at a time: what a guest measures does not
-//! depend on its neighbours. A trial that lacks a tool or a privilege is shown as ignored, with
+//! One file a subject. Trials that measure time run one at a time: two links at once on a small
+//! machine would measure each other. Those in virtual time alone run first, two at a time: what a
+//! guest measures does not depend on its neighbours. Then come those that measure nothing, four at
+//! a time. A trial that lacks a tool or a privilege is shown as ignored, with
 //! `SKIPPED: name: why` on standard error; with `FULLPIPE_NO_SKIP=1`, as in CI, it fails instead.
 #![forbid(unsafe_code)]
 #![allow(
@@ -69,6 +70,20 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Subjects whose trials measure in guests alone, and look at nothing that others leave behind.
 const IN_VIRTUAL_TIME: [&str; 4] = ["virtual_figures", "virtual_laws", "virtual_prove", "truth"];
+/// Subjects whose trials measure no time: they compare output, files and exit codes, and mark what
+/// they start, so neighbours do not matter to them.
+const BESIDE_OTHERS: [&str; 10] = [
+    "output",
+    "bad_input",
+    "archive",
+    "captures",
+    "privilege",
+    "shards",
+    "sweeps",
+    "link_refusals",
+    "unprivileged",
+    "tune",
+];
 /// How many of the slowest trials are named.
 const SLOWEST: usize = 25;
 
@@ -122,10 +137,15 @@ fn main() -> ExitCode {
         ("window_pin", window_pin::CASES),
         ("window_record", window_record::CASES),
     ];
-    let (mut virtual_trials, mut trials) = (Vec::new(), Vec::new());
+    let (mut virtual_trials, mut beside, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for &(subject, cases) in subjects {
-        let trials =
-            if IN_VIRTUAL_TIME.contains(&subject) { &mut virtual_trials } else { &mut trials };
+        let trials = if IN_VIRTUAL_TIME.contains(&subject) {
+            &mut virtual_trials
+        } else if BESIDE_OTHERS.contains(&subject) {
+            &mut beside
+        } else {
+            &mut alone
+        };
         for &(name, needs, run) in cases {
             let name = format!("{subject}::{name}");
             let strict =
@@ -153,9 +173,10 @@ fn main() -> ExitCode {
         let arguments = Arguments { test_threads: Some(threads), ..arguments.clone() };
         libtest_mimic::run(&arguments, trials).has_failed()
     };
-    let has_failed = run(2, virtual_trials) | run(1, trials);
+    let has_failed = run(2, virtual_trials) | run(4, beside) | run(1, alone);
     say_slowest();
-    if has_failed { ExitCode::from(101) } else { ExitCode::SUCCESS }
+    let is_noisy = noise::is_too_noisy();
+    if has_failed || is_noisy { ExitCode::from(101) } else { ExitCode::SUCCESS }
 }
 
 /// How long each trial took that passed.

@@ -3,14 +3,16 @@
 //! Trials in real time assert what a link did in milliseconds. On a shared machine a disk or a
 //! neighbour sometimes takes the machine away for longer than that. The rows of `lab run` say when
 //! they were not quiet, and the kernel counts the rest. A trial that fails in such a time runs once
-//! more, and says so in its output. One that fails on a quiet machine has failed.
+//! more, and says so in its output. One that fails on a quiet machine has failed, and so has a run
+//! in which more than [`AGAIN_MAX`] trials needed a second try.
 
 use crate::program::Row;
 use fullpipe_kernel::clock;
 use fullpipe_model::units::Instant;
+use std::cell::RefCell;
 use std::fs::read_to_string;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// All processes waited for a disk at once for so long, or for memory.
@@ -20,30 +22,44 @@ const STEAL_MAX: f64 = 0.02;
 /// `/proc/stat` counts in hundredths of a second on every Linux (`USER_HZ`).
 const TICK: Duration = Duration::from_millis(10);
 
-/// Why rows of the present trial were not quiet.
-static ROWS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Trials of one run that may be tried again: with more of them, the retry hides something.
+const AGAIN_MAX: usize = 5;
+static AGAIN: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Why rows of the present trial were not quiet: each trial has a thread of its own.
+    static ROWS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Keeps in mind that a row of this trial was not quiet.
 pub fn look_at(row: &Row) {
     if !row.quiet() {
-        rows().extend(row.notes().into_iter().map(str::to_owned));
+        let notes = row.notes().into_iter().map(str::to_owned);
+        ROWS.with_borrow_mut(|rows| rows.extend(notes));
     }
 }
 
-fn rows() -> std::sync::MutexGuard<'static, Vec<String>> {
-    ROWS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// Whether more trials were tried again than a run may have; says so.
+pub fn is_too_noisy() -> bool {
+    let again = AGAIN.load(Ordering::Relaxed);
+    let is_too_noisy = again > AGAIN_MAX;
+    if is_too_noisy {
+        eprintln!("{again} trials were tried again; a run may have {AGAIN_MAX} of them");
+    }
+    is_too_noisy
 }
 
 /// Runs a trial; once more if it fails while the machine is not quiet.
 pub fn run(name: &str, trial: fn()) {
-    rows().clear();
+    ROWS.with_borrow_mut(Vec::clear);
     let before = Machine::now();
     let Err(failure) = catch_unwind(AssertUnwindSafe(trial)) else { return };
-    let mut why = std::mem::take(&mut *rows());
+    let mut why = ROWS.take();
     why.extend(before.noise_until(&Machine::now()));
     if why.is_empty() {
         resume_unwind(failure);
     }
+    AGAIN.fetch_add(1, Ordering::Relaxed);
     eprintln!("AGAIN: {name}: the machine was not quiet: {}", why.join("; "));
     trial();
 }
