@@ -24,7 +24,6 @@ fn hold(page: &str, section: &str, text: &str) {
 /// One test, as the sections of a page are written one after another.
 #[test]
 fn the_pages_show_the_tables() {
-    hold("README.md", "columns of a row", &markdown(RUNS));
     let page = "docs/src/schema.md";
     hold(page, "version", &format!("This build writes version {SCHEMA_VERSION}.\n"));
     hold(page, "runs", &markdown(RUNS));

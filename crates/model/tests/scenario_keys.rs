@@ -1,5 +1,5 @@
-//! Every key of the README's table "Scenario files", as a bare value and as a text, as the table
-//! promises.
+//! Every key of the guide's table "Every key of a scenario", as a bare value and as a text, as the
+//! table promises.
 
 use fullpipe_model::scenario::{File, Scenario};
 use std::path::Path;
@@ -146,11 +146,12 @@ fn a_number_that_may_mean_two_things_is_refused_with_what_to_write() {
     }
 }
 
-/// The keys of the README's table, without those in brackets.
-fn keys_of_the_readme() -> Vec<String> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = std::fs::read_to_string(readme).unwrap();
-    let section = text.split("## Scenario files").nth(1).unwrap().split("\n## ").next().unwrap();
+/// The keys of the guide's table, without those in brackets.
+fn keys_of_the_guide() -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/lab.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let section =
+        text.split("## Every key of a scenario").nth(1).unwrap().split("\n## ").next().unwrap();
     let cells = section
         .lines()
         .filter(|line| line.starts_with("| `"))
@@ -163,17 +164,17 @@ fn keys_of_the_readme() -> Vec<String> {
 }
 
 #[test]
-fn every_key_of_the_readme_is_tried() {
-    for name in keys_of_the_readme() {
+fn every_key_of_the_guide_is_tried() {
+    for name in keys_of_the_guide() {
         let is_tried = KEYS.iter().any(|key| key.name == name) || OTHERS.contains(&&name[..]);
-        assert!(is_tried, "the README names `{name}`, and no way to write it is tried");
+        assert!(is_tried, "the guide names `{name}`, and no way to write it is tried");
     }
 }
 
 /// The message for an unknown key names all that there are.
 #[test]
-fn the_readme_names_every_key() {
-    let named = keys_of_the_readme();
+fn the_guide_names_every_key() {
+    let named = keys_of_the_guide();
     for around in ["[transfer]", "[link]", "[hosts.client]", "[capture]", "[sample]"] {
         let problem = rows(&format!("{around}\nnonsense = 1")).expect_err(around);
         let (_, known) = problem.split_once("expected ").expect(&problem);
@@ -181,9 +182,9 @@ fn the_readme_names_every_key() {
         let unnamed = known
             .iter()
             .filter(|key| !around.contains(*key) && !named.iter().any(|it| it == **key));
-        // Parts of a key's own table stand in brackets in the README.
+        // Parts of a key's own table stand in brackets in the guide.
         let unnamed: Vec<_> =
             unnamed.filter(|key| !["to_client", "to_server", "rules"].contains(*key)).collect();
-        assert!(unnamed.is_empty(), "{around}: the README does not name {unnamed:?}");
+        assert!(unnamed.is_empty(), "{around}: the guide does not name {unnamed:?}");
     }
 }

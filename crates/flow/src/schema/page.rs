@@ -1,4 +1,4 @@
-//! The tables as text: for the guide's page, the README and `--help`, and what names became.
+//! The tables as text: for the guide's page and `--help`, and what names became.
 
 use super::{Column, Kind, Place, Record};
 
