@@ -20,6 +20,7 @@ mod export;
 mod figures;
 mod get;
 mod guest;
+mod hangup;
 mod impairments;
 mod link;
 mod link_bounds;
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         ("impairments", impairments::CASES),
         ("truth", truth::CASES),
         ("top", top::CASES),
+        ("hangup", hangup::CASES),
         ("export", export::CASES),
         ("get", get::CASES),
         ("tune", tune::CASES),
