@@ -201,6 +201,7 @@ impl Top {
                 Some(Request::Draw) => {}
                 None => continue,
             }
+            shown.view.settle(&shown.snapshot);
             shown.add_facts();
             let screen = self.screen(&shown.snapshot, &shown.view, has_colour);
             terminal.draw(|buffer| draw(buffer, &screen))?;
