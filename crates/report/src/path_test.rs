@@ -224,7 +224,7 @@ fn findings(answer: &Answer, line: &mut dyn FnMut(&str, &str)) {
         Acts::Peer => "the far host",
         Acts::Path => "whoever runs the path; a setting at the hosts can only soften it",
         Acts::Nobody => "nobody: the path is full",
-        Acts::Unknown => "not known: test for longer (--time)",
+        Acts::Unknown => "not known: test for longer (--for)",
     };
     line("  who must act: ", acts);
 }
