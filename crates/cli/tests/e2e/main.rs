@@ -48,6 +48,7 @@ mod sweeps;
 mod top;
 mod truth;
 mod tune;
+mod tune_container;
 mod unprivileged;
 mod virtual_figures;
 mod virtual_laws;
@@ -109,6 +110,7 @@ fn main() -> ExitCode {
         ("export", export::CASES),
         ("get", get::CASES),
         ("tune", tune::CASES),
+        ("tune_container", tune_container::CASES),
         ("why", why::CASES),
         ("why_url", why_url::CASES),
         ("path_test", path_test::CASES),
