@@ -147,7 +147,7 @@ impl<const N: usize> Table<N> {
             drawn.set_header(columns().enumerate().map(|(place, column)| {
                 let heading = match &column.unit {
                     Some(unit) => format!("{}\n{unit}", column.heading),
-                    None if units => format!("{}\n", column.heading),
+                    None if units && widths.is_none() => format!("{}\n", column.heading),
                     None => column.heading.clone(),
                 };
                 fitting(place, &heading)

@@ -49,18 +49,21 @@ pub(super) fn fit(columns: &[Extent], width: usize) -> Fitted {
         let Some((_, leaving)) = first else { break };
         shown.retain(|&at| at != leaving);
     }
-    let rooms: [fn(&Extent) -> usize; 2] = [Extent::comfortable, |column| column.word];
-    let fits = rooms.into_iter().find(|&room| taken(&shown, columns, room) <= width);
-    let Some(room) = fits else { return Fitted { shown, widths: None } };
-    let mut left = width - taken(&shown, columns, room);
-    let wants = |at: usize| columns[at].line.saturating_sub(room(&columns[at]));
-    let mut order: Vec<usize> = (0..shown.len()).collect();
-    order.sort_by_key(|&place| wants(shown[place]));
-    let mut widths: Vec<usize> = shown.iter().map(|&at| room(&columns[at])).collect();
-    for place in order {
-        let more = wants(shown[place]).min(left);
-        widths[place] += more;
-        left -= more;
+    let Some(mut left) = width.checked_sub(taken(&shown, columns, |column| column.word)) else {
+        return Fitted { shown, widths: None };
+    };
+    let mut widths: Vec<usize> = shown.iter().map(|&at| columns[at].word).collect();
+    // Cells before headings.
+    let rooms: [fn(&Extent) -> usize; 2] = [Extent::comfortable, |column| column.line];
+    for room in rooms {
+        let wants = |place: usize, has: usize| room(&columns[shown[place]]).saturating_sub(has);
+        let mut order: Vec<usize> = (0..shown.len()).collect();
+        order.sort_by_key(|&place| wants(place, widths[place]));
+        for place in order {
+            let more = wants(place, widths[place]).min(left);
+            widths[place] += more;
+            left -= more;
+        }
     }
     Fitted { shown, widths: Some(widths) }
 }
@@ -167,6 +170,9 @@ mod tests {
         assert_eq!(fit(&columns, 40).widths, Some(vec![31, 7]));
         // No wider than its content.
         assert_eq!(fit(&columns, 100).widths, Some(vec![60, 7]));
+        // A heading breaks before a cell does.
+        let columns = [Extent { line: 9, ..column(4, 4, None) }, column(6, 19, None)];
+        assert_eq!(fit(&columns, 26).widths, Some(vec![5, 19]));
     }
 
     #[test]
