@@ -22,7 +22,7 @@ pub fn draw(buffer: &mut Buffer, screen: &Screen) {
     let height = usize::from(area.height);
     let room = height.saturating_sub(FRAME_LINES);
     let (title, lines) = match screen.view.page {
-        Page::List => (list::title(screen), list::lines(screen, area.width, room)),
+        Page::List => (list::title(screen, area.width), list::lines(screen, area.width, room)),
         Page::Details => details::page(screen, area.width, room),
         Page::Help => (Line::raw("Keys and letters"), help::lines()),
     };
@@ -196,6 +196,8 @@ mod tests {
             assert!(text.contains(limit.words()), "{limit}:\n{text}");
         }
         assert!(text.contains("any key: back"), "{text}");
+        assert!(help::lines().iter().all(|line| line.width() <= 80), "none is cut: {text}");
+        assert!(!text.contains(")L"), "{text}");
     }
 
     #[test]
