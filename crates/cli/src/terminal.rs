@@ -1,7 +1,8 @@
 //! Properties of the terminal. Reports take them as an argument.
 
+use fullpipe_kernel::wait::has_hung_up;
 use fullpipe_report::{Charset, Layout, escape};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 /// Below this width a table of rows is unreadable, so the terminal may wrap its lines.
 const WIDTH_MIN: u16 = 60;
@@ -10,6 +11,28 @@ const WIDTH_MIN: u16 = 60;
 pub fn layout() -> Layout {
     let width = console::Term::stdout().size_checked().map(|(_, columns)| columns.max(WIDTH_MIN));
     Layout { width, charset: charset(), colour: width.is_some() && console::colors_enabled() }
+}
+
+/// The terminal that the program was started in, if any: to see later whether it was closed.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnTerminal {
+    input: bool,
+    error: bool,
+}
+
+impl OwnTerminal {
+    /// As it is at the start. A closed terminal does not look like one any more.
+    pub fn find() -> OwnTerminal {
+        let input = std::io::stdin().is_terminal();
+        OwnTerminal { input, error: std::io::stderr().is_terminal() }
+    }
+
+    /// Whether it is gone. False if there was none.
+    pub fn is_closed(self) -> bool {
+        // Only a descriptor that is not open any more cannot be asked.
+        self.input && has_hung_up(std::io::stdin()).unwrap_or(true)
+            || self.error && has_hung_up(std::io::stderr()).unwrap_or(true)
+    }
 }
 
 /// The character set that the locale names.

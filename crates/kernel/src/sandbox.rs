@@ -386,7 +386,8 @@ fn watch(
         }
         while let Ok(Some(info)) = signals.read_signal() {
             let now = clock::now();
-            if mode == Signals::Forward && info.ssi_code == libc::SI_KERNEL {
+            if mode == Signals::Forward && info.ssi_code == libc::SI_KERNEL && !is_for_leader(&info)
+            {
                 // A key: the terminal has sent the signal to the program as well.
                 continue;
             }
@@ -402,6 +403,14 @@ fn watch(
             let _ = kill(child, signal);
         }
     }
+}
+
+/// Whether the kernel sent a signal to this process alone. A terminal that is closed sends SIGHUP
+/// to the leader of its session only: to us where no shell is between (`tmux new-window 'fullpipe
+/// ...'`, `ssh -t`).
+fn is_for_leader(info: &libc::signalfd_siginfo) -> bool {
+    let leads = nix::unistd::getsid(None).is_ok_and(|leader| leader == Pid::this());
+    leads && info.ssi_signo == libc::SIGHUP as u32
 }
 
 fn exit_of(status: i32) -> Result<Exit, SandboxError> {

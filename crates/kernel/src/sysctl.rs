@@ -179,6 +179,10 @@ fn privileged(refused: Refused) -> Refused {
         Some(libc::EPERM | libc::EACCES) if !refused.hint.contains("congestion") => {
             refused.hint("it needs CAP_NET_ADMIN over this network namespace: run it as root")
         }
+        Some(libc::EROFS) => refused.hint(
+            "containers mount /proc/sys read-only, for root too: give the container its settings \
+             when it starts, as `fullpipe tune plan --format docker` or `kubernetes` prints them",
+        ),
         _ => refused,
     }
 }

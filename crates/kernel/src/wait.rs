@@ -35,6 +35,14 @@ pub fn readable(fd: impl AsFd, timeout: Option<Duration>) -> io::Result<bool> {
     Ok(ready(&mut fds, timeout)? > 0)
 }
 
+/// Whether the other end of `fd` is gone: a terminal that was closed, a pipe without a writer.
+pub fn has_hung_up(fd: impl AsFd) -> io::Result<bool> {
+    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::empty())];
+    ready(&mut fds, Some(Duration::ZERO))?;
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    Ok(fds[0].revents().is_some_and(|events| events.intersects(gone)))
+}
+
 /// Waits for the same descriptors again and again: `epoll_pwait2`.
 ///
 /// `ppoll` checks every descriptor at each call, and adds the thread to each wait queue and removes
@@ -164,6 +172,15 @@ mod tests {
     use super::*;
     use crate::clock;
     use std::io::Write;
+
+    #[test]
+    fn a_closed_other_end_is_seen_and_data_is_none() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"x").unwrap();
+        assert!(!has_hung_up(&reader).unwrap());
+        drop(writer);
+        assert!(has_hung_up(&reader).unwrap(), "whatever is left to read");
+    }
 
     #[test]
     fn waits_at_least_the_time_asked_and_wakes_for_data() {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
     /// A file.
-    #[error("{operation} capture {path}: {cause}; free some space, or choose another place with --out", path = path.display())]
+    #[error("{operation} capture {path}: {cause}; free some space, or choose another place with --output", path = path.display())]
     File {
         /// What was tried.
         operation: &'static str,

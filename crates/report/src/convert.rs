@@ -66,7 +66,7 @@ fn short(value: f64) -> String {
 }
 
 /// A rate as `calc convert` takes it: as everywhere, or as curl prints it (`38.7M`: 2^20 bytes a
-/// second; also `k` and `G`; a plain number is bytes a second).
+/// second; also `k` and `G`). A plain number could be any of them.
 ///
 /// # Errors
 /// It is neither: a sentence with examples.
@@ -84,6 +84,12 @@ pub fn rate_or_curls(text: &str) -> Result<Rate, String> {
     let bytes = bytes.ok_or_else(|| {
         format!("'{text}' is no rate: 1gbit, 100mbit, 125MB/s, or as curl prints it: 38.7M")
     })?;
+    if power == 0 {
+        return Err(format!(
+            "'{text}' has no unit: {text}mbit as links have it, {text}MB/s as programs count it, or \
+             {text}M as curl prints it"
+        ));
+    }
     Ok(Rate::from_bits_per_sec_f64(bytes * 8.0 * f64::from(1_u32 << power)))
 }
 
@@ -102,7 +108,19 @@ mod tests {
         let rate = rate_or_curls("38.7M").unwrap();
         assert_eq!(rate.to_string(), "324.6 Mbit/s");
         assert_eq!(rate_or_curls("125MB/s").unwrap(), "1gbit".parse().unwrap());
-        assert_eq!(rate_or_curls("125000000").unwrap(), "1gbit".parse().unwrap());
+    }
+
+    #[test]
+    fn a_number_alone_is_asked_for_its_unit() {
+        for number in ["100", "0.5", "125000000"] {
+            let asked = rate_or_curls(number).unwrap_err();
+            assert!(asked.contains("no unit"), "{asked}");
+            // Each of the three that it offers is one.
+            for unit in ["mbit", "MB/s", "M"] {
+                assert!(asked.contains(&format!("{number}{unit}")), "{asked}");
+                assert!(rate_or_curls(&format!("{number}{unit}")).is_ok(), "{number}{unit}");
+            }
+        }
     }
 
     #[test]

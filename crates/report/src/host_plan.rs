@@ -226,8 +226,12 @@ fn ansible(plan: &HostPlan) -> String {
 
 /// Everything that can be tuned: whose it is, and who may set it.
 pub fn settings(layout: Layout) -> String {
-    let mut table =
-        Table::new(["setting", "belongs to", "in a pod", "what it is"].map(Column::text));
+    let mut table = Table::new([
+        Column::text("setting"),
+        Column::text("belongs to").leaves(2),
+        Column::text("in a pod").leaves(1),
+        Column::text("what it is"),
+    ]);
     for row in &SYSCTLS {
         let (whose, pod) = match (row.scope, row.kubernetes) {
             (Scope::Machine, _) => ("machine", "no".to_string()),

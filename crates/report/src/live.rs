@@ -16,13 +16,13 @@ const EXPLAINED: usize = 3;
 pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: Layout) -> String {
     let mut table = Table::new([
         Column::text("process"),
-        Column::text("this end"),
+        Column::text("this end").leaves(3),
         Column::text(""),
         Column::text("peer"),
         Column::figure("rate", "Mbit/s"),
         Column::text("limited by"),
-        Column::figure("time", "%"),
-        Column::figure("lost", "%"),
+        Column::figure("time", "%").leaves(1),
+        Column::figure("lost", "%").leaves(2),
         Column::text("who must act"),
     ]);
     for connection in connections {

@@ -64,13 +64,13 @@ fn table(runs: &[TestedRun<'_>]) -> Table<10> {
         Column::text("data"),
         Column::count("connections"),
         Column::figure("rate", "Mbit/s"),
-        Column::figure("steady", "Mbit/s"),
+        Column::figure("steady", "Mbit/s").leaves(2),
         Column::figure("base RTT", "ms"),
-        Column::figure("loaded RTT", "ms"),
+        Column::figure("loaded RTT", "ms").leaves(4),
         Column::figure("lost", "%"),
-        Column::figure("MTU", "bytes"),
+        Column::figure("MTU", "bytes").leaves(1),
         Column::text("limited by"),
-        Column::figure("time", "%"),
+        Column::figure("time", "%").leaves(3),
     ]);
     for run in runs {
         let measured = run.measured;
@@ -101,13 +101,13 @@ fn rfc6349(runs: &[&TestedRun<'_>]) -> Table<11> {
         Column::text("data"),
         Column::count("connections"),
         Column::figure("bottleneck", "Mbit/s"),
-        Column::figure("BDP", "bytes"),
-        Column::figure("ideal", "Mbit/s"),
+        Column::figure("BDP", "bytes").leaves(1),
+        Column::figure("ideal", "Mbit/s").leaves(2),
         Column::figure("actual", "Mbit/s"),
         Column::figure("Transfer Time Ratio", ""),
         Column::figure("Efficiency", "%"),
-        Column::figure("baseline RTT", "ms"),
-        Column::figure("average RTT", "ms"),
+        Column::figure("baseline RTT", "ms").leaves(4),
+        Column::figure("average RTT", "ms").leaves(3),
         Column::figure("Buffer Delay", "%"),
     ]);
     for run in runs {
@@ -224,7 +224,7 @@ fn findings(answer: &Answer, line: &mut dyn FnMut(&str, &str)) {
         Acts::Peer => "the far host",
         Acts::Path => "whoever runs the path; a setting at the hosts can only soften it",
         Acts::Nobody => "nobody: the path is full",
-        Acts::Unknown => "not known: test for longer (--time)",
+        Acts::Unknown => "not known: test for longer (--for)",
     };
     line("  who must act: ", acts);
 }

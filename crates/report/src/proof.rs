@@ -49,7 +49,7 @@ fn measured(path: &MeasuredPath) -> String {
 fn table(proof: &Proof) -> Table<5> {
     let mut table = Table::new([
         Column::text("transfer"),
-        Column::text("who acts"),
+        Column::text("who acts").leaves(1),
         Column::figure("goodput", "Mbit/s"),
         Column::figure("gain", "x"),
         Column::text("limited by"),

@@ -19,16 +19,16 @@ pub fn is_in(rows: &[Row]) -> bool {
 pub fn render(rows: &[Row], layout: Layout) -> String {
     let mut table = Table::new([
         Column::text("run"),
-        Column::text("kernel"),
-        Column::figure("RTT", "ms"),
-        Column::figure("window", "kB"),
+        Column::text("kernel").leaves(3),
+        Column::figure("RTT", "ms").leaves(5),
+        Column::figure("window", "kB").leaves(4),
         Column::figure("ours", "MB/s"),
-        Column::figure("prediction", "MB/s"),
+        Column::figure("prediction", "MB/s").leaves(6),
         Column::figure("article", "MB/s"),
         Column::count("ours / article"),
         Column::text("limited by"),
-        Column::count("retrans"),
-        Column::count("window full"),
+        Column::count("retrans").leaves(2),
+        Column::count("window full").leaves(1),
         Column::text("changed, to show the cause"),
     ]);
     for row in rows {

@@ -24,18 +24,18 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
 fn table(rows: &[Row]) -> Table<13> {
     let mut table = Table::new([
         Column::text("run"),
-        Column::figure("RTT asked", "ms"),
-        Column::figure("RTT p50", "ms"),
-        Column::figure("window", "kB"),
-        Column::figure("goodput", "Mbit/s"),
+        Column::figure("RTT asked", "ms").leaves(6),
+        Column::figure("RTT p50", "ms").leaves(9),
+        Column::figure("window", "kB").leaves(8),
+        Column::figure("goodput", "Mbit/s").leaves(5),
         Column::figure("goodput", "MB/s"),
         Column::figure("prediction", "MB/s"),
-        Column::count("retrans"),
-        Column::count("dup ACK"),
-        Column::count("window full"),
-        Column::count("zero window"),
+        Column::count("retrans").leaves(7),
+        Column::count("dup ACK").leaves(1),
+        Column::count("window full").leaves(4),
+        Column::count("zero window").leaves(3),
         Column::text("limited by"),
-        Column::figure("late p99", "us"),
+        Column::figure("late p99", "us").leaves(2),
     ]);
     for row in rows {
         if row.is_failed() {
@@ -106,7 +106,7 @@ pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_model::limit::Limit;
+    use fullpipe_model::limit::{Cause, Limit};
     use fullpipe_model::units::Window;
 
     fn row() -> Row {
@@ -161,6 +161,26 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("b2: failed: no room\n"), "{text}");
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_the_answer_stays_and_the_rest_is_named() {
+        let limited_by = Limit::CongestionWindow(Cause::Loss);
+        let row = Row { name: "articles/b2/linux-6.1".into(), limited_by, ..row() };
+        let mut columns = Vec::new();
+        for width in [60, 80, 100, 120, 160] {
+            let layout = Layout { width: Some(width), ..Layout::default() };
+            let text = render(std::slice::from_ref(&row), layout);
+            let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(longest <= usize::from(width), "{width}: {longest}\n{text}");
+            for kept in ["articles/b2/linux-6.1", "55.2", "55.4", "congestion"] {
+                assert!(text.contains(kept), "{width}: {kept}\n{text}");
+            }
+            assert_eq!(text.contains("not shown"), width < 160, "{text}");
+            let heading = text.split('─').next().unwrap();
+            columns.push(heading.split_whitespace().count());
+        }
+        assert!(columns.is_sorted() && columns[0] < columns[4], "{columns:?}");
     }
 
     #[test]

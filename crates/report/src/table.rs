@@ -1,8 +1,9 @@
 //! Tables: columns with their unit in the heading, figures right-aligned, texts left-aligned.
 //!
 //! The type of a [`Table`] fixes its number of columns, so a row with a cell too many does not
-//! compile. comfy-table draws it: it knows the width of characters and wraps long texts if the
-//! width is bounded.
+//! compile. comfy-table draws it: it knows the width of characters. Where the width is bounded,
+//! `fit` decides which columns stay and where texts break: between words only, and a line below the
+//! table says which columns left.
 //!
 //! ```
 //! use fullpipe_report::{Column, Layout, Table};
@@ -21,8 +22,11 @@
 //! );
 //! ```
 
-use crate::{Charset, Layout, Tone, escape};
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle};
+mod fit;
+
+use crate::{Charset, Layout, Tone, escape, paragraph};
+use comfy_table::{CellAlignment, LineStyle, TableStyle};
+use fit::{Extent, Fitted, longest_line, longest_word, shortened, wrapped};
 
 /// The kind of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,22 +34,38 @@ pub struct Column {
     heading: String,
     unit: Option<String>,
     align: CellAlignment,
+    leaves: Option<u8>,
 }
 
 impl Column {
     /// Text: left-aligned, without a unit.
     pub fn text(heading: impl Into<String>) -> Self {
-        Column { heading: heading.into(), unit: None, align: CellAlignment::Left }
+        Column { heading: heading.into(), unit: None, align: CellAlignment::Left, leaves: None }
     }
 
     /// Figures in one unit, given in the heading: right-aligned.
     pub fn figure(heading: impl Into<String>, unit: impl Into<String>) -> Self {
-        Column { heading: heading.into(), unit: Some(unit.into()), align: CellAlignment::Right }
+        Column { unit: Some(unit.into()), ..Column::count(heading) }
     }
 
     /// Counts: right-aligned, without a unit.
     pub fn count(heading: impl Into<String>) -> Self {
-        Column { heading: heading.into(), unit: None, align: CellAlignment::Right }
+        Column { align: CellAlignment::Right, ..Column::text(heading) }
+    }
+
+    /// The same column, which leaves the table where the terminal is too narrow: those with the
+    /// lowest `order` first. Every other column stays.
+    pub fn leaves(self, order: u8) -> Self {
+        Column { leaves: Some(order), ..self }
+    }
+
+    /// The heading with its unit in one line.
+    fn name(&self) -> String {
+        match self.unit.as_deref() {
+            None | Some("") => self.heading.clone(),
+            Some(unit) if self.heading.is_empty() => unit.into(),
+            Some(unit) => format!("{} ({unit})", self.heading),
+        }
     }
 }
 
@@ -77,9 +97,43 @@ impl<const N: usize> Table<N> {
     }
 
     /// The table as lines, each with its line break and without trailing blanks. If no column has a
-    /// heading, there is no heading line.
+    /// heading, there is no heading line. No line is longer than the layout's width, and no word is
+    /// broken: columns leave, and a line below the table names them.
     pub fn render(&self, layout: Layout) -> String {
-        let units = self.columns.iter().any(|column| column.unit.is_some());
+        let Some(width) = layout.width.map(usize::from) else {
+            return self.drawn(&std::array::from_fn::<usize, N, _>(|at| at), None, layout);
+        };
+        let Fitted { shown, widths } = fit::fit(&self.extents(), width);
+        let text = match widths {
+            Some(widths) => self.drawn(&shown, Some(&widths), layout),
+            None => self.listed(&shown, width, layout.charset),
+        };
+        text + &self.left_out(&shown, layout)
+    }
+
+    fn extents(&self) -> [Extent; N] {
+        std::array::from_fn(|at| {
+            let column = &self.columns[at];
+            let cells = || self.rows.iter().map(|row| row[at].as_str());
+            let heading = column.unit.iter().chain([&column.heading]).map(String::as_str);
+            let cell = cells().map(longest_line).max().unwrap_or(0);
+            Extent {
+                word: cells().chain(heading.clone()).map(longest_word).max().unwrap_or(0),
+                cell,
+                line: heading.map(longest_line).max().unwrap_or(0).max(cell),
+                leaves: column.leaves,
+            }
+        })
+    }
+
+    /// The columns `shown` beside each other, with texts broken where `widths` asks for it.
+    fn drawn(&self, shown: &[usize], widths: Option<&[usize]>, layout: Layout) -> String {
+        let columns = || shown.iter().map(|&at| &self.columns[at]);
+        let fitting = |place: usize, text: &str| match widths {
+            Some(widths) => wrapped(text, widths[place]),
+            None => text.into(),
+        };
+        let units = columns().any(|column| column.unit.is_some());
         let mut drawn = comfy_table::Table::new();
         let line = match layout.charset {
             Charset::Utf8 => '─',
@@ -88,22 +142,24 @@ impl<const N: usize> Table<N> {
         drawn.load_style(
             TableStyle::new().header_separator(LineStyle::none().fill(line).junction(line)),
         );
-        if let Some(width) = layout.width {
-            drawn.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-        }
-        let headed =
-            self.columns.iter().any(|column| !column.heading.is_empty() || column.unit.is_some());
+        let headed = columns().any(|column| !column.heading.is_empty() || column.unit.is_some());
         if headed {
-            drawn.set_header(self.columns.iter().map(|column| match &column.unit {
-                Some(unit) => format!("{}\n{unit}", column.heading),
-                None if units => format!("{}\n", column.heading),
-                None => column.heading.clone(),
+            drawn.set_header(columns().enumerate().map(|(place, column)| {
+                let heading = match &column.unit {
+                    Some(unit) => format!("{}\n{unit}", column.heading),
+                    None if units && widths.is_none() => format!("{}\n", column.heading),
+                    None => column.heading.clone(),
+                };
+                fitting(place, &heading)
             }));
         }
-        drawn.add_rows(&self.rows);
-        for (index, column) in drawn.column_iter_mut().enumerate() {
-            column.set_padding((0, if index + 1 == N { 0 } else { PADDING }));
-            column.set_cell_alignment(self.columns[index].align);
+        for row in &self.rows {
+            let cells = shown.iter().enumerate();
+            drawn.add_row(cells.map(|(place, &at)| fitting(place, &row[at])).collect::<Vec<_>>());
+        }
+        for (place, column) in drawn.column_iter_mut().enumerate() {
+            column.set_padding((0, if place + 1 == shown.len() { 0 } else { PADDING }));
+            column.set_cell_alignment(self.columns[shown[place]].align);
         }
         let mut text = String::new();
         let mut heading = headed;
@@ -115,117 +171,45 @@ impl<const N: usize> Table<N> {
         }
         text
     }
+
+    /// The columns `shown` below each other, a paragraph for each row.
+    fn listed(&self, shown: &[usize], width: usize, charset: Charset) -> String {
+        let names: Vec<String> = shown.iter().map(|&at| self.columns[at].name()).collect();
+        let indent = 2 + names.iter().map(|name| longest_line(name)).max().unwrap_or(0);
+        let room = width.saturating_sub(indent);
+        let mut paragraphs = Vec::new();
+        for row in &self.rows {
+            let mut paragraph = String::new();
+            for (name, &at) in names.iter().zip(shown) {
+                let mut first = name.as_str();
+                for line in wrapped(&row[at], room).lines() {
+                    let line = shortened(line, room, charset);
+                    paragraph += format!("{first:<indent$}{line}").trim_end();
+                    paragraph.push('\n');
+                    first = "";
+                }
+            }
+            paragraphs.push(paragraph);
+        }
+        paragraphs.join("\n")
+    }
+
+    /// The columns that are not shown, and how to see them.
+    fn left_out(&self, shown: &[usize], layout: Layout) -> String {
+        let names: Vec<String> = (0..N)
+            .filter(|at| !shown.contains(at))
+            .map(|at| self.columns[at].name())
+            .filter(|name| !name.is_empty())
+            .collect();
+        if names.is_empty() || self.rows.is_empty() {
+            return String::new();
+        }
+        let words =
+            format!("{}; a wider terminal, `| less -S` or --json shows them", names.join(", "));
+        let text = paragraph::fill("not shown: ", &words, layout.width);
+        layout.paint(Tone::Faint, &text) + "\n"
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::figure;
-    use fullpipe_model::law::window::{Windows, rate};
-    use fullpipe_model::units::{Bytes, Duration, Rate, Window};
-
-    /// Article A1 by its law: a window of 1040 bytes at five RTTs.
-    fn article_a1() -> Table<3> {
-        let mut table = Table::new([
-            Column::text("step"),
-            Column::figure("RTT", "ms"),
-            Column::figure("goodput", "Mbit/s"),
-        ]);
-        for rtt in [10, 20, 40, 80, 100].map(Duration::from_millis) {
-            let windows = Windows { receive: Window::new(Bytes::new(1040)), ..Windows::UNLIMITED };
-            let (goodput, _) = rate(windows, rtt, "1gbit".parse().unwrap());
-            table.row([format!("a1 {rtt}"), figure::ms(rtt), figure::mbit_per_s(goodput)]);
-        }
-        table
-    }
-
-    const DRAWN: &str = "\
-step          RTT  goodput
-               ms   Mbit/s
---------------------------
-a1 10 ms    10.00      0.8
-a1 20 ms    20.00      0.4
-a1 40 ms    40.00      0.2
-a1 80 ms    80.00      0.1
-a1 100 ms  100.00      0.1
-";
-
-    #[test]
-    fn a_cell_cannot_steer_the_terminal() {
-        let mut table = Table::new([Column::text("run"), Column::count("n")]);
-        table.row(["a\u{1b}[2J\nb".into(), "1".into()]);
-        let text = table.render(Layout::default());
-        assert!(text.contains("a\\u{1b}[2J\\nb") && text.lines().count() == 3, "{text:?}");
-    }
-
-    #[test]
-    fn columns_line_up_and_the_figures_obey_the_law() {
-        let ascii = Layout { charset: Charset::Ascii, ..Layout::default() };
-        assert_eq!(article_a1().render(ascii), DRAWN);
-        // Read back from the drawing: goodput x RTT is the window, within the decimals shown.
-        for row in DRAWN.lines().skip(3) {
-            let figures: Vec<&str> = row.split_whitespace().collect();
-            let rtt: Duration = format!("{} ms", figures[3]).parse().unwrap();
-            let goodput: Rate = format!("{} Mbit/s", figures[4]).parse().unwrap();
-            let (shown, window) = (goodput.over(rtt).as_f64(), 1040.0);
-            let half_a_decimal = Rate::from_bits_per_sec(50_000).over(rtt).as_f64() + 1.0;
-            assert!((shown - window).abs() <= half_a_decimal, "{row}: {shown}");
-        }
-    }
-
-    #[test]
-    fn utf8_differs_from_ascii_in_lines_alone() {
-        assert_eq!(article_a1().render(Layout::default()), DRAWN.replace('-', "─"));
-    }
-
-    #[test]
-    fn colour_differs_from_plain_in_escapes_alone() {
-        let coloured = article_a1().render(Layout {
-            colour: true,
-            charset: Charset::Ascii,
-            ..Layout::default()
-        });
-        assert!(coloured.starts_with("\x1b[1mstep"));
-        assert_eq!(coloured.replace("\x1b[1m", "").replace("\x1b[0m", ""), DRAWN);
-    }
-
-    #[test]
-    fn a_narrow_terminal_breaks_texts() {
-        let mut table = Table::new([Column::text("what"), Column::text("why"), Column::count("n")]);
-        table.row([
-            "window".into(),
-            "the receive buffer advertises half of itself".into(),
-            "12".into(),
-        ]);
-        let narrow =
-            table.render(Layout { width: Some(32), charset: Charset::Ascii, colour: false });
-        assert_eq!(
-            narrow,
-            "\
-what    why                    n
---------------------------------
-window  the receive buffer    12
-        advertises half of
-        itself
-"
-        );
-    }
-
-    #[test]
-    fn without_headings_rows_stand_alone() {
-        let mut table = Table::new([Column::text(""), Column::count("")]);
-        table.row(["packets".into(), "12".into()]).row(["bytes".into(), "17376".into()]);
-        let coloured = Layout { colour: true, ..Layout::default() };
-        assert_eq!(table.render(coloured), "packets     12\nbytes    17376\n");
-    }
-
-    #[test]
-    fn no_rows_are_a_heading() {
-        let table = Table::new([Column::text("name"), Column::count("packets")]);
-        assert!(table.is_empty());
-        assert_eq!(
-            table.render(Layout { charset: Charset::Ascii, ..Layout::default() }),
-            "name  packets\n-------------\n"
-        );
-    }
-}
+mod tests;

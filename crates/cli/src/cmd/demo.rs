@@ -29,14 +29,14 @@ use std::path::{Path, PathBuf};
 Examples:
   fullpipe demo
   fullpipe demo --json | jq '.after.goodput_bps / .before.goodput_bps'
-  fullpipe demo --out tour/ --keep-captures")]
+  fullpipe demo --output tour/ --keep-captures")]
 pub struct Demo {
     /// Print JSON: {"before": row, "after": row, "plan": [..]}.
     #[arg(long)]
     json: bool,
     /// Folder to keep results in, new or empty. Without it only the report stays, in
     /// fullpipe-results/TIME.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     out: Option<PathBuf>,
     /// Also keep the captures at both ends (pcap with nanoseconds).
     #[arg(long, requires = "out")]

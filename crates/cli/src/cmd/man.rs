@@ -9,10 +9,10 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   fullpipe man | man -l -
-  fullpipe man --out /usr/local/share/man/man1")]
+  fullpipe man --output /usr/local/share/man/man1")]
 pub struct Man {
     /// Folder to write them to; without it the program's own page is printed.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     out: Option<PathBuf>,
 }
 

@@ -48,7 +48,7 @@ Examples:
   fullpipe test HOST                              what the path to a host carries, and why no more
   fullpipe relay --server HOST ..                 a TCP service over several connections, without root
   fullpipe lab run articles/a1-rtt                an experiment with real transfers over an emulated path
-  fullpipe lab run my.toml --json --out results/  your own scenario, for other programs
+  fullpipe lab run my.toml --json --output results/  your own scenario, for other programs
   fullpipe window run -- CMD                      receive windows that follow the reader
   fullpipe link --rtt 80ms --loss 0.1% -- CMD     any program behind an emulated path
 
@@ -153,6 +153,35 @@ mod tests {
                 }
             }
         });
+    }
+
+    /// How long is `--for`, where to is `-o` or `--output`; what they were called before still works.
+    #[test]
+    fn the_same_thing_has_the_same_name_in_every_command() {
+        let mut command = Cli::command();
+        command.build();
+        let mut outputs = 0;
+        walk(&command, &mut |sub| {
+            for argument in sub.get_arguments() {
+                let place = format!("{} {}", sub.get_name(), argument.get_id());
+                let long = argument.get_long().unwrap_or_default();
+                let others = ["out", "outfile", "time", "duration", "seconds", "dir"];
+                assert!(!others.contains(&long), "{place}: --{long}");
+                if long == "output" {
+                    assert_eq!(argument.get_short(), Some('o'), "{place}");
+                    outputs += 1;
+                }
+            }
+        });
+        assert!(outputs >= 10, "{outputs}");
+        for words in [
+            &["fullpipe", "test", "host", "--time", "5s"][..],
+            &["fullpipe", "test", "host", "-t", "5s"],
+            &["fullpipe", "lab", "run", "quick", "--out", "results"],
+            &["fullpipe", "demo", "--out", "tour"],
+        ] {
+            assert!(Cli::try_parse_from(words).is_ok(), "{words:?}");
+        }
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub struct Prove {
     #[arg(long)]
     no_cache: bool,
     /// Keep the results in this folder, new or empty [default: none are kept].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]

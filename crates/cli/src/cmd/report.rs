@@ -23,7 +23,7 @@ use std::process::{Command, Stdio};
 /// It begins with what limited the worst connection and what would change it, lists the
 /// connections, and shows for each its time-sequence graph, throughput, round trips, window and
 /// bytes in flight, with the limits and the stalls on the same time axis. Reads captures as
-/// `analyze` does, samples of `--record`, and results of `lab run --out`. Nothing in the file
+/// `analyze` does, samples of `--record`, and results of `lab run --output`. Nothing in the file
 /// is loaded from anywhere.
 #[derive(Args)]
 #[command(after_help = "\

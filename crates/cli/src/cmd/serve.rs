@@ -6,7 +6,7 @@ use super::relay::transport;
 mod admission;
 
 use crate::failure::{Failure, Kind};
-use crate::terminal::remark;
+use crate::terminal::{OwnTerminal, remark};
 use admission::{Destinations, KeyFiles, Reload};
 use clap::Args;
 use fullpipe_kernel::sandbox::Interrupt;
@@ -85,6 +85,7 @@ impl Serve {
             let message = "serve: --control and --metrics are about relays; add --relay";
             return Err(Failure::new(Kind::Usage, message));
         }
+        let terminal = OwnTerminal::find();
         let (stop, abort) = stops_on_signals()?;
         let sampler = HostSampler::new()?;
         let pair = keys.as_ref().map(|(own, allowed)| (own, allowed.clone()));
@@ -115,7 +116,9 @@ impl Serve {
         let responder = Responder::new(sampler, limits);
         std::thread::scope(|scope| {
             if let Some(hangup) = hangup {
-                scope.spawn(|| reload.on_hangup(hangup, &end, far_end.as_ref()));
+                let closing = (terminal, &stop);
+                let (reload, end, far_end) = (&reload, &end, far_end.as_ref());
+                scope.spawn(move || reload.on_hangup(hangup, end, far_end, closing));
             }
             let relaying = far_end.as_ref().map(|far_end| {
                 scope.spawn(|| {

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 Examples:
   fullpipe test localhost
   fullpipe test 192.0.2.7 --key my.key --server-key ed25519:3b6a..
-  fullpipe test far.example --reverse --time 30s --parallel 1,4 --key my.key --server-key ed25519:3b6a..
+  fullpipe test far.example --reverse --for 30s --parallel 1,4 --key my.key --server-key ed25519:3b6a..
   fullpipe test localhost --bidir --congestion bbr --json | jq '.runs[].answer.limit'
   fullpipe test localhost --rfc6349")]
 pub struct Test {
@@ -45,7 +45,14 @@ pub struct Test {
     #[arg(long, value_name = "KEY", requires = "key")]
     server_key: Option<PublicKey>,
     /// How long each run lasts.
-    #[arg(long, short = 't', value_name = "TIME", default_value = "10s", conflicts_with = "bytes")]
+    #[arg(
+        long = "for",
+        short = 't',
+        alias = "time",
+        value_name = "TIME",
+        default_value = "10s",
+        conflicts_with = "bytes"
+    )]
     time: Duration,
     /// End each connection after this much instead: 100MB.
     #[arg(long, short = 'n', value_name = "SIZE")]
@@ -140,7 +147,7 @@ impl Test {
             done.extend(tested(&spec, &outcome, intervals, tester.idle_rtt(), [&here, &far]));
         }
         if done.is_empty() {
-            let why = "test: no data arrived in any run; test for longer (--time)";
+            let why = "test: no data arrived in any run; test for longer (--for)";
             return Err(Failure::new(Kind::Run, why));
         }
         if self.rfc6349 {

@@ -6,6 +6,7 @@ mod draw;
 mod examples;
 mod filter;
 mod help;
+mod keys;
 mod list;
 mod live;
 mod marks;
@@ -24,8 +25,9 @@ use fullpipe_kernel::clock;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::suspend::Suspension;
 use fullpipe_model::units::{Duration, Instant};
+use keys::Keys;
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{Event, KeyEventKind, poll, read};
+use ratatui::crossterm::event::{Event, KeyEventKind};
 use ratatui::layout::Rect;
 use row::Snapshot;
 use screen::Screen;
@@ -144,8 +146,7 @@ impl Top {
         let width = console::Term::stdout().size_checked().map_or(PLAIN_WIDTH, |(_, width)| width);
         // Each connection takes at most three lines.
         let height = view.rows(&snapshot).len().max(1) * 3 + FRAME_LINES;
-        let area =
-            Rect::new(0, 0, width.max(PLAIN_WIDTH), u16::try_from(height).unwrap_or(u16::MAX));
+        let area = Rect::new(0, 0, width, u16::try_from(height).unwrap_or(u16::MAX));
         let mut picture = Buffer::empty(area);
         let screen = Screen { has_keys: false, ..self.screen(&snapshot, view, false) };
         draw(&mut picture, &screen);
@@ -167,6 +168,7 @@ impl Top {
         let suspension = Suspension::on_signal().map_err(run_failed)?;
         let has_colour = console::colors_enabled();
         let mut terminal = TakenTerminal::take()?;
+        let keys = Keys::read();
         let mut shown = Shown::new(watch, view);
         loop {
             if interrupt.is_set() {
@@ -177,13 +179,13 @@ impl Top {
                 request = Some(Request::Suspend);
             }
             let left = shown.next.since(clock::now()).min(KEY_WAIT);
-            if request.is_none() && poll(left.into())? {
-                request = match read()? {
-                    Event::Key(key) if key.kind == KeyEventKind::Press => {
+            if request.is_none() {
+                request = match keys.next(left).map_err(terminal_failed)? {
+                    Some(Event::Key(key)) if key.kind == KeyEventKind::Press => {
                         let rows = usize::from(terminal.height()?).saturating_sub(FRAME_LINES) / 2;
                         Some(shown.view.press(key, &shown.snapshot, rows))
                     }
-                    Event::Resize(..) => {
+                    Some(Event::Resize(..)) => {
                         terminal.refresh()?;
                         Some(Request::Draw)
                     }
@@ -199,6 +201,7 @@ impl Top {
                 Some(Request::Draw) => {}
                 None => continue,
             }
+            shown.view.settle(&shown.snapshot);
             shown.add_facts();
             let screen = self.screen(&shown.snapshot, &shown.view, has_colour);
             terminal.draw(|buffer| draw(buffer, &screen))?;
@@ -247,6 +250,10 @@ impl Shown {
             row.facts = live::facts(socket);
         }
     }
+}
+
+fn terminal_failed(cause: std::io::Error) -> Failure {
+    Failure::new(Kind::Run, format!("top: read keys: {cause}"))
 }
 
 fn run_failed(refused: fullpipe_kernel::Refused) -> Failure {

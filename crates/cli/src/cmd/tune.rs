@@ -1,6 +1,7 @@
 //! `fullpipe tune`: what to change on this machine for a path; changes it, and puts it back.
 
 mod apply;
+mod container;
 mod path;
 mod plan;
 mod proof;

@@ -21,6 +21,7 @@ mod export;
 mod figures;
 mod get;
 mod guest;
+mod hangup;
 mod impairments;
 mod link;
 mod link_bounds;
@@ -48,6 +49,7 @@ mod sweeps;
 mod top;
 mod truth;
 mod tune;
+mod tune_container;
 mod unprivileged;
 mod virtual_figures;
 mod virtual_laws;
@@ -119,9 +121,11 @@ fn main() -> ExitCode {
         ("impairments", impairments::CASES),
         ("truth", truth::CASES),
         ("top", top::CASES),
+        ("hangup", hangup::CASES),
         ("export", export::CASES),
         ("get", get::CASES),
         ("tune", tune::CASES),
+        ("tune_container", tune_container::CASES),
         ("why", why::CASES),
         ("why_url", why_url::CASES),
         ("path_test", path_test::CASES),

@@ -103,7 +103,7 @@ fn interrupt_after(program: &Program, arguments: &[&str], first: &str) -> usize 
     running.signal(Signal::SIGINT);
     let finished = running.end();
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    assert!(finished.err.contains("--out out --resume"), "{finished:?}");
+    assert!(finished.err.contains("--output out --resume"), "{finished:?}");
     assert_eq!((remains::processes(program), program.scratch()), (Vec::new(), Vec::new()));
     let rows = fs::read_to_string(out.join("rows.jsonl")).unwrap();
     assert!(rows.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{rows}");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use fullpipe_model::tune::SYSCTLS;
 use fullpipe_model::units::Duration;
 use serde_json::Value;
 
@@ -39,17 +40,17 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Article C's path.
-const PATH: [&str; 4] = ["--rate", "1gbit", "--rtt", "146ms"];
+pub const PATH: [&str; 4] = ["--rate", "1gbit", "--rtt", "146ms"];
 
 /// A network namespace, and folders for settings and state that nobody else sees; both end with it.
-struct Place {
+pub struct Place {
     program: Program,
     keeper: Child,
     machine: BTreeMap<String, String>,
 }
 
 impl Place {
-    fn new() -> Place {
+    pub fn new() -> Place {
         let program = Program::new();
         let script = "mount -t tmpfs none /var/lib && mkdir -p /etc/sysctl.d && \
                       mount -t tmpfs none /etc/sysctl.d && echo ready && exec cat";
@@ -93,22 +94,22 @@ impl Place {
         self.command(&[&[binary.as_str(), "tune"], arguments].concat())
     }
 
-    fn tune(&self, arguments: &[&str]) -> Finished {
+    pub fn tune(&self, arguments: &[&str]) -> Finished {
         self.program.start(&mut self.tune_command(arguments)).end()
     }
 
     /// The same; anything but success is a failure.
-    fn done(&self, arguments: &[&str]) -> Finished {
+    pub fn done(&self, arguments: &[&str]) -> Finished {
         let finished = self.tune(arguments);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         finished
     }
 
-    fn apply(&self, more: &[&str]) -> Finished {
+    pub fn apply(&self, more: &[&str]) -> Finished {
         self.done(&[&["apply", "--yes"], &PATH[..], more].concat())
     }
 
-    fn shell(&self, script: &str) -> String {
+    pub fn shell(&self, script: &str) -> String {
         let finished = self.program.start(&mut self.command(&["sh", "-c", script])).end();
         assert_eq!(finished.code, Some(0), "{script}: {finished:?}");
         finished.out
@@ -120,7 +121,7 @@ impl Place {
     }
 
     /// Every setting of the namespace that TCP has.
-    fn settings(&self) -> String {
+    pub fn settings(&self) -> String {
         // tcp_fastopen_key cannot be read before it is set, and the metrics are a trigger.
         self.shell("grep -rs '' /proc/sys/net/ipv4 /proc/sys/net/core | grep -v -e fastopen_key -e ':$' | sort")
     }
@@ -143,7 +144,7 @@ impl Drop for Place {
 /// What of the machine itself a trial could have changed by mistake.
 fn own_settings() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for row in &fullpipe_model::tune::SYSCTLS {
+    for row in &SYSCTLS {
         let path = format!("/proc/sys/{}", row.name.replace('.', "/"));
         found.extend(std::fs::read_to_string(&path).ok().map(|text| (path, text)));
     }

@@ -342,7 +342,7 @@ fn an_agent_on_a_program_is_stopped() {
 }
 
 /// Where cgroup v2 is mounted.
-fn cgroup_mounts() -> Vec<PathBuf> {
+pub fn cgroup_mounts() -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let points = mounts.lines().filter(|line| line.contains(" - cgroup2 "));
     points.filter_map(|line| line.split(' ').nth(4).map(PathBuf::from)).collect()

@@ -54,9 +54,10 @@ pub struct Summary {
 pub enum ReadError {
     /// The first bytes belong to no known format.
     #[error(
-        "reading a capture: the file begins with {magic:02x?}, which is neither pcap, pcapng nor snoop \
+        "reading a capture: the file begins with '{text}', which is neither pcap, pcapng nor snoop \
          (nor gzip, zstd, xz or lz4 of one); unpack what is packed otherwise and name `-` \
-         (`bzcat FILE | fullpipe analyze -`), convert others with `editcap -F pcapng IN OUT`"
+         (`bzcat FILE | fullpipe analyze -`), convert others with `editcap -F pcapng IN OUT`",
+        text = magic.escape_ascii()
     )]
     Format {
         /// The first four bytes.

@@ -111,6 +111,11 @@ fn what_is_no_capture_is_refused_with_its_first_bytes() {
     let (found, summary) = packets(b"PK\x03\x04 not a capture", 5);
     assert!(found.is_empty());
     assert!(summary.unwrap_err().contains("neither pcap, pcapng nor snoop"));
+    // Bytes are shown as the text that they mostly are, and never obeyed.
+    for (magic, shown) in [(*b"GET ", "'GET '"), ([0x1b, b'[', 0xef, b'\n'], r"'\x1b[\xef\n'")] {
+        let told = ReadError::Format { magic }.to_string();
+        assert!(told.contains(&format!("begins with {shown},")), "{told}");
+    }
     let (_, summary) = packets(b"", 5);
     assert_eq!(summary, Ok(Summary { packets: 0, cut: 0, recognised: false }));
 }

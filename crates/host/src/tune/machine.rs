@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fullpipe_kernel::netlink::Netlink;
@@ -46,16 +47,36 @@ pub enum MachineError {
 impl MachineError {
     /// Whether a privilege is missing.
     pub fn is_privilege(&self) -> bool {
-        let cause = match self {
-            MachineError::Sysctl(SysctlError::Refused(refused))
-            | MachineError::Refused(refused) => &refused.cause,
-            MachineError::File { cause, .. } => cause,
-            MachineError::Sysctl(SysctlError::Global { .. }) => return true,
-            _ => return false,
-        };
         let kinds = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
-        kinds.contains(&cause.kind())
+        matches!(self, MachineError::Sysctl(SysctlError::Global { .. }))
+            || self.kind().is_some_and(|kind| kinds.contains(&kind))
     }
+
+    /// What keeps even root from setting a sysctl, as in a container; `None` where something else
+    /// was refused, or where root could do it.
+    pub fn container(&self) -> Option<&'static str> {
+        match self.kind()? {
+            io::ErrorKind::ReadOnlyFilesystem => Some("/proc/sys is mounted read-only"),
+            io::ErrorKind::PermissionDenied if is_root() => {
+                Some("this root has no power over its network namespace")
+            }
+            _ => None,
+        }
+    }
+
+    fn kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            MachineError::Sysctl(SysctlError::Refused(refused))
+            | MachineError::Refused(refused) => Some(refused.cause.kind()),
+            MachineError::File { cause, .. } => Some(cause.kind()),
+            MachineError::Sysctl(_) | MachineError::Record(_) => None,
+        }
+    }
+}
+
+/// A process's folder belongs to its user.
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// This machine, in the network namespace of the calling thread, and the records of this user.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
     /// A file or folder.
-    #[error("{operation} {path}: {cause}; free some space, or choose another place with --out", path = path.display())]
+    #[error("{operation} {path}: {cause}; free some space, or choose another place with --output", path = path.display())]
     File {
         /// The operation.
         operation: &'static str,
@@ -18,12 +18,12 @@ pub enum ResultsError {
         cause: std::io::Error,
     },
     /// The directory already contains something.
-    #[error("write results to {path}: there is something in it already; choose another place with --out", path = .0.display())]
+    #[error("write results to {path}: there is something in it already; choose another place with --output", path = .0.display())]
     NotEmpty(PathBuf),
     /// The directory already contains an interrupted sweep of the same runs.
     #[error(
         "write results to {path}: {done} of {total} runs of these scenarios are there; go on with --resume, or choose \
-         another place with --out",
+         another place with --output",
         path = folder.display()
     )]
     Resumable {
@@ -35,7 +35,7 @@ pub enum ResultsError {
         total: usize,
     },
     /// The directory belongs to another user, who could make root write anywhere.
-    #[error("use results directory {0}; choose another place with --out")]
+    #[error("use results directory {0}; choose another place with --output")]
     NotOurs(#[from] NotOurs),
     /// The sweep in the directory cannot be resumed.
     #[error(transparent)]
@@ -57,7 +57,7 @@ impl ResultsError {
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// There is no manifest, or it is not valid.
-    #[error("resume sweep in {path}: {cause}; choose another place with --out", path = .path.display())]
+    #[error("resume sweep in {path}: {cause}; choose another place with --output", path = .path.display())]
     Unreadable {
         /// The results directory.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum ManifestError {
     /// It is another sweep.
     #[error(
         "resume sweep in {path}: {difference}; give the same scenarios and options (and the same build of fullpipe and \
-         kernel, in virtual time), or choose another place with --out",
+         kernel, in virtual time), or choose another place with --output",
         path = .path.display()
     )]
     Other {
@@ -100,7 +100,7 @@ pub enum MergeError {
     Whole(PathBuf),
     /// Some of its runs are not done.
     #[error(
-        "merge shard {shard} in {path}: {done} of its {total} runs are done; finish it by the same command with --out {path} \
+        "merge shard {shard} in {path}: {done} of its {total} runs are done; finish it by the same command with --output {path} \
          --resume",
         path = .path.display()
     )]

@@ -17,11 +17,11 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
         Column::text("client"),
         Column::text(""),
         Column::text("server"),
-        Column::figure("payload", "MB"),
-        Column::figure("time", "s"),
-        Column::figure("goodput", "Mbit/s"),
-        Column::figure("RTT", "ms"),
-        Column::count("retrans"),
+        Column::figure("payload", "MB").leaves(2),
+        Column::figure("time", "s").leaves(1),
+        Column::figure("goodput", "Mbit/s").leaves(5),
+        Column::figure("RTT", "ms").leaves(4),
+        Column::count("retrans").leaves(3),
         Column::figure("lost", "s"),
         Column::text("limited by"),
     ]);
@@ -89,7 +89,8 @@ fn doubts(report: &Report, layout: Layout) -> String {
     });
     let seen = if report.counts.samples > 0 { "sampled" } else { "captured" };
     let places = places.into_iter().flatten().collect::<Vec<_>>();
-    let mut text = format!("\n{seen} {}\n", places.join(", "));
+    let places = paragraph::fill(&format!("{seen} "), &places.join(", "), layout.width);
+    let mut text = format!("\n{places}\n");
     for warning in Warning::ALL {
         let count =
             connections().filter(|connection| connection.warnings.contains(&warning)).count();

@@ -31,8 +31,8 @@ fn with_loss(grid: &Grid, layout: Layout) -> String {
     let mut table = Table::new([
         Column::figure("RTT", "ms"),
         Column::figure("loss", "%"),
-        Column::figure("BDP", "MB"),
-        Column::figure("slow start", "s"),
+        Column::figure("BDP", "MB").leaves(1),
+        Column::figure("slow start", "s").leaves(2),
         Column::figure("path", "Mbit/s"),
         Column::figure("cubic", "Mbit/s"),
         Column::figure("reno", "Mbit/s"),
@@ -59,8 +59,8 @@ fn with_loss(grid: &Grid, layout: Layout) -> String {
 fn without_loss(grid: &Grid, layout: Layout) -> String {
     let mut table = Table::new([
         Column::figure("RTT", "ms"),
-        Column::figure("BDP", "MB"),
-        Column::figure("slow start", "s"),
+        Column::figure("BDP", "MB").leaves(1),
+        Column::figure("slow start", "s").leaves(2),
         Column::figure("path", "Mbit/s"),
         file_column(grid),
     ]);

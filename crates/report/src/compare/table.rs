@@ -109,10 +109,10 @@ fn table(changes: &[&Change]) -> Table<7> {
     let mut table = Table::new([
         Column::text("run"),
         Column::text("figure"),
-        Column::count("A"),
+        Column::count("A").leaves(2),
         Column::count("B"),
         Column::count("change"),
-        Column::count("%"),
+        Column::count("%").leaves(1),
         Column::text(""),
     ]);
     for change in changes {

@@ -98,10 +98,10 @@ impl List {
         let mut table = Table::new([
             Column::text("run"),
             Column::count("#"),
-            Column::text("kernel"),
+            Column::text("kernel").leaves(2),
             Column::figure("goodput", "Mbit/s"),
-            Column::figure("size", "MB"),
-            Column::text("used"),
+            Column::figure("size", "MB").leaves(1),
+            Column::text("used").leaves(3),
         ]);
         for run in &kept {
             let goodput = figure::mbit_per_s(run.row.goodput);

@@ -55,7 +55,7 @@ pub struct Compare {
     #[arg(long)]
     no_cache: bool,
     /// Folder for the results of the runs, new or empty [default: fullpipe-results/TIME].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     out: Option<PathBuf>,
     /// Exit with 1 if a figure of any row got worse by more than this: goodput:-2%, rtt_p99:+5ms,
     /// retransmission:+10. Without a sign, the change counts in the direction that is worse. Can be

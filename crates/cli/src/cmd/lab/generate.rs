@@ -17,8 +17,8 @@ const COUNT_MAX: u32 = 10_000;
 #[command(after_help = "\
 Examples:
   fullpipe lab generate --seed 1 --count 1 > one.toml
-  fullpipe lab generate --seed 1 --count 200 --out set-1
-  fullpipe lab run set-1/0007-*.toml --engine virtual --keep-captures --out results")]
+  fullpipe lab generate --seed 1 --count 200 --output set-1
+  fullpipe lab run set-1/0007-*.toml --engine virtual --keep-captures --output results")]
 pub struct Generate {
     /// The seed of the set.
     #[arg(long, value_name = "SEED")]
@@ -32,7 +32,7 @@ pub struct Generate {
     )]
     count: u32,
     /// Folder for one file each; without it the scenarios are printed one after another.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ fn write(folder: &Path, generated: &[Generated]) -> Result<(), Failure> {
         let shown = path.display();
         Failure::new(
             Kind::Run,
-            format!("write scenarios to {shown}: {cause}; choose another place with --out"),
+            format!("write scenarios to {shown}: {cause}; choose another place with --output"),
         )
     };
     std::fs::create_dir_all(folder).map_err(|cause| failed(folder, cause))?;

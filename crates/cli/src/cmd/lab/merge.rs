@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  fullpipe lab run sweep.toml --engine virtual --shard 1/2 --out shards/1
-  fullpipe lab run sweep.toml --engine virtual --shard 2/2 --out shards/2
-  fullpipe lab merge shards/* --out results/
+  fullpipe lab run sweep.toml --engine virtual --shard 1/2 --output shards/1
+  fullpipe lab run sweep.toml --engine virtual --shard 2/2 --output shards/2
+  fullpipe lab merge shards/* --output results/
 
 Exit codes: 0 the results are complete; 1 a file cannot be written; 2 wrong usage; 4 the shards are not those of one whole \
 sweep.")]
@@ -26,7 +26,7 @@ pub struct Merge {
     #[arg(value_name = "SHARD", required = true)]
     shards: Vec<PathBuf>,
     /// Folder for the results, new or empty.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     out: PathBuf,
     /// Print JSON: {"out": .., "shards": .., "rows": .., "failed": ..}.
     #[arg(long)]

@@ -32,13 +32,13 @@ use std::path::{Path, PathBuf};
 Examples:
   fullpipe lab run quick
   fullpipe lab run articles/a1-rtt --json
-  fullpipe lab run articles/b2 articles/b4 --out results/ --keep-captures
+  fullpipe lab run articles/b2 articles/b4 --output results/ --keep-captures
   fullpipe lab run articles/b2 --html b2.html
   fullpipe lab run my.toml --repeat 5
   fullpipe lab run articles --engine virtual
-  fullpipe lab run sweep.toml --engine virtual --jobs 4 --out results/ --parquet rows.parquet
-  fullpipe lab run sweep.toml --engine virtual --jobs 4 --out results/ --resume
-  fullpipe lab run sweep.toml --engine virtual --shard 3/16 --out shards/3
+  fullpipe lab run sweep.toml --engine virtual --jobs 4 --output results/ --parquet rows.parquet
+  fullpipe lab run sweep.toml --engine virtual --jobs 4 --output results/ --resume
+  fullpipe lab run sweep.toml --engine virtual --shard 3/16 --output shards/3
   fullpipe lab run sweep.toml --engine virtual --dry-run
 
 A scenario file, every key optional:
@@ -77,9 +77,9 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
     /// Folder for results, new or empty [default: fullpipe-results/TIME].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Continue the interrupted sweep of the same scenarios in --out: finished runs are not
+    /// Continue the interrupted sweep of the same scenarios in --output: finished runs are not
     /// repeated, failed ones are.
     #[arg(long, requires = "out")]
     resume: bool,
@@ -218,7 +218,7 @@ impl Run {
         if let (Err(_), Some(out), 1..) = (&sweep, &options.out, done) {
             let out = out.display();
             remark(&format!(
-                "fullpipe: {done} of {total} runs are done and in {out}; to go on: the same command with --out {out} --resume"
+                "fullpipe: {done} of {total} runs are done and in {out}; to go on: the same command with --output {out} --resume"
             ));
         }
         let mut sweep = sweep?;
@@ -239,7 +239,7 @@ fn tell_failures(sweep: &Sweep, out: &Path) -> u8 {
     }
     let out = out.display();
     remark(&format!(
-        "fullpipe: {failed} of {total} runs failed, the others are in {out}; to try again: the same command with --out {out} \
+        "fullpipe: {failed} of {total} runs failed, the others are in {out}; to try again: the same command with --output {out} \
          --resume"
     ));
     let mut kinds = sweep.failures.iter().map(|failed| kind_of(&failed.error));

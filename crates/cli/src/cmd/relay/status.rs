@@ -10,7 +10,7 @@ use fullpipe_flow::sample::Sample;
 use fullpipe_host::SocketSampler;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Duration, Rate, column};
-use fullpipe_report::{Column, Table};
+use fullpipe_report::{Column, Table, paragraph};
 use fullpipe_transfer::relay::{CarrierStatus, RelayStatus};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
@@ -102,7 +102,8 @@ impl ShowStatus {
         if self.json {
             print_json(&shown)?;
         } else if shown.is_empty() {
-            print("no relay of this user runs; name another one's socket with --control\n")?;
+            let none = "no relay of this user runs; name another one's socket with --control";
+            print(&format!("{}\n", paragraph::fill("", none, layout().width)))?;
         } else {
             print(&shown.iter().map(in_words).collect::<String>())?;
         }

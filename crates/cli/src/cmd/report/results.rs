@@ -72,7 +72,7 @@ fn runs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         if path.join(ROW).is_file() {
             runs.push(path);
         } else if path.is_dir() && path.join(ROWS).is_file() {
-            // The two halves of `demo --out` and of `lab compare`.
+            // The two halves of `demo --output` and of `lab compare`.
             runs.extend(self::runs(&path)?);
         }
     }
@@ -193,7 +193,7 @@ fn mark_parts(page: &mut Page, rows: &[Row]) {
 
 fn unreadable(path: &Path, cause: impl std::fmt::Display) -> Failure {
     let problem = format!(
-        "read results {}: {cause}; give captures, or a folder that `lab run --out` wrote",
+        "read results {}: {cause}; give captures, or a folder that `lab run --output` wrote",
         path.display()
     );
     Failure::new(Kind::Input, problem)

@@ -3,9 +3,10 @@
 
 use super::super::peer_keys::{allowed_keys, private_key};
 use crate::failure::{Failure, Kind};
-use crate::terminal::remark;
+use crate::terminal::{OwnTerminal, remark};
 use clap::Args;
 use fullpipe_kernel::sandbox::Interrupt;
+use fullpipe_transfer::Stop;
 use fullpipe_transfer::peer::{Keyring, PrivateKey, PublicKey};
 use fullpipe_transfer::relay::{AllowList, FarEnd};
 use std::path::{Path, PathBuf};
@@ -108,11 +109,22 @@ impl Reload {
         Ok(())
     }
 
-    /// Reads again at each SIGHUP, until `end` is set.
-    pub fn on_hangup(&self, mut hangup: Interrupt, end: &Interrupt, far_end: Option<&FarEnd>) {
+    /// Reads again at each SIGHUP, until `end` is set. One that says that the daemon's `terminal`
+    /// was closed makes `stop`.
+    pub fn on_hangup(
+        &self,
+        mut hangup: Interrupt,
+        end: &Interrupt,
+        far_end: Option<&FarEnd>,
+        (terminal, stop): (OwnTerminal, &Stop),
+    ) {
         while let Ok(true) = hangup.wait_beside(end) {
             // The next signal may come while this one is answered.
             let next = Interrupt::on_hangup();
+            if terminal.is_closed() {
+                stop.stop();
+                return;
+            }
             match self.again(far_end) {
                 Ok(()) => remark("read keys and destinations again, for new connections"),
                 Err(failure) => remark(&format!("nothing changed: {}", failure.message())),

@@ -1,6 +1,6 @@
 //! Lines of progress, as users of iperf3 know them.
 
-use crate::terminal::print;
+use crate::terminal::{layout, print};
 use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use fullpipe_transfer::path_test::{Direction, Progress, Spec};
 use serde::Serialize;
@@ -74,7 +74,7 @@ impl Intervals {
                 .saturating_sub(self.last.retransmitted_segments),
         };
         if self.prints {
-            let text: String = self.lines(&interval, &now).into_iter().collect();
+            let text: String = self.lines(&interval, &now, layout().width).into_iter().collect();
             print(&text)?;
         }
         self.done.push(interval);
@@ -91,39 +91,62 @@ impl Intervals {
         Ok(self.done)
     }
 
-    fn lines(&self, one: &Interval, now: &Progress) -> Vec<String> {
+    fn lines(&self, one: &Interval, now: &Progress, width: Option<u16>) -> Vec<String> {
         let (start, end) = (one.start.as_secs_f64(), (one.start + one.length).as_secs_f64());
-        let line = |way: &str, bytes: Bytes, rest: &str| {
+        let line = |way: &str, bytes: Bytes, rest: &[String]| {
             let rate = bytes.per(one.length).unwrap_or(Rate::ZERO);
             let megabytes = bytes.as_f64() / 1e6;
-            format!(
-                "{way} {start:6.2}-{end:<6.2} s {megabytes:9.2} MB {:>15}{rest}\n",
+            let passed = format!(
+                "{way} {start:6.2}-{end:<6.2} s {megabytes:9.2} MB {:>15}",
                 rate.to_string()
-            )
+            );
+            format!("{}\n", with_as_much_as_fits(passed, rest, width))
         };
         let mut lines = Vec::new();
         if self.direction != Direction::Reverse {
             let rtt = now
                 .rtt
                 .map_or_else(String::new, |rtt| format!("  rtt {:.1} ms", rtt.as_millis_f64()));
-            let rest = format!(
-                "  retr {:<5} cwnd {:.1} KB{rtt}",
-                one.retransmitted_segments,
-                now.cwnd.as_f64() / 1e3
-            );
+            let rest = [
+                format!("  retr {:<5}", one.retransmitted_segments),
+                format!(" cwnd {:.1} KB", now.cwnd.as_f64() / 1e3),
+                rtt,
+            ];
             lines.push(line("[to]  ", one.forward, &rest));
         }
         if self.direction != Direction::Forward {
-            lines.push(line("[from]", one.reverse, ""));
+            lines.push(line("[from]", one.reverse, &[]));
         }
         lines
     }
+}
+
+/// `line` with as many of the `rest` as fit behind it, the first ones before the others.
+fn with_as_much_as_fits(mut line: String, rest: &[String], width: Option<u16>) -> String {
+    for part in rest {
+        if width.is_none_or(|width| line.len() + part.trim_end().len() <= usize::from(width)) {
+            line += part;
+        }
+    }
+    line.truncate(line.trim_end().len());
+    line
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use fullpipe_transfer::path_test::Amount;
+
+    #[test]
+    fn a_line_has_what_fits_and_all_of_it_where_there_is_no_terminal() {
+        let rest = ["  retr 4    ", " cwnd 17680.4 KB", "  rtt 0.1 ms"].map(String::from);
+        let fitting = |width| with_as_much_as_fits("x".repeat(50), &rest, width);
+        assert_eq!(fitting(None), format!("{}{}", "x".repeat(50), rest.concat()));
+        assert_eq!(fitting(Some(60)), format!("{}  retr 4", "x".repeat(50)));
+        assert_eq!(fitting(Some(75)), format!("{}  retr 4      rtt 0.1 ms", "x".repeat(50)));
+        assert_eq!(fitting(Some(50)), "x".repeat(50));
+        assert!((50..120).all(|width| fitting(Some(width)).len() <= usize::from(width)));
+    }
 
     #[test]
     fn an_interval_has_what_passed_since_the_last() {

@@ -22,7 +22,7 @@ pub fn draw(buffer: &mut Buffer, screen: &Screen) {
     let height = usize::from(area.height);
     let room = height.saturating_sub(FRAME_LINES);
     let (title, lines) = match screen.view.page {
-        Page::List => (list::title(screen), list::lines(screen, area.width, room)),
+        Page::List => (list::title(screen, area.width), list::lines(screen, area.width, room)),
         Page::Details => details::page(screen, area.width, room),
         Page::Help => (Line::raw("Keys and letters"), help::lines()),
     };
@@ -34,7 +34,7 @@ pub fn draw(buffer: &mut Buffer, screen: &Screen) {
         put(buffer, index + 2, line);
     }
     if height >= FRAME_LINES && screen.has_keys {
-        put(buffer, height - 1, foot(screen).style(Style::new().dim()));
+        put(buffer, height - 1, foot(screen, area.width).style(Style::new().dim()));
     }
 }
 
@@ -47,18 +47,32 @@ fn put(buffer: &mut Buffer, y: usize, line: Line) {
     }
 }
 
-/// The filter while it is typed, or the keys.
-fn foot<'a>(screen: &Screen) -> Line<'a> {
+/// The keys of the list, those that a newcomer needs most first.
+const LIST_KEYS: [&str; 6] =
+    ["q: quit", "?: help", "Enter: details", "/: filter", "l r t n a: order", "p: pause"];
+
+/// The filter while it is typed, or the keys: as many as there is room for, none of them cut.
+fn foot<'a>(screen: &Screen, width: u16) -> Line<'a> {
     let view = screen.view;
     if let Some(text) = &view.typing {
         let text = escape::in_line(text).into_owned();
         return Line::raw(format!("filter: {text}_  (:port, address, process, pid:N; Enter, Esc)"));
     }
-    Line::raw(match view.page {
-        Page::List => "q quit  ? help  Enter details  / filter  p pause  order: l r t n a",
-        Page::Details => "Esc back  p pause  q quit  ? help",
-        Page::Help => "any key: back",
-    })
+    let keys: &[&str] = match view.page {
+        Page::List => &LIST_KEYS,
+        Page::Details => &["Esc: back", "p: pause", "q: quit", "?: help"],
+        Page::Help => &["any key: back"],
+    };
+    let mut text = String::new();
+    for key in keys {
+        let gap = if text.is_empty() { 0 } else { 3 };
+        if text.len() + gap + key.len() > usize::from(width) {
+            break;
+        }
+        text += &" ".repeat(gap);
+        text += key;
+    }
+    Line::raw(text)
 }
 
 /// The buffer as lines without blanks at their ends, the last empty ones left out.
@@ -161,12 +175,29 @@ mod tests {
     }
 
     #[test]
+    fn the_foot_has_whole_keys_at_every_width() {
+        let foot = |width| {
+            let text = drawn(width, 24, &View::default(), &snapshot());
+            text.lines().last().unwrap().to_string()
+        };
+        let whole = LIST_KEYS.join("   ");
+        assert_eq!(foot(80), whole);
+        for width in [20, 40, 60, 79] {
+            let keys = foot(width);
+            assert!(whole.starts_with(&keys) && keys.contains("?: help"), "{width}: {keys}");
+            assert!(LIST_KEYS.iter().any(|key| keys.ends_with(key)), "{width}: {keys}");
+        }
+    }
+
+    #[test]
     fn help_names_every_letter_and_fits() {
         let text = drawn(80, 24, &View { page: Page::Help, ..View::default() }, &snapshot());
         for limit in Limit::ALL {
             assert!(text.contains(limit.words()), "{limit}:\n{text}");
         }
         assert!(text.contains("any key: back"), "{text}");
+        assert!(help::lines().iter().all(|line| line.width() <= 80), "none is cut: {text}");
+        assert!(!text.contains(")L"), "{text}");
     }
 
     #[test]

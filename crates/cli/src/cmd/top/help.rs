@@ -7,7 +7,7 @@ use ratatui::text::Line;
 const KEYS: [(&str, &str); 8] = [
     ("up, down, j, k", "select a connection; PgUp, PgDn, Home, End go further"),
     ("Enter", "show the graphs of the selected one; Esc goes back"),
-    ("l r t n a", "order by what is lost, rate, retransmitted, process's name, address"),
+    ("l r t n a", "order by lost time, rate, retransmitted, process name, address"),
     ("/", "filter: 443, 10.0.0.2, nginx, pid:4711; all words must fit"),
     ("Esc", "remove the filter"),
     ("p, blank", "hold the picture; sampling goes on"),
@@ -23,8 +23,8 @@ pub fn lines<'a>() -> Vec<Line<'a>> {
     lines.push(Line::raw("A bar has a letter for each share of the time:"));
     for pair in Limit::ALL.chunks(2) {
         let cells: Vec<String> =
-            pair.iter().map(|&limit| format!("{}  {:<32}", letter(limit), words(limit))).collect();
-        lines.push(Line::raw(cells.concat()));
+            pair.iter().map(|&limit| format!("{}  {:<39}", letter(limit), words(limit))).collect();
+        lines.push(Line::raw(cells.concat().trim_end().to_string()));
     }
     lines.push(Line::raw(""));
     lines.push(Line::raw("LOST is the time that something other than the path and the sending"));

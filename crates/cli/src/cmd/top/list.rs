@@ -18,7 +18,7 @@ const BEFORE_HISTORY: usize = 2 + 5 + 1 + BAR + 1 + NAME + 1 + RATE + 2;
 const NARROW: u16 = 60;
 
 /// How many connections there are, and what is shown of them.
-pub fn title<'a>(screen: &Screen) -> Line<'a> {
+pub fn title<'a>(screen: &Screen, width: u16) -> Line<'a> {
     let (snapshot, view) = (screen.snapshot, screen.view);
     let mut text = format!(
         "fullpipe top  {} busy of {} connections",
@@ -28,16 +28,25 @@ pub fn title<'a>(screen: &Screen) -> Line<'a> {
     if snapshot.namespaces > 1 {
         text += &format!(" in {} namespaces", snapshot.namespaces);
     }
-    if view.is_paused {
-        text += ", PAUSED";
-    } else {
-        text += &format!(", every {}", screen.interval);
-    }
-    text += &format!(", by {}", view.sort.word());
+    let pace =
+        if view.is_paused { ", PAUSED".into() } else { format!(", every {}", screen.interval) };
+    let order = format!(", by {}", view.sort.word());
+    let mut only = String::new();
     if !view.filter.is_empty() {
-        text += &format!(", only {}", escape::in_line(&view.filter.to_string()));
+        only = format!(", only {}", escape::in_line(&view.filter.to_string()));
     }
-    Line::raw(text)
+    // Where there is no room for all, what hides connections is said first.
+    let room = usize::from(width).saturating_sub(text.chars().count());
+    let length =
+        |parts: &[&String]| -> usize { parts.iter().map(|part| part.chars().count()).sum() };
+    let choices: [&[&String]; 3] = [&[&pace, &order, &only], &[&order, &only], &[&only]];
+    for parts in choices {
+        if length(parts) <= room {
+            parts.iter().for_each(|part| text += part);
+            return Line::raw(text);
+        }
+    }
+    Line::raw(text + &only)
 }
 
 /// The headings of the columns, as wide as the screen.

@@ -12,10 +12,13 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use std::io::{self, Stdout};
+use std::mem::ManuallyDrop;
 
 /// A terminal in raw mode with a screen of its own.
 pub struct TakenTerminal {
-    drawn: Terminal<CrosstermBackend<Stdout>>,
+    /// Not dropped with the rest: where the terminal is gone, its drop would say so on standard
+    /// error, which is gone, too, and panic.
+    drawn: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl TakenTerminal {
@@ -29,7 +32,7 @@ impl TakenTerminal {
         enter()?;
         // From here on the drop restores, even if the next line fails.
         let guard = RestoreOnDrop(true);
-        let drawn = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let drawn = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?);
         guard.keep();
         Ok(TakenTerminal { drawn })
     }
@@ -57,7 +60,8 @@ impl TakenTerminal {
     /// the terminal where its cursor is, and not every terminal answers.
     pub fn refresh(&mut self) -> io::Result<()> {
         execute!(io::stdout(), Clear(ClearType::All))?;
-        self.drawn = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let new = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?);
+        drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.drawn, new)));
         Ok(())
     }
 }

@@ -18,8 +18,11 @@ pub struct View {
     pub typing: Option<String>,
     /// Whether the picture stands still.
     pub is_paused: bool,
-    /// The connection that is selected.
+    /// The connection that is selected. None before the first key that means one: the mark is at
+    /// the top then, whatever is there.
     pub selected: Option<Id>,
+    /// Where the selected one was when it was last in the list.
+    pub place: usize,
 }
 
 /// What is shown.
@@ -93,9 +96,27 @@ impl View {
         rows
     }
 
-    /// The place of the selection in the rows; the first where it is gone.
+    /// The place of the selection in the rows. Where it is gone, it is what took its place.
     pub fn place(&self, rows: &[&Row]) -> usize {
-        rows.iter().position(|row| Some(row.id) == self.selected).unwrap_or(0)
+        let found = rows.iter().position(|row| Some(row.id) == self.selected);
+        found.unwrap_or(self.place.min(rows.len().saturating_sub(1)))
+    }
+
+    /// Notes the place of the selection in what is shown next. One that left the list gives the
+    /// selection to what took its place; its details stay open.
+    pub fn settle(&mut self, snapshot: &Snapshot) {
+        let rows = self.rows(snapshot);
+        let place = self.place(&rows);
+        if self.selected.is_some() && self.page != Page::Details && !rows.is_empty() {
+            (self.selected, self.place) = (Some(rows[place].id), place);
+        }
+    }
+
+    /// Orders the list anew, with the mark on the connection that has it.
+    fn order(&mut self, sort: Sort, snapshot: &Snapshot) {
+        let rows = self.rows(snapshot);
+        self.selected = self.selected.or(rows.get(self.place(&rows)).map(|row| row.id));
+        self.sort = sort;
     }
 
     /// Obeys a key; `page_rows` is how far a page is.
@@ -115,11 +136,11 @@ impl View {
             KeyCode::Char('?' | 'h') => self.page = Page::Help,
             KeyCode::Char('/') => self.typing = Some(self.filter.to_string()),
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
-            KeyCode::Char('l') => self.sort = Sort::Lost,
-            KeyCode::Char('r') => self.sort = Sort::Rate,
-            KeyCode::Char('t') => self.sort = Sort::Retransmitted,
-            KeyCode::Char('n') => self.sort = Sort::Process,
-            KeyCode::Char('a') => self.sort = Sort::Address,
+            KeyCode::Char('l') => self.order(Sort::Lost, snapshot),
+            KeyCode::Char('r') => self.order(Sort::Rate, snapshot),
+            KeyCode::Char('t') => self.order(Sort::Retransmitted, snapshot),
+            KeyCode::Char('n') => self.order(Sort::Process, snapshot),
+            KeyCode::Char('a') => self.order(Sort::Address, snapshot),
             other => self.step(other, snapshot, page_rows),
         }
         Request::Draw
@@ -218,6 +239,37 @@ mod tests {
         let one = Snapshot { rows: vec![row()], ..Snapshot::default() };
         view.selected = Some((9, 9));
         assert_eq!(view.place(&view.rows(&one)), 0, "one that is gone is the first");
+    }
+
+    #[test]
+    fn another_order_leaves_the_mark_where_it_is() {
+        let (mut view, snapshot) = (View::default(), snapshot());
+        let marked = view.rows(&snapshot)[0].id;
+        press(&mut view, KeyCode::Char('r'));
+        assert_ne!(view.rows(&snapshot)[0].id, marked, "the example distinguishes them");
+        assert_eq!(view.rows(&snapshot)[view.place(&view.rows(&snapshot))].id, marked);
+    }
+
+    #[test]
+    fn what_takes_the_place_of_one_that_is_gone_is_selected() {
+        let (mut view, mut snapshot) = (View::default(), snapshot());
+        view.settle(&snapshot);
+        assert_eq!(view.selected, None, "nothing is selected before somebody selects");
+        press(&mut view, KeyCode::Down);
+        view.settle(&snapshot);
+        let (gone, next) = (view.rows(&snapshot)[1].id, view.rows(&snapshot)[2].id);
+        assert_eq!((view.selected, view.place), (Some(gone), 1));
+        // It stays on its connection where that one moves, and the details of one stay open.
+        snapshot.rows.retain(|row| row.id != gone);
+        view.page = Page::Details;
+        view.settle(&snapshot);
+        assert_eq!(view.selected, Some(gone));
+        view.page = Page::List;
+        view.settle(&snapshot);
+        assert_eq!(view.selected, Some(next), "not the first of the list");
+        snapshot.rows.clear();
+        view.settle(&snapshot);
+        assert_eq!(view.place(&view.rows(&snapshot)), 0);
     }
 
     #[test]

@@ -53,6 +53,12 @@ pub struct Apply {
 
 impl Apply {
     pub fn run(self) -> Result<u8, Failure> {
+        if self.yes {
+            // First of all: in a container it may not even be possible to lock or to record.
+            let mut machine = ThisMachine::to_read()?;
+            let plan = self.goal.plan(&mut machine)?;
+            super::container::refuse(&machine, &plan, self.json)?;
+        }
         let proof = if self.prove { self.proof()? } else { None };
         if !self.yes {
             return self.dry_run(proof.as_ref());

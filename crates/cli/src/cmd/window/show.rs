@@ -240,16 +240,16 @@ fn phase(phase: Phase) -> &'static str {
 
 fn table(connections: &[Shown]) -> Table<10> {
     let mut table = Table::new([
-        Column::text("this end"),
+        Column::text("this end").leaves(6),
         Column::text("peer"),
         Column::text("limited by"),
-        Column::text("phase"),
-        Column::figure("window", "MB"),
+        Column::text("phase").leaves(3),
+        Column::figure("window", "MB").leaves(5),
         Column::figure("read", "Mbit/s"),
         Column::figure("queue, mean", "MB"),
-        Column::figure("peak", "MB"),
-        Column::figure("buffer", "MB"),
-        Column::figure("RTT", "ms"),
+        Column::figure("peak", "MB").leaves(1),
+        Column::figure("buffer", "MB").leaves(4),
+        Column::figure("RTT", "ms").leaves(2),
     ]);
     for one in connections {
         table.row([
