@@ -228,3 +228,24 @@ fn clocks_that_step_back_and_forth() {
         (0..count).map(data).collect()
     });
 }
+
+/// What the fuzz target `segment` found once, as packets of one connection.
+#[test]
+fn what_fuzzing_found_stays_mended() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/segment");
+    let inputs: Vec<_> = std::fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap()).collect();
+    assert!(!inputs.is_empty());
+    for input in inputs {
+        let bytes = std::fs::read(input.path()).unwrap();
+        println!("{}", input.path().display());
+        let mut analyzer = Analyzer::new(Config::default());
+        let (mut at, mut packets, mut rest) = (Instant::ZERO, 0, &bytes[..]);
+        while let [length, step, tail @ ..] = rest {
+            let (packet, tail) = tail.split_at(usize::from(*length).min(tail.len()));
+            at = at + Duration::from_nanos(1000 << (step % 48));
+            analyzer.push(at, LinkType::RAW, packet, packet.len());
+            (rest, packets) = (tail, packets + 1);
+        }
+        assert_eq!(analyzer.finish().counts.packets, packets);
+    }
+}

@@ -49,36 +49,40 @@ impl Ranges {
 
     /// The number of bytes of the range that are in the set.
     pub fn within(&self, from: SequenceNumber, to: SequenceNumber) -> u32 {
-        let overlaps = self.overlapping(from, to);
-        overlaps
-            .map(|(start, end)| {
-                (if end.is_before(to) { *end } else { to }).distance(from.max(*start))
-            })
-            .sum()
+        self.overlaps(from, to).map(|(start, end)| end.distance(start)).sum()
     }
 
-    /// The ranges that have bytes of this one, which is shorter than half of the sequence space.
-    fn overlapping(
+    /// The parts of the set that lie in this range, which is shorter than half of the sequence
+    /// space: disjoint, and inside the range.
+    ///
+    /// The range may lie anywhere, so that its numbers and the set's need not be in one half of the
+    /// space, where alone "before" is an order. Offsets from the set's first number are an order:
+    /// those of the set are within half of the space, and the range has no second place on the
+    /// circle that would overlap them.
+    fn overlaps(
         &self,
         from: SequenceNumber,
         to: SequenceNumber,
-    ) -> impl Iterator<Item = &(SequenceNumber, SequenceNumber)> {
-        let first = self.ranges.partition_point(|(_, end)| !from.is_before(*end));
-        // Seen from a range far away, the order of the set's own ranges may turn over.
-        let overlaps = move |(start, end): &(SequenceNumber, SequenceNumber)| {
-            start.is_before(to) && from.is_before(*end)
-        };
-        self.ranges[first..].iter().take_while(move |range| overlaps(range))
+    ) -> impl Iterator<Item = (SequenceNumber, SequenceNumber)> {
+        let base = self.ranges.first().map_or(from, |(start, _)| *start);
+        let left = i64::from(from.after(base));
+        let right = left + i64::from(to.distance(from));
+        let first = self.ranges.partition_point(|(_, end)| i64::from(end.after(base)) <= left);
+        let offsets = self.ranges[first..]
+            .iter()
+            .map(move |(start, end)| (i64::from(start.after(base)), i64::from(end.after(base))));
+        let number = move |offset: i64| base + offset as u32;
+        offsets
+            .take_while(move |(start, _)| *start < right)
+            .map(move |(start, end)| (number(start.max(left)), number(end.min(right))))
     }
 
     /// Bytes within this range that are in neither this set nor `other`.
     pub fn in_neither(&self, other: &Ranges, from: SequenceNumber, to: SequenceNumber) -> u32 {
-        let overlaps = self.overlapping(from, to);
-        let own = |(start, end): &(SequenceNumber, SequenceNumber)| {
-            let (start, end) = (from.max(*start), if end.is_before(to) { *end } else { to });
-            end.distance(start) - other.within(start, end)
-        };
-        to.distance(from) - other.within(from, to) - overlaps.map(own).sum::<u32>()
+        let here = self.within(from, to);
+        let both: u32 = self.overlaps(from, to).map(|(start, end)| other.within(start, end)).sum();
+        // Here and in the other set are parts of the range, and both is a part of each of them.
+        to.distance(from).saturating_sub(here).saturating_sub(other.within(from, to) - both)
     }
 
     /// Forgets everything before `una`.
@@ -86,12 +90,12 @@ impl Ranges {
         let gone = self.ranges.partition_point(|(_, end)| !una.is_before(*end));
         let bytes: u64 =
             self.ranges.drain(..gone).map(|(start, end)| u64::from(end.distance(start))).sum();
-        self.bytes -= bytes;
+        self.bytes = self.bytes.saturating_sub(bytes);
         let holds = |(start, end): &(SequenceNumber, SequenceNumber)| {
             start.is_before(una) && una.is_before(*end)
         };
         if let Some(first) = self.ranges.first_mut().filter(|range| holds(range)) {
-            self.bytes -= u64::from(una.distance(first.0));
+            self.bytes = self.bytes.saturating_sub(una.distance(first.0).into());
             first.0 = una;
         }
     }
@@ -133,6 +137,38 @@ mod tests {
                 }
                 let held: u64 = ranges.ranges.iter().map(|(start, end)| u64::from(end.distance(*start))).sum();
                 prop_assert_eq!(ranges.bytes(), held);
+            }
+        }
+
+        /// Anywhere on the circle of numbers, in 256 equal cells of it: the sets may lie on opposite
+        /// sides, and the range over the ends of both.
+        #[test]
+        fn counts_exactly_on_the_whole_circle(
+            start: u32,
+            steps in prop::collection::vec((any::<bool>(), any::<u8>(), 1_u8..128), 1..24),
+            asked in prop::collection::vec((any::<u8>(), 0_u8..128), 1..24),
+        ) {
+            let number = |cell: u8| SequenceNumber(start.wrapping_add(u32::from(cell) << 24));
+            let cells = |from: u8, count: u8| (0..count).map(move |step| from.wrapping_add(step));
+            let mut sets = [Ranges::default(), Ranges::default()];
+            let mut held = [[false; 256]; 2];
+            for (which, from, count) in steps {
+                let (set, held) = (&mut sets[usize::from(which)], &mut held[usize::from(which)]);
+                let fresh = cells(from, count).filter(|cell| !held[usize::from(*cell)]).count();
+                let new = set.add(number(from), number(from.wrapping_add(count)));
+                if new > 0 {
+                    prop_assert_eq!(new, (fresh as u64) << 24);
+                    cells(from, count).for_each(|cell| held[usize::from(cell)] = true);
+                }
+            }
+            let [one, other] = &sets;
+            for (from, count) in asked {
+                let (left, right) = (number(from), number(from.wrapping_add(count)));
+                let within = |set: &[bool; 256]| cells(from, count).filter(|cell| set[usize::from(*cell)]).count() as u32;
+                let neither = cells(from, count).filter(|cell| !held[0][usize::from(*cell)] && !held[1][usize::from(*cell)]);
+                prop_assert_eq!(one.within(left, right), within(&held[0]) << 24);
+                prop_assert_eq!(other.within(left, right), within(&held[1]) << 24);
+                prop_assert_eq!(one.in_neither(other, left, right), (neither.count() as u32) << 24);
             }
         }
 
