@@ -91,8 +91,16 @@ struct tcp_sack_block {
 struct tcp_options_received {
 	unsigned short saw_tstamp : 1, tstamp_ok : 1;
 	unsigned char num_sacks;
+	unsigned short mss_clamp;
+};
+struct inet_connection_sock {
+	struct {
+		unsigned short rcv_mss;
+	} icsk_ack;
 };
 struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	unsigned short advmss;
 	u32 rcv_nxt, copied_seq, rcv_wnd, rcv_wup, window_clamp, srtt_us;
 	unsigned char scaling_ratio, bpf_sock_ops_cb_flags;
 	struct tcp_options_received rx_opt;
@@ -130,6 +138,7 @@ struct shown {
 	u64 local[2], remote[2], ports;
 	u64 window, drained, drained_in_us, queue, queue_peak, queue_mean, rtt_us, least_rtt_us;
 	u64 phase, reads, standing, buffer, promised, out_of_order, errors, acks, seen, closed;
+	u64 two_segments;
 };
 
 struct connection {
@@ -206,6 +215,15 @@ static __always_inline u64 rtt_of(struct tcp_sock *tp)
 	return rtt;
 }
 
+/* What the peer may send: no more than it was told, and no more than its own device takes, which is
+ * what it told us. Whatever was seen is true nevertheless: a router on the way may rewrite one. */
+static __always_inline u64 segment_of(struct tcp_sock *tp)
+{
+	u64 told = tp->advmss, of_peer = tp->rx_opt.mss_clamp;
+
+	return most_of(tp->inet_conn.icsk_ack.rcv_mss, least_of(told, of_peer));
+}
+
 static __always_inline void look_at(struct tcp_sock *tp, struct connection *c, struct look *look)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -218,6 +236,7 @@ static __always_inline void look_at(struct tcp_sock *tp, struct connection *c, s
 	passed = tp->rcv_nxt - tp->rcv_wup;
 	look->promised = promised > passed ? promised - passed : 0;
 	look->rtt_us = rtt_of(tp);
+	look->segment = segment_of(tp);
 	/* Once the buffer is ours, it says nothing of the kernel's choice. */
 	look->own = c->set_buffer ? 0 : ((u64)(u32)sk->sk_rcvbuf * ratio_of(tp)) >> 8;
 }
@@ -352,6 +371,7 @@ static __always_inline void show(struct bpf_sock_ops *ops, struct tcp_sock *tp,
 	s.out_of_order = c->law.beyond_hole;
 	s.errors = c->errors;
 	s.acks = c->acks;
+	s.two_segments = c->law.two_segments;
 	s.seen = now;
 	bpf_map_update_elem(&shown, &cookie, &s, BPF_ANY);
 }

@@ -17,6 +17,7 @@ typedef unsigned int u32;
 #define FLAT_EPOCHS 3
 #define IDLE_ROUND_TRIPS 4
 #define LEAST_STEP 4096ULL
+#define LARGEST_SEGMENT 65535ULL
 #define EPOCHS_OF_GROWTH 4
 
 enum phase { PHASE_START, PHASE_HOLD, PHASE_STEADY };
@@ -27,7 +28,7 @@ struct law_settings {
 
 struct look {
 	u32 received, copied;
-	u64 out_of_order, promised, rtt_us, own;
+	u64 out_of_order, promised, rtt_us, own, segment;
 };
 
 struct law {
@@ -36,7 +37,7 @@ struct law {
 	u64 queue, out_of_order, window, room, reads, fullest;
 	/* What the last whole epoch showed; only to be shown. */
 	u64 drained, drained_in_us, beyond_hole;
-	u32 taken, phase, flat, epochs, stood, received, grown;
+	u32 taken, phase, flat, epochs, stood, received, grown, two_segments;
 };
 
 static __inline__ u64 least_of(u64 a, u64 b) { return a < b ? a : b; }
@@ -44,6 +45,11 @@ static __inline__ u64 most_of(u64 a, u64 b) { return a > b ? a : b; }
 static __inline__ u64 sum(u64 a, u64 b) { return a + b < a ? ~0ULL : a + b; }
 /* The time passed; one that goes back counts as none. */
 static __inline__ u64 since(u64 now, u64 then) { return now > then ? now - then : 0; }
+/* Two segments: the least window with which the peer need not wait. */
+static __inline__ u32 least_window_of(const struct look *look)
+{
+	return 2 * least_of(look->segment, LARGEST_SEGMENT);
+}
 /* Received and not yet read. */
 static __inline__ u64 queue_of(const struct look *look)
 {
@@ -84,6 +90,12 @@ static __inline__ u64 law_seen(struct law *law, u64 now, u64 rtt)
 	return least_of(law->rtt_now, law->rtt_before);
 }
 
+/* A window within the settings' bounds, and never below two segments. */
+static __inline__ u64 bounded(u64 window, const struct law_settings *set, u64 two_segments)
+{
+	return most_of(least_of(most_of(window, set->least), set->most), two_segments);
+}
+
 static __inline__ void law_new(struct law *law, const struct law_settings *set, u64 now,
 			       const struct look *first)
 {
@@ -99,7 +111,8 @@ static __inline__ void law_new(struct law *law, const struct law_settings *set, 
 	law->settled_from = law->fullest = law->reads = law->flat = law->epochs = law->stood = 0;
 	law->grown = 0;
 	law->drained = law->drained_in_us = law->beyond_hole = 0;
-	law->window = least_of(most_of(first->promised, set->least), set->most);
+	law->two_segments = least_window_of(first);
+	law->window = bounded(first->promised, set, law->two_segments);
 	law->room = most_of(law->window, sum(queue, first->promised));
 }
 
@@ -123,7 +136,8 @@ static __inline__ void law_read_off(struct law *law, const struct law_settings *
 /* The least growth: a quarter of a small window. */
 static __inline__ u64 law_step(const struct law *law, const struct law_settings *set)
 {
-	return least_of(set->step, most_of(law->window / 4, LEAST_STEP));
+	return most_of(least_of(set->step, most_of(law->window / 4, LEAST_STEP)),
+		       law->two_segments);
 }
 
 static __inline__ void law_double(struct law *law, const struct law_settings *set, u64 needed)
@@ -145,7 +159,7 @@ static __inline__ void law_start(struct law *law, const struct law_settings *set
 static __inline__ void law_follow(struct law *law, const struct law_settings *set, u64 needed,
 				  int has_queue)
 {
-	if (needed + needed / 4 > law->window) {
+	if (needed + needed / 4 + law->two_segments > law->window) {
 		u64 growth;
 
 		if (has_queue)
@@ -174,6 +188,7 @@ static __inline__ void law_decide(struct law *law, const struct law_settings *se
 		return;
 	needed = bytes * least_rtt / elapsed + out_of_order * least_rtt / rtt;
 	threshold = least_of(threshold, most_of(needed / 2, LEAST_STEP));
+	threshold = most_of(threshold, law->two_segments);
 	threshold = most_of(threshold, bytes * least_of(set->threshold_us, LONGEST_RTT_US) / elapsed);
 	law->stood = law->queue > threshold;
 	if (law->queue > threshold) {
@@ -225,6 +240,7 @@ static __inline__ int law_acknowledge(struct law *law, const struct law_settings
 	law->queue = least_of(law->queue, unread);
 	law->out_of_order = most_of(law->out_of_order, look->out_of_order);
 	law->received = look->received;
+	law->two_segments = least_window_of(look);
 	if (ended) {
 		law_decide(law, set, now, bytes, elapsed, rtt, least_rtt);
 		law->drained = bytes;
@@ -240,8 +256,9 @@ static __inline__ int law_acknowledge(struct law *law, const struct law_settings
 	}
 	if (!law->reads && since(now, law->born) < KERNEL_LEADS)
 		law->window = most_of(law->window, look->own);
-	law->window = least_of(most_of(law->window, set->least), set->most);
-	law->room = most_of(least_of(sum(law->window, least_of(law->reads, law->window)), set->most),
+	law->window = bounded(law->window, set, law->two_segments);
+	law->room = most_of(least_of(sum(law->window, least_of(law->reads, law->window)),
+				     most_of(set->most, law->window)),
 			    least_of(law->room, sum(queue, look->promised)));
 	return ended;
 }

@@ -17,6 +17,8 @@ pub struct Connection {
     pub is_slow_reader: bool,
     /// The window that the law grants; with [`crate::Options::control`], `TCP_WINDOW_CLAMP`.
     pub window: Window,
+    /// Two of its segments: the law never grants less.
+    pub two_segments: Window,
     /// What the peer was still allowed to send.
     pub promised: Window,
     /// How fast the application read, what came beyond a hole counted as read; `None` before the

@@ -10,7 +10,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 /// `struct config`.
 pub(crate) type Config = [u64; 12];
 /// `struct shown`.
-pub(crate) type Shown = [u64; 23];
+pub(crate) type Shown = [u64; 24];
 
 /// `enum mode`.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +64,7 @@ pub(crate) fn connection(shown: &Shown) -> Connection {
         acknowledgements,
         _seen,
         is_closed,
+        two_segments,
     ] = shown;
     Connection {
         local: address(local_high, local_low, (ports >> 32) as u16),
@@ -74,6 +75,7 @@ pub(crate) fn connection(shown: &Shown) -> Connection {
             _ => Phase::Steady,
         },
         is_slow_reader: reads > 0,
+        two_segments: Window::new(Bytes::new(two_segments)),
         window: Window::new(Bytes::new(window)),
         promised: Window::new(Bytes::new(promised)),
         out_of_order: Bytes::new(out_of_order),
@@ -114,5 +116,6 @@ mod tests {
         assert!(!connection.is_slow_reader);
         assert_eq!(connection.window.bytes().get(), 105);
         assert!(connection.is_closed);
+        assert_eq!(connection.two_segments.bytes().get(), 123);
     }
 }

@@ -5,8 +5,9 @@
 
 static int next(u64 *now, struct look *look)
 {
-	return scanf("%llu %u %u %llu %llu %llu %llu", now, &look->received, &look->copied,
-		     &look->out_of_order, &look->promised, &look->rtt_us, &look->own) == 7;
+	return scanf("%llu %u %u %llu %llu %llu %llu %llu", now, &look->received, &look->copied,
+		     &look->out_of_order, &look->promised, &look->rtt_us, &look->own,
+		     &look->segment) == 8;
 }
 
 int main(void)

@@ -34,12 +34,19 @@ fn any_step() -> impl Strategy<Value = Step> {
     let rtt = prop_oneof![4 => 20_000..30_000u64, 2 => 0..400_000u64, 1 => any::<u64>()];
     let bytes = || prop_oneof![4 => 0..1u64 << 22, 1 => 0..1u64 << 31];
     let beyond = prop_oneof![2 => Just(0u64), 2 => 0..1u64 << 22, 1 => any::<u64>()];
-    (span, arrived.clone(), arrived, beyond, bytes(), rtt, bytes()).prop_map(
-        |(span, received, copied, beyond, promised, rtt, own)| {
+    // Of MTUs of 576, 1500, 9000 and 65536, and any.
+    let segment = prop_oneof![
+        4 => prop::sample::select(vec![524, 1448, 8948, 65_483]),
+        1 => 0..100_000u64,
+        1 => any::<u64>(),
+    ];
+    (span, arrived.clone(), arrived, beyond, bytes(), rtt, bytes(), segment).prop_map(
+        |(span, received, copied, beyond, promised, rtt, own, segment)| {
             let rtt = Duration::from_micros(rtt % (u64::MAX / 1000));
             let out_of_order = Bytes::new(beyond);
             let (promised, own) = (window(promised), window(own));
-            (span, Look { received, copied, out_of_order, promised, rtt, own })
+            let segment = Bytes::new(segment);
+            (span, Look { received, copied, out_of_order, promised, rtt, own, segment })
         },
     )
 }
@@ -89,12 +96,13 @@ fn program(folder: &tempfile::TempDir) -> PathBuf {
 }
 
 fn line(text: &mut String, now: Instant, look: &Look) {
-    let Look { received, copied, out_of_order, promised, rtt, own } = look;
+    let Look { received, copied, out_of_order, promised, rtt, own, segment } = look;
     let (promised, own) = (promised.bytes().get(), own.bytes().get());
-    let out_of_order = out_of_order.get();
+    let (out_of_order, segment) = (out_of_order.get(), segment.get());
     let now = now.since(Instant::ZERO).as_nanos();
     let rtt = rtt.as_micros();
-    writeln!(text, "{now} {received} {copied} {out_of_order} {promised} {rtt} {own}").unwrap();
+    writeln!(text, "{now} {received} {copied} {out_of_order} {promised} {rtt} {own} {segment}")
+        .unwrap();
 }
 
 /// What C is asked, and what Rust answers.

@@ -18,7 +18,7 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType,
-    SockaddrStorage, connect, recvmsg, sendmsg, socket, socketpair,
+    SockaddrStorage, connect, recvmsg, sendmsg, setsockopt, socket, socketpair, sockopt,
 };
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork};
 
@@ -71,7 +71,13 @@ impl Kind {
         } else {
             SockType::Datagram
         };
-        socket(family, kind, SockFlag::SOCK_CLOEXEC, None)
+        let opened = socket(family, kind, SockFlag::SOCK_CLOEXEC, None)?;
+        if kind == SockType::Stream {
+            // Before anything can be sent, so that no killed process leaves an orderly end.
+            let now = libc::linger { l_onoff: 1, l_linger: 0 };
+            setsockopt(&opened, sockopt::Linger, &now)?;
+        }
+        Ok(opened)
     }
 }
 
@@ -100,7 +106,9 @@ impl Outside {
         }
     }
 
-    /// A TCP connection to `address` as seen from outside; waits until it is established.
+    /// A TCP connection to `address` as seen from outside; waits until it is established. Like that
+    /// of [`Outside::begin_connect`], it ends with a reset until
+    /// [`crate::transparent::end_at_close`]: whoever dies has not completed what it sent.
     pub fn connect(&self, address: SocketAddr) -> Result<TcpStream, Refused> {
         let fd = self.open(if address.is_ipv4() { Kind::Tcp4 } else { Kind::Tcp6 })?;
         connect(fd.as_raw_fd(), &SockaddrStorage::from(address))

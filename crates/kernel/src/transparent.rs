@@ -214,6 +214,13 @@ pub fn reset_at_close(connection: &TcpStream) {
     let _ = setsockopt(connection, sockopt::Linger, &now);
 }
 
+/// Makes a connection end with a FIN again after [`reset_at_close`]: all that belongs to it was
+/// written, and the kernel delivers it, whatever becomes of this process.
+pub fn end_at_close(connection: &TcpStream) {
+    let as_usual = libc::linger { l_onoff: 0, l_linger: 0 };
+    let _ = setsockopt(connection, sockopt::Linger, &as_usual);
+}
+
 /// Bytes written to `connection` and not yet acknowledged by its peer; a FIN counts as one byte.
 pub fn unsent(connection: &TcpStream) -> io::Result<Bytes> {
     /// `TCP_CLOSE`: a connection that was reset owes nothing, whatever it counts

@@ -13,10 +13,10 @@
 //!   needed, without growth for eight round trips.
 //! * **Start**: window = `2 x needed + step`, until three epochs gained less than a quarter; also
 //!   within an epoch, by what was read so far, or the sender's doubling would wait.
-//! * **Steady**: where `5/4 x needed` exceeds the window, it grows by a sixteenth, at least one
-//!   step. After four such epochs in which no queue was seen, at the reader or in the path, it
-//!   grows by an eighth, after eight by a quarter. Where the window is far more than double, it
-//!   shrinks by a sixteenth, down to `keep`.
+//! * **Steady**: where `5/4 x needed` and two segments exceed the window, it grows by a sixteenth,
+//!   at least one step. After four such epochs in which no queue was seen, at the reader or in the
+//!   path, it grows by an eighth, after eight by a quarter. Where the window is far more than
+//!   double, it shrinks by a sixteenth, down to `keep`.
 //!
 //! What is **needed** is `drain x RTT` and what was received beyond a hole: until a lost segment is
 //! repaired, a round trip or more, the application reads nothing, and whatever comes meanwhile
@@ -38,9 +38,16 @@
 //!
 //! What holds whatever is observed: the right edge of the window (RFC 9293 section 3.8.6.2.1)
 //! never moves left, since [`Grant::room`] contains all that was promised; the room never exceeds
-//! [`Settings::most`] unless more was promised before; and in a connection's first second the
-//! window is never below the kernel's own choice, within the same bound, unless the reader is the
-//! limit.
+//! [`Settings::most`] unless more was promised before, or two segments are more; and in a
+//! connection's first second the window is never below the kernel's own choice, within the same
+//! bound, unless the reader is the limit.
+//!
+//! No window is below two of the connection's own segments, whatever a setting, a budget or the
+//! reader asks for: a sender waits to send a whole segment (RFC 9293 section 3.8.6.2.1), so a
+//! window that has no room for one stops it until its persist timer sends a probe,
+//! 200 ms later or more.
+//! And a receiver acknowledges every second segment (RFC 9293 section 3.8.6.3). For the same reason
+//! two segments are the least queue that stands, and the least step.
 //!
 //! Only integers, no signs, and no product of more than 64 bits: a BPF program computes the same.
 //! Source of the form: `tcp_rcv_space_adjust` (net/ipv4/tcp_input.c) with the reader's drain in
@@ -57,6 +64,7 @@
 //!     promised: Window::new(Bytes::new(65_536)),
 //!     rtt: Duration::from_millis(80),
 //!     own: Window::new(Bytes::new(65_536)),
+//!     segment: Bytes::new(1_448),
 //! };
 //! let mut control = WindowControl::new(Settings::default(), Instant::ZERO, &start);
 //! // After a round trip the application has read all that had come.
@@ -67,7 +75,7 @@
 
 mod budget;
 
-pub use budget::level;
+pub use budget::{least_budget, level};
 
 use crate::units::{Bytes, Duration, Instant, Window};
 
@@ -88,8 +96,10 @@ const FLAT_EPOCHS: u8 = 3;
 /// After a longer silence an epoch says nothing about the drain.
 const IDLE_ROUND_TRIPS: u64 = 4;
 /// No queue is so small that it stands where less than twice this is read in a round trip, and no
-/// step is smaller: some segments of Ethernet.
+/// step is smaller: some segments of Ethernet. Where two segments are more, they count instead.
 const LEAST_STEP: u64 = 4_096;
+/// No segment is larger: its length, with its header, has 16 bits.
+const LARGEST_SEGMENT: u64 = 65_535;
 /// Growth doubles after so many epochs of it without a queue, and once more after twice as many.
 const EPOCHS_OF_GROWTH: u32 = 4;
 
@@ -104,9 +114,9 @@ pub struct Settings {
     /// The least by which a window grows. One below four times this grows by a quarter, at least 4
     /// KiB.
     pub step: Bytes,
-    /// No window is smaller.
+    /// No window is smaller, nor smaller than two segments ([`Look::least`]).
     pub least: Window,
-    /// No window is larger. RFC 7323 allows less than 1 GiB.
+    /// No window is larger, unless two segments are. RFC 7323 allows less than 1 GiB.
     pub most: Window,
     /// An unused window shrinks down to this.
     pub keep: Window,
@@ -146,9 +156,18 @@ pub struct Look {
     pub rtt: Duration,
     /// What the kernel's own autotuning would advertise now.
     pub own: Window,
+    /// The largest segment that the peer sends, in payload: the larger of `rcv_mss`, which
+    /// was seen,
+    /// and of `advmss` as far as the peer's own MSS goes.
+    pub segment: Bytes,
 }
 
 impl Look {
+    /// Two segments: the least window with which the peer need not wait.
+    pub fn least(&self) -> Window {
+        Window::new(Bytes::new(2 * self.segment.get().min(LARGEST_SEGMENT)))
+    }
+
     /// Received and not yet read. Sequence numbers wrap (RFC 9293 section 3.4).
     fn queue(&self) -> u64 {
         u64::from(self.received.wrapping_sub(self.copied))
@@ -219,6 +238,8 @@ pub struct WindowControl {
     received: u32,
     /// Epochs of growth without a queue, one after another.
     grown: u32,
+    /// [`Look::least`] of the newest look.
+    two_segments: u64,
 }
 
 /// What is counted between two decisions.
@@ -263,7 +284,8 @@ impl WindowControl {
     pub fn new(settings: Settings, now: Instant, first: &Look) -> Self {
         let rtt = micros(first.rtt);
         let promised = first.promised.bytes().get();
-        let window = promised.max(settings.least.bytes().get()).min(settings.most.bytes().get());
+        let two_segments = first.least().bytes().get();
+        let window = bounded(promised, &settings, two_segments);
         WindowControl {
             settings,
             born: now,
@@ -281,6 +303,7 @@ impl WindowControl {
             flat: 0,
             received: first.received,
             grown: 0,
+            two_segments,
         }
     }
 
@@ -289,6 +312,7 @@ impl WindowControl {
         let queue = look.queue();
         let rtt = micros(look.rtt);
         let least_rtt = self.least_rtt.seen(now, rtt);
+        self.two_segments = look.least().bytes().get();
         let unread = queue.saturating_sub(advanced(self.received, look.received));
         self.received = look.received;
         self.epoch.queue = self.epoch.queue.min(unread);
@@ -305,13 +329,14 @@ impl WindowControl {
         if self.reads == 0 && now.since(self.born) < KERNEL_LEADS {
             self.window = self.window.max(look.own.bytes().get());
         }
-        self.bound();
+        self.window = bounded(self.window, &self.settings, self.two_segments);
         // What is promised must fit. The room never grows for it: what was promised was within it.
         let promised = queue.saturating_add(look.promised.bytes().get());
         // The kernel takes what is queued off the room, and a burst that a slow reader takes a
         // round trip for must not shut the window.
         let room = self.window.saturating_add(self.reads.min(self.window));
-        self.room = room.min(self.settings.most.bytes().get()).max(self.room.min(promised));
+        let most = self.settings.most.bytes().get().max(self.window);
+        self.room = room.min(most).max(self.room.min(promised));
         Grant { window: Window::new(Bytes::new(self.window)), room: Bytes::new(self.room) }
     }
 
@@ -330,6 +355,7 @@ impl WindowControl {
         let needed = drain.needed();
         let threshold = threshold
             .min((needed / 2).max(LEAST_STEP))
+            .max(self.two_segments)
             .max(drain.over(micros_of(self.settings.threshold_time)));
         // A reader that comes back from a pause has read little of what came meanwhile. One round
         // trip more tells it from a slow one.
@@ -393,7 +419,7 @@ impl WindowControl {
 
     /// The least growth: a quarter of a small window.
     fn step(&self) -> u64 {
-        self.settings.step.get().min((self.window / 4).max(LEAST_STEP))
+        self.settings.step.get().min((self.window / 4).max(LEAST_STEP)).max(self.two_segments)
     }
 
     /// Doubles with the drain until that stays the same.
@@ -415,7 +441,9 @@ impl WindowControl {
     fn follow(&mut self, needed: u64, has_queue: bool) {
         let step = self.settings.step.get();
         let double = needed.saturating_add(step).saturating_mul(2);
-        if needed.saturating_add(needed / 4) > self.window {
+        // A segment is not sent before all of it fits, and makes no room before it is read.
+        let used = needed.saturating_add(needed / 4).saturating_add(self.two_segments);
+        if used > self.window {
             if has_queue {
                 self.grown = 0;
             }
@@ -430,11 +458,12 @@ impl WindowControl {
             }
         }
     }
+}
 
-    fn bound(&mut self) {
-        let most = self.settings.most.bytes().get();
-        self.window = self.window.max(self.settings.least.bytes().get()).min(most);
-    }
+/// A window within the settings' bounds, and never below two segments.
+fn bounded(window: u64, settings: &Settings, two_segments: u64) -> u64 {
+    let (least, most) = (settings.least.bytes().get(), settings.most.bytes().get());
+    window.max(least).min(most).max(two_segments)
 }
 
 impl Epoch {

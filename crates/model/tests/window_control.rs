@@ -2,7 +2,9 @@
 //! in virtual time.
 //!
 //! The path is a fluid: a sender that always fills the window, a bottleneck with a queue without
-//! bound (so whatever the window has too much stands there), a reader with a rate of its own. Loss is
+//! bound (so whatever the window has too much stands there), a reader with a rate of its own.
+//! Where a
+//! test is about segments, the sender sends whole ones only, and never a probe. Loss is
 //! a delay: what is in order is what had arrived some round trips ago.
 
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
@@ -12,6 +14,10 @@ use proptest::prelude::*;
 /// Steps of the simulation in a round trip.
 const STEPS: usize = 16;
 const INITIAL: u64 = 65_536;
+/// A sender that sends whatever the window has room for.
+const FLUID: u64 = 1;
+/// Payload of a segment with timestamps at MTUs of 576, 1500, 9000 and 65536, as Linux sends it.
+const SEGMENTS: [u64; 4] = [524, 1448, 8948, 65_483];
 
 fn window(bytes: u64) -> Window {
     Window::new(Bytes::new(bytes))
@@ -25,6 +31,8 @@ struct Path {
     reader: Rate,
     /// A hole is repaired after so many steps, and there is always one; zero: nothing is lost.
     repair: usize,
+    /// The sender waits until so much fits into the window.
+    segment: u64,
     settings: Settings,
 }
 
@@ -53,6 +61,7 @@ impl Simulation {
             promised: window(INITIAL),
             rtt: path.rtt,
             own: window(INITIAL),
+            segment: Bytes::new(path.segment),
         };
         Simulation {
             path,
@@ -75,7 +84,8 @@ impl Simulation {
         // Differences of totals, so that no fraction of a byte is lost.
         let passed = |rate: Rate| rate.over(began + step).get() - rate.over(began).get();
         let edge = *self.edges.back().unwrap();
-        self.sent = self.sent.max(self.edges.pop_front().unwrap());
+        let room = self.edges.pop_front().unwrap().saturating_sub(self.sent);
+        self.sent += room / self.path.segment * self.path.segment;
         let arrived = self.sent.min(self.arrived.back().unwrap() + passed(self.path.link));
         self.arrived.push_back(arrived);
         self.arrived.pop_front();
@@ -89,6 +99,7 @@ impl Simulation {
             promised: window(edge - self.received),
             rtt: self.path.rtt + queued,
             own: window(INITIAL),
+            segment: Bytes::new(self.path.segment),
         };
         self.grant = self.control.acknowledge(self.now, &look);
         // As `tcp_select_window`: at most the window and the free room, never less than promised.
@@ -126,11 +137,13 @@ prop_compose! {
 fn any_look() -> impl Strategy<Value = (u64, Look)> {
     let span = prop_oneof![0..1_000_000u64, 0..2_000_000_000u64, any::<u64>()];
     let bytes = || prop_oneof![0..1u64 << 20, 0..1u64 << 31, any::<u64>()];
-    (span, any::<[u32; 2]>(), bytes(), bytes(), any::<u64>(), bytes()).prop_map(
-        |(span, [received, copied], beyond, promised, rtt, own)| {
+    let words = any::<[u32; 2]>();
+    (span, words, bytes(), bytes(), any::<u64>(), bytes(), bytes()).prop_map(
+        |(span, [received, copied], beyond, promised, rtt, own, segment)| {
             let (rtt, out_of_order) = (Duration::from_nanos(rtt), Bytes::new(beyond));
             let (promised, own) = (window(promised), window(own));
-            (span, Look { received, copied, out_of_order, promised, rtt, own })
+            let segment = Bytes::new(segment);
+            (span, Look { received, copied, out_of_order, promised, rtt, own, segment })
         },
     )
 }
@@ -167,13 +180,17 @@ proptest! {
         let first = &looks[0].1;
         let queue = u64::from(first.received.wrapping_sub(first.copied));
         let at_first = queue.saturating_add(first.promised.bytes().get());
+        let mut largest = first.least();
         for (span, look) in &looks {
             now = now + Duration::from_nanos(*span);
             let grant = control.acknowledge(now, look);
-            prop_assert!(grant.window <= settings.most);
-            prop_assert!(grant.window >= settings.least.min(settings.most));
+            largest = largest.max(look.least());
+            prop_assert!(look.least().bytes().get() >= 2 * look.segment.get().min(65_535));
+            prop_assert!(grant.window <= settings.most.max(look.least()));
+            prop_assert!(grant.window >= settings.least.min(settings.most).max(look.least()));
             prop_assert!(grant.room >= grant.window.bytes());
-            prop_assert!(grant.room.get() <= settings.most.bytes().get().max(at_first));
+            let most = settings.most.max(largest).bytes().get();
+            prop_assert!(grant.room.get() <= most.max(at_first));
             let is_first_second = now < Instant::ZERO + Duration::from_secs(1);
             if is_first_second && control.phase() != Phase::Hold {
                 prop_assert!(grant.window >= look.own.min(settings.most));
@@ -188,7 +205,7 @@ proptest! {
         let settings = Settings::default();
         let bdp = link.over(rtt).get();
         let reader = Rate::from_bits_per_sec(1 << 50);
-        let mut run = Simulation::new(Path { link, rtt, reader, repair: 0, settings });
+        let mut run = Simulation::new(Path { link, rtt, reader, repair: 0, segment: FLUID, settings });
         // 14 doublings from 64 KiB make a GiB, each seen an epoch later.
         run.round_trips(40);
         let most = Window::per_rtt(settings.most, rtt).unwrap();
@@ -207,7 +224,7 @@ proptest! {
         let settings = Settings::default();
         let reader = Rate::from_bits_per_sec(1 << 50);
         let repair = round_trips * STEPS;
-        let mut run = Simulation::new(Path { link, rtt, reader, repair, settings });
+        let mut run = Simulation::new(Path { link, rtt, reader, repair, segment: FLUID, settings });
         run.round_trips(80);
         let most = Window::per_rtt(settings.most, rtt).unwrap().over(rtt);
         // What is in order takes the window up as well.
@@ -229,7 +246,7 @@ proptest! {
     ) {
         let settings = Settings::default();
         let reader = Rate::from_bits_per_sec_f64(link.as_f64() * part);
-        let mut run = Simulation::new(Path { link, rtt, reader, repair: 0, settings });
+        let mut run = Simulation::new(Path { link, rtt, reader, repair: 0, segment: FLUID, settings });
         run.round_trips(60);
         let (share, queue) = run.measured(100, reader.min(settings.most.per_rtt(rtt).unwrap()));
         prop_assert!(share >= 0.98, "{share} of {reader}, {:?}", run.grant);
@@ -242,11 +259,65 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn whatever_the_mtu_a_reader_gets_what_it_asks_for(
+        (link, rtt) in any_path(),
+        segment in prop::sample::select(SEGMENTS.to_vec()),
+        part in 0.0..1.0f64,
+        threshold in prop::sample::select(vec![4 << 10, 256 << 10u64]),
+    ) {
+        // From 40 KB/s to all that the link carries, spread over its decades.
+        let least = 320_000.0f64;
+        let reader = Rate::from_bits_per_sec_f64(least * (link.as_f64() / least).powf(part));
+        let settings = Settings { threshold: Bytes::new(threshold), ..Settings::default() };
+        let mut run = Simulation::new(Path { link, rtt, reader, repair: 0, segment, settings });
+        run.round_trips(100);
+        // Long enough that a segment more or less does not count.
+        let span = reader.time_for(Bytes::new(100 * segment)).unwrap().as_nanos();
+        let count = (span / rtt.as_nanos()).clamp(100, 4000) as usize;
+        let most = Window::per_rtt(settings.most, rtt).unwrap();
+        let (share, _) = run.measured(count, reader.min(most));
+        prop_assert!(share >= 0.95, "{share} of {reader}, {:?}", run.grant);
+    }
+
+    #[test]
+    fn a_budget_never_stops_a_sender(
+        (link, rtt) in any_path(),
+        segment in prop::sample::select(SEGMENTS.to_vec()),
+        most in prop_oneof![Just(8u64 << 10), 8u64 << 10..1 << 20],
+        part in 0.0..1.0f64,
+    ) {
+        let least = 320_000.0f64;
+        let reader = Rate::from_bits_per_sec_f64(least * (link.as_f64() / least).powf(part));
+        let settings = Settings { most: window(most), ..Settings::default() };
+        let mut run = Simulation::new(Path { link, rtt, reader, repair: 0, segment, settings });
+        run.round_trips(100);
+        // A window of whole segments passes the link, is read and comes back; each of them waits for
+        // up to a step of the simulation.
+        let whole = Bytes::new(most.max(2 * segment) / segment * segment);
+        let on_the_way = link.time_for(whole).unwrap() + reader.time_for(whole).unwrap();
+        let steps = Duration::from_nanos(rtt.as_nanos() / STEPS as u64 * 2);
+        let expected = reader.min(whole.per(rtt + steps + on_the_way).unwrap());
+        let span = reader.time_for(Bytes::new(100 * segment)).unwrap().as_nanos();
+        let count = (span / rtt.as_nanos()).clamp(100, 4000) as usize;
+        let (share, _) = run.measured(count, expected);
+        prop_assert!(share >= 0.95, "{share} of {expected}, {:?}", run.grant);
+    }
+}
+
 #[test]
 fn two_gigabits_over_80_ms_need_a_sixth_of_256_megabytes() {
     let (link, rtt) = (Rate::from_bits_per_sec(2_000_000_000), Duration::from_millis(80));
     let fast = Rate::from_bits_per_sec(20_000_000_000);
-    let path = Path { link, rtt, reader: fast, repair: 0, settings: Settings::default() };
+    let path =
+        Path { link, rtt, reader: fast, repair: 0, segment: FLUID, settings: Settings::default() };
     let mut run = Simulation::new(path);
     run.round_trips(20);
     let (share, queue) = run.measured(40, link);
@@ -268,8 +339,14 @@ fn two_gigabits_over_80_ms_need_a_sixth_of_256_megabytes() {
 fn a_queue_in_the_path_does_not_become_the_measure() {
     let (link, rtt) = (Rate::from_bits_per_sec(600_000_000), Duration::from_millis(280));
     let reader = Rate::from_bits_per_sec(20_000_000_000);
-    let mut run =
-        Simulation::new(Path { link, rtt, reader, repair: 0, settings: Settings::default() });
+    let mut run = Simulation::new(Path {
+        link,
+        rtt,
+        reader,
+        repair: 0,
+        segment: FLUID,
+        settings: Settings::default(),
+    });
     run.round_trips(40);
     assert_ne!(run.control.phase(), Phase::Start);
     let bdp = link.over(rtt).get();
@@ -286,7 +363,7 @@ fn a_path_that_becomes_longer_is_followed() {
     let (link, rtt) = (Rate::from_bits_per_sec(1_000_000_000), Duration::from_millis(20));
     let reader = Rate::from_bits_per_sec(20_000_000_000);
     let settings = Settings { keep: window(INITIAL), ..Settings::default() };
-    let mut run = Simulation::new(Path { link, rtt, reader, repair: 0, settings });
+    let mut run = Simulation::new(Path { link, rtt, reader, repair: 0, segment: FLUID, settings });
     run.round_trips(40);
     run.path.rtt = Duration::from_millis(100);
     // It settles within five seconds, finds that the path is longer, and grows by sixteenths,
@@ -305,6 +382,7 @@ fn silence_and_a_stalled_reader_change_nothing() {
         promised: window(1 << 20),
         rtt: Duration::from_millis(10),
         own: window(0),
+        segment: Bytes::new(1448),
     };
     let mut control = WindowControl::new(Settings::default(), Instant::ZERO, &look);
     let before = control.acknowledge(Instant::ZERO, &look);
@@ -328,16 +406,18 @@ proptest! {
     #[test]
     fn all_windows_together_stay_within_their_budget(
         budget in 0u64..1 << 40,
-        needs in prop::collection::vec(0u64..1 << 31, 0..200),
+        needs in prop::collection::vec((0u64..1 << 31, 0u64..1 << 16), 0..200),
         present in 65_536u64..1 << 30,
     ) {
         let settings = Settings::default();
-        let needs = || needs.iter().copied().map(Bytes::new);
+        let needs = || needs.iter().map(|&(need, segment)| (Bytes::new(need), window(2 * segment)));
         let of = |budget| level(Bytes::new(budget), needs(), window(present), &settings);
         let granted = of(budget).bytes();
         prop_assert!(granted >= settings.least.bytes() && granted <= settings.most.bytes());
         if granted > settings.least.bytes() {
-            let sum: u64 = needs().map(|need| need.min(granted).get()).sum();
+            let sum: u64 = needs()
+                .map(|(need, least)| need.min(granted).max(least.bytes()).get())
+                .sum();
             prop_assert!(sum <= budget, "{sum} of {budget} at {granted}");
         }
         // More for all is never less for each.
@@ -353,7 +433,10 @@ proptest! {
         let (budget, need) = (1u64 << 34, 65_536);
         let needs = (0..fast).map(|_| present).chain((0..slow).map(|_| need));
         let found = level(
-            Bytes::new(budget), needs.map(Bytes::new), window(present), &Settings::default(),
+            Bytes::new(budget),
+            needs.map(|need| (Bytes::new(need), window(2896))),
+            window(present),
+            &Settings::default(),
         );
         let share = (budget - slow * need) / fast;
         prop_assert_eq!(found.bytes().get(), share.min((1 << 30) - 1));

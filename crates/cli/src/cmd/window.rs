@@ -78,7 +78,8 @@ pub struct Run {
     #[arg(long)]
     unfreeze: bool,
     /// Keep the receive buffers of all connections together within this, 1MiB to 1TiB: the largest
-    /// windows are cut to one size. Each keeps at least 8 KiB.
+    /// windows are cut to one size. Each keeps at least 8 KiB, and two segments; where the budget
+    /// cannot hold those, it says so.
     #[arg(long, value_name = "SIZE", conflicts_with = "dry_run", value_parser = budget)]
     budget: Option<Bytes>,
     /// Show the connections each such time too, 100ms to 1h.

@@ -22,6 +22,7 @@ const PYTHON: Need = Need::Program("python3");
 pub const CASES: &[Case] = &[
     ("a_reset_server_is_no_good_end", &[CURL, NFT], a_reset_server_is_no_good_end),
     ("a_reset_client_is_no_good_end", &[NFT, PYTHON], a_reset_client_is_no_good_end),
+    ("a_killed_upload_is_no_good_end", &[NFT, PYTHON], a_killed_upload_is_no_good_end),
     ("a_refusal_is_a_refusal", &[CURL, NFT, PYTHON], a_refusal_is_a_refusal),
     (
         "what_is_unreachable_is_unreachable",
@@ -111,6 +112,57 @@ s.close()
     let finished = program.run(&["link", "-q", "--rtt", "10ms", "--", "python3", "-c", &line]);
     assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""), "{finished:?}");
     assert_eq!(ends.recv_timeout(SOON).unwrap(), as_without, "behind the link");
+}
+
+/// Killed in the middle of an upload, the link resets it: half of it must not look like all of it.
+/// What was whole before stays whole.
+fn a_killed_upload_is_no_good_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, ends) = channel();
+    let (begins, begun) = channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (sender, begins) = (sender.clone(), begins.clone());
+            std::thread::spawn(move || {
+                let (mut kind, mut buffer, mut got) = ([0; 1], vec![0; 65_536], 0);
+                let whole = stream.read_exact(&mut kind).and_then(|()| {
+                    begins.send(()).unwrap();
+                    loop {
+                        match stream.read(&mut buffer)? {
+                            0 => return Ok(got),
+                            length => got += length,
+                        }
+                    }
+                });
+                let _ = begins.send(());
+                sender.send((kind[0], whole.map_err(|error| error.kind()))).unwrap();
+                // It stays open: the command waits for an answer when the link is killed.
+                let _ = stream.read(&mut buffer);
+            });
+        }
+    });
+    let line = format!(
+        "import os, socket
+where = (os.environ['FULLPIPE_SERVER'], {port})
+whole = socket.create_connection(where, 20)
+whole.sendall(b'w' + b'.' * 300000)
+whole.shutdown(socket.SHUT_WR)
+half = socket.create_connection(where, 20)
+half.sendall(b'h')
+while True: half.sendall(b'.' * 65536)
+"
+    );
+    let program = Program::new();
+    let words = ["link", "-q", "--rtt", "10ms", "--rate", "50mbit", "--", "python3", "-c", &line];
+    let mut running = program.start(&mut program.command(&words));
+    // Both began, and the first has ended.
+    (0..3).for_each(|_| begun.recv_timeout(SOON).unwrap());
+    assert_eq!(ends.recv_timeout(SOON).unwrap(), (b'w', Ok(300_000)));
+    running.kill_9();
+    let end = ends.recv_timeout(SOON).unwrap();
+    assert_eq!(end, (b'h', Err(std::io::ErrorKind::ConnectionReset)));
+    running.end();
 }
 
 /// A connection to each address, and how it ends.

@@ -6,7 +6,7 @@
 
 use crate::Case;
 use crate::need::Need;
-use crate::program::{Finished, Program, User, until};
+use crate::program::{Finished, Program, Running, User, until};
 use fullpipe_model::units::Duration;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,11 @@ pub const CASES: &[Case] = &[
     ("a_slow_readers_queue_is_small", NEEDS, a_slow_readers_queue_is_small),
     ("a_connection_that_exists_is_followed", ADOPTION, a_connection_that_exists_is_followed),
     ("a_budget_bounds_all_together", NEEDS, a_budget_bounds_all_together),
+    (
+        "of_four_that_start_together_one_runs",
+        &[Need::WindowAgent],
+        of_four_that_start_together_one_runs,
+    ),
     ("an_agent_on_a_program_is_stopped", NEEDS, an_agent_on_a_program_is_stopped),
     ("kill_9_leaves_the_program_and_no_group", NEEDS, kill_9_leaves_the_program_and_no_group),
     ("what_a_dry_run_shows_is_not_done", NEEDS, what_a_dry_run_shows_is_not_done),
@@ -312,6 +317,33 @@ fn a_budget_bounds_all_together() {
     // They share it: nobody starves.
     let rates = |one: &&Value| number(one, "acknowledgements") > 50.0;
     assert_eq!(connections.iter().filter(rates).count(), 4, "{look}");
+}
+
+/// Four that start on one control group at the same time: one follows it, and the others name it.
+fn of_four_that_start_together_one_runs() {
+    let program = Program::new();
+    let mount = cgroup_mounts().into_iter().next().expect("cgroup v2 is mounted");
+    let group = mount.join(format!("fullpipe-trial-{}", std::process::id()));
+    std::fs::create_dir(&group).unwrap();
+    for _ in 0..3 {
+        let words = ["window", "run", "--cgroup", group.to_str().unwrap()];
+        let mut running: Vec<Running> =
+            (0..4).map(|_| program.start(&mut program.command(&words))).collect();
+        let wait = Duration::from_secs(30);
+        // Three end by themselves; the one that is left is found.
+        until("three were refused", wait, || {
+            running.iter_mut().map(Running::has_ended).filter(|&has_ended| has_ended).count() == 3
+        });
+        let status = program.run(&["window", "status"]);
+        let on_group = status.out.matches(group.to_str().unwrap()).count();
+        assert_eq!(on_group, 1, "{status:?}");
+        let stopped = program.run(&["window", "stop", "--cgroup", group.to_str().unwrap()]);
+        assert_eq!(stopped.code, Some(0), "{stopped:?}");
+        let mut codes: Vec<_> = running.into_iter().map(|one| one.end().code).collect();
+        codes.sort_unstable();
+        assert_eq!(codes, [Some(2), Some(2), Some(2), Some(130)]);
+    }
+    std::fs::remove_dir(&group).unwrap();
 }
 
 fn an_agent_on_a_program_is_stopped() {

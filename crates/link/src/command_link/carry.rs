@@ -1,5 +1,9 @@
 //! Carries bytes between the two halves of a connection, and passes on how each ends: a FIN as a
 //! FIN, a reset as a reset.
+//!
+//! A connection ends with a reset until a whole stream was written to it: when this process is
+//! killed, the kernel closes its sockets, and a server must not take half of an upload for all of
+//! it.
 
 use super::connections::Connection;
 use super::destinations::{PAUSE, THREAD_STACK};
@@ -34,6 +38,7 @@ pub(super) fn join(near: &TcpStream, far: &TcpStream, connection: &Connection) {
     for stream in [near, far] {
         // Data that was sent in small pieces is passed on in small pieces.
         let _ = (stream.set_nodelay(true), stream.set_nonblocking(true));
+        transparent::reset_at_close(stream);
     }
     std::thread::scope(|scope| {
         let back = std::thread::Builder::new().name("gateway".into()).stack_size(THREAD_STACK);
@@ -61,7 +66,9 @@ impl OneWay<'_> {
     fn run(self, holds: impl Fn(usize)) {
         match self.carry(holds) {
             Ok(()) => {
+                // The FIN stands behind all bytes: nothing is missing from now on.
                 let _ = self.to.shutdown(Shutdown::Write);
+                transparent::end_at_close(self.to);
             }
             Err(_) => {
                 self.broken.store(true, Ordering::Release);

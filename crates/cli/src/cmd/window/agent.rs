@@ -7,7 +7,7 @@ use fullpipe_agent::{Adopted, Agent, AgentError, Connection, Options};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_model::units::{Bytes, column};
-use fullpipe_model::window_control::{Settings, level};
+use fullpipe_model::window_control::{Settings, least_budget, level};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +44,8 @@ pub struct Running {
     cgroup: PathBuf,
     program: Option<String>,
     budget: Option<Bytes>,
+    /// Whether it was said that the budget is too small for the connections that there are.
+    said_too_small: AtomicBool,
     control: bool,
     stopped: AtomicBool,
     /// Ends the process where it runs no program.
@@ -72,6 +74,7 @@ impl Running {
             cgroup: cgroup.into(),
             program,
             budget,
+            said_too_small: AtomicBool::new(false),
             control,
             stopped: AtomicBool::new(false),
             end,
@@ -98,14 +101,23 @@ impl Running {
         self.budget.is_some()
     }
 
-    /// Bounds the windows so that all buffers stay within the budget.
+    /// Bounds the windows so that all buffers stay within the budget. Where two segments of each do
+    /// not fit, says so once.
     pub fn keep_budget(&self) -> Result<(), Failure> {
         let Some(budget) = self.budget else { return Ok(()) };
         let mut agent = self.agent();
         let connections = agent.connections()?;
-        let open = connections.iter().filter(|one| !one.is_closed && !one.is_frozen);
-        let needs =
-            open.map(|one| one.window.bytes().max(one.queue.saturating_add(one.promised.bytes())));
+        let open: Vec<&Connection> =
+            connections.iter().filter(|one| !one.is_closed && !one.is_frozen).collect();
+        let smallest = least_budget(open.iter().map(|one| one.two_segments), &self.settings);
+        let smallest = Bytes::new(smallest.get().saturating_mul(OVERHEAD));
+        if smallest > budget && !self.said_too_small.swap(true, Ordering::Relaxed) {
+            remark(&too_small(budget, open.len(), smallest));
+        }
+        let needs = open.iter().map(|one| {
+            let taken = one.queue.saturating_add(one.promised.bytes());
+            (one.window.bytes().max(taken), one.two_segments)
+        });
         let payload = Bytes::new(budget.get() / OVERHEAD);
         let present = agent.options().settings.most;
         let most = level(payload, needs, present, &self.settings);
@@ -155,6 +167,15 @@ impl Running {
         std::thread::sleep(Agent::FAREWELL.into());
         Ok(())
     }
+}
+
+/// A window of less than two segments would stop its sender.
+fn too_small(budget: Bytes, connections: usize, smallest: Bytes) -> String {
+    format!(
+        "The budget of {budget} cannot hold two segments for each of {connections} connections: \
+         that takes {smallest}. They keep those, since less would stop their senders; raise \
+         --budget, or lower the MTU."
+    )
 }
 
 fn refused(refused: fullpipe_kernel::Refused) -> Failure {

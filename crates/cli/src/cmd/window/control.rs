@@ -9,7 +9,9 @@ use super::agent::{Running, Status};
 use crate::failure::{Failure, Kind};
 use fullpipe_kernel::journal;
 use fullpipe_kernel::names::{NamedSocket, Sockets};
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const SUFFIX: &str = ".window.sock";
+/// Who holds this file's lock may look for other agents and become one.
+const LOCK: &str = "window.lock";
 /// No answer is longer: 16,384 connections.
 const LINE_MAX: u64 = 32 << 20;
 /// Longer than any request.
@@ -106,8 +110,26 @@ impl Found {
     }
 }
 
-/// Two agents would set the same windows, each by its own law.
-pub fn refuse_a_second(cgroup: &Path) -> Result<(), Failure> {
+/// The right to start an agent, until it is dropped. Nobody else starts one meanwhile, so hold it
+/// until [`serve`] has returned: from then on the agent is found.
+pub struct Turn {
+    _lock: Flock<File>,
+}
+
+/// Waits for the right to start an agent on a control group, and refuses it where another one
+/// follows that: two would set the same windows, each by its own law.
+pub fn take_turn(cgroup: &Path) -> Result<Turn, Failure> {
+    let directory = journal::own_directory().map_err(|error| failed("find a place", error))?;
+    let path = directory.join(LOCK);
+    let wrong = |error: std::io::Error| failed(&format!("lock {}", path.display()), error);
+    let file = File::options().create(true).append(true).open(&path).map_err(wrong)?;
+    let lock =
+        Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| wrong(errno.into()))?;
+    refuse_a_second(cgroup)?;
+    Ok(Turn { _lock: lock })
+}
+
+fn refuse_a_second(cgroup: &Path) -> Result<(), Failure> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
     let own = real(cgroup);
     let other = Found::all()?.into_iter().map(|one| one.status).find(|status| {

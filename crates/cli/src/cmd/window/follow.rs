@@ -2,7 +2,7 @@
 
 use super::agent::Running;
 use super::cgroup::Group;
-use super::control;
+use super::control::{self, Turn};
 use super::program::Started;
 use super::recording::Recording;
 use super::show::Display;
@@ -41,11 +41,12 @@ impl Work {
     /// The connections of a group, until a signal or `window stop`.
     pub fn on_group(self, cgroup: &Path) -> Result<u8, Failure> {
         let end = Interrupt::on_signals().map_err(run_failed)?;
-        self.refuse_a_second(cgroup)?;
+        let turn = self.take_turn(cgroup)?;
         let recording = self.recording()?;
         let running = Running::attach(cgroup, self.options, self.budget, None, end.clone())?;
         let running = Arc::new(running);
         let _socket = serve(&running);
+        drop(turn);
         let mut looks = Looks::new(&running, &self.display, self.interval, recording);
         while !end.wait(looks.next()?)? {}
         self.display.show(&running.look()?)?;
@@ -60,15 +61,15 @@ impl Work {
     }
 
     /// Whoever changes nothing may look on.
-    fn refuse_a_second(&self, cgroup: &Path) -> Result<(), Failure> {
-        if self.options.control { control::refuse_a_second(cgroup) } else { Ok(()) }
+    fn take_turn(&self, cgroup: &Path) -> Result<Option<Turn>, Failure> {
+        self.options.control.then(|| control::take_turn(cgroup)).transpose()
     }
 
     /// The connections of a program that is started for it; the exit code is the program's.
     pub fn around(self, words: &[OsString]) -> Result<u8, Failure> {
         let group = Group::new()?;
         let end = Interrupt::on_signals().map_err(run_failed)?;
-        self.refuse_a_second(group.path())?;
+        let turn = self.take_turn(group.path())?;
         let recording = self.recording()?;
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         let running = Running::attach(
@@ -81,6 +82,7 @@ impl Work {
         let running = Arc::new(running);
         let program = Started::inside(&group, words)?;
         let _socket = serve(&running);
+        drop(turn);
         let mut looks = Looks::new(&running, &self.display, self.interval, recording);
         let code = program.until_it_ends(&end, || looks.next())?;
         self.display.show(&running.look()?)?;

@@ -279,6 +279,7 @@ mod tests {
             phase: Phase::Hold,
             is_slow_reader: true,
             window: Window::new(Bytes::new(2_000_000)),
+            two_segments: Window::new(Bytes::new(2_896)),
             promised: Window::new(Bytes::new(1_000_000)),
             drain: Some(Rate::from_bits_per_sec(200_000_000)),
             queue: Bytes::new(40_000_000),
