@@ -11,6 +11,8 @@ mod backoff;
 mod engine;
 mod far;
 mod hello;
+mod lookups;
+mod own_addresses;
 mod near;
 mod proxy;
 mod status;
