@@ -237,7 +237,7 @@ fn unpersisted(plan: &HostPlan) -> Option<String> {
     let names: Vec<_> = others.iter().map(|change| change.setting.to_string()).collect();
     let commands: String = others
         .iter()
-        .map(|change| format!("post-up {}\n", change.setting.command(&change.to)))
+        .map(|change| format!("post-up {}\n", change.command()))
         .collect();
     let plan = HostPlan { changes: others, on_the_machine: Vec::new(), ..plan.clone() };
     Some(format!(
