@@ -1,6 +1,7 @@
 //! Decides what held the sender in each interval, from what a capture showed.
 
 mod features;
+mod gates;
 mod rivals;
 mod surroundings;
 mod traits;
@@ -17,7 +18,7 @@ use super::thresholds::{
 pub(crate) use features::Features;
 use surroundings::Surroundings;
 
-use super::judge::{Case, INTERVALS_LEAST, LinkEvidence, Possible, SEGMENTS_LEAST};
+use super::judge::{Case, INTERVALS_LEAST, SEGMENTS_LEAST};
 use super::{Candidate, Coverage, Source, Verdict};
 use super::{CongestionCause, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -144,15 +145,13 @@ struct Transfer<'a> {
 impl<'a> Transfer<'a> {
     /// The question for the judge. `limits` are what the rules decided.
     fn case(&self, limits: &[Limit]) -> Case {
-        let possible = Possible {
-            loss: self.has_repairs,
-            window: self.features.iter().any(|f| f.window_max.is_some()),
-            link: !self.awaits_timers(limits),
-            sender_application: true,
-        };
         let inflation = self.inflation(self.features);
-        let link = LinkEvidence::new(self.hint.is_some(), inflation.percentile(50));
-        Case { traits: self.traits(limits, &inflation), possible, link }
+        Case {
+            traits: self.traits(limits, &inflation),
+            possible: self.possible(limits),
+            link: self.link_evidence(inflation.percentile(50)),
+            judges_parts: !self.awaits_timers(limits),
+        }
     }
 
     fn new(features: &'a [Features], path: Path) -> Self {
@@ -576,7 +575,7 @@ fn nth(values: &mut [f64], at: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::judge::Opinion;
+    use crate::limit::judge::{LinkEvidence, Opinion, Possible};
 
     /// A table that was trained with other traits would be ignored silently.
     #[test]
@@ -584,8 +583,9 @@ mod tests {
         let path = Path { rtt: None, hint: PathHint::default(), coverage: Coverage::FromStart };
         let busy = Features { segments: 10, length: Duration::from_millis(10), ..<_>::default() };
         let verdict = decide(&[busy; 20], path);
-        let possible = Possible { loss: true, window: true, link: true, sender_application: true };
-        let case = Case { traits: verdict.traits, possible, link: LinkEvidence::None };
+        let traits = verdict.traits;
+        let case =
+            Case { traits, possible: Possible::ALL, link: LinkEvidence::None, judges_parts: true };
         let opinion = Opinion::of(Source::Capture, &case.traits, case.possible).unwrap();
         assert!((opinion.likely.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{opinion:?}");
     }

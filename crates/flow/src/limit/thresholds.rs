@@ -13,6 +13,32 @@ use fullpipe_model::units::Duration;
 /// at least this time.
 pub(super) const QUEUE_PART: f64 = 0.03;
 pub(super) const QUEUE_LEAST: Duration = Duration::from_micros(300);
+/// A queue stood before a full link for nearly all of the time: this fraction of it, and of the
+/// transfer the time since it first stood is at least [`QUEUED_SINCE`]. A slow start of a long
+/// round trip takes the time before.
+pub(super) const QUEUED_NEARLY_ALL: f64 = 0.9;
+pub(super) const QUEUED_SINCE: f64 = 0.5;
+/// A full link carries one rate: the 10th percentile is at least this fraction of the 90th.
+pub(super) const RATE_STEADY: f64 = 0.8;
+/// The sender came near a receive window that could hold it for at least this fraction of the
+/// intervals, or of the time.
+pub(super) const REACHED_PART: f64 = 0.05;
+/// A reader closes its window: for at least [`CLOSED_PART`] of the intervals it is below this
+/// fraction of the largest so far, or it closes by at least [`UNREAD_PART`] of what is acknowledged.
+pub(super) const CLOSED_TO: f64 = 0.9;
+pub(super) const CLOSED_PART: f64 = 0.05;
+pub(super) const UNREAD_PART: f64 = 0.1;
+/// Drops shape the amount in flight where, without one for [`RUN_LEAST`] intervals or more, the last
+/// quarter has this many times as much in flight as the first, and still grows unless a drop ends
+/// it. Such runs take at least [`RUNS_PART`] of the time.
+pub(super) const GROWS_AFTER_DROP: f64 = 1.08;
+pub(super) const GROWS_TO_THE_END: f64 = 1.02;
+pub(super) const RUN_LEAST: usize = 8;
+pub(super) const RUNS_PART: f64 = 0.3;
+/// A path that is full delays something: at least [`QUEUES_LEAST`] intervals by this fraction of the
+/// path's round trip.
+pub(super) const QUEUE_SIGN: f64 = 0.01;
+pub(super) const QUEUES_LEAST: usize = 3;
 /// A queue stood over the whole transfer where the median round trip exceeds the path's by this
 /// factor.
 pub(super) const QUEUED_MOSTLY: f64 = 1.1;

@@ -140,6 +140,10 @@ pub struct Verdict {
 /// The confidence in a link that carries the rate that it was given: by the law, as no set of
 /// scenarios was scored with given rates.
 const AT_GIVEN_RATE: f64 = 0.95;
+/// The confidence in a link that a standing queue proves.
+const PROVEN: f64 = 0.97;
+/// The most confidence in what is left once evidence has ruled out what the statistics found.
+const OVERRULED: f64 = 0.7;
 
 impl Verdict {
     /// Makes a verdict from intervals.
@@ -203,22 +207,33 @@ impl Verdict {
             .iter()
             .map(|(part, case)| {
                 // If only other parts show the window, its limits cannot be ruled out for this one.
-                let is_complete = case.possible.window == whole.possible.window;
-                // Timers make pauses of any length, and some of these fill a whole part.
-                let can_judge = is_complete && whole.possible.link;
-                // A window that loss made small stays small for longer than a part.
-                let possible = Possible { loss: whole.possible.loss, ..case.possible };
+                let is_complete =
+                    case.possible.is_window_known == whole.possible.is_window_known;
+                let can_judge = is_complete && whole.judges_parts;
+                // What drops did shows for longer than a part.
+                let Possible { loss, send_buffer, .. } = whole.possible;
+                let send_buffer = send_buffer && case.possible.send_buffer;
+                let possible = Possible { loss, send_buffer, ..case.possible };
                 let opinion =
                     can_judge.then(|| Opinion::of(self.source, &case.traits, possible)).flatten();
                 let rules = first_of(&shares_of(&self.intervals[part.clone()])).limit;
-                let found = opinion.map(|opinion| opinion.beside(self.source, rules, case.link));
+                let found = match case.link {
+                    LinkEvidence::Full if can_judge => Some((Limit::Link, PROVEN)),
+                    link => opinion.map(|opinion| opinion.beside(self.source, rules, link)),
+                };
                 Part { intervals: part.clone(), found }
             })
             .collect();
         let link = whole.link;
-        let judged = Judged::of(self.source, &whole);
+        let is_proven = link == LinkEvidence::Full;
+        let judged = Judged::of(self.source, &whole).filter(|_| !is_proven);
         let part_traits = parts.into_iter().map(|(part, case)| (part, case.traits)).collect();
         let mut verdict = Verdict { traits: whole.traits, judged, part_traits, ..self };
+        if is_proven {
+            verdict.turn_to(Limit::Link, 0..verdict.intervals.len(), |_| true);
+            verdict.confidence = verdict.confidence.max(PROVEN);
+            return verdict;
+        }
         let Some(Judged { opinion, .. }) = judged else { return verdict };
         match course(&found).filter(|stretches| !overrules(&opinion, stretches)) {
             Some(stretches) => verdict.follow(&stretches),
@@ -234,7 +249,9 @@ impl Verdict {
         let is_sure = likely >= SURE;
         let is_turned = |other| other == by_rules || (is_sure && opinion.likely(other) < UNLIKELY);
         self.turn_to(limit, 0..self.intervals.len(), is_turned);
-        self.confidence = opinion.likely(self.limited_by().limit).max(self.proven());
+        let likely = opinion.likely(self.limited_by().limit);
+        let most = if opinion.is_overruled { OVERRULED } else { 1.0 };
+        self.confidence = likely.min(most).max(self.proven());
         // The judge was trained without given rates. A transfer that runs at the rate that its link
         // was given is held by it, whatever else the transfer looks like.
         if (by_rules, limit, link) == (Limit::Link, Limit::Link, LinkEvidence::GivenRate) {

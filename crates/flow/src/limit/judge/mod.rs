@@ -132,6 +132,9 @@ pub struct Opinion {
     pub likely: [f64; LIMITS.len()],
     /// The probability of a policer, which is part of the link's.
     pub policer: f64,
+    /// What the statistics found likeliest cannot be. What is left was not weighed by itself, so no
+    /// answer is sure.
+    pub is_overruled: bool,
 }
 
 /// Which limits the evidence allows at all. The judge's statistics cannot outweigh this.
@@ -140,16 +143,39 @@ pub struct Possible {
     /// Whether something was retransmitted.
     pub loss: bool,
     /// Whether the receive window's size is known.
-    pub window: bool,
+    pub is_window_known: bool,
+    /// Whether the sender came near the receive window.
+    pub receive_window: bool,
+    /// Whether it came near a window that closed.
+    pub reader: bool,
+    /// Whether the amount in flight has a bound of its own, and is not what drops made it.
+    pub send_buffer: bool,
+    /// Whether the path delayed or dropped anything.
     pub link: bool,
     pub sender_application: bool,
 }
 
 impl Possible {
-    fn allows(self, limit: Limit) -> bool {
+    /// Nothing is ruled out.
+    pub const ALL: Possible = Possible {
+        loss: true,
+        is_window_known: true,
+        receive_window: true,
+        reader: true,
+        send_buffer: true,
+        link: true,
+        sender_application: true,
+    };
+
+    fn allows(self, limit: Limit, likely: f64) -> bool {
         match limit {
             Limit::CongestionWindow(Cause::Loss) => self.loss,
-            Limit::ReceiveWindow | Limit::ReceiverApplication => self.window,
+            Limit::ReceiveWindow => self.receive_window,
+            // A reader that does not keep up shows in when it lets the sender go on, too.
+            Limit::ReceiverApplication => {
+                self.reader || (!self.is_window_known && likely >= SURE_UNSEEN)
+            }
+            Limit::SendBuffer => self.send_buffer,
             Limit::Link => self.link,
             Limit::SenderApplication => self.sender_application,
             _ => true,
@@ -164,6 +190,9 @@ pub struct Case {
     pub possible: Possible,
     /// The evidence of the rules for a busy link, apart from statistics.
     pub link: LinkEvidence,
+    /// Whether parts of the transfer can be judged alone. Timers make pauses of any length, and
+    /// some of these fill a whole part.
+    pub judges_parts: bool,
 }
 
 /// The evidence that a link is busy.
@@ -174,6 +203,8 @@ pub enum LinkEvidence {
     Queue,
     /// Its rate was given.
     GivenRate,
+    /// A queue stood before it for nearly all of the time, which proves that it was full.
+    Full,
 }
 
 impl LinkEvidence {
@@ -277,11 +308,10 @@ impl Opinion {
 
     /// The opinion from the probabilities of the classes.
     fn of_classes(mut likely: [f64; CLASSES], possible: Possible) -> Option<Self> {
+        let mut ruled_out = 0.0;
         for (part, limit) in likely.iter_mut().zip(LIMITS.into_iter().chain([Limit::Link])) {
-            // A reader that does not keep up shows in when it lets the sender go on, too.
-            let is_seen = limit == Limit::ReceiverApplication && *part >= SURE_UNSEEN;
-            if !possible.allows(limit) && !is_seen {
-                *part = 0.0;
+            if !possible.allows(limit, *part) {
+                ruled_out += std::mem::take(part);
             }
         }
         let all: f64 = likely.iter().sum();
@@ -293,7 +323,7 @@ impl Opinion {
         limits.copy_from_slice(&likely[..POLICER]);
         limits = limits.map(|part| part / all);
         limits[LINK] += policer;
-        Some(Opinion { likely: limits, policer })
+        Some(Opinion { likely: limits, policer, is_overruled: ruled_out > SURE })
     }
 
     /// The likeliest limit, and how likely it is.
