@@ -132,6 +132,9 @@ fn doubt(verdict: &Verdict) -> Option<String> {
     if verdict.confidence >= SURE_FROM {
         return None;
     }
+    if verdict.limited_by().limit == Limit::Unknown {
+        return verdict.coverage.what_would_help().map(str::to_string);
+    }
     let mut doubt =
         format!("a guess: {:.0} % of such verdicts are right", verdict.confidence * 100.0);
     if let Some(Candidate { limit, share }) = verdict.runner_up() {

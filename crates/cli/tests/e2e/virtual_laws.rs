@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Case;
 use crate::figures::{assert_limited_by, assert_row};
 use crate::need::Need;
-use crate::program::{Program, Row, result_file, row};
+use crate::program::{Program, Row, result_file, result_folder, row};
 
 pub const CASES: &[Case] = &[
     ("quick_names_what_held_each_case", &[Need::GuestKernel], quick_names_what_held_each_case),
@@ -300,13 +300,23 @@ fn the_demos_plan_fills_the_path() {
         case("before", "from"),
         case("after", "to")
     );
-    let rows = rows(&program, &[program.file("planned.toml", text)]);
+    let planned = program.file("planned.toml", text);
+    let rows = rows(&program, &[planned, "--out", "results", "--keep-captures"]);
     let (before, after) = (row(&rows, "before"), row(&rows, "after"));
     let share = |row: &Row| row.number("goodput_bps") / row.number("rate_nominal_bps");
     eprintln!("{:.4} of the rate before, {:.4} after", share(before), share(after));
     assert!((0.40..=0.50).contains(&share(before)), "before: {}", share(before));
     assert!(share(after) >= 0.9, "after: {}", share(after));
     assert_limited_by(after, "link");
+    // The plan's window holds path and queue and is full all of the time, and so is the link.
+    for end in ["server", "client"] {
+        let folder = result_folder(&program.work().join("results"), after);
+        let capture = folder.join(format!("{end}.pcap"));
+        let document = program.run(&["analyze", "--json", capture.to_str().unwrap()]).json();
+        let finding = &document["connections"][0]["findings"][0];
+        assert_eq!(finding["limit"], "link", "by the capture at the {end}: {finding}");
+        assert!(finding["confidence"].as_f64().unwrap() >= 0.9, "at the {end}: {finding}");
+    }
 }
 
 /// Each request waits for the answer to the one before it: a round trip, and what the answer takes

@@ -393,7 +393,7 @@ impl Half {
             (false, true) => Coverage::MiddleAtSender,
             (false, false) => Coverage::MiddleElsewhere,
         };
-        let path = Path { rtt: base, hint: config.hint, coverage };
+        let path = Path { rtt: base, hint: config.hint, coverage, is_at_sender };
         let verdict = self.series.map(|series| {
             let CutFeatures { judged, shown } = series.finish();
             let verdict = decide(&judged, path);

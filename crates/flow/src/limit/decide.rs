@@ -1,6 +1,8 @@
 //! Decides what held the sender in each interval, from what a capture showed.
 
 mod features;
+mod gates;
+mod queues;
 mod rivals;
 mod surroundings;
 mod traits;
@@ -10,14 +12,14 @@ use super::thresholds::{
     BUSY_MOST, CAPACITY_PERCENTILE, CLOSING, COLLAPSED, FEW_PIECES, FEW_SEGMENTS, FILLED_LEAST,
     FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEARLY, OF_HINT,
     OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, PLATEAU_SHARE,
-    PLATEAU_WIDTH, QUEUE_LEAST, QUEUE_PART, QUEUED_LEAST, REPAIR_WITHIN, STILL_GROWS, TIMED,
-    TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, TRAIN_RATE_MOST, TRAINS_ALIKE, UNMOVED, UNREPAIRED,
-    WIDE, WOKEN,
+    PLATEAU_WIDTH, QUEUED_LEAST, REPAIR_WITHIN, STILL_GROWS, TIMED, TIMERS_LEAST, TOUCHED,
+    TRAIN_EVENTS_LEAST, TRAIN_RATE_MOST, TRAINS_ALIKE, UNMOVED, UNREPAIRED, WIDE, WOKEN,
 };
 pub(crate) use features::Features;
+use queues::standing_queues;
 use surroundings::Surroundings;
 
-use super::judge::{Case, INTERVALS_LEAST, LinkEvidence, Possible, SEGMENTS_LEAST};
+use super::judge::{Case, INTERVALS_LEAST, SEGMENTS_LEAST};
 use super::{Candidate, Coverage, Source, Verdict};
 use super::{CongestionCause, Interval, Limit, PathHint};
 use fullpipe_model::units::{Bytes, Duration, Rate};
@@ -31,6 +33,8 @@ pub(crate) struct Path {
     pub hint: PathHint,
     /// Which part of the transfer was captured.
     pub coverage: Coverage,
+    /// Whether it was captured at the sender, before any link of the path.
+    pub is_at_sender: bool,
 }
 
 /// Decides what held the sender in each interval.
@@ -55,6 +59,9 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
             features[at].interval(candidates)
         })
         .collect();
+    if features.iter().all(|f| f.delivered == 0) {
+        return Verdict::new(Source::Capture, unknown(features)).with_coverage(path.coverage);
+    }
     let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
     let mut verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);
     verdict.trains = train_rate(features);
@@ -73,6 +80,13 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
         let transfer = Transfer::new(&features[part.clone()], Path { coverage, ..path });
         transfer.case(&limits[part])
     })
+}
+
+/// Intervals of a capture of one direction, without the answers: nothing says what the sender
+/// waited for.
+fn unknown(features: &[Features]) -> Vec<Interval> {
+    let unknown = Candidate { limit: Limit::Unknown, share: 1.0 };
+    features.iter().map(|f| f.interval(vec![unknown])).collect()
 }
 
 /// The rate of trains: the median of the fastest of each interval. `None` where these differ, or
@@ -135,6 +149,7 @@ struct Transfer<'a> {
     at_plateau: usize,
     /// Whether the handshake was captured.
     saw_start: bool,
+    is_at_sender: bool,
     /// Whether something was retransmitted.
     has_repairs: bool,
     /// For each interval, the largest window up to and including it.
@@ -144,19 +159,17 @@ struct Transfer<'a> {
 impl<'a> Transfer<'a> {
     /// The question for the judge. `limits` are what the rules decided.
     fn case(&self, limits: &[Limit]) -> Case {
-        let possible = Possible {
-            loss: self.has_repairs,
-            window: self.features.iter().any(|f| f.window_max.is_some()),
-            link: !self.awaits_timers(limits),
-            sender_application: true,
-        };
         let inflation = self.inflation(self.features);
-        let link = LinkEvidence::new(self.hint.is_some(), inflation.percentile(50));
-        Case { traits: self.traits(limits, &inflation), possible, link }
+        Case {
+            traits: self.traits(limits, &inflation),
+            possible: self.possible(limits),
+            link: self.link_evidence(inflation.percentile(50)),
+            judges_parts: !self.awaits_timers(limits),
+        }
     }
 
     fn new(features: &'a [Features], path: Path) -> Self {
-        let Path { rtt, hint, coverage } = path;
+        let Path { rtt, hint, coverage, is_at_sender } = path;
         let saw_start = coverage == Coverage::FromStart;
         let rtt = hint.rtt.or(rtt);
         let surroundings = Surroundings::new(features);
@@ -191,6 +204,7 @@ impl<'a> Transfer<'a> {
             at_plateau,
             has_repairs,
             saw_start,
+            is_at_sender,
             window_peak,
         };
         transfer.capacity = transfer.capacity_behind_queues();
@@ -204,9 +218,7 @@ impl<'a> Transfer<'a> {
         let mut queued = Vec::new();
         let mut free = Vec::new();
         for at in 0..self.features.len() {
-            // One ACK of a repaired hole acknowledges what arrived over several round trips.
-            let near = &self.features[at.saturating_sub(2)..(at + 3).min(self.features.len())];
-            if near.iter().any(|f| f.retransmissions > 0) {
+            if self.repairs_near(at) {
                 continue;
             }
             if self.has_standing_queue[at] {
@@ -499,10 +511,11 @@ impl<'a> Transfer<'a> {
         self.pieces(at) >= PIECES && self.hint.is_none_or(|hint| self.rates[at] < OF_HINT * hint)
     }
 
-    /// The fraction of new segments around this interval that were not full.
+    /// The fraction of new segments around this interval that were not full, without one: whatever
+    /// held a transfer, its last segment rarely fills up.
     fn pieces(&self, at: usize) -> f64 {
         let counts = self.surroundings.counts(at);
-        counts.short as f64 / (counts.fresh as f64).max(1.0)
+        counts.short.saturating_sub(1) as f64 / (counts.fresh as f64).max(1.0)
     }
 
     /// Whether new data leaves when the application writes it and not when an ACK makes room, or in
@@ -534,19 +547,6 @@ fn window_of(f: &Features) -> f64 {
     f.window_max.map_or(0.0, |window| window.bytes().as_f64())
 }
 
-/// Whether a queue stood for three round trips, for each interval.
-fn standing_queues(features: &[Features], base: Option<Duration>) -> Vec<bool> {
-    let Some(base) = base else { return vec![false; features.len()] };
-    let least = QUEUE_LEAST.max(Duration::from_secs_f64(base.as_secs_f64() * QUEUE_PART));
-    let is_queued = |f: &Features| f.rtt.get().is_some_and(|now| now.saturating_sub(base) >= least);
-    let queued: Vec<bool> = features.iter().map(is_queued).collect();
-    let stands = |at: usize| {
-        let around = at.checked_sub(1).and_then(|first| queued.get(first..at + 2));
-        around.is_some_and(|around| around.iter().all(|is_queued| *is_queued))
-    };
-    (0..queued.len()).map(stands).collect()
-}
-
 /// The rate to which most intervals return, in a transfer that lost something in most of them.
 fn rate_plateau(features: &[Features], surroundings: &Surroundings<'_>) -> Option<f64> {
     let lossy = (0..features.len()).filter(|at| {
@@ -576,16 +576,19 @@ fn nth(values: &mut [f64], at: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::judge::Opinion;
+    use crate::limit::judge::{LinkEvidence, Opinion, Possible};
 
     /// A table that was trained with other traits would be ignored silently.
     #[test]
     fn the_committed_table_was_trained_with_these_traits() {
-        let path = Path { rtt: None, hint: PathHint::default(), coverage: Coverage::FromStart };
-        let busy = Features { segments: 10, length: Duration::from_millis(10), ..<_>::default() };
+        let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
+        let path = Path { rtt: None, hint, coverage, is_at_sender: true };
+        let length = Duration::from_millis(10);
+        let busy = Features { segments: 10, delivered: 10, length, ..<_>::default() };
         let verdict = decide(&[busy; 20], path);
-        let possible = Possible { loss: true, window: true, link: true, sender_application: true };
-        let case = Case { traits: verdict.traits, possible, link: LinkEvidence::None };
+        let traits = verdict.traits;
+        let case =
+            Case { traits, possible: Possible::ALL, link: LinkEvidence::None, judges_parts: true };
         let opinion = Opinion::of(Source::Capture, &case.traits, case.possible).unwrap();
         assert!((opinion.likely.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{opinion:?}");
     }

@@ -28,6 +28,7 @@ mod decide;
 mod judge;
 mod least;
 mod percentiles;
+mod proof;
 mod receiver;
 mod recut;
 mod samples;

@@ -127,15 +127,11 @@ fn case(
     base: Option<Duration>,
     hint: PathHint,
 ) -> Case {
-    let possible = Possible {
-        loss: spans.iter().any(|span| span.out_of_order() > 0),
-        window: true,
-        link: true,
-        sender_application: true,
-    };
+    let loss = spans.iter().any(|span| span.out_of_order() > 0);
+    let possible = Possible { loss, ..Possible::ALL };
     let inflation = traits::inflation_median(spans, base);
     let link = LinkEvidence::new(hint.rate.is_some(), inflation);
-    Case { traits: traits::traits(spans, intervals, base), possible, link }
+    Case { traits: traits::traits(spans, intervals, base), possible, link, judges_parts: true }
 }
 
 /// The path's round trip: the least of what the socket measured with data of its own, and of what

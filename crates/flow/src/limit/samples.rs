@@ -107,12 +107,12 @@ fn case(spans: &[Span<'_>], intervals: &[Interval], receiver: &[Sample], hint: P
         || spans.iter().any(|span| span.mostly(|_, info| nothing_to_send(info)));
     let possible = Possible {
         loss: spans.iter().any(|span| span.retransmissions() > 0),
-        window: true,
-        link: true,
         sender_application: has_pauses,
+        ..Possible::ALL
     };
     let link = LinkEvidence::new(hint.rate.is_some(), traits::inflation_median(spans));
-    Case { traits: traits::traits(spans, intervals, receiver), possible, link }
+    let traits = traits::traits(spans, intervals, receiver);
+    Case { traits, possible, link, judges_parts: true }
 }
 
 /// The longest mean time between samples whose shapes the judge knows: it learnt from samples of

@@ -13,6 +13,44 @@ use fullpipe_model::units::Duration;
 /// at least this time.
 pub(super) const QUEUE_PART: f64 = 0.03;
 pub(super) const QUEUE_LEAST: Duration = Duration::from_micros(300);
+/// A link was full for nearly all of the time: this fraction of it, and of the transfer the time
+/// since a queue first stood is at least [`QUEUED_SINCE`]. A slow start of a long round trip takes
+/// the time before. The queue stood for at least [`QUEUED_MOST`] of it; for the rest, at least
+/// [`AT_QUEUED_RATE`] of what passed with a queue passed without.
+pub(super) const QUEUED_NEARLY_ALL: f64 = 0.9;
+pub(super) const QUEUED_MOST: f64 = 0.6;
+pub(super) const AT_QUEUED_RATE: f64 = 0.95;
+pub(super) const QUEUED_SINCE: f64 = 0.5;
+/// An ACK that covers more than this fraction of what is in flight waited for its receiver.
+pub(super) const LATE_ACK: f64 = 0.5;
+/// A full link carries one rate: the 10th percentile is at least this fraction of the 90th.
+pub(super) const RATE_STEADY: f64 = 0.8;
+/// The sender came near a receive window that could hold it for at least this fraction of the
+/// intervals, or of the time.
+pub(super) const REACHED_PART: f64 = 0.05;
+/// A reader closes its window: for at least [`CLOSED_PART`] of the intervals it is below this
+/// fraction of the largest so far, or it closes by at least [`UNREAD_PART`] of what is
+/// acknowledged.
+pub(super) const CLOSED_TO: f64 = 0.9;
+pub(super) const CLOSED_PART: f64 = 0.05;
+pub(super) const UNREAD_PART: f64 = 0.1;
+/// Drops shape the amount in flight where, without one for [`RUN_LEAST`] intervals or more, the
+/// last quarter has this many times as much in flight as the first, and still grows unless a drop
+/// ends it; or where the most in flight is below [`LOWER_AFTER_DROP`] of what it was before. Runs
+/// without a drop take at least [`RUNS_PART`] of the time, and half of that is so.
+pub(super) const GROWS_AFTER_DROP: f64 = 1.05;
+pub(super) const GROWN_PAIRS: f64 = 0.9;
+pub(super) const LOWER_AFTER_DROP: f64 = 0.85;
+pub(super) const RUN_LEAST: usize = 8;
+pub(super) const RUNS_PART: f64 = 0.3;
+/// A path whose drops cost little carries at least this fraction of what it carries behind a queue.
+pub(super) const MOSTLY_AT_CAPACITY: f64 = 0.9;
+/// A path that is full delays something: at least [`QUEUES_LEAST`] intervals by this fraction of
+/// the path's round trip, and by at least [`QUEUE_SIGN_LEAST`]. Where less rules a link out, a
+/// small queue must count.
+pub(super) const QUEUE_SIGN: f64 = 0.01;
+pub(super) const QUEUE_SIGN_LEAST: Duration = Duration::from_micros(50);
+pub(super) const QUEUES_LEAST: usize = 3;
 /// A queue stood over the whole transfer where the median round trip exceeds the path's by this
 /// factor.
 pub(super) const QUEUED_MOSTLY: f64 = 1.1;

@@ -4,7 +4,7 @@ use super::Limit;
 use super::confidence::{self, Coverage, Source};
 use super::judge::{
     Case, Judged, LIMITS, LinkEvidence, Opinion, Part, Possible, Reason, SURE, SURE_OF_WHOLE,
-    Stretch, Traits, UNLIKELY, course, intervals_least, parts, reasons,
+    Stretch, Traits, UNLIKELY, agreed, course, intervals_least, parts, reasons,
 };
 use fullpipe_model::limit::Cause;
 
@@ -140,6 +140,8 @@ pub struct Verdict {
 /// The confidence in a link that carries the rate that it was given: by the law, as no set of
 /// scenarios was scored with given rates.
 const AT_GIVEN_RATE: f64 = 0.95;
+/// The confidence in a link that a standing queue proves.
+const PROVEN: f64 = 0.97;
 
 impl Verdict {
     /// Makes a verdict from intervals.
@@ -203,26 +205,47 @@ impl Verdict {
             .iter()
             .map(|(part, case)| {
                 // If only other parts show the window, its limits cannot be ruled out for this one.
-                let is_complete = case.possible.window == whole.possible.window;
-                // Timers make pauses of any length, and some of these fill a whole part.
-                let can_judge = is_complete && whole.possible.link;
-                // A window that loss made small stays small for longer than a part.
-                let possible = Possible { loss: whole.possible.loss, ..case.possible };
+                let is_complete = case.possible.is_window_known == whole.possible.is_window_known;
+                let can_judge = is_complete && whole.judges_parts;
+                // What drops and queues did shows for longer than a part.
+                let Possible { loss, send_buffer, link, queue, .. } = whole.possible;
+                let send_buffer = send_buffer && case.possible.send_buffer;
+                let possible = Possible { loss, send_buffer, link, queue, ..case.possible };
                 let opinion =
                     can_judge.then(|| Opinion::of(self.source, &case.traits, possible)).flatten();
                 let rules = first_of(&shares_of(&self.intervals[part.clone()])).limit;
-                let found = opinion.map(|opinion| opinion.beside(self.source, rules, case.link));
+                let found = match case.link {
+                    LinkEvidence::Full if can_judge => Some((Limit::Link, PROVEN)),
+                    link => opinion.map(|opinion| opinion.beside(self.source, rules, link)),
+                };
                 Part { intervals: part.clone(), found }
             })
             .collect();
         let link = whole.link;
-        let judged = Judged::of(self.source, &whole);
+        // The rules take data that comes evenly for a link's; nothing else says so.
+        let is_unspaced = !whole.possible.link && self.limited_by().limit == Limit::Link;
+        let is_proven = link == LinkEvidence::Full;
+        let judged = Judged::of(self.source, &whole).filter(|_| !is_proven);
         let part_traits = parts.into_iter().map(|(part, case)| (part, case.traits)).collect();
         let mut verdict = Verdict { traits: whole.traits, judged, part_traits, ..self };
+        if is_proven {
+            verdict.turn_to(Limit::Link, 0..verdict.intervals.len(), |_| true);
+            verdict.confidence = verdict.confidence.max(PROVEN);
+            return verdict;
+        }
         let Some(Judged { opinion, .. }) = judged else { return verdict };
-        match course(&found).filter(|stretches| !overrules(&opinion, stretches)) {
+        // What holds each part holds the whole, which is only one more view of the same.
+        let agreed = agreed(&found).map(|one| {
+            let likely = (one.likely + opinion.likely(one.limit)) / 2.0;
+            vec![Stretch { likely, ..one }]
+        });
+        let stretches = course(&found).or(agreed);
+        match stretches.filter(|stretches| !overrules(&opinion, stretches)) {
             Some(stretches) => verdict.follow(&stretches),
             None => verdict.adopt(&opinion, link),
+        }
+        if is_unspaced && verdict.limited_by().limit != Limit::Link {
+            verdict.doubt_all(&opinion);
         }
         verdict
     }
@@ -234,11 +257,20 @@ impl Verdict {
         let is_sure = likely >= SURE;
         let is_turned = |other| other == by_rules || (is_sure && opinion.likely(other) < UNLIKELY);
         self.turn_to(limit, 0..self.intervals.len(), is_turned);
-        self.confidence = opinion.likely(self.limited_by().limit).max(self.proven());
+        self.confidence = opinion.confidence(self.limited_by().limit).max(self.proven());
         // The judge was trained without given rates. A transfer that runs at the rate that its link
         // was given is held by it, whatever else the transfer looks like.
         if (by_rules, limit, link) == (Limit::Link, Limit::Link, LinkEvidence::GivenRate) {
             self.confidence = self.confidence.max(AT_GIVEN_RATE);
+        }
+    }
+
+    /// Names no limit where the statistics found one that cannot be and the rules did, too: what is
+    /// left has no evidence of its own.
+    fn doubt_all(&mut self, opinion: &Opinion) {
+        if opinion.ruled_out > SURE {
+            self.turn_to(Limit::Unknown, 0..self.intervals.len(), |_| true);
+            (self.confidence, self.judged) = (0.0, None);
         }
     }
 

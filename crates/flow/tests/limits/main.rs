@@ -3,6 +3,7 @@
 //!
 //! Each case is a limit and, beside it, the near miss that must not be called so.
 
+mod any_rate;
 mod as_captured;
 mod explained;
 mod sim;

@@ -13,12 +13,12 @@ mod parts;
 mod reasons;
 
 pub use boosted_trees::{BoostedTrees, CLASSES, LEAF, NODE, half, softmax};
-pub(super) use parts::{Part, Stretch, course, parts};
+pub(super) use parts::{Part, Stretch, agreed, course, parts};
 pub use reasons::Reason;
 pub(super) use reasons::{Judged, reasons};
 
 use super::Limit;
-use super::confidence::Source;
+use super::confidence::{SURE_FROM, Source};
 use super::thresholds::QUEUED_MOSTLY;
 use fullpipe_model::limit::Cause;
 use std::sync::LazyLock;
@@ -132,6 +132,8 @@ pub struct Opinion {
     pub likely: [f64; LIMITS.len()],
     /// The probability of a policer, which is part of the link's.
     pub policer: f64,
+    /// The probability of what the statistics found and the evidence rules out.
+    pub ruled_out: f64,
 }
 
 /// Which limits the evidence allows at all. The judge's statistics cannot outweigh this.
@@ -140,16 +142,42 @@ pub struct Possible {
     /// Whether something was retransmitted.
     pub loss: bool,
     /// Whether the receive window's size is known.
-    pub window: bool,
+    pub is_window_known: bool,
+    /// Whether the sender came near the receive window.
+    pub receive_window: bool,
+    /// Whether it came near a window that closed.
+    pub reader: bool,
+    /// Whether the amount in flight has a bound of its own, and is not what drops made it.
+    pub send_buffer: bool,
+    /// Whether the path delayed or dropped anything.
     pub link: bool,
+    /// Whether a queue may have kept the link busy. A policer needs none.
+    pub queue: bool,
     pub sender_application: bool,
 }
 
 impl Possible {
-    fn allows(self, limit: Limit) -> bool {
+    /// Nothing is ruled out.
+    pub const ALL: Possible = Possible {
+        loss: true,
+        is_window_known: true,
+        receive_window: true,
+        reader: true,
+        send_buffer: true,
+        link: true,
+        queue: true,
+        sender_application: true,
+    };
+
+    fn allows(self, limit: Limit, likely: f64) -> bool {
         match limit {
             Limit::CongestionWindow(Cause::Loss) => self.loss,
-            Limit::ReceiveWindow | Limit::ReceiverApplication => self.window,
+            Limit::ReceiveWindow => self.receive_window,
+            // A reader that does not keep up shows in when it lets the sender go on, too.
+            Limit::ReceiverApplication => {
+                self.reader || (!self.is_window_known && likely >= SURE_UNSEEN)
+            }
+            Limit::SendBuffer => self.send_buffer,
             Limit::Link => self.link,
             Limit::SenderApplication => self.sender_application,
             _ => true,
@@ -164,6 +192,9 @@ pub struct Case {
     pub possible: Possible,
     /// The evidence of the rules for a busy link, apart from statistics.
     pub link: LinkEvidence,
+    /// Whether parts of the transfer can be judged alone. Timers make pauses of any length, and
+    /// some of these fill a whole part.
+    pub judges_parts: bool,
 }
 
 /// The evidence that a link is busy.
@@ -174,6 +205,8 @@ pub enum LinkEvidence {
     Queue,
     /// Its rate was given.
     GivenRate,
+    /// A queue stood before it for nearly all of the time, which proves that it was full.
+    Full,
 }
 
 impl LinkEvidence {
@@ -239,6 +272,9 @@ const SURE_OF_READER: f64 = 0.9;
 /// rate, as they do behind a policer.
 const SURE_AGAINST_LOSS: f64 = 0.85;
 
+/// The confidence in what is left, at most, once evidence has ruled out what the statistics found.
+/// One half claims nothing: such an answer is neither sure nor called a guess.
+const OVERRULED: f64 = SURE_FROM;
 /// How sure the judge must be to give intervals to the limit that it finds.
 pub(super) const SURE: f64 = 0.5;
 /// How sure the judge must be of a whole transfer to leave aside what it finds in the parts.
@@ -277,11 +313,13 @@ impl Opinion {
 
     /// The opinion from the probabilities of the classes.
     fn of_classes(mut likely: [f64; CLASSES], possible: Possible) -> Option<Self> {
-        for (part, limit) in likely.iter_mut().zip(LIMITS.into_iter().chain([Limit::Link])) {
-            // A reader that does not keep up shows in when it lets the sender go on, too.
-            let is_seen = limit == Limit::ReceiverApplication && *part >= SURE_UNSEEN;
-            if !possible.allows(limit) && !is_seen {
-                *part = 0.0;
+        let mut ruled_out = 0.0;
+        let classes = LIMITS.into_iter().chain([Limit::Link]).enumerate();
+        for (part, (class, limit)) in likely.iter_mut().zip(classes) {
+            let is_policer = class == POLICER && *part >= SURE;
+            let needs_queue = limit == Limit::Link && !is_policer;
+            if !possible.allows(limit, *part) || (needs_queue && !possible.queue) {
+                ruled_out += std::mem::take(part);
             }
         }
         let all: f64 = likely.iter().sum();
@@ -293,7 +331,7 @@ impl Opinion {
         limits.copy_from_slice(&likely[..POLICER]);
         limits = limits.map(|part| part / all);
         limits[LINK] += policer;
-        Some(Opinion { likely: limits, policer })
+        Some(Opinion { likely: limits, policer, ruled_out })
     }
 
     /// The likeliest limit, and how likely it is.
@@ -302,19 +340,23 @@ impl Opinion {
         all.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((Limit::Unknown, 0.0))
     }
 
-    /// The limit after weighing the opinion against the limit that the rules name first, with its
-    /// probability.
+    /// The limit after weighing the opinion against the limit that the rules name first, with the
+    /// confidence in it.
     pub(super) fn beside(&self, source: Source, rules: Limit, link: LinkEvidence) -> (Limit, f64) {
         let (limit, likely) = self.first();
         let least = match source {
             Source::ReceiverSamples => least_to_turn_receiver(rules, limit, link),
             Source::Capture | Source::Samples => least_to_turn(rules, limit, link),
         };
-        if limit == rules || likely >= least {
-            (limit, likely)
-        } else {
-            (rules, self.likely(rules))
-        }
+        let limit = if limit == rules || likely >= least { limit } else { rules };
+        (limit, self.confidence(limit))
+    }
+
+    /// How sure one may be of `limit`. What is left once the likeliest is ruled out was not weighed
+    /// by itself, so it is no surer than before, or than one half.
+    pub(super) fn confidence(&self, limit: Limit) -> f64 {
+        let likely = self.likely(limit);
+        likely.min((likely * (1.0 - self.ruled_out)).max(OVERRULED))
     }
 
     /// The probability of `limit`.

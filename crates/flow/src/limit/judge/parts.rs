@@ -68,6 +68,17 @@ pub fn course(parts: &[Part]) -> Option<Vec<Stretch>> {
     (2..=STRETCHES_MOST).contains(&stretches.len()).then_some(stretches)
 }
 
+/// The limit that the parts agree on: nearly all of them are sure, and of the same.
+pub fn agreed(parts: &[Part]) -> Option<Stretch> {
+    let sure = |part: &Part| part.found.filter(|(_, likely)| *likely >= SURE_OF_PART);
+    let found: Vec<(Limit, f64)> = parts.iter().filter_map(sure).collect();
+    let (limit, _) = *found.first()?;
+    let intervals = 0..parts.last()?.intervals.end;
+    let likely = found.iter().map(|(_, likely)| likely).sum::<f64>() / found.len() as f64;
+    let is_agreed = found.len() * 8 >= parts.len() * 7 && found.iter().all(|one| one.0 == limit);
+    is_agreed.then_some(Stretch { intervals, limit, likely })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +115,18 @@ mod tests {
             Some(vec![(Link, 0..30), (SendBuffer, 30..50)])
         );
         assert_eq!(course_of(&[link, buffer, link, buffer]), None, "that is noise");
+    }
+
+    #[test]
+    fn parts_agree_where_each_is_sure_of_the_same() {
+        let part = |found| Part { intervals: 0..10, found };
+        let (link, buffer) = (Some((Limit::Link, 0.8)), Some((Limit::SendBuffer, 0.9)));
+        let agreed = |found: [_; 3]| agreed(&found.map(part)).map(|one| (one.limit, one.likely));
+        let (limit, likely) = agreed([link, link, Some((Limit::Link, 0.95))]).unwrap();
+        assert!(limit == Limit::Link && (likely - 0.85).abs() < 1e-9);
+        for other in [buffer, None, Some((Limit::Link, 0.5))] {
+            assert_eq!(agreed([link, other, link]), None, "{other:?}");
+        }
+        assert_eq!(super::agreed(&[]), None);
     }
 }

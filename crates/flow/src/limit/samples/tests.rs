@@ -249,7 +249,7 @@ fn a_recorded_sample_gives_the_same_verdict() {
 #[test]
 fn the_committed_table_was_trained_with_these_traits() {
     let verdict = from_samples(&series(200, |_, _| ()), &[], MIN_INTERVAL, PathHint::default());
-    let possible = Possible { loss: true, window: true, link: true, sender_application: true };
-    let case = Case { traits: verdict.traits, possible, link: LinkEvidence::None };
+    let (possible, link) = (Possible::ALL, LinkEvidence::None);
+    let case = Case { traits: verdict.traits, possible, link, judges_parts: true };
     assert!(Opinion::of(Source::Samples, &case.traits, case.possible).is_some());
 }

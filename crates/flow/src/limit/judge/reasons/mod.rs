@@ -126,12 +126,9 @@ mod tests {
     }
 
     fn judge(traits: &Traits) -> Judged {
-        let possible = Possible { loss: true, window: true, link: true, sender_application: true };
-        Judged::of(
-            Source::Capture,
-            &Case { traits: traits.clone(), possible, link: LinkEvidence::None },
-        )
-        .unwrap()
+        let (possible, link) = (Possible::ALL, LinkEvidence::None);
+        let case = Case { traits: traits.clone(), possible, link, judges_parts: true };
+        Judged::of(Source::Capture, &case).unwrap()
     }
 
     #[test]
