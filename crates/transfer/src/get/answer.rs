@@ -2,8 +2,9 @@
 //! it.
 
 use super::part::Validators;
-use hyper::Response;
 use hyper::header::{self, HeaderName};
+use hyper::{HeaderMap, Response};
+use std::time::Duration;
 
 /// The head of an answer with data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,9 +14,22 @@ pub(super) struct Head {
     /// `Content-Length`.
     pub(super) length: Option<u64>,
     pub(super) validators: Validators,
-    /// Whether the server says that parts may be asked for.
-    pub(super) takes_ranges: bool,
+    pub(super) takes_ranges: TakesRanges,
 }
+
+/// Whether parts of the file may be asked for (`Accept-Ranges`, RFC 9110 section 14.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TakesRanges {
+    Yes,
+    /// The server does not say so: it may take them all the same.
+    Unsaid,
+    No,
+}
+
+/// A `Last-Modified` this much older than `Date` is a strong validator. RFC 9110 section 8.8.2.2
+/// asks for a second, and for a difference that makes two clocks unlikely to be the reason; this is
+/// the figure of RFC 7232.
+const STRONG_AGE: Duration = Duration::from_secs(60);
 
 /// `Content-Range: bytes START-LAST/TOTAL` (RFC 9110 section 14.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,18 +62,59 @@ fn number(text: &str) -> Option<u64> {
 }
 
 impl Head {
-    pub(super) fn of<T>(answer: &Response<T>) -> Head {
-        let text = |name: HeaderName| field(answer, name);
-        // A weak validator does not say that the bytes are the same (RFC 9110 section 8.8.1).
-        let etag = text(header::ETAG).filter(|tag| tag.starts_with('"'));
-        Head {
+    /// What an answer says; an error names what is wrong with its framing.
+    pub(super) fn of<T>(answer: &Response<T>) -> Result<Head, &'static str> {
+        let fields = answer.headers();
+        let text = |name: HeaderName| single(fields, &name);
+        if fields.contains_key(header::TRANSFER_ENCODING) {
+            // RFC 9112 section 6.3: "ought to be handled as an error".
+            if fields.contains_key(header::CONTENT_LENGTH) {
+                return Err("both Transfer-Encoding and Content-Length");
+            }
+            let coding = text(header::TRANSFER_ENCODING);
+            if !coding.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked")) {
+                return Err("a Transfer-Encoding other than chunked, which was not asked for");
+            }
+        }
+        Ok(Head {
             part: text(header::CONTENT_RANGE).as_deref().and_then(ContentRange::parse),
             length: text(header::CONTENT_LENGTH).as_deref().and_then(number),
-            validators: Validators { etag, last_modified: text(header::LAST_MODIFIED) },
-            takes_ranges: text(header::ACCEPT_RANGES)
-                .is_some_and(|units| units.to_ascii_lowercase().contains("bytes")),
-        }
+            validators: validators(fields),
+            takes_ranges: match text(header::ACCEPT_RANGES).map(|units| units.to_ascii_lowercase())
+            {
+                Some(units) if units.contains("bytes") => TakesRanges::Yes,
+                Some(_) => TakesRanges::No,
+                None => TakesRanges::Unsaid,
+            },
+        })
     }
+}
+
+/// The strong validators (RFC 9110 section 8.8.1): weak ones do not say that the bytes are the
+/// same. A date counts only where there is no entity tag at all (section 13.1.5), or beside a
+/// strong one.
+fn validators(fields: &HeaderMap) -> Validators {
+    let strong = |tag: &String| tag.len() > 1 && tag.starts_with('"') && tag.ends_with('"');
+    let etag = single(fields, &header::ETAG).filter(strong);
+    if etag.is_none() && fields.contains_key(header::ETAG) {
+        return Validators::default();
+    }
+    let last_modified = single(fields, &header::LAST_MODIFIED).filter(|modified| {
+        let time = |text: &str| httpdate::parse_http_date(text).ok();
+        let date = single(fields, &header::DATE);
+        let age = date.as_deref().and_then(time).zip(time(modified));
+        age.and_then(|(date, then)| date.duration_since(then).ok())
+            .is_some_and(|age| age >= STRONG_AGE)
+    });
+    Validators { etag, last_modified }
+}
+
+/// The value of a field that may occur once; `None` if there are several that differ.
+fn single(fields: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let mut all = fields.get_all(name).iter();
+    let first = all.next()?;
+    let same = all.all(|other| other == first);
+    first.to_str().ok().filter(|_| same).map(Into::into)
 }
 
 /// A field's value as text.
@@ -84,11 +139,52 @@ mod tests {
         }
     }
 
+    fn answer(fields: &[(&str, &str)]) -> Response<()> {
+        let start = Response::builder();
+        fields.iter().fold(start, |one, (name, value)| one.header(*name, *value)).body(()).unwrap()
+    }
+
     #[test]
-    fn a_weak_tag_identifies_nothing() {
-        let answer = |tag: &str| Response::builder().header("etag", tag).body(()).unwrap();
-        assert_eq!(Head::of(&answer("W/\"a\"")).validators.etag, None);
-        assert_eq!(Head::of(&answer("\"a\"")).validators.etag.as_deref(), Some("\"a\""));
+    fn only_a_strong_validator_identifies_a_file() {
+        let of = |fields: &[(&str, &str)]| Head::of(&answer(fields)).unwrap().validators;
+        let strong = |fields: &[(&str, &str)]| of(fields).if_range().map(String::from);
+        assert_eq!(strong(&[("etag", "\"a\"")]), Some("\"a\"".into()));
+        for weak in ["W/\"a\"", "a", "\"", "\"a"] {
+            assert_eq!(strong(&[("etag", weak)]), None, "{weak}");
+        }
+        assert_eq!(strong(&[("etag", "\"a\""), ("etag", "\"b\"")]), None);
+
+        // A date: a minute older than the answer, and without any tag.
+        let modified = "Mon, 01 Jan 2024 00:00:00 GMT";
+        let dated = |date: &'static str| [("last-modified", modified), ("date", date)];
+        assert_eq!(strong(&dated("Mon, 01 Jan 2024 00:01:00 GMT")), Some(modified.into()));
+        for weak in ["Mon, 01 Jan 2024 00:00:59 GMT", "Sun, 31 Dec 2023 00:00:00 GMT", "soon"] {
+            assert_eq!(strong(&dated(weak)), None, "{weak}");
+        }
+        assert_eq!(strong(&[("last-modified", modified)]), None, "no date to compare with");
+        let [one, two] = dated("Mon, 01 Jan 2024 01:00:00 GMT");
+        assert_eq!(strong(&[one, two, ("etag", "W/\"a\"")]), None, "a weak tag forbids it");
+    }
+
+    /// RFC 9112 section 6.3: a body with two lengths is refused, whichever is true.
+    #[test]
+    fn a_body_with_two_framings_is_an_error() {
+        let of = |fields: &[(&str, &str)]| Head::of(&answer(fields)).err();
+        let (chunked, length) = (("transfer-encoding", "chunked"), ("content-length", "3"));
+        assert_eq!(of(&[chunked]), None);
+        assert_eq!(of(&[length]), None);
+        assert_eq!(of(&[chunked, length]), Some("both Transfer-Encoding and Content-Length"));
+        for coding in ["gzip, chunked", "gzip", "identity"] {
+            assert!(of(&[("transfer-encoding", coding)]).is_some(), "{coding}");
+        }
+    }
+
+    #[test]
+    fn a_server_says_whether_it_takes_ranges() {
+        let of = |fields: &[(&str, &str)]| Head::of(&answer(fields)).unwrap().takes_ranges;
+        assert_eq!(of(&[("accept-ranges", "Bytes")]), TakesRanges::Yes);
+        assert_eq!(of(&[("accept-ranges", "none")]), TakesRanges::No);
+        assert_eq!(of(&[]), TakesRanges::Unsaid);
     }
 
     proptest! {

@@ -2,10 +2,9 @@
 //! that fail.
 
 use super::connect::Carrier;
-use super::part::Record;
-use super::ranges::{Ranges, Worker};
-use super::worker::{Failure, Ready, Shared, Sink, work};
-use super::{Connections, Diagnosis, GetError, GetEvent, Step};
+use super::ranges::Worker;
+use super::worker::{Failure, Next, Ready, Shared, Sink, work};
+use super::{Connections, Diagnosis, GetError, GetEvent, Kept, Step};
 use crate::clock;
 use crate::count::{Controller, Most};
 use fullpipe_model::units::{Bytes, Duration, Instant};
@@ -40,8 +39,10 @@ impl Interruption {
     pub(super) fn error(self, url: &str, received: Bytes) -> GetError {
         let url = url.to_string();
         match self {
-            Interruption::Stopped => GetError::Stopped { url, received },
-            Interruption::OutOfTime(limit) => GetError::OutOfTime { url, received, limit },
+            Interruption::Stopped => GetError::Stopped { url, received, kept: Kept::Unsaid },
+            Interruption::OutOfTime(limit) => {
+                GetError::OutOfTime { url, received, limit, kept: Kept::Unsaid }
+            }
         }
     }
 }
@@ -62,6 +63,8 @@ pub(super) struct Engine {
     controller: Controller,
     fixed: Option<usize>,
     failures: u32,
+    /// How often everything was fetched again.
+    restarts: u32,
     fetched_then: u64,
     writing: Option<JoinHandle<()>>,
     written: Instant,
@@ -94,12 +97,13 @@ impl Engine {
             controller: Controller::new(most, rtt, now),
             fixed,
             failures: 0,
+            restarts: 0,
             fetched_then: 0,
             writing: None,
             written: now,
             fared: Fared { connections: 0, steps: Vec::new(), retries: 0 },
         };
-        let took = engine.shared.ranges.borrow_mut().take(0).is_some();
+        let took = matches!(engine.shared.plan.borrow_mut().ask(0), Ok(Some(_)));
         if took {
             engine.spawn(Some(Ready { carrier, body }), Duration::ZERO);
         }
@@ -133,7 +137,7 @@ impl Engine {
         let mut interrupted = std::pin::pin!(interrupted);
         let mut ticks = tokio::time::interval(TICK.into());
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        while !self.shared.ranges.borrow().is_complete() {
+        while !self.shared.plan.borrow().is_complete() {
             tokio::select! {
                 biased;
                 why = &mut interrupted => {
@@ -142,7 +146,7 @@ impl Engine {
                 Some(ended) = self.workers.join_next(), if !self.workers.is_empty() => {
                     // An aborted one gave its piece back when it was aborted.
                     if let Ok((worker, result)) = ended {
-                        self.ended(worker, result)?;
+                        self.ended(worker, result).await?;
                     }
                 }
                 _ = ticks.tick() => self.tick(diagnosis),
@@ -172,18 +176,20 @@ impl Engine {
 
     fn tick(&mut self, diagnosis: &Diagnosis) {
         let now = clock::now();
-        let fetched = Bytes::new(*self.shared.fetched.borrow());
+        let fetched = Bytes::new(self.shared.plan.borrow().fetched());
         self.controller.push(now, fetched, self.aborts.len(), diagnosis.get());
         while self.aborts.len() > self.target() {
             let Some((worker, abort)) = self.aborts.pop_last() else { break };
             abort.abort();
-            self.shared.ranges.borrow_mut().release(worker);
+            self.shared.plan.borrow_mut().release(worker);
         }
         // One a tick: a server sees no volley, and a piece is taken before the next one is.
-        if self.aborts.len() < self.target() && self.shared.ranges.borrow().has_work() {
+        let running = self.aborts.len();
+        if running < self.target() && self.shared.plan.borrow().has_work(running) {
             self.spawn(None, Duration::ZERO);
         }
-        let (done, length) = (self.shared.done(), self.shared.length.map(Bytes::new));
+        let (done, length) =
+            (self.shared.done(), self.shared.plan.borrow().length().map(Bytes::new));
         let connections = self.aborts.len();
         self.shared.events.borrow_mut().push(GetEvent::Progress { done, length, connections });
         if now.since(self.written) >= CHECKPOINT {
@@ -197,7 +203,8 @@ impl Engine {
             return;
         }
         let Sink::Part(part) = &self.shared.sink else { return };
-        let (Ok(recorder), Some(record)) = (part.recorder(), record(&self.shared)) else { return };
+        let record = self.shared.plan.borrow().record(self.shared.url.as_str());
+        let (Ok(recorder), Ok(record)) = (part.recorder(), record) else { return };
         self.written = now;
         self.writing = Some(tokio::task::spawn_blocking(move || {
             // The last record, written at the end, tells why it cannot be written.
@@ -206,38 +213,41 @@ impl Engine {
     }
 
     /// A connection ended by itself.
-    fn ended(&mut self, worker: Worker, result: Result<(), Failure>) -> Result<(), GetError> {
+    async fn ended(&mut self, worker: Worker, result: Result<(), Failure>) -> Result<(), GetError> {
         self.aborts.remove(&worker);
-        self.shared.ranges.borrow_mut().release(worker);
+        self.shared.plan.borrow_mut().release(worker);
         let failure = match result {
             Ok(()) => return Ok(()),
             Err(failure) => failure,
         };
-        let fetched = *self.shared.fetched.borrow();
+        let fetched = self.shared.plan.borrow().fetched();
         if fetched >= self.fetched_then + HEADWAY {
             self.failures = 0;
         }
         self.fetched_then = fetched;
         let running = self.aborts.len();
-        match failure {
-            Failure::NoRanges if running > 0 => self.refused(running, "it sends whole files only"),
-            Failure::NoRanges => self.begin_anew(),
-            Failure::Get(error) if error.is_final() => Err(error),
-            // A connection that broke while it received is replaced; one that never got so far
-            // was not wanted.
-            Failure::Get(error) if running > 0 && !matches!(error, GetError::Short { .. }) => {
-                self.refused(running, &error.to_string())
+        let (error, why) = match failure {
+            Failure::Get(error) => (Some(error), ""),
+            Failure::NoRanges(why) => (None, why),
+        };
+        let hopeless = error.as_ref().is_some_and(GetError::is_final);
+        let broken = matches!(error, Some(GetError::Short { .. }));
+        match (Next::after(error.is_none(), hopeless, broken, running), error) {
+            (Next::Fewer, error) => {
+                self.refused(running, &error.map_or_else(|| why.into(), |e| e.to_string()));
+                Ok(())
             }
-            Failure::Get(error) => self.retry(error),
+            (Next::Again, Some(error)) => self.retry(error),
+            (Next::Fail, Some(error)) => Err(error),
+            (_, _) => self.begin_anew(why).await,
         }
     }
 
-    fn refused(&mut self, running: usize, why: &str) -> Result<(), GetError> {
+    fn refused(&mut self, running: usize, why: &str) {
         self.controller.refused(clock::now(), running);
         self.fixed = self.fixed.map(|fixed| fixed.min(running));
         let text = format!("connection {} was refused ({why}): {running} stay", running + 1);
         self.shared.events.borrow_mut().push(GetEvent::Notice(text));
-        Ok(())
     }
 
     fn retry(&mut self, error: GetError) -> Result<(), GetError> {
@@ -254,28 +264,30 @@ impl Engine {
         Ok(())
     }
 
-    /// The only connection broke, and the server cannot continue: from the first byte again.
-    fn begin_anew(&mut self) -> Result<(), GetError> {
-        let error = GetError::Short {
-            url: self.shared.url.to_string(),
-            received: self.shared.done(),
-            expected: self.shared.length.map(Bytes::new),
-            cause: "the server cannot continue in the middle of a file".into(),
-        };
+    /// The only connection broke, and no part can be asked for: from the first byte again, of
+    /// whatever version the server has by then.
+    async fn begin_anew(&mut self, why: &'static str) -> Result<(), GetError> {
+        let cause = format!("the server cannot continue in the middle of the file ({why})");
+        let error = self.shared.short(cause);
         let Sink::Part(part) = &self.shared.sink else { return Err(error) };
+        // Headway counts failures anew, but a server that always breaks would send for ever.
+        if self.restarts >= self.shared.config.options.retries {
+            return Err(error);
+        }
+        self.restarts += 1;
+        if let Some(writing) = self.writing.take() {
+            // A record of the bytes so far must not come after they are gone.
+            let _ = writing.await;
+        }
         part.clear()?;
-        *self.shared.ranges.borrow_mut() = Ranges::new(self.shared.length.unwrap_or(u64::MAX));
-        *self.shared.fetched.borrow_mut() = 0;
+        self.shared.plan.borrow_mut().begin_anew();
         self.fetched_then = 0;
-        self.retry(error)
+        self.failures += 1;
+        self.fared.retries += 1;
+        let delay = backoff(self.restarts);
+        let text = format!("{error}; from the first byte again in {delay}");
+        self.shared.events.borrow_mut().push(GetEvent::Notice(text));
+        self.spawn(None, delay);
+        Ok(())
     }
-}
-
-/// What a later run needs; `None` if it could not continue.
-pub(super) fn record(shared: &Shared) -> Option<Record> {
-    let length = shared.length?;
-    shared.validators.if_range()?;
-    let done = shared.ranges.borrow().done();
-    let (url, validators) = (shared.url.to_string(), shared.validators.clone());
-    (!done.is_empty()).then_some(Record { fullpipe_get: 1, url, length, validators, done })
 }

@@ -4,8 +4,46 @@ use super::GetOptions;
 use crate::causes::chain;
 use fullpipe_model::units::{Bytes, Duration};
 use hyper::StatusCode;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
+
+/// What a later run can do with what has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Not decided yet: the download goes on, or had not begun.
+    Unsaid,
+    /// It continues.
+    Continues,
+    /// It continues if the server has ranges, which it does not say.
+    IfRanges,
+    /// It begins anew: why.
+    Nothing(&'static str),
+    /// The bytes went where they cannot be continued.
+    Stream,
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kept::Unsaid => Ok(()),
+            Kept::Continues => {
+                f.write_str("; what arrived is kept, and the same command continues")
+            }
+            Kept::IfRanges => f.write_str(
+                "; what arrived is kept, and the same command continues if the server has ranges, \
+                 which it does not say (Accept-Ranges)",
+            ),
+            Kept::Nothing(why) => {
+                write!(f, "; nothing of it is kept, because {why}: the same command begins anew")
+            }
+            Kept::Stream => f.write_str(
+                "; the output is a stream, so the same command begins anew: with -o FILE it could \
+                 continue",
+            ),
+        }
+    }
+}
 
 /// Why a file was not fetched.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +153,7 @@ pub enum GetError {
         problem: &'static str,
     },
     /// The body ended too early, or its framing is broken.
-    #[error("receive {url}: the connection ended after {} of {} bytes: {cause}; what arrived is kept, and the same command continues",
+    #[error("receive {url}: the connection ended after {} of {} bytes: {cause}{kept}",
         received.get(), expected.map_or_else(|| "an unknown number of".into(), |all| all.get().to_string()))]
     Short {
         /// What was fetched.
@@ -126,6 +164,18 @@ pub enum GetError {
         expected: Option<Bytes>,
         /// What the HTTP implementation said.
         cause: String,
+        /// What becomes of it.
+        kept: Kept,
+    },
+    /// The answer's framing contradicts itself.
+    #[error(
+        "fetch {url}: the answer has {problem}, so nobody can tell where its body ends (RFC 9112 section 6.3); tell the server's owner, or try another proxy or mirror"
+    )]
+    Framing {
+        /// What was fetched.
+        url: String,
+        /// What is wrong.
+        problem: &'static str,
     },
     /// The server answered with other bytes than those asked for.
     #[error(
@@ -168,7 +218,7 @@ pub enum GetError {
         path: PathBuf,
     },
     /// The bytes could not be written.
-    #[error("write {}: {source}; {hint}", path.display())]
+    #[error("write {}: {source}; {hint}{kept}", path.display())]
     Output {
         /// The file.
         path: PathBuf,
@@ -176,19 +226,21 @@ pub enum GetError {
         source: io::Error,
         /// What to try.
         hint: &'static str,
+        /// What becomes of what has arrived.
+        kept: Kept,
     },
     /// The caller's [`crate::Stop`].
-    #[error("fetch {url}: stopped after {received}; the same command continues")]
+    #[error("fetch {url}: stopped after {received}{kept}")]
     Stopped {
         /// What was fetched.
         url: String,
         /// What had arrived.
         received: Bytes,
+        /// What becomes of it.
+        kept: Kept,
     },
     /// `--max-time` ended first.
-    #[error(
-        "fetch {url}: {received} arrived in {limit}, the time that --max-time allows; the same command continues"
-    )]
+    #[error("fetch {url}: {received} arrived in {limit}, the time that --max-time allows{kept}")]
     OutOfTime {
         /// What was fetched.
         url: String,
@@ -196,6 +248,8 @@ pub enum GetError {
         received: Bytes,
         /// The time allowed.
         limit: Duration,
+        /// What becomes of it.
+        kept: Kept,
     },
 }
 
@@ -214,6 +268,18 @@ impl GetError {
             }
             _ => false,
         }
+    }
+
+    /// The same error, saying what becomes of what has arrived.
+    pub(super) fn with_kept(mut self, what: Kept) -> GetError {
+        if let GetError::Short { kept, .. }
+        | GetError::Output { kept, .. }
+        | GetError::Stopped { kept, .. }
+        | GetError::OutOfTime { kept, .. } = &mut self
+        {
+            *kept = what;
+        }
+        self
     }
 
     /// Whether no other connection could do better.

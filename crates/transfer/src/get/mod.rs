@@ -7,13 +7,15 @@
 //! HTTP ([`socket`]), and the bytes are kept beside the file with a record of what is there
 //! ([`part`]), until all are: then the file gets its name.
 //!
-//! The pure parts are [`ranges`], [`crate::count`], [`answer`] and [`crate::pace`]; the shell runs
-//! on the calling thread, but for name lookups and for the syncs of the record.
+//! The pure parts are [`plan`], which decides what is believed, [`ranges`], [`crate::count`],
+//! [`answer`] and [`crate::pace`]; the shell runs on the calling thread, but for name lookups and
+//! for the syncs of the record.
 //!
 //! **What is believed.** A part is accepted only if the server says that it starts where it was
-//! asked to, has the length that was asked for, and is of a file with the same validators (`ETag`,
-//! `Last-Modified`) and length. An earlier run's bytes are continued only by a conditional request
-//! (`If-Range`, RFC 9110 section 13.1.5).
+//! asked to, has the length that was asked for, and is of a file with the same length and strong
+//! validator (a strong `ETag`, or an old enough `Last-Modified`: RFC 9110 section 8.8). Parts are
+//! asked for only by conditional requests (`If-Range`, section 13.1.5), and an earlier run's bytes
+//! are continued only under the same URL. Without all that a file comes whole, by one connection.
 
 mod answer;
 mod connect;
@@ -22,6 +24,7 @@ mod error;
 mod open;
 mod options;
 mod part;
+mod plan;
 mod proxy;
 mod ranges;
 mod socket;
@@ -29,19 +32,21 @@ mod tls;
 mod worker;
 
 pub use crate::count::{Reason, Step};
-pub use error::GetError;
+pub use error::{GetError, Kept};
 pub use options::{
     Connections, Diagnosis, Family, GetEvent, GetOptions, GetRequest, Got, LimiterKind, Target,
 };
 
 use crate::{Stop, clock};
+use answer::{Head, TakesRanges};
 use connect::Config;
 use engine::{Engine, Interruption};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 use open::Opening;
-use part::Record;
-use ranges::Ranges;
+use part::{Part, Record};
+use plan::Plan;
 use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
 use url::Url;
 use worker::{Shared, Sink};
@@ -114,7 +119,10 @@ impl Fetch<'_> {
         }
         let sink = Sink::open(&self.request.target)?;
         let earlier = match &sink {
-            Sink::Part(part) if !options.restart => part.earlier(),
+            Sink::Part(part) if !options.restart => part.earlier().unwrap_or_else(|why| {
+                (self.tell)(GetEvent::Notice(format!("{why}: from the first byte")));
+                None
+            }),
             _ => None,
         };
         let earlier = earlier.filter(|record| record.validators.if_range().is_some());
@@ -132,10 +140,11 @@ impl Fetch<'_> {
                 self.receive(begun, interrupted).await
             }
             Err(error) => {
-                if let (Sink::Part(part), None) = (sink, earlier) {
+                if let (Sink::Part(part), None) = (&sink, &earlier) {
                     part.discard();
                 }
-                Err(error)
+                let kept = if earlier.is_some() { Kept::Continues } else { Kept::Unsaid };
+                Err(error.with_kept(kept))
             }
         }
     }
@@ -147,7 +156,7 @@ impl Fetch<'_> {
         earlier: Option<&Record>,
     ) -> Result<(Opening, u32), GetError> {
         let first = earlier.and_then(|record| {
-            let first = Ranges::resumed(record.length, &record.done)?.take(0)?;
+            let first = Plan::resumed(record)?.ask(0).ok()??.piece;
             Some((record, first))
         });
         let mut retries = 0;
@@ -177,27 +186,27 @@ impl Fetch<'_> {
         let Begun { config, sink, earlier, opening, retries } = begun;
         let Opening { url, elsewhere, redirects, carrier, answer, head, .. } = opening;
         let (continues, mut timing) = (opening.continues, opening.timing);
-        let earlier_length = earlier.as_ref().map(|one| one.length);
-        let length = if continues { earlier_length } else { head.length };
-        let ranges = begin(&sink, earlier.as_ref().filter(|_| continues), length)?;
-        let resumed = Bytes::new(if continues { ranges.done_bytes() } else { 0 });
-        if earlier.is_some() && !continues {
-            (self.tell)(GetEvent::Notice(ANOTHER_FILE.into()));
+        let plan = begin(&sink, earlier.as_ref().filter(|_| continues), &head)?;
+        if let Some(record) = earlier.as_ref().filter(|_| !continues) {
+            let why = if record.url == url.as_str() { ANOTHER_FILE } else { ANOTHER_URL };
+            (self.tell)(GetEvent::Notice(why.into()));
         }
-        (self.tell)(GetEvent::Started { length: length.map(Bytes::new), resumed });
-        let in_parts = length.is_some() && (continues || head.takes_ranges);
-        let in_parts = in_parts && matches!(sink, Sink::Part(_));
+        let (length, resumed) = (plan.length(), if continues { plan.done() } else { 0 });
+        let (length, resumed) = (length.map(Bytes::new), Bytes::new(resumed));
+        (self.tell)(GetEvent::Started { length, resumed });
+        let one_connection = alone(&plan, &sink, &config.options);
+        if let Some(why) = one_connection {
+            (self.tell)(GetEvent::Notice(format!("one connection, because {why}")));
+        }
+        let in_parts = plan.in_parts().is_ok() && matches!(sink, Sink::Part(_));
         let (peer, status) = (carrier.peer, answer.status().as_u16());
         let version = format!("{:?}", answer.version());
         let shared = Rc::new(Shared {
             config,
             url,
             elsewhere,
-            validators: head.validators,
-            length,
             sink,
-            ranges: RefCell::new(ranges),
-            fetched: RefCell::new(0),
+            plan: RefCell::new(plan),
             events: RefCell::new(Vec::new()),
         });
         let engine = Engine::new(Rc::clone(&shared), carrier, answer.into_body(), in_parts);
@@ -207,7 +216,7 @@ impl Fetch<'_> {
             Ok(fared) => fared,
             Err(error) => return Err(keep(&shared, error)),
         };
-        let (file, fetched) = (shared.ranges.borrow().total(), *shared.fetched.borrow());
+        let (file, fetched) = (shared.plan.borrow().done(), shared.plan.borrow().fetched());
         let sha256 = finish(&shared, file)?;
         Ok(Got {
             url: shared.url.to_string(),
@@ -219,6 +228,7 @@ impl Fetch<'_> {
             fetched: Bytes::new(fetched),
             timing,
             connections: fared.connections.max(1),
+            one_connection,
             steps: fared.steps,
             retries: retries + fared.retries,
             sha256,
@@ -229,6 +239,17 @@ impl Fetch<'_> {
 /// Said where an earlier run's bytes are of no use.
 const ANOTHER_FILE: &str =
     "the file is another than in the earlier run, or cannot be continued: from its first byte";
+const ANOTHER_URL: &str =
+    "the earlier run fetched another URL into this file: from the first byte of this one";
+
+/// Why a file comes by one connection although more were allowed.
+fn alone(plan: &Plan, sink: &Sink, options: &GetOptions) -> Option<&'static str> {
+    match options.connections {
+        Connections::Fixed(1) | Connections::Auto { most: 1, windows: 1 } => None,
+        _ if matches!(sink, Sink::Stream { .. }) => Some("the output takes bytes in order alone"),
+        _ => plan.in_parts().err(),
+    }
+}
 
 /// A download whose first answer is there.
 struct Begun {
@@ -239,15 +260,15 @@ struct Begun {
     retries: u32,
 }
 
-/// The ranges of a file of which `earlier` is there, and nothing otherwise.
-fn begin(sink: &Sink, earlier: Option<&Record>, length: Option<u64>) -> Result<Ranges, GetError> {
-    if let Some(ranges) = earlier.and_then(|one| Ranges::resumed(one.length, &one.done)) {
-        return Ok(ranges);
+/// The plan of a file of which `earlier` is there, or nothing.
+fn begin(sink: &Sink, earlier: Option<&Record>, head: &Head) -> Result<Plan, GetError> {
+    if let Some(plan) = earlier.and_then(Plan::resumed) {
+        return Ok(plan);
     }
     if let Sink::Part(part) = sink {
         part.clear()?;
     }
-    Ok(Ranges::new(length.unwrap_or(u64::MAX)))
+    Ok(Plan::begun(head))
 }
 
 /// Why the download should end early, once it should.
@@ -262,17 +283,35 @@ async fn interrupted(stop: &Stop, limit: Option<Duration>, started: Instant) -> 
     }
 }
 
-/// After a failure: keeps what a later run can continue, and nothing else.
+/// After a failure: keeps what a later run can continue, and nothing else, and says which.
 fn keep(shared: &Shared, error: GetError) -> GetError {
-    let Sink::Part(part) = &shared.sink else { return error };
-    let record = engine::record(shared).filter(|_| !matches!(error, GetError::Changed { .. }));
-    let Some(record) = record else {
-        part.discard();
-        return error;
+    let Sink::Part(part) = &shared.sink else { return error.with_kept(Kept::Stream) };
+    let plan = shared.plan.borrow();
+    let kept = match plan.record(shared.url.as_str()) {
+        _ if matches!(error, GetError::Changed { .. }) => Kept::Unsaid,
+        Err(why) => Kept::Nothing(why),
+        Ok(record) if !store(part, &record) => Kept::Nothing("its record cannot be written"),
+        Ok(_) if plan.takes_ranges() == TakesRanges::Yes => Kept::Continues,
+        Ok(_) => Kept::IfRanges,
     };
-    match part.recorder().and_then(|recorder| recorder.write(&record)) {
-        // Why the download failed says more than why its record could not be written, too.
-        Ok(()) | Err(_) => error,
+    if matches!(kept, Kept::Unsaid | Kept::Nothing(_)) {
+        part.discard();
+    }
+    error.with_kept(kept)
+}
+
+/// Writes the last record; on a full disk, of a little less.
+fn store(part: &Part, record: &Record) -> bool {
+    let Ok(recorder) = part.recorder() else { return false };
+    let full = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    };
+    match recorder.write(record) {
+        Ok(()) => true,
+        Err(error) if full(&error) => {
+            part.make_room(record).and_then(|less| recorder.write(&less)).is_ok()
+        }
+        Err(_) => false,
     }
 }
 

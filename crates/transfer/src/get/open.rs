@@ -4,6 +4,7 @@
 use super::answer::{Head, field};
 use super::connect::{Carrier, Config, connect};
 use super::part::Record;
+use super::plan::{Opened, Refusal, opened};
 use super::{GetError, GetEvent, GetOptions};
 use crate::{Timing, clock};
 use bytes::Bytes as Buffer;
@@ -11,17 +12,26 @@ use fullpipe_model::units::{Duration, Instant};
 use http_body_util::Empty;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use std::ops::Range;
 use url::Url;
 
-/// Fields that are for one server alone.
-const PRIVATE: [HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::HOST];
+/// The given fields that may go to another server than the one that the user named. Any other may
+/// be a secret (`Authorization`, `Cookie`, `Proxy-Authorization`, `X-Api-Key`, `Private-Token`).
+const PUBLIC: [HeaderName; 6] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+    header::CACHE_CONTROL,
+    header::PRAGMA,
+    header::USER_AGENT,
+];
 
 /// An answer with data, and what brought it.
 pub(super) struct Opening {
     pub(super) url: Url,
-    /// Whether that is another server than the first: then private fields are not for it.
+    /// Whether that is another server than the first: then fields that may be secret are not for
+    /// it.
     pub(super) elsewhere: bool,
     pub(super) redirects: u32,
     pub(super) carrier: Carrier,
@@ -52,7 +62,7 @@ pub(super) fn request(
             must: "not a field of HTTP; write -H 'NAME: VALUE'".into(),
         };
         let parsed: HeaderName = name.parse().map_err(|_| refuse())?;
-        if !(elsewhere && PRIVATE.contains(&parsed)) {
+        if !elsewhere || PUBLIC.contains(&parsed) {
             fields.insert(parsed, value.parse().map_err(|_| refuse())?);
         }
     }
@@ -85,48 +95,81 @@ pub(super) async fn open(
         let elsewhere = url.origin() != origin;
         let mut carrier = connect(config, &url).await?;
         tell(GetEvent::Connected { local: carrier.local, peer: carrier.peer });
-        let if_range = earlier.as_ref().and_then(|(record, _)| record.validators.if_range());
-        let range = earlier.as_ref().map(|(_, first)| first.clone());
+        // An entity tag means nothing under another URL (RFC 9110 section 8.8.3).
+        let same_url = earlier.as_ref().filter(|(record, _)| record.url == url.as_str());
+        let if_range = same_url.and_then(|(record, _)| record.validators.if_range());
+        let range = same_url.map(|(_, first)| first.clone());
         let request = request(&config.options, range, if_range, elsewhere)?;
         let mut timing = times(&carrier, started, redirect);
         let answer = ask(config, &mut carrier, request, &url).await?;
         timing.starttransfer = clock::now().since(started);
-        let (status, head) = (answer.status(), Head::of(&answer));
+        let (status, head) = (answer.status(), head_of(&answer, &url)?);
         let location = field(&answer, header::LOCATION).filter(|_| status.is_redirection());
         if let Some(location) = location {
-            url = follow(config, &url, &location, redirects)?;
+            let next = follow(config, &url, &location, redirects)?;
+            let leaves = !elsewhere && next.origin() != origin;
+            say(&config.options, &url, &next, leaves, tell);
+            url = next;
             redirects += 1;
             redirect = clock::now().since(started);
             continue;
         }
-        if status == StatusCode::RANGE_NOT_SATISFIABLE && earlier.is_some() {
-            earlier = None;
-            continue;
-        }
-        if !status.is_success() {
-            return Err(GetError::Status { url: url.to_string(), status });
-        }
-        let continues = match (&earlier, status) {
-            (Some((record, first)), StatusCode::PARTIAL_CONTENT) => {
-                check(&url, first, Some(record.length), &head)?;
-                record.validators.agree(&head.validators)
+        let earlier_here = same_url.map(|(record, first)| (*record, first));
+        let judged = opened(earlier_here, status, &head).map_err(|other| refused(&url, other))?;
+        let continues = match judged {
+            Opened::AskWhole => {
+                earlier = None;
+                continue;
             }
-            (None, StatusCode::PARTIAL_CONTENT) => return Err(unasked(&url, &answer)),
-            _ => false,
+            Opened::Continues => true,
+            Opened::Whole => false,
         };
-        if status == StatusCode::PARTIAL_CONTENT && !continues {
-            earlier = None;
-            continue;
-        }
         return Ok(Opening { url, elsewhere, redirects, carrier, answer, head, continues, timing });
     }
 }
 
-fn unasked(url: &Url, answer: &Response<Incoming>) -> GetError {
-    GetError::WrongRange {
-        url: url.to_string(),
-        asked: "of the whole file".into(),
-        sent: field(answer, header::CONTENT_RANGE).unwrap_or_default(),
+/// What a head says, or why its body cannot be believed.
+pub(super) fn head_of<T>(answer: &Response<T>, url: &Url) -> Result<Head, GetError> {
+    Head::of(answer).map_err(|problem| GetError::Framing { url: url.to_string(), problem })
+}
+
+/// A refusal as an error.
+pub(super) fn refused(url: &Url, refusal: Refusal) -> GetError {
+    let url = url.to_string();
+    match refusal {
+        Refusal::Changed(what) => GetError::Changed { url, what },
+        Refusal::Status(status) => GetError::Status { url, status },
+        Refusal::WrongRange { asked, sent } => {
+            let asked = asked.map_or_else(
+                || "of the whole file".into(),
+                |asked| format!("{}-{}", asked.start, asked.end.saturating_sub(1)),
+            );
+            GetError::WrongRange { url, asked, sent }
+        }
+        Refusal::NoRanges(why) => GetError::WrongRange {
+            url,
+            asked: "of a part".into(),
+            sent: format!("nothing that fits: {why}"),
+        },
+    }
+}
+
+/// Says what a redirect means for the user's secrets and for the file. `leaves`: it leads away from
+/// the server that the user named.
+fn say(options: &GetOptions, url: &Url, next: &Url, leaves: bool, tell: &mut dyn FnMut(GetEvent)) {
+    let public = |name: &str| PUBLIC.iter().any(|one| name.eq_ignore_ascii_case(one.as_str()));
+    let fields = options.headers.iter().map(|(name, _)| name.as_str());
+    let names: Vec<&str> = fields.filter(|name| !public(name)).collect();
+    if leaves && !names.is_empty() {
+        let host = &next[url::Position::BeforeHost..url::Position::AfterPort];
+        let names = names.join(", ");
+        let text = format!("redirected to another server, {host}: not sent there: {names}");
+        tell(GetEvent::Notice(text));
+    }
+    if url.scheme() == "https" && next.scheme() == "http" {
+        let text = "redirected from https to http, where anyone on the path can read and change \
+                    the file: followed, because --sha256 checks it";
+        tell(GetEvent::Notice(text.into()));
     }
 }
 
@@ -149,33 +192,6 @@ pub(super) async fn ask(
     }
 }
 
-/// Refuses a part that is not the one that was asked for.
-pub(super) fn check(
-    url: &Url,
-    asked: &Range<u64>,
-    total: Option<u64>,
-    head: &Head,
-) -> Result<(), GetError> {
-    let wrong = |sent: String| {
-        let asked = format!("{}-{}", asked.start, asked.end.saturating_sub(1));
-        Err(GetError::WrongRange { url: url.to_string(), asked, sent })
-    };
-    let Some(part) = head.part else { return wrong("no valid Content-Range".into()) };
-    let sent = || format!("{}-{} of {:?}", part.start, part.last, part.total);
-    if let (Some(total), Some(now)) = (total, part.total)
-        && total != now
-    {
-        let what = format!("its length was {total} and is {now}");
-        return Err(GetError::Changed { url: url.to_string(), what });
-    }
-    let length = part.last - part.start + 1;
-    let whole = asked.end == u64::MAX || part.last + 1 == asked.end;
-    if part.start != asked.start || !whole || head.length.is_some_and(|said| said != length) {
-        return wrong(sent());
-    }
-    Ok(())
-}
-
 fn follow(config: &Config, url: &Url, location: &str, followed: u32) -> Result<Url, GetError> {
     let refuse = |problem| GetError::Redirect {
         url: url.to_string(),
@@ -190,6 +206,9 @@ fn follow(config: &Config, url: &Url, location: &str, followed: u32) -> Result<U
     }
     let next = url.join(location).map_err(|_| refuse("not a URL; tell the server's owner"))?;
     match next.scheme() {
+        "http" if url.scheme() == "https" && config.options.sha256.is_none() => Err(refuse(
+            "from https to http, where anyone on the path can change the file; fetch that URL itself, or give --sha256",
+        )),
         "http" | "https" => Ok(next),
         _ => Err(refuse("neither http nor https; fetch it with another program")),
     }

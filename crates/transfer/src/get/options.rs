@@ -211,6 +211,9 @@ pub struct Got {
     pub timing: Timing,
     /// The most connections that fetched at once.
     pub connections: usize,
+    /// Why it was one although more were allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_connection: Option<&'static str>,
     /// The numbers of connections that were tried.
     pub steps: Vec<Step>,
     /// How often something was tried again.

@@ -6,26 +6,41 @@
 //! byte gets the final name before all are there: then the file is synced and renamed.
 //!
 //! A lock on `FILE.part` keeps two downloads apart.
+//!
+//! **Whose file it is.** What an earlier run left is used only if it is a plain file with one name,
+//! belongs to the caller, and nobody else may write to it. Anything else under these names, such as
+//! a link, is never followed or written to: it is removed, and a fresh file takes its place. The
+//! final file is a fresh one of the caller's, with the mode that the directory and the umask give.
 
-use super::GetError;
+use super::{GetError, Kept};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The longest record that is read: one with every 256 KiB of some 100 GB apart.
 const MOST_RECORD: u64 = 16 << 20;
 
-/// What identifies the file on the server.
+/// What identifies a version of the file on the server: strong validators alone (RFC 9110 section
+/// 8.8.1).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Validators {
-    /// `ETag`, if it is strong.
+    /// `ETag`.
     pub(super) etag: Option<String>,
     /// `Last-Modified`.
     pub(super) last_modified: Option<String>,
+}
+
+/// Whether two answers are of the same version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Identity {
+    Same,
+    Another,
+    /// Nothing tells.
+    Unknown,
 }
 
 impl Validators {
@@ -34,10 +49,19 @@ impl Validators {
         self.etag.as_deref().or(self.last_modified.as_deref())
     }
 
-    /// Whether an answer with `other` is of the same file: what both have is the same.
-    pub(super) fn agree(&self, other: &Validators) -> bool {
-        let same = |a: &Option<String>, b: &Option<String>| a.is_none() || b.is_none() || a == b;
-        same(&self.etag, &other.etag) && same(&self.last_modified, &other.last_modified)
+    /// Whether an answer with `other` is of the version that these identify: what both have must be
+    /// the same, and the other must have what was asked for by `If-Range`.
+    pub(super) fn compare(&self, other: &Validators) -> Identity {
+        let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
+        if differ(&self.etag, &other.etag) || differ(&self.last_modified, &other.last_modified) {
+            return Identity::Another;
+        }
+        let shown = if self.etag.is_some() { &other.etag } else { &other.last_modified };
+        if self.if_range().is_some() && shown.is_some() {
+            Identity::Same
+        } else {
+            Identity::Unknown
+        }
     }
 }
 
@@ -68,6 +92,16 @@ pub(super) struct Part {
     target: PathBuf,
     part: PathBuf,
     record: PathBuf,
+    /// Why what had this name was not used.
+    replaced: Option<&'static str>,
+}
+
+/// What has the name of a partial file.
+enum Found {
+    Nothing,
+    Ours(File),
+    /// Something that cannot be trusted: why, and a descriptor if there is one to lock.
+    Foreign(&'static str, Option<File>),
 }
 
 impl Part {
@@ -79,23 +113,51 @@ impl Part {
         // A link keeps leading to the file.
         let target = &target.canonicalize().unwrap_or_else(|_| target.into());
         let part = with_suffix(target, ".part");
-        let open =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&part);
-        let file = open.map_err(|source| failed(&part, source))?;
-        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-            .map_err(|_| GetError::Busy { path: part.clone() })?;
-        let record = with_suffix(target, ".part.json");
-        Ok(Part { file, target: target.clone(), part, record })
+        let refused = |source| failed(&part, source);
+        // Another download may rename or replace the file between a look and the next one.
+        const LOOKS: usize = 16;
+        for _ in 0..LOOKS {
+            let (file, replaced) = match look(&part).map_err(refused)? {
+                Found::Ours(file) => (file, None),
+                Found::Nothing => match fresh(&part) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                    made => (made.map_err(refused)?, None),
+                },
+                Found::Foreign(why, open) => {
+                    // Somebody's download that runs is not taken away from under it.
+                    let _free = open.map(|file| lock(file, &part)).transpose()?;
+                    std::fs::remove_file(&part).map_err(refused)?;
+                    (fresh(&part).map_err(refused)?, Some(why))
+                }
+            };
+            let file = lock(file, &part)?;
+            if is_at(&file, &part).map_err(refused)? {
+                let record = with_suffix(target, ".part.json");
+                return Ok(Part { file, target: target.clone(), part, record, replaced });
+            }
+        }
+        Err(GetError::Busy { path: part })
     }
 
-    /// The record of an earlier run, if its bytes are here.
-    pub(super) fn earlier(&self) -> Option<Record> {
+    /// The record of an earlier run, if its bytes are here; or why there is none to be used.
+    pub(super) fn earlier(&self) -> Result<Option<Record>, String> {
+        let named = |path: &Path, why: &str| format!("{} {why}", path.display());
+        if let Some(why) = self.replaced {
+            return Err(named(&self.part, why));
+        }
+        let file = match look(&self.record) {
+            Ok(Found::Nothing) => return Ok(None),
+            Ok(Found::Ours(file)) => file,
+            Ok(Found::Foreign(why, _)) => return Err(named(&self.record, why)),
+            Err(error) => return Err(named(&self.record, &format!("cannot be read: {error}"))),
+        };
         let mut text = Vec::new();
-        File::open(&self.record).ok()?.take(MOST_RECORD).read_to_end(&mut text).ok()?;
-        let record = Record::parse(&text)?;
-        let here = self.file.metadata().ok()?.len();
+        let read = file.take(MOST_RECORD).read_to_end(&mut text);
+        let record = read.ok().and_then(|_| Record::parse(&text));
+        let record = record.ok_or_else(|| named(&self.record, "is no record of this version"))?;
+        let here = self.file.metadata().map_or(0, |data| data.len());
         let last = record.done.last().map_or(0, |(_, end)| *end);
-        (last <= here).then_some(record)
+        if last <= here { Ok(Some(record)) } else { Err(named(&self.part, "lacks bytes")) }
     }
 
     /// Forgets what is there.
@@ -115,9 +177,8 @@ impl Part {
     }
 
     /// What writes the record, on any thread.
-    pub(super) fn recorder(&self) -> Result<Recorder, GetError> {
-        let file = self.file.try_clone().map_err(|source| failed(&self.part, source))?;
-        Ok(Recorder { file, path: self.record.clone() })
+    pub(super) fn recorder(&self) -> io::Result<Recorder> {
+        Ok(Recorder { file: self.file.try_clone()?, path: self.record.clone() })
     }
 
     /// The SHA-256 of the first `length` bytes, in hexadecimal.
@@ -138,11 +199,24 @@ impl Part {
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
+    /// Cuts off the last bytes of what `record` names, so that a full disk has room for a record
+    /// of the rest.
+    pub(super) fn make_room(&self, record: &Record) -> io::Result<Record> {
+        const ROOM: u64 = 1 << 20;
+        let end = record.done.last().map_or(0, |(_, end)| end.saturating_sub(ROOM));
+        self.file.set_len(end)?;
+        let kept = record.done.iter().filter(|(start, _)| *start < end);
+        let done = kept.map(|&(start, last)| (start, last.min(end))).collect();
+        Ok(Record { done, ..record.clone() })
+    }
+
     /// Removes a partial file that has nothing to continue.
     pub(super) fn discard(&self) {
         // Whatever stays is overwritten by the next run.
         self.forget();
-        let _ = std::fs::remove_file(&self.part);
+        if is_at(&self.file, &self.part).unwrap_or(false) {
+            let _ = std::fs::remove_file(&self.part);
+        }
     }
 
     /// Removes the record, so that no later run continues.
@@ -157,15 +231,93 @@ impl Part {
 
     /// Gives the file its name, with all bytes on disk.
     pub(super) fn complete(&self, length: u64) -> Result<(), GetError> {
-        self.file
-            .set_len(length)
-            .and_then(|()| self.file.sync_all())
-            .and_then(|()| std::fs::rename(&self.part, &self.target))
-            .map_err(|source| failed(&self.target, source))?;
+        let finished = || {
+            if !is_at(&self.file, &self.part)? {
+                let text = format!("{} is another file now", self.part.display());
+                return Err(io::Error::other(text));
+            }
+            self.file.set_len(length)?;
+            if let Some(mode) = self.usual_mode() {
+                self.file.set_permissions(Permissions::from_mode(mode))?;
+            }
+            self.file.sync_all()?;
+            std::fs::rename(&self.part, &self.target)
+        };
+        finished().map_err(|source| failed(&self.target, source))?;
         let _ = std::fs::remove_file(&self.record);
         // The name is on disk once its directory is.
         sync_directory(&self.target);
         Ok(())
+    }
+
+    /// The mode of a file that the caller makes in this directory: the umask's, or that of the
+    /// directory's access control list. Asking by making one is exact and changes nothing of the
+    /// process, as umask(2) would.
+    fn usual_mode(&self) -> Option<u32> {
+        let path = with_suffix(&self.record, ".new");
+        let _ = std::fs::remove_file(&path);
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o666).open(&path);
+        let mode = made.and_then(|file| file.metadata()).map(|data| data.mode() & 0o777);
+        let _ = std::fs::remove_file(&path);
+        mode.ok()
+    }
+}
+
+/// What has this name, without following it if it is a link, and without waiting if it is a pipe.
+fn look(path: &Path) -> io::Result<Found> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => {
+            let Ok(data) = std::fs::symlink_metadata(path) else { return Err(error) };
+            return match distrust(&data) {
+                Some(why) if !data.is_dir() => Ok(Found::Foreign(why, None)),
+                _ => Err(error),
+            };
+        }
+    };
+    match distrust(&file.metadata()?) {
+        None => Ok(Found::Ours(file)),
+        Some(why) => Ok(Found::Foreign(why, Some(file))),
+    }
+}
+
+/// Why a file of an earlier run is not to be used, if it is not.
+fn distrust(data: &Metadata) -> Option<&'static str> {
+    if data.is_symlink() {
+        return Some("is a symbolic link");
+    }
+    if !data.is_file() {
+        return Some("is no plain file");
+    }
+    if data.uid() != nix::unistd::geteuid().as_raw() {
+        return Some("belongs to another user");
+    }
+    if data.mode() & 0o022 != 0 {
+        return Some("may be written by other users");
+    }
+    (data.nlink() != 1).then_some("has a second name (a hard link)")
+}
+
+/// A file that was not there before, and that nobody else may write to.
+fn fresh(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o644).open(path)
+}
+
+fn lock(file: File, path: &Path) -> Result<Flock<File>, GetError> {
+    Flock::lock(file, FlockArg::LockExclusiveNonblock)
+        .map_err(|_| GetError::Busy { path: path.into() })
+}
+
+/// Whether this name still is that of the open file.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match std::fs::symlink_metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -177,16 +329,23 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Syncs the bytes, then replaces the record.
-    pub(super) fn write(&self, record: &Record) -> Result<(), GetError> {
+    /// Syncs the bytes, then replaces the record. A failure leaves the record that was there, and
+    /// nothing beside it.
+    pub(super) fn write(&self, record: &Record) -> io::Result<()> {
         let new = with_suffix(&self.path, ".new");
         let text = serde_json::to_vec(record).unwrap_or_default();
-        self.file
-            .sync_data()
-            .and_then(|()| std::fs::write(&new, text))
-            .and_then(|()| File::open(&new)?.sync_all())
-            .and_then(|()| std::fs::rename(&new, &self.path))
-            .map_err(|source| failed(&self.path, source))
+        let written = self.file.sync_data().and_then(|()| {
+            // What a killed run left, or what somebody put there.
+            let _ = std::fs::remove_file(&new);
+            let mut file = fresh(&new)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            std::fs::rename(&new, &self.path)
+        });
+        if written.is_err() {
+            let _ = std::fs::remove_file(&new);
+        }
+        written
     }
 }
 
@@ -204,15 +363,13 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 pub(super) fn failed(path: &Path, source: io::Error) -> GetError {
     let hint = match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space and run the same command again: it continues"
-        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",
         io::ErrorKind::NotFound => "make its directory first",
         io::ErrorKind::IsADirectory => "give a file name with -o",
         io::ErrorKind::BrokenPipe => "the reader has left",
         _ => "check the directory's permissions",
     };
-    GetError::Output { path: path.into(), source, hint }
+    GetError::Output { path: path.into(), source, hint, kept: Kept::Unsaid }
 }
 
 #[cfg(test)]
@@ -235,9 +392,9 @@ mod tests {
         assert!(matches!(Part::open(&target), Err(GetError::Busy { .. })));
         drop(part);
         let part = Part::open(&target).unwrap();
-        assert_eq!(part.earlier(), Some(record(vec![(0, 3)])));
+        assert_eq!(part.earlier(), Ok(Some(record(vec![(0, 3)]))));
         part.recorder().unwrap().write(&record(vec![(0, 4)])).unwrap();
-        assert_eq!(part.earlier(), None, "the file has three bytes");
+        assert!(part.earlier().is_err(), "the file has three bytes");
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(part.sha256(3).unwrap(), abc);
         part.complete(3).unwrap();
@@ -246,15 +403,28 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_validator_is_another_file() {
+    fn a_version_is_the_same_only_where_a_validator_says_so() {
         let of = |etag: Option<&str>, modified: Option<&str>| Validators {
             etag: etag.map(Into::into),
             last_modified: modified.map(Into::into),
         };
-        assert!(of(Some("\"a\""), Some("x")).agree(&of(Some("\"a\""), None)));
-        assert!(!of(Some("\"a\""), None).agree(&of(Some("\"b\""), None)));
-        assert!(!of(None, Some("x")).agree(&of(None, Some("y"))));
-        assert_eq!(of(None, Some("x")).if_range(), Some("x"));
+        let (a, b, x, y) = (Some("\"a\""), Some("\"b\""), Some("x"), Some("y"));
+        for (one, other, identity) in [
+            (of(a, x), of(a, None), Identity::Same),
+            (of(a, None), of(a, y), Identity::Same),
+            (of(None, x), of(None, x), Identity::Same),
+            (of(a, None), of(b, None), Identity::Another),
+            (of(a, x), of(a, y), Identity::Another),
+            (of(None, x), of(None, y), Identity::Another),
+            (of(a, x), of(None, x), Identity::Unknown),
+            (of(a, None), of(None, None), Identity::Unknown),
+            (of(None, x), of(a, None), Identity::Unknown),
+            (of(None, None), of(None, None), Identity::Unknown),
+            (of(None, None), of(a, x), Identity::Unknown),
+        ] {
+            assert_eq!(one.compare(&other), identity, "{one:?} and {other:?}");
+        }
+        assert_eq!(of(None, x).if_range(), Some("x"));
     }
 
     proptest! {

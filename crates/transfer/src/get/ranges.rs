@@ -80,12 +80,23 @@ impl Ranges {
         Some(largest.end..end)
     }
 
-    /// The connection received `count` bytes. Returns where they belong and how many of them are
-    /// wanted: fewer if another connection has taken over the rest.
+    /// Where the next `count` bytes of the connection belong, and how many of them are wanted:
+    /// fewer if another connection has taken over the rest.
+    pub(super) fn wanted(&self, worker: Worker, count: u64) -> (u64, u64) {
+        let piece = self.pieces.get(&worker);
+        piece.map_or((0, 0), |piece| (piece.start, count.min(piece.end - piece.start)))
+    }
+
+    /// Whether nothing has arrived, and no connection but `worker` fetches anything.
+    pub(super) fn is_untouched(&self, worker: Worker) -> bool {
+        let others = self.pieces.keys().any(|one| *one != worker);
+        !others && self.done_bytes() == 0
+    }
+
+    /// The connection received `count` bytes. Returns what [`Ranges::wanted`] does.
     pub(super) fn advance(&mut self, worker: Worker, count: u64) -> (u64, u64) {
+        let (at, wanted) = self.wanted(worker, count);
         let Some(piece) = self.pieces.get_mut(&worker) else { return (0, 0) };
-        let at = piece.start;
-        let wanted = count.min(piece.end - at);
         piece.start += wanted;
         if piece.is_empty() {
             self.pieces.remove(&worker);
@@ -124,6 +135,16 @@ impl Ranges {
     /// The body ended here, where its length was not known.
     pub(super) fn end_at(&mut self, total: u64) {
         *self = Ranges { total, missing: Vec::new(), pieces: BTreeMap::new() };
+    }
+
+    /// The file turned out to have `total` bytes, not more than were assumed.
+    pub(super) fn end_at_most(&mut self, total: u64) {
+        self.total = total;
+        for piece in self.missing.iter_mut().chain(self.pieces.values_mut()) {
+            piece.end = piece.end.min(total);
+        }
+        self.missing.retain(|piece| !piece.is_empty());
+        self.pieces.retain(|_, piece| !piece.is_empty());
     }
 
     /// Whether a connection more would find something to do.

@@ -1,21 +1,19 @@
 //! One connection of a download: it takes a piece, asks for it, receives it, and takes the next.
 
-use super::answer::Head;
 use super::connect::{Carrier, Config, connect};
-use super::open::{ask, check, request};
-use super::part::{Part, Validators, failed};
-use super::ranges::{Ranges, Worker};
-use super::{GetError, GetEvent, Target};
+use super::open::{ask, head_of, refused, request};
+use super::part::{Part, failed};
+use super::plan::{Ask, Plan, Refusal};
+use super::ranges::Worker;
+use super::{GetError, GetEvent, Kept, Target};
 use crate::causes::chain;
 use bytes::Bytes as Buffer;
 use fullpipe_model::units::{Bytes, Duration};
 use http_body_util::BodyExt;
-use hyper::StatusCode;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use std::cell::RefCell;
 use std::fs::{FileType, OpenOptions};
 use std::io::Write;
-use std::ops::Range;
 use std::path::PathBuf;
 use url::Url;
 
@@ -23,8 +21,37 @@ use url::Url;
 #[derive(Debug)]
 pub(super) enum Failure {
     Get(GetError),
-    /// The server sent the whole file where a part was asked for.
-    NoRanges,
+    /// A part cannot be had, or cannot be trusted: why.
+    NoRanges(&'static str),
+}
+
+/// What a download does after a connection failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The others go on without it.
+    Fewer,
+    /// It is replaced.
+    Again,
+    /// Everything is fetched again from the first byte.
+    Anew,
+    /// Nothing would do better.
+    Fail,
+}
+
+impl Next {
+    /// After a failure beside `running` connections. `broken`: it broke while it received;
+    /// `hopeless`: no other connection could do better.
+    pub(super) fn after(no_ranges: bool, hopeless: bool, broken: bool, running: usize) -> Next {
+        match (no_ranges, hopeless) {
+            (true, _) if running > 0 => Next::Fewer,
+            (true, _) => Next::Anew,
+            (false, true) => Next::Fail,
+            // A connection that broke while it received is replaced; one that never got so far was
+            // not wanted.
+            (false, false) if running > 0 && !broken => Next::Fewer,
+            (false, false) => Next::Again,
+        }
+    }
 }
 
 impl From<GetError> for Failure {
@@ -90,13 +117,8 @@ pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) url: Url,
     pub(super) elsewhere: bool,
-    pub(super) validators: Validators,
-    /// Whether the length was known from the start.
-    pub(super) length: Option<u64>,
     pub(super) sink: Sink,
-    pub(super) ranges: RefCell<Ranges>,
-    /// What this run has received.
-    pub(super) fetched: RefCell<u64>,
+    pub(super) plan: RefCell<Plan>,
     pub(super) events: RefCell<Vec<GetEvent>>,
 }
 
@@ -109,27 +131,31 @@ pub(super) struct Ready {
 impl Shared {
     /// Bytes that are there.
     pub(super) fn done(&self) -> Bytes {
-        Bytes::new(match self.length {
-            Some(_) => self.ranges.borrow().done_bytes(),
-            None => *self.fetched.borrow(),
-        })
+        Bytes::new(self.plan.borrow().done())
     }
 
-    fn short(&self, cause: String) -> Failure {
-        Failure::Get(GetError::Short {
+    /// The connection ended too early.
+    pub(super) fn short(&self, cause: String) -> GetError {
+        GetError::Short {
             url: self.url.to_string(),
             received: self.done(),
-            expected: self.length.map(Bytes::new),
+            expected: self.plan.borrow().length().map(Bytes::new),
             cause,
-        })
+            kept: Kept::Unsaid,
+        }
+    }
+
+    fn refused(&self, refusal: Refusal) -> Failure {
+        match refusal {
+            Refusal::NoRanges(why) => Failure::NoRanges(why),
+            other => Failure::Get(refused(&self.url, other)),
+        }
     }
 
     /// Takes what belongs to the worker's piece; returns whether all of it was wanted.
     fn accept(&self, worker: Worker, data: &[u8]) -> Result<bool, GetError> {
-        let (at, wanted) = self.ranges.borrow_mut().advance(worker, data.len() as u64);
-        *self.fetched.borrow_mut() += wanted;
-        self.sink.write(&data[..wanted as usize], at)?;
-        Ok(wanted == data.len() as u64)
+        let write = |data: &[u8], at| self.sink.write(data, at);
+        self.plan.borrow_mut().accept(worker, data, write)
     }
 
     fn tell(&self, event: GetEvent) {
@@ -151,11 +177,14 @@ pub(super) async fn work(
         let (mut carrier, body) = match ready.take() {
             Some(Ready { carrier, body }) => (carrier, body),
             None => {
-                let Some(piece) = shared.ranges.borrow_mut().take(worker) else { return Ok(()) };
-                next(shared, idle.take(), piece).await?
+                let asked = shared.plan.borrow_mut().ask(worker);
+                match asked.map_err(|refusal| shared.refused(refusal))? {
+                    Some(piece) => next(shared, worker, idle.take(), &piece).await?,
+                    None => return Ok(()),
+                }
             }
         };
-        let clean = receive(shared, worker, body).await?;
+        let clean = receive(shared, worker, body, carrier.is_multiplexed()).await?;
         if (clean || carrier.is_multiplexed()) && carrier.is_ready().await {
             idle = Some(carrier);
         }
@@ -165,8 +194,9 @@ pub(super) async fn work(
 /// Asks for a piece, on a connection that is idle or on a new one.
 async fn next(
     shared: &Shared,
+    worker: Worker,
     idle: Option<Carrier>,
-    piece: Range<u64>,
+    asked: &Ask,
 ) -> Result<(Carrier, Incoming), Failure> {
     let mut carrier = match idle {
         Some(carrier) => carrier,
@@ -176,41 +206,26 @@ async fn next(
             carrier
         }
     };
-    let whole = piece.start == 0 && piece.end == shared.ranges.borrow().total();
-    if !whole && shared.length.is_none() && shared.validators.if_range().is_none() {
-        return Err(Failure::NoRanges);
-    }
-    let range = (!whole).then(|| piece.clone());
-    let if_range = shared.validators.if_range();
-    let request = request(&shared.config.options, range, if_range, shared.elsewhere)?;
+    let range = (!asked.whole).then(|| asked.piece.clone());
+    let if_range = shared.plan.borrow().if_range().map(String::from);
+    let (options, elsewhere) = (&shared.config.options, shared.elsewhere);
+    let request = request(options, range, if_range.as_deref(), elsewhere)?;
     let answer = ask(&shared.config, &mut carrier, request, &shared.url).await?;
-    let (status, head) = (answer.status(), Head::of(&answer));
-    let url = shared.url.to_string();
-    let changed =
-        |what: &str| Failure::Get(GetError::Changed { url: url.clone(), what: what.into() });
-    if status == StatusCode::RANGE_NOT_SATISFIABLE {
-        return Err(changed("it is shorter than before"));
-    }
-    if !status.is_success() {
-        return Err(GetError::Status { url, status }.into());
-    }
-    if !shared.validators.agree(&head.validators) {
-        return Err(changed("its ETag or Last-Modified is another"));
-    }
-    if whole {
-        let same = head.length.is_none_or(|length| shared.length.is_none_or(|was| was == length));
-        return if same { Ok((carrier, answer.into_body())) } else { Err(changed("its length")) };
-    }
-    if status != StatusCode::PARTIAL_CONTENT {
-        return Err(Failure::NoRanges);
-    }
-    check(&shared.url, &piece, shared.length, &head)?;
+    let head = head_of(&answer, &shared.url)?;
+    let judged = shared.plan.borrow_mut().answered(worker, asked, answer.status(), &head);
+    judged.map_err(|refusal| shared.refused(refusal))?;
     Ok((carrier, answer.into_body()))
 }
 
 /// Receives a body until the worker's piece is complete. Returns whether the body ended with it, so
-/// that the connection can be used again.
-async fn receive(shared: &Shared, worker: Worker, mut body: Incoming) -> Result<bool, Failure> {
+/// that the connection can be used again. `http2`: the body is a stream, which says itself that it
+/// has ended.
+async fn receive(
+    shared: &Shared,
+    worker: Worker,
+    mut body: Incoming,
+    http2: bool,
+) -> Result<bool, Failure> {
     let waited = shared.config.options.read_timeout;
     // One timer for the whole body: setting one for each read costs more than the read.
     let mut silence = std::pin::pin!(tokio::time::sleep(waited.into()));
@@ -238,20 +253,21 @@ async fn receive(shared: &Shared, worker: Worker, mut body: Incoming) -> Result<
                 Ok(data) => data,
                 Err(_trailers) => continue,
             },
-            Some(Err(error)) => return Err(shared.short(chain(&error))),
-            None if shared.length.is_none() => {
-                let end = *shared.fetched.borrow();
-                shared.ranges.borrow_mut().end_at(end);
-                return Ok(true);
+            Some(Err(error)) => return Err(shared.short(chain(&error)).into()),
+            // hyper takes RST_STREAM with NO_ERROR for an end; END_STREAM alone is one (RFC 9113
+            // section 8.1).
+            None if http2 && !body.is_end_stream() => {
+                let cause = "the server reset the stream before its end (RST_STREAM)";
+                return Err(shared.short(cause.into()).into());
             }
-            None if !shared.ranges.borrow().has_piece(worker) => return Ok(true),
-            None => return Err(shared.short("the body ended before its length".into())),
+            None if shared.plan.borrow_mut().ended(worker) => return Ok(true),
+            None => return Err(shared.short("the body ended before its length".into()).into()),
         };
         heard = tokio::time::Instant::now();
         let all = shared.accept(worker, &data)?;
-        if !shared.ranges.borrow().has_piece(worker) {
+        if !shared.plan.borrow().has_piece(worker) {
             // The end of a chunked body, or of a stream, comes after its last byte.
-            return Ok(all && hyper::body::Body::is_end_stream(&body));
+            return Ok(all && body.is_end_stream());
         }
     }
 }
