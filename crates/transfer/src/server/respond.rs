@@ -36,7 +36,8 @@ struct Representation {
 /// Distinguishes versions of a file (RFC 9110 section 8.8).
 struct Validators {
     etag: String,
-    last_modified: String,
+    /// Absent for what was never modified.
+    last_modified: Option<String>,
 }
 
 /// An error response: a status and a sentence.
@@ -140,9 +141,10 @@ impl Site {
             response = response.header(header::CONTENT_RANGE, range);
         }
         if let Some(validators) = validators {
-            response = response
-                .header(header::ETAG, validators.etag)
-                .header(header::LAST_MODIFIED, validators.last_modified);
+            response = response.header(header::ETAG, validators.etag);
+            if let Some(modified) = validators.last_modified {
+                response = response.header(header::LAST_MODIFIED, modified);
+            }
         }
         response.body(match *request.method() {
             Method::HEAD => ResponseBody::empty(),
@@ -163,7 +165,11 @@ fn generated(size: &str) -> Result<Representation, Refused> {
         Ok(length) => Ok(Representation {
             source: Source::Generated { next: Bytes::ZERO },
             length: length.get(),
-            validators: None,
+            // Content of one length is the same wherever and whenever it is made.
+            validators: Some(Validators {
+                etag: format!("\"generated-{}\"", length.get()),
+                last_modified: None,
+            }),
         }),
         Err(error) => Err(Refused(StatusCode::BAD_REQUEST, error.to_string())),
     }
@@ -187,7 +193,7 @@ fn validators(metadata: &Metadata) -> Option<Validators> {
     // An HTTP date cannot express a time before 1970 or after 9999; httpdate panics there.
     (0..=253_402_300_799)
         .contains(&metadata.mtime())
-        .then(|| Validators { etag, last_modified: httpdate::fmt_http_date(modified) })
+        .then(|| Validators { etag, last_modified: Some(httpdate::fmt_http_date(modified)) })
 }
 
 /// What the request selects from `length` bytes.
@@ -211,7 +217,7 @@ fn unchanged(headers: &HeaderMap, validators: Option<&Validators>) -> bool {
         return true;
     }
     match (text(headers, header::IF_RANGE), validators) {
-        (Some(seen), Some(now)) => seen == now.etag || seen == now.last_modified,
+        (Some(seen), Some(now)) => seen == now.etag || Some(seen) == now.last_modified.as_deref(),
         _ => false,
     }
 }
