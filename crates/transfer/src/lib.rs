@@ -44,6 +44,7 @@ pub mod content;
 mod count;
 mod download;
 mod get;
+mod log_bound;
 pub mod pace;
 mod pacing;
 pub mod path_test;

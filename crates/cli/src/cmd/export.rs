@@ -19,6 +19,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use tokio::net::TcpListener;
 
+/// The port by default: the one beside `serve`'s, which neither IANA nor the list of Prometheus'
+/// exporters gives to anybody.
+const DEFAULT_PORT: u16 = 5607;
+
 /// Serve what limits the host's TCP connections as OpenMetrics, or push it by OTLP.
 ///
 /// Time and bytes by limit are counted by process, control group and low port, and summed as
@@ -28,13 +32,13 @@ use tokio::net::TcpListener;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  fullpipe export                                  http://127.0.0.1:9090/metrics
-  fullpipe export --listen 127.0.0.1:9101 --interval 5s
+  fullpipe export                                  http://127.0.0.1:5607/metrics
+  fullpipe export --listen 127.0.0.1:9999 --interval 5s
   fullpipe export --otlp http://127.0.0.1:4318     push to a collector of OpenTelemetry
   fullpipe export --once                           look three times, print the metrics, and end")]
 pub struct Export {
     /// Address and port to listen on; with port 0 a free one, which is printed.
-    /// 127.0.0.1:9090 without this and --otlp.
+    /// 127.0.0.1:5607 without this and --otlp.
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// Push the metrics each --interval to this collector, by OTLP over HTTP with JSON; a URL
@@ -91,7 +95,7 @@ impl Export {
 
     /// Where to listen, if it shall.
     fn address(&self) -> Result<Option<SocketAddr>, Failure> {
-        let default = SocketAddr::from(([127, 0, 0, 1], 9090));
+        let default = SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT));
         let listen = self.listen.or(self.otlp.is_none().then_some(default));
         match listen {
             Some(address) if !address.ip().to_canonical().is_loopback() && !self.expose => {

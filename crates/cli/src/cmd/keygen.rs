@@ -5,9 +5,8 @@ use crate::terminal::{print, print_json};
 use clap::Args;
 use fullpipe_transfer::peer::PrivateKey;
 use serde::Serialize;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Make a key by which two hosts know each other, and print the lines to paste.
 ///
@@ -51,16 +50,15 @@ impl Keygen {
         };
         let key = PrivateKey::generate().ok_or_else(|| failed(&"this host has no randomness"))?;
         let public = key.public().ok_or_else(|| failed(&"the key is not valid; try again"))?;
-        let options =
-            || std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).to_owned();
-        let mut made = options().open(&self.file).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
+        self.write(&key.to_line()).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
                 failed(&"the file exists, and a key is never replaced; name another")
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                failed(&format!("{error}; nothing was written: free some space"))
             }
             _ => failed(&format!("{error}; name a file in a folder that you may write to")),
         })?;
-        made.write_all(key.to_line().as_bytes()).map_err(|error| failed(&error))?;
-        made.sync_all().map_err(|error| failed(&error))?;
         if self.json {
             let document = Document { file: file.to_string(), public_key: public.to_string() };
             return Ok(print_json(&document).map(|()| 0)?);
@@ -74,5 +72,17 @@ impl Keygen {
              --server-key {public}\n"
         ))?;
         Ok(0)
+    }
+
+    /// Writes the key under another name first, so that a file with this one is a whole key.
+    fn write(&self, line: &str) -> io::Result<()> {
+        let parent = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // Only its owner may read it, as tempfile makes it.
+        let mut made = tempfile::Builder::new()
+            .prefix(".fullpipe-key-")
+            .tempfile_in(parent.unwrap_or(Path::new(".")))?;
+        made.write_all(line.as_bytes())?;
+        made.as_file().sync_all()?;
+        made.persist_noclobber(&self.file).map(drop).map_err(|refused| refused.error)
     }
 }

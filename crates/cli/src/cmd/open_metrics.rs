@@ -1,5 +1,9 @@
-//! Metrics as OpenMetrics text over HTTP: `GET /metrics`, and nothing else. `export` and `relay`
-//! serve theirs so.
+//! Metrics as OpenMetrics text over HTTP: `GET /metrics`, and nothing else. `export`, `relay` and
+//! `serve` serve theirs by this.
+//!
+//! Clients are strangers: none may keep a scraper out. A connection carries one request, which has
+//! to come soon, and lives for a bounded time however slowly its client reads. When all places are
+//! taken, the oldest client loses its place to the one that just came.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -7,63 +11,95 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{AbortHandle, LocalSet, spawn_local};
 
 /// The media type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Scrapers at once; more wait in the kernel's backlog.
-const SCRAPERS: usize = 16;
-/// How long a request may take to arrive, and a connection may idle.
-const REQUEST: Duration = Duration::from_secs(30);
+
+/// What clients may take.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// Connections at the same time.
+    clients: usize,
+    /// How long a request may take to arrive.
+    request: Duration,
+    /// How long a connection may live, its answer included.
+    life: Duration,
+}
+
+/// Prometheus gives a scrape 10 s, unless it is configured otherwise.
+const BOUNDS: Bounds =
+    Bounds { clients: 64, request: Duration::from_secs(5), life: Duration::from_secs(15) };
 
 /// Gives the text that a scrape gets.
 pub type Text = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = String>>>>;
 
 /// Serves until `ended` is ready.
 pub async fn serve(listener: TcpListener, text: Text, ended: impl Future<Output = ()>) {
-    let places = std::sync::Arc::new(Semaphore::new(SCRAPERS));
-    let accepting = async {
-        loop {
-            let place = places.clone().acquire_owned().await.expect("it is never closed");
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let text = Rc::clone(&text);
-                    spawn_local(async move {
-                        answer(stream, text).await;
-                        drop(place);
-                    });
-                }
-                // Descriptors ran out, or the peer is gone: trying again at once would only burn
-                // the CPU.
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
-            }
-        }
-    };
+    serve_within(BOUNDS, listener, text, ended).await;
+}
+
+async fn serve_within(
+    bounds: Bounds,
+    listener: TcpListener,
+    text: Text,
+    ended: impl Future<Output = ()>,
+) {
     LocalSet::new()
         .run_until(async {
             tokio::select! {
-                () = accepting => {}
+                () = accept(bounds, listener, text) => {}
                 () = ended => {}
             }
         })
         .await;
 }
 
-/// Answers the requests of one connection. Its errors are the peer's.
-async fn answer(stream: TcpStream, text: Text) {
+/// Accepts clients for good.
+async fn accept(bounds: Bounds, listener: TcpListener, text: Text) {
+    // In the order in which they came.
+    let mut clients: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Descriptors ran out, or the client has gone: trying again without a pause would only
+            // burn the CPU.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        clients.retain(|client| !client.is_finished());
+        if clients.len() >= bounds.clients
+            && let Some(oldest) = clients.pop_front()
+        {
+            oldest.abort();
+        }
+        let answered = answer(stream, Rc::clone(&text), bounds.request);
+        let client = spawn_local(async move {
+            // A client that takes longer is cut.
+            let _ = tokio::time::timeout(bounds.life, answered).await;
+        });
+        clients.push_back(client.abort_handle());
+        // While many wait to be accepted, each still gets its turn before the next one comes.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Answers the request of one connection. Its errors are the client's.
+async fn answer(stream: TcpStream, text: Text, request: Duration) {
     let service = service_fn(|request| {
         let text = Rc::clone(&text);
         async move { Ok::<_, Infallible>(respond(&request, &text).await) }
     });
     let _ = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST)
+        .header_read_timeout(request)
+        // Requests behind the first one would be answered for as long as their client lives.
+        .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
@@ -84,4 +120,86 @@ async fn respond(request: &Request<Incoming>, text: &Text) -> Response<Full<Byte
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    /// More than sockets hold, so that a client which does not read stops its answer.
+    const LENGTH: usize = 32 << 20;
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Runs `client` against a server with `bounds`.
+    fn with_server<F: Future<Output = ()>>(bounds: Bounds, client: impl FnOnce(SocketAddr) -> F) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let text: Text = Rc::new(|| Box::pin(async { "x".repeat(LENGTH) }));
+            serve_within(bounds, listener, text, async {
+                tokio::time::timeout(PATIENCE, client(address)).await.expect("it ends in time");
+            })
+            .await;
+        });
+    }
+
+    async fn connect(address: SocketAddr, first: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(first).await.unwrap();
+        stream
+    }
+
+    /// How much arrives until the connection ends, however it ends.
+    async fn read_all(mut stream: TcpStream) -> usize {
+        let mut page = Vec::new();
+        let _ = stream.read_to_end(&mut page).await;
+        page.len()
+    }
+
+    #[test]
+    fn clients_that_say_nothing_or_read_nothing_keep_no_scraper_out() {
+        // Nothing ends by its time here.
+        let bounds = Bounds { clients: 4, request: 2 * PATIENCE, life: 2 * PATIENCE };
+        for first in [&b""[..], b"GET /metrics HTTP/1.1\r\nX: ", GET, &GET.repeat(50)] {
+            with_server(bounds, |address| async move {
+                let mut held = Vec::new();
+                for _ in 0..2 * bounds.clients {
+                    held.push(connect(address, first).await);
+                }
+                for _ in 0..3 {
+                    assert!(read_all(connect(address, GET).await).await > LENGTH);
+                }
+                // The oldest have lost their places.
+                for lost in held.drain(..bounds.clients) {
+                    assert!(read_all(lost).await < LENGTH);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_client_is_cut_when_its_time_is_over() {
+        let short = Duration::from_millis(20);
+        for (first, bounds) in [
+            (&b""[..], Bounds { clients: 4, request: short, life: 2 * PATIENCE }),
+            (b"", Bounds { clients: 4, request: 2 * PATIENCE, life: short }),
+            (b"GET /metrics HTTP/1.1\r\n", Bounds { clients: 4, request: short, life: PATIENCE }),
+        ] {
+            with_server(bounds, |address| async move {
+                assert!(read_all(connect(address, first).await).await < LENGTH);
+            });
+        }
+    }
+
+    #[test]
+    fn a_connection_carries_one_request() {
+        with_server(BOUNDS, |address| async move {
+            let two = read_all(connect(address, &GET.repeat(2)).await).await;
+            assert!((LENGTH..2 * LENGTH).contains(&two), "{two}");
+        });
+    }
 }

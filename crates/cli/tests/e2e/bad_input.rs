@@ -25,6 +25,11 @@ pub const CASES: &[Case] = &[
         nginx_is_missed_where_it_is_hidden,
     ),
     ("full_disks", &[Need::Root, Need::Program("unshare")], full_disks),
+    (
+        "a_key_on_a_full_disk_is_no_file",
+        &[Need::Root, Need::Program("unshare")],
+        a_key_on_a_full_disk_is_no_file,
+    ),
     ("a_file_that_may_not_be_read", &[Need::OrdinaryUser], a_file_that_may_not_be_read),
     (
         "neither_privilege_nor_user_namespaces",
@@ -318,4 +323,20 @@ fn neither_privilege_nor_user_namespaces() {
         &["make namespaces", "run as root", "sudo sysctl -w user.max_user_namespaces=10000"],
     );
     assert!(!program.work().join("results").exists());
+}
+
+/// An empty key file would stand in the way of the next try: a key is never replaced.
+fn a_key_on_a_full_disk_is_no_file() {
+    let program = Program::new();
+    fs::create_dir(program.work().join("tiny")).unwrap();
+    let script = "mount -t tmpfs -o size=64k none tiny && head -c 70000 /dev/zero > tiny/x 2>/dev/null; \
+                  \"$0\" keygen tiny/k; code=$?; ls -A tiny > left; rm tiny/x; \"$0\" keygen tiny/k && exit $code";
+    let binary = program.binary().to_str().unwrap();
+    let running =
+        program.start(&mut program.command_by(&["unshare", "-m", "sh", "-c", script, binary]));
+    let finished = running.end();
+    assert_eq!(finished.code, Some(INPUT), "{finished:?}");
+    assert!(finished.err.contains("free some space"), "{finished:?}");
+    assert_eq!(fs::read_to_string(program.work().join("left")).unwrap(), "x\n");
+    assert!(finished.out.contains("The private key is in tiny/k"), "{finished:?}");
 }

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How long a peer may say nothing between runs.
 const IDLE: Duration = Duration::from_secs(60);
-/// How long the data connections of a run may take to come.
+/// How long the data connections of a run may take to come, and a peer to start what is prepared.
 const GATHER: Duration = Duration::from_secs(30);
+/// How often it is looked whether the peer is still there meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long an answer may take to leave.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long data may still arrive after the near end said that it is done.
@@ -84,7 +86,8 @@ impl<S: Sampler> Service for Responder<S> {
                     Amount::Time(time) => time + IDLE,
                     Amount::Bytes(_) => self.limits.longest,
                 },
-                _ => IDLE,
+                Stage::Prepared { .. } => GATHER,
+                Stage::Idle => IDLE,
             };
             let request = match channel.receive::<Request>(patience) {
                 Ok(request) => request,
@@ -143,7 +146,7 @@ impl<S: Sampler> Responder<S> {
                 Err(why) => (Stage::Idle, refused(why)),
             },
             (Request::Start {}, Stage::Prepared { spec, expected, place }) => {
-                match self.start(&spec, expected) {
+                match self.start(&spec, expected, session) {
                     Ok(running) => (Stage::Running { spec, running, place }, Response::Started {}),
                     Err(why) => (Stage::Idle, refused(why)),
                 }
@@ -171,8 +174,13 @@ impl<S: Sampler> Responder<S> {
         Ok((Stage::Prepared { spec, expected, place }, Response::Prepared { id, key }))
     }
 
-    fn start(&self, spec: &Spec, expected: Expected) -> Result<Running, String> {
-        let streams = expected.wait(GATHER).ok_or("its data connections did not all come")?;
+    fn start(
+        &self,
+        spec: &Spec,
+        expected: Expected,
+        session: &Session<'_>,
+    ) -> Result<Running, String> {
+        let streams = gather(expected, session)?;
         let ours = |index: usize| spec.direction_of(index as u16) == Direction::Reverse;
         for (_, stream) in streams.iter().enumerate().filter(|(index, _)| ours(*index)) {
             congestion(stream, spec)?;
@@ -180,6 +188,20 @@ impl<S: Sampler> Responder<S> {
         Running::start(streams, spec, Direction::Reverse, &self.sampler)
             .map_err(|error| error.to_string())
     }
+}
+
+/// Waits for the data connections of a run, for as long as its peer is there.
+fn gather(mut expected: Expected, session: &Session<'_>) -> Result<Vec<TcpStream>, String> {
+    let start = clock::now();
+    while clock::now().since(start) < GATHER {
+        if expected.have_come(LOOK) {
+            return Ok(expected.into_streams());
+        }
+        if session.has_left() {
+            return Err("it left before its data connections came".into());
+        }
+    }
+    Err("its data connections did not all come".into())
 }
 
 /// Begins to answer probes of the path MTU.

@@ -76,10 +76,11 @@ impl Running {
         Ok(Running { shared, sampling, collected })
     }
 
-    /// The last sample of each socket, while sampling goes on.
-    pub fn latest(&self) -> Vec<Option<Sample>> {
+    /// The last sample of each socket; `None` when sampling has ended, as it does just before the
+    /// run does.
+    pub fn latest(&self) -> Option<Vec<Option<Sample>>> {
         let sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);
-        sampling.as_ref().map_or_else(Vec::new, |sampling| sampling.latest())
+        sampling.as_ref().map(|sampling| sampling.latest())
     }
 }
 

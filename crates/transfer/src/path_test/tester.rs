@@ -148,7 +148,8 @@ impl<'a> Tester<'a> {
         }
     }
 
-    /// Makes one run. `watch` is called every 50 ms, and answers whether to go on.
+    /// Makes one run. `watch` is called every 50 ms and when the data has ended, and answers
+    /// whether to go on.
     pub fn run(
         &mut self,
         spec: &Spec,
@@ -170,6 +171,10 @@ impl<'a> Tester<'a> {
         let running = Running::start(streams, spec, Direction::Forward, self.sampler)?;
         let near = wait(&running, spec, start, watch)?;
         let after = clock::now().since(start);
+        // What passed after the last look is part of the run.
+        if !watch(&Progress::at_end(&near, spec, after)) {
+            return Err(TestError::Interrupted);
+        }
         let early = |why: &String| TestError::Early { addr, after, why: printable(why) };
         if let Some(why) = near.iter().find_map(|one| one.moved.failed.as_ref()) {
             return Err(early(why));
@@ -273,6 +278,7 @@ fn wait(
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Vec<Collected>, TestError> {
     let (mut moved, mut since) = (Bytes::ZERO, start);
+    let mut progress = Progress::default();
     loop {
         match running.collected.recv_timeout(LOOK.into()) {
             Ok(collected) => return Ok(collected),
@@ -282,7 +288,7 @@ fn wait(
             }
         }
         let now = clock::now();
-        let progress = progress(running, spec, now.since(start));
+        progress.update(running, spec, now.since(start));
         if !watch(&progress) {
             running.shared.end();
             return Err(TestError::Interrupted);
@@ -301,21 +307,53 @@ fn wait(
     }
 }
 
-fn progress(running: &Running, spec: &Spec, elapsed: Duration) -> Progress {
-    let mut progress = Progress { elapsed, ..Progress::default() };
-    let read = running.shared.read.load(std::sync::atomic::Ordering::Relaxed);
-    progress.reverse = Bytes::new(read);
-    for (index, sample) in running.latest().into_iter().enumerate() {
-        if spec.direction_of(index as u16) != Direction::Forward {
-            continue;
-        }
-        let Some(info) = sample.and_then(|sample| sample.info) else { continue };
-        let acked = info.bytes_acked.unwrap_or(Bytes::ZERO);
-        progress.forward = progress.forward.saturating_add(acked);
-        progress.retransmitted_segments += u64::from(info.total_retrans);
-        progress.rtt = progress.rtt.or(Some(info.rtt));
-        let cwnd = info.snd_mss.checked_mul(info.snd_cwnd.into()).unwrap_or(Bytes::MAX);
-        progress.cwnd = progress.cwnd.saturating_add(cwnd);
+impl Progress {
+    /// Looks at a run that goes on. Nothing that was seen is taken back: when sampling has ended,
+    /// the run's end says the rest.
+    fn update(&mut self, running: &Running, spec: &Spec, elapsed: Duration) {
+        let Some(latest) = running.latest() else { return };
+        let read = running.shared.read.load(std::sync::atomic::Ordering::Relaxed);
+        let mut now = Progress { elapsed, reverse: Bytes::new(read), ..Progress::default() };
+        now.add(spec, latest.iter().map(Option::as_ref));
+        now.forward = now.forward.max(self.forward);
+        now.retransmitted_segments = now.retransmitted_segments.max(self.retransmitted_segments);
+        *self = now;
     }
-    progress
+
+    /// What a run has moved, from this end's account of it.
+    fn at_end(near: &[Collected], spec: &Spec, elapsed: Duration) -> Progress {
+        let mut end = Progress { elapsed, ..Progress::default() };
+        for (index, one) in near.iter().enumerate() {
+            if spec.direction_of(index as u16) == Direction::Reverse {
+                end.reverse = end.reverse.saturating_add(one.moved.amount);
+            }
+        }
+        let has_info = |sample: &&Sample| sample.info.is_some();
+        end.add(spec, near.iter().map(|one| one.samples.iter().rev().find(has_info)));
+        if matches!(spec.amount, Amount::Bytes(_)) {
+            // All of it was acknowledged, the last of it after the last sample.
+            let sent = near
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| spec.direction_of(*index as u16) == Direction::Forward);
+            end.forward = sent.map(|(_, one)| one.moved.amount).sum();
+        }
+        end
+    }
+
+    /// Adds up what the sockets that send here say.
+    fn add<'a>(&mut self, spec: &Spec, samples: impl Iterator<Item = Option<&'a Sample>>) {
+        for (index, sample) in samples.enumerate() {
+            if spec.direction_of(index as u16) != Direction::Forward {
+                continue;
+            }
+            let Some(info) = sample.and_then(|sample| sample.info.as_ref()) else { continue };
+            let acked = info.bytes_acked.unwrap_or(Bytes::ZERO);
+            self.forward = self.forward.saturating_add(acked);
+            self.retransmitted_segments += u64::from(info.total_retrans);
+            self.rtt = self.rtt.or(Some(info.rtt));
+            let cwnd = info.snd_mss.checked_mul(info.snd_cwnd.into()).unwrap_or(Bytes::MAX);
+            self.cwnd = self.cwnd.saturating_add(cwnd);
+        }
+    }
 }

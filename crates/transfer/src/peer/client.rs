@@ -164,8 +164,12 @@ impl Client {
 /// A failed handshake in words.
 fn said(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-            "the daemon closed the connection: it may not know this key, or have no keys".into()
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => {
+            "the daemon closed the connection: it may not know this key, have no keys, or be full \
+             (then try again)"
+                .into()
         }
         io::ErrorKind::TimedOut => "no answer came in time".into(),
         _ => error.to_string(),

@@ -2,9 +2,11 @@
 //!
 //! A thread accepts; each connection has a thread of its own from then on. Until it has
 //! authenticated, a connection counts as a stranger: there are at most [`Limits::strangers`] of
-//! them and [`Limits::strangers_each`] of one address, and each has [`Limits::authentication`]. A
-//! connection beyond that is closed at once, unread. What a stranger sends is read into buffers of
-//! fixed size: one byte that says what it is, a ticket, or a TLS handshake (which rustls bounds).
+//! them and [`Limits::strangers_each`] of one address (of IPv6: one network of 64 bits). Each has
+//! [`Limits::first_byte`] to say something and [`Limits::authentication`] in all. One more than
+//! that takes the place of another one: of the address with most of them, the oldest that is
+//! silent. What a stranger sends is read into buffers of fixed size: one byte that says what it is,
+//! a ticket, or a TLS handshake (which rustls bounds).
 //!
 //! The first byte says what a connection is: a ticket begins with `F`, a TLS record with 22, and
 //! with a daemon without keys a control frame with 0 and a relay's carrier with `R`. In TLS, a
@@ -12,17 +14,18 @@
 
 use super::channel::Channel;
 use super::client::TAKEN;
-use super::connection::{CarrierSink, Connection, Places, Who, is_carrier};
+use super::connection::{CarrierSink, Connection, Place, Places, Who, is_carrier};
 use super::keyring::Keyring;
 use super::rendezvous::Rendezvous;
 use super::timed::{Deadline, Timed};
 use super::{AcceptError, Expected, PrivateKey, PublicKey, Ticket, Transport, tls};
-use crate::Stop;
+use crate::log_bound::LogBound;
+use crate::{Stop, clock};
 use fullpipe_model::units::{Bytes, Duration};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The longest message of a client.
@@ -37,8 +40,10 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Limits {
     /// Connections at once that have not authenticated.
     pub strangers: usize,
-    /// Of them, from one address.
+    /// Of them, from one address, or from one network of 64 bits of IPv6.
     pub strangers_each: usize,
+    /// How long one may take to send its first byte.
+    pub first_byte: Duration,
     /// How long one may take to authenticate.
     pub authentication: Duration,
     /// Control connections at once.
@@ -58,6 +63,7 @@ impl Default for Limits {
         Limits {
             strangers: 256,
             strangers_each: 160,
+            first_byte: Duration::from_secs(2),
             authentication: Duration::from_secs(10),
             sessions: 32,
             sessions_each: 8,
@@ -92,9 +98,12 @@ struct Shared {
     meet: Rendezvous,
     /// Where carriers go; `None`: nowhere.
     carriers: Option<CarrierSink>,
-    places: Places,
+    strangers: Places,
+    carrier_places: Places,
     state: Mutex<State>,
     log: Box<dyn Fn(&str) + Send + Sync>,
+    /// Bounds the lines that peers cause.
+    bound: LogBound,
 }
 
 impl std::fmt::Debug for Shared {
@@ -105,8 +114,8 @@ impl std::fmt::Debug for Shared {
 
 #[derive(Default)]
 struct State {
-    strangers: HashMap<IpAddr, usize>,
     sessions: HashMap<u64, Open>,
+    /// The number of the next session, or of the next sign of life of one.
     next: u64,
     draining: bool,
 }
@@ -116,6 +125,8 @@ struct Open {
     who: Who,
     stream: TcpStream,
     busy: bool,
+    /// When it last asked for something, in the order of [`State::next`]; `None`: never yet.
+    asked: Option<u64>,
 }
 
 /// A daemon that listens.
@@ -168,9 +179,11 @@ impl Daemon {
             keys,
             meet: Rendezvous::default(),
             carriers: None,
-            places: Places::default(),
+            strangers: Places::default(),
+            carrier_places: Places::default(),
             state: Mutex::default(),
             log: Box::new(log),
+            bound: LogBound::default(),
         };
         Ok(Daemon { listener, addr, shared })
     }
@@ -214,19 +227,20 @@ impl Daemon {
                 match accept(&listener) {
                     Ok(Some((stream, peer))) => {
                         let shared = &shared;
-                        let Some(place) = shared.stranger(peer.ip()) else { continue };
+                        let Some(place) = shared.stranger(&stream, peer) else { continue };
                         let welcome = move || shared.welcome(stream, peer, place, service);
                         let thread = std::thread::Builder::new().name("peer".into());
                         if let Err(error) = thread.spawn_scoped(scope, welcome) {
-                            (shared.log)(&format!("start a thread for {peer}: {error}"));
+                            shared.say(&format!("start a thread for {peer}: {error}"));
                         }
                     }
-                    Ok(None) => {}
+                    Ok(None) => shared.bound.catch_up(clock::now(), &shared.log),
                     Err(source) => return Err(AcceptError::Wait { addr, source }),
                 }
             }
             drop(listener);
             shared.drain(abort);
+            shared.bound.end(&shared.log);
             Ok(())
         })
     }
@@ -258,21 +272,31 @@ fn accept(listener: &TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>>
     }
 }
 
-/// A place among the strangers; given back when dropped.
-struct Place<'a> {
-    shared: &'a Shared,
-    address: IpAddr,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut state = self.shared.state();
-        if let Some(count) = state.strangers.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                state.strangers.remove(&self.address);
+impl State {
+    /// Opens a session, and gives its number; `None` if there is no place. One that does nothing
+    /// loses its place to a newer one of the same peer, and one that never asked for anything to
+    /// any.
+    fn open(&mut self, who: Who, stream: TcpStream, limits: &Limits) -> Option<u64> {
+        if self.draining {
+            return None;
+        }
+        let own = self.sessions.values().filter(|open| open.who == who).count();
+        let is_own_full = own >= limits.sessions_each;
+        if is_own_full || self.sessions.len() >= limits.sessions {
+            let may_go = |open: &Open| {
+                let is_like = if is_own_full { open.who == who } else { open.asked.is_none() };
+                !open.busy && is_like
+            };
+            let idle = self.sessions.iter().filter(|(_, open)| may_go(open));
+            let number = idle.min_by_key(|(number, open)| (open.asked, **number))?.0;
+            let number = *number;
+            if let Some(open) = self.sessions.remove(&number) {
+                let _ = open.stream.shutdown(Shutdown::Both);
             }
         }
+        self.next += 1;
+        self.sessions.insert(self.next, Open { who, stream, busy: false, asked: None });
+        Some(self.next)
     }
 }
 
@@ -281,26 +305,26 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stranger(&self, address: IpAddr) -> Option<Place<'_>> {
-        let mut state = self.state();
-        let all: usize = state.strangers.values().sum();
-        let own = state.strangers.get(&address).copied().unwrap_or(0);
-        if all >= self.limits.strangers || own >= self.limits.strangers_each {
-            return None;
-        }
-        *state.strangers.entry(address).or_default() += 1;
-        Some(Place { shared: self, address })
+    fn stranger(&self, stream: &TcpStream, peer: SocketAddr) -> Option<Place> {
+        let Limits { strangers: all, strangers_each: each, .. } = self.limits;
+        self.strangers.take(Who::of(None, peer), stream, all, each)
+    }
+
+    /// Writes a line that a peer has caused.
+    fn say(&self, line: &str) {
+        self.bound.line(clock::now(), line, &self.log);
     }
 
     /// Finds out what a connection is, and does it.
-    fn welcome(&self, stream: TcpStream, peer: SocketAddr, place: Place<'_>, does: &dyn Service) {
+    fn welcome(&self, stream: TcpStream, peer: SocketAddr, place: Place, does: &dyn Service) {
         let deadline = Deadline::after(self.limits.authentication);
-        let patience = self.limits.authentication.into();
+        let patience = self.limits.first_byte.into();
         let mut first = [0];
         let seen = stream.set_read_timeout(Some(patience)).and_then(|()| stream.peek(&mut first));
         if !matches!(seen, Ok(1)) {
             return;
         }
+        place.has_spoken();
         let _ = stream.set_nodelay(true);
         let timed = Timed { stream, deadline };
         match (first[0], &self.keys.config()) {
@@ -310,7 +334,7 @@ impl Shared {
                     drop(place);
                     self.secured(secured, key, peer, does);
                 }
-                Err(why) => (self.log)(&format!("{peer}: not let in: {why}")),
+                Err(why) => self.say(&format!("{peer}: not let in: {why}")),
             },
             (first, None) if is_carrier(first) && self.carriers.is_some() => {
                 let mut stream = timed.stream;
@@ -326,7 +350,7 @@ impl Shared {
                 let channel = Channel::plain(timed, peer, REQUEST_MOST);
                 self.session(channel, stream, None, does);
             }
-            _ => (self.log)(&format!("{peer}: not let in: what it sent is not the protocol")),
+            _ => self.say(&format!("{peer}: not let in: what it sent is not the protocol")),
         }
     }
 
@@ -379,13 +403,14 @@ impl Shared {
         self.session(channel, stream, Some(key), does);
     }
 
-    /// Passes a carrier on.
+    /// Passes a carrier on. Until it has said which session it belongs to, it can lose its place.
     fn carrier(&self, connection: Connection) {
         let who = Who::of(connection.key, connection.remote);
-        let place = self.places.take(who, self.limits.carriers, self.limits.carriers_each);
+        let Limits { carriers: all, carriers_each: each, .. } = self.limits;
+        let place = self.carrier_places.take(who, &connection.stream, all, each);
         match (&self.carriers, place) {
             (Some(sink), place @ Some(_)) => sink.take(Connection { place, ..connection }),
-            _ => (self.log)(&format!("{}: not let in: too many carriers", connection.remote)),
+            _ => self.say(&format!("{}: not let in: too many carriers", connection.remote)),
         }
     }
 
@@ -399,31 +424,21 @@ impl Shared {
         let peer = channel.remote();
         let who = Who::of(key, peer);
         let local = stream.local_addr().ok();
-        let number = {
-            let mut state = self.state();
-            let own = state.sessions.values().filter(|open| open.who == who).count();
-            let is_full = state.sessions.len() >= self.limits.sessions;
-            if state.draining || is_full || own >= self.limits.sessions_each {
-                drop(state);
-                return (self.log)(&format!("{peer}: not let in: too many sessions"));
-            }
-            state.next += 1;
-            let number = state.next;
-            state.sessions.insert(number, Open { who, stream, busy: false });
-            number
+        let Some(number) = self.state().open(who, stream, &self.limits) else {
+            return self.say(&format!("{peer}: not let in: too many sessions"));
         };
         let ended = does.serve(channel, &Session { daemon: self, number, key, local });
         self.state().sessions.remove(&number);
         if let Err(why) = ended {
-            (self.log)(&format!("{peer}: {why}"));
+            self.say(&format!("{peer}: {why}"));
         }
     }
 
     /// Ends what does nothing, waits for the rest, and then ends that, too.
     fn drain(&self, abort: &Stop) {
-        let start = crate::clock::now();
+        let start = clock::now();
         loop {
-            let is_over = crate::clock::now().since(start) >= self.limits.drain;
+            let is_over = clock::now().since(start) >= self.limits.drain;
             let late = is_over || abort.is_stopped();
             let mut state = self.state();
             state.draining = true;
@@ -450,14 +465,24 @@ impl Session<'_> {
     pub fn set_busy(&self, busy: bool) -> bool {
         let mut state = self.daemon.state();
         let may = !(busy && state.draining);
-        if let Some(open) = state.sessions.get_mut(&self.number) {
-            open.busy = busy && may;
-        }
+        state.next += 1;
+        let now = state.next;
+        // One that has lost its place begins nothing, either.
+        let Some(open) = state.sessions.get_mut(&self.number) else { return false };
+        open.busy = busy && may;
+        open.asked = Some(now);
         may
     }
 
-    /// Writes a line to the daemon's log.
-    pub fn log(&self, line: &str) {
-        (self.daemon.log)(line);
+    /// Whether the peer has ended the connection, or sent something before it got its answer.
+    /// Asked while nobody reads the channel.
+    pub fn has_left(&self) -> bool {
+        use nix::sys::socket::{MsgFlags, recv};
+        use std::os::fd::AsRawFd;
+        let state = self.daemon.state();
+        let Some(open) = state.sessions.get(&self.number) else { return true };
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        let seen = recv(open.stream.as_raw_fd(), &mut [0], flags);
+        !matches!(seen, Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR))
     }
 }

@@ -6,7 +6,7 @@ use crate::clock;
 use fullpipe_model::units::Duration;
 use std::collections::HashMap;
 use std::net::TcpStream;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A test that waits for its data connections.
@@ -25,13 +25,14 @@ pub(super) struct Rendezvous(Arc<Mutex<HashMap<[u8; 16], Waiting>>>);
 pub struct Expected {
     meet: Rendezvous,
     secret: Secret,
-    count: u16,
+    /// The connections that have come, at their places.
+    found: Vec<Option<TcpStream>>,
     streams: Receiver<(u16, TcpStream)>,
 }
 
 impl std::fmt::Debug for Expected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Expected").field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("Expected").field("count", &self.found.len()).finish_non_exhaustive()
     }
 }
 
@@ -43,7 +44,8 @@ impl Rendezvous {
         let taken = vec![false; count.into()];
         let waiting = Waiting { secret: secret.clone(), taken, streams: sender };
         self.lock().insert(secret.id(), waiting);
-        Some(Expected { meet: self.clone(), secret, count, streams })
+        let found = (0..count).map(|_| None).collect();
+        Some(Expected { meet: self.clone(), secret, found, streams })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<[u8; 16], Waiting>> {
@@ -79,19 +81,22 @@ impl Expected {
         self.secret.to_texts()
     }
 
-    /// The connections in their order, once all have come; `None` if they have not within
-    /// `patience`.
-    pub fn wait(self, patience: Duration) -> Option<Vec<TcpStream>> {
+    /// Waits up to `patience` for connections; whether all have come.
+    pub fn have_come(&mut self, patience: Duration) -> bool {
         let start = clock::now();
-        let mut found: Vec<Option<TcpStream>> = (0..self.count).map(|_| None).collect();
-        while found.iter().any(Option::is_none) {
+        while self.found.iter().any(Option::is_none) {
             let left = patience.saturating_sub(clock::now().since(start));
-            match self.streams.recv_timeout(left.into()) {
-                Ok((index, stream)) => *found.get_mut(usize::from(index))? = Some(stream),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+            let Ok((index, stream)) = self.streams.recv_timeout(left.into()) else { return false };
+            if let Some(place) = self.found.get_mut(usize::from(index)) {
+                *place = Some(stream);
             }
         }
-        found.into_iter().collect()
+        true
+    }
+
+    /// The connections that have come, in their order.
+    pub fn into_streams(mut self) -> Vec<TcpStream> {
+        self.found.drain(..).flatten().collect()
     }
 }
 

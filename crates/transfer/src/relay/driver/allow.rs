@@ -5,11 +5,11 @@
 //! an address rule about the address that the far end would connect to, so names are looked up
 //! before the decision ([`AllowList::permits`]).
 //!
-//! The far host itself and what only it can reach are never meant by a name or by `*`: loopback,
-//! the unspecified address, link-local addresses (`169.254.0.0/16`, `fe80::/10`, where clouds have
-//! their metadata) and `fd00:ec2::254`. For them a rule has to name an address or a network inside
-//! them; `localhost` counts as `127.0.0.1` and `::1`. So a name that somebody lets point to
-//! 127.0.0.1 opens nothing.
+//! The far host itself and what only it can reach are never meant by a name, by `*` or by a wide
+//! network: loopback, the unspecified address, link-local addresses (`169.254.0.0/16`,
+//! `fe80::/10`), where clouds have their metadata ([`GUARDED`]), and each address of the host's own
+//! interfaces. For them a rule has to name an address or a network inside them; `localhost` counts
+//! as `127.0.0.1` and `::1`. So a name that somebody lets point to 127.0.0.1 opens nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -34,11 +34,20 @@ pub struct AllowList(Vec<Rule>);
 
 /// Why a text is no rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{0}' is no destination to allow: it is HOST:PORT, where HOST is a name, an address, a \
-     network such as 10.0.0.0/8, or *, and PORT is a number, a range such as 8000-8999, or *"
-)]
-pub struct ParseAllowError(String);
+pub enum ParseAllowError {
+    /// It has another form.
+    #[error(
+        "'{0}' is no destination to allow: it is HOST:PORT, where HOST is a name, an address, a \
+         network such as 10.0.0.0/8, or *, and PORT is a number, a range such as 8000-8999, or *"
+    )]
+    Form(String),
+    /// IPv6 without brackets: nobody can say where the port begins.
+    #[error(
+        "'{0}' is no destination to allow: in HOST:PORT, an address or a network of IPv6 needs \
+         brackets, as in [2001:db8::1]:443 or [::/0]:443"
+    )]
+    Brackets(String),
+}
 
 /// A destination: `HOST:PORT`, with an IPv6 address in brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +83,11 @@ impl std::str::FromStr for AllowList {
     /// A list with one rule.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         rules(text).map(AllowList).ok_or_else(|| {
-            ParseAllowError(text.chars().take(100).filter(|c| !c.is_control()).collect())
+            let shown = text.chars().take(100).filter(|c| !c.is_control()).collect();
+            let is_bare_ipv6 = text.matches(':').count() > 1 && !text.contains(['[', ']']);
+            let error =
+                if is_bare_ipv6 { ParseAllowError::Brackets } else { ParseAllowError::Form };
+            error(shown)
         })
     }
 }
@@ -130,7 +143,7 @@ fn is_in(address: IpAddr, network: IpAddr, prefix: u8) -> bool {
 }
 
 /// The networks that only a rule inside them opens.
-const GUARDED: [(IpAddr, u8); 7] = [
+const GUARDED: [(IpAddr, u8); 10] = [
     (IpAddr::V4(Ipv4Addr::LOCALHOST), 8),
     // To connect there is to connect to this host.
     (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8),
@@ -138,13 +151,18 @@ const GUARDED: [(IpAddr, u8); 7] = [
     (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
     (IpAddr::V6(Ipv6Addr::UNSPECIFIED), 128),
     (IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
-    // The metadata of a large cloud, over IPv6.
+    // The metadata of clouds that is not link-local: of AWS and of Google Cloud over IPv6, of
+    // Alibaba Cloud, and the host agent of Azure.
     (IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)), 128),
+    (IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)), 128),
+    (IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)), 32),
+    (IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)), 32),
 ];
 
-/// The guarded network that an address lies in.
-fn guard(address: IpAddr) -> Option<(IpAddr, u8)> {
-    GUARDED.into_iter().find(|(network, prefix)| is_in(address, *network, *prefix))
+/// The guarded network that an address lies in; `own` are the addresses of this host.
+fn guard(address: IpAddr, own: &[IpAddr]) -> Option<(IpAddr, u8)> {
+    let guarded = GUARDED.into_iter().find(|(network, prefix)| is_in(address, *network, *prefix));
+    guarded.or_else(|| own.contains(&address).then(|| (address, bits(address))))
 }
 
 impl AllowList {
@@ -169,10 +187,10 @@ impl AllowList {
         })
     }
 
-    /// Whether the far end may connect to `address` for `to`.
-    pub(super) fn permits(&self, to: &Destination, address: IpAddr) -> bool {
+    /// Whether the far end, which has the addresses `own`, may connect to `address` for `to`.
+    pub(super) fn permits(&self, to: &Destination, address: IpAddr, own: &[IpAddr]) -> bool {
         let address = address.to_canonical();
-        let guard = guard(address);
+        let guard = guard(address, own);
         self.0.iter().filter(|rule| rule.ports.contains(&to.port)).any(|rule| match &rule.host {
             Host::Any => guard.is_none(),
             Host::Name(name) => guard.is_none() && name.eq_ignore_ascii_case(&to.host),
@@ -197,10 +215,15 @@ mod tests {
         list
     }
 
+    /// What the far host has in these tests.
+    fn own() -> [IpAddr; 2] {
+        ["203.0.113.7", "2001:db8:7::7"].map(|address| address.parse().unwrap())
+    }
+
     fn permits(rules: &[&str], to: &str, address: &str) -> bool {
         let to = Destination::parse(to).unwrap();
         let list = list(rules);
-        let is_permitted = list.permits(&to, address.parse().unwrap());
+        let is_permitted = list.permits(&to, address.parse().unwrap(), &own());
         assert!(!is_permitted || list.may_permit(&to), "{to:?}");
         is_permitted
     }
@@ -241,6 +264,12 @@ mod tests {
             "::ffff:127.0.0.1",
             "::ffff:169.254.169.254",
             "fd00:ec2::254",
+            "fd20:ce::254",
+            "100.100.100.200",
+            "168.63.129.16",
+            "203.0.113.7",
+            "::ffff:203.0.113.7",
+            "2001:db8:7::7",
         ];
         for address in guarded {
             assert!(!permits(&wide, "rebound.example:80", address), "{address}");
@@ -251,11 +280,20 @@ mod tests {
             ("127.0.0.0/8:80", "127.9.9.9"),
             ("169.254.169.254:80", "169.254.169.254"),
             ("[fe80::/10]:80", "fe80::1"),
+            ("100.100.100.200:80", "100.100.100.200"),
+            ("203.0.113.7:80", "203.0.113.7"),
+            ("203.0.113.7/32:80", "::ffff:203.0.113.7"),
+            ("[2001:db8:7::7]:80", "2001:db8:7::7"),
+            // Their neighbours are ordinary.
+            ("203.0.113.0/24:80", "203.0.113.8"),
+            ("*:80", "100.100.100.201"),
+            ("*:80", "168.63.129.17"),
         ] {
             assert!(permits(&[rule], "rebound.example:80", address), "{rule}");
         }
         assert!(!permits(&["localhost:80"], "localhost:80", "127.0.0.2"));
         assert!(!permits(&["126.0.0.0/7:80"], "a.example:80", "127.0.0.1"), "wider than the guard");
+        assert!(!permits(&["203.0.113.0/24:80"], "a.example:80", "203.0.113.7"), "its own");
     }
 
     #[test]
@@ -265,6 +303,11 @@ mod tests {
         {
             let error = wrong.parse::<AllowList>().unwrap_err().to_string();
             assert!(error.contains("HOST:PORT"), "{error}");
+            assert_eq!(error.contains("brackets"), wrong == "::1:80", "{error}");
+        }
+        for bare in ["::/0:80", "2001:db8::/32:*", "fe80::1:80", "::"] {
+            let error = bare.parse::<AllowList>().unwrap_err();
+            assert_eq!(error, ParseAllowError::Brackets(bare.into()));
         }
     }
 
@@ -273,7 +316,7 @@ mod tests {
         fn any_text_is_a_rule_or_refused(text: String, to: String, address: [u8; 16]) {
             let to = Destination::parse(&to);
             if let (Ok(list), Some(to)) = (text.parse::<AllowList>(), to) {
-                list.permits(&to, IpAddr::from(address));
+                list.permits(&to, IpAddr::from(address), &own());
             }
         }
 

@@ -4,15 +4,19 @@ use super::super::frame::{CloseReason, Frame, Hello, Refusal, SessionId, StreamI
 use super::super::{Role, SessionLimits};
 use super::allow::{AllowList, Destination};
 use super::engine::{Ended, Handle, Incoming};
+use super::lookups::{Lookups, SessionLookups, THREADS};
+use super::own_addresses::own_addresses;
 use super::status::{Observer, Over, Questions, RelayStatus, observed};
 use super::wire::{CarrierSockets, Wire};
 use super::{Log, hello};
-use crate::Stop;
+use crate::log_bound::{EACH, LogBound};
 use crate::peer::{CarrierSink, Connection, PublicKey};
+use crate::{Stop, clock};
 use fullpipe_model::units::Duration;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::net::TcpStream;
@@ -72,7 +76,10 @@ struct Shared {
     allow: Arc<RwLock<AllowList>>,
     sessions: RefCell<HashMap<SessionId, Known>>,
     over: RefCell<Over>,
+    lookups: Lookups,
     log: Log,
+    /// Bounds the lines that near ends cause.
+    bound: LogBound,
 }
 
 impl FarEnd {
@@ -113,8 +120,10 @@ impl FarEnd {
         let (options, log) = (self.options.clone(), Rc::new(log));
         let allow = Arc::clone(&self.allow);
         let (sessions, over) = (RefCell::default(), RefCell::default());
-        let shared = Rc::new(Shared { options, allow, sessions, over, log });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (lookups, bound) = (Lookups::default(), LogBound::default());
+        let shared = Rc::new(Shared { options, allow, sessions, over, lookups, log, bound });
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().max_blocking_threads(THREADS).build()?;
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, shared.serve(inputs, stop, abort));
         // Tasks that are dropped close their sockets; those that look up names may take longer.
@@ -136,6 +145,7 @@ impl Shared {
             sessions: shared.sessions.borrow().values().map(|one| one.engine.status()).collect(),
             over: *shared.over.borrow(),
         }));
+        tokio::task::spawn_local(Rc::clone(&self).catch_up());
         loop {
             tokio::select! {
                 connection = carriers.recv() => {
@@ -159,6 +169,20 @@ impl Shared {
         sessions.iter().for_each(|engine| engine.end(Ended::Stopped));
         // Sockets are closed by their tasks.
         tokio::task::yield_now().await;
+        self.bound.end(&*self.log);
+    }
+
+    /// Writes a line that a near end has caused.
+    fn say(&self, line: &str) {
+        self.bound.line(clock::now(), line, &*self.log);
+    }
+
+    /// Says now and then how many lines were left out.
+    async fn catch_up(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(EACH.into()).await;
+            self.bound.catch_up(clock::now(), &*self.log);
+        }
     }
 
     async fn drain(&self) {
@@ -175,18 +199,20 @@ impl Shared {
         let remote = connection.remote;
         let mut wire = match Wire::new(connection, &self.options.sockets) {
             Ok(wire) => wire,
-            Err(error) => return (self.log)(&format!("{remote}: carrier not taken: {error}")),
+            Err(error) => return self.say(&format!("{remote}: carrier not taken: {error}")),
         };
         let hello = match hello::receive(&mut wire, |error| error.to_string()).await {
             Ok(hello) => hello,
-            Err(closed) => return (self.log)(&format!("{remote}: carrier not taken: {closed}")),
+            Err(closed) => return self.say(&format!("{remote}: carrier not taken: {closed}")),
         };
         let engine = match self.session(&hello, &wire) {
             Ok(engine) => engine,
             Err((reason, text)) => {
-                return hello::turn_away(&mut wire, reason, &text, &self.log);
+                self.say(&format!("{remote}: carrier not taken: {text}"));
+                return hello::turn_away(&mut wire, reason, text);
             }
         };
+        wire.settle();
         wire.queue(&Frame::Hello(hello));
         let closed = match engine.attach(wire) {
             Some((_, closed)) => closed.await.ok(),
@@ -196,7 +222,7 @@ impl Shared {
             known.carriers -= 1;
         }
         if let Some(super::Closed::Broken(why)) = closed {
-            (self.log)(&format!("{remote}: a carrier is gone: {why}"));
+            self.say(&format!("{remote}: a carrier is gone: {why}"));
         }
     }
 
@@ -225,10 +251,10 @@ impl Shared {
                     let text = format!("a key has {SESSIONS_EACH} sessions at most");
                     return Err((CloseReason::TooMany, text));
                 }
-                let engine = self.begin(hello.session);
+                let engine = self.begin(hello.session, key);
                 let known = Known { key, engine: engine.clone(), carriers: 1 };
                 sessions.insert(hello.session, known);
-                (self.log)(&format!("{}: a session begins", wire.remote()));
+                self.say(&format!("{}: a session begins", wire.remote()));
                 Ok(engine)
             }
             (Some(_), false) => Err((CloseReason::Violation, "the session exists".into())),
@@ -237,11 +263,12 @@ impl Shared {
         }
     }
 
-    fn begin(self: &Rc<Self>, session: SessionId) -> Handle {
+    fn begin(self: &Rc<Self>, session: SessionId, key: Option<PublicKey>) -> Handle {
         let (sender, incoming) = mpsc::unbounded_channel();
         let limits = SessionLimits { resume_for: self.options.resume_for, ..Default::default() };
         let engine = Handle::start(Role::FarEnd, limits, Some(sender));
-        tokio::task::spawn_local(Rc::clone(self).keep(session, engine.clone(), incoming));
+        let lookups = self.lookups.of_session(key);
+        tokio::task::spawn_local(Rc::clone(self).keep(session, engine.clone(), lookups, incoming));
         engine
     }
 
@@ -250,13 +277,15 @@ impl Shared {
         self: Rc<Self>,
         session: SessionId,
         engine: Handle,
+        lookups: SessionLookups,
         mut incoming: mpsc::UnboundedReceiver<Incoming>,
     ) {
         let ended = loop {
             tokio::select! {
                 ended = engine.over() => break ended,
                 Some((stream, destination)) = incoming.recv() => {
-                    let connect = Rc::clone(&self).connect(engine.clone(), stream, destination);
+                    let (engine, lookups) = (engine.clone(), lookups.clone());
+                    let connect = Rc::clone(&self).connect(engine, lookups, stream, destination);
                     tokio::task::spawn_local(connect);
                 }
             }
@@ -276,18 +305,24 @@ impl Shared {
                 )
             }
         };
-        (self.log)(&format!("a session is over: {words}"));
+        self.say(&format!("a session is over: {words}"));
     }
 
-    async fn connect(self: Rc<Self>, engine: Handle, stream: StreamId, destination: String) {
+    async fn connect(
+        self: Rc<Self>,
+        engine: Handle,
+        lookups: SessionLookups,
+        stream: StreamId,
+        destination: String,
+    ) {
         let patience = CONNECT.into();
-        let connected = tokio::time::timeout(patience, self.reach(&destination)).await;
+        let connected = tokio::time::timeout(patience, self.reach(&lookups, &destination)).await;
         match connected.unwrap_or(Err(Refusal::TimedOut)) {
             Ok(socket) => engine.attach_user(stream, socket),
             Err(reason) => {
                 if reason == Refusal::NotAllowed {
                     let name = destination.escape_debug();
-                    (self.log)(&format!("connect to {name}: no --allow permits it"));
+                    self.say(&format!("connect to {name}: no --allow permits it"));
                 }
                 engine.refuse(stream, reason);
             }
@@ -295,16 +330,22 @@ impl Shared {
     }
 
     /// Connects to a destination, if the list has it.
-    async fn reach(&self, destination: &str) -> Result<TcpStream, Refusal> {
+    async fn reach(
+        &self,
+        lookups: &SessionLookups,
+        destination: &str,
+    ) -> Result<TcpStream, Refusal> {
         let to = Destination::parse(destination).ok_or(Refusal::UnknownHost)?;
         let allow = self.allow.read().unwrap_or_else(PoisonError::into_inner).clone();
         if !allow.may_permit(&to) {
             return Err(Refusal::NotAllowed);
         }
-        let found = tokio::net::lookup_host((to.host.as_str(), to.port)).await;
+        let found = look_up(lookups, &to).await.ok_or(Refusal::UnknownHost)?;
+        // They may have changed since the last stream.
+        let own = own_addresses().map_err(|_| Refusal::Failed)?;
         let mut reason = Refusal::UnknownHost;
-        for address in found.map_err(|_| Refusal::UnknownHost)? {
-            if !allow.permits(&to, address.ip()) {
+        for address in found {
+            if !allow.permits(&to, address.ip(), &own) {
                 reason = Refusal::NotAllowed;
                 continue;
             }
@@ -316,6 +357,16 @@ impl Shared {
         }
         Err(reason)
     }
+}
+
+/// The addresses of a destination; `None` if there is none.
+async fn look_up(lookups: &SessionLookups, to: &Destination) -> Option<Vec<SocketAddr>> {
+    if let Ok(address) = to.host.parse() {
+        return Some(vec![SocketAddr::new(address, to.port)]);
+    }
+    let (host, port) = (to.host.clone(), to.port);
+    let found = lookups.run(move || (host.as_str(), port).to_socket_addrs()).await?;
+    Some(found.ok()?.collect())
 }
 
 /// A user's socket: its small writes leave at once, and only an orderly end is one.

@@ -1,8 +1,8 @@
 //! What two ends say first on a carrier.
 
 use super::super::frame::{CloseReason, Frame, Hello, SessionId, VERSION};
+use super::Closed;
 use super::wire::{READ, Reading, Wire};
-use super::{Closed, Log};
 use crate::peer::PeerError;
 use fullpipe_model::units::Duration;
 use std::io;
@@ -65,9 +65,8 @@ pub(super) async fn initiate(
 }
 
 /// The far end's last word to a carrier that it does not take.
-pub(super) fn turn_away(wire: &mut Wire, reason: CloseReason, text: &str, log: &Log) {
-    log(&format!("{}: carrier not taken: {text}", wire.remote()));
-    wire.queue(&Frame::Close { reason, text: text.to_owned() });
+pub(super) fn turn_away(wire: &mut Wire, reason: CloseReason, text: String) {
+    wire.queue(&Frame::Close { reason, text });
     // If the carrier is broken, nobody can be told.
     let _ = wire.flush();
 }

@@ -11,6 +11,7 @@ use super::proxy::{ProxyHandshake, ProxyKind, ProxyStep};
 use super::status::{Observer, Over, Questions, RelayStatus, observed};
 use super::wire::{CarrierSockets, Wire};
 use super::{Closed, Log, hello};
+use crate::log_bound::{EACH, LogBound};
 use crate::peer::{Client, Keys, PeerError, random};
 use crate::{Stop, clock};
 use fullpipe_model::units::{Bytes, Duration};
@@ -113,6 +114,8 @@ pub struct Relay {
 struct Near {
     options: RelayOptions,
     log: Log,
+    /// Bounds the lines that users cause.
+    bound: LogBound,
     /// The session that users are given to.
     session: RefCell<Option<Handle>>,
     has_changed: Notify,
@@ -165,6 +168,7 @@ impl Relay {
         let near = Rc::new(Near {
             options: self.options,
             log: Rc::new(log),
+            bound: LogBound::default(),
             session: RefCell::new(None),
             has_changed: Notify::new(),
             users: Cell::new(0),
@@ -195,6 +199,7 @@ impl Near {
             over: *near.over.borrow(),
         }));
         let keeper = tokio::task::spawn_local(Rc::clone(&self).keep_session());
+        tokio::task::spawn_local(Rc::clone(&self).catch_up());
         tokio::select! {
             () = Rc::clone(&self).accept(listener) => {}
             () = stop.stopped() => {}
@@ -215,7 +220,21 @@ impl Near {
         }
         // Sockets are closed by their tasks.
         tokio::task::yield_now().await;
+        self.bound.end(&*self.log);
         Ok(())
+    }
+
+    /// Writes a line that users have caused.
+    fn say(&self, line: &str) {
+        self.bound.line(clock::now(), line, &*self.log);
+    }
+
+    /// Says now and then how many lines were left out.
+    async fn catch_up(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(EACH.into()).await;
+            self.bound.catch_up(clock::now(), &*self.log);
+        }
     }
 
     /// Waits until no user is left.
@@ -242,7 +261,7 @@ impl Near {
                 }
                 // Descriptors or memory ran out: at once it would only fail again.
                 Err(error) if matches!(error.raw_os_error(), Some(23 | 24 | 12 | 105)) => {
-                    (self.log)(&format!("accept a user: {error}"));
+                    self.say(&format!("accept a user: {error}"));
                     tokio::time::sleep(ACCEPT_AGAIN.into()).await;
                 }
                 // Anything else is about that one connection.
@@ -289,7 +308,7 @@ impl Near {
                 session.attach_user(stream, socket);
             }
             Err(Some(unopened)) => {
-                (self.log)(&format!("connect to {}: {unopened}", destination.escape_debug()));
+                self.say(&format!("connect to {}: {unopened}", destination.escape_debug()));
             }
             Err(None) => {}
         }

@@ -69,7 +69,7 @@ pub(super) struct Wire {
     remote: SocketAddr,
     key: Option<PublicKey>,
     /// Held for as long as the carrier lives.
-    _place: Option<Place>,
+    place: Option<Place>,
 }
 
 impl Wire {
@@ -86,8 +86,7 @@ impl Wire {
         let (received, out) = (BytesMut::new(), BytesMut::new());
         let tls = tls.map(Box::new);
         let is_blocked = false;
-        let mut wire =
-            Wire { stream, tls, received, out, is_blocked, unsent, remote, key, _place: place };
+        let mut wire = Wire { stream, tls, received, out, is_blocked, unsent, remote, key, place };
         if let Some(tls) = &mut wire.tls {
             // What waits is bounded by whoever queues.
             tls.set_buffer_limit(None);
@@ -111,6 +110,13 @@ impl Wire {
 
     pub fn key(&self) -> Option<PublicKey> {
         self.key
+    }
+
+    /// The carrier belongs to a session from now on: it keeps its place.
+    pub fn settle(&self) {
+        if let Some(place) = &self.place {
+            place.settle();
+        }
     }
 
     /// Reads once what has arrived; `scratch` has [`READ`] bytes.
