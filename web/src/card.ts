@@ -6,6 +6,7 @@ import type { Palette } from "./theme.ts";
 import { percent } from "./units.ts";
 import {
   changes,
+  either,
   findings,
   heldBy,
   rival,
@@ -67,15 +68,10 @@ export function card(options: CardOptions): HTMLElement {
   return element;
 }
 
-/** A verdict that is right less often than wrong is no more than a guess, and says so. */
-const SURE_FROM = 0.5;
-
 /** The sentence of a finding. */
 export function headline(words: Words, finding: Finding): string {
-  const name = limitName(finding),
-    share = percent(finding.share);
-  const isGuess = name !== "unknown" && (finding.confidence ?? 1) < SURE_FROM;
-  return isGuess ? words.guess(name, share) : words.verdict(name, share);
+  const two = either(finding);
+  return two ? words.guess(...two) : words.verdict(limitName(finding), percent(finding.share));
 }
 
 function reasons(options: CardOptions, finding: Finding): HTMLElement {

@@ -106,6 +106,8 @@ export interface Candidate {
 export interface Finding extends Candidate {
   direction: Direction;
   confidence?: number | null;
+  /** The two limits of an answer that is no more than a guess, the likelier first. */
+  either?: Candidate[];
   doubt?: string | null;
   claim: string;
   evidence: Record<string, number>;

@@ -3,7 +3,7 @@ import type { ConnectionData, PageData } from "./data.ts";
 import { h } from "./dom.ts";
 import type { Palette } from "./theme.ts";
 import { bytes, count, percent, rate, time } from "./units.ts";
-import { bulk, lost, sentAgain, shares } from "./verdict.ts";
+import { bulk, either, findings, lost, sentAgain, shares } from "./verdict.ts";
 import type { UiName, Words } from "./words/words.ts";
 
 /** A column: what stands in it, and by what it is sorted. */
@@ -210,6 +210,7 @@ function columnsOf(words: Words, palette: Palette, sources: string[]): Column[] 
       sort: (of) => shares(of.facts, bulk(of.facts))[0]?.[0] ?? "",
       show: (of) => limitCell(of, words, palette),
     },
+    number("confidence", (of) => findings(of.facts, bulk(of.facts))[0]?.confidence, percent),
     number("lost", (of) => lost(of.facts), time),
     number("retransmissions", (of) => sentAgain(of, bulk(of.facts)), count),
   ];
@@ -219,6 +220,8 @@ function limitCell(connection: ConnectionData, words: Words, palette: Palette): 
   const all = shares(connection.facts, bulk(connection.facts));
   if (all.length === 0) return h("span", {}, "–");
   const [name, share] = all[0];
+  const [first] = findings(connection.facts, bulk(connection.facts));
+  const two = first && either(first);
   const bar = h(
     "span",
     { class: "mini-bar", "aria-hidden": "true" },
@@ -232,7 +235,7 @@ function limitCell(connection: ConnectionData, words: Words, palette: Palette): 
   return h(
     "span",
     { class: "limit-cell" },
-    h("span", {}, `${words.limit[name].name} ${percent(share)}`),
+    h("span", {}, two ? words.either(...two) : `${words.limit[name].name} ${percent(share)}`),
     bar,
   );
 }

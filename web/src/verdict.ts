@@ -103,32 +103,30 @@ export function sentAgain(connection: ConnectionData, direction: Direction): num
   return labels.retransmission ?? 0;
 }
 
-/** A sysctl to set. */
-export interface Change {
-  readonly end: "sender" | "receiver";
-  readonly key: string;
-  readonly to: string;
-  readonly reason: string;
+/** The two limits of a finding that is no more than a guess, the likelier first. */
+export function either(finding: Finding): [LimitName, LimitName] | undefined {
+  const [first, second] = (finding.either ?? []).map(limitName);
+  return first && second ? [first, second] : undefined;
 }
 
-/** The changes of a finding that are sysctls, by what is in them; others are left out. */
+/** A setting to raise. */
+export interface Change {
+  readonly end: "sender" | "receiver";
+  /** A line for a shell, made with the data: it never lowers what is there. */
+  readonly command: string;
+}
+
+/** The changes of a finding, by what is in them; what is no change is left out. */
 export function changes(finding: Finding): Change[] {
   return (finding.changes ?? []).flatMap((change) => {
     const of = (change ?? {}) as Record<string, unknown>;
-    const { host, setting, to } = of;
+    const { host, command } = of;
     if (host !== "sender" && host !== "receiver") return [];
-    if (typeof setting !== "string" || !/^[\w.]+$/.test(setting)) return [];
-    const reason = typeof of.reason === "string" ? of.reason : "";
-    return [{ end: host, key: setting, to: String(to), reason }];
+    return typeof command === "string" ? [{ end: host, command }] : [];
   });
 }
 
 /** The changes at one end as lines of a shell. */
 export function shellLines(of: readonly Change[]): string {
-  return of
-    .map(({ key, to }) => {
-      const name = key.includes(".") ? key : `net.ipv4.${key}`;
-      return `sysctl -w ${name}=${/^[\w.]+$/.test(to) ? to : `'${to.replaceAll("'", "")}'`}`;
-    })
-    .join("\n");
+  return of.map(({ command }) => command).join("\n");
 }

@@ -12,6 +12,8 @@ import { differences, type Plan, type Run, simulate } from "./simulate.ts";
 
 const START = 1_767_225_600_000_000_000;
 const MBIT = 1e6;
+/** A command as `Change::command` of crates/model makes it. */
+export const RAISE = `sysctl -w net.ipv4.tcp_rmem="$(sysctl -n net.ipv4.tcp_rmem | awk '{ if ($3 < 33554432) $3 = 33554432; print }')"`;
 
 /** What a hostile capture may contain. */
 export const HOSTILE = `<img src=x onerror="document.title='owned'"></script><script>document.title='owned'</script>`;
@@ -79,6 +81,7 @@ function finding(
             setting: "net.ipv4.tcp_rmem",
             from: "4096 131072 6291456",
             to: "4096 131072 33554432",
+            command: RAISE,
             reason: "the window must hold what is on the way in a round trip",
           },
         ]
@@ -92,6 +95,10 @@ function finding(
       ? {
           doubt:
             "a guess: 41 % of such verdicts are right; it may be the send buffer; capture at the sender",
+          either: [
+            { limit: of.limit, cause: of.cause, share: confidence },
+            { limit: "send_buffer", share: 0.3 },
+          ],
         }
       : {}),
     evidence: {

@@ -2,7 +2,7 @@
 import AxeBuilder from "@axe-core/playwright";
 import { expect, type Page, test } from "@playwright/test";
 import { readFileSync } from "node:fs";
-import { capture, hostile, lab, long } from "./fixture.ts";
+import { capture, hostile, lab, long, RAISE } from "./fixture.ts";
 import { open, picture } from "./open.ts";
 
 /** The middle of a graph's plotting area, and its width. */
@@ -31,9 +31,7 @@ test("leads with the verdict and asks nothing of a network", async ({ page }) =>
   await expect(page.locator("h1")).toHaveText(
     /^The receive window limited it for \d+\s% of the time\.$/,
   );
-  await expect(page.locator(".advice pre")).toHaveText(
-    "sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'",
-  );
+  await expect(page.locator(".advice pre")).toHaveText(RAISE);
   await expect(page.locator(".graph[data-graph]")).toHaveCount(5);
   const blocked = await page.evaluate(() =>
     fetch("https://example.com/").then(

@@ -25,11 +25,20 @@ import {
   time,
 } from "../src/units.ts";
 import { pinched } from "../src/graphs/touch.ts";
-import { bulk, changes, heldBy, lost, shares, shellLines, spansOf } from "../src/verdict.ts";
+import {
+  bulk,
+  changes,
+  either,
+  heldBy,
+  lost,
+  shares,
+  shellLines,
+  spansOf,
+} from "../src/verdict.ts";
 import { fromFragment, toFragment, type ViewState } from "../src/view-state.ts";
 import { en } from "../src/words/en.ts";
 import { zh } from "../src/words/zh.ts";
-import { capture, HOSTILE, hostile, lab } from "./fixture.ts";
+import { capture, HOSTILE, hostile, lab, RAISE } from "./fixture.ts";
 import { differences } from "./simulate.ts";
 
 describe("decoding", () => {
@@ -228,15 +237,19 @@ describe("the verdict", () => {
     const bare = { ...window.facts, findings: [] };
     expect(heldBy(bare, "server_to_client").every((one) => one.confidence === null)).toBe(true);
   });
-  it("gives changes as lines for a shell, and no way out of the quotes", () => {
+  it("names two limits of a guess, in its sentence and in the table", () => {
     const [finding] = window.facts.findings;
-    expect(shellLines(changes(finding))).toBe("sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'");
-    expect(shellLines([{ end: "sender", key: "tcp_sack", to: "1", reason: "" }])).toBe(
-      "sysctl -w net.ipv4.tcp_sack=1",
-    );
-    expect(shellLines([{ end: "sender", key: "a.b", to: "'; reboot '", reason: "" }])).toBe(
-      "sysctl -w a.b='; reboot '",
-    );
+    expect(either(finding)).toBeUndefined();
+    const two = [
+      { limit: "link", share: 0.4 },
+      { limit: "congestion_window", cause: "loss", share: 0.3 },
+    ];
+    expect(either({ ...finding, either: two })).toEqual(["link", "loss"]);
+  });
+  it("gives changes as lines for a shell, as they came: none that could lower a setting", () => {
+    const [finding] = window.facts.findings;
+    expect(shellLines(changes(finding))).toBe(RAISE);
+    expect(changes({ ...finding, changes: [{ host: "sender", to: "1" }] })).toEqual([]);
     expect(changes({ ...finding, changes: [null, 7, { host: "x" }, "text"] })).toEqual([]);
   });
 });

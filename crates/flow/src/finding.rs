@@ -3,9 +3,12 @@
 //! A [`Finding`] has one claim: what held the transfer, for which share of its time, and the
 //! arithmetic behind that. It also has the numbers of the claim by name, and the remedy.
 
+mod headline;
 mod remedy;
 
-use crate::limit::{Candidate, Cause, Interval, Limit, Reason, SURE_FROM, Source, Verdict};
+pub use headline::{ADVISE_FROM, Headline};
+
+use crate::limit::{Candidate, Cause, Interval, Limit, Reason, Source, Verdict};
 use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
@@ -17,6 +20,13 @@ pub struct Finding {
     pub limit: Limit,
     /// The fraction of its time, 0 to 1.
     pub share: f64,
+    /// The answer in a few words: the limit, or `probably A or B` where it is no more than a guess.
+    /// Only the limit that is named first has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headline: Option<String>,
+    /// The two limits of a headline that is a guess, the likelier first, each with how likely the
+    /// trained judge finds it, or 0 where it has no opinion.
+    pub either: Vec<Candidate>,
     /// How often verdicts like this one are right, 0 to 1. Only the limit that is named first has
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +122,8 @@ pub struct KnownPath {
     pub goodput_max: Option<Rate>,
 }
 
-/// The findings of a verdict, largest share first.
+/// The findings of a verdict, largest share first. What they advise is for a verdict that is sure
+/// enough: see [`Headline::advise`].
 pub fn findings(verdict: &Verdict, known: KnownPath) -> Vec<Finding> {
     let least = verdict.intervals.iter().filter_map(|interval| interval.evidence.rtt).min();
     let known = KnownPath { rtt: known.rtt.or(least), ..known };
@@ -121,38 +132,13 @@ pub fn findings(verdict: &Verdict, known: KnownPath) -> Vec<Finding> {
         shares.map(|candidate| finding(verdict, *candidate, known)).collect();
     if let Some(first) = findings.first_mut() {
         first.confidence = Some(verdict.confidence);
-        first.doubt = doubt(verdict);
+        let headline = Headline::of(verdict);
+        first.headline = Some(headline.to_string());
+        first.either = headline.either(verdict);
+        first.doubt = headline::doubt(verdict);
         first.reasons = verdict.reasons();
     }
     findings
-}
-
-/// The doubt about a verdict that is no more than a guess.
-fn doubt(verdict: &Verdict) -> Option<String> {
-    if verdict.confidence >= SURE_FROM {
-        return None;
-    }
-    if verdict.limited_by().limit == Limit::Unknown {
-        return verdict.coverage.what_would_help().map(str::to_string);
-    }
-    let mut doubt =
-        format!("a guess: {:.0} % of such verdicts are right", verdict.confidence * 100.0);
-    if let Some(Candidate { limit, share }) = verdict.runner_up() {
-        doubt += &format!("; the trained judge gives {:.0} % to the {limit}", share * 100.0);
-    } else if let Some(other) = other_limit(verdict) {
-        doubt += &format!("; it may be the {other}");
-    }
-    if let Some(help) = verdict.coverage.what_would_help() {
-        doubt += &format!("; {help}");
-    }
-    Some(doubt)
-}
-
-/// Another limit that the rules name, apart from the one named first.
-fn other_limit(verdict: &Verdict) -> Option<Limit> {
-    let rivals = verdict.rivals(verdict.limited_by().limit);
-    let mut others = verdict.shares.iter().skip(1).chain(&rivals).map(|candidate| candidate.limit);
-    others.find(|other| *other != Limit::Unknown)
 }
 
 /// The typical numbers of the intervals that a limit held.
@@ -240,6 +226,8 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     Finding {
         limit,
         share,
+        headline: None,
+        either: Vec::new(),
         confidence: None,
         claim,
         doubt: None,

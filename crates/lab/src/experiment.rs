@@ -19,7 +19,7 @@ use crate::truth::{self, Carried};
 use fullpipe_flow::capture::Packet;
 use fullpipe_flow::connection::{Connection, Direction, Labels};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis, Sockets};
-use fullpipe_flow::limit::{CapturePoint, PathHint};
+use fullpipe_flow::limit::PathHint;
 use fullpipe_flow::sample::Sample;
 use fullpipe_flow::truth::TruthInterval;
 use fullpipe_flow::{Analyzer, Config};
@@ -145,10 +145,8 @@ pub fn run(
     let kept = |name: &str| keep.map(|folder| folder.join(name));
     let is_counted = server_samples.iter().any(|sample| sample.reasons.is_some());
     let mut carried = Carried::new(scenario, link_start, epoch).filter(|_| is_counted);
-    let server = Edge { streams: &edges.server, point: CapturePoint::SenderEdge };
-    let at_server = server.connection(scenario, kept("server.pcap"), &mut |_| {})?;
-    let client = Edge { streams: &edges.client, point: CapturePoint::ReceiverEdge };
-    let at_client = client.connection(scenario, kept("client.pcap"), &mut |packet| {
+    let at_server = connection_at(&edges.server, scenario, kept("server.pcap"), &mut |_| {})?;
+    let at_client = connection_at(&edges.client, scenario, kept("client.pcap"), &mut |packet| {
         if let Some(carried) = &mut carried {
             carried.see(packet);
         }
@@ -183,39 +181,28 @@ fn hint(scenario: &Scenario) -> PathHint {
     PathHint { rate: path.to_client.mean_rate(), rtt: Some(path.rtt()) }
 }
 
-/// Where a capture was taken, and the streams that it is made of.
-struct Edge<'a> {
-    streams: &'a [PathBuf],
-    point: CapturePoint,
-}
-
-impl Edge<'_> {
-    /// The transfer's connection as the capture has it; every packet goes to `observer` and, if
-    /// named, to the file `keep`.
-    fn connection(
-        &self,
-        scenario: &Scenario,
-        keep: Option<PathBuf>,
-        observer: &mut dyn FnMut(&Packet<'_>),
-    ) -> Result<DiagnosedConnection, ExperimentError> {
-        // Rows count by Wireshark's definitions, so that anybody can check them with tshark.
-        let config = Config {
-            capture_point: self.point,
-            hint: hint(scenario),
-            labels: Labels::Wireshark,
-            ..Config::default()
-        };
-        let keep = keep.as_deref().map(|path| (path, scenario.capture.snaplen));
-        let analysis = merge_capture::analyse(self.streams, keep, Analyzer::new(config), observer)?;
-        let server_port = port(scenario);
-        let bulk = analysis
-            .connections
-            .into_iter()
-            .filter(|diagnosed| diagnosed.connection.server.port() == server_port);
-        let way = data_direction(scenario);
-        bulk.max_by_key(|diagnosed| diagnosed.connection.facts(way).payload)
-            .ok_or(ExperimentError::NoConnection)
-    }
+/// The transfer's connection as the capture at one edge has it, merged from its streams; every
+/// packet goes to `observer` and, if named, to the file `keep`.
+fn connection_at(
+    edge: &[PathBuf],
+    scenario: &Scenario,
+    keep: Option<PathBuf>,
+    observer: &mut dyn FnMut(&Packet<'_>),
+) -> Result<DiagnosedConnection, ExperimentError> {
+    // Rows count by Wireshark's definitions, so that anybody can check them with tshark. Beside
+    // that, the capture is analysed as `analyze` does it by default, so that both give the same
+    // answer. That a rate was asked for does not say that the transfer reached it.
+    let config = Config { labels: Labels::Wireshark, ..Config::default() };
+    let keep = keep.as_deref().map(|path| (path, scenario.capture.snaplen));
+    let analysis = merge_capture::analyse(edge, keep, Analyzer::new(config), observer)?;
+    let server_port = port(scenario);
+    let bulk = analysis
+        .connections
+        .into_iter()
+        .filter(|diagnosed| diagnosed.connection.server.port() == server_port);
+    let way = data_direction(scenario);
+    bulk.max_by_key(|diagnosed| diagnosed.connection.facts(way).payload)
+        .ok_or(ExperimentError::NoConnection)
 }
 
 /// What a transfer showed beside its packets.

@@ -7,13 +7,11 @@ use crate::prediction::{self, Ground};
 use crate::program::Received;
 use fullpipe_flow::connection::{Connection, Label};
 use fullpipe_flow::diagnosis::Diagnosis;
-use fullpipe_flow::finding::{KnownPath, findings};
 use fullpipe_flow::limit::{Candidate, Verdict};
 use fullpipe_flow::row::{Clock, Row};
 use fullpipe_flow::schema::Version;
 use fullpipe_link::{Lateness, LinkReport};
 use fullpipe_model::law::ETHERNET_HEADER;
-use fullpipe_model::law::Framing;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::scenario::{Client, LinkEngine, Scenario};
 use fullpipe_model::tune::Prediction;
@@ -37,6 +35,7 @@ pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -
     let law = law(scenario, ran, outcome.link_engine, window_max);
     let verdict = outcome.by_capture().map(|diagnosis| &diagnosis.verdict);
     let limited_by = verdict.map(|verdict| verdict.limited_by());
+    let headline = outcome.by_capture().map(Diagnosis::headline);
     let by_sockets = outcome.by_sockets.as_ref().map(Diagnosis::limited_by);
     let congestion_control =
         outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone());
@@ -76,8 +75,10 @@ pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -
         zero_window: acks.labels.of(Label::ZeroWindow),
         limited_by: limited_by.map_or(Limit::Unknown, |candidate| candidate.limit),
         limit_share: limited_by.map_or(0.0, |candidate| candidate.share),
+        limit_confidence: headline.and_then(|headline| headline.sure()),
+        headline: headline.map(|headline| headline.to_string()),
         limits: verdict.map(|verdict| verdict.shares.clone()).unwrap_or_default(),
-        finding: verdict.and_then(|verdict| finding(verdict, scenario, outcome)),
+        finding: outcome.by_capture().and_then(finding),
         limited_by_sockets: by_sockets.map(|candidate| candidate.limit),
         limit_share_sockets: by_sockets.map(|candidate| candidate.share),
         quiet,
@@ -191,18 +192,9 @@ fn frames(seen: &Connection) -> Option<Rate> {
 }
 
 /// The first finding as text.
-fn finding(verdict: &Verdict, scenario: &Scenario, outcome: &Outcome) -> Option<String> {
-    let known =
-        KnownPath { rtt: outcome.at_client.handshake_rtt, goodput_max: goodput_max(scenario) };
-    let finding = findings(verdict, known).into_iter().next()?;
+fn finding(diagnosis: &Diagnosis) -> Option<String> {
+    let finding = diagnosis.findings().into_iter().next()?;
     Some(format!("{}; {}", finding.claim, finding.remedy))
-}
-
-/// The most payload that the link carries at any time; `None` if its rate changes or is unlimited.
-fn goodput_max(scenario: &Scenario) -> Option<Rate> {
-    let link = path_for(scenario).to_client;
-    let rate = link.rate.filter(|_| link.changes.is_none())?;
-    Some(Framing { mtu: scenario.path.mtu, ..Framing::IP_1500 }.goodput(rate))
 }
 
 /// What the laws predict; `None` where nothing limits, where several connections share the

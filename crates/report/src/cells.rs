@@ -34,9 +34,17 @@ pub(crate) fn marked_name(row: &Row, rows: &[Row]) -> String {
     }
 }
 
-/// `send buffer 97 %`, or both answers if capture and sockets disagree.
+/// `send buffer 97 %`, or the two likeliest limits where the answer is no more than a guess.
 pub fn limited_by(row: &Row) -> String {
-    format!("{} {:.0} %", row.limited_by, row.limit_share * 100.0)
+    match &row.headline {
+        Some(headline) if *headline != row.limited_by.to_string() => headline.clone(),
+        _ => format!("{} {:.0} %", row.limited_by, row.limit_share * 100.0),
+    }
+}
+
+/// How sure an answer is, in percent.
+pub(crate) fn sure(confidence: Option<f64>) -> String {
+    optional(confidence, |sure| format!("{:.0}", sure * 100.0))
 }
 
 pub(crate) fn optional<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {

@@ -74,10 +74,11 @@ fn text(plan: &HostPlan, layout: Layout) -> String {
 
 fn change_lines(change: &HostChange, layout: Layout) -> String {
     // One line, however long, because people paste it.
-    let command = change.setting.command(&change.to);
+    let command = change.command();
     let mut text = format!("{}\n", layout.paint(Tone::Heading, &command));
     if let Some(from) = &change.from {
-        text += &fill("    ", &format!("was {from}"), layout.width);
+        let words = format!("was {from}, becomes {}", change.to);
+        text += &fill("    ", &words, layout.width);
         text.push('\n');
     }
     text += &fill("    ", &format!("because {}", change.reason), layout.width);
@@ -108,7 +109,7 @@ fn comment(indent: &str, change: &HostChange) -> String {
 /// What a file of sysctls cannot hold, as comments with the command.
 fn commands(plan: &HostPlan) -> String {
     let others = all(plan).filter(|change| !matches!(change.setting, Knob::Sysctl(_)));
-    let line = |change: &HostChange| format!("# at boot: {}\n", change.setting.command(&change.to));
+    let line = |change: &HostChange| format!("# at boot: {}\n", change.command());
     others.map(line).collect()
 }
 
@@ -144,7 +145,7 @@ fn kubernetes(plan: &HostPlan) -> String {
     }
     let others = all(plan).filter(|change| !matches!(change.setting, Knob::Sysctl(_)));
     for change in others {
-        let command = change.setting.command(&change.to);
+        let command = change.command();
         text += &format!("# in an init container with NET_ADMIN: {command}\n");
     }
     nothing(text)
@@ -218,7 +219,7 @@ fn ansible(plan: &HostPlan) -> String {
         text += &format!(
             "- name: Set {}\n  ansible.builtin.shell: {}\n",
             change.setting,
-            change.setting.command(&change.to)
+            change.command()
         );
     }
     nothing(text)
@@ -308,16 +309,21 @@ mod tests {
     fn a_plan_reads_as_what_is_to_be_expected_then_commands_with_reasons() {
         let text = rendered(false, Form::Text);
         assert!(text.starts_with("Expected: "), "{text}");
-        assert!(text.contains("\nsysctl -w net.ipv4.tcp_wmem='4096 16384 "), "{text}");
-        assert!(text.contains("\nip link set dev eth0 txqueuelen 5000\n"), "{text}");
+        assert!(text.contains("\nsysctl -w net.ipv4.tcp_wmem=\"$(sysctl -n "), "{text}");
+        assert!(text.contains(", becomes 4096 16384 "), "{text}");
         assert!(text.contains(
-            "\nip route change $(ip route show default dev eth0 | head -n 1) dev eth0 initcwnd 32\n"
+            "\ntest \"0$(cat /sys/class/net/eth0/tx_queue_len)\" -ge 5000 || ip link set dev eth0 \
+             txqueuelen 5000\n"
+        ));
+        assert!(text.contains(
+            " -ge 32 || ip route change $(ip route show default dev eth0 | head -n 1) dev eth0 \
+             initcwnd 32\n"
         ));
         assert!(!text.contains("On the machine"), "{text}");
         let inside = rendered(true, Form::Text);
         let (here, there) = inside.split_once("On the machine").unwrap();
         assert!(here.contains("tcp_wmem") && !here.contains("rmem_max="), "{inside}");
-        assert!(there.contains("net.core.rmem_max='16777216'"), "{inside}");
+        assert!(there.contains("if ($1 < 16777216) $1 = 16777216"), "{inside}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Live connections with what limits them, for `fullpipe why`: a table, and sentences about those
 //! that lose time.
 
+use crate::cells::sure;
 use crate::{Column, Layout, Table, Tone, figure, paragraph};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Explanation};
 use fullpipe_flow::limit::Limit;
@@ -21,6 +22,7 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
         Column::text("peer"),
         Column::figure("rate", "Mbit/s"),
         Column::text("limited by"),
+        Column::figure("sure", "%"),
         Column::figure("time", "%").leaves(1),
         Column::figure("lost", "%").leaves(2),
         Column::text("who must act"),
@@ -33,7 +35,8 @@ pub fn render(connections: &[LiveConnection], machine: &[Explanation], layout: L
             direction(answer.role, layout).into(),
             answer.remote.to_string(),
             figure::mbit_per_s(answer.goodput),
-            answer.limit.to_string(),
+            answer.headline.to_string(),
+            sure(answer.headline.sure()),
             figure::percent(answer.share),
             figure::percent(share(answer.lost, answer.time)),
             answer.acts.words().into(),
@@ -77,6 +80,9 @@ pub fn render_packets(seen: &DiagnosedConnection, by_socket: Limit, layout: Layo
         line("  cause: ", &cause.what.claim);
     }
     let limit = diagnosis.limited_by().limit;
+    if let Some(doubt) = diagnosis.findings().first().and_then(|one| one.doubt.clone()) {
+        line("  how sure: ", &doubt);
+    }
     if limit.name() == by_socket.name() {
         line("  ", "packets and socket name the same limit");
     } else {
@@ -105,10 +111,8 @@ fn explain(connection: &LiveConnection, layout: Layout) -> String {
     for cause in &answer.causes {
         line("  cause: ", &cause.claim);
     }
-    let remedies = answer.causes.iter().map(|cause| cause.remedy);
-    let remedy = remedies.take(1).next().or(answer.findings.first().map(|one| one.remedy));
-    if let Some(remedy) = remedy {
-        line("  to change it: ", remedy);
+    if !answer.remedy.is_empty() {
+        line("  to change it: ", answer.remedy);
     }
     line("  who must act: ", &acts(answer.acts, answer.limit));
     if let Some(lifetime) = answer.lifetime.filter(|life| life.busy > Duration::ZERO) {

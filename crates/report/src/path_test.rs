@@ -1,5 +1,6 @@
 //! The runs of a test between two hosts, for `fullpipe test`: a page to paste into a ticket.
 
+use crate::cells::sure;
 use crate::{Column, Layout, Table, Tone, escape, figure, paragraph};
 use fullpipe_flow::live::{Acts, Answer};
 use fullpipe_flow::path_test::{Loss, Measured, Rfc6349};
@@ -59,7 +60,7 @@ fn optional<T>(value: Option<T>, show: fn(T) -> String) -> String {
     value.map_or_else(|| "-".into(), show)
 }
 
-fn table(runs: &[TestedRun<'_>]) -> Table<10> {
+fn table(runs: &[TestedRun<'_>]) -> Table<11> {
     let mut table = Table::new([
         Column::text("data"),
         Column::count("connections"),
@@ -70,6 +71,7 @@ fn table(runs: &[TestedRun<'_>]) -> Table<10> {
         Column::figure("lost", "%"),
         Column::figure("MTU", "bytes").leaves(1),
         Column::text("limited by"),
+        Column::figure("sure", "%"),
         Column::figure("time", "%").leaves(3),
     ]);
     for run in runs {
@@ -77,7 +79,7 @@ fn table(runs: &[TestedRun<'_>]) -> Table<10> {
         let answer = measured.answer.as_ref();
         let limit = match (&measured.machine, answer) {
             (Some(machine), _) => format!("the {}'s machine", machine.end),
-            (None, Some(answer)) => answer.limit.to_string(),
+            (None, Some(answer)) => answer.headline.to_string(),
             (None, None) => "-".into(),
         };
         table.row([
@@ -90,6 +92,7 @@ fn table(runs: &[TestedRun<'_>]) -> Table<10> {
             optional(measured.loss, |loss| format!("{:.3}", 100.0 * loss.share)),
             optional(measured.mtu, |mtu| mtu.get().to_string()),
             limit,
+            sure(answer.and_then(|answer| answer.headline.sure())),
             optional(answer.map(|answer| answer.share), figure::percent),
         ]);
     }
@@ -215,9 +218,8 @@ fn findings(answer: &Answer, line: &mut dyn FnMut(&str, &str)) {
     for cause in &answer.causes {
         line("  cause: ", &cause.claim);
     }
-    let remedy = answer.causes.first().map(|cause| cause.remedy);
-    if let Some(remedy) = remedy.or(answer.findings.first().map(|finding| finding.remedy)) {
-        line("  to change it: ", remedy);
+    if !answer.remedy.is_empty() {
+        line("  to change it: ", answer.remedy);
     }
     let acts = match answer.acts {
         Acts::Here => "this host",

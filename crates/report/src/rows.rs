@@ -1,7 +1,7 @@
 //! Rows of results as a table: what each transfer achieved, what the laws predict, what limited it,
 //! and how good the emulation was.
 
-use crate::cells::{FAILED, NONE, marked_name, optional, remarks, small};
+use crate::cells::{FAILED, NONE, marked_name, optional, remarks, small, sure};
 use crate::{Column, Layout, Table, figure, reference};
 
 pub use crate::cells::limited_by;
@@ -21,7 +21,7 @@ pub fn render(rows: &[Row], layout: Layout) -> String {
     text
 }
 
-fn table(rows: &[Row]) -> Table<13> {
+fn table(rows: &[Row]) -> Table<14> {
     let mut table = Table::new([
         Column::text("run"),
         Column::figure("RTT asked", "ms").leaves(6),
@@ -35,11 +35,12 @@ fn table(rows: &[Row]) -> Table<13> {
         Column::count("window full").leaves(4),
         Column::count("zero window").leaves(3),
         Column::text("limited by"),
+        Column::figure("sure", "%"),
         Column::figure("late p99", "us").leaves(2),
     ]);
     for row in rows {
         if row.is_failed() {
-            let mut cells: [String; 13] = std::array::from_fn(|_| NONE.into());
+            let mut cells: [String; 14] = std::array::from_fn(|_| NONE.into());
             cells[0] = marked_name(row, rows);
             cells[1] = figure::ms(row.rtt_nominal);
             cells[11] = FAILED.into();
@@ -59,6 +60,7 @@ fn table(rows: &[Row]) -> Table<13> {
             row.window_full.to_string(),
             row.zero_window.to_string(),
             limited_by(row),
+            sure(row.limit_confidence),
             row.link_late_p99.as_micros().to_string(),
         ]);
     }

@@ -136,8 +136,9 @@ export const en: Words = {
         return `For ${share} of the time, the evidence does not say what limited it.`;
     }
   },
-  guess: (limit, share) =>
-    `It may have been the ${en.limit[limit].name}, for ${share} of the time: the evidence is thin.`,
+  guess: (limit, or) =>
+    `It was probably the ${en.limit[limit].name} or the ${en.limit[or].name}: the evidence is thin.`,
+  either: (limit, or) => `probably ${en.limit[limit].name} or ${en.limit[or].name}`,
   noVerdict: "No data was transferred, so nothing limited it.",
   because(limit, { evidence: e }) {
     const out: string[] = [];

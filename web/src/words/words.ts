@@ -43,7 +43,9 @@ export interface Words {
   /** "The receive window limited it for 93 % of the time." */
   verdict(limit: LimitName, share: string): string;
   /** The same of a verdict that is wrong as often as right. */
-  guess(limit: LimitName, share: string): string;
+  guess(limit: LimitName, or: LimitName): string;
+  /** The same in a few words, for a table. */
+  either(limit: LimitName, or: LimitName): string;
   /** No limit is known: nothing was transferred, or nobody answered. */
   readonly noVerdict: string;
   /** The arithmetic behind a finding, in sentences. */

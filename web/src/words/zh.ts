@@ -120,7 +120,8 @@ export const zh: Words = {
         return `在 ${share} 的时间里，证据不足以判断瓶颈。`;
     }
   },
-  guess: (limit, share) => `瓶颈可能是${zh.limit[limit].name}（${share} 的时间），但证据不足。`,
+  guess: (limit, or) => `瓶颈可能是${zh.limit[limit].name}或${zh.limit[or].name}，但证据不足。`,
+  either: (limit, or) => `可能是${zh.limit[limit].name}或${zh.limit[or].name}`,
   noVerdict: "没有传输数据，因此没有瓶颈。",
   because,
   confidence(of) {
@@ -268,7 +269,14 @@ function because(limit: LimitName, { evidence: e }: Finding): string[] {
 }
 
 /** Remedies that fit what is known of the hosts, by words of the English one. */
+/** What is said in place of a setting where the evidence does not bear one. */
+const WITHHELD = [
+  "no setting is advised on this evidence",
+  "现有证据不足以建议任何设置：请在两端从连接建立之前开始抓包（至少 10 秒），同时采样套接字（`fullpipe why --record`）。",
+] as const;
+
 const FITTED: readonly (readonly [english: string, chinese: string])[] = [
+  WITHHELD,
   [
     "switch window scaling on",
     "开启窗口缩放：某一端的 SYN 没有提供该选项，缓冲区再大窗口也不会变大（net.ipv4.tcp_window_scaling = 1，或检查去除该选项的中间设备）。",
@@ -316,6 +324,11 @@ function remedy(limit: LimitName, { remedy: english }: Finding): string {
 }
 
 function subCause(of: SubCause): { claim: string; remedy: string } {
+  const said = claimAndRemedy(of);
+  return of.remedy.includes(WITHHELD[0]) ? { ...said, remedy: WITHHELD[1] } : said;
+}
+
+function claimAndRemedy(of: SubCause): { claim: string; remedy: string } {
   const times = count(Number(of.count ?? 0));
   const took = time(Number(of.time_us ?? 0));
   const at = rate(Number(of.rate_bps ?? 0));

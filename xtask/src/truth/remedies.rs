@@ -304,6 +304,8 @@ mod tests {
             share: 1.0,
             confidence: None,
             claim: String::new(),
+            headline: None,
+            either: Vec::new(),
             doubt: None,
             evidence: FindingEvidence::default(),
             rivals: Vec::new(),

@@ -1,5 +1,6 @@
 //! A captured connection with what limited each of its directions.
 
+use super::consistent::{consistent, excludes};
 use super::subcause::{Explanation, NoAnswer, Seen, Sharing, SubCause, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
 use crate::connection::{Connection, Direction};
@@ -186,7 +187,8 @@ impl DiagnosedConnection {
         let verdict = self.diagnosis(direction).map(|diagnosis| &diagnosis.verdict);
         let sharing = self.sharing.filter(|_| direction == self.connection.bulk());
         let seen = Seen { connection: &self.connection, direction, verdict, sharing };
-        self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten()
+        let all = self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten();
+        all.filter(move |cause| !verdict.is_some_and(|verdict| excludes(*cause, verdict)))
     }
 
     /// The names of what lies behind a direction's limits.
@@ -199,8 +201,13 @@ impl DiagnosedConnection {
     /// The sub-causes in words, first for the direction that carried more.
     pub fn explanations(&self) -> Vec<OfDirection<Explanation>> {
         let explained = |direction| {
-            let causes = self.sub_causes(direction);
-            causes.map(move |cause| OfDirection { direction, what: cause.explanation() })
+            let headline = self.diagnosis(direction).map(Diagnosis::headline);
+            let causes = self.sub_causes(direction).map(SubCause::explanation);
+            let advised = causes.map(move |cause| match headline {
+                Some(headline) => headline.advise_cause(cause),
+                None => cause,
+            });
+            advised.map(move |what| OfDirection { direction, what })
         };
         let by_sockets = self.sampled.iter().flat_map(|sampled| {
             let direction = sampled.direction;
@@ -308,6 +315,7 @@ fn diagnosis(connection: &Connection, direction: Direction, verdict: Verdict) ->
         receiver,
         seen_at: SeenAt::Capture(connection.vantage.place),
     };
+    let verdict = consistent(connection, direction, verdict);
     let hosts = KnownHosts::captured(connection, direction, &verdict);
     Diagnosis {
         subject,

@@ -12,6 +12,7 @@
 //! compared and can contradict each other.
 
 mod connection;
+mod consistent;
 mod hosts;
 mod losses;
 mod measured;
@@ -27,7 +28,7 @@ pub use subcause::{
 };
 
 use crate::connection::{Direction, Place};
-use crate::finding::{Finding, KnownPath, findings};
+use crate::finding::{Finding, Headline, KnownPath, findings};
 use crate::limit::{Candidate, PathHint, Verdict, from_receiver, from_samples};
 use crate::sample::Sample;
 use fullpipe_model::limit::End;
@@ -124,8 +125,13 @@ impl Diagnosis {
 
     /// What the verdict means, the largest share first.
     pub fn findings(&self) -> Vec<Finding> {
-        let all = findings(&self.verdict, self.path).into_iter();
-        all.map(|finding| self.hosts.fit(finding)).collect()
+        let (headline, all) = (self.headline(), findings(&self.verdict, self.path).into_iter());
+        all.map(|finding| headline.advise(self.hosts.fit(finding))).collect()
+    }
+
+    /// The answer to "what limits it", and how much is advised on it.
+    pub fn headline(&self) -> Headline {
+        Headline::of(&self.verdict)
     }
 
     /// What limited the data for the largest share of its time.

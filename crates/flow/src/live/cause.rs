@@ -2,7 +2,7 @@
 //! setting caps, what the other end left out. Each cause is a function of what the host saw, and
 //! names the numbers that it rests on.
 
-use super::{Acts, Observed};
+use super::Observed;
 use crate::diagnosis::Explanation;
 use crate::limit::{Cause, Limit, Verdict};
 use crate::sample::{SocketMemory, TcpInfo};
@@ -26,9 +26,41 @@ const LEAST_SHARE: f64 = 0.1;
 /// Repairs of which at least this fraction was not needed are the work of reordering.
 const OF_SPURIOUS: f64 = 0.5;
 
-/// Who has to act on a cause, where it is not who acts on its limit.
-pub(super) fn acts(name: &str) -> Option<Acts> {
-    matches!(name, "small_segments" | "reordering").then_some(Acts::Path)
+/// Where a cause's remedy has to be applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At this end of the data.
+    End(End),
+    /// On the path.
+    Path,
+}
+
+/// Where the remedy of the cause `name` has to be applied, if the cause explains `limit`.
+pub(super) fn place(name: &str, limit: Limit) -> Option<Place> {
+    const LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
+    let (place, of): (Place, &[Limit]) = match name {
+        // Which SYN lacks the option is not known: the window is the receiver's.
+        "window_scale_missing" => (Place::End(End::Receiver), &[Limit::ReceiveWindow]),
+        "receive_buffer_at_its_largest"
+        | "receive_buffer_capped"
+        | "receive_buffer_frozen"
+        | "window_clamped" => (Place::End(End::Receiver), &[Limit::ReceiveWindow]),
+        "application_does_not_read" => (Place::End(End::Receiver), &[Limit::ReceiverApplication]),
+        "send_buffer_at_its_largest" | "send_buffer_capped" | "send_buffer_frozen" => {
+            (Place::End(End::Sender), &[Limit::SendBuffer])
+        }
+        "paced_by_application" => {
+            (Place::End(End::Sender), &[Limit::SenderApplication, Limit::Link])
+        }
+        "delayed_ack" => (Place::End(End::Sender), &[Limit::SenderApplication]),
+        "notsent_lowat" => {
+            (Place::End(End::Sender), &[Limit::SendBuffer, Limit::SenderApplication])
+        }
+        "idle_restart" => (Place::End(End::Sender), &[Limit::CongestionWindow(Cause::SlowStart)]),
+        "reordering" | "timeouts" | "small_segments" => (Place::Path, &[LOSS]),
+        _ => return None,
+    };
+    of.contains(&limit).then_some(place)
 }
 
 /// The causes behind the limits of a connection, most important first.
@@ -138,8 +170,8 @@ fn own_window(seen: &Observed<'_>) -> Option<Explanation> {
         let claim = format!(
             "autotuning reached the third value of net.ipv4.tcp_rmem ({largest:#}){allowed}"
         );
-        let remedy = "raise the third value of net.ipv4.tcp_rmem here (`fullpipe tune plan` says to what); new \
-                      connections gain at once";
+        let remedy = "raise the third value of net.ipv4.tcp_rmem on the receiver (`fullpipe tune plan` there says \
+                      to what); new connections gain immediately";
         of_amount("receive_buffer_at_its_largest", claim, remedy, rcvbuf)
     })
 }
@@ -189,7 +221,7 @@ fn send_buffer(seen: &Observed<'_>) -> Option<Explanation> {
             "autotuning reached the third value of net.ipv4.tcp_wmem ({largest:#}){allowed}"
         );
         let remedy =
-            "raise the third value of net.ipv4.tcp_wmem here (`fullpipe tune plan` says to what)";
+            "raise the third value of net.ipv4.tcp_wmem on the sender (`fullpipe tune plan` there says to what)";
         of_amount("send_buffer_at_its_largest", claim, remedy, sndbuf)
     })
 }
@@ -330,7 +362,7 @@ fn idle_restart(seen: &Observed<'_>) -> Option<Explanation> {
                 "{count} times the congestion window fell after a pause (from up to {most} segments) and had to grow \
                  again"
             ),
-            "set net.ipv4.tcp_slow_start_after_idle=0 here, if the connection is used in bursts",
+            "set net.ipv4.tcp_slow_start_after_idle=0 on the sender, if the connection is used in bursts",
         )
     })
 }
@@ -364,7 +396,7 @@ fn dropped(seen: &Observed<'_>) -> Option<Explanation> {
         count: Some(count.into()),
         ..explain(
             "dropped_on_arrival",
-            format!("this host dropped {count} segments on arrival, because the socket's memory was full"),
+            format!("the host of this socket dropped {count} segments on arrival, because the socket's memory was full"),
             "let the application read, or raise net.ipv4.tcp_rmem; under memory pressure (net.ipv4.tcp_mem) the \
              whole host drops",
         )

@@ -15,7 +15,7 @@ pub use note::Note;
 pub use recording::connections;
 
 use crate::diagnosis::{Diagnosis, Explanation, Sockets};
-use crate::finding::Finding;
+use crate::finding::{Finding, Headline};
 use crate::limit::{Candidate, Cause, Limit, PathHint, Verdict};
 use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::limit::End;
@@ -204,8 +204,12 @@ pub struct Answer {
     /// The account of the connection's whole life; only of a sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<Lifetime>,
-    /// Who has to change something.
+    /// The answer in a few words.
+    pub headline: Headline,
+    /// Who has to change something; not known where the answer is no more than a guess.
     pub acts: Acts,
+    /// What would change it, at the place that [`Answer::acts`] names.
+    pub remedy: &'static str,
     /// What lies behind the limit, as only the host can know, most important first.
     pub causes: Vec<Explanation>,
     /// What the verdict means, the largest share first.
@@ -240,11 +244,11 @@ impl Observed<'_> {
         let diagnosis = self.diagnosis()?;
         let verdict = &diagnosis.verdict;
         let Candidate { limit, share } = verdict.limited_by();
-        let causes = cause::causes(self, limit, verdict);
-        let acts = match causes.first().and_then(|cause| cause::acts(cause.name)) {
-            Some(acts) => acts,
-            None => Acts::against(limit, self.role),
-        };
+        let headline = diagnosis.headline();
+        let causes = cause::causes(self, limit, verdict).into_iter();
+        let causes: Vec<Explanation> = causes.map(|one| headline.advise_cause(one)).collect();
+        let findings = diagnosis.findings();
+        let (acts, remedy) = self.advice(&headline, &causes, &findings);
         let goodput = mean_goodput(verdict);
         Some(Answer {
             local: last.local,
@@ -259,11 +263,35 @@ impl Observed<'_> {
             lost: diagnosis.lost(),
             goodput,
             lifetime: self.lifetime(),
+            headline,
             acts,
-            findings: diagnosis.findings(),
+            remedy,
+            findings,
             path: path::measured(self, verdict, goodput),
             causes,
         })
+    }
+
+    /// Who has to act, and what to do there: both follow the cause that explains the limit, or else
+    /// the limit itself.
+    fn advice(
+        &self,
+        headline: &Headline,
+        causes: &[Explanation],
+        findings: &[Finding],
+    ) -> (Acts, &'static str) {
+        let of_limit = findings.first().map_or("", |finding| finding.remedy);
+        if headline.is_guess() {
+            return (Acts::Unknown, of_limit);
+        }
+        let place = |cause: &Explanation| cause::place(cause.name, headline.limit);
+        let found = causes.iter().find_map(|cause| Some((place(cause)?, cause.remedy)));
+        match found {
+            Some((cause::Place::Path, remedy)) => (Acts::Path, remedy),
+            Some((cause::Place::End(end), remedy)) if end == self.role => (Acts::Here, remedy),
+            Some((cause::Place::End(_), remedy)) => (Acts::Peer, remedy),
+            None => (Acts::against(headline.limit, self.role), of_limit),
+        }
     }
 
     fn diagnosis(&self) -> Option<Diagnosis> {

@@ -162,6 +162,10 @@ pub struct Row {
     pub limited_by: Limit,
     /// That share, 0 to 1.
     pub limit_share: f64,
+    /// How often verdicts like this one are right, 0 to 1; absent where there is none.
+    pub limit_confidence: Option<f64>,
+    /// The answer in a few words: the limit, or `probably A or B` where it is no more than a guess.
+    pub headline: Option<String>,
     /// Every limit and its share, largest first.
     pub limits: Vec<Candidate>,
     /// What limited it, in a sentence with the numbers, and what would change it.

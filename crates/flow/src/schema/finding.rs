@@ -129,6 +129,20 @@ pub static FINDINGS: &[F] = &[
     F::new("confidence", Kind::Fraction, NOT_FIRST, "how often such a verdict is right", |row| {
         Cell::fraction(row.what.confidence)
     }),
+    F::new(
+        "headline",
+        Kind::Text,
+        NOT_FIRST,
+        "the answer in a few words: the limit, or `probably A or B` where it is a guess",
+        |row| Cell::word(row.what.headline.as_deref()),
+    ),
+    F::new(
+        "either",
+        Kind::Objects,
+        "not a guess",
+        "the two limits of a guess, the likelier first, each with how likely the judge finds it",
+        |row| Cell::Candidates(&row.what.either),
+    ),
     F::new("doubt", Kind::Text, "not a guess", "why it is no more than a guess", |row| {
         Cell::word(row.what.doubt.as_deref())
     }),
@@ -198,9 +212,13 @@ pub static FINDINGS: &[F] = &[
         |row| Cell::Candidates(&row.what.rivals),
     ),
     F::new("remedy", Kind::Text, "", "what would change it", |row| Cell::text(row.what.remedy)),
-    F::new("changes", Kind::Objects, "", "the same as sysctls to set", |row| {
-        Cell::Changes(&row.what.changes)
-    }),
+    F::new(
+        "changes",
+        Kind::Objects,
+        "",
+        "the same as sysctls to set, each to at least `to`; `command` never lowers one",
+        |row| Cell::Changes(&row.what.changes),
+    ),
 ];
 
 const OF_OTHERS: &str = "of other sub-causes";

@@ -147,6 +147,12 @@ pub static LIVE_CONNECTIONS: &[C] = &[
         "who must change something: `here`, `peer`, `path`, `nobody` or `unknown`",
         |row| Cell::text(row.connection.answer.acts.name()),
     ),
+    C::new("headline", Kind::Text, "", "the answer in a few words: the limit, or `probably A or B` where it is a guess", |row| {
+        Cell::text(row.connection.answer.headline.to_string())
+    }),
+    C::new("remedy", Kind::Text, "", "what would change it, at the place that `acts` names", |row| {
+        Cell::text(row.connection.answer.remedy)
+    }),
     C::new(
         "sub_causes",
         Kind::Words,

@@ -235,6 +235,20 @@ pub static RUNS: &[R] = &[
     R::new("limit_share", Kind::Fraction, "", "the share of its time for which it did", |row| {
         Cell::fraction(row.limit_share)
     }),
+    R::new(
+        "limit_confidence",
+        Kind::Fraction,
+        "it is not known",
+        "how often verdicts like this one are right",
+        |row| Cell::fraction(row.limit_confidence),
+    ),
+    R::new(
+        "headline",
+        Kind::Text,
+        "no data",
+        "the answer in a few words: the limit, or `probably A or B` where it is a guess",
+        |row| Cell::word(row.headline.as_deref()),
+    ),
     R::new("limits", Kind::Objects, "", "every limit with its share, largest first", |row| {
         Cell::Candidates(&row.limits)
     })

@@ -86,7 +86,7 @@ fn with_small_window(offer: &str) -> DiagnosedConnection {
         "
     );
     let (mut at, mut next) = (0.1, 1);
-    for _ in 0..40 {
+    for _ in 0..100 {
         for _ in 0..60 {
             writeln!(text, "{at:.5} > . {next}:{} ack 1 win 60000", next + 1000).unwrap();
             (at, next) = (at + 0.00001, next + 1000);

@@ -151,7 +151,7 @@ impl Experiment {
     /// let lab = Lab { kernel: "6.12".parse().unwrap(), link_engine: LinkEngine::Netem };
     /// let experiment = Experiment::new(measured, lab).unwrap();
     /// let remedy = experiment.remedies[0].to_string();
-    /// assert!(remedy.starts_with("receiver: net.ipv4.tcp_rmem 4096 131072 "));
+    /// assert!(remedy.starts_with("receiver: net.ipv4.tcp_rmem at least 4096 131072 "));
     /// ```
     pub fn new(measured: MeasuredPath, lab: Lab) -> Result<Self, RebuildError> {
         let mut assumptions = Vec::new();

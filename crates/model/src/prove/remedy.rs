@@ -69,10 +69,11 @@ impl Remedy {
         }
     }
 
-    /// What to do, in a few words without the host: `net.ipv4.tcp_wmem 4096 16384 11534336`.
+    /// What to do, in a few words without the host: `net.ipv4.tcp_wmem at least 4096 16384
+    /// 11534336`.
     pub fn words(&self) -> String {
         match self {
-            Remedy::Sysctl(change) => format!("{} {}", change.setting, change.to),
+            Remedy::Sysctl(change) => change.words(),
             Remedy::Autotuning { end: End::Sender, .. } => {
                 "the application does not set SO_SNDBUF".into()
             }
@@ -85,7 +86,7 @@ impl Remedy {
     }
 }
 
-/// With its host: `sender: net.ipv4.tcp_wmem 4096 16384 11534336`.
+/// With its host: `sender: net.ipv4.tcp_wmem at least 4096 16384 11534336`.
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.end(), self.words())

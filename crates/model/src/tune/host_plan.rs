@@ -563,6 +563,11 @@ impl Planning<'_> {
 }
 
 impl HostChange {
+    /// The command that makes the change: one line to paste into a shell. It raises sizes only.
+    pub fn command(&self) -> String {
+        self.setting.command(self.from.as_deref(), &self.to)
+    }
+
     /// Whether only the whole machine has it.
     pub fn is_machine_wide(&self) -> bool {
         matches!(&self.setting, Knob::Sysctl(row) if row.scope == Scope::Machine)

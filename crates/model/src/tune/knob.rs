@@ -9,6 +9,7 @@
 //! `net/ipv4/metrics.c`, `net/core/dev.c` of Linux 6.18. Where the kernel takes more values than
 //! have a meaning (a switch is a byte), only those with a meaning are allowed.
 
+use super::raise;
 use std::net::IpAddr;
 
 /// Whose a sysctl is.
@@ -237,18 +238,28 @@ impl Knob {
         is_size && numbers(from).iter().zip(numbers(to)).any(|(from, to)| to < *from)
     }
 
-    /// The command that sets it: one line to paste into a shell.
-    pub fn command(&self, value: &str) -> String {
+    /// The command that sets it: one line to paste into a shell. A size that is larger already
+    /// where it runs stays as it is; of several numbers, those that differ from `from` are raised.
+    pub(super) fn command(&self, from: Option<&str>, value: &str) -> String {
         match self {
+            Knob::Sysctl(row) if row.is_size => raise::sysctl(row.name, from, value),
             Knob::Sysctl(row) => format!("sysctl -w {}='{value}'", row.name),
-            Knob::QueueLength(device) => format!("ip link set dev {device} txqueuelen {value}"),
+            Knob::QueueLength(device) => raise::unless(
+                &format!("cat /sys/class/net/{device}/tx_queue_len"),
+                value,
+                &format!("ip link set dev {device} txqueuelen {value}"),
+            ),
             // `ip route change` needs the whole route, of which `show` leaves out the device.
             Knob::Route(route, metric) => {
                 let ip = if route.destination.is_ipv6() { "ip -6" } else { "ip" };
-                let (device, metric) = (&route.device, metric.name());
-                format!(
-                    "{ip} route change $({ip} route show {route} | head -n 1) dev {device} {metric} {value}"
-                )
+                let (device, name) = (&route.device, metric.name());
+                let shown = format!("{ip} route show {route} | head -n 1");
+                let set = format!("{ip} route change $({shown}) dev {device} {name} {value}");
+                if *metric == RouteMetric::QuickAck {
+                    return set;
+                }
+                let number = format!("grep -o '{name} [0-9]*' | grep -o '[0-9]*'");
+                raise::unless(&format!("{shown} | {number}"), value, &set)
             }
         }
     }

@@ -22,6 +22,7 @@ mod measured;
 mod note;
 mod path;
 mod plan;
+mod raise;
 mod setting;
 mod sheet;
 

@@ -6,18 +6,17 @@
 //! depends on the driver. Nothing is lowered; a plan for a host that a plan has tuned is empty.
 
 use super::note::{self, Note};
-use super::{HostSettings, MemTriple, Path, Prediction, SetError, Setting, Value, predict};
+use super::{HostSettings, MemTriple, Path, Prediction, SetError, Setting, Value, predict, raise};
 use crate::law::send_buffer;
 use crate::law::window_scale::MAX_WINDOW;
 use crate::limit::End;
 use crate::units::{Bytes, Window, column};
 
-/// One sysctl to set.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// One sysctl to set. It serialises with its [`Change::command`].
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "WrittenChange")]
 pub struct Change {
     /// The host.
-    #[serde(rename = "host")]
     pub end: End,
     /// The sysctl.
     pub setting: Setting,
@@ -50,9 +49,40 @@ impl TryFrom<WrittenChange> for Change {
 }
 
 impl Change {
-    /// The command that makes the change: one line to paste into a shell.
+    /// The command that makes the change: one line to paste into a shell. A size that is larger
+    /// already where it runs stays as it is.
     pub fn command(&self) -> String {
-        format!("sysctl -w {}='{}'", self.setting, self.to)
+        let (name, to) = (self.setting.sysctl(), self.to.to_string());
+        match self.to {
+            Value::Flag(_) => format!("sysctl -w {name}='{to}'"),
+            Value::Triple(_) | Value::Bytes(_) => {
+                raise::sysctl(name, Some(&self.from.to_string()), &to)
+            }
+        }
+    }
+
+    /// The change in words: `net.ipv4.tcp_wmem at least 4096 16384 11534336`.
+    pub fn words(&self) -> String {
+        match self.to {
+            Value::Flag(_) => format!("{} {}", self.setting, self.to),
+            Value::Triple(_) | Value::Bytes(_) => {
+                format!("{} at least {}", self.setting, self.to)
+            }
+        }
+    }
+}
+
+impl serde::Serialize for Change {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut row = s.serialize_struct("Change", 6)?;
+        row.serialize_field("host", &self.end)?;
+        row.serialize_field("setting", &self.setting)?;
+        row.serialize_field("from", &self.from)?;
+        row.serialize_field("to", &self.to)?;
+        row.serialize_field("command", &self.command())?;
+        row.serialize_field("reason", &self.reason)?;
+        row.end()
     }
 }
 
@@ -87,7 +117,7 @@ const SYSCTL_MAX: Bytes = Bytes::new(i32::MAX as u64);
 /// let plan = plan(path, &host, &host);
 /// assert_eq!(plan.changes.len(), 1);
 /// assert_eq!(plan.changes[0].setting.sysctl(), "net.ipv4.tcp_wmem");
-/// assert_eq!(plan.changes[0].command(), "sysctl -w net.ipv4.tcp_wmem='4096 16384 11534336'");
+/// assert_eq!(plan.changes[0].words(), "net.ipv4.tcp_wmem at least 4096 16384 11534336");
 /// ```
 pub fn plan(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Plan {
     let mut tuned =

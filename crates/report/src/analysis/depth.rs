@@ -61,9 +61,10 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         text.push('\n');
         for change in &finding.what.changes {
             let start = format!("  on the {}: ", change.end);
-            let set = format!("{} ({})", change.command(), change.reason);
-            text += &paragraph::fill(&start, &set, layout.width);
-            text.push('\n');
+            let why = format!("{} ({})", change.words(), change.reason);
+            text += &paragraph::fill(&start, &why, layout.width);
+            // One line, however long, because people paste it.
+            text += &format!("\n    {}\n", change.command());
         }
     }
     for explanation in explained.explanations() {

@@ -1,6 +1,7 @@
 //! Connections in a table, worst first.
 
 use super::Report;
+use crate::cells::sure;
 use crate::{Column, Layout, Table, escape, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis};
@@ -24,6 +25,7 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
         Column::count("retrans").leaves(3),
         Column::figure("lost", "s"),
         Column::text("limited by"),
+        Column::figure("sure", "%"),
     ]);
     let optional = |time: Option<Duration>| time.map_or_else(|| NONE.into(), figure::ms);
     for explained in report.connections.iter().take(top) {
@@ -41,6 +43,7 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
             facts.labels.of(Label::Retransmission).to_string(),
             figure::s(explained.lost()),
             limited_by(explained),
+            sure(explained.bulk().and_then(|diagnosis| diagnosis.headline().sure())),
         ]);
     }
     let mut text = format!("{}: {}\n", escape::in_line(&report.file), counted(report, top));
@@ -121,9 +124,9 @@ pub(super) fn arrow(connection: &Connection, layout: Layout) -> &'static str {
 }
 
 fn limited_by(explained: &DiagnosedConnection) -> String {
-    let most = explained.bulk().map(Diagnosis::limited_by).filter(|most| most.share > 0.0);
-    match most {
-        Some(most) => format!("{} {:.0} %", most.limit, most.share * 100.0),
+    let headline = explained.bulk().map(Diagnosis::headline).filter(|most| most.share > 0.0);
+    match headline {
+        Some(headline) => headline.with_share(),
         None if explained.is_unanswered() => "no answer".into(),
         None => NONE.into(),
     }

@@ -1,7 +1,21 @@
 use super::*;
-use fullpipe_flow::limit::Candidate;
+use fullpipe_flow::finding::Headline;
+use fullpipe_flow::limit::{Candidate, Evidence, Interval, Source, Verdict};
 use fullpipe_flow::live::{Answer, Process};
-use fullpipe_model::units::Rate;
+use fullpipe_model::units::{Instant, Rate};
+
+/// A verdict of this confidence.
+fn headline(limit: Limit, confidence: f64) -> Headline {
+    let interval = Interval {
+        start: Instant::ZERO,
+        length: Duration::from_secs(3),
+        candidates: vec![Candidate { limit, share: 1.0 }],
+        evidence: Evidence::default(),
+    };
+    let mut verdict = Verdict::new(Source::Samples, vec![interval]);
+    verdict.confidence = confidence;
+    Headline::of(&verdict)
+}
 
 fn connection(acts: Acts, role: End) -> LiveConnection {
     let limit = Limit::ReceiveWindow;
@@ -19,7 +33,9 @@ fn connection(acts: Acts, role: End) -> LiveConnection {
             lost: Duration::from_millis(2700),
             goodput: Rate::from_bits_per_sec(20_000_000),
             lifetime: None,
+            headline: headline(limit, 0.97),
             acts,
+            remedy: "read on",
             causes: Vec::new(),
             findings: Vec::new(),
             path: None,
@@ -44,4 +60,17 @@ fn the_peer_is_told_from_this_host_and_nothing_is_obeyed() {
     assert!(!text.contains('\u{1b}'), "a process's name is shown, not obeyed: {text}");
     let here = render(&[connection(Acts::Here, End::Receiver)], &[], Layout::default());
     assert!(here.contains("who must act: this host"), "{here}");
+}
+
+#[test]
+fn the_table_says_how_sure_an_answer_is_and_a_guess_is_no_answer() {
+    let sure = render(&[connection(Acts::Peer, End::Sender)], &[], Layout::default());
+    let row = sure.lines().find(|line| line.contains("20.0")).unwrap();
+    assert!(row.contains("receive window") && row.contains(" 97 "), "{sure}");
+    let mut guess = connection(Acts::Unknown, End::Sender);
+    guess.answer.headline = headline(Limit::ReceiveWindow, 0.3);
+    let text = render(&[guess], &[], Layout::default());
+    let row = text.lines().find(|line| line.contains("20.0")).unwrap();
+    assert!(row.contains("perhaps receive window") && row.contains(" 30 "), "{text}");
+    assert!(row.trim_end().ends_with("not known"), "{text}");
 }

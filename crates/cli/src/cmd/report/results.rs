@@ -5,7 +5,6 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_analyze::{Capture, Options};
 use fullpipe_flow::Config;
-use fullpipe_flow::limit::{CapturePoint, PathHint};
 use fullpipe_flow::row::Row;
 use fullpipe_flow::sample::Sample;
 use fullpipe_flow::trace::{Owner, SocketSeries, TraceBounds};
@@ -98,13 +97,8 @@ fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failur
         rows.push(row);
         return Ok(());
     }
-    // What the lab knows of the path, so that the report says what the row says.
-    let config = Config {
-        capture_point: CapturePoint::SenderEdge,
-        hint: PathHint { rate: row.rate_nominal, rtt: Some(row.rtt_nominal) },
-        trace: Some(TraceBounds::default()),
-        ..Config::default()
-    };
+    // As the lab analysed it and as `analyze` does, so that the report says what the row says.
+    let config = Config { trace: Some(TraceBounds::default()), ..Config::default() };
     rows.push(row);
     let mut shortlist = Shortlist::default();
     let mut connections = Capture::file(&capture).connections(&Options::from(config));

@@ -241,10 +241,8 @@ fn unpersisted(plan: &HostPlan) -> Option<String> {
         return None;
     }
     let names: Vec<_> = others.iter().map(|change| change.setting.to_string()).collect();
-    let commands: String = others
-        .iter()
-        .map(|change| format!("post-up {}\n", change.setting.command(&change.to)))
-        .collect();
+    let commands: String =
+        others.iter().map(|change| format!("post-up {}\n", change.command())).collect();
     let plan = HostPlan { changes: others, on_the_machine: Vec::new(), ..plan.clone() };
     Some(format!(
         "Not persisted, as whoever brings up the network sets them anew: {}. Paste one of these there:\n\

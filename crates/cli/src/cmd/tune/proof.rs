@@ -186,12 +186,12 @@ fn is_made_by(change: &Value, planned: &HostChange) -> bool {
     }
 }
 
-/// The changes of a trial: `receiver: net.ipv4.tcp_rmem 4096 131072 2359296`.
+/// The changes of a trial: `receiver: net.ipv4.tcp_rmem at least 4096 131072 2359296`.
 fn words(trial: &Value) -> String {
     let each = changes(trial).iter().map(|change| {
         let text = |key: &str| change[key].as_str().unwrap_or_default();
         let what = match text("kind") {
-            "sysctl" => format!("{} {}", text("setting"), text("to")),
+            "sysctl" => format!("{} at least {}", text("setting"), text("to")),
             "congestion_control" => format!("congestion control {}", text("name")),
             "initial_window" => format!("initcwnd {}", change["segments"]),
             _ => "the application leaves its buffer to the kernel".into(),

@@ -1,0 +1,98 @@
+//! What a verdict may say beside the facts of its own connection. A verdict that contradicts them
+//! becomes unknown here, before anybody reads it, so that no table, sentence or remedy repeats it.
+//!
+//! * One direction of a connection alone shows no limit.
+//! * A link that is full has data waiting for it. A few segments never do: such a direction carries
+//!   answers to what the other one asks.
+//! * While the sender waits for its retransmission timer, or for an ACK that is delayed, no window,
+//!   buffer or link holds it.
+
+use super::subcause::{Seen, SubCause};
+use crate::connection::{Connection, Direction, Warning};
+use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
+use fullpipe_model::units::Bytes;
+
+/// A transfer of fewer segments keeps no link busy for a round trip and a queue's time.
+const SEGMENTS_LEAST: u64 = 20;
+/// What a segment carries at most where no handshake was seen: 1,500 bytes without the headers of
+/// IPv4 and TCP (RFC 9293 section 3.7.1).
+const USUAL_MSS: u64 = 1460;
+/// Shares of a limit and of a wait that excludes it may add up to this much more than the whole:
+/// both are measured by intervals of a round trip.
+const BESIDE: f64 = 0.1;
+
+/// The verdict on the data of `direction`, as far as the connection's facts allow it.
+pub(super) fn consistent(
+    connection: &Connection,
+    direction: Direction,
+    verdict: Verdict,
+) -> Verdict {
+    if connection.warnings.contains(&Warning::OneSided) {
+        return undecided(verdict);
+    }
+    let first = verdict.limited_by().limit;
+    if first == Limit::Link && !can_fill_a_link(connection, direction) {
+        return undecided(verdict);
+    }
+    let seen = Seen { connection, direction, verdict: Some(&verdict), sharing: None };
+    let is_refuted = seen.sub_causes().any(|cause| is_certain(cause) && excludes(cause, &verdict));
+    if is_refuted { undecided(verdict) } else { verdict }
+}
+
+/// Whether there was enough data to keep a link busy.
+fn can_fill_a_link(connection: &Connection, direction: Direction) -> bool {
+    let offered = [Direction::ClientToServer, Direction::ServerToClient]
+        .map(|one| connection.facts(one).manner.mss.map(u64::from));
+    let mss = offered.into_iter().flatten().min().unwrap_or(USUAL_MSS);
+    connection.facts(direction).payload >= Bytes::new(mss.saturating_mul(SEGMENTS_LEAST))
+}
+
+/// Whether a sub-cause is counted in the packets themselves, so that a verdict has to give way to
+/// it and not the other way round.
+fn is_certain(cause: SubCause) -> bool {
+    matches!(
+        cause,
+        SubCause::Timeouts(_) | SubCause::DelayedAck(_) | SubCause::ApplicationWindow(_)
+    )
+}
+
+/// Whether a sub-cause and the verdict cannot both be true: the time that the sub-cause took and
+/// the time of the limits that it excludes are more than there was.
+pub(super) fn excludes(cause: SubCause, verdict: &Verdict) -> bool {
+    const LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
+    const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
+    let (part, beside): (f64, &[Limit]) = match cause {
+        SubCause::Timeouts(one) => (one.part, &[LOSS, START]),
+        SubCause::IdleRestart(one) => (one.part, &[LOSS, START, Limit::SenderApplication]),
+        SubCause::DelayedAck(one) => (one.part, &[Limit::SenderApplication, Limit::SendBuffer]),
+        SubCause::ApplicationWindow(one) => (one.part, &[Limit::SenderApplication]),
+        SubCause::NoAnswer(_)
+        | SubCause::Policer(_)
+        | SubCause::Sharing(_)
+        | SubCause::AckPath(_) => return false,
+    };
+    let is_excluded =
+        |held: &&Candidate| held.limit != Limit::Unknown && !beside.contains(&held.limit);
+    let others: f64 = verdict.shares.iter().filter(is_excluded).map(|held| held.share).sum();
+    part + others > 1.0 + BESIDE
+}
+
+/// The same transfer without an answer.
+fn undecided(verdict: Verdict) -> Verdict {
+    let unknown = |interval: &Interval| Interval {
+        candidates: vec![Candidate { limit: Limit::Unknown, share: 1.0 }],
+        ..interval.clone()
+    };
+    let is_shown_otherwise = !std::ptr::eq(verdict.shown(), verdict.intervals.as_slice());
+    let shown = is_shown_otherwise.then(|| verdict.shown().iter().map(unknown).collect());
+    let intervals = verdict.intervals.iter().map(unknown).collect();
+    let mut blank = Verdict::new(verdict.source, intervals).with_coverage(verdict.coverage);
+    blank.confidence = 0.0;
+    blank.trains = verdict.trains;
+    blank.traits = verdict.traits;
+    blank.part_traits = verdict.part_traits;
+    match shown {
+        Some(shown) => blank.shown_as(shown),
+        None => blank,
+    }
+}

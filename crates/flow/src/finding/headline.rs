@@ -1,0 +1,212 @@
+//! The headline: what is answered to "what limits it", and how much is advised on it.
+//!
+//! [`Headline::of`] is the one place that decides how sure an answer has to be. A verdict that is
+//! right less often than wrong is no answer: its headline names the two likeliest limits, nobody is
+//! told to act, and instead of a setting it says what evidence would decide. A setting needs more
+//! than an even chance. Tables, text, JSON, the page and `why` all follow it.
+
+use super::Finding;
+use crate::diagnosis::Explanation;
+use crate::limit::{Candidate, Limit, SURE_FROM, Source, Verdict};
+
+/// A setting is advised from this confidence on.
+pub const ADVISE_FROM: f64 = 0.6;
+
+/// What is answered to "what limits it".
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Headline {
+    /// The likeliest limit.
+    pub limit: Limit,
+    /// What else it may be, where the answer is no more than a guess.
+    pub or: Option<Limit>,
+    /// The share of the time for which the verdict's first limit held, 0 to 1.
+    pub share: f64,
+    /// How often verdicts like this one are right, 0 to 1.
+    pub confidence: f64,
+    source: Source,
+}
+
+impl Headline {
+    /// The headline of a verdict.
+    pub fn of(verdict: &Verdict) -> Self {
+        let Candidate { limit, share } = verdict.limited_by();
+        let confidence = verdict.confidence;
+        let sure = Headline { limit, or: None, share, confidence, source: verdict.source };
+        if !sure.is_guess() {
+            return sure;
+        }
+        match verdict.runner_up() {
+            Some(other) if other.share > confidence => {
+                Headline { limit: other.limit, or: Some(limit), ..sure }
+            }
+            Some(other) => Headline { or: Some(other.limit), ..sure },
+            None => Headline { or: other_limit(verdict), ..sure },
+        }
+    }
+
+    /// Whether the answer is no more than a guess: at least every second one is wrong.
+    pub fn is_guess(&self) -> bool {
+        self.limit != Limit::Unknown && self.confidence < SURE_FROM
+    }
+
+    /// Whether the answer is sure enough to advise a setting.
+    pub fn advises(&self) -> bool {
+        self.limit == Limit::Unknown || self.confidence >= ADVISE_FROM
+    }
+
+    /// How sure the answer is, 0 to 1; `None` where there is no answer.
+    pub fn sure(&self) -> Option<f64> {
+        (self.limit != Limit::Unknown).then_some(self.confidence)
+    }
+
+    /// The two limits of a guess, the likelier first, each with how likely it is.
+    pub(super) fn either(&self, verdict: &Verdict) -> Vec<Candidate> {
+        let Some(or) = self.or else { return Vec::new() };
+        let second = verdict.runner_up();
+        let likely = |limit| match second {
+            _ if limit == verdict.limited_by().limit => self.confidence,
+            Some(second) if second.limit == limit => second.share,
+            _ => 0.0,
+        };
+        [self.limit, or].map(|limit| Candidate { limit, share: likely(limit) }).into()
+    }
+
+    /// The answer with the share of the time, for a cell of a table: `send buffer 97 %`. A guess
+    /// has no share.
+    pub fn with_share(&self) -> String {
+        if self.is_guess() {
+            self.to_string()
+        } else {
+            format!("{self} {:.0} %", self.share * 100.0)
+        }
+    }
+
+    /// What evidence would decide.
+    const fn what_to_capture(&self) -> &'static str {
+        match self.source {
+            Source::Capture => {
+                "no setting is advised on this evidence: capture at both ends, from before the connection begins and for \
+                 10 s or longer, and sample the sockets meanwhile (`fullpipe why --record`)"
+            }
+            Source::Samples | Source::ReceiverSamples => {
+                "no setting is advised on this evidence: watch for longer (`fullpipe why --for 30s`), at both ends, or \
+                 capture the packets at the sender from before the connection begins"
+            }
+        }
+    }
+
+    /// Withholds the advice of a finding that is not sure enough for it.
+    pub(crate) fn advise(&self, finding: Finding) -> Finding {
+        let is_setting = !finding.changes.is_empty() || names_a_setting(finding.remedy);
+        if self.advises() || !(self.is_guess() || is_setting) {
+            return finding;
+        }
+        Finding { remedy: self.what_to_capture(), changes: Vec::new(), ..finding }
+    }
+
+    /// The same for what lies behind the limit. What it saw stays: only its advice to set
+    /// something rests on the limit.
+    pub(crate) fn advise_cause(&self, cause: Explanation) -> Explanation {
+        if self.advises() || !names_a_setting(cause.remedy) {
+            return cause;
+        }
+        Explanation { remedy: self.what_to_capture(), ..cause }
+    }
+}
+
+/// `send buffer`, or `probably send buffer or link` where it is a guess.
+impl std::fmt::Display for Headline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.or {
+            _ if !self.is_guess() => write!(f, "{}", self.limit),
+            Some(or) => write!(f, "probably {} or {or}", self.limit),
+            None => write!(f, "perhaps {}", self.limit),
+        }
+    }
+}
+
+/// The words.
+impl serde::Serialize for Headline {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Whether a remedy tells somebody to change a setting of a host or of a socket.
+pub(crate) fn names_a_setting(remedy: &str) -> bool {
+    const SETTINGS: [&str; 6] =
+        ["net.", "SO_", "TCP_", "initcwnd", "congestion control", "maxrate"];
+    SETTINGS.iter().any(|part| remedy.contains(part))
+}
+
+/// The doubt about a verdict that is no more than a guess.
+pub(super) fn doubt(verdict: &Verdict) -> Option<String> {
+    if verdict.confidence >= SURE_FROM {
+        return None;
+    }
+    if verdict.limited_by().limit == Limit::Unknown {
+        return verdict.coverage.what_would_help().map(str::to_string);
+    }
+    let mut doubt =
+        format!("a guess: {:.0} % of such verdicts are right", verdict.confidence * 100.0);
+    if let Some(Candidate { limit, share }) = verdict.runner_up() {
+        doubt += &format!("; the trained judge gives {:.0} % to the {limit}", share * 100.0);
+    } else if let Some(other) = other_limit(verdict) {
+        doubt += &format!("; it may be the {other}");
+    }
+    if let Some(help) = verdict.coverage.what_would_help() {
+        doubt += &format!("; {help}");
+    }
+    Some(doubt)
+}
+
+/// Another limit that the rules name, apart from the one named first.
+fn other_limit(verdict: &Verdict) -> Option<Limit> {
+    let rivals = verdict.rivals(verdict.limited_by().limit);
+    let mut others = verdict.shares.iter().skip(1).chain(&rivals).map(|candidate| candidate.limit);
+    others.find(|other| *other != Limit::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Interval;
+    use fullpipe_model::units::{Duration, Instant};
+
+    fn verdict(confidence: f64) -> Verdict {
+        let interval = |at: u64, limit| Interval {
+            start: Instant::from_nanos(at),
+            length: Duration::from_millis(100),
+            candidates: vec![Candidate { limit, share: 1.0 }],
+            evidence: Default::default(),
+        };
+        let limits = [Limit::SendBuffer, Limit::SendBuffer, Limit::Link];
+        let intervals = limits.iter().zip(0..).map(|(limit, at)| interval(at, *limit));
+        let mut verdict = Verdict::new(Source::Capture, intervals.collect());
+        verdict.confidence = confidence;
+        verdict
+    }
+
+    #[test]
+    fn below_one_half_two_limits_are_named_and_below_six_tenths_nothing_is_set() {
+        for (confidence, words, is_guess, advises) in [
+            (0.49, "probably send buffer or link", true, false),
+            (0.50, "send buffer 67 %", false, false),
+            (0.59, "send buffer 67 %", false, false),
+            (0.60, "send buffer 67 %", false, true),
+        ] {
+            let headline = Headline::of(&verdict(confidence));
+            assert_eq!(headline.with_share(), words);
+            assert_eq!((headline.is_guess(), headline.advises()), (is_guess, advises), "{words}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_a_guess_where_nothing_is_answered() {
+        let none = Headline::of(&Verdict::new(Source::Capture, Vec::new()));
+        assert_eq!(
+            (none.is_guess(), none.sure(), none.to_string()),
+            (false, None, "unknown".into())
+        );
+    }
+}
