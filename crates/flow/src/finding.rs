@@ -122,8 +122,8 @@ pub struct KnownPath {
     pub goodput_max: Option<Rate>,
 }
 
-/// The findings of a verdict, largest share first. What they advise is for a verdict that is sure
-/// enough: see [`Headline::advise`].
+/// The findings of a verdict, largest share first. They advise something only where the verdict is
+/// sure enough: [`Headline::advises`].
 pub fn findings(verdict: &Verdict, known: KnownPath) -> Vec<Finding> {
     let least = verdict.intervals.iter().filter_map(|interval| interval.evidence.rtt).min();
     let known = KnownPath { rtt: known.rtt.or(least), ..known };
