@@ -30,6 +30,17 @@ pub fn render(plan: &Plan, layout: Layout) -> String {
     text
 }
 
+/// What the plan sets, a line for each change.
+pub fn in_short(plan: &Plan, layout: Layout) -> String {
+    let line = |change: &Change| {
+        let Change { end, setting, from, to, .. } = change;
+        let label = format!("  {end}: ");
+        let text = format!("{setting} {from} {} {to}", layout.arrow());
+        format!("{}\n", fill(&label, &text, layout.width))
+    };
+    plan.changes.iter().map(line).collect()
+}
+
 /// `442.9 Mbit/s (55.36 MB/s), limited by the send buffer`, without colour.
 pub fn expected(prediction: &Prediction) -> String {
     let Prediction { goodput, limited_by, .. } = prediction;

@@ -76,6 +76,16 @@ type Line<'a> = (&'a str, &'a dyn Fn(&Row) -> String);
 
 /// Two rows side by side, figure by figure: what changed.
 pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
+    compared(before, after, layout, usize::MAX)
+}
+
+/// The first lines of [`before_and_after`]: what was gained, and what limits it now.
+pub fn gained(before: &Row, after: &Row, layout: Layout) -> String {
+    const FIRST: usize = 4;
+    compared(before, after, layout, FIRST)
+}
+
+fn compared(before: &Row, after: &Row, layout: Layout, most: usize) -> String {
     let mut table = Table::new([Column::text(""), Column::count("before"), Column::count("after")]);
     let time = |time: Option<Duration>| optional(time, |time| time.to_string());
     let both = |rate: Rate| format!("{rate} ({rate:#})");
@@ -99,7 +109,7 @@ pub fn before_and_after(before: &Row, after: &Row, layout: Layout) -> String {
             format!("{} / {} / {}", row.link_late_p50, row.link_late_p99, row.link_late_max)
         }),
     ];
-    for (what, show) in lines {
+    for (what, show) in lines.into_iter().take(most) {
         table.row([what.into(), show(before), show(after)]);
     }
     table.render(layout)

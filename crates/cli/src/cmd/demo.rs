@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   fullpipe demo
+  fullpipe demo --verbose                          why each setting follows, and all figures
   fullpipe demo --json | jq '.after.goodput_bps / .before.goodput_bps'
   fullpipe demo --output tour/ --keep-captures")]
 pub struct Demo {
@@ -41,6 +42,9 @@ pub struct Demo {
     /// Also keep the captures at both ends (pcap with nanoseconds).
     #[arg(long, requires = "out")]
     keep_captures: bool,
+    /// Print why each setting follows, what else to know, and all figures of both runs.
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 /// The experiment of the demo: B2 of the articles.
@@ -80,7 +84,7 @@ impl Demo {
         plan: &Plan,
     ) -> Result<u8, Failure> {
         let layout = layout();
-        self.say(&introduction(before, layout))?;
+        self.say(&self.introduction(before, layout))?;
         let results = match &self.out {
             Some(folder) => folder.clone(),
             None => inside.journal().scratch_directory("demo").map_err(|error| {
@@ -94,21 +98,11 @@ impl Demo {
             ..Options::default()
         };
         let slow = run_one(inside, before, &options("before"))?;
-        self.say(&reason(&slow, layout))?;
-        self.say(&format!("\nWhat follows from the path:\n\n{}", plan::render(plan, layout)))?;
+        self.say(&self.reason(&slow, layout))?;
+        self.say(&self.settings(plan, layout))?;
         let fast = run_one(inside, after, &options("after"))?;
-        self.say(&format!(
-            "\nThe same transfer with these settings:\n\n{}",
-            rows::before_and_after(&slow, &fast, layout)
-        ))?;
-        for row in [&slow, &fast] {
-            for note in &row.notes {
-                self.say(&format!(
-                    "{}\n",
-                    paragraph::fill(&format!("{}: ", row.name), note, layout.width)
-                ))?;
-            }
-        }
+        self.say(&self.gain(&slow, &fast, layout))?;
+        self.say(&self.notes(&[&slow, &fast], layout))?;
         if let Some(folder) = &self.out {
             remark(&format!("\nResults: {}", folder.display()));
         }
@@ -142,6 +136,62 @@ impl Demo {
         Ok(())
     }
 
+    fn introduction(&self, scenario: &Scenario, layout: Layout) -> String {
+        let (rate, rtt) = (scenario.path.to_client.rate.unwrap_or_default(), scenario.path.rtt());
+        let sysctl = |host: &fullpipe_model::scenario::Host, name: &str| {
+            host.sysctl.get(name).map_or("the kernel's default".into(), |value| value.0.clone())
+        };
+        let buffers = format!(
+            " (server tcp_wmem {}, client tcp_rmem {})",
+            sysctl(&scenario.hosts.server, "net.ipv4.tcp_wmem"),
+            sysctl(&scenario.hosts.client, "net.ipv4.tcp_rmem"),
+        );
+        let text = format!(
+            "A real transfer between two TCP stacks of this kernel over {rate} ({rate:#}) and \
+             {rtt}, with the buffers that many servers still have{} ...",
+            if self.verbose { &buffers } else { "" },
+        );
+        format!("{}\n", paragraph::fill("", &text, layout.width))
+    }
+
+    /// What limited the first transfer, with its numbers.
+    fn reason(&self, row: &Row, layout: Layout) -> String {
+        let share = row.rate_nominal.map_or(0.0, |rate| row.goodput.fraction_of(rate)) * 100.0;
+        let got = format!("It got {} ({:#}), {share:.0} % of the link.", row.goodput, row.goodput);
+        let limited = rows::limited_by(row);
+        let finding = row.finding.as_ref().filter(|_| self.verbose);
+        let why = sentence(finding.unwrap_or(&format!("limited by: {limited} of the time")));
+        let sockets = row.limited_by_sockets.filter(|_| self.verbose).map(|limit| {
+            let share = row.limit_share_sockets.unwrap_or_default() * 100.0;
+            format!(" The sockets' own counters say: {limit} for {share:.0} %.")
+        });
+        let text = format!("{got} {why}.{}", sockets.unwrap_or_default());
+        format!("\n{}\n", paragraph::fill("", &text, layout.width))
+    }
+
+    fn settings(&self, plan: &Plan, layout: Layout) -> String {
+        let render = if self.verbose { plan::render } else { plan::in_short };
+        format!("\nWhat follows from the path:\n\n{}", render(plan, layout))
+    }
+
+    fn gain(&self, before: &Row, after: &Row, layout: Layout) -> String {
+        let compare = if self.verbose { rows::before_and_after } else { rows::gained };
+        let table = compare(before, after, layout);
+        format!("\nThe same transfer with these settings:\n\n{table}")
+    }
+
+    /// What a reader must know of the runs. In short, only what made a figure doubtful.
+    fn notes(&self, rows: &[&Row], layout: Layout) -> String {
+        let mut text = String::new();
+        for row in rows {
+            for note in row.notes.iter().filter(|_| self.verbose || !row.quiet) {
+                let note = paragraph::fill(&format!("{}: ", row.name), note, layout.width);
+                text += &format!("{note}\n");
+            }
+        }
+        text
+    }
+
     /// Prints for people; with --json standard output contains nothing but JSON.
     fn say(&self, text: &str) -> Result<(), Failure> {
         if !self.json {
@@ -151,44 +201,55 @@ impl Demo {
     }
 }
 
-fn introduction(scenario: &Scenario, layout: Layout) -> String {
-    let rate = scenario.path.to_client.rate.unwrap_or_default();
-    let sysctl = |host: &fullpipe_model::scenario::Host, name: &str| {
-        host.sysctl.get(name).map_or("the kernel's default".into(), |value| value.0.clone())
-    };
-    let text = format!(
-        "A real transfer between two TCP stacks of this kernel over {rate} ({rate:#}) and {}, with the buffers that many \
-         servers still have (server tcp_wmem {}, client tcp_rmem {}) ...",
-        scenario.path.rtt(),
-        sysctl(&scenario.hosts.server, "net.ipv4.tcp_wmem"),
-        sysctl(&scenario.hosts.client, "net.ipv4.tcp_rmem"),
-    );
-    format!("{}\n", paragraph::fill("", &text, layout.width))
-}
-
-/// What limited the first transfer, with its numbers.
-fn reason(row: &Row, layout: Layout) -> String {
-    let share = row.rate_nominal.map_or(0.0, |rate| row.goodput.fraction_of(rate));
-    let sockets = row.limited_by_sockets.map_or(String::new(), |limit| {
-        let share = row.limit_share_sockets.unwrap_or_default() * 100.0;
-        format!(" The sockets' own counters say: {limit} for {share:.0} %.")
-    });
-    let text = format!(
-        "It got {} ({:#}), {:.0} % of the link. {}.{sockets}",
-        row.goodput,
-        row.goodput,
-        share * 100.0,
-        sentence(
-            &row.finding
-                .clone()
-                .unwrap_or_else(|| format!("limited by: {}", rows::limited_by(row)))
-        ),
-    );
-    format!("\n{}\n", paragraph::fill("", &text, layout.width))
-}
-
 /// Capitalises the first letter.
 fn sentence(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_model::limit::Limit;
+
+    fn demo(verbose: bool) -> Demo {
+        Demo { json: false, out: None, keep_captures: false, verbose }
+    }
+
+    /// A terminal is 80 columns wide and has 24 lines, the last of which is the next prompt.
+    #[test]
+    fn the_answer_fits_one_screen() {
+        let layout = Layout { width: Some(80), ..Layout::default() };
+        let before = load_scenarios(&[PRESET], &[], None).unwrap().remove(0);
+        let plan = plan_tuning(&before, "6.12".parse().unwrap()).unwrap();
+        let row = |limit| Row {
+            goodput: "470.7mbit".parse().unwrap(),
+            rate_nominal: Some("1gbit".parse().unwrap()),
+            law: Some("449mbit".parse().unwrap()),
+            limited_by: limit,
+            quiet: true,
+            ..Row::default()
+        };
+        let (slow, fast) = (row(Limit::SendBuffer), row(Limit::Link));
+        let said = |demo: &Demo| {
+            let pieces = [
+                demo.introduction(&before, layout),
+                demo.reason(&slow, layout),
+                demo.settings(&plan, layout),
+                demo.gain(&slow, &fast, layout),
+                demo.notes(&[&slow, &fast], layout),
+                "Report: fullpipe-results/2026-11-25T14-18-26Z/report.html\n".into(),
+            ];
+            pieces.concat()
+        };
+        let short = said(&demo(false));
+        assert!(short.lines().count() < 24, "{short}");
+        assert!(short.lines().all(|line| line.chars().count() <= 80), "{short}");
+        for part in ["470.7 Mbit/s", "47 %", "send buffer", "net.ipv4.tcp_wmem", "tcp_rmem", "link"]
+        {
+            assert!(short.contains(part), "{part}: {short}");
+        }
+        let all = said(&demo(true));
+        assert!(all.lines().count() > 30 && all.contains("To know:"), "{all}");
+    }
 }
