@@ -10,7 +10,7 @@
 use super::subcause::{Seen, SubCause};
 use crate::connection::{Connection, Direction, Warning};
 use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
-use fullpipe_model::units::Bytes;
+use fullpipe_model::units::{Bytes, Rate};
 
 /// A transfer of fewer segments keeps no link busy for a round trip and a queue's time.
 const SEGMENTS_LEAST: u64 = 20;
@@ -34,9 +34,44 @@ pub(super) fn consistent(
     if first == Limit::Link && !can_fill_a_link(connection, direction) {
         return undecided(verdict);
     }
-    let seen = Seen { connection, direction, verdict: Some(&verdict), sharing: None };
-    let is_refuted = seen.sub_causes().any(|cause| is_certain(cause) && excludes(cause, &verdict));
-    if is_refuted { undecided(verdict) } else { verdict }
+    match refuted_by(connection, direction, &verdict) {
+        None => verdict,
+        Some(SubCause::Timeouts(_)) => {
+            let told = with_waits_for_timers(&verdict);
+            match refuted_by(connection, direction, &told) {
+                None => told,
+                Some(_) => undecided(verdict),
+            }
+        }
+        Some(_) => undecided(verdict),
+    }
+}
+
+/// The sub-cause, counted in the packets, beside which the verdict cannot be true.
+fn refuted_by(
+    connection: &Connection,
+    direction: Direction,
+    verdict: &Verdict,
+) -> Option<SubCause> {
+    let seen = Seen { connection, direction, verdict: Some(verdict), sharing: None };
+    seen.sub_causes().find(|cause| is_certain(*cause) && excludes(*cause, verdict))
+}
+
+/// The same transfer, with the time in which the sender waited for its retransmission timer given
+/// to loss: something was in flight and nothing of it arrived.
+fn with_waits_for_timers(verdict: &Verdict) -> Verdict {
+    let loss = Limit::CongestionWindow(Cause::Loss);
+    let told = |interval: &Interval| {
+        let mut interval = interval.clone();
+        let waits = interval.evidence.goodput == Rate::ZERO
+            && interval.evidence.in_flight > Bytes::ZERO
+            && interval.limit() != Limit::Unknown;
+        if waits {
+            interval.candidates = vec![Candidate { limit: loss, share: 1.0 }];
+        }
+        interval
+    };
+    replaced(verdict, told)
 }
 
 /// Whether there was enough data to keep a link busy.
@@ -83,16 +118,22 @@ fn undecided(verdict: Verdict) -> Verdict {
         candidates: vec![Candidate { limit: Limit::Unknown, share: 1.0 }],
         ..interval.clone()
     };
-    let is_shown_otherwise = !std::ptr::eq(verdict.shown(), verdict.intervals.as_slice());
-    let shown = is_shown_otherwise.then(|| verdict.shown().iter().map(unknown).collect());
-    let intervals = verdict.intervals.iter().map(unknown).collect();
-    let mut blank = Verdict::new(verdict.source, intervals).with_coverage(verdict.coverage);
+    let mut blank = replaced(&verdict, unknown);
     blank.confidence = 0.0;
-    blank.trains = verdict.trains;
-    blank.traits = verdict.traits;
-    blank.part_traits = verdict.part_traits;
+    blank
+}
+
+/// The same transfer with other answers for its intervals.
+fn replaced(verdict: &Verdict, told: impl Fn(&Interval) -> Interval) -> Verdict {
+    let is_shown_otherwise = !std::ptr::eq(verdict.shown(), verdict.intervals.as_slice());
+    let shown = is_shown_otherwise.then(|| verdict.shown().iter().map(&told).collect());
+    let intervals = verdict.intervals.iter().map(&told).collect();
+    let mut other = Verdict::new(verdict.source, intervals).with_coverage(verdict.coverage);
+    other.trains = verdict.trains;
+    other.traits = verdict.traits.clone();
+    other.part_traits = verdict.part_traits.clone();
     match shown {
-        Some(shown) => blank.shown_as(shown),
-        None => blank,
+        Some(shown) => other.shown_as(shown),
+        None => other,
     }
 }
