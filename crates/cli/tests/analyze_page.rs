@@ -120,6 +120,7 @@ fn every_key_that_the_page_names_is_in_the_json() {
     let mut found = BTreeSet::new();
     for file in [
         "limits/send_buffer/server.pcap.gz",
+        "plan/server.pcap.gz",
         "losses/congestion_control=cubic-loss=0.01/server.pcap.gz",
     ] {
         keys(
