@@ -7,11 +7,12 @@ const PAGE = resolve(import.meta.dirname, "../crates/report/assets/page.html");
 
 /**
  * Nothing is loaded from anywhere: style and script are parts of the page, and so are the worker and
- * the WebAssembly of the page as a program.
+ * the WebAssembly of the page as a program. `default-src` says nothing of where a `<base>` or a form
+ * leads, so those have rules of their own.
  */
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; " +
-  "worker-src blob:; img-src data: blob:";
+  "worker-src blob:; img-src data: blob:; base-uri 'none'; form-action 'none'";
 
 /** Puts the script and the styles into the HTML and writes that alone. */
 function onePage(): Plugin {

@@ -9,7 +9,7 @@ import { Panel } from "./graphs/panel.ts";
 import { tracksOf } from "./graphs/tracks.ts";
 import { beforeAfter, comparison, curves, runs } from "./lab.ts";
 import { stallList } from "./stalls.ts";
-import { connectionTable, ROWS, type Sorting } from "./table.ts";
+import { connectionTable, numberOf, ROWS, type Sorting } from "./table.ts";
 import { palettes } from "./theme.ts";
 import { bytes, count } from "./units.ts";
 import { bulk, directions, type Span } from "./verdict.ts";
@@ -25,7 +25,7 @@ export function start(data: PageData, root: HTMLElement): () => void {
 
 class Page {
   private state: ViewState = fromFragment(location.hash);
-  private readonly sorting: Sorting = { column: "place", isDown: false, most: ROWS };
+  private readonly sorting: Sorting = { isDown: false, most: ROWS };
   private readonly darkness = matchMedia("(prefers-color-scheme: dark)");
   private panel: Panel | undefined;
   private graphs = h("section");
@@ -170,7 +170,7 @@ class Page {
     const place =
       this.place === 0 && !connection.part
         ? words.say.worst(count(all))
-        : words.say.connection(String(this.place + 1));
+        : words.say.connection(String(numberOf(data, this.place)));
     return [
       connection.part && words.ui[connection.part],
       typeof run === "string" ? run !== connection.part && run : all > 1 && place,

@@ -18,7 +18,8 @@ interface Column {
 
 /** How the table is sorted; the page keeps it when it is drawn anew. */
 export interface Sorting {
-  column: UiName;
+  /** Without one, the connection that lost most time is first. */
+  column?: UiName;
   isDown: boolean;
   /** Rows that are shown, at most. */
   most: number;
@@ -36,11 +37,7 @@ export function connectionTable(
   sorting: Sorting,
   select: (place: number) => void,
 ): HTMLElement {
-  const columns = columnsOf(
-    words,
-    palette,
-    data.sources.length > 1 ? data.sources.map((one) => one.name) : [],
-  );
+  const columns = columnsOf(data, words, palette);
   const body = h("tbody", { role: "rowgroup" });
   const heads = columns.map((column) => head(column, words, sorting, () => fillRows()));
   const fillRows = (): void => {
@@ -49,9 +46,7 @@ export function connectionTable(
     const shown = order.slice(0, sorting.most);
     if (!shown.includes(selected) && selected >= 0) shown.push(selected);
     body.replaceChildren(
-      ...shown.map((place) =>
-        row(data.connections[place], place, columns, place === selected, words, select),
-      ),
+      ...shown.map((place) => row(data, place, columns, place === selected, words, select)),
     );
     heads.forEach((one, i) => {
       const isBy = columns[i].name === sorting.column;
@@ -113,7 +108,8 @@ function head(column: Column, words: Words, sorting: Sorting, changed: () => voi
 }
 
 function sorted(connections: ConnectionData[], columns: Column[], sorting: Sorting): number[] {
-  const column = columns.find(({ name }) => name === sorting.column) ?? columns[0];
+  const column = columns.find(({ name }) => name === sorting.column);
+  if (!column) return connections.map((_, place) => place);
   const keys = connections.map((connection, place) => column.sort(connection, place));
   const order = (a: number, b: number): number => {
     const [left, right] = [keys[a], keys[b]];
@@ -124,13 +120,14 @@ function sorted(connections: ConnectionData[], columns: Column[], sorting: Sorti
 }
 
 function row(
-  connection: ConnectionData,
+  data: PageData,
   place: number,
   columns: Column[],
   isSelected: boolean,
   words: Words,
   select: (place: number) => void,
 ): HTMLElement {
+  const connection = data.connections[place];
   const cells = columns.map((column) => {
     const shown = column.show(connection, place);
     const attributes = {
@@ -143,7 +140,7 @@ function row(
       "button",
       {
         type: "button",
-        "aria-label": `${words.ui.select}: ${place + 1}`,
+        "aria-label": `${words.ui.select}: ${numberOf(data, place)}`,
         "aria-current": isSelected ? "true" : null,
         onclick: (event: Event) => {
           event.stopPropagation();
@@ -167,8 +164,17 @@ function row(
   );
 }
 
-/** The columns; `sources` are the names of the inputs where there are several. */
-function columnsOf(words: Words, palette: Palette, sources: string[]): Column[] {
+/**
+ * The number of a connection, as `fullpipe analyze` gives it: by first packet in its capture, from 0.
+ * Runs of the lab have a connection each, so there it is its place in the list.
+ */
+export function numberOf(data: PageData, place: number): number {
+  return data.kind === "lab" ? place + 1 : data.connections[place].facts.id;
+}
+
+/** The columns. */
+function columnsOf(data: PageData, words: Words, palette: Palette): Column[] {
+  const sources = data.sources.length > 1 ? data.sources.map((one) => one.name) : [];
   const facts = (of: ConnectionData) => of.facts[bulk(of.facts)];
   const number = (
     name: UiName,
@@ -193,8 +199,8 @@ function columnsOf(words: Words, palette: Palette, sources: string[]): Column[] 
     {
       name: "place",
       isNumber: true,
-      sort: (_, place) => place,
-      show: (_, place) => String(place + 1),
+      sort: (_, place) => numberOf(data, place),
+      show: (_, place) => String(numberOf(data, place)),
     },
     {
       ...text("client", (of) => of.facts.client),
@@ -203,7 +209,8 @@ function columnsOf(words: Words, palette: Palette, sources: string[]): Column[] 
     text("server", (of) => of.facts.server),
     number("bytes", (of) => facts(of).unique_payload_bytes, bytes),
     number("goodput", (of) => facts(of).goodput_bps, rate),
-    number("rtt", (of) => facts(of).rtt.p50_us ?? of.facts.handshake_rtt_us, time),
+    // As in the table of `analyze`: the path's round trip, without the queue of its own data.
+    number("rtt", (of) => of.facts.handshake_rtt_us ?? facts(of).rtt.min_us, time),
     {
       name: "limit",
       isNumber: false,

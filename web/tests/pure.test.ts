@@ -12,6 +12,7 @@ import { tracksOf } from "../src/graphs/tracks.ts";
 import { story } from "../src/hover.ts";
 import { extent, levelsOf, POINTS_A_PIXEL, slice } from "../src/levels.ts";
 import { LIMITS } from "../src/limits.ts";
+import { numberOf } from "../src/table.ts";
 import { palettes } from "../src/theme.ts";
 import { movingMean, Rates } from "../src/rates.ts";
 import {
@@ -40,6 +41,17 @@ import { en } from "../src/words/en.ts";
 import { zh } from "../src/words/zh.ts";
 import { capture, HOSTILE, hostile, lab, RAISE } from "./fixture.ts";
 import { differences } from "./simulate.ts";
+
+describe("numbers of connections", () => {
+  it("are those of analyze, and places among the runs of a lab", () => {
+    const data = capture();
+    data.connections.reverse();
+    const ids = data.connections.map((one) => one.facts.id);
+    expect(new Set(ids).size).toBeGreaterThan(1);
+    expect(ids.map((_, place) => numberOf(data, place))).toEqual(ids);
+    expect(numberOf(lab(), 0)).toBe(1);
+  });
+});
 
 describe("decoding", () => {
   it("undoes differences", () => {

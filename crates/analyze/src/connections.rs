@@ -6,8 +6,12 @@ use crate::numbers::Numbers;
 use crate::options::Options;
 use crate::rounds::{Findings, Finishing, put_together};
 use crate::stream::Stream;
-use fullpipe_flow::Counts;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
+use fullpipe_flow::{Config, Counts, Ended};
+
+/// The most connections that [`Connections::next_round`] gives. A round may have a hundred thousand,
+/// and those of one packet take five times the memory once they are diagnosed.
+const PORTION: usize = 1 << 12;
 
 /// The TCP connections of a capture, as they finish: in rounds of one second of the capture or 65
 /// 536 packets, and within a round in the order of their first packets, by which they are numbered
@@ -23,15 +27,40 @@ pub struct Connections {
 /// What the connections were seen by.
 enum Evidence {
     /// Packets.
-    Captured { drive: Box<Drive<Finishing>>, numbers: Numbers },
+    Captured(Box<Captured>),
     /// Samples of sockets, all of which are one round.
     Recorded { round: Option<Vec<DiagnosedConnection>>, end: End },
+}
+
+/// An analysis of packets as it runs.
+struct Captured {
+    drive: Drive<Finishing>,
+    numbers: Numbers,
+    /// The rest of the present round, which is diagnosed in portions.
+    ended: std::vec::IntoIter<Ended>,
+    config: Config,
+    findings: Findings,
+}
+
+impl Captured {
+    /// The next connections that ended, perhaps none; `None` at the end of the capture.
+    fn next(&mut self) -> Option<Vec<DiagnosedConnection>> {
+        if self.ended.len() == 0 {
+            self.ended = put_together(&mut self.numbers, self.drive.next()?).into_iter();
+        }
+        let portion = self.ended.by_ref().take(PORTION);
+        let diagnosed = portion.map(|ended| ended.diagnosed(&self.config));
+        Some(match self.findings {
+            Findings::AtOnce => diagnosed.map(DiagnosedConnection::with_findings).collect(),
+            Findings::Later => diagnosed.collect(),
+        })
+    }
 }
 
 impl Evidence {
     fn end(&mut self) -> &mut End {
         match self {
-            Evidence::Captured { drive, .. } => drive.end(),
+            Evidence::Captured(captured) => captured.drive.end(),
             Evidence::Recorded { end, .. } => end,
         }
     }
@@ -40,8 +69,14 @@ impl Evidence {
 impl Connections {
     pub(crate) fn captured(stream: Stream, options: &Options, findings: Findings) -> Self {
         let drive = Drive::new(stream, options, |config| Finishing::new(config, findings));
-        let numbers = Numbers::new(options.threads.get());
-        let evidence = Evidence::Captured { drive: Box::new(drive), numbers };
+        let captured = Captured {
+            drive,
+            numbers: Numbers::new(options.threads.get()),
+            ended: Vec::new().into_iter(),
+            config: options.config.clone(),
+            findings,
+        };
+        let evidence = Evidence::Captured(Box::new(captured));
         Connections { evidence, round: Vec::new().into_iter() }
     }
 
@@ -49,17 +84,21 @@ impl Connections {
         (connections, end): (Vec<DiagnosedConnection>, End),
         findings: Findings,
     ) -> Self {
-        let evidence = Evidence::Recorded { round: Some(findings.of(connections)), end };
+        let round = match findings {
+            Findings::AtOnce => {
+                connections.into_iter().map(DiagnosedConnection::with_findings).collect()
+            }
+            Findings::Later => connections,
+        };
+        let evidence = Evidence::Recorded { round: Some(round), end };
         Connections { evidence, round: Vec::new().into_iter() }
     }
 
-    /// The connections that finished in the next round, perhaps none; `None` at the end of the
-    /// capture. For callers that write many at once.
+    /// The next connections of the present round or, after its last, of the next, perhaps none;
+    /// `None` at the end of the capture. For callers that write many at once.
     pub fn next_round(&mut self) -> Option<Vec<DiagnosedConnection>> {
         match &mut self.evidence {
-            Evidence::Captured { drive, numbers } => {
-                drive.next().map(|rounds| put_together(numbers, rounds))
-            }
+            Evidence::Captured(captured) => captured.next(),
             Evidence::Recorded { round, .. } => round.take(),
         }
     }

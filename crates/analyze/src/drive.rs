@@ -62,13 +62,15 @@ enum Threads<P: Part> {
 impl<P: Part> Drive<P> {
     pub fn new(stream: Stream, options: &Options, new: impl Fn(&Config) -> P) -> Self {
         let feed = Feed::new(stream, &options.config);
-        let threads = match options.threads.get() {
-            1 => Threads::One(Box::new(Alone {
-                feed,
-                part: new(&options.config),
-                rounds: VecDeque::new(),
-            })),
-            count => Threads::Several(Together::start(feed, count, || new(&options.config))),
+        let count = options.threads.get();
+        // All parts together keep open what one would.
+        let max_open = options.config.max_open.div_ceil(count);
+        let config = Config { max_open, ..options.config.clone() };
+        let threads = match count {
+            1 => {
+                Threads::One(Box::new(Alone { feed, part: new(&config), rounds: VecDeque::new() }))
+            }
+            count => Threads::Several(Together::start(feed, count, || new(&config))),
         };
         Drive { threads, end: End::default() }
     }

@@ -18,7 +18,8 @@ use fullpipe_model::units::{Duration, Instant};
 const ROUND: u64 = 1 << 16;
 const ROUND_TIME: Duration = Duration::from_secs(1);
 /// Packets after which a round ends without a tick, because a capture without times has no ticks.
-const ROUND_MAX: u64 = 4 * ROUND;
+/// Each of them may be a connection, and all that end in a round are held until it ends.
+const ROUND_MAX: u64 = 2 * ROUND;
 
 /// An event in a capture.
 pub enum Event<'a> {

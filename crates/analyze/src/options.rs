@@ -11,8 +11,8 @@ pub struct Options {
     pub config: Config,
     /// Threads that read and analyse, each its part of the connections; one by default. With more
     /// than one, the caller's thread only collects results. The result does not depend on their
-    /// number unless a limit of [`Config`] is reached, because each thread has these limits for
-    /// itself.
+    /// number unless a limit of [`Config`] is reached: each thread has an equal part of
+    /// [`Config::max_open`], and the other limits for itself.
     pub threads: NonZeroUsize,
 }
 

@@ -10,7 +10,7 @@ use crate::stream::Stream;
 use fullpipe_flow::connection::Direction;
 use fullpipe_flow::schema::PacketRow;
 use fullpipe_flow::segment::{Flags, Segment, SequenceNumber};
-use fullpipe_flow::{Arrival, Config, Counts, PacketFacts};
+use fullpipe_flow::{Arrival, Config, Counts, Ended, PacketFacts};
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::HashMap;
 
@@ -123,8 +123,7 @@ impl Labelling {
     }
 
     fn round(&mut self) -> Round {
-        let finished: Vec<_> =
-            self.opening.analyzer.drain().iter().map(|diagnosed| diagnosed.connection.id).collect();
+        let finished: Vec<_> = self.opening.analyzer.drain_ended().iter().map(Ended::id).collect();
         for id in &finished {
             self.first.remove(id);
         }

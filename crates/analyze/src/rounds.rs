@@ -3,8 +3,7 @@
 use crate::drive::Part;
 use crate::feed::Event;
 use crate::numbers::Numbers;
-use fullpipe_flow::diagnosis::DiagnosedConnection;
-use fullpipe_flow::{Analyzer, Arrival, Config, Counts, OpenAtEnd, PacketFacts};
+use fullpipe_flow::{Analyzer, Arrival, Config, Counts, Ended, OpenAtEnd, PacketFacts};
 
 /// At the end of the capture, open connections are reported in portions: those that opened within
 /// this many packets. All at once they could be a quarter of a million.
@@ -42,19 +41,19 @@ impl Opening {
 /// When to compute findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Findings {
-    /// In the thread that analysed the connection.
+    /// In the thread that analysed the connection, or for a connection of one packet in that which
+    /// takes it.
     AtOnce,
     /// When they are requested.
     Later,
 }
 
 impl Findings {
-    pub fn of(self, finished: Vec<DiagnosedConnection>) -> Vec<DiagnosedConnection> {
+    /// Computes those of connections that have ended, in their part's thread.
+    fn of(self, ended: Vec<Ended>) -> Vec<Ended> {
         match self {
-            Findings::AtOnce => {
-                finished.into_iter().map(DiagnosedConnection::with_findings).collect()
-            }
-            Findings::Later => finished,
+            Findings::AtOnce => ended.into_iter().map(Ended::with_findings).collect(),
+            Findings::Later => ended,
         }
     }
 }
@@ -69,7 +68,7 @@ pub struct Finishing {
 pub struct Round {
     /// The number of the first packet of each connection that opened.
     opened: Vec<u64>,
-    finished: Vec<DiagnosedConnection>,
+    finished: Vec<Ended>,
 }
 
 impl Finishing {
@@ -78,7 +77,7 @@ impl Finishing {
     }
 
     fn round(&mut self) -> Round {
-        let finished = self.findings.of(self.opening.analyzer.drain());
+        let finished = self.findings.of(self.opening.analyzer.drain_ended());
         Round { opened: self.opening.take_opened(), finished }
     }
 }
@@ -132,18 +131,17 @@ impl Iterator for Last {
 
 /// The connections that finished in a round, sorted by their numbers in the capture; `None` stands
 /// for a part that has ended.
-pub fn put_together(numbers: &mut Numbers, rounds: Vec<Option<Round>>) -> Vec<DiagnosedConnection> {
+pub fn put_together(numbers: &mut Numbers, rounds: Vec<Option<Round>>) -> Vec<Ended> {
     let opened = rounds.iter().enumerate();
     numbers.open(opened.flat_map(|(part, round)| Some((part, &*round.as_ref()?.opened))));
     let mut all = Vec::new();
     for (part, round) in rounds.into_iter().enumerate() {
-        all.extend(round.into_iter().flat_map(|round| round.finished).map(|mut diagnosed| {
-            let own = diagnosed.connection.id;
-            diagnosed.renumber(numbers.close(part, own));
-            diagnosed
+        all.extend(round.into_iter().flat_map(|round| round.finished).map(|mut ended| {
+            let number = numbers.close(part, ended.id());
+            ended.renumber(number);
+            ended
         }));
     }
-    // Sorted with one move for each, because they are large.
-    all.sort_by_cached_key(|diagnosed| diagnosed.connection.id);
+    all.sort_by_key(Ended::id);
     all
 }

@@ -5,21 +5,31 @@
 //! on its ports, or when [`Config::max_open`] forces out those silent for longest. What is finished
 //! waits in the analyzer until [`Analyzer::drain`] takes it, or [`Analyzer::finish`].
 //!
+//! Where many connections are open, one that has had a single packet is kept as that packet: a scan
+//! of ports opens a connection with each packet, and a packet is a fifth of a connection's memory.
+//!
 //! To use several threads, let one at a time drive an [`Intake`], and each an analyzer of its part
 //! of the connections, as `fullpipe-analyze` does. The result is that of one analyzer, as long as
 //! none of the limits above is met: each analyzer has them for itself.
 
+mod open;
+
+pub use open::Ended;
+
 use crate::capture::{LinkType, Packet};
 use crate::config::{Config, Counts};
-use crate::connection::{
-    CapturedSegment, Difference, Direction, Finished, LabelSet, Opening, Seen, Tracker,
-};
+use crate::connection::{CapturedSegment, Difference, Direction, LabelSet, Opening, Seen, Tracker};
 use crate::diagnosis::DiagnosedConnection;
 use crate::intake::{Arrival, Intake};
 use crate::segment::FlowKey;
 use crate::trace::Budget;
 use fullpipe_model::units::{Duration, Instant};
+use open::{Lone, Open};
 use std::collections::{HashMap, VecDeque};
+
+/// Open connections from which on a new one is kept as its packet until the second comes. Below it,
+/// the memory is not worth reading packets twice.
+const MANY: usize = 1 << 14;
 
 /// What was found in a capture.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -53,7 +63,7 @@ pub struct Analyzer {
     config: Config,
     intake: Intake,
     /// The hash is keyed anew in each process, so that no capture can be made to collide.
-    open: HashMap<FlowKey, Box<Tracker>, foldhash::fast::RandomState>,
+    open: HashMap<FlowKey, Open, foldhash::fast::RandomState>,
     /// Closed connections, by when they may be finished.
     closed: VecDeque<(Instant, FlowKey, u64)>,
     /// When silent connections are next looked for.
@@ -61,7 +71,8 @@ pub struct Analyzer {
     next_id: u64,
     /// Present where the points of graphs are recorded.
     traces: Option<Budget>,
-    analysis: Analysis,
+    ended: Vec<Ended>,
+    counts: Counts,
 }
 
 impl Analyzer {
@@ -75,7 +86,8 @@ impl Analyzer {
             closed: VecDeque::new(),
             sweep_at: Instant::ZERO,
             next_id: 0,
-            analysis: Analysis::default(),
+            ended: Vec::new(),
+            counts: Counts::default(),
         }
     }
 
@@ -103,7 +115,12 @@ impl Analyzer {
     /// Takes the connections that are finished so far, in the order in which they were finished: so
     /// a capture of any number of connections passes through bounded memory.
     pub fn drain(&mut self) -> Vec<DiagnosedConnection> {
-        std::mem::take(&mut self.analysis.connections)
+        self.drain_ended().into_iter().map(|ended| ended.diagnosed(&self.config)).collect()
+    }
+
+    /// The same for callers that diagnose them in portions.
+    pub fn drain_ended(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.ended)
     }
 
     /// How many connections are open.
@@ -114,19 +131,20 @@ impl Analyzer {
     /// Ends the capture.
     pub fn finish(mut self) -> Analysis {
         let config = &self.config;
-        let open = self.open.into_iter().map(|(key, tracker)| diagnosed(*tracker, key, config));
-        self.analysis.connections.extend(open);
-        self.analysis.connections.sort_unstable_by_key(|diagnosed| diagnosed.connection.id);
-        self.analysis.counts += self.intake.finish();
-        self.analysis
+        let open = std::mem::take(&mut self.open).into_iter();
+        self.ended.extend(open.map(|(key, open)| open.ended(key, config)));
+        self.ended.sort_unstable_by_key(Ended::id);
+        let connections = self.ended.into_iter().map(|ended| ended.diagnosed(config)).collect();
+        self.counts += self.intake.finish();
+        Analysis { counts: self.counts, connections }
     }
 
     /// Ends the capture where very many connections may be open: they are finished only as they are
     /// taken. What was finished before is to be [drained](Analyzer::drain) first.
     pub fn finish_in_portions(self) -> (OpenAtEnd, Counts) {
         let mut open: Vec<_> = self.open.into_iter().collect();
-        open.sort_unstable_by_key(|(_, tracker)| tracker.id());
-        let mut counts = self.analysis.counts;
+        open.sort_unstable_by_key(|(_, open)| open.id());
+        let mut counts = self.counts;
         counts += self.intake.finish();
         (OpenAtEnd { config: self.config, open: open.into_iter().peekable() }, counts)
     }
@@ -137,11 +155,13 @@ impl Analyzer {
         if let Some(traces) = &mut self.traces
             && traces.is_due()
         {
-            traces.count(self.open.values_mut().map(|tracker| &mut **tracker), &self.config);
+            let open = self.open.len();
+            traces.count(open, self.open.values_mut().filter_map(Open::traced), &self.config);
         }
         let (key, from_first) = FlowKey::of(segment);
         let mut reuses_ports = false;
-        if let Some(tracker) = self.open.get_mut(&key) {
+        if let Some(open) = self.open.get_mut(&key) {
+            let tracker = open.tracker(&self.config);
             if !tracker.is_reused_by(segment, from_first) {
                 let reuses_ports = false;
                 let captured =
@@ -149,24 +169,34 @@ impl Analyzer {
                 return Some(see(tracker, &self.config, &mut self.closed, key, captured));
             }
             reuses_ports = true;
-            let tracker = self.open.remove(&key)?;
-            self.analysis.connections.push(diagnosed(*tracker, key, &self.config));
+            let open = self.open.remove(&key)?;
+            self.ended.push(open.ended(key, &self.config));
         }
-        if self.open.len() + self.analysis.connections.len() >= self.config.max_connections {
-            self.analysis.counts.untracked += 1;
+        if self.open.len() + self.ended.len() >= self.config.max_connections {
+            self.counts.untracked += 1;
             return None;
+        }
+        if self.open.len() >= self.config.max_open / 4 {
+            self.finish_closed_for_longest();
         }
         if self.open.len() >= self.config.max_open.max(1) {
             self.force_out();
         }
         let trace = self.traces.as_mut().and_then(Budget::opens);
         let opening = Opening { id: self.next_id, first_packet: number, at, from_first, trace };
-        let tracker = Box::new(Tracker::new(opening));
+        let mut tracker = Tracker::new(opening);
         self.next_id += 1;
         self.forget_closed();
-        let tracker = self.open.entry(key).or_insert(tracker);
         let captured = CapturedSegment { at, number, segment, wire, from_first, reuses_ports };
-        Some(see(tracker, &self.config, &mut self.closed, key, captured))
+        let facts = see(&mut tracker, &self.config, &mut self.closed, key, captured);
+        let is_lone = self.open.len() >= MANY && trace.is_none() && !tracker.is_closed();
+        let open = if is_lone {
+            Open::Lone(Box::new(Lone::new(opening.id, arrival, from_first, reuses_ports)))
+        } else {
+            Open::Tracked(Box::new(tracker))
+        };
+        self.open.insert(key, open);
+        Some(facts)
     }
 
     /// Finishes what was closed or silent long enough at `at`, as [`Intake::tick`] gives it.
@@ -174,14 +204,14 @@ impl Analyzer {
         while let Some((due, key, id)) = self.closed.front().copied().filter(|(due, ..)| *due <= at)
         {
             self.closed.pop_front();
-            let Some(tracker) = self.open.get(&key).filter(|tracker| tracker.id() == id) else {
+            let Some(open) = self.open.get(&key).filter(|open| open.id() == id) else {
                 continue;
             };
-            let again = tracker.last() + self.config.linger;
+            let again = open.last() + self.config.linger;
             if again > at && again > due {
                 self.closed.push_back((again, key, id));
-            } else if let Some(tracker) = self.open.remove(&key) {
-                self.analysis.connections.push(diagnosed(*tracker, key, &self.config));
+            } else if let Some(open) = self.open.remove(&key) {
+                self.ended.push(open.ended(key, &self.config));
             }
         }
         let timeout = self.config.idle_timeout;
@@ -189,7 +219,7 @@ impl Analyzer {
         // A clock that stepped back must not put the next look off for ever.
         if at >= self.sweep_at || next < self.sweep_at {
             self.sweep_at = next;
-            self.finish_where(|tracker| at.since(tracker.last()) > timeout);
+            self.finish_where(|open| at.since(open.last()) > timeout);
         }
     }
 
@@ -199,29 +229,38 @@ impl Analyzer {
     fn forget_closed(&mut self) {
         if self.closed.len() > 1024 + 2 * self.open.len() {
             let open = &self.open;
-            self.closed
-                .retain(|(_, key, id)| open.get(key).is_some_and(|tracker| tracker.id() == *id));
+            self.closed.retain(|(_, key, id)| open.get(key).is_some_and(|open| open.id() == *id));
+        }
+    }
+
+    /// Finishes the connection that has been closed for longest: it lingers no more.
+    fn finish_closed_for_longest(&mut self) {
+        while let Some((_, key, id)) = self.closed.pop_front() {
+            if self.open.get(&key).is_some_and(|open| open.id() == id)
+                && let Some(open) = self.open.remove(&key)
+            {
+                self.ended.push(open.ended(key, &self.config));
+                return;
+            }
         }
     }
 
     /// Finishes the quarter of the open connections that was silent for longest.
     fn force_out(&mut self) {
-        let mut last: Vec<Instant> = self.open.values().map(|tracker| tracker.last()).collect();
+        let mut last: Vec<Instant> = self.open.values().map(Open::last).collect();
         let quarter = last.len() / 4;
         let (_, oldest, _) = last.select_nth_unstable(quarter);
         let oldest = *oldest;
-        self.analysis.counts.forced_out += self.finish_where(|tracker| tracker.last() <= oldest);
+        self.counts.forced_out += self.finish_where(|open| open.last() <= oldest);
     }
 
     /// Finishes open connections by their id, so that the order does not depend on the hash; gives
     /// how many.
-    fn finish_where(&mut self, mut is_meant: impl FnMut(&Tracker) -> bool) -> u64 {
-        let mut found: Vec<_> = self.open.extract_if(|_, tracker| is_meant(tracker)).collect();
-        found.sort_unstable_by_key(|(_, tracker)| tracker.id());
+    fn finish_where(&mut self, mut is_meant: impl FnMut(&Open) -> bool) -> u64 {
+        let mut found: Vec<_> = self.open.extract_if(|_, open| is_meant(open)).collect();
+        found.sort_unstable_by_key(|(_, open)| open.id());
         let count = found.len() as u64;
-        self.analysis
-            .connections
-            .extend(found.into_iter().map(|(key, tracker)| diagnosed(*tracker, key, &self.config)));
+        self.ended.extend(found.into_iter().map(|(key, open)| open.ended(key, &self.config)));
         count
     }
 }
@@ -230,7 +269,7 @@ impl Analyzer {
 #[derive(Debug)]
 pub struct OpenAtEnd {
     config: Config,
-    open: std::iter::Peekable<std::vec::IntoIter<(FlowKey, Box<Tracker>)>>,
+    open: std::iter::Peekable<std::vec::IntoIter<(FlowKey, Open)>>,
 }
 
 impl OpenAtEnd {
@@ -240,18 +279,10 @@ impl OpenAtEnd {
     }
 
     /// Finishes the next, up to the one whose first packet has the number `packet`.
-    pub fn opened_before(&mut self, packet: u64) -> Vec<DiagnosedConnection> {
-        let next = || self.open.next_if(|(_, tracker)| tracker.first_packet() < packet);
-        std::iter::from_fn(next)
-            .map(|(key, tracker)| diagnosed(*tracker, key, &self.config))
-            .collect()
+    pub fn opened_before(&mut self, packet: u64) -> Vec<Ended> {
+        let next = || self.open.next_if(|(_, open)| open.first_packet() < packet);
+        std::iter::from_fn(next).map(|(key, open)| open.ended(key, &self.config)).collect()
     }
-}
-
-/// Ends a connection.
-fn diagnosed(tracker: Tracker, key: FlowKey, config: &Config) -> DiagnosedConnection {
-    let Finished { connection, verdicts, trace } = tracker.finish(key, config);
-    DiagnosedConnection::from_capture(connection, verdicts).with_trace(trace)
 }
 
 /// Gives a segment to its connection, and notes when that is closed.

@@ -21,7 +21,8 @@ pub struct Config {
     /// further ones are counted as [`Counts::untracked`].
     pub max_connections: usize,
     /// Connections that are open at a time at most; beyond it the quarter that was silent for
-    /// longest is finished early, and counted as [`Counts::forced_out`].
+    /// longest is finished early, and counted as [`Counts::forced_out`]. From a quarter of it on,
+    /// each new connection ends the [lingering](Config::linger) of the one closed for longest.
     pub max_open: usize,
     /// How long a closed connection's late packets still belong to it; by default 2 MSL of 2
     /// minutes (RFC 9293, 3.4.2).

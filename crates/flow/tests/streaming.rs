@@ -214,6 +214,51 @@ fn a_flood_of_connections_forces_out_the_silent_ones_and_says_so() {
 }
 
 #[test]
+fn among_many_closed_connections_the_oldest_linger_no_more() {
+    let mut analyzer = Analyzer::new(Config { max_open: 1000, ..Config::default() });
+    let mut finished = 0;
+    for index in 0..5_000_u32 {
+        for packet in &short(index, EPOCH + u64::from(index) * 10_000, 1_000) {
+            push(&mut analyzer, packet).unwrap();
+        }
+        assert!(analyzer.open_connections() <= 251);
+        finished += analyzer.drain().len();
+    }
+    let rest = analyzer.finish();
+    assert_eq!(finished + rest.connections.len(), 5_000);
+    assert_eq!((rest.counts.untracked, rest.counts.forced_out), (0, 0));
+}
+
+#[test]
+fn a_connection_that_begins_among_many_is_told_as_one_that_begins_among_few() {
+    const BEFORE: u32 = 20_000;
+    // Packets of as many strangers, or as many packets of one.
+    let told = |strangers: u32| {
+        let mut analyzer = Analyzer::new(Config::default());
+        for number in 0..BEFORE {
+            let stranger = 1_000_000 + number % strangers;
+            push(&mut analyzer, &short(stranger, EPOCH + u64::from(number), 1)[0]).unwrap();
+        }
+        assert_eq!(analyzer.open_connections(), strangers as usize);
+        // The first ends with its first packet, the second with its second, and so on.
+        let mut facts = Vec::new();
+        for index in 0..7 {
+            let packets = short(index, EPOCH + 1_000_000 + u64::from(index) * 500, 1_000);
+            for packet in &packets[..=index as usize] {
+                facts.extend(push(&mut analyzer, packet).unwrap());
+            }
+        }
+        let labels: Vec<_> = facts.iter().map(|facts| (facts.labels, facts.direction)).collect();
+        let mut found = analyzer.finish().connections.split_off(strangers as usize);
+        for (number, connection) in (0..).zip(&mut found) {
+            connection.renumber(number);
+        }
+        (serde_json::to_value(&found).unwrap(), labels)
+    };
+    assert_eq!(told(1), told(BEFORE));
+}
+
+#[test]
 fn a_silent_connection_ends_at_its_timeout() {
     let mut analyzer =
         Analyzer::new(Config { idle_timeout: Duration::from_secs(60), ..Config::default() });

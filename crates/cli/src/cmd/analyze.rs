@@ -13,12 +13,13 @@ use clap::{Args, ValueEnum};
 use fullpipe_analyze::{Capture, Error, Options};
 use fullpipe_columnar::RowKind;
 use fullpipe_flow::connection::Labels;
-use fullpipe_flow::diagnosis::{DiagnosedConnection, note_sharing, worst_first};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, worst_first};
 use fullpipe_flow::schema::{CONNECTIONS, PACKETS, columns_in_short};
 use fullpipe_flow::trace::TraceBounds;
 use fullpipe_flow::{Analysis, Config};
 use fullpipe_model::units::Duration;
 use fullpipe_report::analysis::{Report, depth, table};
+use fullpipe_report::escape;
 use fullpipe_report::graph::{graphs, plot};
 use rows::Rows;
 use std::io::{BufWriter, Write};
@@ -189,8 +190,7 @@ impl Analyze {
     /// Analyses a capture.
     fn report(&self, capture: Capture) -> Result<Report, Failure> {
         let options = self.options();
-        let most = options.config.max_connections;
-        let mut report = Report::new(capture.name(), Analysis::default());
+        let mut report = Report::new(capture.name(), Analysis::default()).pinned(self.connection);
         // A table needs the findings of one connection only, which are then made as it is printed.
         let mut connections = if self.json {
             capture.connections(&options)
@@ -198,12 +198,11 @@ impl Analyze {
             capture.connections_without_findings(&options)
         };
         while let Some(round) = connections.next_round() {
-            round.into_iter().for_each(|explained| report.add(explained, most));
+            round.into_iter().for_each(|explained| report.add(explained));
         }
         let (counts, errors) = connections.finish();
         report.counts += counts;
-        report.connections.sort_by_cached_key(|explained| explained.connection.id);
-        note_sharing(&mut report.connections);
+        report.finish();
         report.problem = self.problem(errors)?;
         Ok(report)
     }
@@ -285,7 +284,7 @@ impl Analyze {
                 let problem = format!(
                     "analyze {}: there is no connection {id} among its {}; without --connection the table names them",
                     report.file,
-                    report.connections.len()
+                    report.total()
                 );
                 // In a capture that was not read to its end, the missing connection is the
                 // capture's fault.
@@ -294,11 +293,26 @@ impl Analyze {
             };
             let explained = report.connections.swap_remove(chosen);
             report.connections = vec![explained.with_intervals()];
-        } else if self.top.is_some() || !(self.json || self.prints_rows()) {
+            report.left_out = 0;
+            return Ok(());
+        }
+        let in_table = !(self.json || self.prints_rows());
+        if self.top.is_some() || in_table {
             worst_first(&mut report.connections);
-            if let (Some(top), true) = (self.top, self.json || self.prints_rows()) {
-                report.connections.truncate(top);
+            let top = self.top.unwrap_or(TOP);
+            if top <= report.connections.len() {
+                // Whoever asks for some of them is not told of the rest.
+                report.left_out = 0;
             }
+            // The table explains the first even where it shows none.
+            report.connections.truncate(if in_table { top.max(1) } else { top });
+        }
+        if report.left_out > 0 {
+            remark(&format!(
+                "fullpipe: {}: {} connections that lost least are left out, as there are too many; --jsonl, --csv \
+                 and --parquet without --top have them all",
+                report.file, report.left_out
+            ));
         }
         Ok(())
     }
@@ -327,9 +341,10 @@ impl Analyze {
             for (number, report) in reports.iter().enumerate() {
                 let space = if number == 0 { "" } else { "\n" };
                 let text = match &report.connections[..] {
-                    [only] if report.counts.untracked == 0 => {
+                    [only] if self.connection.is_some() || report.total() == 1 => {
                         let (of, depth) = (report.counts.of(), depth(only, layout()));
-                        format!("{}: {of}\n\n{depth}{}", report.file, self.plots(only))
+                        let file = escape::in_line(&report.file);
+                        format!("{file}: {of}\n\n{depth}{}", self.plots(only))
                     }
                     _ => table(report, self.top.unwrap_or(TOP), layout()),
                 };

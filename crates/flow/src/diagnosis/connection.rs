@@ -11,6 +11,7 @@ use fullpipe_model::tune::MeasuredPath;
 use fullpipe_model::units::Duration;
 use serde::Serialize;
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -136,9 +137,12 @@ impl DiagnosedConnection {
         self.trace.as_deref_mut()
     }
 
-    /// Computes the findings now, on the calling thread, for whoever serialises them later.
+    /// Computes the findings now, unless that is done, on the calling thread, for whoever
+    /// serialises them later.
     pub fn with_findings(mut self) -> Self {
-        self.findings = Some(self.by_direction(Diagnosis::findings));
+        if self.findings.is_none() {
+            self.findings = Some(self.by_direction(Diagnosis::findings));
+        }
         self
     }
 
@@ -225,6 +229,15 @@ impl DiagnosedConnection {
         }
     }
 
+    /// Its place among others: those that lost most time come first and, of equals, those with more
+    /// payload.
+    pub fn rank(&self) -> Reverse<(Duration, u64)> {
+        let connection = &self.connection;
+        let payload =
+            connection.client_to_server.payload.get() + connection.server_to_client.payload.get();
+        Reverse((self.lost(), payload))
+    }
+
     /// Whether nobody answered.
     pub fn is_unanswered(&self) -> bool {
         self.unanswered().is_some()
@@ -268,15 +281,9 @@ impl DiagnosedConnection {
     }
 }
 
-/// Sorts connections by lost time ([`DiagnosedConnection::lost`]), most first. Among equals, the
-/// one with more payload comes first.
+/// Sorts connections by [`DiagnosedConnection::rank`].
 pub fn worst_first(connections: &mut [DiagnosedConnection]) {
-    connections.sort_by_cached_key(|diagnosed| {
-        let connection = &diagnosed.connection;
-        let payload =
-            connection.client_to_server.payload.get() + connection.server_to_client.payload.get();
-        std::cmp::Reverse((diagnosed.lost(), payload))
-    });
+    connections.sort_by_cached_key(DiagnosedConnection::rank);
 }
 
 /// Finds the connections that share a link with others of the same capture, and records this in

@@ -39,15 +39,17 @@ impl Budget {
         self.packets_left == 0
     }
 
-    /// Counts the points of the open connections, and thins them all if they are too many.
+    /// Counts the points of the `open` connections, and thins them all if they are too many.
+    /// `trackers` are those that may have any.
     pub fn count<'t>(
         &mut self,
-        open: impl ExactSizeIterator<Item = &'t mut Tracker>,
+        open: usize,
+        trackers: impl Iterator<Item = &'t mut Tracker>,
         config: &Config,
     ) {
         // So often that a packet costs a constant time, however many are open.
-        self.packets_left = COUNT_EVERY.max(open.len());
-        let mut traced: Vec<_> = open.filter(|tracker| tracker.traced_points() > 0).collect();
+        self.packets_left = COUNT_EVERY.max(open);
+        let mut traced: Vec<_> = trackers.filter(|tracker| tracker.traced_points() > 0).collect();
         self.traced = traced.len();
         let mut held = points(&traced);
         if held < self.most.total / 4 && self.present != self.most {

@@ -55,7 +55,8 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
     text
 }
 
-/// The finding of the connection that lost most time.
+/// The findings of the connection that lost most time: of its first limit, as its row names it, and
+/// of the first that lost time where that is another.
 fn worst(report: &Report, layout: Layout) -> String {
     let Some(first) = report.connections.first().filter(|first| first.lost() > Duration::ZERO)
     else {
@@ -63,8 +64,11 @@ fn worst(report: &Report, layout: Layout) -> String {
     };
     let number = format!("#{}: ", first.connection.id);
     let mut text = String::new();
-    // The finding that explains the lost time, not the one with the largest share.
-    if let Some(finding) = first.bulk().and_then(Diagnosis::worst_finding) {
+    let worst = first.bulk().and_then(Diagnosis::worst_finding);
+    let of_row = first.bulk().and_then(|diagnosis| diagnosis.findings().into_iter().next());
+    let of_row =
+        of_row.filter(|finding| worst.as_ref().is_none_or(|worst| worst.limit != finding.limit));
+    for finding in of_row.iter().chain(&worst) {
         let mut claim = format!("{}; to change it, {}", finding.claim, finding.remedy);
         if let Some(doubt) = &finding.doubt {
             claim += &format!(" ({doubt})");
@@ -85,9 +89,8 @@ fn worst(report: &Report, layout: Layout) -> String {
 /// Where the connections were captured, and what that and the quality of the capture put into
 /// doubt.
 fn doubts(report: &Report, layout: Layout) -> String {
-    let connections = || report.connections.iter().map(|explained| &explained.connection);
     let places = [Place::Client, Place::Server, Place::Between, Place::Unknown].map(|place| {
-        let count = connections().filter(|connection| connection.vantage.place == place).count();
+        let count = report.at(place);
         (count > 0).then(|| format!("{} {count}", place.words()))
     });
     let seen = if report.counts.samples > 0 { "sampled" } else { "captured" };
@@ -95,8 +98,7 @@ fn doubts(report: &Report, layout: Layout) -> String {
     let places = paragraph::fill(&format!("{seen} "), &places.join(", "), layout.width);
     let mut text = format!("\n{places}\n");
     for warning in Warning::ALL {
-        let count =
-            connections().filter(|connection| connection.warnings.contains(&warning)).count();
+        let count = report.with(warning);
         if count > 0 {
             text += &format!(
                 "{}\n",
@@ -134,11 +136,11 @@ fn limited_by(explained: &DiagnosedConnection) -> String {
 
 /// How many connections there are, and how many are not in the table.
 fn counted(report: &Report, top: usize) -> String {
-    let all = report.connections.len();
+    let (all, shown) = (report.total(), report.connections.len().min(top));
     let mut text =
         format!("{}, {all} TCP connection{}", report.counts.of(), if all == 1 { "" } else { "s" });
-    if all > top {
-        text += &format!(", the {top} that lost most shown");
+    if all > shown as u64 {
+        text += &format!(", the {shown} that lost most shown");
     }
     let rest = [
         (report.counts.not_tcp, "not TCP"),

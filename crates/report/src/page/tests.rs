@@ -103,3 +103,14 @@ fn the_page_as_a_program_has_the_program_in_it() {
     let bytes = z85::decode(text.replace(',', "<")).unwrap();
     assert_eq!(&bytes[..length.parse().unwrap()], program);
 }
+
+#[test]
+fn the_page_loads_nothing_and_leads_nowhere() {
+    let (html, _) = html(&mut page(analysed(1)));
+    let policy = html.split("http-equiv=\"Content-Security-Policy\" content=\"").nth(1).unwrap();
+    let policy = &policy[..policy.find('"').unwrap()];
+    // The last two are not covered by the first.
+    for rule in ["default-src 'none'", "base-uri 'none'", "form-action 'none'"] {
+        assert!(policy.split("; ").any(|one| one == rule), "{rule} is not in {policy}");
+    }
+}

@@ -65,7 +65,7 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
     check(analyze, folder)?;
     let options = &analyze.archive;
     let sources = Sources { named: analyze.files.clone(), listed: options.files_from.clone() };
-    let list = sources.list().map_err(|error| not_listed(&error))?;
+    let list = sources.list().map_err(|error| not_listed(analyze, &error))?;
     let (manifest, done) = folder::open(folder, &settings(analyze), options.resume)?;
     let interrupt = Interrupt::on_first_ctrl_c().map_err(|error| Failure::new(Kind::Run, error))?;
     let progress = Progress::new(&sources, folder, &done);
@@ -86,6 +86,7 @@ pub fn run(analyze: &Analyze, folder: &Path) -> Result<u8, Failure> {
         }
     });
     job.progress.finish();
+    folder::leave(folder);
     job.end()
 }
 
@@ -152,7 +153,8 @@ impl Job<'_> {
     /// Analyses groups until none is left, or the run ends early.
     fn work(&self) {
         while !self.ends() {
-            let group = lock(&self.groups).next_group().map_err(|error| not_listed(&error));
+            let group = lock(&self.groups).next_group();
+            let group = group.map_err(|error| not_listed(self.analyze, &error));
             let done = match group {
                 Ok(Some(group)) => self.group(group),
                 Ok(None) => return,
@@ -338,7 +340,8 @@ fn not_written(error: PartError) -> Failure {
     Failure::new(Kind::Run, problem)
 }
 
-fn not_listed(error: &std::io::Error) -> Failure {
-    let problem = format!("read the list of --files-from: {error}; it has a name a line");
+fn not_listed(analyze: &Analyze, error: &std::io::Error) -> Failure {
+    let list = analyze.archive.files_from.as_deref().unwrap_or(Path::new("-")).display();
+    let problem = format!("read the list of --files-from {list}: {error}; it has a name a line");
     Failure::new(Kind::Input, problem)
 }

@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use fullpipe_columnar::RowKind;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::schema::{CONNECTIONS, Versioned, connection_rows, csv_header, csv_line};
+use fullpipe_report::escape;
 use serde::Serialize;
-use std::io::{BufWriter, StdoutLock, Write};
+use std::io::{BufWriter, IsTerminal as _, StdoutLock, Write};
 
 /// A value together with the name of its file.
 #[derive(Serialize)]
@@ -20,7 +21,7 @@ struct InFile<'a, T> {
 /// The destination of rows.
 pub enum Rows {
     Lines(BufWriter<StdoutLock<'static>>),
-    Csv { out: BufWriter<StdoutLock<'static>>, headed: bool },
+    Csv { out: BufWriter<StdoutLock<'static>>, headed: bool, shown: bool },
     Parquet(RowKind, Box<Stored>),
 }
 
@@ -36,7 +37,9 @@ impl Rows {
                 let kind = RowKind::from(analyze.rows);
                 Rows::Parquet(kind, Box::new(Stored::new(file, &kind.layout())?))
             }
-            None if analyze.csv => Rows::Csv { out: out(), headed: false },
+            None if analyze.csv => {
+                Rows::Csv { out: out(), headed: false, shown: std::io::stdout().is_terminal() }
+            }
             None => Rows::Lines(out()),
         })
     }
@@ -61,7 +64,11 @@ impl Rows {
     ) -> Result<(), Failure> {
         match self {
             Rows::Lines(out) => Ok(print_lines(file, connections, out)?),
-            Rows::Csv { out, headed } => Ok(print_csv(file, connections, headed, out)?),
+            Rows::Csv { out, headed, shown } => {
+                // In a file the name is data; a terminal would obey it.
+                let file = if *shown { escape::in_line(file) } else { file.into() };
+                Ok(print_csv(&file, connections, headed, out)?)
+            }
             Rows::Parquet(kind, stored) => connections
                 .iter()
                 .try_for_each(|diagnosed| kind.rows(file, diagnosed, |cells| stored.row(cells))),

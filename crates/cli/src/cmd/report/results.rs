@@ -76,7 +76,34 @@ fn runs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     runs.sort();
+    check_rows(folder, runs.len())?;
     Ok(runs)
+}
+
+/// Refuses a folder whose rows are damaged, and says where there are more of them than runs.
+fn check_rows(folder: &Path, runs: usize) -> Result<(), Failure> {
+    let Some(path) = existing(folder.join(ROWS))? else { return Ok(()) };
+    let rows: Vec<Row> = read_lines(&path)?;
+    if rows.len() > runs {
+        let (path, count) = (path.display(), rows.len());
+        remark(&format!(
+            "fullpipe: {path} has {count} runs, of which {} have no folder beside it; the report is without them",
+            count - runs
+        ));
+    }
+    Ok(())
+}
+
+/// The file, where there is something of this name.
+///
+/// # Errors
+/// It is no regular file, and reading it might never end.
+fn existing(path: PathBuf) -> Result<Option<PathBuf>, Failure> {
+    if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    let kind = path.metadata().map_err(|cause| unreadable(&path, cause))?;
+    if kind.is_file() { Ok(Some(path)) } else { Err(unreadable(&path, "it is not a regular file")) }
 }
 
 /// The file of a run's row.
@@ -86,17 +113,16 @@ const ROWS: &str = "rows.jsonl";
 
 /// Adds a run: its row, and its connection where its captures were kept.
 fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failure> {
-    let path = folder.join(ROW);
+    let Some(path) = existing(folder.join(ROW))? else { return Ok(()) };
     let bytes = std::fs::read(&path).map_err(|cause| unreadable(&path, cause))?;
     let row: Row = serde_json::from_slice(&bytes).map_err(|cause| unreadable(&path, cause))?;
     let number = rows.len();
     let source = page.sources.len();
     page.sources.push(Source { name: row.name.clone(), ..Source::default() });
-    let capture = folder.join("server.pcap");
-    if !capture.is_file() {
+    let Some(capture) = existing(folder.join("server.pcap"))? else {
         rows.push(row);
         return Ok(());
-    }
+    };
     // As the lab analysed it and as `analyze` does, so that the report says what the row says.
     let config = Config { trace: Some(TraceBounds::default()), ..Config::default() };
     rows.push(row);
@@ -113,7 +139,7 @@ fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failur
     page.connections_total += shortlist.total();
     for mut shown in shortlist.finish(source) {
         shown.run = Some(number);
-        if let Some(start) = start_by_samples(&shown, folder) {
+        if let Some(start) = start_by_samples(&shown, folder)? {
             add_sockets(&mut shown, folder, start)?;
             shown.link_queue = queue(folder, start)?;
         }
@@ -124,19 +150,21 @@ fn add(page: &mut Page, rows: &mut Vec<Row>, folder: &Path) -> Result<(), Failur
 
 /// The connection's first packet by the clock of samples and of the link's log; `None` in results
 /// of a version that did not say how far that is from the captures' clock.
-fn start_by_samples(shown: &Shown, folder: &Path) -> Option<Instant> {
-    let link = std::fs::read(folder.join("link.json")).ok()?;
-    let link: serde_json::Value = serde_json::from_slice(&link).ok()?;
-    let epoch = link["epoch_ns"].as_u64()?;
-    Some(Instant::from_nanos(shown.connection.connection.start.as_nanos().checked_sub(epoch)?))
+fn start_by_samples(shown: &Shown, folder: &Path) -> Result<Option<Instant>, Failure> {
+    #[derive(serde::Deserialize)]
+    struct Clock {
+        epoch_ns: Option<u64>,
+    }
+    let Some(path) = existing(folder.join("link.json"))? else { return Ok(None) };
+    let link = std::fs::read(&path).map_err(|cause| unreadable(&path, cause))?;
+    let clock: Clock = serde_json::from_slice(&link).map_err(|cause| unreadable(&path, cause))?;
+    let start = shown.connection.connection.start.as_nanos();
+    Ok(clock.epoch_ns.and_then(|epoch| start.checked_sub(epoch)).map(Instant::from_nanos))
 }
 
 /// The queue towards the client, by the link's own log; `None` where there is no log.
 fn queue(folder: &Path, start: Instant) -> Result<Option<LinkQueue>, Failure> {
-    let file = folder.join("link.log");
-    if !file.is_file() {
-        return Ok(None);
-    }
+    let Some(file) = existing(folder.join("link.log"))? else { return Ok(None) };
     let log = LogFile::read(&file)?;
     let records = log.records.iter().filter(|record| record.direction == Direction::ToClient);
     Ok(Some(LinkQueue::new(records.map(|record| (record.arrival.since(start), record.backlog)))))
@@ -153,7 +181,8 @@ fn add_sockets(shown: &mut Shown, folder: &Path, start: Instant) -> Result<(), F
         ("client.samples.jsonl", Owner::Client, connection.client, connection.server),
     ];
     for (file, owner, local, remote) in ends {
-        let mut samples = read_samples(&folder.join(file))?;
+        let Some(path) = existing(folder.join(file))? else { continue };
+        let mut samples: Vec<Sample> = read_lines(&path)?;
         samples.retain(|sample| (sample.local, sample.remote) == (local, remote));
         if !samples.is_empty() {
             let series = SocketSeries::new(owner, &samples, start, SAMPLES);
@@ -163,15 +192,17 @@ fn add_sockets(shown: &mut Shown, folder: &Path, start: Instant) -> Result<(), F
     Ok(())
 }
 
-/// The samples in a file; none where there is no file.
-fn read_samples(file: &Path) -> Result<Vec<Sample>, Failure> {
-    let Ok(opened) = std::fs::File::open(file) else { return Ok(Vec::new()) };
-    let mut samples = Vec::new();
-    for line in BufReader::new(opened).lines() {
+/// What each line of a file says.
+fn read_lines<T: serde::de::DeserializeOwned>(file: &Path) -> Result<Vec<T>, Failure> {
+    let opened = std::fs::File::open(file).map_err(|cause| unreadable(file, cause))?;
+    let mut all = Vec::new();
+    for (number, line) in (1..).zip(BufReader::new(opened).lines()) {
         let line = line.map_err(|cause| unreadable(file, cause))?;
-        samples.push(serde_json::from_str(&line).map_err(|cause| unreadable(file, cause))?);
+        let what = serde_json::from_str(&line)
+            .map_err(|cause| unreadable(file, format_args!("line {number}: {cause}")))?;
+        all.push(what);
     }
-    Ok(samples)
+    Ok(all)
 }
 
 /// Names the two runs of a demo, which are called before and after.
@@ -191,4 +222,26 @@ fn unreadable(path: &Path, cause: impl std::fmt::Display) -> Failure {
         path.display()
     );
     Failure::new(Kind::Input, problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_damaged_or_never_ends_is_refused_and_what_is_missing_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
+        assert!(check_rows(folder, 0).is_ok());
+        std::fs::write(folder.join(ROWS), "{}\n{\"name\": 3").unwrap();
+        let refused = format!("{:?}", check_rows(folder, 2).unwrap_err());
+        assert!(refused.contains("rows.jsonl: line 1:"), "{refused}");
+        for (name, leads_to) in [("server.pcap", "/dev/zero"), ("link.json", "nowhere")] {
+            symlink(leads_to, folder.join(name)).unwrap();
+            let refused = format!("{:?}", existing(folder.join(name)).unwrap_err());
+            assert!(refused.contains(name), "{refused}");
+        }
+        assert!(existing(folder.join("link.log")).unwrap().is_none());
+    }
 }
