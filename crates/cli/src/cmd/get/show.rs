@@ -147,8 +147,9 @@ impl Fetched {
     fn text(&self, name: &str) -> String {
         let got = &self.got;
         let name = Path::new(name).file_name().map_or(name.into(), |name| name.to_string_lossy());
-        let rate = got.goodput().map_or_else(|| "-".into(), |rate| format!("{rate} ({rate:#})"));
         let time = got.timing;
+        let both = |rate: Rate| format!("{rate} ({rate:#})");
+        let rate = got.fetched.per(time.total).map_or_else(|| "-".into(), both);
         let mut text = format!(
             "{}: {} in {}, {rate}, {} from {}\n",
             escape::in_line(&name),
@@ -162,14 +163,15 @@ impl Fetched {
                 &format!("  continued: {} were there of {}\n", got.file - got.fetched, got.file);
         }
         text += &format!(
-            "  since the start: name {}, connected {}, {}first byte {}\n",
+            "  since the start: name {}, connected {}, {}first byte {}; from it on {}\n",
             time.namelookup,
             time.connect,
             match time.appconnect {
                 Duration::ZERO => String::new(),
                 secured => format!("TLS {secured}, "),
             },
-            time.starttransfer
+            time.starttransfer,
+            got.goodput().map_or_else(|| "no time".into(), both)
         );
         if let Some(limit) = self.limit {
             text += &format!("  limited by: {}\n", words(limit, self.limited));
