@@ -37,6 +37,18 @@ fn list(ns: &NetNs, path: &str) -> Result<Vec<String>, Refused> {
     Ok(text.split_whitespace().map(String::from).collect())
 }
 
+const NOT_AVAILABLE: &str =
+    "this kernel does not have it: see net.ipv4.tcp_available_congestion_control";
+
+/// Fails if this kernel has not loaded the algorithm `name`.
+pub fn check_available(ns: &NetNs, name: &str) -> Result<(), Refused> {
+    if available(ns)?.iter().any(|one| one == name) {
+        return Ok(());
+    }
+    let missing = io::Error::from_raw_os_error(libc::ENOENT);
+    Err(Refused::new("set congestion control", name, missing).hint(NOT_AVAILABLE))
+}
+
 /// Gives `socket` the congestion control `name` and reads it back.
 pub fn set(socket: impl AsFd, name: &str) -> Result<(), Refused> {
     let fd = socket.as_fd().as_raw_fd();
@@ -51,9 +63,7 @@ pub fn set(socket: impl AsFd, name: &str) -> Result<(), Refused> {
             Some(libc::EPERM) => {
                 "it is not in net.ipv4.tcp_allowed_congestion_control: use a route's congctl, or root"
             }
-            Some(libc::ENOENT) => {
-                "this kernel does not have it: see net.ipv4.tcp_available_congestion_control"
-            }
+            Some(libc::ENOENT) => NOT_AVAILABLE,
             _ => "",
         };
         return Err(Refused::new("set congestion control", name, error).hint(hint));

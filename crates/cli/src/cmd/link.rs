@@ -89,6 +89,10 @@ pub struct Options {
     /// program's own TCP. Needs root and net.ipv4.ip_forward.
     #[arg(long, conflicts_with = "server")]
     nat: bool,
+    /// The congestion control of the program's connections and of the far end's, except with --nat
+    /// the latter: bbr, cubic, reno. Without it, a program may choose what this machine allows.
+    #[arg(long, value_name = "NAME", conflicts_with = "show")]
+    congestion: Option<String>,
     /// How long the link continues after the program for connections whose data has not arrived
     /// yet. For closed connections it is the time without progress; for connections of processes
     /// that the program left behind, the total time [default: 10s and 10 round trips]. Ctrl-C ends

@@ -45,6 +45,11 @@ pub const CASES: &[Case] = &[
         captures_of_both_ends,
     ),
     ("a_full_disk_is_told_and_the_commands_code_stays", &[CURL, Need::Root], a_full_disk_is_told),
+    (
+        "both_ends_have_the_congestion_control_asked_for",
+        &[Need::Program("python3"), NFT],
+        both_ends_have_the_congestion_control_asked_for,
+    ),
     ("show_prints_tc_commands_with_the_words_asked", &[], show_prints_tc_commands),
     ("what_cannot_be_is_refused_with_its_reason", &[], what_cannot_be_is_refused),
 ];
@@ -91,6 +96,30 @@ fn curl_meets_the_round_trip_time(user: User) {
         times.iter().any(|&time| time <= 0.120 + 0.080),
         "all far above the path's 120 ms: {times:?}"
     );
+}
+
+fn both_ends_have_the_congestion_control_asked_for() {
+    const SERVER: &str = "exec python3 -c \"import socket; \
+        client = socket.create_server(('', 8000)).accept()[0]; client.recv(1); \
+        client.sendall(client.getsockopt(6, 13, 16).split(b'\\0')[0] + b'\\n')\"";
+    const CLIENT: &str = "import socket, sys; server = socket.create_connection((sys.argv[1], int(sys.argv[2]))); \
+        server.sendall(b'x'); \
+        print(server.getsockopt(6, 13, 16).split(b'\\0')[0].decode(), server.makefile().readline(), end='')";
+    let python = ["--", "python3", "-c", CLIENT, "{server}"];
+    let program = Program::new();
+    let here = "--congestion=reno";
+    let server = ["link", "-q", here, "--server", SERVER];
+    let finished = program.run(&[&server[..], &python, &["8000"]].concat());
+    assert_eq!(finished.out, "reno reno\n", "{finished:?}");
+    // Behind a gateway the far end is the gateway's, and the program's own is what we see.
+    let port = service().port().to_string();
+    let finished = program.run(&[&["link", "-q", here], &python[..], &[&port]].concat());
+    assert!(finished.out.starts_with("reno"), "{finished:?}");
+    let finished = program.run(&["link", "--congestion", "none-such", "--", "true"]);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    for part in ["congestion control none-such", "tcp_available_congestion_control"] {
+        assert!(finished.err.contains(part), "{finished:?}");
+    }
 }
 
 fn the_programs_exit_code_is_ours() {

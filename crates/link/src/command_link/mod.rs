@@ -35,6 +35,7 @@ pub use run::{Program, ProgramEvent, RunError};
 
 use crate::ends::{DEVICE, LinkEnd, LinkEnds};
 use delivery::FarReceiver;
+use fullpipe_kernel::congestion;
 use fullpipe_kernel::descriptors::DescriptorLimit;
 use fullpipe_kernel::journal::JournalError;
 use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
@@ -208,8 +209,22 @@ impl CommandLink {
     }
 
     /// Routes everything from the command's end over the link, and onwards from there. The ends
-    /// must be joined.
-    pub fn set_routes(&mut self, network: &MachineNetwork) -> Result<(), CommandLinkError> {
+    /// must be joined. `congestion_control` is that of connections which begin at either end,
+    /// except at the machine's own; a program may still choose another.
+    pub fn set_routes(
+        &mut self,
+        network: &MachineNetwork,
+        congestion_control: Option<&str>,
+    ) -> Result<(), CommandLinkError> {
+        let metrics = RouteMetrics {
+            congctl: congestion_control.map(Into::into),
+            ..RouteMetrics::default()
+        };
+        if let Some(name) = congestion_control {
+            self.set_peer_routes(&metrics)?;
+            // The kernel has loaded it now, or it takes another one without a word.
+            congestion::check_available(&self.ends.client.ns, name)?;
+        }
         if self.far_end == FarEnd::Server {
             return Ok(());
         }
@@ -218,7 +233,7 @@ impl CommandLink {
             destination: Network::new(any, 0),
             gateway: Some(gateway),
             device: DEVICE.into(),
-            metrics: RouteMetrics::default(),
+            metrics: metrics.clone(),
         };
         netlink.set_route(&default(Ipv4Addr::UNSPECIFIED.into(), self.addresses.far.into()))?;
         let gateway = (self.addresses.far, self.addresses.far6);
@@ -244,6 +259,25 @@ impl CommandLink {
         let destinations = destinations::Destinations { gateway, resolver };
         let started = gateway::start(&self.ends, outside, destinations, &self.counters);
         self.connections = Some(started.map_err(CommandLinkError::Gateway)?);
+        Ok(())
+    }
+
+    /// Gives the connections of the two ends with each other these properties.
+    fn set_peer_routes(&self, metrics: &RouteMetrics) -> Result<(), CommandLinkError> {
+        let Addresses { far, near, far6, near6 } = self.addresses;
+        let ends = [(&self.ends.client, far, far6), (&self.ends.server, near, near6)];
+        let own = if self.far_end == FarEnd::Machine { 1 } else { 2 };
+        for (end, peer, peer6) in ends.into_iter().take(own) {
+            let mut netlink = Netlink::open(&end.ns)?;
+            let mut networks = vec![Network::new(peer.into(), 32)];
+            if netlink.takes_ipv6(&end.device)? {
+                networks.push(Network::new(peer6.into(), 128));
+            }
+            for destination in networks {
+                let (device, metrics) = (end.device.clone(), metrics.clone());
+                netlink.set_route(&Route { destination, gateway: None, device, metrics })?;
+            }
+        }
         Ok(())
     }
 

@@ -72,7 +72,7 @@ fn run_in_sandbox(
     let link =
         Shared::new(name, Subject::Command(shown), control_socket.owner(), carrier, asked.clone());
     let link = Arc::new(link.with_gateway(command_link.gateway_counters()));
-    command_link.set_routes(network)?;
+    command_link.set_routes(network, options.congestion.as_deref())?;
     let mut server =
         options.server.as_deref().map(|line| command_link.start_server(line)).transpose()?;
     control_socket.serve(Arc::clone(&link), None)?;
