@@ -44,6 +44,6 @@ pub mod trace;
 pub mod truth;
 mod version;
 
-pub use analyzer::{Analysis, Analyzer, OpenAtEnd, PacketFacts};
+pub use analyzer::{Analysis, Analyzer, Ended, OpenAtEnd, PacketFacts};
 pub use config::{Config, Counts};
 pub use intake::{Arrival, Headers, Intake, Sorted, length_behind_link};

@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 /// The lab agrees if its goodput is within this of the measured one.
 pub const AGREES_WITHIN: f64 = 0.10;
 
+/// Less than this times the goodput is no gain.
+pub const WORTH: f64 = 1.05;
+
 /// A measured path, rebuilt and tried.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Proof {
     /// What was measured.
     pub measured: MeasuredPath,
@@ -35,7 +38,7 @@ pub struct Proof {
 }
 
 /// What one transfer of the experiment did.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct TrialResult {
     /// What was changed.
     pub changes: Vec<Remedy>,
@@ -58,6 +61,7 @@ pub struct TrialResult {
     /// measurement, and where the link limits whose rate is only assumed.
     #[serde(
         rename = "expected_bps",
+        default,
         with = "column::rate_optional",
         skip_serializing_if = "Option::is_none"
     )]
@@ -65,7 +69,7 @@ pub struct TrialResult {
 }
 
 /// How well the lab's transfer repeats the measured one.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Agreement {
     /// The lab's goodput divided by the measured one.
     pub ratio: f64,
@@ -172,7 +176,6 @@ impl Proof {
     /// The trial that gains most; among those within a twentieth of it, the one with the fewest
     /// changes. `None` where nothing gains a twentieth.
     pub fn best(&self) -> Option<&TrialResult> {
-        const WORTH: f64 = 1.05;
         let most = self.trials.iter().map(|trial| trial.gain).fold(1.0, f64::max);
         let near = |trial: &&TrialResult| trial.gain >= WORTH && trial.gain * WORTH >= most;
         self.trials.iter().filter(near).min_by_key(|trial| trial.changes.len())

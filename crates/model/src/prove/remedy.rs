@@ -7,7 +7,7 @@ use crate::units::Bytes;
 use std::fmt;
 
 /// One change to try.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Remedy {
     /// A sysctl, from the tuning plan.
@@ -23,27 +23,51 @@ pub enum Remedy {
         largest: Bytes,
     },
     /// The sender's congestion control.
-    #[serde(serialize_with = "named")]
+    #[serde(with = "named")]
     CongestionControl(String),
     /// The sender's initial congestion window, in segments.
-    #[serde(serialize_with = "counted")]
+    #[serde(with = "counted")]
     InitialWindow(u32),
 }
 
-fn named<S: serde::Serializer>(name: &str, s: S) -> Result<S::Ok, S::Error> {
-    use serde::ser::SerializeMap;
-    let mut map = s.serialize_map(Some(2))?;
-    map.serialize_entry("host", &End::Sender)?;
-    map.serialize_entry("name", name)?;
-    map.end()
+/// The name of a congestion control, beside the host that has it.
+mod named {
+    use super::End;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Named {
+        host: End,
+        name: String,
+    }
+
+    pub fn serialize<S: Serializer>(name: &str, s: S) -> Result<S::Ok, S::Error> {
+        Named { host: End::Sender, name: name.into() }.serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+        Named::deserialize(d).map(|named| named.name)
+    }
 }
 
-fn counted<S: serde::Serializer>(segments: &u32, s: S) -> Result<S::Ok, S::Error> {
-    use serde::ser::SerializeMap;
-    let mut map = s.serialize_map(Some(2))?;
-    map.serialize_entry("host", &End::Sender)?;
-    map.serialize_entry("segments", segments)?;
-    map.end()
+/// A number of segments, beside the host that begins with it.
+mod counted {
+    use super::End;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Counted {
+        host: End,
+        segments: u32,
+    }
+
+    pub fn serialize<S: Serializer>(segments: &u32, s: S) -> Result<S::Ok, S::Error> {
+        Counted { host: End::Sender, segments: *segments }.serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
+        Counted::deserialize(d).map(|counted| counted.segments)
+    }
 }
 
 impl Remedy {
@@ -120,4 +144,30 @@ fn autotune(scenario: &mut Scenario, end: End, largest: Bytes) {
     let largest = largest.max(present.max);
     let triple = MemTriple { default: Bytes::new(initial).min(largest), max: largest, ..present };
     host.sysctl.insert(setting.sysctl().into(), Value(triple.to_string()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let change = Change {
+            end: End::Receiver,
+            setting: Setting::TcpRmem,
+            from: crate::tune::Value::Triple(MemTriple::new(4096, 131_072, 6_291_456)),
+            to: crate::tune::Value::Triple(MemTriple::new(4096, 131_072, 33_554_432)),
+            reason: "it is less than the path holds".into(),
+        };
+        let all = [
+            Remedy::Sysctl(change),
+            Remedy::Autotuning { end: End::Sender, largest: Bytes::new(4_194_304) },
+            Remedy::CongestionControl("bbr".into()),
+            Remedy::InitialWindow(32),
+        ];
+        for remedy in all {
+            let text = serde_json::to_string(&remedy).unwrap();
+            assert_eq!(serde_json::from_str::<Remedy>(&text).unwrap(), remedy, "{text}");
+        }
+    }
 }

@@ -1,16 +1,18 @@
 //! `fullpipe tune apply`.
 
 use super::path::Goal;
-use super::proof::Proof;
+use super::proof::{promise, prove};
 use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json, remark};
 use clap::Args;
+use fullpipe_flow::proof::Proof;
 use fullpipe_host::tune::{
     Item, Machine, Phase, SYSCTL_FILE, Set, Standing, ThisMachine, Watcher, persisted, standing,
 };
 use fullpipe_model::tune::{HostChange, HostPlan, Knob};
 use fullpipe_model::units::Duration;
 use fullpipe_report::host_plan::{Form, render};
+use serde::Serialize;
 
 /// Change this machine's settings for a path; nothing without --yes.
 ///
@@ -102,13 +104,13 @@ impl Apply {
             may_set(&machine, &sets)?;
         }
         remark("Proving it in the lab first; nothing is changed meanwhile.");
-        Proof::run(&measured).map(Some)
+        prove(&measured).map(Some)
     }
 
     /// Says what a proof promises of the plan; refuses to go on where that is nothing.
     fn tell_promise(&self, proof: Option<&Proof>, plan: &HostPlan) -> Result<(), Failure> {
         let Some(proof) = proof.filter(|_| !plan.changes.is_empty()) else { return Ok(()) };
-        remark(&proof.promise(plan)?.words());
+        remark(&promise(proof, plan)?.words());
         Ok(())
     }
 
@@ -117,7 +119,7 @@ impl Apply {
         let plan = self.goal.plan(&mut machine)?;
         self.tell_promise(proof, &plan)?;
         if self.json {
-            print_json(&document(&plan, proof))?;
+            print_json(&Told { applied: false, plan: &plan, proof, done: None })?;
         } else {
             print(&render(&plan, Form::Text, layout()))?;
         }
@@ -156,7 +158,7 @@ impl Apply {
 
     fn nothing(&self, plan: &HostPlan) -> Result<u8, Failure> {
         if self.json {
-            print_json(&document(plan, None))?;
+            print_json(&Told { applied: false, plan, proof: None, done: None })?;
         } else {
             print(&render(plan, Form::Text, layout()))?;
         }
@@ -181,15 +183,13 @@ impl Apply {
         proof: Option<&Proof>,
     ) -> Result<u8, Failure> {
         if self.json {
-            let mut told = document(plan, proof);
-            told["applied"] = true.into();
-            told["apply"] = number.into();
-            told["for_us"] = self.keep.map(|keep| keep.as_nanos() / 1000).into();
-            told["set"] = serde_json::json!(sets);
-            if self.persist {
+            let not_persisted = self.persist.then(|| {
                 let others = plan.changes.iter().filter(|change| !has_a_line(change));
-                told["not_persisted"] = others.map(|change| change.setting.to_string()).collect();
-            }
+                others.map(|change| change.setting.to_string()).collect()
+            });
+            let for_us = self.keep.map(|keep| keep.as_nanos() / 1000);
+            let done = Some(Done { apply: number, for_us, set: sets, not_persisted });
+            let told = Told { applied: true, plan, proof, done };
             print_json(&told)?;
             return Ok(0);
         }
@@ -252,13 +252,28 @@ fn unpersisted(plan: &HostPlan) -> Option<String> {
     ))
 }
 
-/// The JSON of an apply that has not happened.
-fn document(plan: &HostPlan, proof: Option<&Proof>) -> serde_json::Value {
-    let mut document = serde_json::json!({"applied": false, "plan": plan});
-    if let Some(proof) = proof {
-        document["proof"] = proof.document().clone();
-    }
-    document
+/// The JSON of an apply.
+#[derive(Serialize)]
+struct Told<'a> {
+    applied: bool,
+    plan: &'a HostPlan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<&'a Proof>,
+    /// Absent where it has not happened.
+    #[serde(flatten)]
+    done: Option<Done<'a>>,
+}
+
+/// What an apply did.
+#[derive(Serialize)]
+struct Done<'a> {
+    /// The number by which it is undone.
+    apply: u32,
+    for_us: Option<u64>,
+    set: &'a [Set],
+    /// What --persist cannot keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_persisted: Option<Vec<String>>,
 }
 
 /// Whether this process may make all of these changes.

@@ -8,21 +8,14 @@
 //! keeps: only trials count whose every change the plan makes, at the end that this machine is.
 
 use crate::failure::{Failure, Kind};
-use fullpipe_model::tune::{HostChange, HostPlan, Knob, MeasuredPath, Role, RouteMetric};
+use fullpipe_flow::proof::{Proof, TrialResult, WORTH};
+use fullpipe_model::prove::Remedy;
+use fullpipe_model::tune::{HostChange, HostPlan, Knob, MeasuredPath, RouteMetric, Value};
 use fullpipe_model::units::Rate;
-use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Less than this times the goodput is no gain, as in [`fullpipe_flow::proof::Proof::best`].
-const WORTH: f64 = 1.05;
-
-/// What `fullpipe prove` said.
-pub struct Proof {
-    document: Value,
-}
-
-/// What the proof says of a plan's changes.
+/// What a proof says of a plan's changes.
 pub struct Promise {
     /// The goodput to expect.
     expected: Rate,
@@ -34,82 +27,72 @@ pub struct Promise {
     changes: String,
 }
 
-impl Proof {
-    /// Runs `fullpipe prove` on a measured path.
-    ///
-    /// # Errors
-    /// It cannot be started, or it has no proof: the failure has its exit code and its message.
-    pub fn run(measured: &MeasuredPath) -> Result<Proof, Failure> {
-        let refused =
-            |cause| Failure::new(Kind::Run, format!("prove the plan: start the lab: {cause}"));
-        let mut child = Command::new(std::env::current_exe().map_err(refused)?)
-            .args(["prove", "--from", "-", "--json"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(refused)?;
-        let text = serde_json::to_vec(measured).map_err(std::io::Error::from)?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // Where it has ended already, its exit code says why.
-            let _ = stdin.write_all(&text);
-        }
-        let output = child.wait_with_output().map_err(refused)?;
-        let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        // 1 is either "the lab does not agree", with a document, or a run that failed.
-        match serde_json::from_slice(&output.stdout) {
-            Ok(document) if code <= 1 => Ok(Proof { document }),
-            _ => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                let why = said.lines().last().unwrap_or("it ended without a word");
-                let why = why.strip_prefix("fullpipe: ").unwrap_or(why);
-                Err(Failure::with_code(
-                    code,
-                    format!(
-                        "prove the plan: {why}; nothing is changed; without --prove it is applied unproven"
-                    ),
-                ))
-            }
-        }
+/// Runs `fullpipe prove` on a measured path.
+///
+/// # Errors
+/// It cannot be started, or it has no proof: the failure has its exit code and its message.
+pub fn prove(measured: &MeasuredPath) -> Result<Proof, Failure> {
+    let refused =
+        |cause| Failure::new(Kind::Run, format!("prove the plan: start the lab: {cause}"));
+    let mut child = Command::new(std::env::current_exe().map_err(refused)?)
+        .args(["prove", "--from", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(refused)?;
+    let text = serde_json::to_vec(measured).map_err(std::io::Error::from)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Where it has ended already, its exit code says why.
+        let _ = stdin.write_all(&text);
     }
-
-    /// The whole of it, as `fullpipe prove --json` prints it.
-    pub fn document(&self) -> &Value {
-        &self.document
+    let output = child.wait_with_output().map_err(refused)?;
+    let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    // 1 is either "the lab does not agree", with a proof, or a run that failed, without.
+    if code > 1 || output.stdout.is_empty() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let why = said.lines().last().unwrap_or("it ended without a word");
+        let why = why.strip_prefix("fullpipe: ").unwrap_or(why);
+        return Err(Failure::with_code(
+            code.max(1),
+            format!(
+                "prove the plan: {why}; nothing is changed; without --prove it is applied unproven"
+            ),
+        ));
     }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|cause| unproven(&format!("what `fullpipe prove` said is no proof: {cause}")))
+}
 
-    /// What to expect of `plan`.
-    ///
-    /// # Errors
-    /// The lab does not repeat what was measured, or what this plan changes gains nothing there.
-    pub fn promise(&self, plan: &HostPlan) -> Result<Promise, Failure> {
-        let agreement = &self.document["agreement"];
-        let off = (agreement["ratio"].as_f64().unwrap_or(0.0) - 1.0) * 100.0;
-        if agreement["agrees"] != true {
-            let limit = if agreement["same_limit"] == true { "" } else { " with another limit" };
-            return Err(unproven(&format!(
-                "the lab does not repeat the measurement (its goodput is {off:+.1} % off{limit}), so it promises nothing"
-            )));
+/// What to expect of `plan` by `proof`.
+///
+/// # Errors
+/// The lab does not repeat what was measured, or what this plan changes gains nothing there.
+pub fn promise(proof: &Proof, plan: &HostPlan) -> Result<Promise, Failure> {
+    let agreement = proof.agreement;
+    let off = (agreement.ratio - 1.0) * 100.0;
+    if !agreement.agrees {
+        let limit = if agreement.same_limit { "" } else { " with another limit" };
+        return Err(unproven(&format!(
+            "the lab does not repeat the measurement (its goodput is {off:+.1} % off{limit}), so it promises nothing"
+        )));
+    }
+    // Of the trials that this plan makes, the one with the most changes is nearest to it.
+    let made = proof.trials.iter().filter(|trial| {
+        let changes = &trial.changes;
+        !changes.is_empty() && changes.iter().all(|change| makes(plan, change))
+    });
+    let nearest = made.max_by(|a, b| {
+        let count = a.changes.len().cmp(&b.changes.len());
+        count.then(a.gain.total_cmp(&b.gain))
+    });
+    let promised = nearest.filter(|trial| trial.gain >= WORTH);
+    match promised.and_then(|trial| Some((trial, trial.expected?))) {
+        Some((trial, expected)) => {
+            let measured = proof.measured.goodput;
+            Ok(Promise { expected, measured, off, changes: words(trial) })
         }
-        let trials = self.document["trials"].as_array().map(Vec::as_slice).unwrap_or_default();
-        // Of the trials that this plan makes, the one with the most changes is nearest to it.
-        let made = trials.iter().filter(|trial| {
-            let changes = changes(trial);
-            !changes.is_empty() && changes.iter().all(|change| makes(plan, change))
-        });
-        let nearest = made.max_by(|a, b| {
-            let count = changes(a).len().cmp(&changes(b).len());
-            count.then(gain(a).total_cmp(&gain(b)))
-        });
-        let rate = |value: &Value| value.as_u64().map(Rate::from_bits_per_sec);
-        let measured = rate(&self.document["measured"]["goodput_bps"]).unwrap_or_default();
-        let promised = nearest.filter(|trial| gain(trial) >= WORTH);
-        match promised.and_then(|trial| Some((trial, rate(&trial["expected_bps"])?))) {
-            Some((trial, expected)) => {
-                Ok(Promise { expected, measured, off, changes: words(trial) })
-            }
-            None => Err(unproven(&without_gain(trials, nearest))),
-        }
+        None => Err(unproven(&without_gain(&proof.trials, nearest))),
     }
 }
 
@@ -124,18 +107,18 @@ impl Promise {
 }
 
 /// Why nothing is promised though the lab repeats the measurement.
-fn without_gain(trials: &[Value], nearest: Option<&Value>) -> String {
+fn without_gain(trials: &[TrialResult], nearest: Option<&TrialResult>) -> String {
     let why = match nearest {
         Some(trial) => {
-            format!("in the lab, {} gives {:.2} times the goodput", words(trial), gain(trial))
+            format!("in the lab, {} gives {:.2} times the goodput", words(trial), trial.gain)
         }
         None => "no change that the lab tried is one of this plan".into(),
     };
-    let other = trials.iter().filter(|trial| trial.get("expected_bps").is_some());
-    let other = other.max_by(|a, b| gain(a).total_cmp(&gain(b)));
-    match other.filter(|trial| gain(trial) >= WORTH) {
+    let other = trials.iter().filter(|trial| trial.expected.is_some());
+    let other = other.max_by(|a, b| a.gain.total_cmp(&b.gain));
+    match other.filter(|trial| trial.gain >= WORTH) {
         Some(trial) => {
-            format!("{why}; what gains most there is {} ({:.2} times)", words(trial), gain(trial))
+            format!("{why}; what gains most there is {} ({:.2} times)", words(trial), trial.gain)
         }
         None => why,
     }
@@ -149,54 +132,34 @@ fn unproven(why: &str) -> Failure {
     Failure::new(Kind::Run, message)
 }
 
-fn changes(trial: &Value) -> &[Value] {
-    trial["changes"].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn gain(trial: &Value) -> f64 {
-    trial["gain"].as_f64().unwrap_or(0.0)
-}
-
 /// Whether applying `plan` makes this change of a trial, or a larger one of its kind.
-fn makes(plan: &HostPlan, change: &Value) -> bool {
-    let is_here = match (plan.role, change["host"].as_str()) {
-        (Role::Both, _) => true,
-        (Role::Sender, host) => host == Some("sender"),
-        (Role::Receiver, host) => host == Some("receiver"),
-    };
-    is_here && plan.changes.iter().any(|planned| is_made_by(change, planned))
+fn makes(plan: &HostPlan, change: &Remedy) -> bool {
+    plan.role.is(change.end()) && plan.changes.iter().any(|planned| is_made_by(change, planned))
 }
 
 /// Whether `planned` is the trial's change, or a larger one of its kind.
-fn is_made_by(change: &Value, planned: &HostChange) -> bool {
-    let text = |key: &str| change[key].as_str().unwrap_or_default();
-    match (&planned.setting, text("kind")) {
-        (Knob::Sysctl(row), "sysctl") if row.name == text("setting") => {
-            let last = |value: &str| value.split_whitespace().next_back()?.parse::<u64>().ok();
-            let (wanted, made) = (last(text("to")), last(&planned.to));
-            if row.is_size { made.is_some() && made >= wanted } else { planned.to == text("to") }
+fn is_made_by(change: &Remedy, planned: &HostChange) -> bool {
+    match (&planned.setting, change) {
+        (Knob::Sysctl(row), Remedy::Sysctl(change)) => {
+            row.name == change.setting.sysctl()
+                && match (Value::parse(change.setting, &planned.to), change.to) {
+                    (Ok(Value::Triple(made)), Value::Triple(wanted)) => made.max >= wanted.max,
+                    (Ok(Value::Bytes(made)), Value::Bytes(wanted)) => made >= wanted,
+                    (made, wanted) => made == Ok(wanted),
+                }
         }
-        (Knob::Sysctl(row), "congestion_control") => {
-            row.name == "net.ipv4.tcp_congestion_control" && planned.to == text("name")
+        (Knob::Sysctl(row), Remedy::CongestionControl(name)) => {
+            row.name == "net.ipv4.tcp_congestion_control" && planned.to == *name
         }
-        (Knob::Route(_, RouteMetric::InitCwnd), "initial_window") => {
-            planned.to.parse::<u64>().is_ok_and(|made| Some(made) >= change["segments"].as_u64())
+        (Knob::Route(_, RouteMetric::InitCwnd), Remedy::InitialWindow(segments)) => {
+            planned.to.parse::<u32>().is_ok_and(|made| made >= *segments)
         }
         _ => false,
     }
 }
 
 /// The changes of a trial: `receiver: net.ipv4.tcp_rmem at least 4096 131072 2359296`.
-fn words(trial: &Value) -> String {
-    let each = changes(trial).iter().map(|change| {
-        let text = |key: &str| change[key].as_str().unwrap_or_default();
-        let what = match text("kind") {
-            "sysctl" => format!("{} at least {}", text("setting"), text("to")),
-            "congestion_control" => format!("congestion control {}", text("name")),
-            "initial_window" => format!("initcwnd {}", change["segments"]),
-            _ => "the application leaves its buffer to the kernel".into(),
-        };
-        format!("{}: {what}", text("host"))
-    });
-    each.collect::<Vec<_>>().join("; ")
+fn words(trial: &TrialResult) -> String {
+    let each: Vec<String> = trial.changes.iter().map(ToString::to_string).collect();
+    each.join("; ")
 }
