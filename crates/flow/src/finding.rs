@@ -65,6 +65,14 @@ pub struct FindingEvidence {
         skip_serializing_if = "Option::is_none"
     )]
     pub allowed: Option<Rate>,
+    /// The rate at which bursts passed, where the path dropped from them although no queue stood
+    /// before it: what is sent evenly may pass faster than this mean.
+    #[serde(
+        rename = "burst_bps",
+        with = "column::rate_optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub burst: Option<Rate>,
     /// The highest rate in other intervals, if it is at least a fifth higher.
     #[serde(
         rename = "elsewhere_bps",
@@ -196,8 +204,10 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let bound = bound_of(limit, &typical).zip(now);
     let allowed = bound.and_then(|(bound, rtt)| bound.per_rtt(rtt).map(|rate| (bound, rtt, rate)));
     let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64());
+    let burst = dropped_bursts(verdict, limit, &typical, rtt);
     let evidence = FindingEvidence {
         allowed: allowed.map(|(_, _, rate)| rate),
+        burst,
         elsewhere,
         goodput: typical.goodput,
         in_flight: typical.in_flight,
@@ -211,7 +221,13 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let mut claim = format!(
         "{limit}: {:.0} % of the time {}",
         share * 100.0,
-        what_happened(limit, &typical, rtt)
+        match burst {
+            Some(burst) => format!(
+                "the path dropped from bursts, with no queue before it: it carried {}, and bursts passed at {burst}",
+                typical.goodput
+            ),
+            None => what_happened(limit, &typical, rtt),
+        }
     );
     if let Some((bound, rtt, rate)) = allowed {
         claim += &format!(" ({bound} at {rtt} allows {rate})");
@@ -222,7 +238,10 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let changes = remedy::changes(limit, &typical, now);
     let mut rivals = verdict.rivals(limit);
     rivals.retain(|rival| verdict.source == Source::Capture && rival.share >= LEAST_RIVAL);
-    let remedy = remedy::words(limit, typical.window);
+    let remedy = match burst {
+        Some(_) => remedy::PACE,
+        None => remedy::words(limit, typical.window),
+    };
     Finding {
         limit,
         share,
@@ -237,6 +256,28 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         remedy,
         changes,
     }
+}
+
+/// Bursts that pass this much faster than the mean leave pauses in which the path carries nothing.
+const FASTER_IN_BURSTS: f64 = 1.5;
+/// A round trip that is longer by no more than this fraction of the path's had no queue.
+const NO_QUEUE: f64 = 0.02;
+
+/// The rate at which bursts passed a link that dropped from them and had no queue. Such a path is a
+/// policer, or has a queue that holds less than a burst, and the mean says little of what it would
+/// carry of data that is sent evenly.
+fn dropped_bursts(
+    verdict: &Verdict,
+    limit: Limit,
+    typical: &Typical,
+    path: Option<Duration>,
+) -> Option<Rate> {
+    let (now, path) = (typical.rtt?, path?);
+    let has_queue = now.saturating_sub(path).as_secs_f64() > NO_QUEUE * path.as_secs_f64();
+    let burst = verdict.trains?;
+    let is_faster = burst.as_f64() >= FASTER_IN_BURSTS * typical.goodput.as_f64();
+    let is_so = limit == Limit::Link && typical.retransmissions > 0 && !has_queue && is_faster;
+    is_so.then_some(burst)
 }
 
 /// The bound of the bytes in flight, under a limit that is a window or a buffer.

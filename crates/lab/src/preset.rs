@@ -315,7 +315,7 @@ fn read(name: &str) -> Result<Option<Source>, LoadError> {
     let preset = PRESETS.iter().find(|preset| preset.name == name);
     let (text, folder) = match preset {
         Some(preset) => (Cow::Borrowed(preset.text), PathBuf::new()),
-        None if path.is_file() => {
+        None if path.is_file() || (names_a_file(name) && !path.exists()) => {
             let bytes = named_file::read(path, SCENARIO_MAX);
             let text = bytes.and_then(text_of);
             let text = text.map_err(|cause| LoadError::Read { path: name.into(), cause })?;
@@ -327,6 +327,11 @@ fn read(name: &str) -> Result<Option<Source>, LoadError> {
     let file =
         File::parse(&text).map_err(|cause| LoadError::Scenario { name: name.into(), cause })?;
     Ok(Some(Source { file, folder, is_file: preset.is_none() }))
+}
+
+/// Whether a name can only be meant as that of a file.
+fn names_a_file(name: &str) -> bool {
+    name.ends_with(".toml") || ["/", "./", "../"].iter().any(|begin| name.starts_with(begin))
 }
 
 /// A scenario's bytes as text.
@@ -381,7 +386,12 @@ mod tests {
         let count = names.len();
         names.dedup();
         assert_eq!(names.len(), count);
-        assert!(matches!(load("nothing"), Err(LoadError::Unknown(_))));
+        for unknown in ["nothing", "articles/z"] {
+            assert!(matches!(load(unknown), Err(LoadError::Unknown(_))), "{unknown}");
+        }
+        for missing in ["/nowhere", "./nothing", "nothing.toml"] {
+            assert!(matches!(load(missing), Err(LoadError::Read { .. })), "{missing}");
+        }
     }
 
     fn write(folder: &Path, name: &str, text: &str) -> String {

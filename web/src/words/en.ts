@@ -131,7 +131,7 @@ export const en: Words = {
       case "loss":
         return `Packet loss limited it for ${share} of the time.`;
       case "link":
-        return `The link was full for ${share} of the time.`;
+        return `The link limited it for ${share} of the time.`;
       case "unknown":
         return `For ${share} of the time, the evidence does not say what limited it.`;
     }
@@ -174,6 +174,10 @@ export const en: Words = {
       out.push(`It carried ${bothRates(e.goodput_bps)}.`);
       if (e.rtt_path_us && queue > 0)
         out.push(`Data waited ${time(queue)} in the queue before it.`);
+      if (e.burst_bps)
+        out.push(
+          `It dropped from bursts, which passed at up to ${bothRates(e.burst_bps)}, and had no queue: what is sent evenly may pass faster.`,
+        );
     }
     if (e.elsewhere_bps)
       out.push(`At other times the same path carried up to ${bothRates(e.elsewhere_bps)}.`);

@@ -115,7 +115,7 @@ export const zh: Words = {
       case "loss":
         return `在 ${share} 的时间里，瓶颈是丢包。`;
       case "link":
-        return `在 ${share} 的时间里，链路已满。`;
+        return `在 ${share} 的时间里，瓶颈是链路。`;
       case "unknown":
         return `在 ${share} 的时间里，证据不足以判断瓶颈。`;
     }
@@ -263,6 +263,10 @@ function because(limit: LimitName, { evidence: e }: Finding): string[] {
     const queue = (e.rtt_us ?? 0) - (e.rtt_path_us ?? 0);
     out.push(`链路传输了 ${bothRates(e.goodput_bps)}。`);
     if (e.rtt_path_us && queue > 0) out.push(`数据在链路前的队列中等待了 ${time(queue)}。`);
+    if (e.burst_bps)
+      out.push(
+        `路径丢弃突发数据而没有排队；突发数据通过时可达 ${bothRates(e.burst_bps)}，均匀发送可能更快。`,
+      );
   }
   if (e.elsewhere_bps) out.push(`在其他时段，同一路径曾达到 ${bothRates(e.elsewhere_bps)}。`);
   return out;
@@ -288,6 +292,10 @@ const FITTED: readonly (readonly [english: string, chinese: string])[] = [
   [
     "its size never changed",
     "让发送缓冲区增长：它的大小从未变化，说明由应用设定；请去掉应用中的 SO_SNDBUF，或配合 net.core.wmem_max 调大（net.ipv4.tcp_wmem 对它无效）。",
+  ],
+  [
+    "send evenly, not in bursts",
+    "请均匀发送而非突发：试用 bbr 或限速发送（tc fq 的 maxrate、SO_MAX_PACING_RATE）。不排队就丢包的路径是限速器（policer）或队列极短，实际可承载的可能更多；其速率与突发量请询问运营方。",
   ],
   ["runs bbr already", "消除丢包；发送方已在使用 bbr，它不会把每次丢包都当作拥塞。"],
   [
@@ -342,9 +350,9 @@ function claimAndRemedy(of: SubCause): { claim: string; remedy: string } {
       };
     case "policer":
       return {
-        claim: `限速器：路径丢弃超过 ${at} 的部分，不排队；此前的突发至少为 ${amount}。`,
+        claim: `限速器：路径不排队就丢包；此前通过的突发至少为 ${amount}，此后传输 ${at}。`,
         remedy:
-          "主机上的任何设置都无法超过该速率：请向限速方（运营商、云厂商、QoS 规则）申请更高速率或改用整形；在其之前以低于该速率的节奏发送（SO_MAX_PACING_RATE、tc-fq maxrate）可避免丢包。",
+          "请向限速方（运营商、云厂商、QoS 规则）申请更高速率或改用整形；bbr 或低于该速率的均匀发送（SO_MAX_PACING_RATE、tc-fq maxrate）可避免丢包，令牌桶小于一次突发时还能传得更快。",
       };
     case "sharing":
       return {

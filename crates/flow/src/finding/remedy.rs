@@ -65,6 +65,11 @@ const ENOUGH: Bytes = Bytes::new(i32::MAX as u64);
 const UNSCALED: RangeInclusive<Window> =
     Window::new(Bytes::new(65_535 - 1460))..=Window::new(Bytes::new(65_535));
 
+/// What would change a link that drops from bursts and has no queue.
+pub(super) const PACE: &str = "send evenly, not in bursts: try bbr, or pacing (tc fq with maxrate, \
+    SO_MAX_PACING_RATE); what drops without a queue is a policer or a very short queue, and may carry more than this; \
+    whoever runs it knows its rate and its burst";
+
 /// What would change `limit`, in words. `window` is the receive window that was seen.
 pub(super) fn words(limit: Limit, window: Option<Window>) -> &'static str {
     match limit {

@@ -158,6 +158,14 @@ pub static FINDINGS: &[F] = &[
     )
     .at(Place::At("evidence.allowed_bps")),
     F::new(
+        "burst_bps",
+        Kind::Number,
+        "no drops from bursts, or a queue",
+        "how fast bursts passed a path that dropped from them without a queue",
+        |row| Cell::rate(row.what.evidence.burst),
+    )
+    .at(Place::At("evidence.burst_bps")),
+    F::new(
         "elsewhere_bps",
         Kind::Number,
         "not a fifth more",

@@ -24,9 +24,9 @@ pub struct Policer {
 
 impl Policer {
     /// What would change it.
-    pub(super) const REMEDY: &'static str = "nothing at the hosts makes it faster than that rate: ask whoever polices \
-        it (a provider, a cloud, a QoS rule) for more, or for a shaper in its place; pacing below the rate \
-        (SO_MAX_PACING_RATE, tc-fq maxrate) or a shaper of your own before it avoids the loss";
+    pub(super) const REMEDY: &'static str = "ask whoever polices it (a provider, a cloud, a QoS rule) for more, or for a \
+        shaper in its place; bbr, or pacing below the rate (SO_MAX_PACING_RATE, tc-fq maxrate), avoids the loss, and \
+        passes more where the bucket is smaller than what is sent at once";
 
     pub(super) fn of(seen: Seen<'_>) -> Option<Self> {
         let verdict = seen.verdict?;
@@ -87,8 +87,8 @@ impl std::fmt::Display for Policer {
         let Policer { likely, rate, bucket, queue } = self;
         write!(
             f,
-            "policer: the path drops what exceeds {rate}, without a queue ({queue} of delay), after a burst of at least \
-             {bucket} ({:.0} % likely)",
+            "policer: the path drops without a queue ({queue} of delay), passed bursts of at least {bucket} before that, \
+             and carried {rate} since ({:.0} % likely)",
             likely * 100.0
         )
     }
