@@ -9,8 +9,8 @@ use crate::stream::Stream;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::{Config, Counts, Ended};
 
-/// The most connections that [`Connections::next_round`] gives. A round may have a hundred thousand,
-/// and those of one packet take five times the memory once they are diagnosed.
+/// The most connections that [`Connections::next_round`] gives. A round may have a hundred
+/// thousand, and those of one packet take five times the memory once they are diagnosed.
 const PORTION: usize = 1 << 12;
 
 /// The TCP connections of a capture, as they finish: in rounds of one second of the capture or 65

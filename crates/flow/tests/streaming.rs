@@ -245,7 +245,7 @@ fn a_connection_that_begins_among_many_is_told_as_one_that_begins_among_few() {
         for index in 0..7 {
             let packets = short(index, EPOCH + 1_000_000 + u64::from(index) * 500, 1_000);
             for packet in &packets[..=index as usize] {
-                facts.extend(push(&mut analyzer, packet).unwrap());
+                facts.push(push(&mut analyzer, packet).unwrap());
             }
         }
         let labels: Vec<_> = facts.iter().map(|facts| (facts.labels, facts.direction)).collect();

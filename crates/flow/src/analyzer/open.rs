@@ -103,8 +103,8 @@ impl Open {
     }
 }
 
-/// A connection that has ended. It is diagnosed, unless it is one packet only: that takes a fifth of
-/// the memory, and little time to diagnose.
+/// A connection that has ended. It is diagnosed, unless it is one packet only: that takes a fifth
+/// of the memory, and little time to diagnose.
 #[derive(Debug)]
 pub struct Ended {
     id: u64,

@@ -216,10 +216,8 @@ impl CommandLink {
         network: &MachineNetwork,
         congestion_control: Option<&str>,
     ) -> Result<(), CommandLinkError> {
-        let metrics = RouteMetrics {
-            congctl: congestion_control.map(Into::into),
-            ..RouteMetrics::default()
-        };
+        let metrics =
+            RouteMetrics { congctl: congestion_control.map(Into::into), ..RouteMetrics::default() };
         if let Some(name) = congestion_control {
             self.set_peer_routes(&metrics)?;
             // The kernel has loaded it now, or it takes another one without a word.

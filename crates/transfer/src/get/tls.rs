@@ -1,8 +1,8 @@
 //! TLS as a client: whom to trust, and which protocol to offer.
 
 use super::{GetError, GetOptions};
-use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -194,6 +194,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    #[allow(clippy::print_stderr, reason = "a skip is told to whoever reads the test's output")]
     fn a_servers_own_certificate_is_trusted_within_its_time_and_for_its_name() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("cert.pem");
@@ -205,7 +206,7 @@ mod tests {
             .current_dir(place.path())
             .output();
         let Ok(made) = made else {
-            println!("SKIPPED: openssl is not installed");
+            eprintln!("SKIPPED: openssl is not installed");
             return assert!(std::env::var_os("FULLPIPE_NO_SKIP").is_none(), "openssl is missing");
         };
         assert!(made.status.success(), "{made:?}");

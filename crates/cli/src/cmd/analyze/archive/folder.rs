@@ -33,7 +33,8 @@ pub fn open(folder: &Path, settings: &Settings, resume: bool) -> Result<(Manifes
     Ok((manifest, Done::default()))
 }
 
-/// Removes what only a run needs, after it: the folder of incomplete parts, of which there are none.
+/// Removes what only a run needs, after it: the folder of incomplete parts, of which there are
+/// none.
 pub fn leave(folder: &Path) {
     // A part that a failing disk did not let go is swept by the next run.
     let _ = fs::remove_dir(folder.join(TEMPORARY));
