@@ -117,7 +117,7 @@ fn both_ends_have_the_congestion_control_asked_for() {
     assert!(finished.out.starts_with("reno"), "{finished:?}");
     let finished = program.run(&["link", "--congestion", "none-such", "--", "true"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    for part in ["congestion control none-such", "tcp_available_congestion_control"] {
+    for part in ["congestion control: none-such", "tcp_available_congestion_control"] {
         assert!(finished.err.contains(part), "{finished:?}");
     }
 }

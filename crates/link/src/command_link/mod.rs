@@ -219,9 +219,10 @@ impl CommandLink {
         let metrics =
             RouteMetrics { congctl: congestion_control.map(Into::into), ..RouteMetrics::default() };
         if let Some(name) = congestion_control {
-            self.set_peer_routes(&metrics)?;
-            // The kernel has loaded it now, or it takes another one without a word.
+            let set = self.set_peer_routes(&metrics);
+            // The kernel has loaded it now, or refused it, or takes another one without a word.
             congestion::check_available(&self.ends.client.ns, name)?;
+            set?;
         }
         if self.far_end == FarEnd::Server {
             return Ok(());
