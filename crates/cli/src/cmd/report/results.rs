@@ -236,7 +236,7 @@ mod tests {
         assert!(check_rows(folder, 0).is_ok());
         std::fs::write(folder.join(ROWS), "{}\n{\"name\": 3").unwrap();
         let refused = format!("{:?}", check_rows(folder, 2).unwrap_err());
-        assert!(refused.contains("rows.jsonl: line 1:"), "{refused}");
+        assert!(refused.contains("rows.jsonl: line 2:"), "{refused}");
         for (name, leads_to) in [("server.pcap", "/dev/zero"), ("link.json", "nowhere")] {
             symlink(leads_to, folder.join(name)).unwrap();
             let refused = format!("{:?}", existing(folder.join(name)).unwrap_err());
