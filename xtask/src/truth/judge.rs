@@ -3,6 +3,7 @@
 mod followed;
 
 use super::Run;
+use super::runs::right;
 use anyhow::Context;
 use fullpipe_flow::capture::{Packet, Unpack, read};
 use fullpipe_flow::connection::Direction;
@@ -198,12 +199,6 @@ pub fn answers(run: &Run, purpose: Purpose) -> anyhow::Result<Vec<Answer>> {
     Ok(answers)
 }
 
-/// The right limit for a cause.
-pub fn right(cause: Cause) -> Limit {
-    let (name, cause) = cause.limit();
-    Limit::from_names(name, cause).unwrap_or(Limit::Unknown)
-}
-
 /// When the first of two causes ends and the second begins, on the captures' clock. The first is
 /// always the link.
 pub(super) struct Sequence {
@@ -272,8 +267,8 @@ pub(super) fn answer(
     let verdict = verdict?;
     let first = verdict.limited_by();
     let shares = if run.cause == Cause::SlowStart { &verdict.shares } else { &verdict.steady };
-    let right = right(run.cause);
-    let steady = shares.iter().find(|share| share.limit == right).map_or(0.0, |share| share.share);
+    let of_right = shares.iter().filter(|share| run.right.contains(&share.limit));
+    let steady = of_right.fold(0.0, |sum, share| sum + share.share);
     use Vantage::{Receiver, Sender, ServerClock, Sockets};
     // The clock of samples has another zero, and a clock that was set cannot be compared.
     let has_own_clock = matches!(vantage, Sockets | Sender | Receiver | ServerClock);

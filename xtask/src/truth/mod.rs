@@ -13,6 +13,7 @@ mod remedies;
 mod runs;
 mod score;
 mod tables;
+mod worlds;
 
 use crate::build::{debug_program, truth_runs};
 use fullpipe_flow::limit::Source;
@@ -28,6 +29,10 @@ pub struct Truth {
     /// Set of scenarios. Those from 9000 on are held out: run them for published figures only.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Worlds that nobody drew for a cause, in place of scenarios: each runs as it is and with each
+    /// of its limits lifted, and what gives most is the right answer.
+    #[arg(long, conflicts_with_all = ["only", "counterfactual", "remedies", "truth"])]
+    worlds: bool,
     /// How many of its scenarios.
     #[arg(long, default_value_t = 40)]
     count: u32,
@@ -76,6 +81,7 @@ impl Default for Truth {
     fn default() -> Self {
         Truth {
             seed: 1,
+            worlds: false,
             count: 40,
             only: None,
             runs: truth_runs(),
@@ -193,7 +199,7 @@ impl Truth {
 
     /// Runs the scenarios, judges and scores them, and prints the scores.
     pub fn run(&self) -> anyhow::Result<()> {
-        let found = runs::all(self)?;
+        let found = if self.worlds { worlds::all(self)? } else { runs::all(self)? };
         if self.remedies {
             return remedies::print(self, &found.done);
         }

@@ -1,7 +1,8 @@
 //! Compares verdicts with what the sending kernel itself counted, moment by moment (`--truth`).
 
 use super::Run;
-use super::judge::{CLIENT, SERVER, Vantage, of_capture, records, right};
+use super::judge::{CLIENT, SERVER, Vantage, of_capture, records};
+use super::runs::right;
 use anyhow::Context;
 use fullpipe_flow::limit::{Candidate, Interval, Limit};
 use fullpipe_flow::recapture::as_host;

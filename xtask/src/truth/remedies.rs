@@ -7,8 +7,8 @@
 //! [`FIRST_WINDOW`] segments, and against loss the sender uses BBR. Nothing can be applied against
 //! a full link, for an unknown limit, or where the remedy is in place already.
 
-use super::judge::{Vantage, of_capture, records, right, samples};
-use super::runs::{self, Other, Run};
+use super::judge::{Vantage, of_capture, records, samples};
+use super::runs::{self, Other, Run, right};
 use super::{Truth, judge};
 use anyhow::Context;
 use fullpipe_flow::finding::{Finding, KnownPath, findings};

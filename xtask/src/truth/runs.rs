@@ -2,6 +2,7 @@
 
 use super::Truth;
 use anyhow::Context;
+use fullpipe_flow::limit::Limit;
 use fullpipe_model::scenario::{Cause, File, Generated, Scenario, generate};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,6 +16,8 @@ pub struct Run {
     pub cause: Cause,
     /// In a sequence, the cause that limits for the smaller part of the time.
     pub also: Option<Cause>,
+    /// The limits that a verdict may name first.
+    pub right: Vec<Limit>,
     pub scenario: Scenario,
     /// The folder of its captures, samples and row.
     pub folder: PathBuf,
@@ -34,13 +37,13 @@ pub struct Found {
 
 /// A scenario that should have a run.
 #[derive(Debug)]
-struct Wanted {
-    name: String,
-    cause: Cause,
-    also: Option<Cause>,
-    text: String,
-    /// Whether it is the counterfactual of the one after it.
-    is_relaxed: bool,
+pub struct Wanted {
+    pub name: String,
+    pub cause: Cause,
+    pub also: Option<Cause>,
+    pub text: String,
+    /// Whether it is a counterfactual, whose captures nobody reads.
+    pub is_relaxed: bool,
 }
 
 impl Wanted {
@@ -146,7 +149,8 @@ fn gain(run: &Run, relaxed: &Run) -> f64 {
     if before > 0.0 { after / before - 1.0 } else { 0.0 }
 }
 
-fn place(set: &Path, one: &Wanted) -> PathBuf {
+/// The folder of a run.
+pub fn place(set: &Path, one: &Wanted) -> PathBuf {
     set.join(one.folder_name())
 }
 
@@ -157,12 +161,13 @@ fn key(one: &Wanted, options: &Truth) -> String {
     std::iter::once(one.text.clone()).chain(kernel).chain(truth).collect()
 }
 
-fn is_of(place: &Path, one: &Wanted, options: &Truth) -> bool {
+/// Whether a folder has the run of this scenario.
+pub fn is_of(place: &Path, one: &Wanted, options: &Truth) -> bool {
     std::fs::read_to_string(place.join("scenario.toml")).is_ok_and(|text| text == key(one, options))
 }
 
 /// Runs what is missing, several at once. Returns the names of those that failed, with the reason.
-fn run_missing(
+pub fn run_missing(
     options: &Truth,
     set: &Path,
     wanted: &[Wanted],
@@ -239,7 +244,8 @@ fn set_aside(place: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
+/// Reads a run from its folder.
+pub fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
     let results = place.join("results");
     let entries =
         std::fs::read_dir(&results).with_context(|| format!("read {}", results.display()))?;
@@ -251,7 +257,8 @@ fn read(one: Wanted, place: &Path) -> anyhow::Result<Run> {
     let rows = File::parse(&one.text).and_then(|file| file.scenarios(&one.name));
     let scenario = rows.ok().and_then(|rows| rows.into_iter().next());
     let scenario = scenario.with_context(|| format!("{} has no scenario", one.name))?;
-    Ok(Run { name: one.name, cause: one.cause, also: one.also, scenario, folder, row })
+    let right = vec![right(one.cause)];
+    Ok(Run { name: one.name, cause: one.cause, also: one.also, right, scenario, folder, row })
 }
 
 /// Whether the row's plain numbers are compatible with the intended cause as the limit.
@@ -270,4 +277,10 @@ fn binds(run: &Run) -> bool {
         Cause::Policer | Cause::SlowStart => true,
         _ => part < FULL,
     }
+}
+
+/// The right limit for a cause.
+pub fn right(cause: Cause) -> Limit {
+    let (name, cause) = cause.limit();
+    Limit::from_names(name, cause).unwrap_or(Limit::Unknown)
 }

@@ -1,7 +1,7 @@
 //! Scores answers against the truth: counts, shares of time, calibration.
 
 use super::Run;
-use super::judge::{Answer, Vantage, right};
+use super::judge::{Answer, Vantage};
 use fullpipe_model::scenario::Cause;
 use std::collections::BTreeMap;
 
@@ -38,16 +38,16 @@ pub struct Miss {
 
 impl Scores {
     pub fn add(&mut self, run: &Run, answer: Answer) {
-        self.of.entry(answer.vantage).or_default().add(run.cause, &answer);
-        if answer.limit != right(run.cause) {
+        let is_right = run.right.contains(&answer.limit);
+        self.of.entry(answer.vantage).or_default().add(run.cause, is_right, &answer);
+        if !is_right {
             self.misses.push(Miss { run: run.name.clone(), answer });
         }
     }
 }
 
 impl Score {
-    fn add(&mut self, cause: Cause, answer: &Answer) {
-        let is_right = answer.limit == right(cause);
+    fn add(&mut self, cause: Cause, is_right: bool, answer: &Answer) {
         self.asked += 1;
         self.right += u32::from(is_right);
         self.time += answer.time;
@@ -77,6 +77,12 @@ impl Score {
         off.sum::<f64>() / f64::from(self.asked.max(1))
     }
 
+    /// Of the answers that are at least 90 % sure, how many are right, and how many there are.
+    pub fn sure(&self) -> (u32, u32) {
+        let (count, _, hits) = self.bins[BINS - 1];
+        (hits, count)
+    }
+
     /// Bins that have answers: the lower bound of confidence, the number of answers, and how many
     /// were right.
     pub fn bins(&self) -> impl Iterator<Item = (f64, u32, u32)> {
@@ -87,6 +93,7 @@ impl Score {
 
 #[cfg(test)]
 mod tests {
+    use super::super::runs::right;
     use super::*;
     use fullpipe_flow::limit::Limit;
 
@@ -106,13 +113,13 @@ mod tests {
         let mut score = Score::default();
         for at in 0..10 {
             let limit = if at < 8 { Limit::Link } else { Limit::SendBuffer };
-            score.add(Cause::Link, &answer(limit, 0.8));
+            score.add(Cause::Link, at < 8, &answer(limit, 0.8));
         }
         assert_eq!((score.asked, score.right), (10, 8));
         assert!(score.calibration_error() < 1e-9);
         assert_eq!(score.confusion[&(Cause::Link, "send buffer")], 2);
         let mut boast = Score::default();
-        boast.add(Cause::Loss, &answer(Limit::Link, 1.0));
+        boast.add(Cause::Loss, false, &answer(Limit::Link, 1.0));
         assert!((boast.calibration_error() - 1.0).abs() < 1e-9);
     }
 

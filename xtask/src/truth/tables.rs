@@ -1,7 +1,7 @@
 //! Prints scores as Markdown and answers as JSON lines.
 
 use super::Run;
-use super::judge::{Answer, right};
+use super::judge::Answer;
 use super::runs::Found;
 use super::score::{Score, Scores};
 use fullpipe_model::scenario::Cause;
@@ -11,16 +11,20 @@ use std::collections::BTreeSet;
 pub fn print(seed: u64, found: &Found, scores: &Scores) {
     let Found { done, unbound, failed } = found;
     println!(
-        "Seed {seed}: {} runs scored, {} left out as something else binds, {} failed.\n",
+        "Seed {seed}: {} runs scored, {} left out, {} failed.\n",
         done.len(),
         unbound.len(),
         failed.len()
     );
-    println!("| evidence | runs | first limit right | steady time right | calibration error |");
-    println!("|---|---|---|---|---|");
+    println!(
+        "| evidence | runs | first limit right | 90 % sure, and right | steady time right | \
+         calibration error |"
+    );
+    println!("|---|---|---|---|---|---|");
     for (vantage, score) in &scores.of {
+        let (hits, sure) = score.sure();
         println!(
-            "| {} | {} | {} ({:.1} %) | {:.1} % | {:.1} % |",
+            "| {} | {} | {} ({:.1} %) | {hits} of {sure} | {:.1} % | {:.1} % |",
             vantage.name(),
             score.asked,
             score.right,
@@ -44,7 +48,9 @@ pub fn print(seed: u64, found: &Found, scores: &Scores) {
             vantage.name()
         );
     }
-    let others = unbound.iter().map(|name| (name, "left out: something else binds"));
+    let others = unbound
+        .iter()
+        .map(|name| (name, "left out: something else binds, or nothing that was lifted gives"));
     let others = others.chain(failed.iter().map(|(name, why)| (name, why.as_str())));
     for (name, why) in others {
         println!("* {name}: {why}");
@@ -72,7 +78,7 @@ pub fn line(run: &Run, answer: &Answer) -> serde_json::Value {
         "limit": answer.limit,
         "confidence": answer.confidence,
         "steady_time_share": answer.time,
-        "is_right": answer.limit == right(run.cause),
+        "is_right": run.right.contains(&answer.limit),
         "folder": run.folder,
         "traits": answer.traits,
     })

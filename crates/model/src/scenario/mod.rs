@@ -49,7 +49,7 @@ mod truth;
 pub use combinations::RUNS_MAX;
 pub use error::{Position, ScenarioError};
 pub use file::File;
-pub use generate::{Generated, generate};
+pub use generate::{Generated, World, generate, world};
 pub use over::{Override, OverrideError};
 pub use readers::Readers;
 pub use truth::{Cause, Truth};

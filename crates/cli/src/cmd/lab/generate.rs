@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::terminal::{print, remark};
 use clap::Args;
-use fullpipe_model::scenario::{Generated, generate};
+use fullpipe_model::scenario::{generate, world};
 use std::path::{Path, PathBuf};
 
 /// The most scenarios in one set: their numbers have four digits.
@@ -13,11 +13,16 @@ const COUNT_MAX: u32 = 10_000;
 ///
 /// A cause is drawn first, then a path, hosts and a transfer for which it is the limit; `[truth]`
 /// in the file names it. Scenario N of a seed is always the same, whatever the count.
+///
+/// With `--worlds` nothing is drawn for a cause: hosts, path and applications are drawn from what
+/// is common, and each of a world's limits is lifted alone in a file of its own, so that the runs
+/// tell what limited it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   fullpipe lab generate --seed 1 --count 1 > one.toml
   fullpipe lab generate --seed 1 --count 200 --output set-1
+  fullpipe lab generate --worlds --seed 1 --count 1 --output world
   fullpipe lab run set-1/0007-*.toml --engine virtual --keep-captures --output results")]
 pub struct Generate {
     /// The seed of the set.
@@ -31,6 +36,9 @@ pub struct Generate {
         value_parser = clap::value_parser!(u32).range(1..=COUNT_MAX as i64)
     )]
     count: u32,
+    /// Worlds that are drawn for no cause, each also with every one of its limits lifted.
+    #[arg(long)]
+    worlds: bool,
     /// Folder for one file each; without it the scenarios are printed one after another.
     #[arg(short, long = "output", alias = "out", value_name = "DIR")]
     out: Option<PathBuf>,
@@ -38,27 +46,40 @@ pub struct Generate {
 
 impl Generate {
     pub fn run(self) -> Result<u8, Failure> {
-        let generated: Vec<Generated> =
-            (0..self.count).map(|index| generate(self.seed, index)).collect();
+        let files = self.files();
         match &self.out {
             Some(folder) => {
-                write(folder, &generated)?;
-                remark(&format!(
-                    "fullpipe: {} scenarios are in {}",
-                    generated.len(),
-                    folder.display()
-                ));
+                write(folder, &files)?;
+                let (count, shown) = (files.len(), folder.display());
+                remark(&format!("fullpipe: {count} scenarios are in {shown}"));
             }
             None => {
-                let texts: Vec<&str> = generated.iter().map(|one| one.text.as_str()).collect();
+                let texts: Vec<&str> = files.iter().map(|(_, text)| text.as_str()).collect();
                 print(&texts.join("\n"))?;
             }
         }
         Ok(0)
     }
+
+    /// The names of the files, and what each says.
+    fn files(&self) -> Vec<(String, String)> {
+        let indices = 0..self.count;
+        if !self.worlds {
+            let scenarios = indices.map(|index| generate(self.seed, index));
+            return scenarios.map(|one| (one.file_name(), one.text)).collect();
+        }
+        let of_world = |index| {
+            let drawn = world(self.seed, index);
+            let own = (drawn.file_name(None), drawn.text.clone());
+            let lifted = drawn.lifted.iter();
+            let lifted = lifted.map(|(cause, text)| (drawn.file_name(Some(*cause)), text.clone()));
+            std::iter::once(own).chain(lifted).collect::<Vec<_>>()
+        };
+        indices.flat_map(of_world).collect()
+    }
 }
 
-fn write(folder: &Path, generated: &[Generated]) -> Result<(), Failure> {
+fn write(folder: &Path, files: &[(String, String)]) -> Result<(), Failure> {
     let failed = |path: &Path, cause: std::io::Error| {
         let shown = path.display();
         Failure::new(
@@ -67,9 +88,9 @@ fn write(folder: &Path, generated: &[Generated]) -> Result<(), Failure> {
         )
     };
     std::fs::create_dir_all(folder).map_err(|cause| failed(folder, cause))?;
-    for one in generated {
-        let path = folder.join(one.file_name());
-        std::fs::write(&path, &one.text).map_err(|cause| failed(&path, cause))?;
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(|cause| failed(&path, cause))?;
     }
     Ok(())
 }
@@ -82,9 +103,18 @@ mod tests {
     fn a_set_is_written_as_files_that_are_its_scenarios() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("set");
-        Generate { seed: 3, count: 5, out: Some(out.clone()) }.run().unwrap();
+        Generate { seed: 3, count: 5, worlds: false, out: Some(out.clone()) }.run().unwrap();
         assert_eq!(std::fs::read_dir(&out).unwrap().count(), 5);
         let one = generate(3, 4);
         assert_eq!(std::fs::read_to_string(out.join(one.file_name())).unwrap(), one.text);
+    }
+
+    #[test]
+    fn a_world_has_a_file_for_each_limit_that_is_lifted() {
+        let files = Generate { seed: 3, count: 4, worlds: true, out: None }.files();
+        let expected: usize = (0..4).map(|index| 1 + world(3, index).lifted.len()).sum();
+        assert_eq!(files.len(), expected);
+        assert_eq!(files[0].0, "0000.toml");
+        assert!(files[1..].iter().any(|(name, _)| name == "0000.without-link.toml"));
     }
 }

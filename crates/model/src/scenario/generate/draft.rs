@@ -188,7 +188,7 @@ impl Draft {
 }
 
 /// Sets or removes a key of nested tables.
-fn put(root: &mut toml::Table, key: &[&str], value: Option<Value>) {
+pub(super) fn put(root: &mut toml::Table, key: &[&str], value: Option<Value>) {
     let Some((last, tables)) = key.split_last() else { return };
     let mut table = root;
     for name in tables {

@@ -20,11 +20,13 @@ mod draft;
 mod nuisance;
 mod variation;
 mod varied;
+mod world;
 
 use super::Cause;
 use dice::Dice;
 use draft::Draft;
 use variation::Variation;
+pub use world::{World, world};
 
 /// Distinguishes the random stream of additions from that of the scenario.
 const ADDITIONS: u64 = 0x5851_f42d_4c95_7f2d;
