@@ -4,7 +4,7 @@
 //! and whoever sets the machine afterwards must not be inside of them. It gets the measured path
 //! that the plan is for on its standard input, so both speak of the same measurement.
 //!
-//! A proof is about one path and both of its ends. [`Proof::promise`] asks what of it this plan
+//! A proof is about one path and both of its ends. [`promise`] asks what of it this plan
 //! keeps: only trials count whose every change the plan makes, at the end that this machine is.
 
 use crate::failure::{Failure, Kind};
