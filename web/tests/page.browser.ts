@@ -135,7 +135,7 @@ test("switches connection, direction, order, language and theme, and keeps them 
     "aria-sort",
     "descending",
   );
-  await expect(numbers.first()).toHaveText("81.6 ms");
+  await expect(numbers.first()).toHaveText("80 ms");
   isClean();
 });
 
