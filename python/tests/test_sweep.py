@@ -303,7 +303,8 @@ def test_what_cannot_work_is_a_clear_error(lab, capsys, monkeypatch):
     pathlib.Path("bad.toml").write_text("[link]\nrate = \"1gb\"\n")
     pathlib.Path("whole.toml").write_text(TRACED.format(trace=lab.folder / "traces/a"))
     for words, code, why in [
-        (["nothing.toml", "--out", "x"], 2, "neither a file nor a preset"),
+        (["nothing", "--out", "x"], 2, "neither a file nor a preset"),
+        (["nothing.toml", "--out", "x"], 4, "No such file"),
         (["whole.toml", "--out", "x"], 2, "use a relative name"),
         (["bad.toml", "--out", "x"], 4, "does not say bit or byte"),
         (["twelve.toml", "--out", "x", "--kernel", "2.4"], 3, "no kernel 2.4"),
