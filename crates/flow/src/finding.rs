@@ -201,7 +201,8 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let (Candidate { limit, share }, rtt) = (held, known.rtt);
     let typical = Typical::of(verdict, limit, known.goodput_max);
     let now = typical.rtt.or(rtt);
-    let bound = bound_of(limit, &typical).zip(now);
+    // Where nothing arrives, no window allows a rate.
+    let bound = bound_of(limit, &typical).filter(|_| typical.goodput > Rate::ZERO).zip(now);
     let allowed = bound.and_then(|(bound, rtt)| bound.per_rtt(rtt).map(|rate| (bound, rtt, rate)));
     let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64());
     let burst = dropped_bursts(verdict, limit, &typical, rtt);
@@ -307,6 +308,10 @@ fn what_happened(limit: Limit, typical: &Typical, base: Option<Duration>) -> Str
         Limit::CongestionWindow(Cause::SlowStart) => {
             "the congestion window was still growing".into()
         }
+        Limit::CongestionWindow(Cause::Loss) if goodput == Rate::ZERO => format!(
+            "nothing that was sent arrived, and the sender waited to send it again ({} segments were)",
+            typical.retransmissions
+        ),
         Limit::CongestionWindow(Cause::Loss) => {
             format!(
                 "the congestion window was small after loss ({} segments sent again)",
@@ -349,6 +354,31 @@ mod tests {
             interval
         };
         Verdict::new(Source::Capture, parts.iter().map(interval).collect())
+    }
+
+    #[test]
+    fn where_nothing_arrives_no_window_allows_a_rate() {
+        let waiting = Evidence {
+            in_flight: Bytes::new(62_260),
+            rtt: Some(Duration::from_millis(20)),
+            retransmissions: 3,
+            ..Evidence::default()
+        };
+        let slowed = Evidence { goodput: "20mbit".parse().unwrap(), ..waiting };
+        let loss = Limit::CongestionWindow(Cause::Loss);
+        let claim = |evidence| {
+            findings(&verdict(&[(loss, 100, evidence)]), KnownPath::default()).remove(0).claim
+        };
+        assert_eq!(
+            claim(waiting),
+            "congestion window (loss): 100 % of the time nothing that was sent arrived, and the sender waited to send it \
+             again (3 segments were)"
+        );
+        assert!(
+            claim(slowed).ends_with("(62.26 kB at 20 ms allows 24.9 Mbit/s)"),
+            "{}",
+            claim(slowed)
+        );
     }
 
     #[test]

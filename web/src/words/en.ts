@@ -163,7 +163,7 @@ export const en: Words = {
       );
     } else if (limit === "loss") {
       out.push(
-        `The sender took the loss for congestion and slowed down. ${count(e.retransmissions)} ${e.retransmissions === 1 ? "segment was" : "segments were"} sent again.`,
+        `${e.goodput_bps ? "The sender took the loss for congestion and slowed down." : "Nothing that was sent arrived, and the sender waited to send it again."} ${count(e.retransmissions)} ${e.retransmissions === 1 ? "segment was" : "segments were"} sent again.`,
       );
       if (e.allowed_bps && e.rtt_us)
         out.push(

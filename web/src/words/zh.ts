@@ -254,7 +254,9 @@ function because(limit: LimitName, { evidence: e }: Finding): string[] {
   } else if (limit === "slow_start" && e.rtt_us) {
     out.push(`新建或空闲的连接从少量数据开始，每个往返翻倍，而一个往返需要 ${time(e.rtt_us)}。`);
   } else if (limit === "loss") {
-    out.push(`发送方把丢包视为拥塞而减速。共重传 ${count(e.retransmissions)} 个数据段。`);
+    out.push(
+      `${e.goodput_bps ? "发送方把丢包视为拥塞而减速。" : "发出的数据无一到达，发送方等待重传。"}共重传 ${count(e.retransmissions)} 个数据段。`,
+    );
     if (e.allowed_bps && e.rtt_us)
       out.push(
         `在途数据保持在 ${bytes(flight)}，往返时间 ${time(e.rtt_us)}，即 ${bothRates(e.allowed_bps)}。`,

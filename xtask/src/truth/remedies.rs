@@ -8,7 +8,7 @@
 //! a full link, for an unknown limit, or where the remedy is in place already.
 
 use super::judge::{Vantage, of_capture, records, samples};
-use super::runs::{self, Other, Run, right};
+use super::runs::{self, Other, PAYLOAD, Run, right};
 use super::{Truth, judge};
 use anyhow::Context;
 use fullpipe_flow::finding::{Finding, KnownPath, findings};
@@ -27,8 +27,6 @@ const FIRST_WINDOW: i64 = 40;
 const BEYOND: f64 = 2.0;
 /// A number holds if at least this fraction of what it is meant for is carried.
 const NEAR: f64 = 0.9;
-/// The payload's fraction of packets of 1500 bytes.
-const PAYLOAD: f64 = 0.965;
 /// A remedy harmed a transfer whose goodput fell below this fraction.
 const HARMED: f64 = 0.95;
 /// A remedy helped a transfer whose goodput rose above this multiple.

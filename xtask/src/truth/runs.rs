@@ -58,6 +58,9 @@ const GAIN_MIN: f64 = 0.1;
 /// Goodput above this fraction of what the link carries is limited by the link, whatever was
 /// intended.
 const FULL: f64 = 0.95;
+/// The payload's fraction of what the link carries in packets of 1500 bytes; smaller ones have
+/// less.
+pub const PAYLOAD: f64 = 0.965;
 /// A link that carries less than this fraction of its rate is not the limit.
 const EMPTY: f64 = 0.6;
 
@@ -268,9 +271,7 @@ fn binds(run: &Run) -> bool {
     else {
         return true;
     };
-    // The payload's fraction of what the link carries: 0.965 with 1500-byte packets, less with
-    // smaller ones.
-    let part = goodput / (rate * 0.965);
+    let part = goodput / (rate * PAYLOAD);
     match run.cause {
         _ if run.also.is_some() => true,
         Cause::Link => part > EMPTY || run.row["notes"].to_string().contains("changes"),

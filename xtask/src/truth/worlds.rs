@@ -2,7 +2,7 @@
 //! it may have is lifted alone, and the transfer runs again.
 
 use super::Truth;
-use super::runs::{Found, Run, Wanted, is_of, place, read, right, run_missing};
+use super::runs::{Found, PAYLOAD, Run, Wanted, is_of, place, read, right, run_missing};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::scenario::{Cause, World, world};
 use std::path::Path;
@@ -13,8 +13,6 @@ const GAIN_MIN: f64 = 0.1;
 const OF_THE_BEST: f64 = 0.5;
 /// A link that carries at least this fraction of what it can is the limit where nothing gives.
 const BUSY: f64 = 0.8;
-/// The payload's fraction of packets of 1500 bytes.
-const PAYLOAD: f64 = 0.965;
 
 /// Runs what is missing of the set, and returns it. What has no answer is in [`Found::unbound`].
 pub fn all(options: &Truth) -> anyhow::Result<Found> {

@@ -17,6 +17,9 @@ const SEGMENTS_LEAST: u64 = 20;
 /// What a segment carries at most where no handshake was seen: 1,500 bytes without the headers of
 /// IPv4 and TCP (RFC 9293 section 3.7.1).
 const USUAL_MSS: u64 = 1460;
+/// Waits that the packets show for more than this part of the time are what limited the transfer.
+const MOST: f64 = 0.5;
+const LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
 /// Shares of a limit and of a wait that excludes it may add up to this much more than the whole:
 /// both are measured by intervals of a round trip.
 const BESIDE: f64 = 0.1;
@@ -35,11 +38,11 @@ pub(super) fn consistent(
         return undecided(verdict);
     }
     match refuted_by(connection, direction, &verdict) {
-        None => verdict,
+        None => proved(connection, direction, verdict),
         Some(SubCause::Timeouts(_)) => {
             let told = with_waits_for_timers(&verdict);
             match refuted_by(connection, direction, &told) {
-                None => told,
+                None => proved(connection, direction, told),
                 Some(_) => undecided(verdict),
             }
         }
@@ -57,17 +60,24 @@ fn refuted_by(
     seen.sub_causes().find(|cause| is_certain(*cause) && excludes(*cause, verdict))
 }
 
+/// The same verdict, sure where it names loss and the sender waited for its timer most of the time.
+fn proved(connection: &Connection, direction: Direction, verdict: Verdict) -> Verdict {
+    let seen = Seen { connection, direction, verdict: Some(&verdict), sharing: None };
+    let is_wait = |cause| matches!(cause, SubCause::Timeouts(waits) if waits.part > MOST);
+    let is_proved = verdict.limited_by().limit == LOSS && seen.sub_causes().any(is_wait);
+    if is_proved { verdict.with_proof() } else { verdict }
+}
+
 /// The same transfer, with the time in which the sender waited for its retransmission timer given
 /// to loss: something was in flight and nothing of it arrived.
 fn with_waits_for_timers(verdict: &Verdict) -> Verdict {
-    let loss = Limit::CongestionWindow(Cause::Loss);
     let told = |interval: &Interval| {
         let mut interval = interval.clone();
         let waits = interval.evidence.goodput == Rate::ZERO
             && interval.evidence.in_flight > Bytes::ZERO
             && interval.limit() != Limit::Unknown;
         if waits {
-            interval.candidates = vec![Candidate { limit: loss, share: 1.0 }];
+            interval.candidates = vec![Candidate { limit: LOSS, share: 1.0 }];
         }
         interval
     };
@@ -94,7 +104,6 @@ fn is_certain(cause: SubCause) -> bool {
 /// Whether a sub-cause and the verdict cannot both be true: the time that the sub-cause took and
 /// the time of the limits that it excludes are more than there was.
 pub(super) fn excludes(cause: SubCause, verdict: &Verdict) -> bool {
-    const LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
     const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
     let (part, beside): (f64, &[Limit]) = match cause {
         SubCause::Timeouts(one) => (one.part, &[LOSS, START]),

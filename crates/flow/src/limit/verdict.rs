@@ -140,7 +140,7 @@ pub struct Verdict {
 /// The confidence in a link that carries the rate that it was given: by the law, as no set of
 /// scenarios was scored with given rates.
 const AT_GIVEN_RATE: f64 = 0.95;
-/// The confidence in a link that a standing queue proves.
+/// The confidence in what the packets prove: a link by a standing queue, loss by timeouts.
 const PROVEN: f64 = 0.97;
 
 impl Verdict {
@@ -176,6 +176,11 @@ impl Verdict {
             confidence: confidence::of(self.source, coverage, limit, share),
             ..self
         }
+    }
+
+    /// The same verdict, whose first limit the packets prove.
+    pub(crate) fn with_proof(self) -> Self {
+        Verdict { confidence: self.confidence.max(PROVEN), ..self }
     }
 
     /// The same verdict, shown in other intervals of the same time.
@@ -230,8 +235,7 @@ impl Verdict {
         let mut verdict = Verdict { traits: whole.traits, judged, part_traits, ..self };
         if is_proven {
             verdict.turn_to(Limit::Link, 0..verdict.intervals.len(), |_| true);
-            verdict.confidence = verdict.confidence.max(PROVEN);
-            return verdict;
+            return verdict.with_proof();
         }
         let Some(Judged { opinion, .. }) = judged else { return verdict };
         // What holds each part holds the whole, which is only one more view of the same.

@@ -95,7 +95,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn read(text: &str) -> Scenario {
+    /// The one scenario of a file.
+    pub fn read(text: &str) -> Scenario {
         let file = File::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let rows = file.scenarios("fallback");
         let rows = rows.unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -363,18 +363,10 @@ enum Application {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{File, Scenario};
+    use super::super::tests::read;
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-
-    fn read(text: &str) -> Scenario {
-        let file = File::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let rows = file.scenarios("fallback");
-        let rows = rows.unwrap_or_else(|error| panic!("{error}\n{text}"));
-        assert_eq!(rows.len(), 1);
-        rows.into_iter().next().unwrap()
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
