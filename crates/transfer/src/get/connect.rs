@@ -267,10 +267,8 @@ async fn secured(
     io: Box<dyn Io>,
     host: &str,
 ) -> Result<(Box<dyn Io>, bool), GetError> {
-    let failed = |problem: String| {
-        let advice = tls::advice(&problem);
-        GetError::Tls { host: host.into(), problem: format!("{problem}; {advice}") }
-    };
+    let failed =
+        |problem: String| GetError::Tls { host: host.into(), problem: tls::in_words(&problem) };
     let name = ServerName::try_from(host.to_string()).map_err(|e| failed(e.to_string()))?;
     let connector = tokio_rustls::TlsConnector::from(config.tls()?);
     let stream = connector.connect(name, io).await.map_err(|error| failed(chain(&error)))?;

@@ -126,8 +126,19 @@ impl ServerCertVerifier for Named {
     }
 }
 
+/// A TLS error, and what to try.
+pub(super) fn in_words(error: &str) -> String {
+    // What webpki says of a certificate that its server signed itself is a name of its source code.
+    if error.contains("CaUsedAsEndEntity") {
+        return "the server signed its certificate itself; name that very certificate with --cacert FILE, or trust \
+                anyone with -k"
+            .into();
+    }
+    format!("{error}; {}", advice(error))
+}
+
 /// What to try after a TLS error.
-pub(super) fn advice(error: &str) -> &'static str {
+fn advice(error: &str) -> &'static str {
     let error = error.to_ascii_lowercase();
     if error.contains("certificate") {
         "name its authority with --cacert FILE, install ca-certificates, or trust anyone with -k"
@@ -224,6 +235,8 @@ mod tests {
         verify(&named, "127.0.0.1", UnixTime::since_unix_epoch(later)).unwrap_err();
         // Another authority's file does not vouch for it.
         let other = Named { certificates: Vec::new(), ..named };
-        verify(&other, "127.0.0.1", now).unwrap_err();
+        let refused = verify(&other, "127.0.0.1", now).unwrap_err();
+        let told = in_words(&refused.to_string());
+        assert!(told.starts_with("the server signed its certificate itself"), "{told}");
     }
 }
