@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::fcntl::{Flock, FlockArg, OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
@@ -50,6 +50,10 @@ pub struct Folder {
     path: PathBuf,
 }
 
+/// A directory that this process alone holds ([`Folder::hold`]).
+#[derive(Debug)]
+pub struct Held(#[expect(dead_code, reason = "it unlocks when it is dropped")] Flock<File>);
+
 impl Folder {
     /// Opens the directory at `path`, whose last name must not be a symbolic link.
     pub fn open(path: &Path) -> io::Result<Folder> {
@@ -70,6 +74,20 @@ impl Folder {
     /// long as this value lives.
     pub fn by_descriptor(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()))
+    }
+
+    /// Holds the directory until what is returned is dropped: whoever else asks for it waits. Where
+    /// it is held already, `waits` is called first.
+    pub fn hold(&self, waits: impl FnOnce()) -> io::Result<Held> {
+        let file = File::open(self.by_descriptor())?;
+        let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(Held(lock)),
+            Err((file, nix::errno::Errno::EWOULDBLOCK)) => file,
+            Err((_, errno)) => return Err(errno.into()),
+        };
+        waits();
+        let lock = Flock::lock(file, FlockArg::LockExclusive);
+        lock.map(Held).map_err(|(_, errno)| errno.into())
     }
 
     /// Refuses a directory of another user.
@@ -403,6 +421,20 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::open(place.path()).unwrap();
         (place, folder)
+    }
+
+    #[test]
+    fn who_asks_for_a_held_folder_is_told_and_waits() {
+        let (place, folder) = place();
+        let held = folder.hold(|| panic!("nobody holds it")).unwrap();
+        let (told, hears) = std::sync::mpsc::channel();
+        let other = Folder::open(place.path()).unwrap();
+        let waits = std::thread::spawn(move || other.hold(|| told.send(()).unwrap()).map(drop));
+        hears.recv().unwrap();
+        assert!(!waits.is_finished());
+        drop(held);
+        waits.join().unwrap().unwrap();
+        folder.hold(|| panic!("it was let go")).unwrap();
     }
 
     #[test]

@@ -15,10 +15,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{Flock, FlockArg};
-
 use crate::Refused;
-use crate::folder::{self, Folder};
+use crate::folder::{self, Folder, Held};
 
 const SUFFIX: &str = ".jsonl";
 
@@ -51,7 +49,7 @@ pub fn directory(name: &str) -> Result<PathBuf, Refused> {
 #[derive(Debug)]
 pub struct Records {
     folder: Folder,
-    _lock: Flock<File>,
+    _held: Held,
 }
 
 impl Records {
@@ -62,10 +60,8 @@ impl Records {
                 .hint("it must belong to this user alone; root needs to be able to write there")
         };
         let folder = folder::make_own(directory).map_err(refused)?;
-        let file = File::open(folder.by_descriptor()).map_err(refused)?;
-        let lock = Flock::lock(file, FlockArg::LockExclusive)
-            .map_err(|(_, errno)| refused(errno.into()))?;
-        Ok(Records { folder, _lock: lock })
+        let held = folder.hold(|| {}).map_err(refused)?;
+        Ok(Records { folder, _held: held })
     }
 
     /// The same if the directory exists.

@@ -119,6 +119,7 @@ impl Progress {
 
     fn show(&self, step: &BuildStep) {
         let at = match *step {
+            BuildStep::Wait => "waiting for another build of",
             BuildStep::Unpack => "getting source",
             BuildStep::Configure => "configuring",
             BuildStep::Compile { done, of } => {

@@ -54,6 +54,8 @@ pub struct KernelBuild {
 /// How far it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildStep {
+    /// Another process builds the same kernel.
+    Wait,
     /// The source is being fetched and unpacked.
     Unpack,
     /// The configuration is being made.
@@ -94,12 +96,16 @@ impl KernelBuild {
         make_own(kernels).map_err(|cause| CacheError::new(kernels, cause))?;
         check_path(kernels).map_err(|cause| CacheError::new(kernels, cause))?;
         let mark = format!("{:016x}", self.digest(kernels)?);
-        if let Some(kernel) =
-            super::cached_in(kernels)?.into_iter().find(|kernel| kernel.key.ends_with(&mark))
-        {
+        if let Some(kernel) = find(kernels, &mark)? {
             return Ok(kernel);
         }
         let scratch = kernels.join("building").join(&mark);
+        let held = make_own(&scratch).and_then(|folder| folder.hold(|| observer(BuildStep::Wait)));
+        let _held = held.map_err(|cause| BuildError::file("hold", &scratch, cause))?;
+        // Whoever held it may have finished.
+        if let Some(kernel) = find(kernels, &mark)? {
+            return Ok(kernel);
+        }
         let (tree, objects) = (scratch.join("source"), scratch.join("objects"));
         // What is there of a build that was interrupted is gone on with: it must be ours.
         make_own(&objects).map_err(|cause| BuildError::file("make", &objects, cause))?;
@@ -146,6 +152,11 @@ impl KernelBuild {
             compiler.trim().as_bytes(),
         ]))
     }
+}
+
+/// The kernel in the cache that was made of what `mark` says.
+fn find(kernels: &Path, mark: &str) -> Result<Option<Kernel>, BuildError> {
+    Ok(super::cached_in(kernels)?.into_iter().find(|kernel| kernel.key.ends_with(mark)))
 }
 
 fn check_tools() -> Result<(), BuildError> {
