@@ -2,11 +2,14 @@
 //! leaves nothing behind; what was started to outlive it goes on.
 
 use crate::Case;
+use crate::get::Serving;
 use crate::need::Need;
 use crate::program::{Program, Running, until};
+use crate::relay::far_end;
 use crate::remains::{Machine, PATIENCE, assert_nothing_left, namespaces, processes};
 use crate::window::cgroup_mounts;
 use fullpipe_model::units::Duration;
+use fullpipe_transfer::ServerOptions;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{Read, Write};
@@ -14,6 +17,7 @@ use std::net::TcpStream;
 
 pub const CASES: &[Case] = &[
     ("what_shows_or_waits_ends", &[Need::Program("python3")], what_shows_or_waits_ends),
+    ("what_transfers_ends", &[Need::Program("python3")], what_transfers_ends),
     ("what_has_namespaces_ends", &[Need::Program("python3")], what_has_namespaces_ends),
     (
         "the_window_agent_ends",
@@ -117,6 +121,25 @@ fn what_shows_or_waits_ends() {
     }
     ends(Way::Ignored, &[], "fullpipe top", &["top", "--interval", "100ms"]);
     ends(Way::Ignored, &[], "No busy", &["why", "--watch", "--for", "500ms", "--port", "1"]);
+}
+
+/// A download goes on for as long as it takes, and a relay for ever: the far side is not in the
+/// terminal, and stays.
+fn what_transfers_ends() {
+    let slow = ServerOptions { write_rate: Some("1MB/s".parse().unwrap()), ..Default::default() };
+    let served = Serving::start(slow);
+    let url = served.url("/bytes/1000000000");
+    let far = Program::new();
+    let (_daemon, server) = far_end(&far, "127.0.0.1:0", &["--allow", "127.0.0.1:*"]);
+    let server = server.to_string();
+    for way in [Way::Leader, Way::Job, Way::Ignored] {
+        ends(way, &[], "MB", &["get", &url, "--output", "body"]);
+    }
+    for way in [Way::Leader, Way::Job] {
+        ends(way, &[], "following", &["why", &url, "--for", "60s"]);
+        let listen = ["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9"];
+        ends(way, &[], "listening on", &[&["relay", "--server", &server], &listen[..]].concat());
+    }
 }
 
 fn what_has_namespaces_ends() {
