@@ -223,6 +223,7 @@ impl Draft {
             let queue = Some(bytes(2.0 * self.queue));
             self.lift(Cause::Link, vec![(RATE, twice), (QUEUE, queue)]);
         }
+        let mut unlost = Changes::new();
         if dice.chance(0.3) {
             let text = if dice.chance(0.25) {
                 format!("gemodel {:.4}% {:.0}%", dice.log(0.002, 0.3), dice.uniform(30.0, 80.0))
@@ -230,7 +231,15 @@ impl Draft {
                 format!("{:.4}%", dice.log(0.001, 1.0))
             };
             self.set(LOSS, text);
-            self.lift(Cause::Loss, vec![(LOSS, None)]);
+            unlost.push((LOSS, None));
+        }
+        // A queue shorter than the path drops what a window of the path's size sends at once.
+        if !is_policed && self.queue < self.bdp() {
+            unlost.push((QUEUE, Some(bytes((4.0 * self.bdp()).max(64.0 * packet)))));
+            unlost.push((DISCIPLINE, None));
+        }
+        if !unlost.is_empty() {
+            self.lift(Cause::Loss, unlost);
         }
     }
 
