@@ -71,7 +71,9 @@ export function card(options: CardOptions): HTMLElement {
 /** The sentence of a finding. */
 export function headline(words: Words, finding: Finding): string {
   const two = either(finding);
-  return two ? words.guess(...two) : words.verdict(limitName(finding), percent(finding.share));
+  return two
+    ? words.guess(...two)
+    : words.verdict(limitName(finding), percent(finding.share), finding.evidence);
 }
 
 function reasons(options: CardOptions, finding: Finding): HTMLElement {
@@ -200,7 +202,7 @@ function rest(options: CardOptions, others: Finding[]): HTMLElement {
       return h(
         "div",
         { class: "cause" },
-        h("p", {}, mark, h("b", {}, words.verdict(name, percent(finding.share)))),
+        h("p", {}, mark, h("b", {}, words.verdict(name, percent(finding.share), finding.evidence))),
         h("p", {}, words.because(name, finding).join(words.code === "en" ? " " : "")),
         h("p", { class: "quiet" }, prose(words.remedy(name, finding))),
         h("p", { class: "actions" }, showButton(options, name, false)),

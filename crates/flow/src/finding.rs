@@ -80,6 +80,9 @@ pub struct FindingEvidence {
         skip_serializing_if = "Option::is_none"
     )]
     pub elsewhere: Option<Rate>,
+    /// How many flights a short transfer took that nothing held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flights: Option<u32>,
     /// Mean goodput.
     #[serde(rename = "goodput_bps", with = "column::rate")]
     pub goodput: Rate,
@@ -206,10 +209,12 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let allowed = bound.and_then(|(bound, rtt)| bound.per_rtt(rtt).map(|rate| (bound, rtt, rate)));
     let elsewhere = typical.elsewhere.filter(|rate| rate.as_f64() > 1.2 * typical.goodput.as_f64());
     let burst = dropped_bursts(verdict, limit, &typical, rtt);
+    let flights = verdict.flights.filter(|_| limit == Limit::Unknown);
     let evidence = FindingEvidence {
         allowed: allowed.map(|(_, _, rate)| rate),
         burst,
         elsewhere,
+        flights,
         goodput: typical.goodput,
         in_flight: typical.in_flight,
         retransmissions: typical.retransmissions,
@@ -219,15 +224,17 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         window: typical.window,
     };
 
+    let named = flights.map_or_else(|| limit.to_string(), |_| headline::NOTHING.into());
     let mut claim = format!(
-        "{limit}: {:.0} % of the time {}",
+        "{named}: {:.0} % of the time {}",
         share * 100.0,
-        match burst {
-            Some(burst) => format!(
+        match (burst, flights) {
+            (Some(burst), _) => format!(
                 "the path dropped from bursts, with no queue before it: it carried {}, and bursts passed at {burst}",
                 typical.goodput
             ),
-            None => what_happened(limit, &typical, rtt),
+            (None, Some(flights)) => nothing_held(flights),
+            (None, None) => what_happened(limit, &typical, rtt),
         }
     );
     if let Some((bound, rtt, rate)) = allowed {
@@ -239,9 +246,10 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
     let changes = remedy::changes(limit, &typical, now);
     let mut rivals = verdict.rivals(limit);
     rivals.retain(|rival| verdict.source == Source::Capture && rival.share >= LEAST_RIVAL);
-    let remedy = match burst {
-        Some(_) => remedy::PACE,
-        None => remedy::words(limit, typical.window),
+    let remedy = match (burst, flights) {
+        (Some(_), _) => remedy::PACE,
+        (None, Some(_)) => remedy::FEWER_ROUND_TRIPS,
+        (None, None) => remedy::words(limit, typical.window),
     };
     Finding {
         limit,
@@ -256,6 +264,18 @@ fn finding(verdict: &Verdict, held: Candidate, known: KnownPath) -> Finding {
         rivals,
         remedy,
         changes,
+    }
+}
+
+fn nothing_held(flights: u32) -> String {
+    match flights {
+        0 | 1 => {
+            "it left in one flight, and nothing held it: what it took is the path's round trip"
+                .into()
+        }
+        _ => format!(
+            "it left in {flights} flights, and nothing held it for long: no setting makes it a tenth faster"
+        ),
     }
 }
 

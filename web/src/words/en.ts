@@ -116,7 +116,7 @@ export const en: Words = {
     link: { name: "link", means: "The path was full: it carried what it can." },
     unknown: { name: "unknown", means: "The evidence does not decide." },
   },
-  verdict(limit, share) {
+  verdict(limit, share, evidence) {
     switch (limit) {
       case "receive_window":
         return `The receive window limited it for ${share} of the time.`;
@@ -133,7 +133,9 @@ export const en: Words = {
       case "link":
         return `The link limited it for ${share} of the time.`;
       case "unknown":
-        return `For ${share} of the time, the evidence does not say what limited it.`;
+        return evidence?.flights
+          ? `Nothing held it for ${share} of the time.`
+          : `For ${share} of the time, the evidence does not say what limited it.`;
     }
   },
   guess: (limit, or) =>
@@ -169,6 +171,10 @@ export const en: Words = {
         out.push(
           `It kept ${bytes(flight)} on the way. At ${time(e.rtt_us)} a round trip, that is ${bothRates(e.allowed_bps)}.`,
         );
+    } else if (e.flights) {
+      out.push(
+        `It is short: it left in ${count(e.flights)} ${e.flights === 1 ? "flight" : "flights"}, and no setting would make it a tenth faster.`,
+      );
     } else if (limit === "link") {
       const queue = (e.rtt_us ?? 0) - (e.rtt_path_us ?? 0);
       out.push(`It carried ${bothRates(e.goodput_bps)}.`);

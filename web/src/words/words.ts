@@ -41,7 +41,7 @@ export interface Words {
   readonly direction: Record<Direction, string>;
   readonly limit: Record<LimitName, Entry>;
   /** "The receive window limited it for 93 % of the time." */
-  verdict(limit: LimitName, share: string): string;
+  verdict(limit: LimitName, share: string, evidence?: Finding["evidence"]): string;
   /** The same of a verdict that is wrong as often as right. */
   guess(limit: LimitName, or: LimitName): string;
   /** The same in a few words, for a table. */

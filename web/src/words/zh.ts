@@ -100,7 +100,7 @@ export const zh: Words = {
     link: { name: "链路", means: "路径已满：它已达到自身的承载能力。" },
     unknown: { name: "未知", means: "现有证据不足以判断。" },
   },
-  verdict(limit, share) {
+  verdict(limit, share, evidence) {
     switch (limit) {
       case "receive_window":
         return `在 ${share} 的时间里，瓶颈是接收窗口。`;
@@ -117,7 +117,9 @@ export const zh: Words = {
       case "link":
         return `在 ${share} 的时间里，瓶颈是链路。`;
       case "unknown":
-        return `在 ${share} 的时间里，证据不足以判断瓶颈。`;
+        return evidence?.flights
+          ? `在 ${share} 的时间里，没有任何瓶颈。`
+          : `在 ${share} 的时间里，证据不足以判断瓶颈。`;
     }
   },
   guess: (limit, or) => `瓶颈可能是${zh.limit[limit].name}或${zh.limit[or].name}，但证据不足。`,
@@ -261,6 +263,8 @@ function because(limit: LimitName, { evidence: e }: Finding): string[] {
       out.push(
         `在途数据保持在 ${bytes(flight)}，往返时间 ${time(e.rtt_us)}，即 ${bothRates(e.allowed_bps)}。`,
       );
+  } else if (e.flights) {
+    out.push(`传输很短：分 ${count(e.flights)} 批发出，任何设置都无法使其快十分之一。`);
   } else if (limit === "link") {
     const queue = (e.rtt_us ?? 0) - (e.rtt_path_us ?? 0);
     out.push(`链路传输了 ${bothRates(e.goodput_bps)}。`);
@@ -298,6 +302,10 @@ const FITTED: readonly (readonly [english: string, chinese: string])[] = [
   [
     "send evenly, not in bursts",
     "请均匀发送而非突发：试用 bbr 或限速发送（tc fq 的 maxrate、SO_MAX_PACING_RATE）。不排队就丢包的路径是限速器（policer）或队列极短，实际可承载的可能更多；其速率与突发量请询问运营方。",
+  ],
+  [
+    "nothing at TCP",
+    "TCP 无需改动：减少之前的往返（保持连接、TLS 1.3、减少请求），或使用更近的服务器。",
   ],
   ["runs bbr already", "消除丢包；发送方已在使用 bbr，它不会把每次丢包都当作拥塞。"],
   [

@@ -34,6 +34,10 @@ pub(super) struct Half {
     pub duplicate_packets: u32,
     pub congestion_experienced: u32,
     pub sent_fast_open: bool,
+    /// The other end sent data since this end's last data.
+    is_asked: bool,
+    /// How often this end's data followed data of the other end, after its first.
+    turns: u8,
     /// The highest number that the other end acknowledged.
     pub una: Option<SequenceNumber>,
     /// The number after the highest sent.
@@ -242,6 +246,9 @@ impl Half {
             series.echoed(at, echo);
         }
         let is_repeated = new_bytes == 0 || data.is_retransmission;
+        if std::mem::take(&mut self.is_asked) && !is_repeated {
+            self.turns = self.turns.saturating_add(1);
+        }
         if let Some(notes) = &mut self.notes {
             let (judged, segment_length) = (series.judged(), segment.payload_len());
             notes.stalls.sent(at, judged.lag(), data.sent.is_short && !is_repeated);
@@ -326,6 +333,7 @@ impl Half {
 
     /// Notes that the other end sent data, after which this end may go on.
     pub fn note_answer(&mut self, at: Instant) {
+        self.is_asked = self.series.is_some();
         if self.packets >= NOTED_FROM {
             self.notes.get_or_insert_default().answers.answered(at);
         }
@@ -393,7 +401,8 @@ impl Half {
             (false, true) => Coverage::MiddleAtSender,
             (false, false) => Coverage::MiddleElsewhere,
         };
-        let path = Path { rtt: base, hint: config.hint, coverage, is_at_sender };
+        let turns = self.turns.into();
+        let path = Path { rtt: base, hint: config.hint, coverage, is_at_sender, turns };
         let verdict = self.series.map(|series| {
             let CutFeatures { judged, shown } = series.finish();
             let verdict = decide(&judged, path);

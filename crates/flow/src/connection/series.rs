@@ -39,6 +39,10 @@ const ECHOES_LEAST: u32 = 16;
 const ECHOES_AT_RECEIVER: u32 = 4;
 /// Events that pass before trains are timed. A request and its answer have fewer.
 const UNTIMED: u8 = 6;
+/// Linux delays an ACK by at least so many seconds (TCP_DELACK_MIN): a pause, and not a slow path.
+const DELAYED_ACK: f32 = 0.04;
+/// Segments that follow each other this much later than others did begin a flight.
+const PAUSE: f32 = 1.5;
 /// If the lag is below 1/20 of the round trip, or below this time, the capture was taken at the
 /// sender.
 const NEAR: u64 = 20;
@@ -104,9 +108,11 @@ pub(super) struct Series {
     /// First number not acknowledged, number after the highest sent, right edge of the window.
     una: SequenceNumber,
     next: SequenceNumber,
-    edge: Option<SequenceNumber>,
-    /// The right edge before the last ACK. Near the receiver, this is the one that the sender knew.
-    edge_before: Option<SequenceNumber>,
+    /// An ACK of this number is the first of the last flight: the next flight begins after it.
+    flight: SequenceNumber,
+    /// About how many seconds lie between the segments of a flight.
+    spacing: f32,
+    edge: Option<RightEdge>,
     segment: u32,
     now: Instant,
     /// When an ACK last moved the left edge.
@@ -134,6 +140,15 @@ pub(super) struct Series {
     closed: Vec<Features>,
 }
 
+/// The right edge of the window.
+#[derive(Debug, Clone, Copy)]
+struct RightEdge {
+    now: SequenceNumber,
+    /// The one before the last ACK; the same where none was known. Near the receiver, this is the
+    /// one that the sender knew.
+    before: SequenceNumber,
+}
+
 /// An ACK on its way from the capture point to the sender.
 #[derive(Debug, Clone, Copy)]
 struct Held {
@@ -149,15 +164,17 @@ impl Series {
         let SeriesStart { at, seq, una, edge, interval, lag } = start;
         let is_guess = interval.is_none();
         let interval = interval.unwrap_or(MIN_INTERVAL).max(Duration::from_micros(1));
+        let una = if una.is_before(seq) { una } else { seq };
         Series {
             interval,
             is_guess,
             lag: lag.unwrap_or(Duration::ZERO),
             is_lag_open: lag.is_none(),
-            una: if una.is_before(seq) { una } else { seq },
+            una,
             next: seq,
-            edge,
-            edge_before: None,
+            flight: una,
+            spacing: 0.0,
+            edge: edge.map(|now| RightEdge { now, before: now }),
             segment: 1,
             now: at,
             acked_at: Instant::ZERO,
@@ -185,6 +202,10 @@ impl Series {
         self.current.recovered |= data.is_repeated && is_after_timer;
         self.current.follows_gap |= data.follows_gap && is_after_timer;
         let end = data.seq + data.length;
+        let may_begin = !self.una_soon(at).is_before(self.flight);
+        if self.lag > Duration::ZERO && self.next.is_before(end) {
+            self.pace(at.since(self.sent_at), may_begin);
+        }
         // A write of many segments is one event, however long the device or a queue takes to send
         // it.
         if at.since(self.sent_at) > BURST_GAP || self.segment == 1 {
@@ -198,9 +219,12 @@ impl Series {
         } else {
             let new = u64::from(end.distance(self.next));
             self.current.sent += new;
+            if may_begin {
+                self.flight = self.next + 1;
+            }
             // Data that ends at the window's edge, or at the edge before the last ACK, was cut by
             // the window.
-            let cut = [self.edge, self.edge_before].contains(&Some(end));
+            let cut = self.edge.is_some_and(|edge| [edge.now, edge.before].contains(&end));
             let is_short = !data.length.is_multiple_of(self.segment);
             self.current.short += u32::from(is_short && !cut);
             if !self.prompted {
@@ -369,7 +393,9 @@ impl Series {
 
     fn apply(&mut self, at: Instant, Held { ack, window, sacked, .. }: Held) {
         self.advance(at);
-        let fresh = ack.distance(self.una);
+        let (before, fresh) = (self.una, ack.distance(self.una));
+        // A FIN is acknowledged, too.
+        let had_data = self.in_flight() > 0;
         // An ACK of data that was not captured moves both the left edge and the highest number
         // sent.
         self.next = self.next.max(ack);
@@ -380,17 +406,22 @@ impl Series {
         if self.lag == Duration::ZERO && reported > 0 {
             self.passed(at, reported);
         }
-        self.sacked = sacked;
+        let fills_hole = std::mem::replace(&mut self.sacked, sacked) > 0;
         if fresh > 0 {
+            let may_begin = before.is_before(self.flight) && !ack.is_before(self.flight);
+            if self.lag == Duration::ZERO && had_data && !fills_hole {
+                self.pace(at.since(self.acked_at), may_begin);
+            }
             self.acked_at = at;
             self.current.acks += 1;
         }
         if !ack.is_before(self.una) {
             let window = self.bytes_of(ack, window);
-            self.edge_before = self.edge;
-            self.edge = window.map(|window| ack + window);
-            if let (Some(before), Some(edge)) = (self.edge_before, self.edge) {
-                let unread = fresh.saturating_sub(edge.distance(before));
+            let before = self.edge.map(|edge| edge.now);
+            let now = window.map(|window| ack + window);
+            self.edge = now.map(|now| RightEdge { now, before: before.unwrap_or(now) });
+            if let (Some(before), Some(now)) = (before, now) {
+                let unread = fresh.saturating_sub(now.distance(before));
                 self.current.unread = self.current.unread.saturating_add(unread);
             }
             let window = window.map(|window| Window::new(Bytes::new(window.into())));
@@ -439,6 +470,27 @@ impl Series {
         }
     }
 
+    /// Notes that bytes of a flight passed, at the sender by their ACK, `gap` after those before. They
+    /// may begin a flight where the sender knows that the one before arrived. They do if they come
+    /// later than a busy path lets segments follow each other.
+    fn pace(&mut self, gap: Duration, may_begin: bool) {
+        let gap = gap.as_secs_f64() as f32;
+        if may_begin && gap >= PAUSE * self.spacing {
+            self.current.flights = self.current.flights.saturating_add(1);
+        } else if gap < DELAYED_ACK {
+            self.current.passing += gap;
+            self.spacing = gap.max(self.spacing / 2.0);
+        }
+    }
+
+    /// The highest number that the sender knows to be acknowledged, or is about to: data may pass a
+    /// moment before the lag says that it can.
+    fn una_soon(&self, at: Instant) -> SequenceNumber {
+        let soon = at + Duration::from_nanos(self.lag.as_nanos() / 8);
+        let acks = self.held.iter().take_while(|held| held.due <= soon).map(|held| held.ack);
+        acks.fold(self.una, SequenceNumber::max)
+    }
+
     fn in_flight(&self) -> u32 {
         self.next.distance(self.una).saturating_sub(self.sacked)
     }
@@ -472,7 +524,7 @@ impl Series {
     fn hold(&mut self, to: Instant) {
         let span = to.since(self.now).as_nanos();
         let in_flight = self.in_flight();
-        let free = self.edge.map(|edge| edge.distance(self.next));
+        let free = self.edge.map(|edge| edge.now.distance(self.next));
         // The next segment does not fit: the sender may not send, whatever data it has.
         let full = free.is_some_and(|free| free < self.segment);
         self.current.in_flight_time += f64::from(in_flight) * span as f64;
@@ -503,7 +555,7 @@ impl Series {
 
     /// The current window: all of it from the left edge, not only what is free.
     fn window(&self) -> Option<Window> {
-        self.edge.map(|edge| Window::new(Bytes::new(edge.distance(self.una).into())))
+        self.edge.map(|edge| Window::new(Bytes::new(edge.now.distance(self.una).into())))
     }
 
     fn halve(&mut self) {

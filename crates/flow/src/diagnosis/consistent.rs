@@ -2,8 +2,6 @@
 //! becomes unknown here, before anybody reads it, so that no table, sentence or remedy repeats it.
 //!
 //! * One direction of a connection alone shows no limit.
-//! * A link that is full has data waiting for it. A few segments never do: such a direction carries
-//!   answers to what the other one asks.
 //! * While the sender waits for its retransmission timer, or for an ACK that is delayed, no window,
 //!   buffer or link holds it.
 
@@ -12,11 +10,6 @@ use crate::connection::{Connection, Direction, Warning};
 use crate::limit::{Candidate, Cause, Interval, Limit, Verdict};
 use fullpipe_model::units::{Bytes, Rate};
 
-/// A transfer of fewer segments keeps no link busy for a round trip and a queue's time.
-const SEGMENTS_LEAST: u64 = 20;
-/// What a segment carries at most where no handshake was seen: 1,500 bytes without the headers of
-/// IPv4 and TCP (RFC 9293 section 3.7.1).
-const USUAL_MSS: u64 = 1460;
 /// Waits that the packets show for more than this part of the time are what limited the transfer.
 const MOST: f64 = 0.5;
 const LOSS: Limit = Limit::CongestionWindow(Cause::Loss);
@@ -31,10 +24,6 @@ pub(super) fn consistent(
     verdict: Verdict,
 ) -> Verdict {
     if connection.warnings.contains(&Warning::OneSided) {
-        return undecided(verdict);
-    }
-    let first = verdict.limited_by().limit;
-    if first == Limit::Link && !can_fill_a_link(connection, direction) {
         return undecided(verdict);
     }
     match refuted_by(connection, direction, &verdict) {
@@ -82,14 +71,6 @@ fn with_waits_for_timers(verdict: &Verdict) -> Verdict {
         interval
     };
     replaced(verdict, told)
-}
-
-/// Whether there was enough data to keep a link busy.
-fn can_fill_a_link(connection: &Connection, direction: Direction) -> bool {
-    let offered = [Direction::ClientToServer, Direction::ServerToClient]
-        .map(|one| connection.facts(one).manner.mss.map(u64::from));
-    let mss = offered.into_iter().flatten().min().unwrap_or(USUAL_MSS);
-    connection.facts(direction).payload >= Bytes::new(mss.saturating_mul(SEGMENTS_LEAST))
 }
 
 /// Whether a sub-cause is counted in the packets themselves, so that a verdict has to give way to

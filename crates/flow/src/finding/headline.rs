@@ -12,6 +12,9 @@ use crate::limit::{Candidate, Limit, SURE_FROM, Source, Verdict};
 /// A setting is advised from this confidence on.
 pub const ADVISE_FROM: f64 = 0.6;
 
+/// The answer for a short transfer that nothing held.
+pub(super) const NOTHING: &str = "nothing";
+
 /// What is answered to "what limits it".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Headline {
@@ -24,6 +27,8 @@ pub struct Headline {
     /// How often verdicts like this one are right, 0 to 1.
     pub confidence: f64,
     source: Source,
+    /// Whether it is short, and nothing held it.
+    is_free: bool,
 }
 
 impl Headline {
@@ -31,7 +36,8 @@ impl Headline {
     pub fn of(verdict: &Verdict) -> Self {
         let Candidate { limit, share } = verdict.limited_by();
         let confidence = verdict.confidence;
-        let sure = Headline { limit, or: None, share, confidence, source: verdict.source };
+        let is_free = verdict.flights.is_some();
+        let sure = Headline { limit, or: None, share, confidence, source: verdict.source, is_free };
         if !sure.is_guess() {
             return sure;
         }
@@ -114,10 +120,12 @@ impl Headline {
     }
 }
 
-/// `send buffer`, or `probably send buffer or link` where it is a guess.
+/// `send buffer`, or `probably send buffer or link` where it is a guess; `nothing` where nothing
+/// held a short transfer.
 impl std::fmt::Display for Headline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.or {
+            _ if self.is_free && self.limit == Limit::Unknown => f.write_str(NOTHING),
             _ if !self.is_guess() => write!(f, "{}", self.limit),
             Some(or) => write!(f, "probably {} or {or}", self.limit),
             None => write!(f, "perhaps {}", self.limit),

@@ -70,6 +70,10 @@ pub(super) const PACE: &str = "send evenly, not in bursts: try bbr, or pacing (t
     SO_MAX_PACING_RATE); what drops without a queue is a policer or a very short queue, and may carry more than this; \
     whoever runs it knows its rate and its burst";
 
+/// What would make a short transfer faster that nothing held.
+pub(super) const FEWER_ROUND_TRIPS: &str = "nothing at TCP: pay fewer round trips before it (keep the connection open, \
+    TLS 1.3, fewer requests), or fetch it from nearer";
+
 /// What would change `limit`, in words. `window` is the receive window that was seen.
 pub(super) fn words(limit: Limit, window: Option<Window>) -> &'static str {
     match limit {

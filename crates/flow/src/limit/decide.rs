@@ -1,5 +1,6 @@
 //! Decides what held the sender in each interval, from what a capture showed.
 
+mod brief;
 mod features;
 mod gates;
 mod queues;
@@ -15,6 +16,7 @@ use super::thresholds::{
     PLATEAU_WIDTH, QUEUED_LEAST, REPAIR_WITHIN, STILL_GROWS, TIMED, TIMERS_LEAST, TOUCHED,
     TRAIN_EVENTS_LEAST, TRAIN_RATE_MOST, TRAINS_ALIKE, UNMOVED, UNREPAIRED, WIDE, WOKEN,
 };
+use brief::Brief;
 pub(crate) use features::Features;
 use queues::standing_queues;
 use surroundings::Surroundings;
@@ -35,6 +37,8 @@ pub(crate) struct Path {
     pub coverage: Coverage,
     /// Whether it was captured at the sender, before any link of the path.
     pub is_at_sender: bool,
+    /// How often data followed data of the other end, as an answer follows a question.
+    pub turns: u32,
 }
 
 /// Decides what held the sender in each interval.
@@ -62,11 +66,17 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     if features.iter().all(|f| f.delivered == 0) {
         return Verdict::new(Source::Capture, unknown(features)).with_coverage(path.coverage);
     }
+    let segments: u64 = features.iter().map(|f| u64::from(f.segments)).sum();
+    if segments < SEGMENTS_LEAST {
+        let brief = Brief::new(&transfer, path.turns);
+        let mut verdict = Verdict::new(Source::Capture, brief.judge(intervals));
+        verdict.flights = (verdict.limited_by().limit == Limit::Unknown).then_some(brief.flights);
+        return verdict.with_coverage(path.coverage);
+    }
     let limits: Vec<Limit> = intervals.iter().map(Interval::limit).collect();
     let mut verdict = Verdict::new(Source::Capture, intervals).with_coverage(path.coverage);
     verdict.trains = train_rate(features);
-    let segments: u64 = features.iter().map(|f| u64::from(f.segments)).sum();
-    if features.len() < INTERVALS_LEAST || segments < SEGMENTS_LEAST {
+    if features.len() < INTERVALS_LEAST {
         return verdict;
     }
     verdict.weighed(|part, _| {
@@ -169,7 +179,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn new(features: &'a [Features], path: Path) -> Self {
-        let Path { rtt, hint, coverage, is_at_sender } = path;
+        let Path { rtt, hint, coverage, is_at_sender, .. } = path;
         let saw_start = coverage == Coverage::FromStart;
         let rtt = hint.rtt.or(rtt);
         let surroundings = Surroundings::new(features);
@@ -582,7 +592,7 @@ mod tests {
     #[test]
     fn the_committed_table_was_trained_with_these_traits() {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path { rtt: None, hint, coverage, is_at_sender: true };
+        let path = Path { rtt: None, hint, coverage, is_at_sender: true, turns: 0 };
         let length = Duration::from_millis(10);
         let busy = Features { segments: 10, delivered: 10, length, ..<_>::default() };
         let verdict = decide(&[busy; 20], path);

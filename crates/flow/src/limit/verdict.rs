@@ -82,7 +82,10 @@ impl Interval {
 
     /// Moves the share of one limit to another. The limit that lost it stays in the list as an
     /// alternative.
-    fn turn(&mut self, from: Limit, to: Limit) {
+    pub(super) fn turn(&mut self, from: Limit, to: Limit) {
+        if from == to {
+            return;
+        }
         let part = |limit| move |one: &&mut Candidate| one.limit == limit;
         let Some(lost) = self.candidates.iter_mut().find(part(from)) else { return };
         let share = std::mem::take(&mut lost.share);
@@ -123,6 +126,10 @@ pub struct Verdict {
     /// each other, or where the source does not have it.
     #[serde(skip)]
     pub trains: Option<Rate>,
+    /// How many flights a short transfer took that nothing held: lifting any limit would save less
+    /// than a tenth of its time.
+    #[serde(skip)]
+    pub flights: Option<u32>,
     /// The same time in intervals of the length that was asked for.
     #[serde(skip)]
     shown: Option<Vec<Interval>>,
@@ -160,6 +167,7 @@ impl Verdict {
             steady,
             intervals,
             trains: None,
+            flights: None,
             shown: None,
             traits: Traits::default(),
             judged: None,

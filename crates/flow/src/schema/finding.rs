@@ -166,6 +166,14 @@ pub static FINDINGS: &[F] = &[
     )
     .at(Place::At("evidence.burst_bps")),
     F::new(
+        "flights",
+        Kind::Number,
+        "something held it, or it is long",
+        "how many flights a short transfer took that nothing held",
+        |row| Cell::Number(row.what.evidence.flights.map(u64::from)),
+    )
+    .at(Place::At("evidence.flights")),
+    F::new(
         "elsewhere_bps",
         Kind::Number,
         "not a fifth more",

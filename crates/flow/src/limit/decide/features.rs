@@ -30,6 +30,13 @@ pub(crate) struct Features {
     pub in_flight_max: Bytes,
     /// The highest rate of a train, in bits a second.
     pub train_max: f32,
+    /// Seconds in which the bytes of a flight passed, one after the other: at the sender, from its
+    /// first ACK to its last, elsewhere from its first segment to its last. For short transfers
+    /// only.
+    pub passing: f32,
+    /// How many flights of new data began, each after a pause in which the ACK of the flight before
+    /// was awaited.
+    pub flights: u16,
     /// Number of events from which `train_max` was taken.
     pub train_events: u32,
     /// Bytes acknowledged while the window closed by as much: the application had not read them
@@ -69,6 +76,8 @@ impl Features {
         self.train_events += later.train_events;
         self.unread = self.unread.saturating_add(later.unread);
         self.train_max = self.train_max.max(later.train_max);
+        self.passing += later.passing;
+        self.flights = self.flights.saturating_add(later.flights);
         self.in_flight_time += later.in_flight_time;
         self.full += later.full;
         self.idle += later.idle;

@@ -1,0 +1,239 @@
+//! Short transfers: a page, a picture, an answer.
+//!
+//! A few flights have no shape that rules or statistics could judge, and their last segment, which
+//! is rarely full, would decide. What they show is counted: how many flights there were, each of
+//! which waited a round trip for the one before it, and for how long the bytes of flights passed
+//! one after the other. Whichever took longer is what a remedy would shorten.
+
+use super::{Features, Transfer, window_of};
+use crate::limit::thresholds::{HALF_OF_RATE, MOST, PAUSED, SAVES};
+use crate::limit::{Cause, Interval, Limit};
+use fullpipe_model::units::Duration;
+
+/// The limit of congestion control that has not grown yet.
+const START: Limit = Limit::CongestionWindow(Cause::SlowStart);
+
+/// A short transfer, by its flights.
+pub(super) struct Brief<'a> {
+    features: &'a [Features],
+    /// How many flights it took.
+    pub(super) flights: u32,
+    /// How many of them answered data of the other end.
+    turns: u32,
+    rtt: Option<Duration>,
+    /// Bits a second that the path is known to carry.
+    rate: Option<f64>,
+}
+
+impl<'a> Brief<'a> {
+    pub(super) fn new(transfer: &Transfer<'a>, turns: u32) -> Self {
+        let features = transfer.features;
+        let flights = features.iter().map(|f| u32::from(f.flights)).sum::<u32>();
+        // What came at once is one flight, whatever it answered.
+        let turns = turns.min(flights.saturating_sub(1));
+        Brief { features, flights, turns, rtt: transfer.rtt, rate: transfer.hint }
+    }
+
+    /// The intervals with the answer of the whole, where no direct evidence speaks for another.
+    pub(super) fn judge(&self, intervals: Vec<Interval>) -> Vec<Interval> {
+        let answer = self.answer();
+        let window_grows = self.window_grows();
+        // What a path drops that is busy most of the time, its queue had no room for.
+        let is_busy = self.time_of_bytes() > MOST * self.time();
+        let told = |(at, mut interval): (usize, Interval)| {
+            let limit = interval.limit();
+            let is_seen = match limit {
+                Limit::CongestionWindow(Cause::Loss) => !is_busy,
+                Limit::ReceiverApplication => true,
+                Limit::ReceiveWindow => !window_grows,
+                Limit::SenderApplication => self.is_pause(at),
+                _ => false,
+            };
+            if !is_seen {
+                interval.turn(limit, answer);
+            }
+            interval
+        };
+        intervals.into_iter().enumerate().map(told).collect()
+    }
+
+    /// What held most of the transfer; unknown where all of it left at once and passed at once.
+    fn answer(&self) -> Limit {
+        if self.flights > 1 && self.is_written_in_pieces() {
+            return Limit::SenderApplication;
+        }
+        let all = self.time();
+        let rtt = self.rtt.map_or(0.0, Duration::as_secs_f64);
+        let passing = self.time_of_bytes();
+        let waits = f64::from(self.flights.saturating_sub(1 + self.turns)) * rtt;
+        let waiting = waits.min((all - passing - rtt).max(0.0));
+        let turns = f64::from(self.turns) * rtt;
+        // Twice the rate saves half of the time that the bytes take; a window of the transfer's
+        // size saves each wait for an ACK.
+        let by_rate = HALF_OF_RATE * passing;
+        let whole = all + 2.0 * rtt;
+        match () {
+            () if by_rate.max(waiting).max(turns) < SAVES * whole => Limit::Unknown,
+            () if turns > by_rate.max(waiting) => Limit::SenderApplication,
+            () if by_rate >= waiting => Limit::Link,
+            () => START,
+        }
+    }
+
+    /// Whether nothing was in flight for a while, although more was to come.
+    fn is_pause(&self, at: usize) -> bool {
+        let f = &self.features[at];
+        f.part(f.idle) > PAUSED && self.features[at + 1..].iter().any(|later| later.sent > 0)
+    }
+
+    /// The seconds in which something was in flight.
+    fn time(&self) -> f64 {
+        self.features.iter().map(|f| f.length.as_secs_f64() * (1.0 - f.part(f.idle))).sum()
+    }
+
+    /// How long the bytes took, one after the other.
+    fn time_of_bytes(&self) -> f64 {
+        let bytes: u64 = self.features.iter().map(|f| f.delivered).sum();
+        if let Some(rate) = self.rate {
+            return bytes as f64 * 8.0 / rate;
+        }
+        let passed: f64 = self.features.iter().map(|f| f64::from(f.passing)).sum();
+        let segments: u32 = self.features.iter().map(|f| f.segments).sum();
+        // The first segment of a flight takes as long as the others, and follows none.
+        let followed = segments.saturating_sub(self.flights);
+        if followed > 0 { passed * f64::from(segments) / f64::from(followed) } else { 0.0 }
+    }
+
+    /// Whether the application wrote it bit by bit: most segments are not full, or there are
+    /// more flights than a congestion window needs that grows with each.
+    fn is_written_in_pieces(&self) -> bool {
+        let count = |of: fn(&Features) -> u32| self.features.iter().map(of).sum::<u32>();
+        let segments = count(|f| f.segments);
+        2 * count(|f| f.short) > segments
+            || f64::from(segments) < fewest_segments(self.flights - self.turns)
+    }
+
+    /// Whether the receiver's window only had not grown yet.
+    fn window_grows(&self) -> bool {
+        let windows = || self.features.iter().map(window_of).filter(|window| *window > 0.0);
+        windows().next().zip(windows().next_back()).is_some_and(|(first, last)| last > first)
+    }
+}
+
+/// How many segments so many flights carry at least while the congestion window grows. It begins
+/// with one segment, and an ACK for each second one lets each flight be half again as large as the
+/// one before (RFC 5681 section 3.1): the sum of a geometric series.
+fn fewest_segments(flights: u32) -> f64 {
+    const GROWTH: f64 = 1.5;
+    (GROWTH.powi(flights.min(100) as i32) - 1.0) / (GROWTH - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::{Coverage, Path, PathHint, decide};
+    use fullpipe_model::units::Bytes;
+    use proptest::prelude::*;
+
+    const SEGMENT: u32 = 1448;
+
+    /// Flights of so many segments, one a round trip, that passed at `rate` bits a second.
+    fn flights(sizes: &[u32], rtt: Duration, rate: f64) -> Vec<Features> {
+        let flight = |(at, &size): (usize, &u32)| {
+            let bytes = u64::from(size * SEGMENT);
+            // What takes longer than a round trip to pass holds the next flight back.
+            let passes = Duration::from_secs_f64(bytes as f64 * 8.0 / rate);
+            let is_last = at + 1 == sizes.len();
+            Features {
+                length: if is_last { rtt.saturating_add(passes) } else { rtt.max(passes) },
+                sent: bytes,
+                delivered: bytes,
+                segments: size,
+                segment: SEGMENT,
+                in_flight_max: Bytes::new(bytes),
+                passing: (passes.as_secs_f64() * f64::from(size - 1) / f64::from(size)) as f32,
+                flights: 1,
+                ..<_>::default()
+            }
+        };
+        sizes.iter().enumerate().map(flight).collect()
+    }
+
+    fn judged(features: &[Features], rtt: Duration, is_at_sender: bool) -> Limit {
+        conversation(features, rtt, is_at_sender, 0)
+    }
+
+    fn conversation(features: &[Features], rtt: Duration, is_at_sender: bool, turns: u32) -> Limit {
+        let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
+        let path = Path { rtt: Some(rtt), hint, coverage, is_at_sender, turns };
+        decide(features, path).limited_by().limit
+    }
+
+    proptest! {
+        /// A shape has one answer, however fast and far it is.
+        #[test]
+        fn the_answer_depends_on_no_scale(
+            rtt_us in 1_000_u64..300_000,
+            bdp in 0.5_f64..1000.0,
+            sizes in prop::sample::select(vec![vec![10], vec![10, 20], vec![3, 6, 7], vec![2, 3, 5, 8, 12]]),
+            is_at_sender: bool,
+        ) {
+            let rtt = Duration::from_micros(rtt_us);
+            // `bdp` segments pass in a round trip.
+            let rate = bdp * f64::from(SEGMENT) * 8.0 / rtt.as_secs_f64();
+            let limit = judged(&flights(&sizes, rtt, rate), rtt, is_at_sender);
+            let again = judged(
+                &flights(&sizes, rtt.saturating_mul(7), rate / 7.0), rtt.saturating_mul(7), is_at_sender,
+            );
+            prop_assert_eq!(limit, again);
+            let all: u32 = sizes.iter().sum();
+            let passing = f64::from(all) / bdp;
+            if passing < 0.1 {
+                let is_one = sizes.len() == 1;
+                prop_assert_eq!(limit, if is_one { Limit::Unknown } else { START });
+            } else if passing > 2.0 * sizes.len() as f64 {
+                prop_assert_eq!(limit, Limit::Link);
+            }
+        }
+    }
+
+    #[test]
+    fn writes_that_fill_no_segments_and_flights_that_do_not_grow_are_the_applications() {
+        let rtt = Duration::from_millis(40);
+        let growing = flights(&[3, 6, 7], rtt, 1e9);
+        let with_short = |count| {
+            let mut features = growing.clone();
+            features.iter_mut().for_each(|f| f.short = count);
+            judged(&features, rtt, true)
+        };
+        assert_eq!(with_short(1), START, "the end of each write");
+        assert_eq!(with_short(3), Limit::SenderApplication);
+        assert_eq!(judged(&flights(&[1; 8], rtt, 1e9), rtt, false), Limit::SenderApplication);
+        assert_eq!(judged(&flights(&[1, 1], rtt, 1e9), rtt, false), Limit::SenderApplication);
+        assert_eq!(judged(&flights(&[1, 2, 3, 4], rtt, 1e9), rtt, false), START);
+    }
+
+    #[test]
+    fn a_conversation_is_no_slow_start() {
+        let rtt = Duration::from_millis(40);
+        let answers = flights(&[2, 2, 2, 2], rtt, 1e9);
+        assert_eq!(conversation(&answers, rtt, true, 3), Limit::SenderApplication);
+        let long_answer = flights(&[2, 10, 20], rtt, 1e9);
+        assert_eq!(conversation(&long_answer, rtt, true, 0), START);
+        assert_eq!(conversation(&flights(&[4], rtt, 1e9), rtt, true, 3), Limit::Unknown, "at once");
+    }
+
+    #[test]
+    fn what_is_seen_directly_stays() {
+        let rtt = Duration::from_millis(40);
+        let pause = Duration::from_millis(400);
+        let mut paused = flights(&[3, 6], rtt, 1e9);
+        paused[0].length = pause;
+        paused[0].idle = pause.as_nanos() * 9 / 10;
+        assert_eq!(judged(&paused, rtt, true), Limit::SenderApplication);
+        let mut lost = flights(&[3, 6], rtt, 1e9);
+        lost[1].retransmissions = 1;
+        lost[1].length = pause;
+        assert_eq!(judged(&lost, rtt, true), Limit::CongestionWindow(Cause::Loss));
+    }
+}
