@@ -1,6 +1,7 @@
 //! Decides what held the sender in each interval, from what a capture showed.
 
 mod brief;
+mod ceiling;
 mod features;
 mod gates;
 mod queues;

@@ -39,7 +39,7 @@ impl Transfer<'_> {
     /// The evidence for a busy link. `inflation` is the median round trip as a multiple of the
     /// path's.
     pub(super) fn link_evidence(&self, inflation: f64) -> LinkEvidence {
-        if self.is_full_link() {
+        if self.is_full_link() || self.drops_at_ceiling() {
             return LinkEvidence::Full;
         }
         LinkEvidence::new(self.hint.is_some(), inflation)
