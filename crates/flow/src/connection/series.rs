@@ -374,6 +374,10 @@ impl Series {
     /// silent.
     pub fn finish(mut self) -> Vec<Features> {
         self.release(Instant::from_nanos(u64::MAX));
+        // Nobody saw the ACK of the last flight, which would tell of it.
+        if self.lag == Duration::ZERO && self.una.is_before(self.flight) {
+            self.current.flights = self.current.flights.saturating_add(1);
+        }
         self.close(self.now);
         while self.closed.last().is_some_and(Features::is_silent) {
             self.closed.pop();
@@ -470,9 +474,9 @@ impl Series {
         }
     }
 
-    /// Notes that bytes of a flight passed, at the sender by their ACK, `gap` after those before. They
-    /// may begin a flight where the sender knows that the one before arrived. They do if they come
-    /// later than a busy path lets segments follow each other.
+    /// Notes that bytes of a flight passed, at the sender by their ACK, `gap` after those before.
+    /// They may begin a flight where the sender knows that the one before arrived. They do if they
+    /// come later than a busy path lets segments follow each other.
     fn pace(&mut self, gap: Duration, may_begin: bool) {
         let gap = gap.as_secs_f64() as f32;
         if may_begin && gap >= PAUSE * self.spacing {

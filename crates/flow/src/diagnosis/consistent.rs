@@ -31,6 +31,8 @@ pub(super) fn consistent(
         Some(SubCause::Timeouts(_)) => {
             let told = with_waits_for_timers(&verdict);
             match refuted_by(connection, direction, &told) {
+                // A policer, or a short queue, is waited for in the same way.
+                None if verdict.limited_by().limit == Limit::Link => told,
                 None => proved(connection, direction, told),
                 Some(_) => undecided(verdict),
             }

@@ -87,10 +87,13 @@ pub(super) const PIECES: f64 = 0.05;
 /// Drops come at a path's ceiling where at least [`CEILINGS_LEAST`] of them, and this fraction,
 /// come behind a queue; the amounts in flight, of up to [`BEFORE_DROP`] intervals before, differ by
 /// at most this fraction of their median (80 % of them); and the path carries at least this
-/// fraction of what passes in a train.
+/// fraction of what passes in a train. The whole transfer carries at least [`BUSY_AT_CEILING`] of
+/// that, and a host holds it for at most [`HELD_AT_CEILING`] of the time.
 pub(super) const MOST_AT_CEILING: f64 = 0.75;
 pub(super) const CEILING_SPREAD: f64 = 0.3;
 pub(super) const OF_TRAINS: f64 = 0.85;
+pub(super) const BUSY_AT_CEILING: f64 = 0.65;
+pub(super) const HELD_AT_CEILING: f64 = 0.2;
 pub(super) const CEILINGS_LEAST: usize = 3;
 pub(super) const BEFORE_DROP: usize = 3;
 /// A short transfer has a limit where lifting it saves at least this fraction of the time from the

@@ -65,13 +65,16 @@ impl<'a> Brief<'a> {
         let all = self.time();
         let rtt = self.rtt.map_or(0.0, Duration::as_secs_f64);
         let passing = self.time_of_bytes();
-        let waits = f64::from(self.flights.saturating_sub(1 + self.turns)) * rtt;
-        let waiting = waits.min((all - passing - rtt).max(0.0));
+        // The ACK of a flight comes a round trip after it; meanwhile its bytes pass.
+        let waits = f64::from(self.flights.saturating_sub(1 + self.turns));
+        let of_flights = passing / f64::from(self.flights.max(1));
+        let waiting = (waits * (rtt - of_flights)).max(0.0);
         let turns = f64::from(self.turns) * rtt;
         // Twice the rate saves half of the time that the bytes take; a window of the transfer's
         // size saves each wait for an ACK.
         let by_rate = HALF_OF_RATE * passing;
-        let whole = all + 2.0 * rtt;
+        // The connection began a round trip before.
+        let whole = all + rtt;
         match () {
             () if by_rate.max(waiting).max(turns) < SAVES * whole => Limit::Unknown,
             () if turns > by_rate.max(waiting) => Limit::SenderApplication,

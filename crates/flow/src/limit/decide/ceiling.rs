@@ -9,8 +9,8 @@
 use super::{Transfer, train_rate};
 use crate::limit::percentiles::Sorted;
 use crate::limit::thresholds::{
-    BEFORE_DROP, CEILING_SPREAD, CEILINGS_LEAST, MOST_AT_CEILING, OF_TRAINS, QUEUE_LEAST,
-    QUEUE_PART,
+    BEFORE_DROP, BUSY_AT_CEILING, CEILING_SPREAD, CEILINGS_LEAST, HELD_AT_CEILING, MOST_AT_CEILING,
+    OF_TRAINS, QUEUE_LEAST, QUEUE_PART,
 };
 use fullpipe_model::units::{Duration, Rate};
 
@@ -41,6 +41,19 @@ impl Transfer<'_> {
         delayed as f64 >= MOST_AT_CEILING * tops.len() as f64
             && spread <= CEILING_SPREAD * in_flight.percentile(50)
             && rate >= OF_TRAINS * trains
+            && self.is_busy_apart_from_repairs(rate)
+    }
+
+    /// Whether the whole transfer carried a good part of `rate`, and no host held it meanwhile. A
+    /// window that is halved at the ceiling carries three quarters of it; a writer or a reader in
+    /// large blocks fills the queue once a block.
+    fn is_busy_apart_from_repairs(&self, rate: f64) -> bool {
+        let lengths = &self.surroundings.lengths;
+        let all: f64 = lengths.iter().sum();
+        let bits: u64 = self.features.iter().map(|f| f.delivered * 8).sum();
+        let is_held = |at: &usize| self.is_held_by_a_host(*at, false);
+        let held: f64 = (0..lengths.len()).filter(is_held).map(|at| lengths[at]).sum();
+        bits as f64 >= BUSY_AT_CEILING * rate * all && held <= HELD_AT_CEILING * all
     }
 
     /// What came before each drop. Slow start ends far above any ceiling, so the first is left out.
@@ -126,6 +139,12 @@ mod tests {
         assert!(!is_ceiling(&teeth(&TOPS, Duration::ZERO, 40e6)), "nothing is delayed");
         assert!(!is_ceiling(&teeth(&TOPS, QUEUE, 90e6)), "the path has room");
         assert!(!is_ceiling(&teeth(&TOPS[..3], QUEUE, 40e6)), "too few");
+        let mut paused = teeth(&TOPS, QUEUE, 40e6);
+        paused.iter_mut().step_by(3).for_each(|f| {
+            f.idle = BASE.as_nanos();
+            f.retransmissions = 0;
+        });
+        assert!(!is_ceiling(&paused), "a writer of blocks");
         assert!(!is_ceiling(&[]));
     }
 }

@@ -74,7 +74,7 @@ impl Transfer<'_> {
 
     /// Whether a host is seen to hold the sender, whatever queue there is: it pauses, it writes in
     /// pieces, or the reader closes its window and less arrives than before.
-    fn is_held_by_a_host(&self, at: usize, is_slower: bool) -> bool {
+    pub(super) fn is_held_by_a_host(&self, at: usize, is_slower: bool) -> bool {
         let f = &self.features[at];
         let is_paused = f.part(f.idle) > PAUSED && f.retransmissions == 0;
         let receiver = self.receiver(at);
