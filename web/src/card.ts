@@ -25,6 +25,8 @@ export interface CardOptions {
   readonly which: string;
   readonly words: Words;
   readonly palette: Palette;
+  /** What was set after this transfer, where that is known: it is what to change. */
+  readonly plan?: readonly unknown[] | undefined;
   /** Whether there are graphs to show spans in. */
   readonly hasGraphs: boolean;
   show(span: Span): void;
@@ -55,7 +57,7 @@ export function card(options: CardOptions): HTMLElement {
       "div",
       { class: "columns" },
       h("div", { class: "column" }, first ? reasons(options, first) : null, shareBar(options)),
-      first ? advice(words, first) : null,
+      first ? advice(words, first, options.plan) : null,
     ),
     behind(words, causes),
     others.length ? rest(options, others) : null,
@@ -149,8 +151,8 @@ function shareBar({ connection, direction, words, palette }: CardOptions): HTMLE
   return h("div", { class: "shares" }, bar, list);
 }
 
-function advice(words: Words, finding: Finding): HTMLElement {
-  const all = changes(finding);
+function advice(words: Words, finding: Finding, plan: readonly unknown[] | undefined): HTMLElement {
+  const all = changes(plan?.length ? plan : finding.changes);
   const ends = (["receiver", "sender"] as const).filter((end) =>
     all.some((one) => one.end === end),
   );

@@ -246,6 +246,8 @@ export interface LabData {
   runs: Record<string, unknown>[];
   /** Goodput against what was varied, beside the law. */
   curves: Curve[];
+  /** What was set between before and after, where that is known: changes as a finding has them. */
+  plan?: unknown[];
 }
 
 /** Goodput over one varied quantity. */

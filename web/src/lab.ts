@@ -45,7 +45,12 @@ export function comparison(data: PageData): [ConnectionData, ConnectionData] | u
 /** About as wide as a small graph is. */
 const SMALL = 500;
 
-const goodput = (of: ConnectionData): number => of.facts[bulk(of.facts)].goodput_bps ?? 0;
+/** What the run's row says, or else the capture. */
+function goodput(of: ConnectionData, lab: LabData | undefined): number {
+  const row = of.run === undefined ? undefined : lab?.runs[of.run];
+  const told = row?.goodput_bps;
+  return typeof told === "number" ? told : (of.facts[bulk(of.facts)].goodput_bps ?? 0);
+}
 
 /** The highest rate that a small graph of this time shows. */
 function peak(of: ConnectionData, end: number): number {
@@ -58,12 +63,13 @@ function peak(of: ConnectionData, end: number): number {
 /** Before and after, side by side, their graphs on the same axes. */
 export function beforeAfter(
   pair: [ConnectionData, ConnectionData],
+  lab: LabData | undefined,
   words: Words,
   palette: Palette,
   select: (connection: ConnectionData) => void,
 ): HTMLElement {
   const { ui, say } = words;
-  const [before, after] = pair.map(goodput);
+  const [before, after] = pair.map((one) => goodput(one, lab)) as [number, number];
   const times = before > 0 ? digits(after / before) : "–";
   const end = Math.max(...pair.map((one) => one.facts.duration_us));
   const high = 1.08 * Math.max(1, ...pair.map((one) => peak(one, end)));
@@ -76,7 +82,7 @@ export function beforeAfter(
       h(
         "p",
         { class: "figure" },
-        rate(goodput(of)),
+        rate(goodput(of, lab)),
         h("span", { class: "quiet" }, ` · ${time(of.facts.duration_us)}`),
       ),
       h("p", {}, first ? headline(words, first) : words.noVerdict),
@@ -252,7 +258,7 @@ export function runs(
     [ui.retransmissions, true],
   ];
   const row = (run: Record<string, unknown>, i: number): HTMLElement => {
-    const measured = number(run.steady_goodput_bps) ?? number(run.goodput_bps),
+    const measured = number(run.goodput_bps),
       law = number(run.law_bps);
     const limit =
       typeof run.limited_by === "string"

@@ -129,12 +129,13 @@ class Page {
             which: this.which(connection),
             words,
             palette,
+            plan: connection.part === "before" ? lab?.plan : undefined,
             hasGraphs: tracksOf(connection, this.direction(connection)) !== undefined,
             show: (span) => this.showSpan(span),
           })
         : h("section", { class: "card" }, h("h1", {}, words.ui.empty)),
       pair
-        ? beforeAfter(pair, words, palette, (one) =>
+        ? beforeAfter(pair, lab, words, palette, (one) =>
             this.go({
               connection: data.connections.indexOf(one),
               direction: undefined,

@@ -116,11 +116,10 @@ export interface Change {
   readonly command: string;
 }
 
-/** The changes of a finding, by what is in them; what is no change is left out. */
-export function changes(finding: Finding): Change[] {
-  return (finding.changes ?? []).flatMap((change) => {
-    const of = (change ?? {}) as Record<string, unknown>;
-    const { host, command } = of;
+/** The changes of a finding or a plan, by what is in them; what is no change is left out. */
+export function changes(of: readonly unknown[] | undefined): Change[] {
+  return (of ?? []).flatMap((change) => {
+    const { host, command } = (change ?? {}) as Record<string, unknown>;
     if (host !== "sender" && host !== "receiver") return [];
     return typeof command === "string" ? [{ end: host, command }] : [];
   });

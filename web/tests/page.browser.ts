@@ -215,6 +215,21 @@ test("compares before and after, and a curve with its law", async ({ page }) => 
   isClean();
 });
 
+test("a plan that was carried out is what to change, at both ends", async ({ page }) => {
+  const data = lab();
+  const raise = (host: string, name: string) => ({ host, command: `sysctl -w ${name}=1` });
+  data.lab!.plan = [raise("sender", "net.ipv4.tcp_wmem"), raise("receiver", "net.ipv4.tcp_rmem")];
+  const isClean = await open(page, data, "plan");
+  await expect(page.locator(".eyebrow").first()).toContainText("Before");
+  const lines = await page.locator(".advice .shell code").allInnerTexts();
+  expect(lines).toEqual(["sysctl -w net.ipv4.tcp_rmem=1", "sysctl -w net.ipv4.tcp_wmem=1"]);
+  // The tile and the table of runs have one figure.
+  const figure = await page.locator(".compare .figure").first().innerText();
+  const cell = page.locator(".runs tbody tr", { hasText: "before" }).locator("td").nth(1);
+  expect(figure).toContain(await cell.innerText());
+  isClean();
+});
+
 test("keeps hostile names as text", async ({ page }) => {
   const isClean = await open(page, hostile(), "hostile");
   await expect(page.locator("h1")).toBeVisible();

@@ -110,7 +110,7 @@ impl Demo {
             Some(folder) => folder.join("report.html"),
             None => default_folder()?.join("report.html"),
         };
-        self.report(&results, &page)?;
+        self.report(&results, plan, &page)?;
         if self.json {
             print_json(&Tour { before: &slow, after: &fast, plan: &plan.changes })?;
         }
@@ -118,10 +118,13 @@ impl Demo {
     }
 
     /// Writes the report on both runs; then the captures have served, unless they are to stay.
-    fn report(&self, results: &Path, page: &Path) -> Result<(), Failure> {
+    fn report(&self, results: &Path, plan: &Plan, page: &Path) -> Result<(), Failure> {
         let halves = ["before", "after"].map(|name| results.join(name));
         let mut content = report::results::page(&halves)?;
         content.title = "fullpipe demo".into();
+        if let Some(lab) = &mut content.lab {
+            lab.plan = plan.changes.clone();
+        }
         report::write(&mut content, page)?;
         if self.keep_captures {
             return Ok(());

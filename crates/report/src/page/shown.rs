@@ -8,6 +8,7 @@ use fullpipe_flow::limit::Interval;
 use fullpipe_flow::row::Row;
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::trace::{SocketSeries, Trace};
+use fullpipe_model::tune::Change;
 use fullpipe_model::units::{Bytes, Duration};
 use serde::Serialize;
 
@@ -135,6 +136,9 @@ pub struct Lab {
     pub runs: Vec<Row>,
     /// Goodput over what was varied.
     pub curves: Vec<Curve>,
+    /// What was set between the runs before and after, where that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<Change>,
 }
 
 impl Shown {

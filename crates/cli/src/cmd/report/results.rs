@@ -43,7 +43,7 @@ pub fn page(folders: &[PathBuf]) -> Result<Page, Failure> {
     mark_parts(&mut page, &rows);
     worst_first(&mut page.connections);
     let curves = curves(&rows);
-    page.lab = Some(Lab { runs: rows, curves });
+    page.lab = Some(Lab { runs: rows, curves, plan: Vec::new() });
     Ok(page)
 }
 

@@ -52,6 +52,10 @@ impl<'a> Brief<'a> {
             if !is_seen {
                 interval.turn(limit, answer);
             }
+            // Where nothing held it, nothing else may have either.
+            if interval.limit() == Limit::Unknown {
+                interval.candidates.truncate(1);
+            }
             interval
         };
         intervals.into_iter().enumerate().map(told).collect()
