@@ -77,10 +77,15 @@ impl Headline {
         [self.limit, or].map(|limit| Candidate { limit, share: likely(limit) }).into()
     }
 
+    /// Whether nothing held the transfer, which is short.
+    fn is_nothing(&self) -> bool {
+        self.is_free && self.limit == Limit::Unknown
+    }
+
     /// The answer with the share of the time, for a cell of a table: `send buffer 97 %`. A guess
-    /// has no share.
+    /// has no share, and neither has `nothing`.
     pub fn with_share(&self) -> String {
-        if self.is_guess() {
+        if self.is_guess() || self.is_nothing() {
             self.to_string()
         } else {
             format!("{self} {:.0} %", self.share * 100.0)
@@ -125,7 +130,7 @@ impl Headline {
 impl std::fmt::Display for Headline {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.or {
-            _ if self.is_free && self.limit == Limit::Unknown => f.write_str(NOTHING),
+            _ if self.is_nothing() => f.write_str(NOTHING),
             _ if !self.is_guess() => write!(f, "{}", self.limit),
             Some(or) => write!(f, "probably {} or {or}", self.limit),
             None => write!(f, "perhaps {}", self.limit),
@@ -193,6 +198,16 @@ mod tests {
         let mut verdict = Verdict::new(Source::Capture, intervals.collect());
         verdict.confidence = confidence;
         verdict
+    }
+
+    #[test]
+    fn a_short_transfer_that_nothing_held_is_told_so_and_not_as_unknown() {
+        let mut verdict = verdict(0.0);
+        verdict.shares = vec![Candidate { limit: Limit::Unknown, share: 1.0 }];
+        assert_eq!(Headline::of(&verdict).with_share(), "unknown 100 %");
+        verdict.flights = Some(1);
+        let headline = Headline::of(&verdict);
+        assert_eq!((headline.with_share(), headline.sure()), ("nothing".into(), None));
     }
 
     #[test]
