@@ -52,7 +52,7 @@ pub struct Folder {
 
 /// A directory that this process alone holds ([`Folder::hold`]).
 #[derive(Debug)]
-pub struct Held(#[expect(dead_code, reason = "it unlocks when it is dropped")] Flock<File>);
+pub struct FolderLock(#[expect(dead_code, reason = "it unlocks when it is dropped")] Flock<File>);
 
 impl Folder {
     /// Opens the directory at `path`, whose last name must not be a symbolic link.
@@ -78,16 +78,16 @@ impl Folder {
 
     /// Holds the directory until what is returned is dropped: whoever else asks for it waits. Where
     /// it is held already, `waits` is called first.
-    pub fn hold(&self, waits: impl FnOnce()) -> io::Result<Held> {
+    pub fn hold(&self, waits: impl FnOnce()) -> io::Result<FolderLock> {
         let file = File::open(self.by_descriptor())?;
         let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => return Ok(Held(lock)),
+            Ok(lock) => return Ok(FolderLock(lock)),
             Err((file, nix::errno::Errno::EWOULDBLOCK)) => file,
             Err((_, errno)) => return Err(errno.into()),
         };
         waits();
         let lock = Flock::lock(file, FlockArg::LockExclusive);
-        lock.map(Held).map_err(|(_, errno)| errno.into())
+        lock.map(FolderLock).map_err(|(_, errno)| errno.into())
     }
 
     /// Refuses a directory of another user.

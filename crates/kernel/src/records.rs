@@ -16,7 +16,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::Refused;
-use crate::folder::{self, Folder, Held};
+use crate::folder::{self, Folder, FolderLock};
 
 const SUFFIX: &str = ".jsonl";
 
@@ -49,7 +49,7 @@ pub fn directory(name: &str) -> Result<PathBuf, Refused> {
 #[derive(Debug)]
 pub struct Records {
     folder: Folder,
-    _held: Held,
+    _held: FolderLock,
 }
 
 impl Records {
