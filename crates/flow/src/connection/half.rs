@@ -38,6 +38,8 @@ pub(super) struct Half {
     is_asked: bool,
     /// How often this end's data followed data of the other end, after its first.
     turns: u8,
+    /// Segments of its data that do not fill the MSS.
+    pieces: u8,
     /// The highest number that the other end acknowledged.
     pub una: Option<SequenceNumber>,
     /// The number after the highest sent.
@@ -249,6 +251,9 @@ impl Half {
         if std::mem::take(&mut self.is_asked) && !is_repeated {
             self.turns = self.turns.saturating_add(1);
         }
+        if data.sent.is_short && !is_repeated {
+            self.pieces = self.pieces.saturating_add(1);
+        }
         if let Some(notes) = &mut self.notes {
             let (judged, segment_length) = (series.judged(), segment.payload_len());
             notes.stalls.sent(at, judged.lag(), data.sent.is_short && !is_repeated);
@@ -401,8 +406,8 @@ impl Half {
             (false, true) => Coverage::MiddleAtSender,
             (false, false) => Coverage::MiddleElsewhere,
         };
-        let turns = self.turns.into();
-        let path = Path { rtt: base, hint: config.hint, coverage, is_at_sender, turns };
+        let (turns, pieces) = (self.turns.into(), self.pieces.into());
+        let path = Path { rtt: base, hint: config.hint, coverage, is_at_sender, turns, pieces };
         let verdict = self.series.map(|series| {
             let CutFeatures { judged, shown } = series.finish();
             let verdict = decide(&judged, path);

@@ -13,9 +13,9 @@ use super::thresholds::{
     AROUND, AS_MUCH, AT_CAPACITY, AT_CAPACITY_QUEUED, BOUNDED, BOUNDED_ONE_IN, BUSY, BUSY_AND_FLAT,
     BUSY_MOST, CAPACITY_PERCENTILE, CLOSING, COLLAPSED, FEW_PIECES, FEW_SEGMENTS, FILLED_LEAST,
     FILLED_MEAN, FLAT, GROWS_WITHIN, GROWTH, HASTY_LEAST, HASTY_PART, MOST, NEARLY, OF_HINT,
-    OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, PLATEAU_SHARE,
-    PLATEAU_WIDTH, QUEUED_LEAST, REPAIR_WITHIN, STILL_GROWS, TIMED, TIMERS_LEAST, TOUCHED,
-    TRAIN_EVENTS_LEAST, TRAIN_RATE_MOST, TRAINS_ALIKE, UNMOVED, UNREPAIRED, WIDE, WOKEN,
+    OF_LINK, OF_UNQUEUED, OWN_PACE, PAUSED, PIECES, PLATEAU, PLATEAU_PERCENTILE, QUEUED_LEAST,
+    REPAIR_WITHIN, STILL_GROWS, TIMED, TIMERS_LEAST, TOUCHED, TRAIN_EVENTS_LEAST, TRAIN_RATE_MOST,
+    TRAINS_ALIKE, UNMOVED, UNREPAIRED, WOKEN,
 };
 use brief::Brief;
 pub(crate) use features::Features;
@@ -40,6 +40,8 @@ pub(crate) struct Path {
     pub is_at_sender: bool,
     /// How often data followed data of the other end, as an answer follows a question.
     pub turns: u32,
+    /// How many of its segments do not fill the MSS. Both are counted for short transfers.
+    pub pieces: u32,
 }
 
 /// Decides what held the sender in each interval.
@@ -69,7 +71,7 @@ pub(crate) fn decide(features: &[Features], path: Path) -> Verdict {
     }
     let segments: u64 = features.iter().map(|f| u64::from(f.segments)).sum();
     if segments < SEGMENTS_LEAST {
-        let brief = Brief::new(&transfer, path.turns);
+        let brief = Brief::new(&transfer, path);
         let mut verdict = Verdict::new(Source::Capture, brief.judge(intervals));
         verdict.flights = (verdict.limited_by().limit == Limit::Unknown).then_some(brief.flights);
         return verdict.with_coverage(path.coverage);
@@ -200,7 +202,7 @@ impl<'a> Transfer<'a> {
         };
         let window_peak = features.iter().scan(0.0, peak).collect();
         let has_repairs = features.iter().any(|f| f.retransmissions > 0);
-        let rate_plateau = if has_repairs { rate_plateau(features, &surroundings) } else { None };
+        let rate_plateau = has_repairs.then(|| surroundings.rate_plateau()).flatten();
         let mut transfer = Transfer {
             features,
             surroundings,
@@ -558,22 +560,6 @@ fn window_of(f: &Features) -> f64 {
     f.window_max.map_or(0.0, |window| window.bytes().as_f64())
 }
 
-/// The rate to which most intervals return, in a transfer that lost something in most of them.
-fn rate_plateau(features: &[Features], surroundings: &Surroundings<'_>) -> Option<f64> {
-    let lossy = (0..features.len()).filter(|at| {
-        let near = &features[at.saturating_sub(WIDE)..(at + WIDE + 1).min(features.len())];
-        near.iter().any(|f| f.retransmissions > 0)
-    });
-    if features.len() < 8 * WIDE || lossy.count() * 4 < features.len() * 3 {
-        return None;
-    }
-    let rates = surroundings.wide_rates();
-    let middle = nth(&mut rates.to_vec(), rates.len() * 6 / 10);
-    let within =
-        rates.iter().filter(|rate| (**rate - middle).abs() <= PLATEAU_WIDTH * middle).count();
-    (within as f64 >= PLATEAU_SHARE * rates.len() as f64).then_some(middle)
-}
-
 /// The value below which `percent` per cent of the values are; 0 if there are none.
 fn percentile(values: &mut [f64], percent: usize) -> f64 {
     if values.is_empty() { 0.0 } else { nth(values, values.len() * percent / 100) }
@@ -593,7 +579,7 @@ mod tests {
     #[test]
     fn the_committed_table_was_trained_with_these_traits() {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path { rtt: None, hint, coverage, is_at_sender: true, turns: 0 };
+        let path = Path { rtt: None, hint, coverage, is_at_sender: true, turns: 0, pieces: 0 };
         let length = Duration::from_millis(10);
         let busy = Features { segments: 10, delivered: 10, length, ..<_>::default() };
         let verdict = decide(&[busy; 20], path);

@@ -5,7 +5,7 @@
 //! which waited a round trip for the one before it, and for how long the bytes of flights passed
 //! one after the other. Whichever took longer is what a remedy would shorten.
 
-use super::{Features, Transfer, window_of};
+use super::{Features, Path, Transfer, window_of};
 use crate::limit::thresholds::{HALF_OF_RATE, MOST, PAUSED, SAVES};
 use crate::limit::{Cause, Interval, Limit};
 use fullpipe_model::units::Duration;
@@ -20,18 +20,23 @@ pub(super) struct Brief<'a> {
     pub(super) flights: u32,
     /// How many of them answered data of the other end.
     turns: u32,
+    /// How many segments do not fill the MSS.
+    pieces: u32,
+    is_at_sender: bool,
     rtt: Option<Duration>,
     /// Bits a second that the path is known to carry.
     rate: Option<f64>,
 }
 
 impl<'a> Brief<'a> {
-    pub(super) fn new(transfer: &Transfer<'a>, turns: u32) -> Self {
+    pub(super) fn new(transfer: &Transfer<'a>, path: Path) -> Self {
         let features = transfer.features;
         let flights = features.iter().map(|f| u32::from(f.flights)).sum::<u32>();
         // What came at once is one flight, whatever it answered.
-        let turns = turns.min(flights.saturating_sub(1));
-        Brief { features, flights, turns, rtt: transfer.rtt, rate: transfer.hint }
+        let turns = path.turns.min(flights.saturating_sub(1));
+        let Path { pieces, is_at_sender, .. } = path;
+        let (rtt, rate) = (transfer.rtt, transfer.hint);
+        Brief { features, flights, turns, pieces, is_at_sender, rtt, rate }
     }
 
     /// The intervals with the answer of the whole, where no direct evidence speaks for another.
@@ -63,12 +68,9 @@ impl<'a> Brief<'a> {
 
     /// What held most of the transfer; unknown where all of it left at once and passed at once.
     fn answer(&self) -> Limit {
-        if self.flights > 1 && self.is_written_in_pieces() {
-            return Limit::SenderApplication;
-        }
         let all = self.time();
         let rtt = self.rtt.map_or(0.0, Duration::as_secs_f64);
-        let passing = self.time_of_bytes();
+        let (passing, own) = (self.time_of_bytes(), self.own_pace());
         // The ACK of a flight comes a round trip after it; meanwhile its bytes pass.
         let waits = f64::from(self.flights.saturating_sub(1 + self.turns));
         let of_flights = passing / f64::from(self.flights.max(1));
@@ -79,9 +81,12 @@ impl<'a> Brief<'a> {
         let by_rate = HALF_OF_RATE * passing;
         // The connection began a round trip before.
         let whole = all + rtt;
+        let by_application = turns.max(own);
+        let by_path = by_rate.max(waiting);
         match () {
-            () if by_rate.max(waiting).max(turns) < SAVES * whole => Limit::Unknown,
-            () if turns > by_rate.max(waiting) => Limit::SenderApplication,
+            () if by_path.max(by_application) < SAVES * whole => Limit::Unknown,
+            () if by_application > by_path => Limit::SenderApplication,
+            () if self.is_written_in_pieces() => Limit::SenderApplication,
             () if by_rate >= waiting => Limit::Link,
             () => START,
         }
@@ -98,12 +103,35 @@ impl<'a> Brief<'a> {
         self.features.iter().map(|f| f.length.as_secs_f64() * (1.0 - f.part(f.idle))).sum()
     }
 
-    /// How long the bytes took, one after the other.
+    /// How long the path took for the bytes, one after the other.
     fn time_of_bytes(&self) -> f64 {
-        let bytes: u64 = self.features.iter().map(|f| f.delivered).sum();
         if let Some(rate) = self.rate {
-            return bytes as f64 * 8.0 / rate;
+            return self.delivered() * 8.0 / rate;
         }
+        self.passed().min(self.delayed())
+    }
+
+    /// For how long the sender itself spaced what passed evenly.
+    fn own_pace(&self) -> f64 {
+        (self.passed() - self.delayed()).max(0.0)
+    }
+
+    fn delivered(&self) -> f64 {
+        self.features.iter().map(|f| f.delivered).sum::<u64>() as f64
+    }
+
+    /// At most how long flights can have taken to pass, by how much later than the first their
+    /// bytes were acknowledged: half of it on average, if they left at once. Only the sender's own
+    /// capture shows when they left.
+    fn delayed(&self) -> f64 {
+        let Some(rtt) = self.rtt.filter(|_| self.is_at_sender) else { return f64::INFINITY };
+        let in_flight: f64 = self.features.iter().map(|f| f.in_flight_time).sum();
+        let each = in_flight / self.delivered().max(1.0) / 1e9;
+        2.0 * f64::from(self.flights) * (each - rtt.as_secs_f64()).max(0.0)
+    }
+
+    /// How long it took for bytes to pass one after the other, whoever spaced them.
+    fn passed(&self) -> f64 {
         let passed: f64 = self.features.iter().map(|f| f64::from(f.passing)).sum();
         let segments: u32 = self.features.iter().map(|f| f.segments).sum();
         // The first segment of a flight takes as long as the others, and follows none.
@@ -116,7 +144,7 @@ impl<'a> Brief<'a> {
     fn is_written_in_pieces(&self) -> bool {
         let count = |of: fn(&Features) -> u32| self.features.iter().map(of).sum::<u32>();
         let segments = count(|f| f.segments);
-        2 * count(|f| f.short) > segments
+        2 * self.pieces > segments
             || f64::from(segments) < fewest_segments(self.flights - self.turns)
     }
 
@@ -158,6 +186,8 @@ mod tests {
                 segments: size,
                 segment: SEGMENT,
                 in_flight_max: Bytes::new(bytes),
+                in_flight_time: bytes as f64
+                    * (rtt.as_nanos() as f64 + passes.as_nanos() as f64 / 2.0),
                 passing: (passes.as_secs_f64() * f64::from(size - 1) / f64::from(size)) as f32,
                 flights: 1,
                 ..<_>::default()
@@ -167,13 +197,12 @@ mod tests {
     }
 
     fn judged(features: &[Features], rtt: Duration, is_at_sender: bool) -> Limit {
-        conversation(features, rtt, is_at_sender, 0)
+        decide(features, path(rtt, is_at_sender)).limited_by().limit
     }
 
-    fn conversation(features: &[Features], rtt: Duration, is_at_sender: bool, turns: u32) -> Limit {
+    fn path(rtt: Duration, is_at_sender: bool) -> Path {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path { rtt: Some(rtt), hint, coverage, is_at_sender, turns };
-        decide(features, path).limited_by().limit
+        Path { rtt: Some(rtt), hint, coverage, is_at_sender, turns: 0, pieces: 0 }
     }
 
     proptest! {
@@ -208,13 +237,9 @@ mod tests {
     fn writes_that_fill_no_segments_and_flights_that_do_not_grow_are_the_applications() {
         let rtt = Duration::from_millis(40);
         let growing = flights(&[3, 6, 7], rtt, 1e9);
-        let with_short = |count| {
-            let mut features = growing.clone();
-            features.iter_mut().for_each(|f| f.short = count);
-            judged(&features, rtt, true)
-        };
-        assert_eq!(with_short(1), START, "the end of each write");
-        assert_eq!(with_short(3), Limit::SenderApplication);
+        let with = |pieces| decide(&growing, Path { pieces, ..path(rtt, true) }).limited_by().limit;
+        assert_eq!(with(3), START, "the end of each write");
+        assert_eq!(with(9), Limit::SenderApplication);
         assert_eq!(judged(&flights(&[1; 8], rtt, 1e9), rtt, false), Limit::SenderApplication);
         assert_eq!(judged(&flights(&[1, 1], rtt, 1e9), rtt, false), Limit::SenderApplication);
         assert_eq!(judged(&flights(&[1, 2, 3, 4], rtt, 1e9), rtt, false), START);
@@ -223,11 +248,23 @@ mod tests {
     #[test]
     fn a_conversation_is_no_slow_start() {
         let rtt = Duration::from_millis(40);
-        let answers = flights(&[2, 2, 2, 2], rtt, 1e9);
-        assert_eq!(conversation(&answers, rtt, true, 3), Limit::SenderApplication);
-        let long_answer = flights(&[2, 10, 20], rtt, 1e9);
-        assert_eq!(conversation(&long_answer, rtt, true, 0), START);
-        assert_eq!(conversation(&flights(&[4], rtt, 1e9), rtt, true, 3), Limit::Unknown, "at once");
+        let with = |turns, sizes: &[u32]| {
+            let features = flights(sizes, rtt, 1e9);
+            decide(&features, Path { turns, ..path(rtt, true) }).limited_by().limit
+        };
+        assert_eq!(with(3, &[2, 2, 2, 2]), Limit::SenderApplication);
+        assert_eq!(with(0, &[2, 10, 20]), START);
+        assert_eq!(with(3, &[4]), Limit::Unknown, "at once");
+    }
+
+    /// Full segments that leave evenly, and of which none is delayed: no link spaced them.
+    #[test]
+    fn what_the_sender_spaced_itself_is_no_links() {
+        let (rtt, rate) = (Duration::from_millis(20), 3e6);
+        let mut paced = flights(&[40], rtt, rate);
+        paced[0].in_flight_time = paced[0].delivered as f64 * rtt.as_nanos() as f64;
+        assert_eq!(judged(&paced, rtt, true), Limit::SenderApplication);
+        assert_eq!(judged(&flights(&[40], rtt, rate), rtt, true), Limit::Link, "sent at once");
     }
 
     #[test]

@@ -262,7 +262,7 @@ mod tests {
 
     fn after_drops(features: &[Features]) -> AfterDrops {
         let (hint, coverage) = (PathHint::default(), Coverage::FromStart);
-        let path = Path { rtt: None, hint, coverage, is_at_sender: true, turns: 0 };
+        let path = Path { rtt: None, hint, coverage, is_at_sender: true, turns: 0, pieces: 0 };
         Transfer::new(features, path).after_drops()
     }
 

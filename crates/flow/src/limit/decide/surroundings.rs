@@ -1,9 +1,9 @@
 //! What several rules ask of the intervals around each one. It is computed once for all intervals,
 //! and only if a rule asks for it.
 
-use super::Features;
+use super::{Features, nth};
 use crate::limit::percentiles::{around, value};
-use crate::limit::thresholds::{AROUND, NEAR, WIDE};
+use crate::limit::thresholds::{AROUND, NEAR, PLATEAU_SHARE, PLATEAU_WIDTH, WIDE};
 use std::cell::OnceCell;
 use std::ops::Range;
 
@@ -57,6 +57,23 @@ impl<'a> Surroundings<'a> {
     pub fn wide_rates(&self) -> &[f64] {
         self.wide
             .get_or_init(|| (0..self.features.len()).map(|at| self.mean_rate(at, WIDE)).collect())
+    }
+
+    /// The rate to which most intervals return, in a transfer that lost something in most of them.
+    pub fn rate_plateau(&self) -> Option<f64> {
+        let features = self.features;
+        let lossy = (0..features.len()).filter(|at| {
+            let near = &features[at.saturating_sub(WIDE)..(at + WIDE + 1).min(features.len())];
+            near.iter().any(|f| f.retransmissions > 0)
+        });
+        if features.len() < 8 * WIDE || lossy.count() * 4 < features.len() * 3 {
+            return None;
+        }
+        let rates = self.wide_rates();
+        let middle = nth(&mut rates.to_vec(), rates.len() * 6 / 10);
+        let within =
+            rates.iter().filter(|rate| (**rate - middle).abs() <= PLATEAU_WIDTH * middle).count();
+        (within as f64 >= PLATEAU_SHARE * rates.len() as f64).then_some(middle)
     }
 
     /// The counts of the [`NEAR`] intervals before and after this one, and of itself.
