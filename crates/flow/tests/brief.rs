@@ -72,6 +72,15 @@ fn what_left_at_once_is_held_by_nothing() {
     assert_eq!(headlines(&flight(0, 1, 0)), ["nothing"; 2]);
 }
 
+/// An end that has nothing to say for minutes is not free of limits: its application is the limit.
+#[test]
+fn a_long_silence_between_two_answers_is_the_applications() {
+    let answers = [flight(0, 1, 0), flight(90_000_000, 1, 0), flight(180_000_000, 1, 0)].concat();
+    for headline in headlines(&answers) {
+        assert!(headline.starts_with("sender application"), "{headline}");
+    }
+}
+
 /// Messages that an application writes now and then are no full link, however evenly they come, nor
 /// are segments that the sender itself spaced. Beyond the sender, nobody sees who spaced those.
 #[test]

@@ -51,11 +51,11 @@ impl<'a> Brief<'a> {
                 Limit::CongestionWindow(Cause::Loss) => !is_busy,
                 Limit::ReceiverApplication => true,
                 Limit::ReceiveWindow => !window_grows,
-                Limit::SenderApplication => self.is_pause(at),
                 _ => false,
             };
             if !is_seen {
-                interval.turn(limit, answer);
+                let is_pause = self.is_pause(at);
+                interval.turn(limit, if is_pause { Limit::SenderApplication } else { answer });
             }
             // Where nothing held it, nothing else may have either.
             if interval.limit() == Limit::Unknown {
@@ -81,7 +81,17 @@ impl<'a> Brief<'a> {
         let by_rate = HALF_OF_RATE * passing;
         // The connection began a round trip before.
         let whole = all + rtt;
-        let by_application = turns.max(own);
+        // What neither flights nor their bytes explain, the applications took between two flights.
+        // Nobody waits for the ACK of the last one, which may be delayed, and what was repaired
+        // waited for that.
+        let explained = rtt + waiting + self.passed();
+        let is_plain = self.features.iter().all(|f| f.retransmissions == 0 && !f.recovered);
+        let rest = if self.flights > 1 && is_plain {
+            (self.until_last() - explained).max(0.0)
+        } else {
+            0.0
+        };
+        let by_application = turns.max(own).max(rest);
         let by_path = by_rate.max(waiting);
         match () {
             () if by_path.max(by_application) < SAVES * whole => Limit::Unknown,
@@ -96,6 +106,16 @@ impl<'a> Brief<'a> {
     fn is_pause(&self, at: usize) -> bool {
         let f = &self.features[at];
         f.part(f.idle) > PAUSED && self.features[at + 1..].iter().any(|later| later.sent > 0)
+    }
+
+    /// The seconds from the first data to the end of the last.
+    fn until_last(&self) -> f64 {
+        let last = self.features.iter().rposition(|f| f.sent > 0).unwrap_or(0);
+        let seconds = |(at, f): (usize, &Features)| {
+            let idle = if at >= last { f.part(f.idle) } else { 0.0 };
+            f.length.as_secs_f64() * (1.0 - idle)
+        };
+        self.features.iter().enumerate().map(seconds).sum()
     }
 
     /// The seconds in which something was in flight.
