@@ -48,6 +48,23 @@ pub fn timer_slack(slack: Duration) -> Result<(), Refused> {
         .map_err(|errno| Refused::new("set timer slack", "calling thread", errno))
 }
 
+/// How long the calling thread was ready to run and had to wait for a CPU, since it started.
+/// `None` where the kernel does not count that (`CONFIG_SCHED_INFO`).
+pub fn waited_for_cpu() -> Option<Duration> {
+    run_delay("/proc/thread-self/schedstat")
+}
+
+/// The same of the first thread of a process.
+pub fn waited_for_cpu_of(pid: u32) -> Option<Duration> {
+    run_delay(&format!("/proc/{pid}/schedstat"))
+}
+
+/// The second number of a `schedstat` file (`Documentation/scheduler/sched-stats.rst`).
+fn run_delay(path: &str) -> Option<Duration> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
 /// The CPUs that the calling thread may use, ascending.
 pub fn cpus() -> Result<Vec<usize>, Refused> {
     let set = sched_getaffinity(Pid::from_raw(0))
@@ -156,6 +173,25 @@ mod tests {
         });
         assert_eq!(there.join().unwrap(), (vec![first], 1));
         assert_eq!(cpus().unwrap(), before);
+    }
+
+    /// Two threads that never wait share one CPU: each waits for it half of the time.
+    #[test]
+    fn who_shares_a_cpu_waits_for_it() {
+        let cpu = cpus().unwrap()[0];
+        let spin = move || {
+            Placement { cpus: vec![cpu], nice: None }.apply().unwrap();
+            let until = crate::clock::now() + Duration::from_millis(200);
+            while crate::clock::now() < until {}
+            waited_for_cpu()
+        };
+        let both = [std::thread::spawn(spin), std::thread::spawn(spin)];
+        let waited: Vec<_> = both.map(|one| one.join().unwrap()).into_iter().flatten().collect();
+        let [one, other] = waited[..] else {
+            eprintln!("SKIPPED: this kernel has no CONFIG_SCHED_INFO");
+            return;
+        };
+        assert!(one.saturating_add(other) > Duration::from_millis(50), "{one} {other}");
     }
 
     #[test]

@@ -102,6 +102,9 @@ pub struct Outcome {
     pub receive_queue: Option<ReceiveQueue>,
     /// What limited it, as its kernel knew it; empty where the kernel does not count that.
     pub truth: Vec<TruthInterval>,
+    /// How long the data's writer and its reader waited for a CPU, where that is known and nobody
+    /// asked for it.
+    pub waited_for_cpu: [Option<Duration>; 2],
     /// What a reader must know.
     pub notes: Vec<String>,
     /// What a capture's time has beyond the clock of samples and of the link's log.
@@ -141,9 +144,9 @@ pub fn run(
     // Stopped also when the transfer failed: its threads must not outlive the run.
     let edges = carrier.edges(scratch);
     let link = carrier.stop()?;
-    let Transferred { received, server_samples, client_samples, receive_queue } = transferred?;
+    let transferred = transferred?;
     let kept = |name: &str| keep.map(|folder| folder.join(name));
-    let is_counted = server_samples.iter().any(|sample| sample.reasons.is_some());
+    let is_counted = transferred.server_samples.iter().any(|sample| sample.reasons.is_some());
     let mut carried = Carried::new(scenario, link_start, epoch).filter(|_| is_counted);
     let at_server = connection_at(&edges.server, scenario, kept("server.pcap"), &mut |_| {})?;
     let at_client = connection_at(&edges.client, scenario, kept("client.pcap"), &mut |packet| {
@@ -154,6 +157,8 @@ pub fn run(
     let at_client = at_client.connection;
     let (path, hint) = (path_for(scenario), hint(scenario));
     let interval = path.rtt().max(INTERVAL_MIN);
+    let Transferred { received, server_samples, client_samples, receive_queue, waited_for_cpu } =
+        transferred;
     let sockets = Sockets { sender: &server_samples, receiver: &client_samples, interval };
     let by_sockets = Diagnosis::from_samples(sockets, hint);
     let link_engine = carrier::engine(scenario, virtual_time);
@@ -170,6 +175,7 @@ pub fn run(
         client_samples,
         receive_queue,
         truth,
+        waited_for_cpu,
         notes,
         epoch,
     })
@@ -211,6 +217,7 @@ struct Transferred {
     server_samples: Vec<Sample>,
     client_samples: Vec<Sample>,
     receive_queue: Option<ReceiveQueue>,
+    waited_for_cpu: [Option<Duration>; 2],
 }
 
 /// The transfer itself, while the link runs.
@@ -232,7 +239,7 @@ fn transfer(
     let at_client = Sampler::start(&hosts.client.ns, client_end, interval, counts)?;
     let received = drive_client(scenario, hosts, &url, virtual_time, interrupt, progress);
     let samples = (at_server.stop(), at_client.stop());
-    server.stop()?;
+    let server_waited = server.stop()?;
     let (server_side, client_side) = (samples.0?, samples.1?);
     if server_side.interval > interval {
         notes.push(format!(
@@ -240,8 +247,18 @@ fn transfer(
             server_side.interval
         ));
     }
+    let received = received?;
+    // Whoever listens is the server here; of an upload, it reads.
+    let client_waited = received.waited_for_cpu;
+    let waited = match scenario.transfer.upload {
+        false => [server_waited, client_waited],
+        true => [client_waited, server_waited],
+    };
+    let ends = [&scenario.hosts.server, &scenario.hosts.client];
+    let waited_for_cpu = [0, 1].map(|at| waited[at].filter(|_| ends[at].cpu_hog_nice.is_none()));
     Ok(Transferred {
-        received: received?,
+        received,
+        waited_for_cpu,
         server_samples: server_side.samples,
         receive_queue: ReceiveQueue::of(&client_side.held),
         client_samples: client_side.samples,

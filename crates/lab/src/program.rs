@@ -13,7 +13,7 @@ use crate::hosts::{CLIENT_ADDRESS, SERVER_ADDRESS};
 use crate::window_agent::{self, WindowAgentError};
 use fullpipe_flow::connection::Direction;
 use fullpipe_kernel::netns::NetNs;
-use fullpipe_kernel::sched::Placement;
+use fullpipe_kernel::sched::{self, Placement};
 use fullpipe_kernel::sock_diag::{Filter, SockDiag};
 use fullpipe_kernel::{Refused, clock};
 use fullpipe_link::{LinkEnds, READY_WITHIN};
@@ -142,8 +142,8 @@ pub enum RunningServer {
     Builtin {
         /// Ends it.
         stop: Stop,
-        /// Its thread.
-        thread: std::thread::JoinHandle<Result<(), ServerError>>,
+        /// Its thread, which tells in the end how long it waited for a CPU.
+        thread: std::thread::JoinHandle<Result<Option<Duration>, ServerError>>,
     },
     /// A process.
     Process(Child, &'static str),
@@ -165,18 +165,29 @@ pub struct Received {
     /// The details from the built-in client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub download: Option<Download>,
+    /// How long the client waited for a CPU, if it is known.
+    #[serde(skip)]
+    pub waited_for_cpu: Option<Duration>,
 }
 
 impl Received {
     /// For a client that tells no more than how much arrived in which time.
     fn untimed(body: Bytes, complete: bool, duration: Duration) -> Received {
-        Received { body: body.get(), complete, duration, timing: None, download: None }
+        Received {
+            body: body.get(),
+            complete,
+            duration,
+            timing: None,
+            download: None,
+            waited_for_cpu: None,
+        }
     }
 
     /// For a client with a time breakdown.
     fn timed(body: Bytes, complete: bool, timing: Timing, download: Option<Download>) -> Received {
         let duration = timing.total.saturating_sub(timing.starttransfer);
-        Received { body: body.get(), complete, duration, timing: Some(timing), download }
+        let timing = Some(timing);
+        Received { timing, download, ..Received::untimed(body, complete, duration) }
     }
 }
 
@@ -225,16 +236,17 @@ impl RunningServer {
         }
     }
 
-    /// Ends it.
-    pub fn stop(self) -> Result<(), ProgramError> {
+    /// Ends it, and tells how long it waited for a CPU, if that is known.
+    pub fn stop(self) -> Result<Option<Duration>, ProgramError> {
         match self {
             RunningServer::Builtin { stop, thread } => {
                 stop.stop();
                 Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
             }
             RunningServer::Process(mut child, program) => {
+                let waited = sched::waited_for_cpu_of(child.id());
                 let ended = child.kill().and_then(|()| child.wait());
-                ended.map(drop).map_err(|cause| ProgramError::Process {
+                ended.map(|_| waited).map_err(|cause| ProgramError::Process {
                     operation: "end",
                     program,
                     cause,
@@ -291,7 +303,7 @@ fn builtin_server(
                 // An impossible CPU was already refused with the hosts; a lower niceness needs
                 // privilege.
                 let _ = place.apply();
-                server.run(&stop).map(drop)
+                server.run(&stop).map(|_| sched::waited_for_cpu())
             }
         })
         .map_err(|cause| ProgramError::Process { operation: "start", program: "server", cause })?;
@@ -312,7 +324,7 @@ fn upload_server(
             let stop = stop.clone();
             move || {
                 let _ = place.apply();
-                server.run(&stop)
+                server.run(&stop).map(|_| sched::waited_for_cpu())
             }
         })
         .map_err(|cause| ProgramError::Process { operation: "start", program: "server", cause })?;
@@ -442,6 +454,19 @@ pub fn receive(
     stop: &Stop,
     progress: &AtomicU64,
 ) -> Result<Received, ProgramError> {
+    let received = receive_by(scenario, hosts, url, virtual_time, stop, progress)?;
+    let waited_for_cpu = received.waited_for_cpu.or_else(sched::waited_for_cpu);
+    Ok(Received { waited_for_cpu, ..received })
+}
+
+fn receive_by(
+    scenario: &Scenario,
+    hosts: &LinkEnds,
+    url: &str,
+    virtual_time: bool,
+    stop: &Stop,
+    progress: &AtomicU64,
+) -> Result<Received, ProgramError> {
     if scenario.transfer.upload {
         return send(scenario, hosts, stop);
     }
@@ -493,13 +518,27 @@ fn downloaded(
     Ok(Received::timed(Bytes::new(got.body.get()), complete, got.timing, Some(got)))
 }
 
+/// How a client process ended.
+struct Ended {
+    output: Output,
+    /// How long it waited for a CPU, if that is known.
+    waited_for_cpu: Option<Duration>,
+}
+
+impl Ended {
+    /// What it received, with what is known of the process.
+    fn received(&self, received: Received) -> Received {
+        Received { waited_for_cpu: self.waited_for_cpu, ..received }
+    }
+}
+
 /// Runs a client to its end; returns its exit status and output.
 fn run_client(
     scenario: &Scenario,
     mut command: Command,
     program: &'static str,
     stop: &Stop,
-) -> Result<Output, ProgramError> {
+) -> Result<Ended, ProgramError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     run_connected(scenario, command, program, stop)
 }
@@ -510,18 +549,21 @@ fn run_connected(
     mut command: Command,
     program: &'static str,
     stop: &Stop,
-) -> Result<Output, ProgramError> {
+) -> Result<Ended, ProgramError> {
     command.stderr(Stdio::piped());
     place(&scenario.hosts.client, &mut command)?;
     let mut child = spawn(&mut command, program)?;
     let wrong = |cause| ProgramError::Process { operation: "wait for", program, cause };
+    let mut waited_for_cpu = None;
     while child.try_wait().map_err(wrong)?.is_none() {
+        waited_for_cpu = sched::waited_for_cpu_of(child.id()).or(waited_for_cpu);
         if stop.is_stopped() {
             child.kill().map_err(wrong)?;
         }
         std::thread::park_timeout(Duration::from_millis(20).into());
     }
-    child.wait_with_output().map_err(wrong)
+    let output = child.wait_with_output().map_err(wrong)?;
+    Ok(Ended { output, waited_for_cpu })
 }
 
 /// The error for a client without a result.

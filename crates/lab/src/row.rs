@@ -15,7 +15,7 @@ use fullpipe_model::law::ETHERNET_HEADER;
 use fullpipe_model::limit::Limit;
 use fullpipe_model::scenario::{Client, LinkEngine, Scenario};
 use fullpipe_model::tune::Prediction;
-use fullpipe_model::units::{Bytes, Rate, Window};
+use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// Which run it was, and where.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ pub(crate) fn of_outcome(scenario: &Scenario, ran: Ran<'_>, outcome: &Outcome) -
     let by_sockets = outcome.by_sockets.as_ref().map(Diagnosis::limited_by);
     let congestion_control =
         outcome.server_samples.iter().find_map(|sample| sample.congestion_control.clone());
-    let troubles = troubles(outcome);
+    let troubles = troubles(outcome, ran.clock);
     let quiet = troubles.is_empty();
     let doubts = [
         other_control(scenario, congestion_control.as_deref()),
@@ -214,8 +214,32 @@ fn law(
     prediction::of(scenario, Ground { kernel, clock: ran.clock, link_engine }, window_seen)
 }
 
+/// The share of a transfer that its writer or its reader may wait for a CPU, where the transfer
+/// waited for it.
+const CPU_WAIT_MAX: f64 = 0.05;
+
+/// Says so if the transfer waited for an application that waited for a CPU. One that keeps up all
+/// the same did no harm, however often it had to wait for a moment.
+fn crowded_out(who: &str, waited: Duration, whole: Duration, share: f64) -> Option<String> {
+    let most = whole.as_secs_f64() * CPU_WAIT_MAX;
+    (waited.as_secs_f64() > most && share > CPU_WAIT_MAX).then(|| {
+        format!(
+            "not quiet: the {who} waited {waited} of {whole} for a CPU, and the transfer waited for \
+             the {who} in {:.0} % of its time (other work on this machine, or too much for it)",
+            share * 100.0
+        )
+    })
+}
+
+/// The time that is given to a limit, by the capture or by the sockets, whichever says more.
+fn share_of(limit: Limit, outcome: &Outcome) -> f64 {
+    let diagnoses = outcome.by_capture().into_iter().chain(&outcome.by_sockets);
+    let shares = diagnoses.flat_map(|diagnosis| &diagnosis.verdict.shares);
+    shares.filter(|one| one.limit == limit).map(|one| one.share).fold(0.0, f64::max)
+}
+
 /// Why the figures do not depend on the path alone; empty on a quiet machine.
-fn troubles(outcome: &Outcome) -> Vec<String> {
+fn troubles(outcome: &Outcome, clock: Clock) -> Vec<String> {
     let link = &outcome.link;
     let mut troubles = Vec::new();
     let late = link.lateness().quantile(0.99);
@@ -223,6 +247,13 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
         troubles.push(format!(
             "not quiet: 1 % of the packets left the link more than {late} late (other work on this machine, or too much for it)"
         ));
+    }
+    if clock == Clock::Real {
+        let limits = [Limit::SenderApplication, Limit::ReceiverApplication];
+        let whose = ["writer", "reader"].into_iter().zip(limits).zip(outcome.waited_for_cpu);
+        troubles.extend(whose.filter_map(|((who, limit), waited)| {
+            crowded_out(who, waited?, outcome.received.duration, share_of(limit, outcome))
+        }));
     }
     let full = link.to_client.driver.ring_full + link.to_server.driver.ring_full;
     if full > 0 {
@@ -258,4 +289,23 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
         ));
     }
     troubles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both have to be: an application that waits for a CPU, and a transfer that waits for it.
+    #[test]
+    fn a_wait_that_nobody_waited_for_is_no_trouble() {
+        let (short, long, whole) =
+            (Duration::from_millis(90), Duration::from_millis(600), Duration::from_secs(2));
+        assert_eq!(crowded_out("reader", long, whole, 0.0), None);
+        assert_eq!(crowded_out("reader", short, whole, 1.0), None);
+        let said = crowded_out("reader", long, whole, 0.25).unwrap();
+        assert!(
+            said.contains("the reader waited 600 ms of 2 s") && said.contains("25 %"),
+            "{said}"
+        );
+    }
 }

@@ -7,14 +7,18 @@
 //! while what the hosts saw has a generous upper bound.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
+use fullpipe_kernel::sched::{Placement, cpus};
 use fullpipe_link::{Fates, LogFile};
 use fullpipe_model::link::log::{Direction, Fate, Record};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::Case;
 use crate::need::Need;
-use crate::program::{Program, Row, result_file, result_folder};
+use crate::program::{Program, Row, result_file, result_folder, scenario};
 
 pub const CASES: &[Case] = &[
     ("loss_is_what_was_asked", &[], loss),
@@ -29,7 +33,42 @@ pub const CASES: &[Case] = &[
     ("jitter_is_what_was_asked", &[], jitter),
     ("one_address_is_far_one_way_only", &[], one_address_is_far_one_way_only),
     ("one_port_is_far_and_another_is_near", &[], one_port_is_far_and_another_is_near),
+    ("a_reader_that_others_keep_from_its_cpu_is_told", &[Need::Root], a_crowded_reader_is_told),
 ];
+
+/// A process that never waits, ended with the test.
+struct Spinning(Child);
+
+impl Spinning {
+    fn on(cpu: usize) -> Spinning {
+        let mut command = Command::new("timeout");
+        command.args(["60", "sh", "-c", "while :; do :; done"]);
+        Placement { cpus: vec![cpu], nice: Some(-15) }.apply_to(&mut command).unwrap();
+        Spinning(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Spinning {
+    fn drop(&mut self) {
+        // `timeout` passes it on.
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGTERM).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// The link has the other CPU and is never late, so only the reader's own waits can tell that its
+/// slowness is this machine's.
+fn a_crowded_reader_is_told() {
+    let cpu = cpus().unwrap()[0];
+    let text = scenario("crowded", ["100mbit", "20ms"], "duration = \"2s\"", "");
+    let program = Program::new();
+    program.file("crowded.toml", format!("{text}[hosts.client]\ncpu = {cpu}\n"));
+    let others: Vec<Spinning> = (0..6).map(|_| Spinning::on(cpu)).collect();
+    let rows = program.rows(&["crowded.toml"]);
+    drop(others);
+    let notes = rows[0].notes().join("; ");
+    assert!(!rows[0].quiet() && notes.contains("not quiet: the reader waited"), "{notes}");
+}
 
 /// 99.9 % of a normal distribution are within so many deviations.
 const QUANTILE: f64 = 3.2905;

@@ -307,7 +307,7 @@ pub static RUNS: &[R] = &[
         "quiet",
         Kind::Boolean,
         "",
-        "the machine was quiet enough for the link to keep its times",
+        "the machine was quiet enough for the link to keep its times, and for writer and reader to get a CPU",
         |row| Cell::Boolean(Some(row.quiet)),
     ),
     R::new(

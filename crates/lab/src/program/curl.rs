@@ -30,7 +30,8 @@ pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, 
     for _ in 0..transfer.requests.or(transfer.connections).unwrap_or(1) {
         command.args(["--output", "/dev/null", url]);
     }
-    let output = run_client(scenario, command, PROGRAM, stop)?;
+    let ended = run_client(scenario, command, PROGRAM, stop)?;
+    let output = &ended.output;
     let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let answers: Option<Vec<Answer>> =
         lines.map(|line| serde_json::from_slice(line).ok()).collect();
@@ -39,8 +40,10 @@ pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, 
         answers.into_iter().reduce(sum)
     });
     match (output.status.code(), answer) {
-        (Some(code @ (0 | TIMEOUT)), Some(answer)) => Ok(answer.received(code == 0)),
-        _ => Err(client_failed(PROGRAM, &output)),
+        (Some(code @ (0 | TIMEOUT)), Some(answer)) => {
+            Ok(ended.received(answer.received(code == 0)))
+        }
+        _ => Err(client_failed(PROGRAM, output)),
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::{ProgramError, Received, client_failed, run_client};
 use fullpipe_model::scenario::Scenario;
-use fullpipe_model::units::Duration;
+use fullpipe_model::units::{Bytes, Duration};
 use fullpipe_transfer::Stop;
 use std::net::SocketAddr;
 use std::process::Command;
@@ -42,18 +42,16 @@ pub fn receive(
     command.args(["--client", &server.ip().to_string(), "--port", &server.port().to_string()]);
     command.args(["--reverse", "--json", "--cport", &DATA_PORT.to_string()]);
     command.args(["--time", &scenario.transfer.duration.as_secs_f64().to_string()]);
-    let output = run_client(scenario, command, PROGRAM, stop)?;
+    let ended = run_client(scenario, command, PROGRAM, stop)?;
+    let output = &ended.output;
     let answer: Answer =
-        serde_json::from_slice(&output.stdout).map_err(|_| client_failed(PROGRAM, &output))?;
+        serde_json::from_slice(&output.stdout).map_err(|_| client_failed(PROGRAM, output))?;
     match (answer.error, answer.end) {
-        (None, Some(End { sum_received })) => Ok(Received {
-            body: sum_received.bytes,
+        (None, Some(End { sum_received })) => {
+            let (body, took) = (Bytes::new(sum_received.bytes), sum_received.seconds);
             // It always runs until the end of the duration.
-            complete: false,
-            duration: Duration::from_secs_f64(sum_received.seconds),
-            timing: None,
-            download: None,
-        }),
+            Ok(ended.received(Received::untimed(body, false, Duration::from_secs_f64(took))))
+        }
         (error, _) => Err(ProgramError::Failed {
             program: PROGRAM,
             status: output.status.to_string(),

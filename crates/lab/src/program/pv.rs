@@ -36,14 +36,15 @@ fn pass_on(
         pv.args(["--rate-limit", &(rate.bits_per_sec() / 8).to_string()]);
     }
     let began = clock::now();
-    let output = run_connected(scenario, pv, PROGRAM, stop)?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let ended = run_connected(scenario, pv, PROGRAM, stop)?;
+    let said = String::from_utf8_lossy(&ended.output.stderr);
     let passed = said.split_whitespace().next_back().and_then(|word| word.parse().ok());
     match passed.map(Bytes::new) {
-        Some(body) if output.status.success() => {
+        Some(body) if ended.output.status.success() => {
             let complete = body == scenario.transfer.size;
-            Ok(Received::untimed(body, complete, clock::now().since(began)))
+            let took = clock::now().since(began);
+            Ok(ended.received(Received::untimed(body, complete, took)))
         }
-        _ => Err(client_failed(PROGRAM, &output)),
+        _ => Err(client_failed(PROGRAM, &ended.output)),
     }
 }

@@ -19,10 +19,11 @@ pub fn receive(scenario: &Scenario, url: &str, stop: &Stop) -> Result<Received, 
     }
     command.args(["--output-document=/dev/null", url]);
     let began = clock::now();
-    let output = run_client(scenario, command, PROGRAM, stop)?;
-    match output.status.success() {
-        // It fails if the body is shorter than announced.
-        true => Ok(Received::untimed(scenario.transfer.size, true, clock::now().since(began))),
-        false => Err(client_failed(PROGRAM, &output)),
+    let ended = run_client(scenario, command, PROGRAM, stop)?;
+    // It fails if the body is shorter than announced.
+    if !ended.output.status.success() {
+        return Err(client_failed(PROGRAM, &ended.output));
     }
+    let took = clock::now().since(began);
+    Ok(ended.received(Received::untimed(scenario.transfer.size, true, took)))
 }
