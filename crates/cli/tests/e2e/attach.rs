@@ -112,7 +112,7 @@ impl World {
     }
 
     /// What `ip` and `tc` tell of the device, without its counters.
-    fn device(&self) -> String {
+    pub fn device(&self) -> String {
         let look = |words: &[&str]| {
             let mut command = Command::new(words[0]);
             command.args(&words[1..]);

@@ -2,12 +2,14 @@
 //! leaves nothing behind; what was started to outlive it goes on.
 
 use crate::Case;
+use crate::attach::{self, DEVICE, THERE, World};
 use crate::get::Serving;
 use crate::need::Need;
 use crate::program::{Program, Running, until};
 use crate::relay::far_end;
 use crate::remains::{Machine, PATIENCE, assert_nothing_left, namespaces, processes};
 use crate::window::cgroup_mounts;
+use fullpipe_kernel::netns::NetNs;
 use fullpipe_model::units::Duration;
 use fullpipe_transfer::ServerOptions;
 use nix::sys::signal::{Signal, kill};
@@ -23,6 +25,11 @@ pub const CASES: &[Case] = &[
         "the_window_agent_ends",
         &[Need::WindowAgent, Need::Program("python3")],
         the_window_agent_ends,
+    ),
+    (
+        "what_is_on_a_device_ends_or_stays_as_asked",
+        &[Need::Root, Need::Tcx, Need::Program("python3")],
+        what_is_on_a_device_ends_or_stays,
     ),
     ("nohup_outlives_it", &[Need::Program("python3")], nohup_outlives_it),
 ];
@@ -75,13 +82,21 @@ except subprocess.TimeoutExpired:
 print("ended", code)
 "#;
 
-/// A command in a terminal of its own that prints `sign` when it is under way.
-fn started(program: &Program, way: Way, sign: &str, words: &[&str]) -> Running {
+/// Starts these words in a terminal of their own, and waits until they have printed `sign`.
+fn started(
+    program: &Program,
+    way: Way,
+    within: Option<&NetNs>,
+    sign: &str,
+    words: &[&str],
+) -> Running {
     program.file("closed.py", CLOSED);
-    let binary = program.binary().to_str().unwrap().to_string();
     let way = format!("{way:?}");
-    let words = [&["python3", "closed.py", &way, sign, &binary], words].concat();
+    let words = [&["python3", "closed.py", &way, sign], words].concat();
     let mut command = program.command_by(&words);
+    if let Some(ns) = within {
+        ns.start_in(&mut command).unwrap();
+    }
     let mut running = program.start(&mut command);
     let mut ended = false;
     until("the command is under way", PATIENCE, || {
@@ -99,7 +114,8 @@ fn ends(way: Way, files: &[(&'static str, &str)], sign: &str, words: &[&str]) {
     for (name, text) in files {
         program.file(name, text);
     }
-    let running = started(&program, way, sign, words);
+    let binary = program.binary().to_str().unwrap();
+    let running = started(&program, way, None, sign, &[&[binary], words].concat());
     let supervisors = processes(&program);
     let seen = namespaces(supervisors.iter().copied());
     std::fs::write(program.work().join("go"), "").unwrap();
@@ -160,6 +176,41 @@ fn the_window_agent_ends() {
         ends(way, &[], "onnection", &watch);
         let ready = "echo ready; exec sleep 250";
         ends(way, &[], "ready", &["window", "run", "--", "sh", "-c", ready]);
+    }
+}
+
+/// Whether a link that was attached in a terminal outlives it: the one in the foreground ends and
+/// leaves the device as it was, the one in the background stays until somebody detaches it.
+fn what_is_on_a_device_ends_or_stays() {
+    let delay = Duration::from_millis(100);
+    for way in [Way::Leader, Way::Job] {
+        let (world, program, name) = (World::new(), Program::new(), attach::name("hangup"));
+        let before = world.device();
+        let attach = ["link", "attach", "--dev", DEVICE, "--name", &name, "--rtt", "100ms"];
+        let closed = |sign: &str, words: &[&str]| {
+            let running = started(&program, way, Some(&world.here), sign, words);
+            let had = world.round_trip(THERE, world.ports[0]);
+            assert!(had >= delay, "{way:?} {words:?}: {had}");
+            std::fs::write(program.work().join("go"), "").unwrap();
+            let finished = running.end();
+            assert_eq!(finished.code, Some(0), "{way:?} {words:?}: {finished:?}");
+            std::fs::remove_file(program.work().join("go")).unwrap();
+        };
+        // Under a shell, the shell's end is seen before the link's.
+        let is_as_before = || {
+            until("the device is as before", PATIENCE, || world.device() == before);
+        };
+        let binary = program.binary().to_str().unwrap();
+        let foreground = ["--foreground", "--live"];
+        closed("queue", &[&[binary], &attach[..], &foreground].concat());
+        is_as_before();
+        // The shell of a pane, in which it was attached, goes on until the pane is closed.
+        let pane = format!("\"$0\" {} && echo attached; exec sleep 250", attach.join(" "));
+        closed("attached", &["sh", "-c", &pane, binary]);
+        let still = world.round_trip(THERE, world.ports[0]);
+        assert!(still >= delay, "{way:?}: {still}");
+        assert_eq!(world.run(&program, &["detach", "--dev", &name]).code, Some(0));
+        is_as_before();
     }
 }
 
