@@ -9,7 +9,7 @@ mod remedy;
 pub use headline::{ADVISE_FROM, Headline};
 
 use crate::limit::{Candidate, Cause, Interval, Limit, Reason, Source, Verdict};
-use fullpipe_model::tune::Change;
+use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
 /// A claim, the numbers behind it, and what would change the limit.
@@ -357,7 +357,7 @@ mod tests {
     use crate::limit::Evidence;
     use fullpipe_model::law::KernelVersion;
     use fullpipe_model::limit::End;
-    use fullpipe_model::tune::{HostSettings, Setting};
+    use fullpipe_model::tune::HostSettings;
     use fullpipe_model::units::Instant;
 
     fn verdict(parts: &[(Limit, u64, Evidence)]) -> Verdict {
@@ -424,9 +424,10 @@ mod tests {
         assert!(found[0].remedy.contains("tcp_rmem"));
         // 896 Mbit/s at 146 ms hold 16.4 MB: the plan's buffer must be able to advertise that.
         let [change] = &found[0].changes[..] else { panic!("{:?}", found[0].changes) };
-        assert_eq!((change.end, change.setting), (End::Receiver, Setting::TcpRmem));
+        assert_eq!(change.end, Some(End::Receiver));
+        assert_eq!(change.knob.to_string(), "net.ipv4.tcp_rmem");
         let mut receiver = HostSettings::defaults(KernelVersion::new(6, 18));
-        receiver.set(change.setting, change.to).unwrap();
+        receiver.make(&change.knob, &change.to);
         assert!(receiver.receive_window().bytes() >= Bytes::new(16_350_000), "{change:?}");
         assert_eq!(found[1].changes, [], "nothing at the hosts changes the link");
         assert_eq!(

@@ -8,8 +8,9 @@
 use fullpipe_kernel::Refused;
 use fullpipe_kernel::host::Host;
 use fullpipe_kernel::sysctl::{self, Name};
-use fullpipe_model::law::{AdvWinScale, KernelVersion};
-use fullpipe_model::tune::{HostSettings, Setting, Value};
+use fullpipe_model::change::Sysctl;
+use fullpipe_model::law::KernelVersion;
+use fullpipe_model::tune::HostSettings;
 
 /// The kernel whose defaults are assumed where this one's version cannot be read.
 const NEWEST: KernelVersion = KernelVersion::new(6, 18);
@@ -41,33 +42,17 @@ impl ThisHost {
         read: &mut dyn FnMut(&str) -> Result<Option<String>, Refused>,
     ) -> Result<ThisHost, Refused> {
         let (mut settings, mut assumed) = (HostSettings::defaults(kernel), Vec::new());
-        for setting in Setting::ALL {
-            let text = read(setting.sysctl())?;
-            let value = text.and_then(|text| Value::parse(setting, &text).ok());
-            let is_set = value.is_some_and(|value| settings.set(setting, value).is_ok());
-            if !is_set {
-                assumed.push(setting.sysctl());
+        let others = [Sysctl::TcpAdvWinScale, Sysctl::TcpSlowStartAfterIdle, Sysctl::TcpMem];
+        for sysctl in Sysctl::OF_WINDOWS.into_iter().chain(others) {
+            let text = read(sysctl.name())?;
+            let is_read = text.is_some_and(|text| settings.read(sysctl, &text).is_ok());
+            // Nothing is assumed of the memory of all sockets.
+            if !is_read && sysctl != Sysctl::TcpMem {
+                assumed.push(sysctl.name());
             }
         }
-        const SCALE: &str = "net.ipv4.tcp_adv_win_scale";
-        match read(SCALE)?.and_then(|text| AdvWinScale::new(text.parse().ok()?)) {
-            Some(scale) => settings.tcp_adv_win_scale = scale,
-            None => assumed.push(SCALE),
-        }
-        const IDLE: &str = "net.ipv4.tcp_slow_start_after_idle";
-        match read(IDLE)?.and_then(|text| text.parse::<u8>().ok()) {
-            Some(number) => settings.tcp_slow_start_after_idle = number != 0,
-            None => assumed.push(IDLE),
-        }
-        let pages = read("net.ipv4.tcp_mem")?.and_then(|text| second(&text));
-        settings.tcp_mem_pressure_pages = pages;
         Ok(ThisHost { settings, assumed })
     }
-}
-
-/// The second of some numbers.
-fn second(text: &str) -> Option<u64> {
-    text.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod probe;
 pub use judge::{Check, Evidence, Seen, Values, judge};
 
 use crate::tune::{MachineError, ThisMachine, read_state};
-use fullpipe_model::tune::{Knob, SYSCTLS};
+use fullpipe_model::change::{Knob, Sysctl};
 
 /// Every sysctl that is shown here, and what sockets say of it. Takes about a second.
 ///
@@ -27,9 +27,12 @@ use fullpipe_model::tune::{Knob, SYSCTLS};
 pub fn verify() -> Result<Vec<Check>, MachineError> {
     let mut machine = ThisMachine::to_read()?;
     let state = read_state(&mut machine, None)?;
-    let values: Values = SYSCTLS
-        .iter()
-        .filter_map(|row| Some((row.name, state.shown.get(&Knob::Sysctl(row))?.value.clone())))
+    let values: Values = Sysctl::ALL
+        .into_iter()
+        .filter_map(|sysctl| {
+            let shown = state.shown.get(&Knob::Sysctl(sysctl))?;
+            Some((sysctl.name(), shown.value.to_string()))
+        })
         .collect();
     let memory = state.memory_available.unwrap_or_default();
     let evidence = probe::probe(&state.settings, memory)?;

@@ -177,6 +177,7 @@ mod tests {
 
     /// Two threads that never wait share one CPU: each waits for it half of the time.
     #[test]
+    #[allow(clippy::print_stderr, reason = "a skip is told to whoever reads the test's output")]
     fn who_shares_a_cpu_waits_for_it() {
         let cpu = cpus().unwrap()[0];
         let spin = move || {

@@ -5,8 +5,8 @@ use fullpipe_kernel::netlink::{Netlink, Network, Route, RouteMetrics};
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sysctl::{self, NameError, SysctlError};
 use fullpipe_link::{CarrierError, Junction, LinkEnd, LinkEnds};
+use fullpipe_model::change::{Scope, Sysctl};
 use fullpipe_model::scenario::{Host, Hosts, LinkEngine, Path};
-use fullpipe_model::tune::Setting;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The server's address on the link. Every run can have the same, because namespaces are separate.
@@ -110,7 +110,7 @@ pub(crate) fn set_machine(spec: &Hosts) -> Result<(), HostsError> {
 }
 
 fn belongs_to_machine(key: &str) -> bool {
-    Setting::ALL.iter().any(|setting| setting.sysctl() == key && !setting.per_namespace())
+    Sysctl::named(key).is_some_and(|sysctl| sysctl.scope() == Scope::Machine)
 }
 
 /// The hosts without what [`set_machine`] has set.

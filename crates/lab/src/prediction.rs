@@ -3,9 +3,10 @@
 use crate::path_for::path_for;
 use crate::tuning::{self, Ends};
 use fullpipe_flow::row::Clock;
+use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::{Framing, KernelVersion, ScalingRatio};
 use fullpipe_model::scenario::{LinkEngine, Scenario};
-use fullpipe_model::tune::{self, Path, Prediction, Setting};
+use fullpipe_model::tune::{self, Path, Prediction};
 use fullpipe_model::units::{Bytes, Rate, Window};
 
 /// What a packet of a guest's netem takes beside its data: an `sk_buff` (256) and a head (576).
@@ -44,7 +45,7 @@ pub(crate) fn of(
         tune::predict(path, &sender, &receiver)
     } else {
         let sysctl = &scenario.hosts.server.sysctl;
-        if sender.so_sndbuf.is_none() && !sysctl.contains_key(Setting::TcpWmem.sysctl()) {
+        if sender.so_sndbuf.is_none() && !sysctl.contains_key(Sysctl::TcpWmem.name()) {
             sender.tcp_wmem.max = Bytes::MAX;
         }
         tune::predict_with_window(path, &sender, window_seen.unwrap_or(Window::UNLIMITED))

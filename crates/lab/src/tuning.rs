@@ -1,11 +1,12 @@
 //! Converts a scenario's hosts for the tuning plan, and applies a plan to a scenario: this is how
 //! the lab tests a plan.
 
+use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::limit::End;
 use fullpipe_model::link::Capacity;
-use fullpipe_model::scenario::{Host, Scenario, Server, Setting as Value};
-use fullpipe_model::tune::{self, HostSettings, Path, Plan, Setting, Value as Typed};
+use fullpipe_model::scenario::{Host, Scenario, Server, SysctlText};
+use fullpipe_model::tune::{self, HostSettings, Path, Plan};
 use fullpipe_model::units::{Bytes, Rate};
 
 /// The scenario's path for a plan; `None` without a rate, where there is nothing to fill.
@@ -38,10 +39,10 @@ pub(crate) struct Ends {
 pub(crate) fn ends(scenario: &Scenario, kernel: KernelVersion) -> Ends {
     let settings = |host: &Host| {
         let mut settings = HostSettings::defaults(kernel);
-        for setting in Setting::ALL {
-            let Some(text) = host.sysctl.get(setting.sysctl()) else { continue };
+        for sysctl in Sysctl::OF_WINDOWS {
+            let Some(text) = host.sysctl.get(sysctl.name()) else { continue };
             // The kernel has already refused invalid values when the scenario ran.
-            let _ = Typed::parse(setting, &text.0).and_then(|value| settings.set(setting, value));
+            let _ = settings.read(sysctl, &text.0);
         }
         settings
     };
@@ -71,12 +72,12 @@ fn write_of(server: Server) -> Bytes {
 /// not have.
 pub fn apply_plan(scenario: &Scenario, plan: &Plan) -> Scenario {
     let mut tuned = scenario.clone();
-    for change in plan.changes.iter().filter(|change| change.setting.per_namespace()) {
+    for change in plan.changes.iter().filter(|change| !change.knob.is_machine_wide()) {
         let host = match change.end {
-            End::Sender => &mut tuned.hosts.server,
-            End::Receiver => &mut tuned.hosts.client,
+            Some(End::Receiver) => &mut tuned.hosts.client,
+            Some(End::Sender) | None => &mut tuned.hosts.server,
         };
-        host.sysctl.insert(change.setting.sysctl().into(), Value(change.to.to_string()));
+        host.sysctl.insert(change.knob.to_string(), SysctlText(change.to.to_string()));
     }
     tuned
 }

@@ -8,10 +8,12 @@
 //! * [`link`]: the emulated path as a state machine that gets the time as an argument.
 //! * [`scenario`]: an experiment as plain data.
 //! * [`prove`]: a measured path as an experiment, and the changes to try on it.
+//! * [`change`]: what of a host can be set, to which value, and why.
 //! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason.
 //! * [`window_control`]: the receive window that follows the reader, as a state machine.
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod law;
 pub mod limit;
 pub mod link;

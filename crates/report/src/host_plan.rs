@@ -2,7 +2,8 @@
 
 use crate::paragraph::fill;
 use crate::{Column, Layout, Table, Tone, plan};
-use fullpipe_model::tune::{HostChange, HostPlan, Knob, RouteMetric, SYSCTLS, Scope};
+use fullpipe_model::change::{Change, Knob, RouteMetric, Scope, Sysctl};
+use fullpipe_model::tune::HostPlan;
 
 /// A form in which a plan is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +73,7 @@ fn text(plan: &HostPlan, layout: Layout) -> String {
     text
 }
 
-fn change_lines(change: &HostChange, layout: Layout) -> String {
+fn change_lines(change: &Change, layout: Layout) -> String {
     // One line, however long, because people paste it.
     let command = change.command();
     let mut text = format!("{}\n", layout.paint(Tone::Heading, &command));
@@ -87,29 +88,29 @@ fn change_lines(change: &HostChange, layout: Layout) -> String {
 }
 
 /// Every change, of this namespace and of the machine.
-fn all(plan: &HostPlan) -> impl Iterator<Item = &HostChange> {
+fn all(plan: &HostPlan) -> impl Iterator<Item = &Change> {
     plan.changes.iter().chain(&plan.on_the_machine)
 }
 
 /// `name`, `value` and change of every sysctl.
-fn sysctls(plan: &HostPlan) -> impl Iterator<Item = (&'static str, &HostChange)> {
-    all(plan).filter_map(|change| match &change.setting {
-        Knob::Sysctl(row) => Some((row.name, change)),
+fn sysctls(plan: &HostPlan) -> impl Iterator<Item = (&'static str, &Change)> {
+    all(plan).filter_map(|change| match &change.knob {
+        Knob::Sysctl(sysctl) => Some((sysctl.name(), change)),
         _ => None,
     })
 }
 
 /// A reason as a comment.
-fn comment(indent: &str, change: &HostChange) -> String {
-    let words = format!("{}: {}", change.setting, change.reason);
+fn comment(indent: &str, change: &Change) -> String {
+    let words = format!("{}: {}", change.knob, change.reason);
     let filled = fill(&format!("{indent}# "), &words, None);
     format!("{filled}\n")
 }
 
 /// What a file of sysctls cannot hold, as comments with the command.
 fn commands(plan: &HostPlan) -> String {
-    let others = all(plan).filter(|change| !matches!(change.setting, Knob::Sysctl(_)));
-    let line = |change: &HostChange| format!("# at boot: {}\n", change.command());
+    let others = all(plan).filter(|change| !matches!(change.knob, Knob::Sysctl(_)));
+    let line = |change: &Change| format!("# at boot: {}\n", change.command());
     others.map(line).collect()
 }
 
@@ -125,14 +126,14 @@ fn sysctl(plan: &HostPlan) -> String {
 
 fn kubernetes(plan: &HostPlan) -> String {
     let (pods, machine): (Vec<_>, Vec<_>) =
-        sysctls(plan).partition(|(_, change)| !change.is_machine_wide());
+        sysctls(plan).partition(|(_, change)| !change.knob.is_machine_wide());
     let mut text = String::new();
     if !pods.is_empty() {
         text += "spec:\n  securityContext:\n    sysctls:\n";
     }
     for (name, change) in pods {
-        let Knob::Sysctl(row) = change.setting else { continue };
-        text += &match row.kubernetes {
+        let Knob::Sysctl(sysctl) = change.knob else { continue };
+        text += &match sysctl.kubernetes() {
             Some(since) => format!("    # every pod may set it since Kubernetes {since}\n"),
             None => {
                 format!("    # only on nodes whose kubelet has --allowed-unsafe-sysctls={name}\n")
@@ -143,7 +144,7 @@ fn kubernetes(plan: &HostPlan) -> String {
     for (name, change) in machine {
         text += &format!("# no pod can set this, the node can: {name} = {}\n", change.to);
     }
-    let others = all(plan).filter(|change| !matches!(change.setting, Knob::Sysctl(_)));
+    let others = all(plan).filter(|change| !matches!(change.knob, Knob::Sysctl(_)));
     for change in others {
         let command = change.command();
         text += &format!("# in an init container with NET_ADMIN: {command}\n");
@@ -156,7 +157,7 @@ fn docker(plan: &HostPlan) -> String {
     let mut compose = String::new();
     let mut machine = String::new();
     for (name, change) in sysctls(plan) {
-        if change.is_machine_wide() {
+        if change.knob.is_machine_wide() {
             machine +=
                 &format!("# no container can set this, the host can: {name} = {}\n", change.to);
             continue;
@@ -181,7 +182,7 @@ fn systemd(plan: &HostPlan) -> String {
         text += &format!("# /etc/sysctl.d/60-fullpipe.conf, read by systemd-sysctl\n{lines}");
     }
     for change in all(plan) {
-        text += &match &change.setting {
+        text += &match &change.knob {
             Knob::Sysctl(_) => continue,
             Knob::QueueLength(device) => format!(
                 "# /etc/systemd/network/60-fullpipe-{device}.link; the first .link file that matches a \
@@ -215,10 +216,10 @@ fn ansible(plan: &HostPlan) -> String {
             change.to
         );
     }
-    for change in all(plan).filter(|change| !matches!(change.setting, Knob::Sysctl(_))) {
+    for change in all(plan).filter(|change| !matches!(change.knob, Knob::Sysctl(_))) {
         text += &format!(
             "- name: Set {}\n  ansible.builtin.shell: {}\n",
-            change.setting,
+            change.knob,
             change.command()
         );
     }
@@ -233,13 +234,13 @@ pub fn settings(layout: Layout) -> String {
         Column::text("in a pod").leaves(1),
         Column::text("what it is"),
     ]);
-    for row in &SYSCTLS {
-        let (whose, pod) = match (row.scope, row.kubernetes) {
+    for sysctl in Sysctl::ALL {
+        let (whose, pod) = match (sysctl.scope(), sysctl.kubernetes()) {
             (Scope::Machine, _) => ("machine", "no".to_string()),
             (Scope::Namespace, Some(since)) => ("namespace", format!("since {since}")),
             (Scope::Namespace, None) => ("namespace", "unsafe".to_string()),
         };
-        table.row([row.name.into(), whose.into(), pod, row.what.into()]);
+        table.row([sysctl.name().into(), whose.into(), pod, sysctl.what().into()]);
     }
     for (name, what) in [
         ("device NAME txqueuelen", "packets that the device's queue holds"),
@@ -265,8 +266,9 @@ mod tests {
         let settings = HostSettings::defaults("6.1".parse().unwrap());
         let mut shown = std::collections::BTreeMap::new();
         let mut show = |name: &str, value: &str| {
-            let shape = Shown { value: value.into(), is_settable: true };
-            shown.insert(name.parse::<Knob>().unwrap(), shape);
+            let knob: Knob = name.parse().unwrap();
+            let value = knob.read(value).unwrap();
+            shown.insert(knob, Shown { value, is_settable: true });
         };
         show("net.ipv4.tcp_rmem", "4096 131072 6291456");
         show("net.ipv4.tcp_wmem", "4096 16384 4194304");
@@ -342,7 +344,11 @@ mod tests {
         for form in [Form::Sysctl, Form::Kubernetes, Form::Docker, Form::Systemd, Form::Ansible] {
             let text = rendered(false, form);
             for change in &plan.changes {
-                assert!(text.contains(&change.to), "{form:?} has no {}: {text}", change.setting);
+                assert!(
+                    text.contains(&change.to.to_string()),
+                    "{form:?} has no {}: {text}",
+                    change.knob
+                );
             }
         }
         assert!(
@@ -362,8 +368,8 @@ mod tests {
     #[test]
     fn the_table_has_every_setting_and_whose_it_is() {
         let text = settings(Layout { charset: Charset::Ascii, ..Layout::default() });
-        for row in &SYSCTLS {
-            assert!(text.contains(row.name), "{text}");
+        for sysctl in Sysctl::ALL {
+            assert!(text.contains(sysctl.name()), "{text}");
         }
         let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_string();
         assert!(line("rmem_max").contains("machine"));

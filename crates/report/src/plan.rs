@@ -2,8 +2,9 @@
 
 use crate::paragraph::fill;
 use crate::{Layout, Tone};
+use fullpipe_model::change::Change;
 use fullpipe_model::limit::Limit;
-use fullpipe_model::tune::{Change, Plan, Prediction};
+use fullpipe_model::tune::{Plan, Prediction};
 
 /// The plan as lines, each with its line break.
 pub fn render(plan: &Plan, layout: Layout) -> String {
@@ -33,9 +34,9 @@ pub fn render(plan: &Plan, layout: Layout) -> String {
 /// What the plan sets, a line for each change.
 pub fn in_short(plan: &Plan, layout: Layout) -> String {
     let line = |change: &Change| {
-        let Change { end, setting, from, to, .. } = change;
-        let label = format!("  {end}: ");
-        let text = format!("{setting} {from} {} {to}", layout.arrow());
+        let Change { knob, to, .. } = change;
+        let label = format!("  {}: ", host_of(change));
+        let text = format!("{knob} {} {} {to}", from_of(change), layout.arrow());
         format!("{}\n", fill(&label, &text, layout.width))
     };
     plan.changes.iter().map(line).collect()
@@ -50,13 +51,23 @@ pub fn expected(prediction: &Prediction) -> String {
     }
 }
 
+/// Whose setting it is.
+pub(crate) fn host_of(change: &Change) -> String {
+    change.end.map_or_else(|| "host".into(), |end| end.to_string())
+}
+
+fn from_of(change: &Change) -> String {
+    change.from.as_ref().map_or_else(|| "unknown".into(), ToString::to_string)
+}
+
 fn change_lines(change: &Change, layout: Layout) -> String {
-    let Change { end, from, to, reason, .. } = change;
+    let Change { to, reason, .. } = change;
     // One line, however long, because people paste it.
-    let mut text =
-        format!("{:<9} {}", format!("{end}:"), layout.paint(Tone::Heading, &change.command()));
+    let host = format!("{}:", host_of(change));
+    let mut text = format!("{host:<9} {}", layout.paint(Tone::Heading, &change.command()));
     text.push('\n');
-    text += &fill("          ", &format!("was {from}, becomes {to}"), layout.width);
+    let values = format!("was {}, becomes {to}", from_of(change));
+    text += &fill("          ", &values, layout.width);
     text.push('\n');
     text += &fill("          ", &format!("because {reason}"), layout.width);
     text.push('\n');

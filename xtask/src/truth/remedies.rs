@@ -144,8 +144,9 @@ fn applied(mut scenario: Table, finding: &Finding) -> Option<Table> {
         Limit::Link | Limit::Unknown => return None,
     }
     for change in &finding.changes {
-        let host = if change.end == End::Sender { "server" } else { "client" };
-        let key = ["hosts", host, "sysctl", change.setting.sysctl()];
+        let host = if change.end == Some(End::Sender) { "server" } else { "client" };
+        let knob = change.knob.to_string();
+        let key = ["hosts", host, "sysctl", knob.as_str()];
         // The capture did not show what the host has. A sysctl that is larger already stays.
         if most(get(&scenario, &key)) < most(Some(&change.to.to_string().into())) {
             set(&mut scenario, &key, change.to.to_string().into());

@@ -6,10 +6,10 @@ use crate::failure::{Failure, Kind};
 use crate::terminal::{layout, print, print_json, remark};
 use clap::{Args, Subcommand};
 use fullpipe_host::settings::ThisHost;
+use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::tune::{
-    ConnectionsSheet, FileSheet, HostSettings, HostSheet, Path, Question, Setting, Sheet, grid,
-    sheet_for,
+    ConnectionsSheet, FileSheet, HostSettings, HostSheet, Path, Question, Sheet, grid, sheet_for,
 };
 use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
 use fullpipe_report::calc as report;
@@ -252,7 +252,8 @@ impl Answer {
 impl HostAnswer {
     fn new(host: &ThisHost, fills: Vec<HostSheet>) -> Self {
         let ThisHost { settings, assumed } = host;
-        let values = Setting::ALL.iter().map(|&s| (s.sysctl(), settings.get(s).to_string()));
+        let named = |sysctl: Sysctl| Some((sysctl.name(), settings.get(sysctl)?.to_string()));
+        let values = Sysctl::OF_WINDOWS.into_iter().filter_map(named);
         HostAnswer {
             kernel: settings.kernel,
             settings: values.collect(),

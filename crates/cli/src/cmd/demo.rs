@@ -12,8 +12,9 @@ use fullpipe_kernel::sandbox::Inside;
 use fullpipe_lab::{
     LabError, Options, apply_plan, check_results_folder, load_scenarios, plan_tuning,
 };
+use fullpipe_model::change::Change;
 use fullpipe_model::scenario::Scenario;
-use fullpipe_model::tune::{Change, Plan};
+use fullpipe_model::tune::Plan;
 use fullpipe_report::{Layout, paragraph, plan, rows};
 use serde::Serialize;
 use std::path::{Path, PathBuf};

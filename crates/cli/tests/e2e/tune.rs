@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use fullpipe_model::tune::SYSCTLS;
+use fullpipe_model::change::Sysctl;
 use fullpipe_model::units::Duration;
 use serde_json::Value;
 
@@ -144,8 +144,8 @@ impl Drop for Place {
 /// What of the machine itself a trial could have changed by mistake.
 fn own_settings() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for row in &SYSCTLS {
-        let path = format!("/proc/sys/{}", row.name.replace('.', "/"));
+    for sysctl in Sysctl::ALL {
+        let path = format!("/proc/sys/{}", sysctl.name().replace('.', "/"));
         found.extend(std::fs::read_to_string(&path).ok().map(|text| (path, text)));
     }
     for path in ["/etc/sysctl.d/60-fullpipe.conf", "/var/lib/fullpipe/tune"] {

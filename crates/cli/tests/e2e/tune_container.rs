@@ -1,6 +1,6 @@
 //! Tuning where nobody may: in a container, whose settings are given to it from outside.
 
-use fullpipe_model::tune::{SYSCTLS, Scope};
+use fullpipe_model::change::{Scope, Sysctl};
 
 use crate::Case;
 use crate::need::Need;
@@ -30,8 +30,8 @@ fn a_container_gets_its_text() {
     assert!(!given.is_empty(), "{refused:?}");
     for option in given {
         let name = option.split('=').next().unwrap();
-        let row = SYSCTLS.iter().find(|row| row.name == name);
-        assert!(row.is_some_and(|row| row.scope == Scope::Namespace), "{name}: {refused:?}");
+        let scope = Sysctl::named(name).map(Sysctl::scope);
+        assert_eq!(scope, Some(Scope::Namespace), "{name}: {refused:?}");
     }
     let document = apply(&["--json"]).json();
     assert_eq!(document["applied"], false, "{document:#}");

@@ -8,9 +8,10 @@
 
 use super::Typical;
 use crate::limit::{Cause, Limit};
+use fullpipe_model::change::Change;
 use fullpipe_model::law::KernelVersion;
 use fullpipe_model::limit::End;
-use fullpipe_model::tune::{Change, HostSettings, Path, plan};
+use fullpipe_model::tune::{HostSettings, Path, plan};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::ops::RangeInclusive;
 
@@ -54,7 +55,7 @@ pub(super) fn changes(limit: Limit, typical: &Typical, rtt: Option<Duration>) ->
         return Vec::new();
     }
     let planned = plan(Path::new(Rate::from_bits_per_sec(rate as u64), rtt), &sender, &receiver);
-    planned.changes.into_iter().filter(|change| change.end == end).collect()
+    planned.changes.into_iter().filter(|change| change.end == Some(end)).collect()
 }
 
 /// More than any plan asks for.

@@ -6,8 +6,9 @@
 
 use super::Asked;
 use crate::sample::ParseSampleError;
-use fullpipe_model::law::{AdvWinScale, KernelVersion};
-use fullpipe_model::tune::{HostSettings, Setting, Value};
+use fullpipe_model::change::Sysctl;
+use fullpipe_model::law::KernelVersion;
+use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Instant, Window, column};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,8 +42,6 @@ pub struct Note {
 
 /// More than a buffer or a window has: the kernel's sizes of these have 32 bits.
 const SIZE_MOST: Bytes = Bytes::new(1 << 32);
-const ADV_WIN_SCALE: &str = "net.ipv4.tcp_adv_win_scale";
-const AFTER_IDLE: &str = "net.ipv4.tcp_slow_start_after_idle";
 
 /// The line's JSON.
 #[derive(Serialize, Deserialize)]
@@ -109,16 +108,16 @@ impl Note {
     }
 }
 
+/// The settings that a note has.
+fn noted() -> impl Iterator<Item = Sysctl> {
+    let others = [Sysctl::TcpAdvWinScale, Sysctl::TcpSlowStartAfterIdle];
+    Sysctl::OF_WINDOWS.into_iter().chain(others)
+}
+
 /// Settings by their names, as the kernel shows them.
 fn shown(settings: &HostSettings) -> BTreeMap<String, String> {
-    let named = |name: &str, value: String| (name.to_string(), value);
-    let planned = Setting::ALL.map(|one| named(one.sysctl(), settings.get(one).to_string()));
-    let after_idle = u8::from(settings.tcp_slow_start_after_idle).to_string();
-    let others = [
-        named(ADV_WIN_SCALE, settings.tcp_adv_win_scale.get().to_string()),
-        named(AFTER_IDLE, after_idle),
-    ];
-    planned.into_iter().chain(others).collect()
+    let of = |sysctl: Sysctl| Some((sysctl.name().into(), settings.get(sysctl)?.to_string()));
+    noted().filter_map(of).collect()
 }
 
 /// The settings that are named; those that are not are the kernel's defaults.
@@ -128,18 +127,9 @@ fn settings(
 ) -> Result<HostSettings, ParseSampleError> {
     let bad = |name: &str| ParseSampleError::Json(format!("{name} has no value of its kind"));
     let mut settings = HostSettings::defaults(kernel);
-    for setting in Setting::ALL {
-        let Some(text) = shown.get(setting.sysctl()) else { continue };
-        let value = Value::parse(setting, text).and_then(|value| settings.set(setting, value));
-        value.map_err(|_| bad(setting.sysctl()))?;
-    }
-    if let Some(text) = shown.get(ADV_WIN_SCALE) {
-        let scale = text.parse().ok().and_then(AdvWinScale::new);
-        settings.tcp_adv_win_scale = scale.ok_or_else(|| bad(ADV_WIN_SCALE))?;
-    }
-    if let Some(text) = shown.get(AFTER_IDLE) {
-        let number: u8 = text.parse().map_err(|_| bad(AFTER_IDLE))?;
-        settings.tcp_slow_start_after_idle = number != 0;
+    for sysctl in noted() {
+        let Some(text) = shown.get(sysctl.name()) else { continue };
+        settings.read(sysctl, text).map_err(|_| bad(sysctl.name()))?;
     }
     Ok(settings)
 }
@@ -147,6 +137,7 @@ fn settings(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_model::law::AdvWinScale;
     use fullpipe_model::units::Rate;
 
     fn note() -> Note {

@@ -2,7 +2,7 @@
 
 use crate::limit::{Candidate, Reason};
 use crate::sample::Wait;
-use fullpipe_model::tune::Change;
+use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;

@@ -11,7 +11,8 @@ use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::records::{self, Records};
 use fullpipe_kernel::sysctl::{self, Name, SysctlError};
 use fullpipe_kernel::{Refused, clock, folder};
-use fullpipe_model::tune::{HostChange, Knob, Shown};
+use fullpipe_model::change::{Change, Knob, Value};
+use fullpipe_model::tune::Shown;
 use fullpipe_model::units::Duration;
 
 use super::record::{Begin, Item, Line, Record, RecordError};
@@ -160,7 +161,7 @@ impl ThisMachine {
     /// It may not.
     pub fn may_set(&self, knob: &Knob) -> Result<(), MachineError> {
         match knob {
-            Knob::Sysctl(row) => Ok(sysctl::may_write_own(&name(row.name))?),
+            Knob::Sysctl(one) => Ok(sysctl::may_write_own(&name(one.name()))?),
             Knob::QueueLength(_) | Knob::Route(..) => Ok(()),
         }
     }
@@ -171,11 +172,14 @@ impl ThisMachine {
     /// It is there and cannot be read.
     pub fn shown(&mut self, knob: &Knob) -> Result<Option<Shown>, MachineError> {
         let number = |value: Option<u32>| {
-            value.map(|value| Shown { value: value.to_string(), is_settable: true })
+            value.map(|value| Shown { value: Value::Number(value.into()), is_settable: true })
         };
         Ok(match knob {
-            Knob::Sysctl(row) => sysctl::shown_own(&name(row.name))?
-                .map(|shown| Shown { value: shown.value, is_settable: shown.is_settable }),
+            Knob::Sysctl(one) => sysctl::shown_own(&name(one.name()))?.and_then(|shown| {
+                // What is no value of this setting is not this setting.
+                let value = knob.read(&shown.value).ok()?;
+                Some(Shown { value, is_settable: shown.is_settable })
+            }),
             Knob::QueueLength(device) => number(self.netlink.queue_length(device)?),
             Knob::Route(route, metric) => number(self.netlink.route_metric(route, *metric)?),
         })
@@ -225,7 +229,7 @@ impl Machine for ThisMachine {
 
     fn read(&mut self, item: &Item) -> Result<Option<String>, MachineError> {
         match item {
-            Item::Knob(knob) => Ok(self.shown(knob)?.map(|shown| shown.value)),
+            Item::Knob(knob) => Ok(self.shown(knob)?.map(|shown| shown.value.to_string())),
             Item::File(path) => match std::fs::read_to_string(path) {
                 Ok(text) => Ok(Some(text)),
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -242,8 +246,8 @@ impl Machine for ThisMachine {
                 std::fs::remove_file(path).map_err(|cause| file_error("remove file", path, cause))
             }
             (Item::Knob(_), None) => Ok(()),
-            (Item::Knob(Knob::Sysctl(row)), Some(value)) => {
-                Ok(sysctl::write_own(&name(row.name), value)?)
+            (Item::Knob(Knob::Sysctl(one)), Some(value)) => {
+                Ok(sysctl::write_own(&name(one.name()), value)?)
             }
             (Item::Knob(Knob::QueueLength(device)), Some(value)) => {
                 Ok(self.netlink.set_queue_length(device, number(value)?)?)
@@ -281,19 +285,19 @@ fn number(text: &str) -> Result<u32, Refused> {
 }
 
 /// The file [`SYSCTL_FILE`] with `changes`: what it has already stays, unless it is set anew.
-pub fn persisted(present: Option<&str>, changes: &[HostChange]) -> String {
+pub fn persisted(present: Option<&str>, changes: &[Change]) -> String {
     const HEAD: &str =
         "# Written by `fullpipe tune apply --persist`; `fullpipe tune undo` takes it back.\n";
-    let sets = |line: &str, change: &HostChange| {
+    let sets = |line: &str, change: &Change| {
         let name = line.split_once('=').map(|(name, _)| name.trim().trim_start_matches('-'));
-        name == Some(change.setting.to_string().as_str())
+        name == Some(change.knob.to_string().as_str())
     };
     let present = present.unwrap_or(HEAD).lines();
     let kept = present.filter(|line| !changes.iter().any(|change| sets(line, change)));
     let mut text: String = kept.map(|line| format!("{line}\n")).collect();
     for change in changes {
-        if let Knob::Sysctl(row) = change.setting {
-            let _ = writeln!(text, "{} = {}", row.name, change.to);
+        if let Knob::Sysctl(sysctl) = change.knob {
+            let _ = writeln!(text, "{sysctl} = {}", change.to);
         }
     }
     text
@@ -303,9 +307,10 @@ pub fn persisted(present: Option<&str>, changes: &[HostChange]) -> String {
 mod tests {
     use super::*;
 
-    fn change(name: &str, to: &str) -> HostChange {
-        let setting = name.parse().unwrap();
-        HostChange { setting, from: None, to: to.into(), reason: "a test".into() }
+    fn change(name: &str, to: &str) -> Change {
+        let knob: Knob = name.parse().unwrap();
+        let to = knob.checked(to).unwrap();
+        Change { end: None, knob, from: None, to, reason: "a test".into() }
     }
 
     #[test]
@@ -331,15 +336,12 @@ mod tests {
         let knob: Knob = "net.ipv4.tcp_rmem".parse().unwrap();
         let shown = machine.shown(&knob).unwrap().unwrap();
         let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap();
-        assert_eq!(
-            shown.value.split(' ').collect::<Vec<_>>(),
-            text.split_whitespace().collect::<Vec<_>>()
-        );
+        assert_eq!(shown.value.to_string(), text.split_whitespace().collect::<Vec<_>>().join(" "));
         assert!(machine.shown(&"device nosuch0 txqueuelen".parse().unwrap()).unwrap().is_none());
         let route = "route 203.0.113.0/24 dev lo initcwnd".parse().unwrap();
         assert!(machine.shown(&route).unwrap().is_none());
         let lo = machine.shown(&"device lo txqueuelen".parse().unwrap()).unwrap().unwrap();
         let file = std::fs::read_to_string("/sys/class/net/lo/tx_queue_len").unwrap();
-        assert_eq!(lo.value, file.trim());
+        assert_eq!(lo.value.to_string(), file.trim());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fullpipe_model::tune::Knob;
+use fullpipe_model::change::Knob;
 use fullpipe_model::units::{Duration, column};
 use serde::{Deserialize, Serialize};
 

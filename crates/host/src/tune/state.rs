@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use fullpipe_kernel::host::memory_available;
 use fullpipe_kernel::sysctl;
-use fullpipe_model::tune::{HostState, Knob, SYSCTLS};
+use fullpipe_model::change::{Knob, Sysctl};
+use fullpipe_model::tune::HostState;
 
 use super::machine::{MachineError, ThisMachine};
 use crate::settings::ThisHost;
@@ -19,7 +20,7 @@ pub fn read_state(
     more: impl IntoIterator<Item = Knob>,
 ) -> Result<HostState, MachineError> {
     let mut shown = BTreeMap::new();
-    for knob in SYSCTLS.iter().map(Knob::Sysctl).chain(more) {
+    for knob in Sysctl::ALL.into_iter().map(Knob::Sysctl).chain(more) {
         if let Some(found) = machine.shown(&knob)? {
             shown.insert(knob, found);
         }

@@ -247,22 +247,19 @@ fn hidden(why: &str) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_model::tune::{SYSCTLS, Setting};
+    use fullpipe_model::change::Sysctl;
 
     fn settings() -> HostSettings {
         HostSettings::defaults("6.1".parse().unwrap())
     }
 
     fn values(settings: &HostSettings) -> Values {
-        let value = |name: &str| match name {
-            "net.ipv4.tcp_congestion_control" => "cubic".to_string(),
-            "net.ipv4.tcp_notsent_lowat" => "131072".into(),
-            _ => match Setting::ALL.into_iter().find(|setting| setting.sysctl() == name) {
-                Some(setting) => settings.get(setting).to_string(),
-                None => "1".into(),
-            },
+        let value = |sysctl: Sysctl| match sysctl {
+            Sysctl::TcpCongestionControl => "cubic".to_string(),
+            Sysctl::TcpNotsentLowat => "131072".into(),
+            _ => settings.get(sysctl).map_or_else(|| "1".into(), |value| value.to_string()),
         };
-        SYSCTLS.iter().map(|row| (row.name, value(row.name))).collect()
+        Sysctl::ALL.into_iter().map(|sysctl| (sysctl.name(), value(sysctl))).collect()
     }
 
     /// Sockets that follow the defaults of Linux 6.1.

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fullpipe_kernel::netlink::Netlink;
-use fullpipe_model::tune::{Knob, RouteMetric, RouteName};
+use fullpipe_model::change::{Knob, RouteMetric, RouteName};
 
 use super::judge::{Check, Seen};
 use crate::tune::{Item, Machine, MachineError, Phase, Standing, ThisMachine, standing};

@@ -7,7 +7,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use fullpipe_model::tune::{RouteMetric as Metric, RouteName};
+use fullpipe_model::change::{RouteMetric as Metric, RouteName};
 use netlink_packet_core::NLM_F_REPLACE;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::LinkAttribute;

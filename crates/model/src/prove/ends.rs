@@ -3,11 +3,12 @@
 use super::Lab;
 use super::assume::Assumed;
 use super::remedy::host_of;
+use crate::change::{MemTriple, Sysctl};
 use crate::law::burst::SteadyPath;
 use crate::law::{KernelVersion, ScalingRatio, WindowLaw};
 use crate::limit::{End, Limit};
-use crate::scenario::{LinkEngine, Scenario, Setting as Value};
-use crate::tune::{HostSettings, MeasuredEnd, MeasuredPath, MemTriple, Setting};
+use crate::scenario::{LinkEngine, Scenario, SysctlText};
+use crate::tune::{HostSettings, MeasuredEnd, MeasuredPath};
 use crate::units::{Bytes, Rate, Window};
 
 /// What a packet of netem takes beside its data: an `sk_buff` (256) and a head (576).
@@ -220,24 +221,27 @@ impl Ends {
     /// Puts the hosts' settings into a scenario.
     pub fn apply(&self, scenario: &mut Scenario) {
         for (end, settings, buffer) in [
-            (End::Sender, &self.sender, Setting::TcpWmem),
-            (End::Receiver, &self.receiver, Setting::TcpRmem),
+            (End::Sender, &self.sender, Sysctl::TcpWmem),
+            (End::Receiver, &self.receiver, Sysctl::TcpRmem),
         ] {
             let host = host_of(scenario, end);
-            let mut set = |name: &str, value: String| {
-                host.sysctl.insert(name.into(), Value(value));
+            let mut set = |sysctl: Sysctl, text: String| {
+                host.sysctl.insert(sysctl.name().into(), SysctlText(text));
             };
-            set(buffer.sysctl(), settings.get(buffer).to_string());
-            for setting in [Setting::TcpWindowScaling, Setting::TcpModerateRcvbuf] {
-                if settings.get(setting) != HostSettings::defaults(settings.kernel).get(setting) {
-                    set(setting.sysctl(), settings.get(setting).to_string());
+            let defaults = HostSettings::defaults(settings.kernel);
+            for sysctl in [buffer, Sysctl::TcpWindowScaling, Sysctl::TcpModerateRcvbuf] {
+                let value = settings.get(sysctl).filter(|value| {
+                    sysctl == buffer || defaults.get(sysctl).as_ref() != Some(value)
+                });
+                if let Some(value) = value {
+                    set(sysctl, value.to_string());
                 }
             }
             if !self.timestamps {
-                set("net.ipv4.tcp_timestamps", "0".into());
+                set(Sysctl::TcpTimestamps, "0".into());
             }
             if !self.sack[index(end)] {
-                set("net.ipv4.tcp_sack", "0".into());
+                set(Sysctl::TcpSack, "0".into());
             }
         }
         scenario.transfer.send_buffer = self.sender.so_sndbuf;

@@ -271,12 +271,12 @@ fn remedies(
     }
     let planned = plan(assumed.path(measured), &ends.sender, &ends.receiver);
     for change in planned.changes {
-        if change.setting.per_namespace() {
+        if !change.knob.is_machine_wide() {
             remedies.push(Remedy::Sysctl(change));
-        } else {
+        } else if let Some(end) = change.end {
             assumptions.push(format!(
-                "{} of the {} belongs to the whole machine, so the lab does not try it",
-                change.setting, change.end
+                "{} of the {end} belongs to the whole machine, so the lab does not try it",
+                change.knob
             ));
         }
     }

@@ -1,8 +1,8 @@
 //! One change of one host: how it is applied to a scenario, and how it is told.
 
+use crate::change::{Change, MemTriple, Sysctl};
 use crate::limit::End;
-use crate::scenario::{Host, Scenario, Setting as Value};
-use crate::tune::{Change, MemTriple, Setting};
+use crate::scenario::{Host, Scenario, SysctlText};
 use crate::units::Bytes;
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl Remedy {
     /// The end that has to change.
     pub fn end(&self) -> End {
         match self {
-            Remedy::Sysctl(change) => change.end,
+            Remedy::Sysctl(change) => change.end.unwrap_or(End::Sender),
             Remedy::Autotuning { end, .. } => *end,
             Remedy::CongestionControl(_) | Remedy::InitialWindow(_) => End::Sender,
         }
@@ -85,7 +85,7 @@ impl Remedy {
         let host = host_of(scenario, self.end());
         match self {
             Remedy::Sysctl(change) => {
-                host.sysctl.insert(change.setting.sysctl().into(), Value(change.to.to_string()));
+                host.sysctl.insert(change.knob.to_string(), SysctlText(change.to.to_string()));
             }
             Remedy::Autotuning { end, largest } => autotune(scenario, *end, *largest),
             Remedy::CongestionControl(name) => host.congestion_control = Some(name.clone()),
@@ -133,30 +133,31 @@ fn autotune(scenario: &mut Scenario, end: End, largest: Bytes) {
         End::Receiver => scenario.transfer.receive_buffer = None,
     }
     let setting = match end {
-        End::Sender => Setting::TcpWmem,
-        End::Receiver => Setting::TcpRmem,
+        End::Sender => Sysctl::TcpWmem,
+        End::Receiver => Sysctl::TcpRmem,
     };
     let host = host_of(scenario, end);
-    host.sysctl.remove(Setting::TcpModerateRcvbuf.sysctl());
-    let present = host.sysctl.get(setting.sysctl()).and_then(|value| value.0.parse().ok());
+    host.sysctl.remove(Sysctl::TcpModerateRcvbuf.name());
+    let present = host.sysctl.get(setting.name()).and_then(|value| value.0.parse().ok());
     let initial = if end == End::Sender { 16_384 } else { 131_072 };
     let present = present.unwrap_or(MemTriple::new(4096, initial, 0));
     let largest = largest.max(present.max);
     let triple = MemTriple { default: Bytes::new(initial).min(largest), max: largest, ..present };
-    host.sysctl.insert(setting.sysctl().into(), Value(triple.to_string()));
+    host.sysctl.insert(setting.name().into(), SysctlText(triple.to_string()));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::Knob;
 
     #[test]
     fn what_is_written_is_read() {
         let change = Change {
-            end: End::Receiver,
-            setting: Setting::TcpRmem,
-            from: crate::tune::Value::Triple(MemTriple::new(4096, 131_072, 6_291_456)),
-            to: crate::tune::Value::Triple(MemTriple::new(4096, 131_072, 33_554_432)),
+            end: Some(End::Receiver),
+            knob: Knob::Sysctl(Sysctl::TcpRmem),
+            from: Some(MemTriple::new(4096, 131_072, 6_291_456).into()),
+            to: MemTriple::new(4096, 131_072, 33_554_432).into(),
             reason: "it is less than the path holds".into(),
         };
         let all = [

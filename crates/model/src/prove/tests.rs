@@ -1,5 +1,5 @@
 use super::*;
-use crate::tune::Setting;
+use crate::change::Sysctl;
 use crate::units::{Probability, Rate, Window};
 use proptest::prelude::*;
 
@@ -14,12 +14,12 @@ fn rebuilt(measured: MeasuredPath) -> Experiment {
     Experiment::new(measured, LAB).unwrap()
 }
 
-fn sysctl(scenario: &Scenario, end: End, setting: Setting) -> Option<&str> {
+fn sysctl(scenario: &Scenario, end: End, setting: Sysctl) -> Option<&str> {
     let host = match end {
         End::Sender => &scenario.hosts.server,
         End::Receiver => &scenario.hosts.client,
     };
-    host.sysctl.get(setting.sysctl()).map(|value| value.0.as_str())
+    host.sysctl.get(setting.name()).map(|value| value.0.as_str())
 }
 
 #[test]
@@ -30,8 +30,8 @@ fn a_receive_window_is_rebuilt_as_a_buffer_that_advertises_it() {
     let experiment = rebuilt(path);
     assert_eq!(experiment.before.path.to_client.rate, Some("1gbit".parse().unwrap()));
     assert_eq!(experiment.before.path.rtt(), "50ms".parse().unwrap());
-    let text = sysctl(&experiment.before, End::Receiver, Setting::TcpRmem).unwrap();
-    let rmem: crate::tune::MemTriple = text.parse().unwrap();
+    let text = sysctl(&experiment.before, End::Receiver, Sysctl::TcpRmem).unwrap();
+    let rmem: crate::change::MemTriple = text.parse().unwrap();
     // 1448 of 1448 + 832 bytes are data, by the kernel's own measure.
     let advertised = rmem.max.as_f64() * 1448.0 / (1448.0 + 832.0);
     assert!((advertised / 500_000.0 - 1.0).abs() < 0.02, "{advertised}");
@@ -63,7 +63,7 @@ fn each_change_is_tried_alone_and_then_all_together() {
         .find(|trial| matches!(&trial.remedies[..], [Remedy::Autotuning { end: End::Sender, .. }]));
     let alone = &autotuning.unwrap().scenario;
     assert_eq!(alone.transfer.send_buffer, None);
-    assert_eq!(sysctl(alone, End::Sender, Setting::TcpWmem), Some("4096 16384 262144"));
+    assert_eq!(sysctl(alone, End::Sender, Sysctl::TcpWmem), Some("4096 16384 262144"));
     assert_eq!(
         trials.len(),
         1 + experiment.remedies.len() + usize::from(experiment.remedies.len() > 1)
@@ -163,9 +163,9 @@ fn what_the_handshake_left_out_is_off_at_that_end() {
     let hosts = &experiment.before.hosts;
     assert_eq!(hosts.server.sysctl.get("net.ipv4.tcp_sack").map(|value| &*value.0), Some("0"));
     assert_eq!(hosts.client.sysctl.get("net.ipv4.tcp_sack"), None);
-    let scaling = sysctl(&experiment.before, End::Receiver, Setting::TcpWindowScaling);
+    let scaling = sysctl(&experiment.before, End::Receiver, Sysctl::TcpWindowScaling);
     assert_eq!(scaling, Some("0"));
-    assert_eq!(sysctl(&experiment.before, End::Sender, Setting::TcpWindowScaling), None);
+    assert_eq!(sysctl(&experiment.before, End::Sender, Sysctl::TcpWindowScaling), None);
 }
 
 #[test]

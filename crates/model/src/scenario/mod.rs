@@ -111,7 +111,7 @@ pub struct Hosts {
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
     /// Sysctls of its network namespace, by full name.
-    pub sysctl: BTreeMap<String, Setting>,
+    pub sysctl: BTreeMap<String, SysctlText>,
     /// Congestion control of its connections; `None`: the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
@@ -139,15 +139,15 @@ pub struct Host {
     pub window_budget: Option<Bytes>,
 }
 
-/// A sysctl's value; TOML may give a number or a text.
+/// The value of any sysctl, as text; TOML may give a number or a text.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
-pub struct Setting(pub String);
+pub struct SysctlText(pub String);
 
-impl<'de> serde::Deserialize<'de> for Setting {
+impl<'de> serde::Deserialize<'de> for SysctlText {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = written::whole_or_text(d)?;
-        Ok(Setting(text.split_whitespace().collect::<Vec<_>>().join(" ")))
+        Ok(SysctlText(text.split_whitespace().collect::<Vec<_>>().join(" ")))
     }
 }
 

@@ -145,7 +145,7 @@ fn of_host(
 ) -> HostConnections {
     let mut tuned = host.clone();
     for change in plan(path, host, host).changes {
-        tuned.set(change.setting, change.to).expect("a plan gives a setting a value of its type");
+        tuned.make(&change.knob, &change.to);
     }
     let target = path.in_flight_target().bytes();
     let share = Window::new(Bytes::new(target.get().div_ceil(connections.max(1))));

@@ -1,6 +1,6 @@
 //! The settings of a host, by Linux's sysctl names.
 
-use super::{MemTriple, SetError, Setting, Value};
+use crate::change::{Knob, MemTriple, Sysctl, Value, ValueError};
 use crate::law::window_scale::WindowScale;
 use crate::law::{
     AdvWinScale, KernelVersion, ScalingRatio, WindowLaw, receive_buffer, send_buffer,
@@ -73,33 +73,64 @@ impl HostSettings {
         }
     }
 
-    /// Changes one setting.
+    /// Gives a setting the value that a kernel shows as `text`. One that makes no window is left
+    /// alone.
     ///
     /// # Errors
-    /// The value has another setting's type.
-    pub fn set(&mut self, setting: Setting, value: Value) -> Result<(), SetError> {
-        match (setting, value) {
-            (Setting::TcpRmem, Value::Triple(triple)) => self.tcp_rmem = triple,
-            (Setting::TcpWmem, Value::Triple(triple)) => self.tcp_wmem = triple,
-            (Setting::RmemMax, Value::Bytes(bytes)) => self.rmem_max = bytes,
-            (Setting::WmemMax, Value::Bytes(bytes)) => self.wmem_max = bytes,
-            (Setting::TcpWindowScaling, Value::Flag(on)) => self.tcp_window_scaling = on,
-            (Setting::TcpModerateRcvbuf, Value::Flag(on)) => self.tcp_moderate_rcvbuf = on,
-            (setting, value) => return Err(SetError { setting, value: value.to_string() }),
-        }
-        Ok(())
+    /// The text is not a value of this setting.
+    pub fn read(&mut self, sysctl: Sysctl, text: &str) -> Result<(), ValueError> {
+        let knob = Knob::Sysctl(sysctl);
+        let value = knob.read(text)?;
+        self.set(sysctl, &value).ok_or_else(|| knob.refuses(text))
     }
 
-    /// The value of one setting.
-    pub fn get(&self, setting: Setting) -> Value {
-        match setting {
-            Setting::TcpRmem => Value::Triple(self.tcp_rmem),
-            Setting::TcpWmem => Value::Triple(self.tcp_wmem),
-            Setting::RmemMax => Value::Bytes(self.rmem_max),
-            Setting::WmemMax => Value::Bytes(self.wmem_max),
-            Setting::TcpWindowScaling => Value::Flag(self.tcp_window_scaling),
-            Setting::TcpModerateRcvbuf => Value::Flag(self.tcp_moderate_rcvbuf),
+    /// Gives the setting of `knob` a value, as far as it makes a window.
+    ///
+    /// # Panics
+    /// The value is not of the knob's type: [`Knob::read`] makes none.
+    pub fn make(&mut self, knob: &Knob, value: &Value) {
+        if let Knob::Sysctl(sysctl) = knob {
+            self.set(*sysctl, value).expect("a knob's value is of its own type");
         }
+    }
+
+    /// Gives a setting a value; `None` where it is no value of this setting. One that makes no
+    /// window is left alone.
+    fn set(&mut self, sysctl: Sysctl, value: &Value) -> Option<()> {
+        match sysctl {
+            Sysctl::TcpRmem => self.tcp_rmem = value.triple()?,
+            Sysctl::TcpWmem => self.tcp_wmem = value.triple()?,
+            Sysctl::RmemMax => self.rmem_max = value.bytes()?,
+            Sysctl::WmemMax => self.wmem_max = value.bytes()?,
+            Sysctl::TcpWindowScaling => self.tcp_window_scaling = value.number()? != 0,
+            Sysctl::TcpModerateRcvbuf => self.tcp_moderate_rcvbuf = value.number()? != 0,
+            Sysctl::TcpSlowStartAfterIdle => self.tcp_slow_start_after_idle = value.number()? != 0,
+            Sysctl::TcpAdvWinScale => {
+                let scale = i8::try_from(value.number()?).ok()?;
+                self.tcp_adv_win_scale = AdvWinScale::new(scale)?;
+            }
+            Sysctl::TcpMem => {
+                let Value::Triple([_, pressure, _]) = value else { return None };
+                self.tcp_mem_pressure_pages = Some(u64::try_from(*pressure).ok()?);
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// The value of a setting; `None` of one that makes no window.
+    pub fn get(&self, sysctl: Sysctl) -> Option<Value> {
+        Some(match sysctl {
+            Sysctl::TcpRmem => self.tcp_rmem.into(),
+            Sysctl::TcpWmem => self.tcp_wmem.into(),
+            Sysctl::RmemMax => self.rmem_max.into(),
+            Sysctl::WmemMax => self.wmem_max.into(),
+            Sysctl::TcpWindowScaling => Value::flag(self.tcp_window_scaling),
+            Sysctl::TcpModerateRcvbuf => Value::flag(self.tcp_moderate_rcvbuf),
+            Sysctl::TcpSlowStartAfterIdle => Value::flag(self.tcp_slow_start_after_idle),
+            Sysctl::TcpAdvWinScale => Value::Number(self.tcp_adv_win_scale.get().into()),
+            _ => return None,
+        })
     }
 
     /// How this host turns a receive buffer into a window.
@@ -175,22 +206,22 @@ mod tests {
     fn what_is_set_is_what_is_got() {
         let mut host = HostSettings::defaults(KernelVersion::new(6, 18));
         for (setting, value) in [
-            (Setting::TcpRmem, "4096 87380 100000000"),
-            (Setting::TcpWmem, "4096 16384 1"),
-            (Setting::RmemMax, "2500000"),
-            (Setting::WmemMax, "0"),
-            (Setting::TcpWindowScaling, "0"),
-            (Setting::TcpModerateRcvbuf, "0"),
+            (Sysctl::TcpRmem, "4096 87380 100000000"),
+            (Sysctl::TcpWmem, "4096 16384 1"),
+            (Sysctl::RmemMax, "2500000"),
+            (Sysctl::WmemMax, "0"),
+            (Sysctl::TcpWindowScaling, "0"),
+            (Sysctl::TcpModerateRcvbuf, "0"),
         ] {
-            host.set(setting, Value::parse(setting, value).unwrap()).unwrap();
-            assert_eq!(host.get(setting).to_string(), value);
-            let error = Value::parse(setting, "much").unwrap_err().to_string();
-            assert!(error.contains(setting.sysctl()) && error.contains("'much'"), "{error}");
+            host.read(setting, value).unwrap();
+            assert_eq!(host.get(setting).unwrap().to_string(), value);
+            let error = host.read(setting, "much").unwrap_err().to_string();
+            assert!(error.contains(setting.name()) && error.contains("'much'"), "{error}");
         }
-        assert!(
-            host.set(Setting::RmemMax, Value::Flag(true)).is_err(),
-            "of another setting's type"
-        );
+        assert!(host.set(Sysctl::TcpRmem, &Value::Number(1)).is_none(), "of another's type");
+        assert!(host.read(Sysctl::RmemMax, "-1").is_err());
+        assert_eq!(host.get(Sysctl::TcpSack), None);
+        host.read(Sysctl::TcpSack, "0").unwrap();
     }
 
     #[test]

@@ -12,10 +12,8 @@
 
 use std::collections::BTreeMap;
 
-use super::knob::{Knob, Scope, ValueError};
-use super::{
-    HostSettings, LossSheet, MemTriple, Path, Plan, Prediction, Setting, TcpMem, Value, plan,
-};
+use super::{HostSettings, LossSheet, Path, Plan, Prediction, TcpMem, plan};
+use crate::change::{Change, Knob, MemTriple, Sysctl, Value, ValueError};
 use crate::law::KernelVersion;
 use crate::limit::End;
 use crate::units::{Bytes, Duration, Probability, column};
@@ -50,7 +48,7 @@ pub struct Wish {
     /// What to set.
     pub knob: Knob,
     /// Its value, checked.
-    pub value: String,
+    pub value: Value,
 }
 
 /// `NAME=VALUE`.
@@ -92,7 +90,7 @@ pub struct HostQuestion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// Its value.
-    pub value: String,
+    pub value: Value,
     /// Whether it can be set from here at all, by somebody with the privilege.
     pub is_settable: bool,
 }
@@ -108,19 +106,6 @@ pub struct HostState {
     pub memory_available: Option<Bytes>,
     /// The congestion controls that it has.
     pub congestion_controls: Vec<String>,
-}
-
-/// A setting to change on this host.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct HostChange {
-    /// What.
-    pub setting: Knob,
-    /// Its present value; absent where the host does not show it here.
-    pub from: Option<String>,
-    /// Its new value.
-    pub to: String,
-    /// Why: a sentence with the numbers.
-    pub reason: String,
 }
 
 /// What to change on a host, and why.
@@ -148,9 +133,9 @@ pub struct HostPlan {
     /// The same with the changes.
     pub after: Prediction,
     /// What to change here.
-    pub changes: Vec<HostChange>,
+    pub changes: Vec<Change>,
     /// What falls short too and cannot be set from here: it belongs to the whole machine.
-    pub on_the_machine: Vec<HostChange>,
+    pub on_the_machine: Vec<Change>,
     /// What else to know.
     pub notes: Vec<String>,
 }
@@ -190,7 +175,7 @@ const WORTH_IT: f64 = 1.25;
 /// };
 /// let plan = plan_host(&question, &state);
 /// // Nothing is shown here, so it is to be set on the machine.
-/// assert_eq!(plan.on_the_machine[0].setting.to_string(), "net.ipv4.tcp_wmem");
+/// assert_eq!(plan.on_the_machine[0].knob.to_string(), "net.ipv4.tcp_wmem");
 /// ```
 pub fn plan_host(question: &HostQuestion, state: &HostState) -> HostPlan {
     let mut planning = Planning {
@@ -206,9 +191,8 @@ pub fn plan_host(question: &HostQuestion, state: &HostState) -> HostPlan {
     planning.congestion_control();
     planning.wishes();
     let Planning { settings, changes, notes, .. } = planning;
-    let can_be_set = |change: &HostChange| {
-        state.shown.get(&change.setting).is_some_and(|shown| shown.is_settable)
-    };
+    let can_be_set =
+        |change: &Change| state.shown.get(&change.knob).is_some_and(|shown| shown.is_settable);
     let (changes, on_the_machine) = changes.into_iter().partition(can_be_set);
     let mut plan = HostPlan {
         path: question.path,
@@ -227,8 +211,8 @@ pub fn plan_host(question: &HostQuestion, state: &HostState) -> HostPlan {
     if !plan.on_the_machine.is_empty() {
         // What is not set here does nothing here.
         let mut reached = state.settings.clone();
-        for HostChange { setting, to, .. } in &plan.changes {
-            set(&mut reached, setting, to);
+        for Change { knob, to, .. } in &plan.changes {
+            reached.make(knob, to);
         }
         plan.after = expected(question, &reached);
     }
@@ -272,29 +256,15 @@ fn expected(question: &HostQuestion, settings: &HostSettings) -> Prediction {
     all.min_by_key(|prediction| prediction.goodput).expect("a role has an end")
 }
 
-/// Gives `settings` the value of a knob that it knows.
-fn set(settings: &mut HostSettings, knob: &Knob, value: &str) {
-    let Knob::Sysctl(row) = knob else { return };
-    for setting in Setting::ALL.into_iter().filter(|setting| setting.sysctl() == row.name) {
-        let _ = Value::parse(setting, value).and_then(|value| settings.set(setting, value));
-    }
-    if row.name == IDLE {
-        settings.tcp_slow_start_after_idle = value != "0";
-    }
-}
-
-const IDLE: &str = "net.ipv4.tcp_slow_start_after_idle";
-const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
-
 struct Planning<'a> {
     question: &'a HostQuestion,
     state: &'a HostState,
     settings: HostSettings,
-    changes: Vec<HostChange>,
+    changes: Vec<Change>,
     notes: Vec<String>,
 }
 
-impl Planning<'_> {
+impl<'a> Planning<'a> {
     fn windows(&mut self) {
         if self.question.pauses && self.question.role.is(End::Sender) {
             // The notes below then have nothing to say of it.
@@ -306,9 +276,8 @@ impl Planning<'_> {
                 continue;
             }
             let plan = plan_as(end, self.question.path, &self.settings);
-            for change in plan.changes.into_iter().filter(|change| change.end == end) {
-                let knob = Knob::sysctl(change.setting.sysctl()).expect("every setting is a knob");
-                self.change(knob, change.to.to_string(), change.reason);
+            for change in plan.changes.into_iter().filter(|change| change.end == Some(end)) {
+                self.change(change.knob, change.to, change.reason);
             }
             for note in plan.notes {
                 let text = note.text;
@@ -321,15 +290,13 @@ impl Planning<'_> {
 
     /// Before Linux 6.6, the share of a receive buffer that is a window.
     fn window_scale_of_buffers(&mut self) {
-        const SCALE: &str = "net.ipv4.tcp_adv_win_scale";
         let old = self.state.settings.kernel < KernelVersion::SCALING_RATIO;
-        let Some(scale) = self.number(SCALE) else { return };
+        let Some(scale) = self.number(Sysctl::TcpAdvWinScale) else { return };
         if old && self.question.role.is(End::Receiver) && scale <= -2 {
             let share = 1u64 << scale.unsigned_abs().min(31);
-            self.settings.tcp_adv_win_scale = crate::law::AdvWinScale::DEFAULT;
-            self.change_named(
-                SCALE,
-                "1",
+            self.change_number(
+                Sysctl::TcpAdvWinScale,
+                1,
                 format!("only 1/{share} of a receive buffer is advertised; with 1 it is the half"),
             );
         }
@@ -379,19 +346,19 @@ impl Planning<'_> {
              {budget:#}, so this is what fits"
         );
         let triples = [
-            (Setting::TcpRmem, MemTriple { max: rmem, ..self.settings.tcp_rmem }, before.tcp_rmem),
-            (Setting::TcpWmem, MemTriple { max: wmem, ..self.settings.tcp_wmem }, before.tcp_wmem),
+            (Sysctl::TcpRmem, MemTriple { max: rmem, ..self.settings.tcp_rmem }, before.tcp_rmem),
+            (Sysctl::TcpWmem, MemTriple { max: wmem, ..self.settings.tcp_wmem }, before.tcp_wmem),
         ];
-        for (setting, triple, was) in triples {
-            let _ = self.settings.set(setting, Value::Triple(triple));
-            let knob = Knob::sysctl(setting.sysctl()).expect("every setting is a knob");
-            let Some(at) = self.changes.iter().position(|change| change.setting == knob) else {
+        for (sysctl, triple, was) in triples {
+            let (knob, value) = (Knob::Sysctl(sysctl), Value::from(triple));
+            self.settings.make(&knob, &value);
+            let Some(at) = self.changes.iter().position(|change| change.knob == knob) else {
                 continue;
             };
             if triple.max <= was.max {
                 self.changes.remove(at);
-            } else if self.changes[at].to != triple.to_string() {
-                self.changes[at].to = triple.to_string();
+            } else if self.changes[at].to != value {
+                self.changes[at].to = value;
                 self.changes[at].reason.push_str(&bound);
             }
         }
@@ -405,12 +372,8 @@ impl Planning<'_> {
 
     /// The pages of all sockets together: pressure must not begin before they have their buffers.
     fn pages(&mut self, total: Bytes) {
-        const PAGES: &str = "net.ipv4.tcp_mem";
-        let now: Vec<u64> = match Knob::sysctl(PAGES).and_then(|knob| self.state.shown.get(&knob)) {
-            Some(shown) => shown.value.split(' ').flat_map(str::parse).collect(),
-            None => return,
-        };
-        let [low, pressure, limit] = now[..] else { return };
+        let Some(&Value::Triple(now)) = self.shown(Sysctl::TcpMem) else { return };
+        let [low, pressure, limit] = now.map(i64::unsigned_abs);
         // Sockets never take more than there is.
         let total = budget(self.question, self.state).map_or(total, |budget| total.min(budget));
         let needed = TcpMem::with_pressure_at(total);
@@ -423,9 +386,10 @@ impl Planning<'_> {
             ..needed
         };
         let connections = self.question.connections;
-        self.change_named(
-            PAGES,
-            &to.to_string(),
+        let pages = [to.low_pages, to.pressure_pages, to.high_pages];
+        self.change(
+            Knob::Sysctl(Sysctl::TcpMem),
+            Value::Triple(pages.map(|pages| i64::try_from(pages).unwrap_or(i64::MAX))),
             format!(
                 "{connections} connections may take {total:#}, and all sockets together come under \
                  pressure at {:#}",
@@ -437,27 +401,27 @@ impl Planning<'_> {
     fn beside_the_windows(&mut self) {
         let path = self.question.path;
         let sends = self.question.role.is(End::Sender);
-        if self.number("net.ipv4.tcp_sack") == Some(0) {
+        if self.number(Sysctl::TcpSack) == Some(0) {
             let reason = format!(
                 "without selective acknowledgements each lost segment of a window costs a round trip \
                  of its own, {} here (RFC 2018)",
                 path.rtt
             );
-            self.change_named("net.ipv4.tcp_sack", "1", reason);
+            self.change_number(Sysctl::TcpSack, 1, reason);
         }
         let wrap = path.rate.time_for(Bytes::new(1 << 32)).unwrap_or(Duration::MAX);
-        if self.number("net.ipv4.tcp_timestamps") == Some(0) && wrap < SEGMENT_LIFETIME {
+        if self.number(Sysctl::TcpTimestamps) == Some(0) && wrap < SEGMENT_LIFETIME {
             let reason = format!(
                 "at {} sequence numbers come round after {wrap}, before old segments are gone; only \
                  timestamps tell them apart (RFC 7323, section 5)",
                 path.rate
             );
-            self.change_named("net.ipv4.tcp_timestamps", "1", reason);
+            self.change_number(Sysctl::TcpTimestamps, 1, reason);
         }
         // A socket tells its application to write when half of the bound is left
         // (`tcp_stream_memory_free`).
         let bytes = path.rate.over(WAKE_UP).get().saturating_mul(2);
-        let lowat = self.number("net.ipv4.tcp_notsent_lowat");
+        let lowat = self.number(Sysctl::TcpNotsentLowat);
         if sends && lowat.is_some_and(|lowat| (lowat as u64) < bytes) {
             let reason = format!(
                 "an application that is woken {WAKE_UP} late lets the socket run dry: {} carry {} \
@@ -465,21 +429,21 @@ impl Planning<'_> {
                 path.rate,
                 Bytes::new(bytes / 2)
             );
-            let to = bytes.min(u32::MAX.into()).to_string();
-            self.change_named("net.ipv4.tcp_notsent_lowat", &to, reason);
+            let to = i64::from(u32::try_from(bytes).unwrap_or(u32::MAX));
+            self.change_number(Sysctl::TcpNotsentLowat, to, reason);
         }
-        if self.question.pauses && sends && self.number(IDLE) == Some(1) {
+        if self.question.pauses && sends && self.number(Sysctl::TcpSlowStartAfterIdle) == Some(1) {
             let reason =
                 "connections that pause begin again with 10 segments; with 0 they go on as \
                           before the pause"
                     .to_string();
-            self.change_named(IDLE, "0", reason);
+            self.change_number(Sysctl::TcpSlowStartAfterIdle, 0, reason);
         }
-        if self.question.black_hole && self.number("net.ipv4.tcp_mtu_probing") == Some(0) {
+        if self.question.black_hole && self.number(Sysctl::TcpMtuProbing) == Some(0) {
             let reason = "large packets vanish without a word; with 1 a connection whose segments \
                           vanish tries smaller ones (RFC 4821)"
                 .to_string();
-            self.change_named("net.ipv4.tcp_mtu_probing", "1", reason);
+            self.change_number(Sysctl::TcpMtuProbing, 1, reason);
         }
     }
 
@@ -488,8 +452,8 @@ impl Planning<'_> {
         let Some(loss) = self.question.loss.filter(|loss| *loss > Probability::ZERO) else {
             return;
         };
-        let now = self.shown(CONGESTION).unwrap_or_default();
-        if !self.question.role.is(End::Sender) || !matches!(&*now, "cubic" | "reno") {
+        let Some(Value::Name(now)) = self.shown(Sysctl::TcpCongestionControl) else { return };
+        if !self.question.role.is(End::Sender) || !matches!(&**now, "cubic" | "reno") {
             return;
         }
         let sheet = LossSheet::new(self.question.path, loss);
@@ -509,7 +473,7 @@ impl Planning<'_> {
             ));
             return;
         }
-        self.change_named(CONGESTION, "bbr", reason);
+        self.change_name(Sysctl::TcpCongestionControl, "bbr", reason);
         self.notes.push(
             "bbr takes more than its share from connections of cubic in short queues: for paths that \
              others use too, several connections are the fairer remedy"
@@ -517,60 +481,49 @@ impl Planning<'_> {
         );
         if self.state.settings.kernel < OWN_PACING {
             let reason = "before Linux 4.13 bbr needs fq to space its packets".to_string();
-            self.change_named("net.core.default_qdisc", "fq", reason);
+            self.change_name(Sysctl::DefaultQdisc, "fq", reason);
         }
     }
 
     /// What is asked for by name replaces what was planned.
     fn wishes(&mut self) {
         for Wish { knob, value } in &self.question.wishes {
-            let from = self.state.shown.get(knob).map(|shown| shown.value.clone());
-            if from.as_deref() == Some(value.as_str()) {
-                self.changes.retain(|change| change.setting != *knob);
+            let from = self.state.shown.get(knob).map(|shown| &shown.value);
+            if from == Some(value) {
+                self.changes.retain(|change| change.knob != *knob);
                 continue;
             }
-            if from.as_deref().is_some_and(|from| knob.lowers(from, value)) {
+            if let Some(from) = from.filter(|from| knob.lowers(from, value)) {
                 self.notes.push(format!(
-                    "{knob} stays at {}: {value} would lower it, and a plan lowers nothing",
-                    from.unwrap_or_default()
+                    "{knob} stays at {from}: {value} would lower it, and a plan lowers nothing"
                 ));
                 continue;
             }
-            set(&mut self.settings, knob, value);
             self.change(knob.clone(), value.clone(), "it was asked for".into());
         }
     }
 
-    fn change_named(&mut self, name: &str, to: &str, reason: String) {
-        let knob = Knob::sysctl(name).expect("a plan names knobs");
-        self.change(knob, to.into(), reason);
+    fn change_number(&mut self, sysctl: Sysctl, to: i64, reason: String) {
+        self.change(Knob::Sysctl(sysctl), Value::Number(to), reason);
     }
 
-    fn change(&mut self, knob: Knob, to: String, reason: String) {
-        set(&mut self.settings, &knob, &to);
+    fn change_name(&mut self, sysctl: Sysctl, to: &str, reason: String) {
+        self.change(Knob::Sysctl(sysctl), Value::Name(to.into()), reason);
+    }
+
+    fn change(&mut self, knob: Knob, to: Value, reason: String) {
+        self.settings.make(&knob, &to);
         let from = self.state.shown.get(&knob).map(|shown| shown.value.clone());
-        self.changes.retain(|change| change.setting != knob);
-        self.changes.push(HostChange { setting: knob, from, to, reason });
+        self.changes.retain(|change| change.knob != knob);
+        self.changes.push(Change { end: None, knob, from, to, reason });
     }
 
-    fn shown(&self, name: &str) -> Option<String> {
-        Some(self.state.shown.get(&Knob::sysctl(name)?)?.value.clone())
+    fn shown(&self, sysctl: Sysctl) -> Option<&'a Value> {
+        Some(&self.state.shown.get(&Knob::Sysctl(sysctl))?.value)
     }
 
-    fn number(&self, name: &str) -> Option<i64> {
-        self.shown(name)?.parse().ok()
-    }
-}
-
-impl HostChange {
-    /// The command that makes the change: one line to paste into a shell. It raises sizes only.
-    pub fn command(&self) -> String {
-        self.setting.command(self.from.as_deref(), &self.to)
-    }
-
-    /// Whether only the whole machine has it.
-    pub fn is_machine_wide(&self) -> bool {
-        matches!(&self.setting, Knob::Sysctl(row) if row.scope == Scope::Machine)
+    fn number(&self, sysctl: Sysctl) -> Option<i64> {
+        self.shown(sysctl)?.number()
     }
 }
 

@@ -110,8 +110,8 @@ pub fn predict_with_window(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::MemTriple;
     use crate::law::KernelVersion;
-    use crate::tune::MemTriple;
 
     fn article(rmem_max: u64, wmem_max: u64, kernel: &str) -> Prediction {
         let host = |kernel: &str| HostSettings::defaults(kernel.parse::<KernelVersion>().unwrap());

@@ -6,85 +6,12 @@
 //! depends on the driver. Nothing is lowered; a plan for a host that a plan has tuned is empty.
 
 use super::note::{self, Note};
-use super::{HostSettings, MemTriple, Path, Prediction, SetError, Setting, Value, predict, raise};
+use super::{HostSettings, Path, Prediction, predict};
+use crate::change::{Change, Knob, MemTriple, Sysctl, Value};
 use crate::law::send_buffer;
 use crate::law::window_scale::MAX_WINDOW;
 use crate::limit::End;
 use crate::units::{Bytes, Window, column};
-
-/// One sysctl to set. It serialises with its [`Change::command`].
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-#[serde(try_from = "WrittenChange")]
-pub struct Change {
-    /// The host.
-    pub end: End,
-    /// The sysctl.
-    pub setting: Setting,
-    /// Its present value.
-    pub from: Value,
-    /// Its new value.
-    pub to: Value,
-    /// Why: a sentence with the numbers.
-    pub reason: String,
-}
-
-/// A change as it is written; the setting decides the type of its values.
-#[derive(serde::Deserialize)]
-struct WrittenChange {
-    host: End,
-    setting: Setting,
-    from: String,
-    to: String,
-    reason: String,
-}
-
-impl TryFrom<WrittenChange> for Change {
-    type Error = SetError;
-
-    fn try_from(written: WrittenChange) -> Result<Self, SetError> {
-        let WrittenChange { host, setting, from, to, reason } = written;
-        let (from, to) = (Value::parse(setting, &from)?, Value::parse(setting, &to)?);
-        Ok(Change { end: host, setting, from, to, reason })
-    }
-}
-
-impl Change {
-    /// The command that makes the change: one line to paste into a shell. A size that is larger
-    /// already where it runs stays as it is.
-    pub fn command(&self) -> String {
-        let (name, to) = (self.setting.sysctl(), self.to.to_string());
-        match self.to {
-            Value::Flag(_) => format!("sysctl -w {name}='{to}'"),
-            Value::Triple(_) | Value::Bytes(_) => {
-                raise::sysctl(name, Some(&self.from.to_string()), &to)
-            }
-        }
-    }
-
-    /// The change in words: `net.ipv4.tcp_wmem at least 4096 16384 11534336`.
-    pub fn words(&self) -> String {
-        match self.to {
-            Value::Flag(_) => format!("{} {}", self.setting, self.to),
-            Value::Triple(_) | Value::Bytes(_) => {
-                format!("{} at least {}", self.setting, self.to)
-            }
-        }
-    }
-}
-
-impl serde::Serialize for Change {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let mut row = s.serialize_struct("Change", 6)?;
-        row.serialize_field("host", &self.end)?;
-        row.serialize_field("setting", &self.setting)?;
-        row.serialize_field("from", &self.from)?;
-        row.serialize_field("to", &self.to)?;
-        row.serialize_field("command", &self.command())?;
-        row.serialize_field("reason", &self.reason)?;
-        row.end()
-    }
-}
 
 /// The settings that fill a path, each with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -116,7 +43,7 @@ const SYSCTL_MAX: Bytes = Bytes::new(i32::MAX as u64);
 /// let host = HostSettings::defaults(KernelVersion::new(6, 18));
 /// let plan = plan(path, &host, &host);
 /// assert_eq!(plan.changes.len(), 1);
-/// assert_eq!(plan.changes[0].setting.sysctl(), "net.ipv4.tcp_wmem");
+/// assert_eq!(plan.changes[0].knob.to_string(), "net.ipv4.tcp_wmem");
 /// assert_eq!(plan.changes[0].words(), "net.ipv4.tcp_wmem at least 4096 16384 11534336");
 /// ```
 pub fn plan(path: Path, sender: &HostSettings, receiver: &HostSettings) -> Plan {
@@ -144,14 +71,14 @@ struct Tuned {
 }
 
 impl Tuned {
-    fn change(&mut self, end: End, setting: Setting, to: Value, reason: String) {
+    fn change(&mut self, end: End, sysctl: Sysctl, to: Value, reason: String) {
         let settings = match end {
             End::Sender => &mut self.sender,
             End::Receiver => &mut self.receiver,
         };
-        let from = settings.get(setting);
-        settings.set(setting, to).expect("a plan gives a setting a value of its own type");
-        self.changes.push(Change { end, setting, from, to, reason });
+        let (knob, from) = (Knob::Sysctl(sysctl), settings.get(sysctl));
+        settings.make(&knob, &to);
+        self.changes.push(Change { end: Some(end), knob, from, to, reason });
     }
 
     /// What one connection must keep in flight to fill the path, as far as TCP can express it.
@@ -183,11 +110,11 @@ impl Tuned {
             if self.sender.wmem_max < request {
                 let reason =
                     format!("{why}. The application sets SO_SNDBUF, which wmem_max bounds");
-                self.change(End::Sender, Setting::WmemMax, Value::Bytes(request), reason);
+                self.change(End::Sender, Sysctl::WmemMax, request.into(), reason);
             }
         } else if self.sender.tcp_wmem.max < sndbuf {
             let triple = MemTriple { max: sndbuf, ..self.sender.tcp_wmem };
-            self.change(End::Sender, Setting::TcpWmem, Value::Triple(triple), why);
+            self.change(End::Sender, Sysctl::TcpWmem, triple.into(), why);
         }
     }
 
@@ -199,7 +126,7 @@ impl Tuned {
                 let reason = format!(
                     "without autotuning the receive buffer stays at tcp_rmem's initial {initial:#}"
                 );
-                self.change(End::Receiver, Setting::TcpModerateRcvbuf, Value::Flag(true), reason);
+                self.change(End::Receiver, Sysctl::TcpModerateRcvbuf, Value::flag(true), reason);
             }
         }
         let now = self.receiver.rcvbuf();
@@ -221,11 +148,11 @@ impl Tuned {
             if self.receiver.rmem_max < request {
                 let reason =
                     format!("{why}. The application sets SO_RCVBUF, which rmem_max bounds");
-                self.change(End::Receiver, Setting::RmemMax, Value::Bytes(request), reason);
+                self.change(End::Receiver, Sysctl::RmemMax, request.into(), reason);
             }
         } else if self.receiver.tcp_rmem.max < rcvbuf {
             let triple = MemTriple { max: rcvbuf, ..self.receiver.tcp_rmem };
-            self.change(End::Receiver, Setting::TcpRmem, Value::Triple(triple), why);
+            self.change(End::Receiver, Sysctl::TcpRmem, triple.into(), why);
         }
     }
 
@@ -242,7 +169,7 @@ impl Tuned {
                     "without window scaling at both ends no window is above 65535 bytes; the path holds {}",
                     self.path.bdp()
                 );
-                self.change(end, Setting::TcpWindowScaling, Value::Flag(true), reason);
+                self.change(end, Sysctl::TcpWindowScaling, Value::flag(true), reason);
             }
         }
     }

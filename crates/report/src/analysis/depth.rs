@@ -2,10 +2,11 @@
 //! and what would change it.
 
 use super::table::arrow;
-use crate::{Column, Layout, Table, Tone, figure, paragraph};
+use crate::{Column, Layout, Table, Tone, figure, paragraph, plan};
 use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label, Warning};
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
+use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 
 /// Shown for a missing figure.
@@ -60,11 +61,7 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         text += &paragraph::fill("  to change it: ", finding.what.remedy, layout.width);
         text.push('\n');
         for change in &finding.what.changes {
-            let start = format!("  on the {}: ", change.end);
-            let why = format!("{} ({})", change.words(), change.reason);
-            text += &paragraph::fill(&start, &why, layout.width);
-            // One line, however long, because people paste it.
-            text += &format!("\n    {}\n", change.command());
+            text += &change_lines(change, layout);
         }
     }
     for explanation in explained.explanations() {
@@ -83,6 +80,15 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         );
     }
     text
+}
+
+/// A setting to change, and the command that does.
+fn change_lines(change: &Change, layout: Layout) -> String {
+    let start = format!("  on the {}: ", plan::host_of(change));
+    let why = format!("{} ({})", change.words(), change.reason);
+    let why = paragraph::fill(&start, &why, layout.width);
+    // One line, however long, because people paste it.
+    format!("{why}\n    {}\n", change.command())
 }
 
 /// Where and how it was captured, and how it ended.

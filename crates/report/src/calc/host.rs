@@ -3,7 +3,8 @@
 use super::heading;
 use crate::table::{Column, Table};
 use crate::{Layout, figure};
-use fullpipe_model::tune::{HostSettings, HostSheet, Setting};
+use fullpipe_model::change::Sysctl;
+use fullpipe_model::tune::{HostSettings, HostSheet};
 
 /// What the host fills, as lines, each with its line break.
 pub fn render_host(sheet: &HostSheet, layout: Layout) -> String {
@@ -32,8 +33,9 @@ pub fn render_host(sheet: &HostSheet, layout: Layout) -> String {
 /// A host's settings as lines, each with its line break.
 pub fn render_settings(host: &HostSettings, layout: Layout) -> String {
     let mut table = Table::new([Column::text(""), Column::text("")]);
-    for setting in Setting::ALL {
-        table.row([setting.to_string(), host.get(setting).to_string()]);
+    for sysctl in Sysctl::OF_WINDOWS {
+        let value = host.get(sysctl).map(|value| value.to_string());
+        table.row([sysctl.to_string(), value.unwrap_or_default()]);
     }
     let title = format!("This host: Linux {}", host.kernel);
     heading(&title, layout) + &table.render(layout)

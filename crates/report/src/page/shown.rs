@@ -8,7 +8,7 @@ use fullpipe_flow::limit::Interval;
 use fullpipe_flow::row::Row;
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::trace::{SocketSeries, Trace};
-use fullpipe_model::tune::Change;
+use fullpipe_model::change::Change;
 use fullpipe_model::units::{Bytes, Duration};
 use serde::Serialize;
 

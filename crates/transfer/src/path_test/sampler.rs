@@ -1,8 +1,9 @@
 //! Sampling, as the two ends of a test need it. The caller implements it.
 
 use fullpipe_flow::sample::Sample;
+use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::tune::{HostSettings, Setting, Value};
+use fullpipe_model::tune::HostSettings;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -30,8 +31,9 @@ const NEWEST: KernelVersion = KernelVersion::new(6, 18);
 impl HostFacts {
     /// What is said of a host with these settings.
     pub fn of(settings: &HostSettings) -> HostFacts {
-        let value = |setting| (Setting::sysctl(setting).into(), settings.get(setting).to_string());
-        let sysctls = Setting::ALL.into_iter().map(value).collect();
+        let value =
+            |sysctl: Sysctl| Some((sysctl.name().into(), settings.get(sysctl)?.to_string()));
+        let sysctls = Sysctl::OF_WINDOWS.into_iter().filter_map(value).collect();
         HostFacts { kernel: settings.kernel.to_string(), sysctls }
     }
 
@@ -40,11 +42,9 @@ impl HostFacts {
     pub fn settings(&self) -> HostSettings {
         let kernel = self.kernel.parse().unwrap_or(NEWEST);
         let mut settings = HostSettings::defaults(kernel);
-        for setting in Setting::ALL {
-            let text = self.sysctls.get(setting.sysctl());
-            if let Some(Ok(value)) = text.map(|text| Value::parse(setting, text)) {
-                // A value of another kind was just ruled out.
-                let _ = settings.set(setting, value);
+        for sysctl in Sysctl::OF_WINDOWS {
+            if let Some(text) = self.sysctls.get(sysctl.name()) {
+                let _ = settings.read(sysctl, text);
             }
         }
         settings
@@ -79,8 +79,7 @@ mod tests {
     #[test]
     fn settings_survive_the_wire_and_nonsense_is_ignored() {
         let mut settings = HostSettings::defaults(KernelVersion::new(5, 10));
-        let small = Value::parse(Setting::TcpRmem, "4096 65536 262144").unwrap();
-        settings.set(Setting::TcpRmem, small).unwrap();
+        settings.read(Sysctl::TcpRmem, "4096 65536 262144").unwrap();
         let mut facts = HostFacts::of(&settings);
         assert_eq!(facts.settings(), settings);
         facts.sysctls.insert("net.ipv4.tcp_rmem".into(), "many".into());

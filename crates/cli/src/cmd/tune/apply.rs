@@ -9,7 +9,8 @@ use fullpipe_flow::proof::Proof;
 use fullpipe_host::tune::{
     Item, Machine, Phase, SYSCTL_FILE, Set, Standing, ThisMachine, Watcher, persisted, standing,
 };
-use fullpipe_model::tune::{HostChange, HostPlan, Knob};
+use fullpipe_model::change::{Change, Knob};
+use fullpipe_model::tune::HostPlan;
 use fullpipe_model::units::Duration;
 use fullpipe_report::host_plan::{Form, render};
 use serde::Serialize;
@@ -137,9 +138,9 @@ impl Apply {
             .changes
             .iter()
             .map(|change| Set {
-                item: Item::Knob(change.setting.clone()),
-                from: change.from.clone(),
-                to: Some(change.to.clone()),
+                item: Item::Knob(change.knob.clone()),
+                from: change.from.as_ref().map(ToString::to_string),
+                to: Some(change.to.to_string()),
             })
             .collect();
         if self.persist {
@@ -185,7 +186,7 @@ impl Apply {
         if self.json {
             let not_persisted = self.persist.then(|| {
                 let others = plan.changes.iter().filter(|change| !has_a_line(change));
-                others.map(|change| change.setting.to_string()).collect()
+                others.map(|change| change.knob.to_string()).collect()
             });
             let for_us = self.keep.map(|keep| keep.as_nanos() / 1000);
             let done = Some(Done { apply: number, for_us, set: sets, not_persisted });
@@ -217,7 +218,7 @@ impl Apply {
         }
         if !plan.on_the_machine.is_empty() {
             let names: Vec<_> =
-                plan.on_the_machine.iter().map(|change| change.setting.to_string()).collect();
+                plan.on_the_machine.iter().map(|change| change.knob.to_string()).collect();
             remark(&format!(
                 "Not set, as this network namespace does not have them: {}. Set them on the machine.",
                 names.join(", ")
@@ -228,19 +229,19 @@ impl Apply {
 }
 
 /// Whether a file of sysctls has a place for it.
-fn has_a_line(change: &HostChange) -> bool {
-    matches!(change.setting, Knob::Sysctl(_))
+fn has_a_line(change: &Change) -> bool {
+    matches!(change.knob, Knob::Sysctl(_))
 }
 
 /// What --persist cannot keep, with the text to paste where the machine's network is configured.
 /// Who makes a device or a route sets it anew when it comes up, so no file of ours would last.
 fn unpersisted(plan: &HostPlan) -> Option<String> {
-    let others: Vec<HostChange> =
+    let others: Vec<Change> =
         plan.changes.iter().filter(|change| !has_a_line(change)).cloned().collect();
     if others.is_empty() {
         return None;
     }
-    let names: Vec<_> = others.iter().map(|change| change.setting.to_string()).collect();
+    let names: Vec<_> = others.iter().map(|change| change.knob.to_string()).collect();
     let commands: String =
         others.iter().map(|change| format!("post-up {}\n", change.command())).collect();
     let plan = HostPlan { changes: others, on_the_machine: Vec::new(), ..plan.clone() };
@@ -297,23 +298,20 @@ fn keep(text: &str) -> Result<Duration, String> {
 }
 
 /// What earlier applies have set and still stands.
-fn in_force(machine: &mut ThisMachine) -> Result<Vec<HostChange>, Failure> {
+fn in_force(machine: &mut ThisMachine) -> Result<Vec<Change>, Failure> {
     let (records, _) = machine.records()?;
-    let mut changes: Vec<HostChange> = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
     for record in records.values().filter(|record| record.phase != Phase::PutBack) {
         for set in &record.sets {
             let Item::Knob(knob) = &set.item else { continue };
             let found = machine.read(&set.item)?;
-            let (Standing::Applied, Some(to)) = (standing(set, &found, true), &set.to) else {
-                continue;
-            };
-            changes.retain(|change| change.setting != *knob);
-            changes.push(HostChange {
-                setting: knob.clone(),
-                from: set.from.clone(),
-                to: to.clone(),
-                reason: record.begin.purpose.clone(),
-            });
+            let to = set.to.as_ref().filter(|_| standing(set, &found, true) == Standing::Applied);
+            // It stands there, so the kernel has taken it.
+            let Some(to) = to.and_then(|to| knob.read(to).ok()) else { continue };
+            let from = set.from.as_ref().and_then(|from| knob.read(from).ok());
+            let (knob, reason) = (knob.clone(), record.begin.purpose.clone());
+            changes.retain(|change| change.knob != knob);
+            changes.push(Change { end: None, knob, from, to, reason });
         }
     }
     Ok(changes)

@@ -12,8 +12,7 @@ use fullpipe_report::host_plan::{Form, render};
 /// # Errors
 /// A setting of the plan cannot be set from within.
 pub fn refuse(machine: &ThisMachine, plan: &HostPlan, json: bool) -> Result<(), Failure> {
-    let mut refusals =
-        plan.changes.iter().filter_map(|change| machine.may_set(&change.setting).err());
+    let mut refusals = plan.changes.iter().filter_map(|change| machine.may_set(&change.knob).err());
     let Some(why) = refusals.find_map(|refused| refused.container()) else { return Ok(()) };
     let [docker, kubernetes] =
         [Form::Docker, Form::Kubernetes].map(|form| render(plan, form, layout()));

@@ -4,9 +4,10 @@ use crate::failure::{Failure, Kind};
 use clap::{Args, ValueEnum};
 use fullpipe_host::tune::{ThisMachine, read_state};
 use fullpipe_kernel::named_file;
+use fullpipe_model::change::Knob;
 use fullpipe_model::limit::End;
 use fullpipe_model::tune::{
-    HostPlan, HostQuestion, HostState, Knob, MeasuredPath, Path, Role, Wish, plan_host,
+    HostPlan, HostQuestion, HostState, MeasuredPath, Path, Role, Wish, plan_host,
 };
 use fullpipe_model::units::{Bytes, Duration, Probability, Rate};
 use std::path::PathBuf;
@@ -71,7 +72,7 @@ impl Goal {
         }
         let mut plan = plan_host(&question, &state);
         for changes in [&mut plan.changes, &mut plan.on_the_machine] {
-            changes.retain(|change| self.only.is_empty() || self.only.contains(&change.setting));
+            changes.retain(|change| self.only.is_empty() || self.only.contains(&change.knob));
         }
         Ok(plan)
     }

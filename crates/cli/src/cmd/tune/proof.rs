@@ -9,8 +9,9 @@
 
 use crate::failure::{Failure, Kind};
 use fullpipe_flow::proof::{Proof, TrialResult, WORTH};
+use fullpipe_model::change::{Change, Knob, RouteMetric, Sysctl, Value};
 use fullpipe_model::prove::Remedy;
-use fullpipe_model::tune::{HostChange, HostPlan, Knob, MeasuredPath, RouteMetric, Value};
+use fullpipe_model::tune::{HostPlan, MeasuredPath};
 use fullpipe_model::units::Rate;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -138,21 +139,18 @@ fn makes(plan: &HostPlan, change: &Remedy) -> bool {
 }
 
 /// Whether `planned` is the trial's change, or a larger one of its kind.
-fn is_made_by(change: &Remedy, planned: &HostChange) -> bool {
-    match (&planned.setting, change) {
-        (Knob::Sysctl(row), Remedy::Sysctl(change)) => {
-            row.name == change.setting.sysctl()
-                && match (Value::parse(change.setting, &planned.to), change.to) {
-                    (Ok(Value::Triple(made)), Value::Triple(wanted)) => made.max >= wanted.max,
-                    (Ok(Value::Bytes(made)), Value::Bytes(wanted)) => made >= wanted,
-                    (made, wanted) => made == Ok(wanted),
-                }
-        }
-        (Knob::Sysctl(row), Remedy::CongestionControl(name)) => {
-            row.name == "net.ipv4.tcp_congestion_control" && planned.to == *name
+fn is_made_by(change: &Remedy, planned: &Change) -> bool {
+    match (&planned.knob, change) {
+        (knob, Remedy::Sysctl(change)) if *knob == change.knob => match (&planned.to, &change.to) {
+            (Value::Triple([.., made]), Value::Triple([.., wanted])) => made >= wanted,
+            (Value::Number(made), Value::Number(wanted)) if knob.is_size() => made >= wanted,
+            (made, wanted) => made == wanted,
+        },
+        (Knob::Sysctl(Sysctl::TcpCongestionControl), Remedy::CongestionControl(name)) => {
+            matches!(&planned.to, Value::Name(made) if made == name)
         }
         (Knob::Route(_, RouteMetric::InitCwnd), Remedy::InitialWindow(segments)) => {
-            planned.to.parse::<u32>().is_ok_and(|made| made >= *segments)
+            planned.to.number().is_some_and(|made| made >= i64::from(*segments))
         }
         _ => false,
     }

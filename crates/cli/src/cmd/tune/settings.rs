@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::terminal::{layout, print, print_json};
 use clap::Args;
-use fullpipe_model::tune::{SYSCTLS, Scope};
+use fullpipe_model::change::{Scope, Sysctl};
 use fullpipe_report::host_plan;
 
 /// List what can be tuned: whose it is, and whether a pod may set it.
@@ -25,17 +25,17 @@ pub struct Settings {
 impl Settings {
     pub fn run(self) -> Result<u8, Failure> {
         if self.json {
-            let rows: Vec<_> = SYSCTLS
-                .iter()
-                .map(|row| {
+            let rows: Vec<_> = Sysctl::ALL
+                .into_iter()
+                .map(|sysctl| {
                     serde_json::json!({
-                        "setting": row.name,
-                        "belongs_to": match row.scope {
+                        "setting": sysctl.name(),
+                        "belongs_to": match sysctl.scope() {
                             Scope::Namespace => "namespace",
                             Scope::Machine => "machine",
                         },
-                        "kubernetes_safe_since": row.kubernetes,
-                        "what": row.what,
+                        "kubernetes_safe_since": sysctl.kubernetes(),
+                        "what": sysctl.what(),
                     })
                 })
                 .collect();

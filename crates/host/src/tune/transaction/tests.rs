@@ -1,7 +1,7 @@
 //! A kernel of texts, in which any operation can fail and at any step the power.
 
 use super::*;
-use fullpipe_model::tune::{Knob, SYSCTLS};
+use fullpipe_model::change::{Knob, Sysctl};
 use fullpipe_model::units::Duration;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -119,10 +119,10 @@ fn begin() -> Begin {
 }
 
 fn item(number: usize) -> Item {
-    match number % (SYSCTLS.len() + 2) {
+    match number % (Sysctl::ALL.len() + 2) {
         0 => Item::File("/etc/sysctl.d/60-fullpipe.conf".into()),
         1 => Item::Knob("route default dev eth0 initcwnd".parse().unwrap()),
-        other => Item::Knob(Knob::Sysctl(&SYSCTLS[other - 2])),
+        other => Item::Knob(Knob::Sysctl(Sysctl::ALL[other - 2])),
     }
 }
 

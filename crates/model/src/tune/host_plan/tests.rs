@@ -1,27 +1,25 @@
 use super::*;
-use crate::tune::knob::SYSCTLS;
 use proptest::prelude::*;
 
 /// A machine with everything shown; `changed` differs from the defaults.
 fn machine(kernel: &str, changed: &[(&str, &str)]) -> HostState {
     let mut settings = HostSettings::defaults(kernel.parse().unwrap());
-    let text = |settings: &HostSettings, name: &str| match name {
-        "net.ipv4.tcp_mem" => "287898 383867 575796".into(),
-        "net.ipv4.tcp_mtu_probing" => "0".into(),
-        CONGESTION => "cubic".into(),
-        "net.core.default_qdisc" => "fq_codel".into(),
-        "net.ipv4.tcp_notsent_lowat" => u32::MAX.to_string(),
-        _ => match Setting::ALL.into_iter().find(|setting| setting.sysctl() == name) {
-            Some(setting) => settings.get(setting).to_string(),
-            None => "1".to_string(),
-        },
+    let text = |settings: &HostSettings, sysctl: Sysctl| match sysctl {
+        Sysctl::TcpMem => "287898 383867 575796".into(),
+        Sysctl::TcpMtuProbing => "0".into(),
+        Sysctl::TcpCongestionControl => "cubic".into(),
+        Sysctl::DefaultQdisc => "fq_codel".into(),
+        Sysctl::TcpNotsentLowat => u32::MAX.to_string(),
+        _ => settings.get(sysctl).map_or_else(|| "1".to_string(), |value| value.to_string()),
     };
     let mut shown = BTreeMap::new();
-    for row in &SYSCTLS {
-        let named = changed.iter().find(|(name, _)| *name == row.name);
-        let value = named.map_or_else(|| text(&settings, row.name), |(_, value)| value.to_string());
-        set(&mut settings, &Knob::Sysctl(row), &value);
-        shown.insert(Knob::Sysctl(row), Shown { value, is_settable: true });
+    for sysctl in Sysctl::ALL {
+        let named = changed.iter().find(|(name, _)| *name == sysctl.name());
+        let value = named.map_or_else(|| text(&settings, sysctl), |(_, value)| value.to_string());
+        let knob = Knob::Sysctl(sysctl);
+        let value = knob.read(&value).unwrap();
+        settings.make(&knob, &value);
+        shown.insert(knob, Shown { value, is_settable: true });
     }
     settings.tcp_mem_pressure_pages = Some(383_867);
     HostState {
@@ -49,15 +47,15 @@ fn question(rate: &str, rtt: &str, role: Role) -> HostQuestion {
 fn applied(state: &HostState, plan: &HostPlan) -> HostState {
     let mut state = state.clone();
     for change in &plan.changes {
-        set(&mut state.settings, &change.setting, &change.to);
-        state.shown.get_mut(&change.setting).unwrap().value = change.to.clone();
+        state.settings.make(&change.knob, &change.to);
+        state.shown.get_mut(&change.knob).unwrap().value = change.to.clone();
     }
     state
 }
 
-fn to<'a>(plan: &'a HostPlan, name: &str) -> Option<&'a str> {
-    let found = plan.changes.iter().find(|change| change.setting.to_string() == name);
-    found.map(|change| change.to.as_str())
+fn to(plan: &HostPlan, name: &str) -> Option<String> {
+    let found = plan.changes.iter().find(|change| change.knob.to_string() == name);
+    found.map(|change| change.to.to_string())
 }
 
 /// Article C: 1 Gbit/s, 146 ms; the sender's buffer is the first limit and the receiver's the next.
@@ -82,13 +80,13 @@ fn article_c_is_one_plan_for_each_end() {
 #[test]
 fn what_belongs_to_the_machine_is_told_and_not_changed_in_a_container() {
     let mut state = machine("6.1", &[("net.ipv4.tcp_mem", "100 200 300")]);
-    state.shown.remove(&Knob::sysctl("net.ipv4.tcp_mem").unwrap());
-    for name in ["net.ipv4.tcp_wmem", "net.core.wmem_max"] {
-        state.shown.get_mut(&Knob::sysctl(name).unwrap()).unwrap().is_settable = false;
+    state.shown.remove(&Knob::Sysctl(Sysctl::TcpMem));
+    for sysctl in [Sysctl::TcpWmem, Sysctl::WmemMax] {
+        state.shown.get_mut(&Knob::Sysctl(sysctl)).unwrap().is_settable = false;
     }
     let plan = plan_host(&question("1gbit", "146ms", Role::Sender), &state);
     assert!(plan.changes.is_empty(), "{plan:?}");
-    assert_eq!(plan.on_the_machine[0].setting.to_string(), "net.ipv4.tcp_wmem");
+    assert_eq!(plan.on_the_machine[0].knob.to_string(), "net.ipv4.tcp_wmem");
     assert_eq!(plan.after, plan.before, "what is not set does nothing");
 }
 
@@ -126,7 +124,7 @@ fn what_somebody_switched_off_is_switched_on_where_it_counts() {
         assert!(to(&plan, name).is_some(), "{name}: {plan:?}");
     }
     // Woken a millisecond late at 1 Gbit/s: 125 kB, twice.
-    assert_eq!(to(&plan, "net.ipv4.tcp_notsent_lowat"), Some("250000"));
+    assert_eq!(to(&plan, "net.ipv4.tcp_notsent_lowat"), Some("250000".into()));
     // At 100 Mbit/s sequence numbers last for 344 s; since 6.6 the scale is without effect.
     let plan = plan_host(&question("100mbit", "50ms", Role::Both), &machine("6.12", &off));
     assert!(to(&plan, "net.ipv4.tcp_timestamps").is_none(), "{plan:?}");
@@ -142,9 +140,15 @@ fn loss_is_a_reason_for_bbr_only_where_it_is_the_limit() {
             &machine("6.1", changed),
         )
     };
-    assert_eq!(to(&lossy("0.1%", &[]), CONGESTION), Some("bbr"));
-    assert_eq!(to(&lossy("0.000000001%", &[]), CONGESTION), None);
-    assert_eq!(to(&lossy("0.1%", &[(CONGESTION, "bbr")]), CONGESTION), None);
+    assert_eq!(to(&lossy("0.1%", &[]), Sysctl::TcpCongestionControl.name()), Some("bbr".into()));
+    assert_eq!(to(&lossy("0.000000001%", &[]), Sysctl::TcpCongestionControl.name()), None);
+    assert_eq!(
+        to(
+            &lossy("0.1%", &[(Sysctl::TcpCongestionControl.name(), "bbr")]),
+            Sysctl::TcpCongestionControl.name()
+        ),
+        None
+    );
 }
 
 #[test]
@@ -156,8 +160,8 @@ fn wishes_are_planned_and_do_not_lower_a_size() {
     };
     let state = machine("6.18", &[]);
     let plan = plan_host(&wish("net.ipv4.tcp_mtu_probing=1"), &state);
-    assert_eq!(to(&plan, "net.ipv4.tcp_mtu_probing"), Some("1"));
-    assert_eq!(to(&plan, IDLE), Some("0"));
+    assert_eq!(to(&plan, "net.ipv4.tcp_mtu_probing"), Some("1".into()));
+    assert_eq!(to(&plan, Sysctl::TcpSlowStartAfterIdle.name()), Some("0".into()));
     let plan = plan_host(&wish("net.core.rmem_max=65536"), &state);
     assert!(to(&plan, "net.core.rmem_max").is_none());
     assert!(plan.notes.iter().any(|note| note.contains("lowers nothing")), "{:?}", plan.notes);
@@ -207,8 +211,8 @@ proptest! {
             "{:?}", plan
         );
         for change in &plan.changes {
-            prop_assert_eq!(change.setting.checked(&change.to).unwrap(), change.to.clone());
-            prop_assert!(!change.setting.lowers(change.from.as_ref().unwrap(), &change.to), "{:?}", change);
+            prop_assert_eq!(change.knob.checked(&change.to.to_string()).unwrap(), change.to.clone());
+            prop_assert!(!change.knob.lowers(change.from.as_ref().unwrap(), &change.to), "{:?}", change);
         }
         prop_assert!(plan.after.goodput >= plan.before.goodput);
         let again = plan_host(&question, &applied(&state, &plan));

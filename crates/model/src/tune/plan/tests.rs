@@ -21,12 +21,12 @@ fn apply(
     let (mut sender, mut receiver) = (sender.clone(), receiver.clone());
     for change in &plan.changes {
         let host = match change.end {
-            End::Sender => &mut sender,
-            End::Receiver => &mut receiver,
+            Some(End::Sender) => &mut sender,
+            _ => &mut receiver,
         };
-        assert_eq!(host.get(change.setting), change.from);
-        let text = change.to.to_string();
-        host.set(change.setting, Value::parse(change.setting, &text).unwrap()).unwrap();
+        let Knob::Sysctl(sysctl) = change.knob else { panic!("{change:?}") };
+        assert_eq!(host.get(sysctl), change.from);
+        host.read(sysctl, &change.to.to_string()).unwrap();
     }
     (sender, receiver)
 }
@@ -65,21 +65,21 @@ fn each_change_says_why_in_numbers() {
     let said: Vec<_> = plan
         .changes
         .iter()
-        .map(|c| (c.end, c.setting, c.to.to_string(), c.reason.as_str()))
+        .map(|c| (c.end.unwrap(), c.knob.to_string(), c.to.to_string(), c.reason.as_str()))
         .collect();
     assert_eq!(
         said,
         [
             (
                 End::Sender,
-                Setting::TcpWmem,
+                "net.ipv4.tcp_wmem".into(),
                 "4096 16384 11534336".into(),
                 "a send buffer of 4 MiB keeps 2.768 MB in flight (66 % of it), about 442.9 Mbit/s over 50 ms; the \
                  path holds 6.25 MB and its queue 6.25 MB"
             ),
             (
                 End::Receiver,
-                Setting::TcpRmem,
+                "net.ipv4.tcp_rmem".into(),
                 "4096 131072 14680064".into(),
                 "a receive buffer of 6 MiB advertises 3.146 MB (50 % of it, tcp_adv_win_scale 1), about 503.3 Mbit/s \
                  over 50 ms; the path holds 6.25 MB and its queue 6.25 MB"
@@ -100,19 +100,12 @@ fn switches_are_put_back_on() {
     let off =
         HostSettings { tcp_window_scaling: false, tcp_moderate_rcvbuf: false, ..kernel("6.18") };
     let changes = plan(demo_path(), &kernel("6.18"), &off).changes;
-    let settings: Vec<_> = changes.iter().map(|c| (c.setting, c.end, c.from, c.to)).collect();
-    assert!(settings.contains(&(
-        Setting::TcpModerateRcvbuf,
-        End::Receiver,
-        Value::Flag(false),
-        Value::Flag(true)
-    )));
-    assert!(settings.contains(&(
-        Setting::TcpWindowScaling,
-        End::Receiver,
-        Value::Flag(false),
-        Value::Flag(true)
-    )));
+    let settings: Vec<_> = changes.iter().map(|c| (&c.knob, c.end, &c.from, &c.to)).collect();
+    let (off, on) = (Some(Value::flag(false)), Value::flag(true));
+    for sysctl in [Sysctl::TcpModerateRcvbuf, Sysctl::TcpWindowScaling] {
+        let knob = Knob::Sysctl(sysctl);
+        assert!(settings.contains(&(&knob, Some(End::Receiver), &off, &on)), "{settings:?}");
+    }
 }
 
 #[test]
@@ -122,7 +115,7 @@ fn an_application_that_froze_its_buffer_is_named() {
     let sender = HostSettings { so_sndbuf: Some("16KiB".parse().unwrap()), ..kernel("5.4") };
     let plan = plan(path, &sender, &kernel("5.4"));
     assert_eq!(plan.before.limited_by, Limit::SendBuffer);
-    assert_eq!(plan.changes[0].setting, Setting::WmemMax);
+    assert_eq!(plan.changes[0].knob, Knob::Sysctl(Sysctl::WmemMax));
     let named = plan
         .notes
         .iter()
@@ -193,11 +186,13 @@ proptest! {
     fn values_fit_a_sysctl_and_are_never_lowered(path in any_path(), sender in any_host(), receiver in any_host()) {
         let plan = plan(path, &sender, &receiver);
         for change in &plan.changes {
-            let numbers = |value: Value| value.to_string().split(' ').map(|n| n.parse::<i32>().unwrap()).collect::<Vec<_>>();
-            let (from, to) = (numbers(change.from), numbers(change.to));
-            prop_assert_eq!(from.len(), to.len());
-            prop_assert!(from.iter().zip(&to).all(|(from, to)| from <= to), "{:?}", change);
-            prop_assert_ne!(&change.from, &change.to);
+            let from = change.from.as_ref().unwrap();
+            let checked = change.knob.checked(&change.to.to_string());
+            prop_assert_eq!(checked.as_ref(), Ok(&change.to));
+            prop_assert_eq!(from.numbers().len(), change.to.numbers().len());
+            let mut both = from.numbers().iter().zip(change.to.numbers());
+            prop_assert!(both.all(|(from, to)| from <= to), "{:?}", change);
+            prop_assert_ne!(from, &change.to);
         }
     }
 

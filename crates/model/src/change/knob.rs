@@ -1,114 +1,16 @@
 //! Everything of a host that `fullpipe tune` can set, by name: sysctls, the queue of a device, and
 //! the metrics of a route, each with the values that the kernel takes.
 //!
-//! [`Setting`](super::Setting) has the few that the laws turn into windows; a [`Knob`] is anything
-//! that can be written down, set and put back. Its text is what a user types and what a journal
-//! keeps: `net.ipv4.tcp_rmem`, `device eth0 txqueuelen`, `route default dev eth0 initcwnd`.
+//! A [`Knob`] is anything that can be written down, set and put back. Its text is what a user types
+//! and what a journal keeps: `net.ipv4.tcp_rmem`, `device eth0 txqueuelen`, `route default dev eth0
+//! initcwnd`.
 //!
-//! Source of the ranges: `net/ipv4/sysctl_net_ipv4.c`, `net/core/sysctl_net_core.c`,
-//! `net/ipv4/metrics.c`, `net/core/dev.c` of Linux 6.18. Where the kernel takes more values than
-//! have a meaning (a switch is a byte), only those with a meaning are allowed.
+//! Source of the ranges of queues and routes: `net/ipv4/metrics.c`, `net/core/dev.c` of Linux 6.18.
 
 use super::raise;
+use super::sysctl::FLAG;
+use super::{Scope, Shape, Sysctl, Value};
 use std::net::IpAddr;
-
-/// Whose a sysctl is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// Each network namespace has its own, since Linux 4.15 or before.
-    Namespace,
-    /// The whole machine has one: other namespaces do not show it, or for reading alone.
-    Machine,
-}
-
-/// The values of a sysctl.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Shape {
-    /// One whole number between these.
-    Number(i64, i64),
-    /// Three whole numbers between these, none smaller than the one before it.
-    Triple(i64, i64),
-    /// A name that begins with a letter and has at most 15 letters, digits, `-` and `_`.
-    Name,
-}
-
-/// A sysctl, with what is to know about it.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sysctl {
-    /// Its name, with dots.
-    pub name: &'static str,
-    /// Whose it is.
-    pub scope: Scope,
-    /// Its values.
-    pub shape: Shape,
-    /// The version of Kubernetes since which every pod may set it; `None`: only where the kubelet
-    /// allows it (`--allowed-unsafe-sysctls`).
-    pub kubernetes: Option<&'static str>,
-    /// What it does, as a phrase.
-    pub what: &'static str,
-    /// Whether more is more: a plan never lowers it.
-    pub is_size: bool,
-}
-
-const INT: i64 = i32::MAX as i64;
-/// Pages of `tcp_mem`: unsigned long in the kernel, which multiplies them by the size of a page.
-const PAGES: i64 = i64::MAX >> 12;
-
-const fn row(name: &'static str, shape: Shape, what: &'static str) -> Sysctl {
-    Sysctl { name, scope: Scope::Namespace, shape, kubernetes: None, what, is_size: false }
-}
-
-const fn size(name: &'static str, shape: Shape, what: &'static str) -> Sysctl {
-    Sysctl { is_size: true, ..row(name, shape, what) }
-}
-
-const fn machine(row: Sysctl) -> Sysctl {
-    Sysctl { scope: Scope::Machine, ..row }
-}
-
-const fn safe(since: &'static str, row: Sysctl) -> Sysctl {
-    Sysctl { kubernetes: Some(since), ..row }
-}
-
-const FLAG: Shape = Shape::Number(0, 1);
-
-/// Every sysctl that can be tuned.
-pub static SYSCTLS: [Sysctl; 15] = [
-    safe(
-        "1.32",
-        size(
-            "net.ipv4.tcp_rmem",
-            Shape::Triple(1, INT),
-            "receive buffers: least, initial, largest",
-        ),
-    ),
-    safe(
-        "1.32",
-        size("net.ipv4.tcp_wmem", Shape::Triple(1, INT), "send buffers: least, initial, largest"),
-    ),
-    // SOCK_MIN_RCVBUF and SOCK_MIN_SNDBUF on x86-64.
-    machine(size("net.core.rmem_max", Shape::Number(2304, INT), "the largest SO_RCVBUF")),
-    machine(size("net.core.wmem_max", Shape::Number(4608, INT), "the largest SO_SNDBUF")),
-    machine(size(
-        "net.ipv4.tcp_mem",
-        Shape::Triple(0, PAGES),
-        "pages of all TCP sockets: low, pressure, limit",
-    )),
-    row("net.ipv4.tcp_window_scaling", FLAG, "windows above 65535 bytes"),
-    row("net.ipv4.tcp_moderate_rcvbuf", FLAG, "autotuning of receive buffers"),
-    row("net.ipv4.tcp_adv_win_scale", Shape::Number(-31, 31), "window of a buffer, before 6.6"),
-    row("net.ipv4.tcp_slow_start_after_idle", FLAG, "slow start again after a pause"),
-    row("net.ipv4.tcp_mtu_probing", Shape::Number(0, 2), "search for the path's MTU by probes"),
-    row("net.ipv4.tcp_congestion_control", Shape::Name, "congestion control of new sockets"),
-    row(
-        "net.ipv4.tcp_notsent_lowat",
-        Shape::Number(0, u32::MAX as i64),
-        "unsent data above which a socket takes no more",
-    ),
-    row("net.ipv4.tcp_sack", FLAG, "selective acknowledgements"),
-    row("net.ipv4.tcp_timestamps", Shape::Number(0, 2), "timestamps"),
-    machine(row("net.core.default_qdisc", Shape::Name, "queueing discipline of new devices")),
-];
 
 /// A metric of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -167,7 +69,7 @@ impl std::fmt::Display for RouteName {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Knob {
     /// A sysctl.
-    Sysctl(&'static Sysctl),
+    Sysctl(Sysctl),
     /// How many packets the queue of this device holds (`txqueuelen`).
     QueueLength(String),
     /// A metric of a route.
@@ -175,75 +77,88 @@ pub enum Knob {
 }
 
 impl Knob {
-    /// The sysctl of this name, if it can be tuned.
-    pub fn sysctl(name: &str) -> Option<Knob> {
-        SYSCTLS.iter().find(|row| row.name == name).map(Knob::Sysctl)
-    }
-
-    /// `text` as the kernel shows it (single blanks), if it is a value of this knob.
-    ///
-    /// # Errors
-    /// The kernel would not take it, or it has no meaning.
-    pub fn checked(&self, text: &str) -> Result<String, ValueError> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let shape = match self {
-            Knob::Sysctl(row) => row.shape,
-            Knob::QueueLength(_) => Shape::Number(0, u32::MAX.into()),
+    const fn shape(&self) -> Shape {
+        match self {
+            Knob::Sysctl(sysctl) => sysctl.shape(),
+            Knob::QueueLength(_) => Shape::Number(0, u32::MAX as i64),
             Knob::Route(_, metric) => metric.shape(),
-        };
-        let within = |word: &str, least: i64, most: i64| {
-            word.parse().is_ok_and(|number: i64| (least..=most).contains(&number))
-        };
-        let wanted = match shape {
-            Shape::Number(least, most) => {
-                let is = matches!(words[..], [word] if within(word, least, most));
-                (!is).then(|| format!("one whole number from {least} to {most}"))
-            }
-            Shape::Triple(least, most) => {
-                let are = words.len() == 3 && words.iter().all(|word| within(word, least, most));
-                let numbers: Vec<i64> = words.iter().flat_map(|word| word.parse()).collect();
-                (!are || !numbers.is_sorted()).then(|| {
-                    format!("three whole numbers from {least} to {most}, none below the one before")
-                })
-            }
-            Shape::Name => {
-                let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-                let is_name = |word: &str| {
-                    word.len() < 16
-                        && word.starts_with(|c: char| c.is_ascii_alphabetic())
-                        && word.chars().all(letter)
-                };
-                (!matches!(words[..], [word] if is_name(word))).then(|| {
-                    "a name that begins with a letter and has at most 15 letters, digits, - and _"
-                        .to_string()
-                })
-            }
-        };
-        match wanted {
-            None => Ok(words.join(" ")),
-            Some(wanted) => Err(ValueError { knob: self.clone(), value: text.into(), wanted }),
         }
     }
 
-    /// Whether the value `to` would lower a size that is `from` now. A plan does not do that.
-    pub fn lowers(&self, from: &str, to: &str) -> bool {
-        let is_size = match self {
-            Knob::Sysctl(row) => row.is_size,
+    /// Whether more is more: a plan never lowers it.
+    pub const fn is_size(&self) -> bool {
+        match self {
+            Knob::Sysctl(sysctl) => sysctl.is_size(),
             Knob::QueueLength(_) => true,
-            Knob::Route(_, metric) => *metric != RouteMetric::QuickAck,
+            Knob::Route(_, metric) => !matches!(metric, RouteMetric::QuickAck),
+        }
+    }
+
+    /// Whether only the whole machine has it, and no network namespace of its own.
+    pub const fn is_machine_wide(&self) -> bool {
+        matches!(self, Knob::Sysctl(sysctl) if matches!(sysctl.scope(), Scope::Machine))
+    }
+
+    /// The value that a kernel shows as `text`, whether or not we would set it.
+    ///
+    /// # Errors
+    /// It has not the form of this knob's values.
+    pub fn read(&self, text: &str) -> Result<Value, ValueError> {
+        let mut words = text.split_whitespace();
+        let mut number = || words.next().and_then(|word| word.parse().ok());
+        let value = match self.shape() {
+            Shape::Number(..) => number().map(Value::Number),
+            Shape::Triple(..) => (|| Some(Value::Triple([number()?, number()?, number()?])))(),
+            Shape::Name => words.next().map(|word| Value::Name(word.to_string())),
         };
-        let numbers = |text: &str| -> Vec<i64> {
-            text.split_whitespace().flat_map(|word| word.parse()).collect()
+        let value = value.filter(|_| words.next().is_none());
+        value.ok_or_else(|| self.refuses(text))
+    }
+
+    /// The value that somebody asks for.
+    ///
+    /// # Errors
+    /// The kernel would not take it, or it has no meaning.
+    pub fn checked(&self, text: &str) -> Result<Value, ValueError> {
+        let value = self.read(text)?;
+        let within = |least: i64, most: i64| {
+            value.numbers().iter().all(|number| (least..=most).contains(number))
         };
-        is_size && numbers(from).iter().zip(numbers(to)).any(|(from, to)| to < *from)
+        let is_fine = match (self.shape(), &value) {
+            (Shape::Number(least, most), _) => within(least, most),
+            (Shape::Triple(least, most), _) => within(least, most) && value.numbers().is_sorted(),
+            (Shape::Name, Value::Name(name)) => is_name(name),
+            (Shape::Name, _) => false,
+        };
+        if is_fine { Ok(value) } else { Err(self.refuses(text)) }
+    }
+
+    /// Why `text` is no value of this knob.
+    pub(crate) fn refuses(&self, text: &str) -> ValueError {
+        let wanted = match self.shape() {
+            Shape::Number(least, most) => format!("one whole number from {least} to {most}"),
+            Shape::Triple(least, most) => {
+                format!("three whole numbers from {least} to {most}, none below the one before")
+            }
+            Shape::Name => {
+                "a name that begins with a letter and has at most 15 letters, digits, - and _"
+                    .into()
+            }
+        };
+        ValueError { knob: self.clone(), value: text.into(), wanted }
+    }
+
+    /// Whether the value `to` would lower a size that is `from` now. A plan does not do that.
+    pub fn lowers(&self, from: &Value, to: &Value) -> bool {
+        self.is_size() && from.numbers().iter().zip(to.numbers()).any(|(from, to)| to < from)
     }
 
     /// The command that sets it: one line to paste into a shell. A size that is larger already
     /// where it runs stays as it is; of several numbers, those that differ from `from` are raised.
-    pub(super) fn command(&self, from: Option<&str>, value: &str) -> String {
+    pub(super) fn command(&self, from: Option<&Value>, value: &Value) -> String {
         match self {
-            Knob::Sysctl(row) if row.is_size => raise::sysctl(row.name, from, value),
-            Knob::Sysctl(row) => format!("sysctl -w {}='{value}'", row.name),
+            Knob::Sysctl(sysctl) if sysctl.is_size() => raise::sysctl(*sysctl, from, value),
+            Knob::Sysctl(sysctl) => format!("sysctl -w {sysctl}='{value}'"),
             Knob::QueueLength(device) => raise::unless(
                 &format!("cat /sys/class/net/{device}/tx_queue_len"),
                 value,
@@ -268,7 +183,7 @@ impl Knob {
 impl std::fmt::Display for Knob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Knob::Sysctl(row) => f.pad(row.name),
+            Knob::Sysctl(sysctl) => sysctl.fmt(f),
             Knob::QueueLength(device) => write!(f, "device {device} txqueuelen"),
             Knob::Route(route, metric) => write!(f, "route {route} {}", metric.name()),
         }
@@ -317,11 +232,19 @@ impl std::str::FromStr for Knob {
                 let route = RouteName { destination, prefix_len, device: device(name)? };
                 Some(Knob::Route(route, metric))
             })(),
-            [name] => Knob::sysctl(name),
+            [name] => Sysctl::named(name).map(Knob::Sysctl),
             _ => None,
         };
         found.ok_or_else(|| ParseKnobError { text: text.into() })
     }
+}
+
+/// As the kernel takes names of congestion controls and queueing disciplines.
+fn is_name(word: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    word.len() < 16
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.chars().all(letter)
 }
 
 fn destination_of(text: &str) -> Option<(IpAddr, u8)> {
@@ -351,18 +274,7 @@ impl<'de> serde::Deserialize<'de> for Knob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::Setting;
     use proptest::prelude::*;
-
-    #[test]
-    fn the_laws_settings_are_among_them_with_the_same_scope() {
-        for setting in Setting::ALL {
-            let Some(Knob::Sysctl(row)) = Knob::sysctl(setting.sysctl()) else {
-                panic!("{setting} is missing");
-            };
-            assert_eq!(row.scope == Scope::Namespace, setting.per_namespace(), "{setting}");
-        }
-    }
 
     #[test]
     fn what_the_kernel_would_not_take_is_refused_with_what_it_takes() {
@@ -396,7 +308,10 @@ mod tests {
 
     #[test]
     fn only_sizes_are_lowered() {
-        let lowers = |knob: &str, from, to| knob.parse::<Knob>().unwrap().lowers(from, to);
+        let lowers = |knob: &str, from, to| {
+            let knob: Knob = knob.parse().unwrap();
+            knob.lowers(&knob.read(from).unwrap(), &knob.read(to).unwrap())
+        };
         assert!(lowers("net.ipv4.tcp_rmem", "4096 131072 6291456", "4096 87380 16777216"));
         assert!(!lowers("net.ipv4.tcp_rmem", "4096 131072 6291456", "4096 131072 16777216"));
         assert!(!lowers("net.ipv4.tcp_slow_start_after_idle", "1", "0"));
@@ -423,7 +338,7 @@ mod tests {
         let metric = prop::sample::select(RouteMetric::ALL.to_vec());
         let route = (any::<[u8; 4]>(), 0u8..=32, "[a-z0-9.]{1,15}", metric);
         prop_oneof![
-            (0..SYSCTLS.len()).prop_map(|row| Knob::Sysctl(&SYSCTLS[row])),
+            prop::sample::select(Sysctl::ALL.to_vec()).prop_map(Knob::Sysctl),
             "[a-z0-9.-]{1,15}".prop_map(Knob::QueueLength),
             route.prop_filter_map("a default route has one name", |(bytes, length, device, m)| {
                 let destination = IpAddr::from(if length == 0 { [0; 4] } else { bytes });
@@ -444,12 +359,9 @@ mod tests {
         #[test]
         fn what_is_let_through_fits_the_kernels_type(knob in knobs(), text in "-?[0-9]{1,20}( [0-9]{1,20}){0,3}") {
             if let Ok(value) = knob.checked(&text) {
-                for word in value.split(' ') {
-                    let number: i64 = word.parse().unwrap();
-                    let is_scale = knob.to_string().ends_with("adv_win_scale");
-                    prop_assert!(number >= 0 || is_scale);
-                    prop_assert_eq!(knob.checked(&value).unwrap(), value.clone());
-                }
+                let is_scale = knob.to_string().ends_with("adv_win_scale");
+                prop_assert!(is_scale || value.numbers().iter().all(|number| *number >= 0));
+                prop_assert_eq!(knob.checked(&value.to_string()).unwrap(), value);
             }
         }
     }
