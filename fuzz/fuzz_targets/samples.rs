@@ -3,7 +3,7 @@
 #![no_main]
 
 use fullpipe_flow::live::{Note, connections};
-use fullpipe_flow::sample::Sample;
+use fullpipe_model::observe::Sample;
 use fullpipe_flow::trace::TraceBounds;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use fullpipe_flow::limit::{PathHint, from_samples};
-use fullpipe_flow::sample::{Reasons, Sample, SocketMemory, TcpInfo, TcpState};
+use fullpipe_model::observe::{Reasons, Sample, SocketMemory, TcpInfo, TcpState};
 use fullpipe_flow::truth::{Knowledge, intervals};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 

@@ -10,8 +10,8 @@ use crate::origin::Origin;
 use fullpipe_flow::capture::ReadError;
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::live::{Note, connections};
-use fullpipe_flow::sample::{ParseSampleError, Sample};
 use fullpipe_flow::{Config, Counts};
+use fullpipe_model::observe::{ParseSampleError, Sample};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn info(acked: u64) -> String {
-        let info = fullpipe_flow::sample::TcpInfo {
+        let info = fullpipe_model::observe::TcpInfo {
             bytes_acked: Some(fullpipe_model::units::Bytes::new(acked)),
             ..Default::default()
         };

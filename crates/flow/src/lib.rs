@@ -11,7 +11,6 @@
 //! * [`segment`]: the TCP segment in a packet.
 //! * [`Analyzer`]: packets in, [`diagnosis::DiagnosedConnection`]s out, streaming. [`Intake`] is
 //!   its first half, for several threads.
-//! * [`sample`]: one observation of a socket by the kernel.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
 //! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
 //! * [`live`]: a live connection as its host sees it.
@@ -37,7 +36,6 @@ pub mod path_test;
 pub mod proof;
 pub mod recapture;
 pub mod row;
-pub mod sample;
 pub mod schema;
 pub mod segment;
 pub mod trace;

@@ -2,9 +2,9 @@
 //! verdict can tell what a look once a second cannot.
 
 use crate::watch::{SocketKey, Watch};
-use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, clock};
+use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Duration;
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -6,8 +6,8 @@
 
 use crate::follow::{STEP, Target};
 use crate::watch::{Namespaces, SocketKey, Watch};
-use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::Refused;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::Duration;
 use std::collections::HashSet;

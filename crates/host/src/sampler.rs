@@ -4,9 +4,9 @@
 //! [`SocketSampler::stop`] takes a last sample and gives all. The thread asks `sock_diag` by
 //! address: no privilege is needed, and it belongs to the network namespace of the caller.
 
-use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::sock_diag::SockDiag;
 use fullpipe_kernel::{Refused, clock, wait};
+use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Duration;
 use std::io::PipeWriter;
 use std::net::SocketAddr;

@@ -12,12 +12,13 @@ use crate::machine::{
 };
 use crate::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_flow::diagnosis::Explanation;
-use fullpipe_flow::live::{Answer, Asked, LiveConnection, Note, Observed, Process, role};
-use fullpipe_flow::sample::Sample;
+use fullpipe_flow::live::{Answer, LiveConnection, Note, Observed, role};
 use fullpipe_kernel::netlink::Egress;
 use fullpipe_kernel::sandbox::Interrupt;
 use fullpipe_kernel::{Refused, socket_options};
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::Sample;
+use fullpipe_model::observe::{Process, SocketOptions};
 use fullpipe_model::units::{Bytes, Duration};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -322,6 +323,6 @@ impl Seen {
 }
 
 /// What the application asked of a socket, where its process may be asked.
-fn asked(watch: &Watch, key: SocketKey) -> Option<Asked> {
+fn asked(watch: &Watch, key: SocketKey) -> Option<SocketOptions> {
     socket_options::read(watch.descriptor(key)?).ok()
 }

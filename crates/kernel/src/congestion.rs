@@ -9,7 +9,7 @@
 //!
 //! In the second case a kernel that lacks the algorithm silently uses another one, so a request
 //! does not prove what runs: check [`of`], or the congestion control in a
-//! [`Sample`](fullpipe_flow::sample::Sample).
+//! [`Sample`](fullpipe_model::observe::Sample).
 
 use std::fs;
 use std::io;

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use fullpipe_flow::live::Process;
+use fullpipe_model::observe::Process;
 
 /// The process with this id; `None` if there is none any more.
 pub fn process(pid: u32) -> Option<Process> {

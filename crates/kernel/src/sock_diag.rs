@@ -13,7 +13,7 @@ mod message;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use fullpipe_flow::sample::{Sample, TcpState};
+use fullpipe_model::observe::{Sample, TcpState};
 use fullpipe_model::units::{Bytes, Instant};
 use netlink_sys::{Socket, protocols::NETLINK_SOCK_DIAG};
 

@@ -9,7 +9,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use fullpipe_flow::live::Asked;
+use fullpipe_model::observe::SocketOptions;
 use fullpipe_model::units::{Bytes, Rate, Window};
 
 use crate::Refused;
@@ -24,16 +24,16 @@ const SOCK_SNDBUF_LOCK: u64 = 1;
 const SOCK_RCVBUF_LOCK: u64 = 2;
 
 /// The options of the socket behind a descriptor of any process.
-pub fn read(descriptor: Descriptor) -> Result<Asked, Refused> {
+pub fn read(descriptor: Descriptor) -> Result<SocketOptions, Refused> {
     Ok(of(duplicate(descriptor)?.as_fd()))
 }
 
 /// The options of a socket of this process.
-pub(crate) fn of(socket: BorrowedFd<'_>) -> Asked {
+pub(crate) fn of(socket: BorrowedFd<'_>) -> SocketOptions {
     let locked = option(socket, libc::SOL_SOCKET, SO_BUF_LOCK);
     let pacing = option(socket, libc::SOL_SOCKET, SO_MAX_PACING_RATE);
     let tcp = |name| option(socket, libc::IPPROTO_TCP, name);
-    Asked {
+    SocketOptions {
         sets_rcvbuf: locked.map(|bits| bits & SOCK_RCVBUF_LOCK != 0),
         sets_sndbuf: locked.map(|bits| bits & SOCK_SNDBUF_LOCK != 0),
         window_clamp: tcp(libc::TCP_WINDOW_CLAMP).map(|clamp| Window::new(Bytes::new(clamp))),

@@ -1,6 +1,6 @@
 //! What the receiving sockets of a transfer hold: data that came and was not read.
 
-use fullpipe_flow::sample::Sample;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::scenario::{Client, Scenario};
 use fullpipe_model::units::Bytes;
 

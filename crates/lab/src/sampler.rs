@@ -4,10 +4,10 @@
 //! with eight, samples were more than a quarter of what a second at 100 Mbit/s costs.
 
 use crate::receive_queue::Held;
-use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::netns::NetNs;
 use fullpipe_kernel::sock_diag::{Filter, SockDiag};
 use fullpipe_kernel::{Refused, clock, wait};
+use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Duration, Instant};
 use std::io::PipeWriter;
 use std::thread::JoinHandle;
@@ -141,7 +141,7 @@ fn follow(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_flow::sample::TcpState;
+    use fullpipe_model::observe::TcpState;
     use fullpipe_model::units::{Bytes, Instant};
 
     #[test]

@@ -4,9 +4,9 @@
 use crate::hosts::CLIENT_ADDRESS;
 use crate::path_for::path_for;
 use fullpipe_flow::capture::Packet;
-use fullpipe_flow::sample::Sample;
 use fullpipe_flow::truth::{Knowledge, LinkUse, TruthInterval, intervals};
 use fullpipe_model::link::{Changes, Config, Discipline, Overhead, Steps};
+use fullpipe_model::observe::Sample;
 use fullpipe_model::scenario::Scenario;
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 use std::net::IpAddr;

@@ -7,6 +7,7 @@
 //! * [`limit`]: what limits a transfer, in one vocabulary for laws, verdicts, plans, rows and text.
 //! * [`link`]: the emulated path as a state machine that gets the time as an argument.
 //! * [`scenario`]: an experiment as plain data.
+//! * [`observe`]: what a kernel says of a socket.
 //! * [`prove`]: a measured path as an experiment, and the changes to try on it.
 //! * [`change`]: what of a host can be set, to which value, and why.
 //! * [`tune`]: from a path and its hosts to the settings that fill it, each with its reason.
@@ -17,6 +18,7 @@ pub mod change;
 pub mod law;
 pub mod limit;
 pub mod link;
+pub mod observe;
 pub mod prove;
 pub mod scenario;
 pub mod tune;

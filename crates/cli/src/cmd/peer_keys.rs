@@ -119,11 +119,11 @@ impl Sampler for HostSampler {
 struct HostSampling(SocketSampler);
 
 impl Sampling for HostSampling {
-    fn latest(&self) -> Vec<Option<fullpipe_flow::sample::Sample>> {
+    fn latest(&self) -> Vec<Option<fullpipe_model::observe::Sample>> {
         self.0.latest()
     }
 
-    fn stop(self: Box<Self>) -> Vec<Vec<fullpipe_flow::sample::Sample>> {
+    fn stop(self: Box<Self>) -> Vec<Vec<fullpipe_model::observe::Sample>> {
         self.0.stop()
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::failure::{Failure, Kind};
 use fullpipe_flow::live::Note;
-use fullpipe_flow::sample::Sample;
 use fullpipe_kernel::folder::Pending;
+use fullpipe_model::observe::Sample;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

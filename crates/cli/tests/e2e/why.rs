@@ -179,7 +179,7 @@ pub fn until_carried(world: &World, patience: Duration) {
         let filter =
             fullpipe_kernel::sock_diag::Filter { local_port: Some(5001), remote_port: None };
         diag.dump(&filter, &mut found).unwrap();
-        let busy = |one: &fullpipe_flow::sample::Sample| one.info.as_ref()?.busy_time;
+        let busy = |one: &fullpipe_model::observe::Sample| one.info.as_ref()?.busy_time;
         found.iter().filter_map(busy).any(|time| time > Duration::from_millis(1000))
             || found.iter().any(|one| {
                 one.info.as_ref().is_some_and(|info| {

@@ -4,7 +4,7 @@
 use crate::connection::{Connection, Direction};
 use crate::finding::Finding;
 use crate::limit::{Cause, Interval, Limit, Verdict};
-use crate::sample::Sample;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Bytes;
 
 /// What is known of the hosts of a transfer.
@@ -154,7 +154,7 @@ fn on_loss(intervals: &[Interval]) -> OnLoss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{SocketMemory, TcpState};
+    use fullpipe_model::observe::{SocketMemory, TcpState};
     use fullpipe_model::units::Instant;
 
     fn sample(congestion_control: &str, sndbuf: u64) -> Sample {

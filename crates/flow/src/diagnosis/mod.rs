@@ -30,8 +30,8 @@ pub use subcause::{
 use crate::connection::{Direction, Place};
 use crate::finding::{Finding, Headline, KnownPath, findings};
 use crate::limit::{Candidate, PathHint, Verdict, from_receiver, from_samples};
-use crate::sample::Sample;
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Duration;
 use std::net::SocketAddr;
 

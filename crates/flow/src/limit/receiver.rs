@@ -24,8 +24,8 @@ use super::judge::{Case, LinkEvidence, Possible, SEGMENTS_LEAST};
 use super::samples::{active, is_fine, ranked, top_rate};
 use super::thresholds::{AT_CAPACITY_SAMPLED, GROWTH, QUEUE_LEAST_SAMPLED, QUEUE_PART, UNREAD};
 use super::{Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
-use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::law::window_scale::MAX_UNSCALED;
+use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// The shortest interval of a long transfer: a few samples, and a few round trips of most paths.

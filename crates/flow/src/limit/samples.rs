@@ -19,7 +19,7 @@ use super::thresholds::{
     QUEUE_LEAST_SAMPLED, QUEUE_PART, REPAIR_WITHIN_SAMPLED, UNREAD, UNREPAIRED,
 };
 use super::{Candidate, Cause, Evidence, Interval, Limit, PathHint, Source, Verdict};
-use crate::sample::{Sample, TcpInfo};
+use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate, Window};
 use std::ops::Range;
 

@@ -5,8 +5,8 @@
 use super::Observed;
 use crate::diagnosis::Explanation;
 use crate::limit::{Cause, Limit, Verdict};
-use crate::sample::{SocketMemory, TcpInfo};
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::{SocketMemory, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// `TCPI_OPT_WSCALE` of include/uapi/linux/tcp.h: both SYNs offered a window scale.

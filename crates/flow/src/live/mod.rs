@@ -2,9 +2,9 @@
 //! act. The answer of `fullpipe why`.
 //!
 //! A host takes [`Sample`]s of its socket and knows more beside: the process, what the application
-//! asked of the socket ([`Asked`]), the settings of the network namespace. [`Observed::answer`]
-//! turns that into an [`Answer`]: the same diagnosis as from any samples, with causes that only the
-//! host itself can know.
+//! asked of the socket ([`SocketOptions`]), the settings of the network namespace.
+//! [`Observed::answer`] turns that into an [`Answer`]: the same diagnosis as from any samples, with
+//! causes that only the host itself can know.
 
 mod cause;
 mod note;
@@ -17,62 +17,11 @@ pub use recording::connections;
 use crate::diagnosis::{Diagnosis, Explanation, Sockets};
 use crate::finding::{Finding, Headline};
 use crate::limit::{Candidate, Cause, Limit, PathHint, Verdict};
-use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::{Process, Sample, SocketOptions, TcpInfo};
 use fullpipe_model::tune::{HostSettings, MeasuredPath};
-use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
+use fullpipe_model::units::{Bytes, Duration, Rate, column};
 use std::net::SocketAddr;
-
-/// A process that has a socket open.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Process {
-    /// Its id in the namespace of the process that asked.
-    pub pid: u32,
-    /// Its name: at most 15 bytes of its program's name.
-    pub name: String,
-    /// What was started, with its arguments; empty for a process that hides it.
-    pub command: String,
-    /// Its control group: a path below the mount of cgroup v2, or the first of cgroup v1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<String>,
-    /// The container's id, if the name of its control group contains one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
-}
-
-/// What an application asked of its socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-pub struct Asked {
-    /// Whether it set SO_RCVBUF, which ends autotuning; `None` before Linux 5.15.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sets_rcvbuf: Option<bool>,
-    /// Whether it set SO_SNDBUF, which ends autotuning; `None` before Linux 5.15.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sets_sndbuf: Option<bool>,
-    /// The largest window that the socket advertises (TCP_WINDOW_CLAMP, or what the kernel set).
-    #[serde(
-        rename = "window_clamp_bytes",
-        with = "column::window_optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub window_clamp: Option<Window>,
-    /// How much unsent data may wait before the writer has to (TCP_NOTSENT_LOWAT of the socket);
-    /// `None` where it set none.
-    #[serde(
-        rename = "notsent_lowat_bytes",
-        with = "column::bytes_optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub notsent_lowat: Option<Bytes>,
-    /// The most that the socket may send at (SO_MAX_PACING_RATE); `None` for no bound.
-    #[serde(
-        rename = "max_pacing_rate_bps",
-        with = "column::rate_optional",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub max_pacing_rate: Option<Rate>,
-}
 
 /// Who has to change something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -138,7 +87,7 @@ pub struct Observed<'a> {
     /// Samples of the other end's socket, on the same clock; empty unless that is on this host too.
     pub other: &'a [Sample],
     /// What the application asked of the socket, where that may be known.
-    pub asked: Option<Asked>,
+    pub asked: Option<SocketOptions>,
     /// The settings of the socket's network namespace, where they are known.
     pub settings: Option<&'a HostSettings>,
 }

@@ -4,10 +4,10 @@
 //! reads the recording names the causes that the host named: who set a buffer, which setting caps
 //! it. A recording is a foreign file: a note whose numbers no kernel has is refused here, once.
 
-use super::Asked;
-use crate::sample::ParseSampleError;
 use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::KernelVersion;
+use fullpipe_model::observe::ParseSampleError;
+use fullpipe_model::observe::SocketOptions;
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Instant, Window, column};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct Note {
     /// The other end.
     pub remote: SocketAddr,
     /// What its application asked of it, where that may be known.
-    pub asked: Option<Asked>,
+    pub asked: Option<SocketOptions>,
     /// The settings of its network namespace, where they are known.
     pub settings: Option<HostSettings>,
 }
@@ -56,7 +56,7 @@ struct Line {
 #[derive(Serialize, Deserialize)]
 struct Known {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    asked: Option<Asked>,
+    asked: Option<SocketOptions>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel: Option<KernelVersion>,
     /// The settings as the kernel shows them, by their names.
@@ -145,7 +145,7 @@ mod tests {
             at: Instant::from_nanos(7),
             local: ([192, 0, 2, 1], 80).into(),
             remote: ([192, 0, 2, 2], 4000).into(),
-            asked: Some(Asked {
+            asked: Some(SocketOptions {
                 sets_rcvbuf: Some(true),
                 sets_sndbuf: None,
                 window_clamp: Some(Window::new(Bytes::new(60_000))),
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_note_that_no_kernel_makes_is_refused() {
         let line = note().to_string();
-        assert!(line.parse::<crate::sample::Sample>().is_err(), "it is no sample");
+        assert!(line.parse::<fullpipe_model::observe::Sample>().is_err(), "it is no sample");
         for (from, to) in [
             ("\"212992\"", "\"5000000000\""),
             ("\"212992\"", "\"much\""),

@@ -3,9 +3,9 @@
 use super::Observed;
 use crate::diagnosis::Losses;
 use crate::limit::{Limit, Verdict};
-use crate::sample::Sample;
 use fullpipe_model::law::Framing;
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::tune::{MeasuredEnd, MeasuredPath};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 

@@ -11,9 +11,9 @@ use crate::connection::{
     Warning, WindowFacts,
 };
 use crate::diagnosis::{DiagnosedConnection, Diagnosis, Sampled};
-use crate::sample::{Sample, TcpInfo};
 use crate::trace::{Owner, SocketSeries, Trace, TraceBounds, WIRE_HEADERS};
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use std::collections::HashMap;
 use std::net::SocketAddr;

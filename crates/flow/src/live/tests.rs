@@ -1,9 +1,9 @@
 //! What a host says of a connection, by what it sees of it.
 
 use super::*;
-use crate::sample::{SocketMemory, TcpState};
 use fullpipe_model::law::KernelVersion;
-use fullpipe_model::units::Instant;
+use fullpipe_model::observe::{SocketMemory, TcpState};
+use fullpipe_model::units::{Instant, Window};
 
 const STEP: u64 = 10;
 
@@ -85,7 +85,7 @@ fn sample(n: u64, info: TcpInfo, memory: SocketMemory) -> Sample {
     }
 }
 
-fn answer(role: End, samples: &[Sample], asked: Option<Asked>) -> Answer {
+fn answer(role: End, samples: &[Sample], asked: Option<SocketOptions>) -> Answer {
     let settings = HostSettings::defaults(KernelVersion::new(6, 12));
     let seen = Observed { role, samples, other: &[], asked, settings: Some(&settings) };
     seen.answer().unwrap()
@@ -129,8 +129,8 @@ fn a_window_without_a_scale_is_named() {
 
 #[test]
 fn the_receivers_own_buffer_is_told_by_who_set_it() {
-    let set = Asked { sets_rcvbuf: Some(true), ..Asked::default() };
-    let free = Asked { sets_rcvbuf: Some(false), ..Asked::default() };
+    let set = SocketOptions { sets_rcvbuf: Some(true), ..SocketOptions::default() };
+    let free = SocketOptions { sets_rcvbuf: Some(false), ..SocketOptions::default() };
     for (rcvbuf, asked, name) in [
         (4_200_000, set, "receive_buffer_frozen"),
         (425_984, set, "receive_buffer_capped"),
@@ -141,7 +141,7 @@ fn the_receivers_own_buffer_is_told_by_who_set_it() {
         assert_eq!((found.limit, found.acts), (Limit::ReceiveWindow, Acts::Here));
         assert_eq!(names(&found), [name]);
     }
-    let clamped = Asked { window_clamp: Some(Window::new(Bytes::new(900_000))), ..free };
+    let clamped = SocketOptions { window_clamp: Some(Window::new(Bytes::new(900_000))), ..free };
     let found = answer(End::Receiver, &receiver(|_, _| {}), Some(clamped));
     assert_eq!(names(&found), ["window_clamped"]);
 }
@@ -154,7 +154,7 @@ fn the_senders_buffer_is_told_by_who_set_it() {
         info.snd_wnd = Some(Window::new(Bytes::new(6_000_000)));
         memory.sndbuf = Bytes::new(200_000);
     };
-    let set = Asked { sets_sndbuf: Some(true), ..Asked::default() };
+    let set = SocketOptions { sets_sndbuf: Some(true), ..SocketOptions::default() };
     let found = answer(End::Sender, &sender(held), Some(set));
     assert_eq!((found.limit, found.acts), (Limit::SendBuffer, Acts::Here));
     assert_eq!(names(&found), ["send_buffer_frozen"]);
@@ -166,7 +166,8 @@ fn the_senders_buffer_is_told_by_who_set_it() {
     let found = answer(End::Sender, &sender(capped), Some(set));
     assert_eq!(names(&found), ["send_buffer_capped"]);
     // 1380 segments are in flight.
-    let lowat = Asked { notsent_lowat: Some(Bytes::new(131_072)), ..Asked::default() };
+    let lowat =
+        SocketOptions { notsent_lowat: Some(Bytes::new(131_072)), ..SocketOptions::default() };
     let found = answer(End::Sender, &sender(held), Some(lowat));
     assert_eq!(names(&found), ["notsent_lowat"]);
     let largest = |n: u64, info: &mut TcpInfo, memory: &mut SocketMemory| {
@@ -189,7 +190,7 @@ fn pacing_small_segments_timeouts_and_drops_are_named() {
         memory.drops = Some(n as u32);
     };
     let bound = Rate::from_bits_per_sec(330_000_000);
-    let paced = Asked { max_pacing_rate: Some(bound), ..Asked::default() };
+    let paced = SocketOptions { max_pacing_rate: Some(bound), ..SocketOptions::default() };
     let found = answer(End::Sender, &sender(idle), Some(paced));
     let found = names(&found);
     for name in ["paced_by_application", "small_segments", "timeouts", "dropped_on_arrival"] {

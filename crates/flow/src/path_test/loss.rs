@@ -1,6 +1,6 @@
 //! Loss, as a sender counts it, with its interval.
 
-use crate::sample::TcpInfo;
+use fullpipe_model::observe::TcpInfo;
 
 /// The quantile of the normal distribution for 95 %.
 const Z: f64 = 1.959_964;

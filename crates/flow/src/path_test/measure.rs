@@ -3,10 +3,11 @@
 use super::{Connection, Loss, MachineLimit, Measured, MeasuredConnection, Run, Seen, seconds};
 use crate::diagnosis::{Diagnosis, Sockets};
 use crate::limit::{Limit, PathHint};
-use crate::live::{Acts, Answer, Asked, Observed};
-use crate::sample::TcpInfo;
+use crate::live::{Acts, Answer, Observed};
 use fullpipe_model::law::rfc6349::average_rtt;
 use fullpipe_model::limit::{Cause, End};
+use fullpipe_model::observe::SocketOptions;
+use fullpipe_model::observe::TcpInfo;
 use fullpipe_model::units::{Bytes, Duration, Rate};
 
 /// From this share of a core on, a thread was as fast as it could be.
@@ -176,8 +177,8 @@ impl Run<'_> {
 }
 
 /// What this program asks of its sockets: nothing.
-fn asked() -> Asked {
-    Asked { sets_rcvbuf: Some(false), sets_sndbuf: Some(false), ..Asked::default() }
+fn asked() -> SocketOptions {
+    SocketOptions { sets_rcvbuf: Some(false), sets_sndbuf: Some(false), ..SocketOptions::default() }
 }
 
 fn verdict(one: &Connection) -> Option<Diagnosis> {

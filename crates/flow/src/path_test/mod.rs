@@ -23,8 +23,8 @@ pub use loss::Loss;
 pub use rfc6349::Rfc6349;
 
 use crate::live::Answer;
-use crate::sample::Sample;
 use fullpipe_model::limit::{End, Limit};
+use fullpipe_model::observe::Sample;
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 

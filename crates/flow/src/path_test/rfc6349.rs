@@ -1,10 +1,10 @@
 //! A run in the terms of RFC 6349.
 
 use super::{Measured, Run};
-use crate::sample::TcpInfo;
 use fullpipe_model::law::rfc6349::{
     bottleneck_of, buffer_delay, efficiency, ideal_throughput, minimum_window, transfer_time_ratio,
 };
+use fullpipe_model::observe::TcpInfo;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
 
 /// The metrics of one run.

@@ -1,7 +1,7 @@
 //! What samples of a socket say about the seconds of a run.
 
-use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::law::rfc6349::average_rtt;
+use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 
 const SECOND: Duration = Duration::from_secs(1);

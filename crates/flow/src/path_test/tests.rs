@@ -1,6 +1,6 @@
 use super::*;
-use crate::sample::{SocketMemory, TcpInfo, TcpState};
 use fullpipe_model::law::KernelVersion;
+use fullpipe_model::observe::{SocketMemory, TcpInfo, TcpState};
 use fullpipe_model::units::Instant;
 
 const RATE: Rate = Rate::from_bits_per_sec(80_000_000);

@@ -1,8 +1,8 @@
 //! A value in a row, and how CSV and JSON write it.
 
 use crate::limit::{Candidate, Reason};
-use crate::sample::Wait;
 use fullpipe_model::change::Change;
+use fullpipe_model::observe::Wait;
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;

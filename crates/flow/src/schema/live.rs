@@ -1,8 +1,9 @@
 //! A live connection with its answer: a row of `fullpipe why`.
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
-use crate::live::{LiveConnection, Process};
+use crate::live::LiveConnection;
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::Process;
 use fullpipe_model::units::Instant;
 
 /// Rows of live connections.

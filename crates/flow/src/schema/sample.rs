@@ -1,7 +1,7 @@
 //! An observation of a socket.
 
 use super::{Cell, Column, Kind, Place, Record};
-use crate::sample::{Sample, SocketMemory, TcpInfo};
+use fullpipe_model::observe::{Sample, SocketMemory, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Rate, Window};
 
 /// Rows of samples.

@@ -3,12 +3,13 @@ use crate::capture::LinkType;
 use crate::connection::{Close, Direction, Warning};
 use crate::diagnosis::{DiagnosedConnection, NoAnswer, OfDirection, SubCause};
 use crate::limit::{Candidate, Limit};
-use crate::live::{Acts, LiveConnection, Observed, Process};
+use crate::live::{Acts, LiveConnection, Observed};
 use crate::row::Row;
-use crate::sample::{Phase, Reason, Sample, SocketMemory, TcpInfo, TcpState, Wait};
 use crate::truth::TruthInterval;
 use crate::{Analyzer, Config};
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{Phase, Reason, Sample, SocketMemory, TcpInfo, TcpState, Wait};
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use serde_json::Value;
 

@@ -9,8 +9,8 @@ use super::differences::number;
 use super::direction::DirectionTrace;
 use super::{Trace, WIRE_HEADERS};
 use crate::connection::Direction;
-use crate::sample::{Sample, TcpInfo};
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Window};
 
 impl Trace {

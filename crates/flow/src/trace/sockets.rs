@@ -1,7 +1,7 @@
 //! What the kernel said of a socket over time, for the graphs: [`SocketSeries`], from samples.
 
 use super::differences::{Differences, number};
-use crate::sample::Sample;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Duration, Instant};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeSet;
@@ -59,7 +59,10 @@ const COLUMNS: [Column; 8] = [
 ];
 
 /// A number of segments in bytes.
-fn segments(sample: &Sample, of: impl Fn(&crate::sample::TcpInfo) -> Option<u32>) -> Option<u64> {
+fn segments(
+    sample: &Sample,
+    of: impl Fn(&fullpipe_model::observe::TcpInfo) -> Option<u32>,
+) -> Option<u64> {
     let info = sample.info.as_ref()?;
     Some(u64::from(of(info)?).saturating_mul(info.snd_mss.get()))
 }
@@ -137,7 +140,7 @@ impl Serialize for Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{TcpInfo, TcpState};
+    use fullpipe_model::observe::{TcpInfo, TcpState};
     use fullpipe_model::units::Bytes;
     use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Maps a kernel's reason to a limit, where that is certain.
 
 use crate::limit::{Cause, Limit};
-use crate::sample::{Phase, Reason, Wait};
+use fullpipe_model::observe::{Phase, Reason, Wait};
 
 /// A link that is busy for at least this fraction of a round trip carries all that it can: less
 /// than one packet in fifty is missing.

@@ -2,9 +2,9 @@
 //! Verdicts are scored against these answers.
 //!
 //! A verdict infers the limit, but this module does not. The sending kernel counted why it did not
-//! send ([`crate::sample::Reasons`]). The receiving kernel counted how long data waited for its
-//! application. The [`LinkUse`] shows for how much of the time the link's transmitter was busy.
-//! Where these do not decide, the answer is [`Limit::Unknown`].
+//! send ([`Reasons`]). The receiving kernel counted how long data waited for its application. The
+//! [`LinkUse`] shows for how much of the time the link's transmitter was busy. Where these do not
+//! decide, the answer is [`Limit::Unknown`].
 
 mod decide;
 mod link_use;
@@ -12,7 +12,7 @@ mod link_use;
 pub use link_use::LinkUse;
 
 use crate::limit::{Candidate, Limit};
-use crate::sample::{Reasons, Sample, Wait};
+use fullpipe_model::observe::{Reasons, Sample, Wait};
 use fullpipe_model::units::{Duration, Instant, column};
 use std::net::SocketAddr;
 

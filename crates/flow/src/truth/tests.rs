@@ -1,6 +1,6 @@
 use super::*;
 use crate::limit::Cause;
-use crate::sample::{Phase, Reason, TcpInfo, TcpState};
+use fullpipe_model::observe::{Phase, Reason, TcpInfo, TcpState};
 use fullpipe_model::units::Bytes;
 use proptest::prelude::*;
 

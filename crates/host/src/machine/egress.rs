@@ -104,7 +104,7 @@ fn dropped(limit: Limit, device: &str, now: &Qdisc, drops: u64) -> Option<Explan
 mod tests {
     use super::*;
     use fullpipe_flow::live::Observed;
-    use fullpipe_flow::sample::{Sample, TcpInfo, TcpState};
+    use fullpipe_model::observe::{Sample, TcpInfo, TcpState};
     use fullpipe_model::units::{Duration, Instant};
 
     /// The answer of a sender that carries 19 Mbit/s and was held by `limit`.

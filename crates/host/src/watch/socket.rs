@@ -3,10 +3,10 @@
 use super::MOMENTS;
 use super::moment::{LimitTimes, Moment};
 use fullpipe_flow::limit::{Limit, PathHint, Verdict, from_receiver, from_samples};
-use fullpipe_flow::live::Process;
-use fullpipe_flow::sample::{Sample, TcpInfo};
 use fullpipe_kernel::sock_diag::HostSocket;
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::Process;
+use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

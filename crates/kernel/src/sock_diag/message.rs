@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use fullpipe_flow::sample::{Reasons, Sample, SocketMemory, TcpInfo, TcpState};
+use fullpipe_model::observe::{Reasons, Sample, SocketMemory, TcpInfo, TcpState};
 use fullpipe_model::units::{Bytes, Instant};
 
 use super::{HostSocket, OpenSocket, address, octets, plain};

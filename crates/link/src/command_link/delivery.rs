@@ -5,11 +5,11 @@
 //! and until a server that was started with the link has read everything.
 
 use super::connections::Connections;
-use fullpipe_flow::sample::TcpState;
 use fullpipe_kernel::sandbox::Inside;
 use fullpipe_kernel::sock_diag::{OpenSocket, SockDiag};
 use fullpipe_kernel::wait::{self, PollFd, PollFlags};
 use fullpipe_kernel::{Refused, clock};
+use fullpipe_model::observe::TcpState;
 use fullpipe_model::units::{Bytes, Duration};
 use std::collections::HashMap;
 use std::net::SocketAddr;

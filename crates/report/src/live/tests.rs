@@ -1,7 +1,8 @@
 use super::*;
 use fullpipe_flow::finding::Headline;
 use fullpipe_flow::limit::{Candidate, Evidence, Interval, Source, Verdict};
-use fullpipe_flow::live::{Answer, Process};
+use fullpipe_flow::live::Answer;
+use fullpipe_model::observe::Process;
 use fullpipe_model::units::{Instant, Rate};
 
 /// A verdict of this confidence.

@@ -6,7 +6,7 @@
 
 use super::data::{self, Moved, Shared};
 use super::{Amount, Direction, Sampler, Sampling, Spec, TestError};
-use fullpipe_flow::sample::Sample;
+use fullpipe_model::observe::Sample;
 use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
 //! Sampling, as the two ends of a test need it. The caller implements it.
 
-use fullpipe_flow::sample::Sample;
 use fullpipe_model::change::Sysctl;
 use fullpipe_model::law::KernelVersion;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::tune::HostSettings;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use fullpipe_flow::sample::Sample;
+use fullpipe_model::observe::Sample;
 use std::io::{Read, Write};
 
 /// How many samples a piece has at most.
@@ -53,7 +53,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Sample>, PackError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullpipe_flow::sample::{TcpInfo, TcpState};
+    use fullpipe_model::observe::{TcpInfo, TcpState};
     use fullpipe_model::units::{Bytes, Duration, Instant};
     use proptest::prelude::*;
 

@@ -8,7 +8,7 @@ use super::{HostFacts, Sampler, TestError, samples};
 use crate::clock;
 use crate::peer::{Channel, Client, Kind};
 use fullpipe_flow::path_test::{Connection, Seen};
-use fullpipe_flow::sample::Sample;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::mpsc::RecvTimeoutError;

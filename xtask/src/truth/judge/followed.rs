@@ -4,8 +4,8 @@
 use super::{Answer, INTERVAL, Run, Sequence, Vantage, answer};
 use fullpipe_flow::limit::{PathHint, from_receiver, from_samples};
 use fullpipe_flow::live::Observed;
-use fullpipe_flow::sample::Sample;
 use fullpipe_model::limit::End;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::scenario::Cause;
 use fullpipe_model::units::{Bytes, Duration, Instant};
 

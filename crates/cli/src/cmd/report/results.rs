@@ -6,10 +6,10 @@ use crate::terminal::remark;
 use fullpipe_analyze::{Capture, Options};
 use fullpipe_flow::Config;
 use fullpipe_flow::row::Row;
-use fullpipe_flow::sample::Sample;
 use fullpipe_flow::trace::{Owner, SocketSeries, TraceBounds};
 use fullpipe_link::LogFile;
 use fullpipe_model::link::log::Direction;
+use fullpipe_model::observe::Sample;
 use fullpipe_model::units::Instant;
 use fullpipe_report::page::{
     Kind as Content, Lab, LinkQueue, Page, Part, Shortlist, Shown, Source, curves,

@@ -1,9 +1,9 @@
 //! The snapshot of the host's connections as they are.
 
 use super::row::{Id, Moment, ProcessName, Row, Snapshot};
-use fullpipe_flow::sample::{Sample, TcpInfo};
 use fullpipe_host::watch::{SocketKey, Watch, WatchedSocket};
 use fullpipe_model::limit::Limit;
+use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration};
 
 /// The connections as the last look found them.

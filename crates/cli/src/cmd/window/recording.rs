@@ -10,9 +10,10 @@ use crate::cmd::samples::SampleFile;
 use crate::failure::{Failure, Kind};
 use crate::terminal::remark;
 use fullpipe_analyze::SAMPLES_MAX;
-use fullpipe_flow::live::{Asked, Note};
+use fullpipe_flow::live::Note;
 use fullpipe_host::Recorder;
 use fullpipe_kernel::{Refused, clock};
+use fullpipe_model::observe::SocketOptions;
 use fullpipe_model::tune::HostSettings;
 use fullpipe_model::units::{Duration, Instant};
 use std::collections::{HashMap, HashSet};
@@ -115,7 +116,8 @@ impl Recording {
     fn note(&mut self, ends: Ends) -> Result<(), Failure> {
         let Some(noted) = self.sockets.remove(&ends) else { return Ok(()) };
         // The clamp on its window may be the agent's, and is no wish of its program.
-        let asked = Asked { sets_rcvbuf: Some(noted.is_frozen), ..Asked::default() };
+        let asked =
+            SocketOptions { sets_rcvbuf: Some(noted.is_frozen), ..SocketOptions::default() };
         self.lines += 1;
         self.file.note(&Note {
             at: noted.at,

@@ -1,7 +1,7 @@
 //! Each limit as a receiver's kernel shows it, with a near miss for each.
 
 use super::*;
-use crate::sample::{SocketMemory, TcpState};
+use fullpipe_model::observe::{SocketMemory, TcpState};
 use fullpipe_model::units::Instant;
 
 const STEP: u64 = 10;

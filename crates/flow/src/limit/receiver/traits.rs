@@ -7,7 +7,7 @@ use crate::limit::judge::{
 };
 use crate::limit::percentiles::Sorted;
 use crate::limit::verdict::limits_with_time;
-use crate::sample::{Sample, TcpInfo};
+use fullpipe_model::observe::{Sample, TcpInfo};
 use fullpipe_model::units::{Bytes, Duration};
 
 /// The traits of `spans`. The rules judged them as `intervals`, one for each span. `base` is the

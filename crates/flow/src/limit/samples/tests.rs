@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::limit::judge::Opinion;
-use crate::sample::{SocketMemory, TcpState};
+use fullpipe_model::observe::{SocketMemory, TcpState};
 use fullpipe_model::units::Window;
 
 /// A socket that is sampled every 10 ms. It sends at 40 MB/s over a path of 50 ms, and nothing is

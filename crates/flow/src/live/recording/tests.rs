@@ -50,7 +50,8 @@ fn the_diagnosis_is_that_of_the_host() {
 fn a_note_names_the_causes_that_the_host_named() {
     let settings = HostSettings::defaults(KernelVersion::new(6, 12));
     let samples = receiver(|_, _| {});
-    let asked = super::super::Asked { sets_rcvbuf: Some(true), ..Default::default() };
+    let asked =
+        fullpipe_model::observe::SocketOptions { sets_rcvbuf: Some(true), ..Default::default() };
     let seen = Observed {
         role: End::Receiver,
         samples: &samples,

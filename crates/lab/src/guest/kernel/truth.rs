@@ -4,7 +4,7 @@
 //! Each socket keeps nanoseconds by reason and phase, as its sender goes through them, and, as a
 //! receiver, the time with unread data. In virtual time a reason changes only at events, so nothing
 //! is sampled. The counters stand behind the end of `tcp_info`, whose last word then is a magic
-//! number: programs that do not know them read what they always read, and `fullpipe_flow::sample`
+//! number: programs that do not know them read what they always read, and `fullpipe_model::observe`
 //! reads them. The link's queue is not among them. A queue guessed from round trips is wrong under
 //! reordering; `crate::truth` takes the link's use from what passed the client's edge.
 //!

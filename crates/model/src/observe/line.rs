@@ -4,7 +4,7 @@
 //! that no kernel has is refused here, once, and whoever adds up need not ask.
 
 use super::{Sample, SocketMemory, TcpInfo};
-use fullpipe_model::units::{Bytes, Duration};
+use crate::units::{Bytes, Duration};
 
 /// More than a connection carries, or a machine has.
 const BYTES_MOST: u64 = 1 << 56;

@@ -1,4 +1,4 @@
-//! One observation of a socket by the kernel.
+//! What a kernel says of a socket: samples, its options, who has it open.
 //!
 //! A [`Sample`] is what `ss -tinm` shows in one line: the queues, [`TcpInfo`] (`INET_DIAG_INFO`, or
 //! `getsockopt(TCP_INFO)`) and [`SocketMemory`] (`INET_DIAG_SKMEMINFO`). The shells fetch the bytes
@@ -10,17 +10,21 @@
 
 mod line;
 mod memory;
+mod process;
 mod reasons;
+mod socket_options;
 mod state;
 mod tcp_info;
 
 pub use line::ParseSampleError;
 pub use memory::{ParseMemoryError, SocketMemory};
+pub use process::Process;
 pub use reasons::{Phase, Reason, Reasons, Wait};
+pub use socket_options::SocketOptions;
 pub use state::{CongestionState, TcpState};
 pub use tcp_info::{ParseTcpInfoError, TcpInfo};
 
-use fullpipe_model::units::{Bytes, Instant, column};
+use crate::units::{Bytes, Instant, column};
 use std::net::SocketAddr;
 
 /// A socket at an instant.
@@ -50,7 +54,7 @@ pub struct Sample {
     /// The socket's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<SocketMemory>,
-    /// Why it did not send, if its kernel counts that; in results [`crate::truth`] has it.
+    /// Why it did not send, if its kernel counts that; in results the run's truth has it.
     #[serde(skip)]
     pub reasons: Option<Reasons>,
 }

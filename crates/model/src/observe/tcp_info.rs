@@ -6,7 +6,7 @@
 //! kernel's without `tcpi_`.
 
 use super::{CongestionState, TcpState};
-use fullpipe_model::units::{Bytes, Duration, Rate, Window, column};
+use crate::units::{Bytes, Duration, Rate, Window, column};
 
 /// What the kernel knows about one connection.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]

@@ -1,7 +1,7 @@
 //! The socket's memory: the array that `INET_DIAG_SKMEMINFO` returns (`SK_MEMINFO_*` in
 //! `linux/sock_diag.h`).
 
-use fullpipe_model::units::{Bytes, column};
+use crate::units::{Bytes, column};
 
 /// What a socket's buffers contain and may contain. Amounts are the kernel's `truesize`: payload
 /// plus bookkeeping.

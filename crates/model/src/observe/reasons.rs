@@ -5,7 +5,7 @@
 //! data, a time for each reason and phase, and a magic number. They are found from the end, because
 //! `tcp_info` grows with the versions of Linux. The kernel's side is `lab`'s `guest/kernel/truth`.
 
-use fullpipe_model::units::Duration;
+use crate::units::Duration;
 
 /// `TCP_TRUTH_MAGIC`: "fullpipe" in ASCII.
 const MAGIC: u64 = 0x6675_6c6c_7069_7065;
@@ -94,7 +94,7 @@ pub struct Wait {
 
 /// A duration as its nanoseconds.
 mod nanos {
-    use fullpipe_model::units::Duration;
+    use crate::units::Duration;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub fn serialize<S: Serializer>(time: &Duration, s: S) -> Result<S::Ok, S::Error> {
