@@ -33,12 +33,13 @@ pub struct Change {
     pub reason: String,
 }
 
-/// A change as it is written; the knob decides the type of its values.
+/// A change as a plan for two hosts writes it; the knob decides the type of its values. No key may
+/// be missing: a change without its host must not become one of another.
 #[derive(serde::Deserialize)]
 struct WrittenChange {
-    #[serde(default)]
-    host: Option<End>,
+    host: End,
     setting: Knob,
+    #[serde(deserialize_with = "serde::Deserialize::deserialize")]
     from: Option<String>,
     to: String,
     reason: String,
@@ -48,10 +49,10 @@ impl TryFrom<WrittenChange> for Change {
     type Error = ValueError;
 
     fn try_from(written: WrittenChange) -> Result<Self, ValueError> {
-        let WrittenChange { host: end, setting: knob, from, to, reason } = written;
+        let WrittenChange { host, setting: knob, from, to, reason } = written;
         let from = from.map(|from| knob.read(&from)).transpose()?;
         let to = knob.read(&to)?;
-        Ok(Change { end, knob, from, to, reason })
+        Ok(Change { end: Some(host), knob, from, to, reason })
     }
 }
 
@@ -105,14 +106,24 @@ mod tests {
                 Some("4096 131072 6291456"),
                 "4096 131072 33554432",
             ),
-            change(None, "net.ipv4.tcp_congestion_control", Some("cubic"), "bbr"),
+            change(Some(End::Sender), "net.ipv4.tcp_congestion_control", Some("cubic"), "bbr"),
             change(Some(End::Sender), "route default dev eth0 initcwnd", None, "32"),
         ] {
             let text = serde_json::to_string(&change).unwrap();
             assert_eq!(serde_json::from_str::<Change>(&text).unwrap(), change, "{text}");
         }
-        let bad = r#"{"setting":"net.ipv4.tcp_sack","from":null,"to":"yes","reason":""}"#;
-        let error = serde_json::from_str::<Change>(bad).unwrap_err().to_string();
-        assert!(error.contains("net.ipv4.tcp_sack") && error.contains("'yes'"), "{error}");
+        let good =
+            r#"{"host":"sender","setting":"net.ipv4.tcp_sack","from":null,"to":"1","reason":""}"#;
+        assert!(serde_json::from_str::<Change>(good).is_ok());
+        for (right, wrong, named) in [
+            ("\"1\"", "\"yes\"", "'yes'"),
+            ("\"host\":\"sender\",", "", "host"),
+            ("\"from\":null,", "", "from"),
+            ("tcp_sack", "tcp_sock", "tcp_sock"),
+        ] {
+            let bad = good.replace(right, wrong);
+            let error = serde_json::from_str::<Change>(&bad).unwrap_err().to_string();
+            assert!(error.contains(named), "{bad}: {error}");
+        }
     }
 }

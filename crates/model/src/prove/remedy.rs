@@ -74,6 +74,7 @@ impl Remedy {
     /// The end that has to change.
     pub fn end(&self) -> End {
         match self {
+            // A plan for two hosts names the host of each change, and none is read without.
             Remedy::Sysctl(change) => change.end.unwrap_or(End::Sender),
             Remedy::Autotuning { end, .. } => *end,
             Remedy::CongestionControl(_) | Remedy::InitialWindow(_) => End::Sender,
