@@ -6,11 +6,19 @@ use fullpipe_model::units::Duration;
 use fullpipe_transfer::{Connections, Diagnosis, GetOptions, GetRequest, Stop, Target, get};
 use libfuzzer_sys::fuzz_target;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener};
+use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::path::Path;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+/// A run listens at the next of 256 loopback addresses: each has ports of its own, so the thousands
+/// of closed connections that wait a minute at one address (TIME-WAIT) leave no run without a port.
+fn next_address() -> Ipv4Addr {
+    static RUNS: AtomicU8 = AtomicU8::new(0);
+    Ipv4Addr::new(127, 0, 1, RUNS.fetch_add(1, Ordering::Relaxed))
+}
 
 /// How the download goes: by which proxy, by which protocol, and how much of the bytes is the
 /// record and the file of an earlier run.
@@ -27,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (part, answer) = rest.split_at(way.part.min(rest.len()));
     let target = FOLDER.path().join("file");
     begin(&target, record, part);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind((next_address(), 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let server = {
         let answer = answer.to_vec();
