@@ -28,6 +28,8 @@ pub enum Event<'a> {
     Segment(&'a Arrival),
     /// The capture's clock advanced.
     Tick(Instant),
+    /// The time of the capture's last packet, which no tick tells.
+    End(Instant),
     /// A round ends: what finished in it is reported before what finishes in the next.
     Round,
 }
@@ -56,11 +58,15 @@ impl Feed {
     /// Reads on; false if nothing is left.
     pub fn read(&mut self, sink: &mut impl Sink) -> bool {
         let Feed { stream, intake, rounds } = self;
-        stream.read(|packet| {
+        let goes_on = stream.read(|packet| {
             let tick = intake.tick(packet.at);
             rounds.before(packet.at, tick, |event| sink.event(event));
             sink.packet(intake, packet);
-        })
+        });
+        if !goes_on {
+            sink.event(Event::End(intake.now()));
+        }
+        goes_on
     }
 
     /// Counts, and why files were not read to their ends.
@@ -123,6 +129,7 @@ impl Sink for Batches<'_> {
         let packed = match event {
             Event::Start(at) => Packed::Start(at),
             Event::Tick(now) => Packed::Tick(now),
+            Event::End(at) => Packed::End(at),
             Event::Round => Packed::Round,
             Event::Segment(_) => return,
         };
@@ -152,6 +159,7 @@ enum Packed {
     Segment,
     Start(Instant),
     Tick(Instant),
+    End(Instant),
     Round,
 }
 
@@ -187,6 +195,7 @@ impl Batch {
                 }
                 Packed::Start(at) => take(Event::Start(*at)),
                 Packed::Tick(now) => take(Event::Tick(*now)),
+                Packed::End(at) => take(Event::End(*at)),
                 Packed::Round => take(Event::Round),
             }
         }

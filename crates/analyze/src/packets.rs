@@ -170,6 +170,7 @@ impl Part for Labelling {
             Event::Start(at) => self.start = at,
             Event::Segment(arrival) => self.label(arrival),
             Event::Tick(now) => self.opening.analyzer.retire(now),
+            Event::End(at) => self.opening.analyzer.ends_at(at),
             Event::Round => return Some(self.round()),
         }
         None

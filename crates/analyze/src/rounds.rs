@@ -91,6 +91,7 @@ impl Part for Finishing {
         match event {
             Event::Segment(arrival) => _ = self.opening.track(arrival),
             Event::Tick(now) => self.opening.analyzer.retire(now),
+            Event::End(at) => self.opening.analyzer.ends_at(at),
             Event::Round => return Some(self.round()),
             Event::Start(_) => {}
         }

@@ -21,7 +21,7 @@ const A_SECOND: u32 = 100;
 const LINGER: u32 = 240;
 /// The most memory of an open connection, and of a process without any: the program itself and
 /// queued rounds.
-const EACH: u64 = 2048;
+const EACH: u64 = 2048 + 64;
 const WITHOUT: u64 = 48 << 20;
 
 fn write(stdin: ChildStdin) -> std::io::Result<()> {

@@ -66,6 +66,8 @@ pub struct Analyzer {
     open: HashMap<FlowKey, Open, foldhash::fast::RandomState>,
     /// Closed connections, by when they may be finished.
     closed: VecDeque<(Instant, FlowKey, u64)>,
+    /// How far the capture has gone, by its ticks.
+    now: Instant,
     /// When silent connections are next looked for.
     sweep_at: Instant,
     next_id: u64,
@@ -84,6 +86,7 @@ impl Analyzer {
             config,
             open: HashMap::default(),
             closed: VecDeque::new(),
+            now: Instant::ZERO,
             sweep_at: Instant::ZERO,
             next_id: 0,
             ended: Vec::new(),
@@ -130,9 +133,10 @@ impl Analyzer {
 
     /// Ends the capture.
     pub fn finish(mut self) -> Analysis {
+        self.ends_at(self.intake.now());
         let config = &self.config;
         let open = std::mem::take(&mut self.open).into_iter();
-        self.ended.extend(open.map(|(key, open)| open.ended(key, config)));
+        self.ended.extend(open.map(|(key, open)| open.ended(key, config, self.now)));
         self.ended.sort_unstable_by_key(Ended::id);
         let connections = self.ended.into_iter().map(|ended| ended.diagnosed(config)).collect();
         self.counts += self.intake.finish();
@@ -146,7 +150,8 @@ impl Analyzer {
         open.sort_unstable_by_key(|(_, open)| open.id());
         let mut counts = self.counts;
         counts += self.intake.finish();
-        (OpenAtEnd { config: self.config, open: open.into_iter().peekable() }, counts)
+        let (config, open) = (self.config, open.into_iter().peekable());
+        (OpenAtEnd { config, now: self.now, open }, counts)
     }
 
     /// The next segment of this analyzer's connections, where the [`Intake`] is another.
@@ -170,7 +175,7 @@ impl Analyzer {
             }
             reuses_ports = true;
             let open = self.open.remove(&key)?;
-            self.ended.push(open.ended(key, &self.config));
+            self.ended.push(open.ended(key, &self.config, self.now));
         }
         if self.open.len() + self.ended.len() >= self.config.max_connections {
             self.counts.untracked += 1;
@@ -199,8 +204,14 @@ impl Analyzer {
         Some(facts)
     }
 
+    /// Notes the time of the capture's last packet: whoever still waits does so until then.
+    pub fn ends_at(&mut self, at: Instant) {
+        self.now = self.now.max(at);
+    }
+
     /// Finishes what was closed or silent long enough at `at`, as [`Intake::tick`] gives it.
     pub fn retire(&mut self, at: Instant) {
+        self.ends_at(at);
         while let Some((due, key, id)) = self.closed.front().copied().filter(|(due, ..)| *due <= at)
         {
             self.closed.pop_front();
@@ -211,7 +222,7 @@ impl Analyzer {
             if again > at && again > due {
                 self.closed.push_back((again, key, id));
             } else if let Some(open) = self.open.remove(&key) {
-                self.ended.push(open.ended(key, &self.config));
+                self.ended.push(open.ended(key, &self.config, self.now));
             }
         }
         let timeout = self.config.idle_timeout;
@@ -239,7 +250,7 @@ impl Analyzer {
             if self.open.get(&key).is_some_and(|open| open.id() == id)
                 && let Some(open) = self.open.remove(&key)
             {
-                self.ended.push(open.ended(key, &self.config));
+                self.ended.push(open.ended(key, &self.config, self.now));
                 return;
             }
         }
@@ -260,7 +271,8 @@ impl Analyzer {
         let mut found: Vec<_> = self.open.extract_if(|_, open| is_meant(open)).collect();
         found.sort_unstable_by_key(|(_, open)| open.id());
         let count = found.len() as u64;
-        self.ended.extend(found.into_iter().map(|(key, open)| open.ended(key, &self.config)));
+        self.ended
+            .extend(found.into_iter().map(|(key, open)| open.ended(key, &self.config, self.now)));
         count
     }
 }
@@ -269,6 +281,7 @@ impl Analyzer {
 #[derive(Debug)]
 pub struct OpenAtEnd {
     config: Config,
+    now: Instant,
     open: std::iter::Peekable<std::vec::IntoIter<(FlowKey, Open)>>,
 }
 
@@ -281,7 +294,9 @@ impl OpenAtEnd {
     /// Finishes the next, up to the one whose first packet has the number `packet`.
     pub fn opened_before(&mut self, packet: u64) -> Vec<Ended> {
         let next = || self.open.next_if(|(_, open)| open.first_packet() < packet);
-        std::iter::from_fn(next).map(|(key, open)| open.ended(key, &self.config)).collect()
+        std::iter::from_fn(next)
+            .map(|(key, open)| open.ended(key, &self.config, self.now))
+            .collect()
     }
 }
 

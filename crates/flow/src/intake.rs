@@ -117,6 +117,11 @@ impl Intake {
         self.clock.tick(at)
     }
 
+    /// The time of the packet before.
+    pub fn now(&self) -> Instant {
+        self.clock.before
+    }
+
     /// Reads the next packet only as far as necessary to know its connection, if it is TCP and
     /// passes [`Config::filter`]. [`Headers::read`] completes that to what [`open`](Intake::open)
     /// returns.

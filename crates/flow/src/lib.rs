@@ -12,6 +12,7 @@
 //! * [`Analyzer`]: packets in, [`diagnosis::DiagnosedConnection`]s out, streaming. [`Intake`] is
 //!   its first half, for several threads.
 //! * [`limit`]: what held the sender, interval by interval, from a capture or from samples.
+//! * [`account`]: where all the time of a connection went.
 //! * [`diagnosis`]: the subject, the evidence, what held it: from a capture or from samples.
 //! * [`live`]: a live connection as its host sees it.
 //! * [`schema`]: the columns of everything that is printed or stored.
@@ -22,6 +23,7 @@
 //! * [`truth`]: what limited it as its own kernel knew it, which verdicts are held to.
 #![forbid(unsafe_code)]
 
+pub mod account;
 mod analyzer;
 pub mod capture;
 mod config;

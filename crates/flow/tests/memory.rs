@@ -12,8 +12,8 @@ use fullpipe_model::units::Instant;
 use short::short;
 use skip::skip;
 
-/// What is promised: at most 2 KB an open connection.
-const MOST: u64 = 2048;
+/// What is promised: at most 2 KB an open connection, and 64 bytes for where its time went.
+const MOST: u64 = 2048 + 64;
 const CONNECTIONS: u32 = 100_000;
 
 /// Bytes in memory; proc_pid_statm(5) counts pages, which are 4 KiB where this is tested.

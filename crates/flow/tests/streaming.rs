@@ -84,8 +84,10 @@ fn in_parts(packets: &[Packet], count: usize) -> Analysis {
             parts[arrival.shard(count)].track(&arrival);
         }
     }
+    let end = intake.now();
     let mut whole = Analysis { counts: intake.finish(), connections: Vec::new() };
-    for part in parts {
+    for mut part in parts {
+        part.ends_at(end);
         let part = part.finish();
         whole.counts += part.counts;
         whole.connections.extend(part.connections);
@@ -95,9 +97,13 @@ fn in_parts(packets: &[Packet], count: usize) -> Analysis {
     whole
 }
 
-/// Everything that is known of a connection but its place in the capture.
+/// Everything that is known of a connection but its place in the capture, and how long somebody had
+/// waited when that ended.
 fn facts(connection: &DiagnosedConnection) -> serde_json::Value {
     let mut value = serde_json::to_value(connection).unwrap();
+    if value["close"] == "open" {
+        value["account"] = "until the end of the capture".into();
+    }
     value["id"] = 0.into();
     value["first_packet"] = 0.into();
     value

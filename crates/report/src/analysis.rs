@@ -8,12 +8,10 @@ pub use depth::depth;
 pub use table::table;
 
 use fullpipe_flow::connection::{Connection, Place, Warning};
-use fullpipe_flow::diagnosis::{DiagnosedConnection, note_sharing};
+use fullpipe_flow::diagnosis::{DiagnosedConnection, Rank, note_sharing};
 use fullpipe_flow::schema::Version;
 use fullpipe_flow::{Analysis, Counts};
-use fullpipe_model::units::Duration;
 use serde::Serialize;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The connections that a report keeps of a capture with more than twice as many. They take some 2
@@ -46,12 +44,12 @@ pub struct Report {
     pinned: Option<u64>,
     /// The last of those that were kept when some were left out.
     #[serde(skip)]
-    bar: Option<Rank>,
+    bar: Option<Order>,
 }
 
 /// A connection's place among the others, the first being kept longest: the pinned one, then those
 /// that lost most, then those with the lower number.
-type Rank = (bool, Reverse<(Duration, u64)>, u64);
+type Order = (bool, Rank, u64);
 
 /// What is counted of all connections of a capture.
 #[derive(Debug, Default)]
@@ -127,7 +125,7 @@ impl Report {
         self.tally.connections
     }
 
-    fn rank(&self, explained: &DiagnosedConnection) -> Rank {
+    fn rank(&self, explained: &DiagnosedConnection) -> Order {
         let id = explained.connection.id;
         (self.pinned != Some(id), explained.rank(), id)
     }

@@ -22,6 +22,7 @@
 //! * [`proof`]: what the lab says of a measured path.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod analysis;
 pub mod calc;
 mod cells;

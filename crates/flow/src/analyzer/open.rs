@@ -91,13 +91,13 @@ impl Open {
         }
     }
 
-    /// Ends the connection between these ends.
-    pub fn ended(self, key: FlowKey, config: &Config) -> Ended {
+    /// Ends the connection between these ends. The capture went on until `until`.
+    pub fn ended(self, key: FlowKey, config: &Config, until: Instant) -> Ended {
         match self {
-            Open::Lone(lone) => Ended { id: lone.id, kind: Kind::Lone(lone, key) },
+            Open::Lone(lone) => Ended { id: lone.id, until, kind: Kind::Lone(lone, key) },
             Open::Tracked(tracker) => {
-                let found = Box::new(diagnosed(*tracker, key, config));
-                Ended { id: found.connection.id, kind: Kind::Diagnosed(found) }
+                let found = Box::new(diagnosed(*tracker, key, config, until));
+                Ended { id: found.connection.id, until, kind: Kind::Diagnosed(found) }
             }
         }
     }
@@ -108,6 +108,8 @@ impl Open {
 #[derive(Debug)]
 pub struct Ended {
     id: u64,
+    /// How far the capture had gone.
+    until: Instant,
     kind: Kind,
 }
 
@@ -141,7 +143,7 @@ impl Ended {
     /// The connection with its diagnoses, by the configuration with which it was followed.
     pub fn diagnosed(self, config: &Config) -> DiagnosedConnection {
         let mut found = match self.kind {
-            Kind::Lone(lone, key) => diagnosed(lone.tracker(config), key, config),
+            Kind::Lone(lone, key) => diagnosed(lone.tracker(config), key, config, self.until),
             Kind::Diagnosed(found) => *found,
         };
         if found.connection.id != self.id {
@@ -151,8 +153,13 @@ impl Ended {
     }
 }
 
-fn diagnosed(tracker: Tracker, key: FlowKey, config: &Config) -> DiagnosedConnection {
-    let Finished { connection, verdicts, trace } = tracker.finish(key, config);
+fn diagnosed(
+    tracker: Tracker,
+    key: FlowKey,
+    config: &Config,
+    until: Instant,
+) -> DiagnosedConnection {
+    let Finished { connection, verdicts, trace } = tracker.finish(key, config, until);
     DiagnosedConnection::from_capture(connection, verdicts).with_trace(trace)
 }
 

@@ -134,6 +134,11 @@ impl Half {
         self.rtt.min().map(Duration::from_nanos)
     }
 
+    /// Whether this number acknowledges all that was sent.
+    pub fn is_all_acknowledged_by(&self, ack: SequenceNumber) -> bool {
+        self.next.is_none_or(|next| !ack.is_before(next))
+    }
+
     /// The scoreboard of loss and reordering, created on first use.
     pub fn board(&mut self) -> &mut Scoreboard {
         self.board.get_or_insert_default()

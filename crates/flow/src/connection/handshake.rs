@@ -53,6 +53,11 @@ impl Handshake {
         }
     }
 
+    /// Whether a SYN or SYN-ACK was captured.
+    pub fn is_seen(&self) -> bool {
+        self.saw_syn || self.saw_syn_ack
+    }
+
     fn syn(&self) -> Option<Instant> {
         self.saw_syn.then_some(self.syn)
     }

@@ -15,6 +15,7 @@ mod half;
 mod handshake;
 mod histogram;
 mod labels;
+mod ledger;
 mod manner;
 mod outstanding;
 mod payload;
@@ -35,6 +36,8 @@ mod warnings;
 pub use ack_path::AckPathFacts;
 pub use answers::AnswerFacts;
 pub use labels::{Difference, Label, LabelCounts, LabelSet, Labels};
+pub use ledger::Counted;
+pub(crate) use ledger::Spent;
 pub use manner::MannerFacts;
 pub use scoreboard::LossFacts;
 pub use stalls::StallFacts;
@@ -106,6 +109,9 @@ pub struct Connection {
     pub client_to_server: DirectionFacts,
     /// What the server sent.
     pub server_to_client: DirectionFacts,
+    /// Its time, counted; [`crate::diagnosis::DiagnosedConnection::account`] divides it.
+    #[serde(skip)]
+    pub counted: Counted,
 }
 
 /// How a connection ended, as far as it was captured.

@@ -1,10 +1,13 @@
 //! An open connection, and how a segment changes it.
 
+mod accounting;
+
 use super::closing::Closing;
 use super::completeness::Completeness;
 use super::half::{FinishedHalf, Half, SeriesData, SeriesTimes};
 use super::handshake::Handshake;
 use super::labels::{self, LabelContext, Scale};
+use super::ledger::{Ledger, Span};
 use super::relabel::{self, Relabelled, Repetition};
 use super::series::MIN_INTERVAL;
 use super::stalls;
@@ -26,20 +29,47 @@ pub(crate) struct Tracker {
     starts_with_first: bool,
     closing: Closing,
     completeness: Completeness,
-    /// The end that opened the connection, where that is known.
-    client: Option<u8>,
+    /// The end that opened the connection.
+    client: Client,
     start: Instant,
     last: Instant,
     handshake: Handshake,
+    ledger: Ledger,
     /// What each end sent, by the end's number.
     halves: [Half; 2],
     /// The sequence number of each direction's SYN. Where the SYN was not captured, one before its
     /// first segment.
-    initial: [Option<SequenceNumber>; 2],
+    initial: Initial,
     /// Whether the capture cut a packet within its TCP header.
     has_cut_headers: bool,
     /// The points of its graphs, where they are wanted.
     recorder: Option<Box<Recorder>>,
+}
+
+/// The sequence number with which each end began. Two options would be larger by half.
+#[derive(Debug, Clone, Copy, Default)]
+struct Initial {
+    numbers: [SequenceNumber; 2],
+    known: [bool; 2],
+}
+
+impl Initial {
+    fn of(&self, end: usize) -> Option<SequenceNumber> {
+        self.known[end].then_some(self.numbers[end])
+    }
+
+    fn set(&mut self, end: usize, number: SequenceNumber) {
+        (self.numbers[end], self.known[end]) = (number, true);
+    }
+}
+
+/// The end that opened a connection.
+#[derive(Debug, Clone, Copy)]
+enum Client {
+    /// It sent a SYN, or received a SYN-ACK.
+    Known(u8),
+    /// It has a port that systems give to clients, or sent the first packet.
+    Guessed(u8),
 }
 
 /// The data that a tracker starts with.
@@ -116,12 +146,13 @@ impl Tracker {
             starts_with_first: opening.from_first,
             closing: Closing::default(),
             completeness: Completeness::default(),
-            client: None,
+            client: Client::Guessed(0),
             start: opening.at,
             last: opening.at,
             handshake: Handshake::default(),
+            ledger: Ledger::default(),
             halves: Default::default(),
-            initial: [None, None],
+            initial: Initial::default(),
             has_cut_headers: false,
             recorder: opening.trace.map(|bounds| Box::new(Recorder::new(opening.at, bounds))),
         }
@@ -131,7 +162,7 @@ impl Tracker {
     pub fn is_reused_by(&self, segment: &Segment, from_first: bool) -> bool {
         let from = self.sender(from_first);
         let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
-        opens && self.initial[from].is_some_and(|known| known != segment.seq)
+        opens && self.initial.of(from).is_some_and(|known| known != segment.seq)
     }
 
     /// Its number in the capture.
@@ -211,7 +242,7 @@ impl Tracker {
     /// What the graphs need to know of the path.
     fn ends(&self, config: &Config) -> Ends {
         Ends {
-            origins: self.initial.map(|initial| initial.map(|number| number + 1)),
+            origins: [0, 1].map(|end| self.initial.of(end).map(|number| number + 1)),
             path_rtt: self.handshake.clean_rtt().or(config.hint.rtt),
             lags: [self.lag(config, 0), self.lag(config, 1)],
         }
@@ -225,6 +256,9 @@ impl Tracker {
         self.halves[from].packets += 1;
         self.halves[from].wire += wire as u64;
         self.has_cut_headers |= segment.is_header_cut;
+        if captured.number == self.first_packet && is_from_server(segment) {
+            self.client = Client::Guessed(1);
+        }
         if segment.is_broken {
             let none = LabelSet::default();
             let by_client = self.client() == from;
@@ -234,7 +268,8 @@ impl Tracker {
         // A second SYN-ACK with another number: the server forgot the first, or this is not the
         // server.
         let answers = segment.flags.any(Flags::SYN) && segment.flags.any(Flags::ACK);
-        let other_answer = answers && self.initial[from].is_some_and(|known| known != segment.seq);
+        let other_answer =
+            answers && self.initial.of(from).is_some_and(|known| known != segment.seq);
         self.note_handshake(at, segment, from);
         let mut wireshark = self.wireshark_labels(at, segment, from);
         if captured.reuses_ports || other_answer {
@@ -255,6 +290,7 @@ impl Tracker {
             WiresharkLabels { labels: wireshark, is_again },
         );
         let (has_new_sack, rtt) = self.note_ack(at, segment, from);
+        self.account(at, segment, from, WiresharkLabels { labels: wireshark, is_again }, corrected);
         if is_again {
             self.halves[from].duplicate_packets += 1;
             corrected = relabel::duplicate(wireshark);
@@ -270,9 +306,11 @@ impl Tracker {
         (Seen { labels, wireshark, difference, by_client }, rtt)
     }
 
-    /// The facts, and what limited the data.
-    pub fn finish(self, key: FlowKey, config: &Config) -> Finished {
+    /// The facts, and what limited the data. The capture went on until `until`.
+    pub fn finish(self, key: FlowKey, config: &Config, until: Instant) -> Finished {
         let client = self.client();
+        let both_ends = self.halves.iter().all(|half| half.packets > 0);
+        let lags = self.lags();
         let path = self.ends(config);
         let rtt = self.handshake.clean_rtt();
         let mut ends = key.ends();
@@ -282,6 +320,7 @@ impl Tracker {
         let [opener, answerer] = [&self.halves[client], &self.halves[1 - client]];
         let warnings = warnings(opener, answerer, self.has_cut_headers);
         let close = self.closing.close(client);
+        let counted = self.ledger.finish(Span { last: self.last, until, both_ends }, lags);
         let [first, second] = self.halves;
         let (from_client, from_server) =
             if client == 0 { (first, second) } else { (second, first) };
@@ -312,6 +351,7 @@ impl Tracker {
             warnings,
             client_to_server,
             server_to_client,
+            counted,
         };
         Finished { connection, verdicts: [of_client, of_server], trace }
     }
@@ -335,16 +375,18 @@ impl Tracker {
                 self.halves[from].sent_fast_open = true;
                 labels.add(Label::TfoSyn);
             }
-        } else if self.initial[1 - from].is_some_and(|initial| segment.ack != initial + 1) {
+        } else if self.initial.of(1 - from).is_some_and(|initial| segment.ack != initial + 1) {
             labels.add(Label::TfoAck);
         } else if self.halves[1 - from].sent_fast_open {
             labels.add(Label::TfoIgnored);
         }
     }
 
-    /// The end that opened the connection, or the first one where that is not known.
+    /// The end that opened the connection, or that probably did where that is not known.
     fn client(&self) -> usize {
-        self.client.unwrap_or(0).into()
+        match self.client {
+            Client::Known(end) | Client::Guessed(end) => end.into(),
+        }
     }
 
     fn sender(&self, from_first: bool) -> usize {
@@ -358,16 +400,18 @@ impl Tracker {
 
     fn note_handshake(&mut self, at: Instant, segment: &Segment, from: usize) {
         let opens = segment.flags.any(Flags::SYN);
-        if opens || self.initial[from].is_none() {
+        if opens || self.initial.of(from).is_none() {
             let before = u32::from(!opens).wrapping_neg();
-            self.initial[from] = Some(segment.seq + before);
+            self.initial.set(from, segment.seq + before);
         }
-        if segment.flags.any(Flags::ACK) && self.initial[1 - from].is_none() {
-            self.initial[1 - from] = Some(segment.ack + u32::MAX);
+        if segment.flags.any(Flags::ACK) && self.initial.of(1 - from).is_none() {
+            self.initial.set(1 - from, segment.ack + u32::MAX);
         }
         if opens {
             let answers = segment.flags.any(Flags::ACK);
-            self.client.get_or_insert(if answers { 1 - from } else { from } as u8);
+            if matches!(self.client, Client::Guessed(_)) {
+                self.client = Client::Known(if answers { 1 - from } else { from } as u8);
+            }
             let (sender, receiver) = self.pair(from);
             match segment.options.window_scale {
                 // The capture cut the options, and so the scale stays unknown, as without a
@@ -383,7 +427,7 @@ impl Tracker {
                 Some(shift) => sender.memory.scale = Scale::Shift(shift),
             }
         }
-        if let Some(client) = self.client {
+        if let Client::Known(client) = self.client {
             self.handshake.see(at, segment, usize::from(client) == from);
         }
     }
@@ -504,6 +548,13 @@ impl Tracker {
     }
 }
 
+/// Whether ports say that a server sent this segment: its own is one that no system gives to
+/// clients, and the other is one that Linux does (`ip_local_port_range`).
+fn is_from_server(segment: &Segment) -> bool {
+    const EPHEMERAL: u16 = 32_768;
+    segment.source.port() < EPHEMERAL && segment.destination.port() >= EPHEMERAL
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -512,6 +563,6 @@ mod tests {
     /// outstanding segments) is bounded in its own module.
     #[test]
     fn an_idle_connection_is_small() {
-        assert!(size_of::<Tracker>() <= 1024, "{} bytes", size_of::<Tracker>());
+        assert!(size_of::<Tracker>() <= 1064, "{} bytes", size_of::<Tracker>());
     }
 }

@@ -3,9 +3,10 @@
 use super::consistent::{consistent, excludes};
 use super::subcause::{Explanation, NoAnswer, Seen, Sharing, SubCause, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
+use crate::account::Account;
 use crate::connection::{Connection, Direction};
 use crate::finding::{Finding, KnownPath};
-use crate::limit::{Candidate, Interval, Verdict};
+use crate::limit::{Candidate, Interval, Limit, Verdict};
 use crate::trace::{SocketSeries, Trace};
 use fullpipe_model::tune::MeasuredPath;
 use fullpipe_model::units::Duration;
@@ -15,6 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// Who waited for so long when the capture ended hangs.
+const HANGS_FROM: Duration = Duration::from_secs(1);
 /// Most connections of one host that are compared with each other.
 const MOST: usize = 32;
 
@@ -50,6 +53,9 @@ pub(crate) struct Sampled {
     /// The samples as columns, for the graphs.
     pub sockets: Vec<SocketSeries>,
 }
+
+/// A connection's place among others: [`DiagnosedConnection::rank`].
+pub type Rank = Reverse<(bool, Duration, u64)>;
 
 /// A value that belongs to one direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -141,7 +147,7 @@ impl DiagnosedConnection {
     /// serialises them later.
     pub fn with_findings(mut self) -> Self {
         if self.findings.is_none() {
-            self.findings = Some(self.by_direction(Diagnosis::findings));
+            self.findings = Some(self.own_findings());
         }
         self
     }
@@ -181,8 +187,24 @@ impl DiagnosedConnection {
     pub fn findings(&self) -> Cow<'_, [OfDirection<Finding>]> {
         match &self.findings {
             Some(findings) => Cow::Borrowed(findings),
-            None => Cow::Owned(self.by_direction(Diagnosis::findings)),
+            None => Cow::Owned(self.own_findings()),
         }
+    }
+
+    /// The findings, without those about an application that the account explains: where most of
+    /// what it did not send was its turn to wait, nothing is to be said of its speed.
+    fn own_findings(&self) -> Vec<OfDirection<Finding>> {
+        let mut findings = self.by_direction(Diagnosis::findings);
+        if let Some(account) = self.account() {
+            findings.retain(|finding| {
+                let of_application = finding.what.limit == Limit::SenderApplication;
+                let whole = self.diagnosis(finding.direction).map(|one| one.verdict.time);
+                let held = whole.map_or(0.0, Duration::as_secs_f64) * finding.what.share;
+                let sending = account.transfer(finding.direction, Limit::SenderApplication);
+                !of_application || 2.0 * sending.as_secs_f64() >= held
+            });
+        }
+        findings
     }
 
     /// The sub-causes behind a direction's limits, where the capture shows them. None are known of
@@ -220,22 +242,38 @@ impl DiagnosedConnection {
         self.directions().into_iter().flat_map(explained).chain(by_sockets).collect()
     }
 
-    /// The time that the direction with more data lost to anything but the path and its own
-    /// application. For a connection that nobody answered, this is its whole time.
+    /// Whether samples of its sockets are all that is known of it.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.sampled.is_some()
+    }
+
+    /// Where all its time went; `None` of samples, which show no packets.
+    pub fn account(&self) -> Option<Account> {
+        let [client, server] = &self.diagnoses;
+        let verdicts = [client, server].map(|one| one.as_ref().map(|one| &one.verdict));
+        self.sampled.is_none().then(|| Account::new(&self.connection.counted, verdicts))
+    }
+
+    /// The time that remedies give back: of its account or, of samples, of the time in which data
+    /// was held by anything but the path and its own application.
     pub fn lost(&self) -> Duration {
-        match self.bulk() {
-            Some(diagnosis) => diagnosis.lost(),
-            None => self.unanswered().map_or(Duration::ZERO, |cause| cause.time),
+        match self.account() {
+            Some(account) => account.lost,
+            None => self.bulk().map_or(Duration::ZERO, Diagnosis::lost),
         }
     }
 
-    /// Its place among others: those that lost most time come first and, of equals, those with more
-    /// payload.
-    pub fn rank(&self) -> Reverse<(Duration, u64)> {
+    /// Its place among others: those where somebody still waits come first, then those that lost
+    /// most time and, of equals, those with more payload.
+    pub fn rank(&self) -> Rank {
         let connection = &self.connection;
         let payload =
             connection.client_to_server.payload.get() + connection.server_to_client.payload.get();
-        Reverse((self.lost(), payload))
+        let account = self.account();
+        let waited = account.as_ref().and_then(|account| account.last_wait);
+        let hangs = waited.is_some_and(|waited| waited >= HANGS_FROM);
+        let lost = account.map_or_else(|| self.lost(), |account| account.lost);
+        Reverse((hangs, lost, payload))
     }
 
     /// Whether nobody answered.
@@ -337,6 +375,8 @@ fn diagnosis(connection: &Connection, direction: Direction, verdict: Verdict) ->
 struct Written<'a> {
     #[serde(flatten)]
     connection: &'a Connection,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<Account>,
     limits: Vec<OfDirection<Candidate>>,
     findings: Cow<'a, [OfDirection<Finding>]>,
     sub_causes: Vec<OfDirection<Explanation>>,
@@ -348,6 +388,7 @@ impl Serialize for DiagnosedConnection {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         Written {
             connection: &self.connection,
+            account: self.account(),
             limits: self.limits(),
             findings: self.findings(),
             sub_causes: self.explanations(),

@@ -19,7 +19,7 @@ mod measured;
 mod subcause;
 
 pub(crate) use connection::Sampled;
-pub use connection::{DiagnosedConnection, OfDirection, note_sharing, worst_first};
+pub use connection::{DiagnosedConnection, OfDirection, Rank, note_sharing, worst_first};
 pub use hosts::{KnownHosts, OnLoss};
 pub(crate) use losses::Losses;
 pub use subcause::{

@@ -7,8 +7,8 @@
 
 use super::{Note, Observed, cause, mean_goodput, path, role};
 use crate::connection::{
-    Close, Connection, Direction, DirectionFacts, Label, LabelCounts, Place, RttFacts, Vantage,
-    Warning, WindowFacts,
+    Close, Connection, Counted, Direction, DirectionFacts, Label, LabelCounts, Place, RttFacts,
+    Vantage, Warning, WindowFacts,
 };
 use crate::diagnosis::{DiagnosedConnection, Diagnosis, Sampled};
 use crate::trace::{Owner, SocketSeries, Trace, TraceBounds, WIRE_HEADERS};
@@ -201,6 +201,7 @@ fn connection(
         warnings: vec![Warning::NoPackets],
         client_to_server,
         server_to_client,
+        counted: Counted::default(),
     };
     Some((connection, direction))
 }

@@ -1,7 +1,8 @@
 //! One direction of a captured connection.
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
-use crate::connection::{Connection, Direction, DirectionFacts, Label, Warning};
+use crate::account::{Cause, Part, spent_on};
+use crate::connection::{Connection, Counted, Direction, DirectionFacts, Label, Warning};
 use crate::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::Duration;
 
@@ -43,6 +44,17 @@ impl<'r> ConnectionRow<'r> {
         self.diagnosed.diagnosis(self.direction)
     }
 
+    /// What was counted of the connection's time, in the row that tells it.
+    fn counted(self) -> Option<&'r Counted> {
+        let tells = self.direction == self.connection().bulk() && !self.diagnosed.is_sampled();
+        tells.then_some(&self.connection().counted)
+    }
+
+    fn first_part(self) -> Option<Part> {
+        self.counted()?;
+        self.diagnosed.account()?.first().copied()
+    }
+
     fn lost(self) -> Duration {
         if self.direction == self.connection().bulk() {
             self.diagnosed.lost()
@@ -75,6 +87,31 @@ macro_rules! label {
         fact($name, "", "packets with this label", $at, |row| {
             Cell::number(row.facts().labels.of(Label::$label))
         })
+    };
+}
+
+/// What is told of a connection stands in the row of the direction that carried more.
+const OTHER: &str = "told in the other direction, or of samples";
+
+/// A column of a time of the connection.
+macro_rules! time {
+    ($name:literal, $meaning:literal, $get:expr) => {
+        C::new($name, Kind::Number, OTHER, $meaning, |row| {
+            let get: fn(&Counted) -> Duration = $get;
+            Cell::micros(row.counted().map(get))
+        })
+        .at(Place::Rows)
+    };
+}
+
+/// A column of a number of the connection.
+macro_rules! count {
+    ($name:literal, $meaning:literal, $get:expr) => {
+        C::new($name, Kind::Number, OTHER, $meaning, |row| {
+            let get: fn(&Counted) -> u64 = $get;
+            Cell::Number(row.counted().map(get))
+        })
+        .at(Place::Rows)
     };
 }
 
@@ -343,7 +380,7 @@ pub static CONNECTIONS: &[C] = &[
         "lost_us",
         Kind::Number,
         "",
-        "time lost to neither the path nor the sending application; 0 in the other direction",
+        "what remedies would give back of the connection's time; 0 in the other direction",
         |row| Cell::micros(row.lost()),
     )
     .at(Place::Rows),
@@ -368,6 +405,52 @@ pub static CONNECTIONS: &[C] = &[
         "",
         "what lies behind the limit, as far as it shows",
         |row| Cell::Words(row.diagnosed.sub_cause_names(row.direction)),
+    )
+    .at(Place::Rows),
+    C::new(
+        "waited_for",
+        Kind::Text,
+        OTHER,
+        "what took most of the lost time: `server_thinks`, `turns`, a limit, ..",
+        |row| Cell::word(row.first_part().map(|part| part.cause.name())),
+    )
+    .at(Place::Rows),
+    C::new("owner", Kind::Text, OTHER, "whose that time was", |row| {
+        Cell::word(row.first_part().map(|part| part.owner.name()))
+    })
+    .at(Place::Rows),
+    C::new("connect_us", Kind::Number, OTHER, "the handshake, with SYNs sent again", |row| {
+        let all = [Cause::Connect, Cause::SynRepeated, Cause::SynMetOldConnection];
+        Cell::micros(row.counted().map(|counted| {
+            all.map(|cause| spent_on(counted, cause))
+                .into_iter()
+                .fold(Duration::ZERO, Duration::saturating_add)
+        }))
+    })
+    .at(Place::Rows),
+    count!("syn_retransmissions", "SYNs and SYN-ACKs sent again", |counted| {
+        counted.syn_retransmissions.into()
+    }),
+    count!("requests", "how often the client asked", |counted| counted.requests.into()),
+    time!("server_wait_us", "the server had a request and did not answer yet", |counted| {
+        spent_on(counted, Cause::ServerThinks)
+    }),
+    time!("client_wait_us", "the client had its answer and did not ask yet", |counted| {
+        spent_on(counted, Cause::ClientThinks)
+    }),
+    count!("turns", "round trips paid one after another for questions", |counted| {
+        counted.turns.into()
+    }),
+    time!("turns_us", "what they took", |counted| spent_on(counted, Cause::Turns)),
+    time!("peer_gone_us", "an end did not answer any more", |counted| {
+        spent_on(counted, Cause::PeerGone).saturating_add(spent_on(counted, Cause::SynUnanswered))
+    }),
+    C::new(
+        "last_wait_us",
+        Kind::Number,
+        "nobody waited, or the other direction",
+        "how long somebody had waited when the capture ended",
+        |row| Cell::micros(row.counted().and_then(|counted| counted.waiting)),
     )
     .at(Place::Rows),
 ];

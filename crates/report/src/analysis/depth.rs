@@ -2,7 +2,7 @@
 //! and what would change it.
 
 use super::table::arrow;
-use crate::{Column, Layout, Table, Tone, figure, paragraph, plan};
+use crate::{Column, Layout, Table, Tone, account, figure, paragraph, plan};
 use fullpipe_flow::connection::{Connection, Direction, DirectionFacts, Label, Warning};
 use fullpipe_flow::diagnosis::DiagnosedConnection;
 use fullpipe_flow::limit::{Candidate, Interval, Limit, Verdict};
@@ -34,6 +34,9 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         ),
     };
     text.insert_str(text.len() - 1, &capture(connection, layout));
+    if let Some(account) = explained.account() {
+        text += &account::text(connection, &account, layout);
+    }
     text += &facts(connection, layout);
     for finding in explained.findings().iter() {
         let way = words(finding.direction);

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::cells::sure;
-use crate::{Column, Layout, Table, escape, figure, paragraph};
+use crate::{Column, Layout, Table, account, escape, figure, paragraph};
 use fullpipe_flow::connection::{Connection, Direction, Label, Place, Warning};
 use fullpipe_flow::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::Duration;
@@ -31,6 +31,9 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
     for explained in report.connections.iter().take(top) {
         let connection = &explained.connection;
         let facts = connection.facts(connection.bulk());
+        // What took the time outside the transfer is counted, not judged.
+        let elsewhere = explained.account().and_then(|account| account::in_short(&account));
+        let judged = explained.bulk().filter(|_| elsewhere.is_none());
         table.row([
             connection.id.to_string(),
             connection.client.to_string(),
@@ -42,8 +45,8 @@ pub fn table(report: &Report, top: usize, layout: Layout) -> String {
             optional(connection.handshake_rtt.or(facts.rtt.min)),
             facts.labels.of(Label::Retransmission).to_string(),
             figure::s(explained.lost()),
-            limited_by(explained),
-            sure(explained.bulk().and_then(|diagnosis| diagnosis.headline().sure())),
+            elsewhere.clone().unwrap_or_else(|| limited_by(explained)),
+            sure(judged.and_then(|diagnosis| diagnosis.headline().sure())),
         ]);
     }
     let mut text = format!("{}: {}\n", escape::in_line(&report.file), counted(report, top));
@@ -64,6 +67,12 @@ fn worst(report: &Report, layout: Layout) -> String {
     };
     let number = format!("#{}: ", first.connection.id);
     let mut text = String::new();
+    let account = first.account();
+    let answer = account.as_ref().and_then(|account| account::answer(&first.connection, account));
+    if let Some((answer, remedy)) = answer.and_then(|one| one.remedy.map(|remedy| (one, remedy))) {
+        let claim = format!("{}; to change it, {remedy}", answer.claim);
+        return format!("\n{}\n", paragraph::fill(&number, &claim, layout.width));
+    }
     let worst = first.bulk().and_then(Diagnosis::worst_finding);
     let of_row = first.bulk().and_then(|diagnosis| diagnosis.findings().into_iter().next());
     let of_row =

@@ -1,0 +1,157 @@
+//! The account: where all the time of a connection went, from its first packet to its last, or to
+//! the end of the capture where somebody still waits.
+//!
+//! A verdict ([`crate::limit`]) says what held the data between its first and its last byte. People
+//! ask what they waited for, and most of that is often outside: a SYN that was lost, a server that
+//! thinks, two hundred round trips paid one after the other, a peer that is gone. Here every
+//! nanosecond belongs to one [`Part`]: who had it ([`Owner`]) and for what ([`Cause`]). The parts
+//! sum to [`Account::time`].
+
+mod parts;
+
+pub use parts::{Cause, Owner, Part};
+
+use crate::connection::{Counted, Direction, Spent};
+use crate::limit::{Candidate, Limit, Verdict};
+use fullpipe_model::units::{Duration, column};
+use parts::of_limit;
+use serde::Serialize;
+
+/// The time that was counted for a cause outside the transfer.
+pub(crate) fn spent_on(counted: &Counted, cause: Cause) -> Duration {
+    let meant = |what| Cause::of(what).is_ok_and(|(_, one)| one == cause);
+    let times = counted.sums.iter().filter(|(what, _)| meant(*what)).map(|(_, time)| time);
+    times.fold(Duration::ZERO, Duration::saturating_add)
+}
+
+/// Where all the time of a connection went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Account {
+    /// From the first packet to the last, or to the end of the capture where somebody still waits.
+    #[serde(rename = "time_us", with = "column::micros")]
+    pub time: Duration,
+    /// What the remedies of all parts would give back.
+    #[serde(rename = "lost_us", with = "column::micros")]
+    pub lost: Duration,
+    /// How long somebody had waited when the capture ended; `None` where nobody did.
+    #[serde(rename = "last_wait_us", with = "column::micros_optional")]
+    pub last_wait: Option<Duration>,
+    /// Whether it was captured from its handshake on: else the time before is not known.
+    pub from_handshake: bool,
+    /// How often a SYN or SYN-ACK was sent again.
+    pub syn_retransmissions: u64,
+    /// How often the client asked: it sent data at the start, or after data of the server.
+    pub requests: u64,
+    /// Round trips that were paid one after another for questions and answers.
+    pub turns: u64,
+    /// The time, divided; the longest first.
+    pub parts: Vec<Part>,
+}
+
+impl Account {
+    /// Divides the time. `verdicts` are what held the client's data, then the server's.
+    pub(crate) fn new(counted: &Counted, verdicts: [Option<&Verdict>; 2]) -> Self {
+        let mut parts = Parts::default();
+        for (what, time) in counted.sums.iter() {
+            match Cause::of(what) {
+                Ok((owner, cause)) => {
+                    // One round trip of questions has to be paid, to the server.
+                    let to_client = what == Spent::Turn(0);
+                    let lost = cause.lost(time, (!to_client).then_some(counted.turns));
+                    parts.add(Part { owner, cause, direction: None, time, lost });
+                }
+                Err(direction) => {
+                    let verdict = match direction {
+                        Direction::ClientToServer => verdicts[0],
+                        Direction::ServerToClient => verdicts[1],
+                    };
+                    transfer(&mut parts, direction, time, verdict);
+                }
+            }
+        }
+        let Parts(mut parts) = parts;
+        parts.sort_by(|one, other| other.time.cmp(&one.time));
+        let sum = |time: fn(&Part) -> Duration| {
+            parts.iter().map(time).fold(Duration::ZERO, Duration::saturating_add)
+        };
+        Account {
+            time: sum(|part| part.time),
+            lost: sum(|part| part.lost),
+            last_wait: counted.waiting,
+            from_handshake: counted.saw_handshake,
+            syn_retransmissions: counted.syn_retransmissions.into(),
+            requests: counted.requests.into(),
+            turns: counted.turns.into(),
+            parts,
+        }
+    }
+
+    /// The part that lost most; the longest, where nothing was lost.
+    pub fn first(&self) -> Option<&Part> {
+        let most = self.parts.iter().rev().max_by_key(|part| part.lost);
+        most.filter(|part| part.lost > Duration::ZERO).or(self.parts.first())
+    }
+
+    /// All the time that went for this.
+    pub fn spent_on(&self, cause: Cause) -> Duration {
+        self.sum(|part| part.cause == cause)
+    }
+
+    /// The time in which this limit held data of this direction.
+    pub fn transfer(&self, direction: Direction, limit: Limit) -> Duration {
+        self.sum(|part| part.direction == Some(direction) && part.cause == Cause::Transfer(limit))
+    }
+
+    fn sum(&self, is_meant: impl Fn(&Part) -> bool) -> Duration {
+        let meant = self.parts.iter().filter(|part| is_meant(part)).map(|part| part.time);
+        meant.fold(Duration::ZERO, Duration::saturating_add)
+    }
+}
+
+/// Divides the time in which data went one way by the limits that held it. The verdict is about a
+/// longer time: what the application waited between its messages is in it, and is accounted for
+/// elsewhere. So each other limit has the time that the verdict gives it, and the application what
+/// is left.
+fn transfer(parts: &mut Parts, direction: Direction, time: Duration, verdict: Option<&Verdict>) {
+    let shares = verdict.map_or(&[][..], |verdict| &verdict.shares);
+    let is_application = |one: &&Candidate| one.limit == Limit::SenderApplication;
+    let others = shares.iter().filter(|one| !is_application(one));
+    let whole = verdict.map_or(0.0, |verdict| verdict.time.as_secs_f64());
+    let held = whole * others.clone().map(|one| one.share).sum::<f64>();
+    let fits = (time.as_secs_f64() / held).min(1.0);
+    let mut of_limits: Vec<(Limit, Duration)> = Vec::with_capacity(shares.len());
+    let mut left = time;
+    for one in others {
+        let part = Duration::from_secs_f64(whole * one.share * fits).min(left);
+        left = left.saturating_sub(part);
+        of_limits.push((one.limit, part));
+    }
+    let application = shares.iter().find(is_application).map(|one| one.limit);
+    let rest = application.or(of_limits.first().map(|(limit, _)| *limit)).unwrap_or_default();
+    match of_limits.iter_mut().find(|(limit, _)| *limit == rest) {
+        Some((_, part)) => *part = part.saturating_add(left),
+        None => of_limits.push((rest, left)),
+    }
+    for (limit, time) in of_limits.into_iter().filter(|(_, time)| *time > Duration::ZERO) {
+        let (owner, cause) = of_limit(limit, direction);
+        let lost = cause.lost(time, None);
+        parts.add(Part { owner, cause, direction: Some(direction), time, lost });
+    }
+}
+
+/// Parts, each of another kind.
+#[derive(Debug, Default)]
+struct Parts(Vec<Part>);
+
+impl Parts {
+    fn add(&mut self, part: Part) {
+        let kind = |part: &Part| (part.owner, part.cause, part.direction);
+        match self.0.iter_mut().find(|one| kind(one) == kind(&part)) {
+            Some(one) => {
+                one.time = one.time.saturating_add(part.time);
+                one.lost = one.lost.saturating_add(part.lost);
+            }
+            None => self.0.push(part),
+        }
+    }
+}

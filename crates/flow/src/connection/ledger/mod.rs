@@ -1,0 +1,521 @@
+//! Where the time of a connection goes, counted as packets pass.
+//!
+//! Time is divided at the packets that decide something: data, data sent again, the handshake and
+//! the close. The time since the one before belongs to what that packet shows the wait to have
+//! been for. So every nanosecond from the first packet to the last is counted once, whatever is
+//! captured. ACKs and windows divide nothing; they are noted, because they tell how the time until
+//! the next data is to be divided.
+
+mod finish;
+mod spent;
+
+pub(super) use finish::Span;
+pub use spent::Counted;
+pub(crate) use spent::{Spent, Sums};
+
+use fullpipe_model::units::{Duration, Instant};
+
+/// Data that follows other data of the same end within this time, or within two round trips, is
+/// the same transfer, whatever it waited for: which limit that was, the verdict says.
+const SILENCE_LEAST: Duration = Duration::from_millis(100);
+/// An ACK this much later than the round trip was delayed (RFC 9293 section 3.8.6.3).
+const DELAYED: Duration = Duration::from_millis(30);
+/// Data that was held back for an ACK leaves this soon after it.
+const AT_ONCE: Duration = Duration::from_millis(2);
+/// A client that asks nothing for this long after an answer wants nothing.
+const IDLE_FROM: Duration = Duration::from_secs(10);
+/// A message of so many segments or more fills queues: the way of its last byte takes longer than
+/// the least round trip, and its acknowledgement tells how long.
+const LONG_RUN: u8 = 16;
+
+/// What the ledger needs of a segment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Event {
+    pub at: Instant,
+    /// The end that sent it.
+    pub from: u8,
+    pub what: What,
+    /// Its sender has everything that the other end sent before.
+    pub has_all: bool,
+    /// It acknowledges data that was not captured.
+    pub has_unseen: bool,
+    /// The window that it advertises is zero; `None` where it advertises none.
+    pub is_shut: Option<bool>,
+    pub closes: Option<Closes>,
+    /// Its data ends a write (PSH).
+    pub is_pushed: bool,
+    /// Its data does not fill a segment.
+    pub is_short: bool,
+}
+
+/// What a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Syn,
+    SynAck,
+    /// New data.
+    Data,
+    /// Data sent again.
+    Again {
+        by_timer: bool,
+    },
+    /// A keep-alive, which the other end has to answer.
+    KeepAlive,
+    /// Nothing of these: an ACK, a window, a probe of one.
+    Ack,
+}
+
+/// How a segment closes the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closes {
+    Fin,
+    Reset,
+}
+
+/// What is known of the path, by end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lags {
+    /// The round trip between the capture point and each end.
+    pub to: [Duration; 2],
+    /// The round trip between the ends, by the handshake.
+    pub whole: Option<Duration>,
+    /// The end that opened the connection.
+    pub client: u8,
+    /// Whether the handshake was captured: else nothing is known of the time before.
+    pub from_handshake: bool,
+}
+
+impl Lags {
+    fn rtt(&self) -> Duration {
+        self.whole.unwrap_or(self.to[0].saturating_add(self.to[1]))
+    }
+
+    fn silence(&self) -> Duration {
+        SILENCE_LEAST.max(self.rtt().saturating_mul(2))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    /// Nothing was seen yet.
+    #[default]
+    New,
+    SynSent,
+    SynAnswered,
+    Open,
+    Closed,
+}
+
+/// No sender repeats a SYN sooner.
+const SYN_AGAIN_FROM: Duration = Duration::from_millis(50);
+/// The account of one connection while it is open. Many connections are open at once, so what most
+/// of them never need is in a box.
+#[derive(Debug, Clone)]
+pub(super) struct Ledger {
+    /// Time is counted up to here.
+    at: Instant,
+    sums: Sums,
+    rare: Option<Box<Rare>>,
+    /// How long after `at` everything that the speaker sent was acknowledged, in µs; [`NEVER`]
+    /// where it was not.
+    acked: u32,
+    requests: u32,
+    turns: u32,
+    /// Segments of data since the speaker began, up to [`LONG_RUN`].
+    run: u8,
+    phase: Phase,
+    /// The end that sent data last, or [`NOBODY`].
+    speaker: u8,
+    /// [`PUSHED`] and [`PAID`].
+    flags: u8,
+}
+
+const NEVER: u32 = u32::MAX;
+const NOBODY: u8 = 2;
+/// The last data ends a write.
+const PUSHED: u8 = 1;
+/// Most of a round trip was paid before the client asked.
+const PAID: u8 = 2;
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Ledger {
+            at: Instant::ZERO,
+            sums: Sums::default(),
+            rare: None,
+            acked: NEVER,
+            requests: 0,
+            turns: 0,
+            run: 0,
+            phase: Phase::New,
+            speaker: NOBODY,
+            flags: 0,
+        }
+    }
+}
+
+/// What most connections never need.
+#[derive(Debug, Clone, Default)]
+struct Rare {
+    /// Since when a window is shut, and at which end.
+    shut: Option<(Instant, u8)>,
+    /// How much of the time since `at` a window was shut.
+    was_shut: Duration,
+    /// Timeouts and keep-alives of an end since the other was last heard, the time that was counted
+    /// as timeouts, and the end.
+    tries: u8,
+    tries_by: u8,
+    unheard: Duration,
+    /// How often the speaker went on after a pause without being answered.
+    pauses: u8,
+    met_old: bool,
+    /// A keep-alive passed since the last data.
+    is_kept_alive: bool,
+    syn_retransmissions: u16,
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
+/// The index of an end.
+const fn index(end: u8) -> usize {
+    (end & 1) as usize
+}
+
+impl Ledger {
+    /// Notes a segment that only goes on with the transfer before it. Returns whether that was all.
+    #[inline]
+    pub fn goes_on(&mut self, event: &Event) -> bool {
+        let is_plain = self.phase == Phase::Open
+            && self.rare.is_none()
+            && event.is_shut != Some(true)
+            && event.closes.is_none()
+            && !event.has_unseen;
+        if !is_plain {
+            return false;
+        }
+        match event.what {
+            What::Data if self.speaker == event.from => {
+                let time = event.at.since(self.at);
+                if time > DELAYED {
+                    return false;
+                }
+                self.spend(Spent::Transfer(event.from), time);
+                self.said(event);
+                true
+            }
+            What::Ack => {
+                self.acknowledges(event);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Notes any other segment.
+    pub fn see(&mut self, event: &Event, lags: Lags) {
+        match self.phase {
+            Phase::New | Phase::SynSent | Phase::SynAnswered => self.connects(event, lags),
+            Phase::Open => self.talks(event, lags),
+            Phase::Closed => self.ends(event, lags),
+        }
+    }
+
+    /// Counts time after what is counted.
+    fn spend(&mut self, what: Spent, time: Duration) {
+        self.sums.add(what, time);
+        self.at = self.at + time;
+    }
+
+    /// Counts all the time up to `at`.
+    fn spend_all(&mut self, what: Spent, at: Instant) {
+        self.spend(what, at.since(self.at));
+    }
+
+    /// The end that sent data last.
+    fn speaker(&self) -> Option<u8> {
+        (self.speaker != NOBODY).then_some(self.speaker)
+    }
+
+    fn is_kept_alive(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.is_kept_alive)
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    fn connects(&mut self, event: &Event, lags: Lags) {
+        let Event { at, what, closes, .. } = *event;
+        let is_new = self.phase == Phase::New;
+        if is_new {
+            self.at = at;
+        }
+        match (what, closes) {
+            // The capture has it twice.
+            (What::Syn | What::SynAck, _)
+                if (self.phase == Phase::SynAnswered
+                    || self.phase == Phase::SynSent && what == What::Syn)
+                    && at.since(self.at) < SYN_AGAIN_FROM => {}
+            (What::Syn, _) => {
+                if !is_new {
+                    self.syn_again();
+                    let met_old = std::mem::take(&mut self.rare().met_old);
+                    let spent =
+                        if met_old { Spent::SynMetOldConnection } else { Spent::SynRepeated };
+                    self.spend_all(spent, at);
+                }
+                self.phase = Phase::SynSent;
+            }
+            (What::SynAck, _) => {
+                if self.phase == Phase::SynAnswered {
+                    self.syn_again();
+                    self.spend_all(Spent::SynRepeated, at);
+                } else {
+                    self.spend_all(Spent::Connect, at);
+                }
+                self.phase = Phase::SynAnswered;
+            }
+            (_, Some(Closes::Reset)) if self.phase == Phase::SynSent => {
+                // The client itself resets what it finds in its way, and tries again.
+                if event.from == lags.client {
+                    self.spend_all(Spent::SynMetOldConnection, at);
+                    self.rare().met_old = true;
+                } else {
+                    self.spend_all(Spent::Refused, at);
+                    self.phase = Phase::Closed;
+                }
+            }
+            // An ACK in place of a SYN-ACK (RFC 9293 section 3.10.7.4).
+            (What::Ack, None) if self.phase == Phase::SynSent && event.from != lags.client => {
+                self.rare().met_old = true;
+            }
+            _ => {
+                self.spend_all(Spent::Connect, at);
+                self.phase = Phase::Open;
+                if what != What::Ack || closes.is_some() {
+                    self.talks(event, lags);
+                }
+            }
+        }
+    }
+
+    fn syn_again(&mut self) {
+        let rare = self.rare();
+        rare.syn_retransmissions = rare.syn_retransmissions.saturating_add(1);
+    }
+
+    fn talks(&mut self, event: &Event, lags: Lags) {
+        let Event { at, from, what, .. } = *event;
+        self.heard(from);
+        match what {
+            What::Data => {
+                self.data(event, lags);
+                self.said(event);
+            }
+            What::Again { by_timer } => self.again(event, by_timer, lags),
+            What::KeepAlive => {
+                self.tries(from, Duration::ZERO);
+                self.rare().is_kept_alive = true;
+            }
+            What::Ack if event.has_unseen && self.speaker != from => {
+                let silence = at.since(self.at);
+                let is_long = silence > lags.silence();
+                let spent = if is_long { Spent::NotCaptured } else { Spent::Transfer(1 - from) };
+                self.spend(spent, silence);
+                self.acked = 0;
+            }
+            What::Ack | What::Syn | What::SynAck => self.acknowledges(event),
+        }
+        self.window(event);
+        if event.closes.is_some() {
+            self.ended(at, Some(from), lags);
+            self.phase = Phase::Closed;
+        }
+    }
+
+    /// Notes whether the window is shut that an end advertises.
+    fn window(&mut self, event: &Event) {
+        let shut = self.rare.as_ref().and_then(|rare| rare.shut);
+        match (event.is_shut, shut) {
+            (Some(true), None) => self.rare().shut = Some((event.at, event.from)),
+            (Some(false), Some((since, by))) if by == event.from => {
+                let time = event.at.since(since.max(self.at));
+                let rare = self.rare();
+                rare.shut = None;
+                rare.was_shut = rare.was_shut.saturating_add(time);
+            }
+            _ => {}
+        }
+    }
+
+    /// How long a window was shut since time was last counted, where that is worth telling.
+    fn shut_until(&self, at: Instant, lags: Lags) -> Duration {
+        let Some(rare) = &self.rare else { return Duration::ZERO };
+        let now = rare.shut.map_or(Duration::ZERO, |(since, _)| at.since(since.max(self.at)));
+        let shut = rare.was_shut.saturating_add(now).min(at.since(self.at));
+        if shut > lags.silence() { shut } else { Duration::ZERO }
+    }
+
+    /// An end was heard: what the other tried is answered.
+    fn heard(&mut self, from: u8) {
+        if let Some(rare) = self.rare.as_mut().filter(|rare| rare.tries_by != from) {
+            (rare.unheard, rare.tries) = (Duration::ZERO, 0);
+        }
+    }
+
+    /// An end tries again to be heard, after this time.
+    fn tries(&mut self, from: u8, time: Duration) {
+        self.heard(from);
+        let rare = self.rare();
+        rare.tries_by = from;
+        rare.tries = rare.tries.saturating_add(1);
+        rare.unheard = rare.unheard.saturating_add(time);
+    }
+
+    /// Notes whether the speaker was acknowledged.
+    fn acknowledges(&mut self, event: &Event) {
+        if event.has_all && self.acked == NEVER && self.speaker != event.from {
+            self.acked = micros(event.at.since(self.at)).min(NEVER - 1);
+        }
+    }
+
+    /// How long after the last data everything was acknowledged, if it was.
+    fn until_acked(&self) -> Option<Duration> {
+        (self.acked != NEVER).then(|| Duration::from_micros(self.acked.into()))
+    }
+
+    /// Data was sent: what is acknowledged from now on is later.
+    fn said(&mut self, event: &Event) {
+        self.run = self.run.saturating_add(1).min(LONG_RUN);
+        self.acked = NEVER;
+        self.flags = self.flags & !PUSHED | if event.is_pushed { PUSHED } else { 0 };
+        if let Some(rare) = &mut self.rare {
+            (rare.was_shut, rare.is_kept_alive) = (Duration::ZERO, false);
+        }
+    }
+
+    fn data(&mut self, event: &Event, lags: Lags) {
+        let Event { at, from, .. } = *event;
+        let way = lags.to[index(from)];
+        match self.speaker() {
+            Some(speaker) if speaker == from => self.same(event, lags),
+            Some(_) if event.has_all => {
+                let is_long = self.run >= LONG_RUN;
+                let last = self.until_acked().unwrap_or(lags.rtt());
+                self.answers(at, from, if is_long { way.max(last) } else { way }, lags);
+                self.speaks(from, lags);
+            }
+            // It had not heard the other end yet: both send at a time.
+            Some(_) => self.spend_all(Spent::Transfer(from), at),
+            None => {
+                if !lags.from_handshake {
+                    self.spend_all(Spent::Transfer(from), at);
+                } else if from == lags.client {
+                    self.spend_all(Spent::Thinks(from), at);
+                } else {
+                    self.answers(at, from, way, lags);
+                }
+                self.speaks(from, lags);
+            }
+        }
+    }
+
+    /// An end begins to speak.
+    fn speaks(&mut self, from: u8, lags: Lags) {
+        (self.speaker, self.run) = (from, 0);
+        if let Some(rare) = &mut self.rare {
+            rare.pauses = 0;
+        }
+        if from == lags.client {
+            self.requests = self.requests.saturating_add(1);
+        }
+    }
+
+    /// Divides the time from the last data of one end to the first of the other, which has it all,
+    /// by how long the way takes.
+    fn answers(&mut self, at: Instant, from: u8, way: Duration, lags: Lags) {
+        self.spend(Spent::WindowShut(1 - from), self.shut_until(at, lags));
+        let path = at.since(self.at).min(way);
+        self.spend(Spent::Turn(from), path);
+        let thought = at.since(self.at);
+        let is_client = from == lags.client;
+        let is_idle = is_client && (thought >= IDLE_FROM || self.is_kept_alive());
+        self.spend(if is_idle { Spent::Idle } else { Spent::Thinks(from) }, thought);
+        let has_paid = path.saturating_mul(2) >= lags.rtt();
+        if is_client {
+            self.flags = self.flags & !PAID | if has_paid { PAID } else { 0 };
+        } else {
+            let counts = has_paid || self.flags & PAID != 0 || self.turns == 0;
+            self.turns = self.turns.saturating_add(counts.into());
+            self.flags &= !PAID;
+        }
+    }
+
+    /// Divides the time between two segments of the same end.
+    fn same(&mut self, event: &Event, lags: Lags) {
+        let Event { at, from, .. } = *event;
+        let (reader, silence) = (1 - from, at.since(self.at));
+        let until_acked = self.until_acked();
+        self.spend(Spent::WindowShut(reader), self.shut_until(at, lags));
+        if let Some(until_acked) = until_acked {
+            let late = until_acked.saturating_sub(lags.to[index(reader)]);
+            let since = silence.saturating_sub(until_acked).saturating_sub(lags.to[index(from)]);
+            if late >= DELAYED && since <= AT_ONCE && event.is_short {
+                self.spend(Spent::DelayedAck(reader), late.min(at.since(self.at)));
+            } else if since > lags.silence() {
+                let spent = if self.is_kept_alive() { Spent::Idle } else { Spent::Paused(from) };
+                // What came before the pause is the transfer's.
+                let left = at.since(self.at);
+                self.spend(Spent::Transfer(from), left.saturating_sub(since));
+                self.spend_all(spent, at);
+                let rare = self.rare();
+                rare.pauses = rare.pauses.saturating_add(1);
+            }
+        }
+        self.spend_all(Spent::Transfer(from), at);
+    }
+
+    /// Data was sent again.
+    fn again(&mut self, event: &Event, by_timer: bool, lags: Lags) {
+        let Event { at, from, .. } = *event;
+        self.spend(Spent::WindowShut(1 - from), self.shut_until(at, lags));
+        let time = at.since(self.at);
+        self.spend(if by_timer { Spent::Timeout } else { Spent::Recovery }, time);
+        if by_timer {
+            self.tries(from, time);
+        }
+        if let Some(rare) = &mut self.rare {
+            rare.was_shut = Duration::ZERO;
+        }
+        if self.speaker == NOBODY {
+            self.speaker = from;
+        }
+        // What the other end sent before stays acknowledged, at the time that is now counted.
+        let stays = self.speaker != from && self.acked != NEVER;
+        self.acked = if stays { 0 } else { NEVER };
+    }
+
+    /// What follows a FIN or RST: more data of the other end, or the rest of the close.
+    fn ends(&mut self, event: &Event, lags: Lags) {
+        match event.what {
+            What::Data if event.closes != Some(Closes::Reset) => {
+                self.data(event, lags);
+                self.said(event);
+            }
+            What::Again { by_timer } => self.again(event, by_timer, lags),
+            What::Syn => {
+                self.spend_all(Spent::SynMetOldConnection, event.at);
+                self.phase = Phase::SynSent;
+            }
+            _ => {
+                self.heard(event.from);
+                self.acknowledges(event);
+                if event.closes.is_some() {
+                    self.spend_all(Spent::Closing, event.at);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a segment shows of where the time went, for the ledger.
+
+use super::super::Label;
+use super::super::ledger::{Closes, Event, Lags, What};
+use super::super::relabel::Relabelled;
+use super::{Tracker, WiresharkLabels};
+use crate::segment::{Flags, Segment};
+use fullpipe_model::units::{Duration, Instant};
+
+impl Tracker {
+    /// Notes in the ledger what the segment shows of where the time went.
+    pub(super) fn account(
+        &mut self,
+        at: Instant,
+        segment: &Segment,
+        from: usize,
+        labels: WiresharkLabels,
+        corrected: Relabelled,
+    ) {
+        let WiresharkLabels { labels: wireshark, is_again } = labels;
+        let has = |flags| segment.flags.any(flags);
+        let (sender, receiver) = (&self.halves[from], &self.halves[1 - from]);
+        let length = segment.payload_len();
+        let mss = sender.manner.mss().into_iter().chain(receiver.manner.mss()).min();
+        let full = mss.map_or(sender.segment_size().get(), u64::from);
+        let is_probe =
+            wireshark.contains(Label::KeepAlive) || wireshark.contains(Label::ZeroWindowProbe);
+        let what = match (has(Flags::SYN), has(Flags::ACK)) {
+            (true, false) => What::Syn,
+            (true, true) => What::SynAck,
+            // A copy that the capture or the network made tells nothing.
+            _ if is_again => What::Ack,
+            _ if is_probe => {
+                let is_keep_alive = receiver.known_window() != Some(0);
+                if is_keep_alive { What::KeepAlive } else { What::Ack }
+            }
+            _ if length == 0 => What::Ack,
+            _ if corrected.labels.contains(Label::Retransmission) => {
+                What::Again { by_timer: corrected.labels.contains(Label::Rto) }
+            }
+            _ => What::Data,
+        };
+        let closes = if has(Flags::RST) {
+            Some(Closes::Reset)
+        } else {
+            has(Flags::FIN).then_some(Closes::Fin)
+        };
+        let advertises = has(Flags::ACK) && !has(Flags::SYN | Flags::RST);
+        let event = Event {
+            at,
+            from: from as u8,
+            what,
+            has_all: has(Flags::ACK) && receiver.is_all_acknowledged_by(segment.ack),
+            has_unseen: wireshark.contains(Label::AckLostSegment),
+            is_shut: advertises.then_some(segment.window == 0),
+            closes,
+            is_pushed: has(Flags::PSH),
+            is_short: u64::from(length) < full * 3 / 4,
+        };
+        if !self.ledger.goes_on(&event) {
+            let lags = self.lags();
+            self.ledger.see(&event, lags);
+        }
+    }
+
+    /// The round trips between the capture point and the ends, for the ledger.
+    pub(super) fn lags(&self) -> Lags {
+        let client = self.client();
+        let by_handshake = match client {
+            0 => [self.handshake.client_side(), self.handshake.server_side()],
+            _ => [self.handshake.server_side(), self.handshake.client_side()],
+        };
+        let to = |end: usize| {
+            let by_data = self.halves[1 - end].least_rtt();
+            by_handshake[end].into_iter().chain(by_data).min().unwrap_or(Duration::ZERO)
+        };
+        let whole = self.handshake.clean_rtt();
+        let from_handshake = self.handshake.is_seen();
+        Lags { to: [to(0), to(1)], whole, client: client as u8, from_handshake }
+    }
+}

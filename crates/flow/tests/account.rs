@@ -1,0 +1,332 @@
+//! Where the time of a connection went, from packets made by hand: each cause at both capture
+//! points, what just misses it, and that every nanosecond is counted once.
+
+#[path = "trace/mod.rs"]
+mod text;
+
+use fullpipe_flow::account::Account;
+use fullpipe_flow::capture::LinkType;
+use fullpipe_flow::{Analyzer, Config};
+use proptest::prelude::*;
+
+/// The account of the first connection. A packet of another one ends the capture at `until`.
+fn account_until(trace: &str, until: Option<&str>) -> Account {
+    let mut analyzer = Analyzer::new(Config::default());
+    for line in text::parse(trace) {
+        let packet = line.packet();
+        analyzer.push(line.at, LinkType::RAW, &packet, packet.len());
+    }
+    if let Some(until) = until {
+        let line = text::parse(&format!("{until} > S 0:0 win 65535")).remove(0);
+        let mut packet = line.packet();
+        // Another port.
+        packet[21] ^= 1;
+        analyzer.push(line.at, LinkType::RAW, &packet, packet.len());
+    }
+    let found = analyzer.finish().connections.remove(0);
+    let account = found.account().unwrap();
+    let sum: u64 = account.parts.iter().map(|part| part.time.as_nanos()).sum();
+    assert_eq!(sum, account.time.as_nanos());
+    if account.last_wait.is_none() {
+        assert_eq!(account.time, found.connection.duration);
+    }
+    account
+}
+
+fn account(trace: &str) -> Account {
+    account_until(trace, None)
+}
+
+/// The parts that took a millisecond or more, with their milliseconds and what was lost of them.
+fn parts(account: &Account) -> Vec<String> {
+    let ms = |nanos: u64| (nanos + 500_000) / 1_000_000;
+    let long = account.parts.iter().filter(|part| ms(part.time.as_nanos()) > 0);
+    let words = |part: &fullpipe_flow::account::Part| {
+        let (owner, cause) = (part.owner.name(), part.cause.name());
+        format!("{owner} {cause} {} {}", ms(part.time.as_nanos()), ms(part.lost.as_nanos()))
+    };
+    let mut all: Vec<String> = long.map(words).collect();
+    all.sort();
+    all
+}
+
+/// Captured at the client, the server 40 ms away.
+const AT_CLIENT: &str = "
+    0.000 > S  0:0         win 65535 <mss 1460,wscale 7,sackOK>
+    0.040 < S. 0:0   ack 1 win 65535 <mss 1460,wscale 7,sackOK>
+    0.040 > .  1:1   ack 1 win 512
+";
+/// Captured at the server, the client 40 ms away.
+const AT_SERVER: &str = "
+    0.000 > S  0:0         win 65535 <mss 1460,wscale 7,sackOK>
+    0.000 < S. 0:0   ack 1 win 65535 <mss 1460,wscale 7,sackOK>
+    0.040 > .  1:1   ack 1 win 512
+";
+
+#[test]
+fn a_server_that_thinks_at_both_ends() {
+    let at_client = account(&format!(
+        "{AT_CLIENT}
+        0.040 > P. 1:101     ack 1 win 512
+        0.080 < .  1:1       ack 101 win 512
+        4.080 < P. 1:501     ack 101 win 512
+        4.080 > .  101:101   ack 501 win 512"
+    ));
+    let expected =
+        ["path connect 40 0", "path turns 40 0", "server_application server_thinks 4000 4000"];
+    assert_eq!(parts(&at_client), expected);
+    assert_eq!((at_client.requests, at_client.turns, at_client.last_wait), (1, 1, None));
+    let at_server = account(&format!(
+        "{AT_SERVER}
+        0.040 > P. 1:101     ack 1 win 512
+        0.040 < .  1:1       ack 101 win 512
+        4.040 < P. 1:501     ack 101 win 512
+        4.080 > .  101:101   ack 501 win 512"
+    ));
+    let expected =
+        ["nobody closing 40 0", "path connect 40 0", "server_application server_thinks 4000 4000"];
+    assert_eq!(parts(&at_server), expected);
+    assert_eq!((at_server.requests, at_server.turns), (1, 1));
+}
+
+/// Ten questions, one after another; the client thinks 5 ms before each but the first, the server
+/// 2 ms.
+fn questions(is_at_client: bool) -> String {
+    let mut trace = String::from(if is_at_client { AT_CLIENT } else { AT_SERVER });
+    let mut at = 0.040;
+    for number in 0..10 {
+        let (asked, answered) = (1 + number * 60, 1 + number * 1000);
+        trace += &format!("{at:.3} > P. {asked}:{} ack {answered} win 512\n", asked + 60);
+        at += if is_at_client { 0.042 } else { 0.002 };
+        trace +=
+            &format!("{at:.3} < P. {answered}:{} ack {} win 512\n", answered + 1000, asked + 60);
+        at += if is_at_client { 0.005 } else { 0.045 };
+    }
+    trace
+}
+
+#[test]
+fn round_trips_paid_one_after_another() {
+    let at_client = account(&questions(true));
+    assert_eq!((at_client.requests, at_client.turns), (10, 10));
+    let expected = [
+        "client_application client_thinks 45 45",
+        "path connect 40 0",
+        // One of them has to be paid.
+        "path turns 400 360",
+        "server_application server_thinks 20 20",
+    ];
+    assert_eq!(parts(&at_client), expected);
+    // The first question's way is not seen from here, nor the last answer's.
+    let at_server = account(&questions(false));
+    assert_eq!((at_server.requests, at_server.turns), (10, 10));
+    let expected = [
+        "client_application client_thinks 45 45",
+        "path connect 40 0",
+        "path turns 360 360",
+        "server_application server_thinks 20 20",
+    ];
+    assert_eq!(parts(&at_server), expected);
+}
+
+#[test]
+fn a_client_that_wants_nothing_for_long_is_idle() {
+    let trace = |later: f64| {
+        format!(
+            "{AT_CLIENT}
+            0.040 > P. 1:61      ack 1 win 512
+            0.080 < P. 1:1001    ack 61 win 512
+            {later:.3} > P. 61:121    ack 1001 win 512
+            {:.3} < P. 1001:2001 ack 121 win 512",
+            later + 0.04
+        )
+    };
+    assert!(
+        parts(&account(&trace(5.08)))
+            .contains(&"client_application client_thinks 5000 5000".into())
+    );
+    assert!(parts(&account(&trace(60.08))).contains(&"nobody idle 60000 0".into()));
+}
+
+#[test]
+fn syns_that_were_lost_and_such_that_nobody_answers() {
+    let late = account(
+        "0.000 > S  0:0         win 65535 <mss 1460>
+         1.000 > S  0:0         win 65535 <mss 1460>
+         3.000 > S  0:0         win 65535 <mss 1460>
+         3.040 < S. 0:0   ack 1 win 65535 <mss 1460>
+         3.040 > .  1:1   ack 1 win 512",
+    );
+    assert_eq!(parts(&late), ["path connect 40 0", "path syn_repeated 3000 3000"]);
+    assert_eq!(late.syn_retransmissions, 2);
+    let none = "0.000 > S  0:0         win 65535 <mss 1460>
+                1.000 > S  0:0         win 65535 <mss 1460>
+                3.000 > S  0:0         win 65535 <mss 1460>";
+    let waits = account_until(none, Some("6.000"));
+    assert_eq!(parts(&waits), ["peer_gone syn_unanswered 6000 6000"]);
+    assert!(waits.last_wait.is_some());
+    // The fourth would have come at 7 s: it gave up.
+    let gave_up = account_until(none, Some("60.000"));
+    assert_eq!(parts(&gave_up), ["peer_gone syn_unanswered 3000 3000"]);
+    // A capture on two interfaces has everything twice.
+    let twice = account(
+        "0.000000 > S  0:0         win 65535 <mss 1460>
+         0.000003 > S  0:0         win 65535 <mss 1460>
+         0.040000 < S. 0:0   ack 1 win 65535 <mss 1460>
+         0.040003 < S. 0:0   ack 1 win 65535 <mss 1460>
+         0.040010 > .  1:1   ack 1 win 512",
+    );
+    assert_eq!((parts(&twice), twice.syn_retransmissions), (vec!["path connect 40 0".into()], 0));
+}
+
+#[test]
+fn a_syn_that_is_refused_and_one_that_meets_an_old_connection() {
+    let refused = account(
+        "0.000 > S  0:0         win 65535 <mss 1460>
+         0.040 < R. 0:0   ack 1 win 0",
+    );
+    assert_eq!(parts(&refused), ["server_host refused 40 0"]);
+    let old = account(
+        "0.000 > S  0:0         win 65535 <mss 1460>
+         0.040 < .  777:777 ack 555 win 512
+         0.040 > R  555:555     win 0
+         1.000 > S  0:0         win 65535 <mss 1460>
+         1.040 < S. 0:0   ack 1 win 65535 <mss 1460>
+         1.040 > .  1:1   ack 1 win 512",
+    );
+    assert_eq!(parts(&old), ["path connect 40 0", "server_host syn_met_old_connection 1000 1000"]);
+}
+
+#[test]
+fn a_request_that_nobody_answers() {
+    let asked =
+        format!("{AT_CLIENT} 0.040 > P. 1:101 ack 1 win 512\n 0.080 < . 1:1 ack 101 win 512");
+    let hangs = account_until(&asked, Some("60.080"));
+    let expected =
+        ["path connect 40 0", "path turns 40 0", "server_application server_thinks 60000 60000"];
+    assert_eq!(parts(&hangs), expected);
+    assert_eq!(hangs.last_wait.map(|wait| wait.as_micros()), Some(60_040_000));
+    // The client closes: it gave up.
+    let gave_up =
+        account_until(&format!("{asked}\n 5.080 > F. 101:101 ack 1 win 512"), Some("60.0"));
+    assert!(parts(&gave_up).contains(&"server_application server_thinks 5000 5000".into()));
+    assert_eq!(gave_up.last_wait, None);
+    // After the answer nobody wants anything.
+    let answered =
+        account_until(&format!("{asked}\n 0.090 < P. 1:501 ack 101 win 512"), Some("60.0"));
+    assert_eq!(answered.last_wait, None);
+}
+
+#[test]
+fn a_peer_that_is_gone_and_one_that_comes_back() {
+    let lost = format!(
+        "{AT_SERVER}
+        0.040 > P. 1:101     ack 1 win 512
+        0.041 < P. 1:1001    ack 101 win 512
+        0.341 < P. 1:1001    ack 101 win 512
+        0.941 < P. 1:1001    ack 101 win 512
+        2.141 < P. 1:1001    ack 101 win 512"
+    );
+    let gone = account_until(&lost, Some("4.041"));
+    assert!(parts(&gone).contains(&"peer_gone peer_gone 4000 4000".into()), "{:?}", parts(&gone));
+    assert_eq!(gone.last_wait.map(|wait| wait.as_micros()), Some(4_000_000));
+    let back =
+        account_until(&format!("{lost}\n 2.181 > . 101:101 ack 1001 win 512"), Some("4.041"));
+    assert!(parts(&back).contains(&"path timeouts 2100 2100".into()), "{:?}", parts(&back));
+    assert_eq!(back.last_wait, None);
+}
+
+#[test]
+fn a_window_that_stays_shut_and_one_that_opens() {
+    let shut = format!(
+        "{AT_SERVER}
+        0.040 > P. 1:101     ack 1 win 512
+        0.041 < .  1:1449    ack 101 win 512
+        0.081 > .  101:101   ack 1449 win 0"
+    );
+    let hangs = account_until(&shut, Some("5.081"));
+    assert!(parts(&hangs).contains(&"client_application window_shut 5000 5000".into()));
+    let opens = account_until(
+        &format!(
+            "{shut}
+            2.081 > .  101:101   ack 1449 win 512
+            2.081 < P. 1449:2897 ack 101 win 512
+            2.121 > .  101:101   ack 2897 win 512"
+        ),
+        Some("5.0"),
+    );
+    assert!(parts(&opens).contains(&"client_application window_shut 2000 2000".into()));
+    assert_eq!(opens.last_wait, None);
+}
+
+#[test]
+fn small_writes_that_wait_for_a_delayed_ack() {
+    let held = account(&format!(
+        "{AT_SERVER}
+        0.040 > P. 1:101     ack 1 win 512
+        0.080 < .  1:1       ack 101 win 512
+        0.120 > P. 101:201   ack 1 win 512
+        0.120 < P. 1:501     ack 201 win 512"
+    ));
+    assert!(parts(&held).contains(&"server_host delayed_ack 40 40".into()), "{:?}", parts(&held));
+    // The application wrote it later: no ACK was waited for.
+    let later = account(&format!(
+        "{AT_SERVER}
+        0.040 > P. 1:101     ack 1 win 512
+        0.080 < .  1:1       ack 101 win 512
+        0.150 > P. 101:201   ack 1 win 512
+        0.150 < P. 1:501     ack 201 win 512"
+    ));
+    assert!(!parts(&later).iter().any(|part| part.contains("delayed_ack")));
+}
+
+#[test]
+fn a_sender_that_pauses_in_an_answer() {
+    let paused = account(&format!(
+        "{AT_SERVER}
+        0.040 > P. 1:101     ack 1 win 512
+        0.041 < .  1:1449    ack 101 win 512
+        0.081 > .  101:101   ack 1449 win 512
+        5.081 < P. 1449:2897 ack 101 win 512
+        5.121 > .  101:101   ack 2897 win 512"
+    ));
+    assert!(parts(&paused).contains(&"server_application paused 5000 5000".into()));
+}
+
+#[test]
+fn without_the_handshake_the_client_is_the_end_with_an_ephemeral_port() {
+    let middle = account("0.000 < P. 1:101 ack 1 win 512\n 0.040 > . 1:1 ack 101 win 512");
+    assert!(!middle.from_handshake);
+}
+
+#[test]
+fn one_direction_says_nothing_of_who_waited() {
+    let account = account("0.000 > . 1:101 ack 1 win 512\n 0.500 > . 101:201 ack 1 win 512");
+    assert_eq!(parts(&account), ["not_captured not_captured 500 0"]);
+}
+
+fn any_line() -> impl Strategy<Value = (u32, bool, usize, u32, u32, u32, u16)> {
+    (0..400_000_u32, any::<bool>(), 0..7_usize, 0..6_u32, 0..3_u32, 0..8_u32, 0..2_u16)
+}
+
+proptest! {
+    /// Whatever passes, in whatever order: the parts sum to the time, and no more is lost than
+    /// there was.
+    #[test]
+    fn every_nanosecond_is_counted_once(lines in prop::collection::vec(any_line(), 1..60)) {
+        let mut at = 0;
+        let mut trace = String::new();
+        for (gap, from_client, flags, seq, length, ack, window) in lines {
+            at += gap;
+            let flags = ["S", "S.", ".", "P.", "F.", "R", "."][flags];
+            let (from, seq) = (if from_client { '>' } else { '<' }, seq * 1000);
+            let ack = if flags.contains('.') { format!("ack {}", ack * 1000) } else { String::new() };
+            trace += &format!(
+                "{}.{:06} {from} {flags} {seq}:{} {ack} win {}\n",
+                at / 1_000_000, at % 1_000_000, seq + length * 1000, window * 512
+            );
+        }
+        let account = account(&trace);
+        prop_assert!(account.lost <= account.time);
+    }
+}
