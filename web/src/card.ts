@@ -1,6 +1,7 @@
 /** The card at the top: what limited the connection, how sure that is, and what to change. */
 import type { ConnectionData, Direction, Finding } from "./data.ts";
 import { copyButton, h, prose } from "./dom.ts";
+import { accountBar, waitedFor, waitSentence } from "./account.ts";
 import { type LimitName, limitName } from "./limits.ts";
 import type { Palette } from "./theme.ts";
 import { percent } from "./units.ts";
@@ -43,16 +44,21 @@ export function card(options: CardOptions): HTMLElement {
   const [first, ...others] = findings(facts, direction);
   const causes = facts.sub_causes.filter((one) => one.direction === direction);
   const unanswered = causes.find((one) => one.sub_cause === "no_answer");
-  const sentence = first
+  const waited = waitedFor(facts);
+  const verdict = first
     ? headline(words, first)
     : unanswered
       ? words.subCause(unanswered).claim
       : words.noVerdict;
+  const sentence =
+    waited && facts.account && !unanswered ? waitSentence(words, facts.account, waited) : verdict;
   const element = h(
     "section",
     { class: "card verdict", "aria-labelledby": "verdict" },
     h("p", { class: "eyebrow" }, which),
     h("h1", { id: "verdict" }, sentence),
+    sentence !== verdict && first ? h("p", {}, verdict) : null,
+    accountBar(words, options.palette, facts),
     h(
       "div",
       { class: "columns" },

@@ -69,6 +69,8 @@ export interface Facts {
   duration_us: number;
   handshake_rtt_us?: number | null;
   close: string;
+  /** Absent of samples. */
+  account?: Account;
   /** Shares of every limit, largest first. */
   limits: (Candidate & { direction: Direction })[];
   findings: Finding[];
@@ -78,6 +80,28 @@ export interface Facts {
   client_to_server: DirectionFacts;
   server_to_client: DirectionFacts;
   [more: string]: unknown;
+}
+
+/** Where all the time of a connection went. */
+export interface Account {
+  time_us: number;
+  lost_us: number;
+  /** How long somebody had waited when the capture ended. */
+  last_wait_us?: number | null;
+  requests: number;
+  turns: number;
+  /** The time, divided; the longest first. */
+  parts: AccountPart[];
+  [more: string]: unknown;
+}
+
+/** A part of it: who had it, and for what. */
+export interface AccountPart {
+  owner: string;
+  cause: string;
+  direction?: Direction;
+  time_us: number;
+  lost_us: number;
 }
 
 /** What one direction carried. */

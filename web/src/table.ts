@@ -1,4 +1,5 @@
 /** The table of connections: sortable, the one that lost most time first. */
+import { waitedFor } from "./account.ts";
 import type { ConnectionData, PageData } from "./data.ts";
 import { h } from "./dom.ts";
 import type { Palette } from "./theme.ts";
@@ -217,13 +218,24 @@ function columnsOf(data: PageData, words: Words, palette: Palette): Column[] {
       sort: (of) => shares(of.facts, bulk(of.facts))[0]?.[0] ?? "",
       show: (of) => limitCell(of, words, palette),
     },
-    number("confidence", (of) => findings(of.facts, bulk(of.facts))[0]?.confidence, percent),
+    // What was waited for outside the transfer is counted, not judged.
+    number(
+      "confidence",
+      (of) => (waitedFor(of.facts) ? undefined : findings(of.facts, bulk(of.facts))[0]?.confidence),
+      percent,
+    ),
     number("lost", (of) => lost(of.facts), time),
     number("retransmissions", (of) => sentAgain(of, bulk(of.facts)), count),
   ];
 }
 
 function limitCell(connection: ConnectionData, words: Words, palette: Palette): Node {
+  const { account } = connection.facts;
+  const waited = waitedFor(connection.facts);
+  if (account && waited) {
+    const cause = words.account.cause[waited.cause] ?? waited.cause;
+    return h("span", {}, `${cause} ${percent(waited.time_us / account.time_us)}`);
+  }
   const all = shares(connection.facts, bulk(connection.facts));
   if (all.length === 0) return h("span", {}, "–");
   const [name, share] = all[0];

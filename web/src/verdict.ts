@@ -40,8 +40,10 @@ function timeOf(facts: Facts, direction: Direction): number {
   return first ? first.evidence.time_us / first.share : facts.duration_us;
 }
 
-/** The time that neither the path nor the sending application took, in µs. */
+/** What remedies would give back, in µs: of all the time or, where no packets show that, of the time
+ * of the data that neither the path nor the sending application took. */
 export function lost(facts: Facts): number {
+  if (facts.account) return facts.account.lost_us;
   if (facts.sub_causes.some((cause) => cause.sub_cause === "no_answer")) return facts.duration_us;
   const direction = bulk(facts);
   const losing = shares(facts, direction).filter(([name]) => loses(name));

@@ -186,6 +186,13 @@ fn a_syn_that_is_refused_and_one_that_meets_an_old_connection() {
          0.040 < R. 0:0   ack 1 win 0",
     );
     assert_eq!(parts(&refused), ["server_host refused 40 0"]);
+    let refused_again = account(
+        "0.000 > S  0:0         win 65535 <mss 1460>
+         0.040 < R. 0:0   ack 1 win 0
+         0.540 > S  0:0         win 65535 <mss 1460>
+         0.580 < R. 0:0   ack 1 win 0",
+    );
+    assert_eq!(parts(&refused_again), ["server_host refused 580 0"]);
     let old = account(
         "0.000 > S  0:0         win 65535 <mss 1460>
          0.040 < .  777:777 ack 555 win 512
@@ -291,6 +298,22 @@ fn a_sender_that_pauses_in_an_answer() {
         5.121 > .  101:101   ack 2897 win 512"
     ));
     assert!(parts(&paused).contains(&"server_application paused 5000 5000".into()));
+}
+
+#[test]
+fn small_messages_that_come_now_and_then_are_idle_between() {
+    let pushed = |pause: u32| {
+        account(&format!(
+            "{AT_SERVER}
+            0.050 < P. 1:101     ack 1 win 512
+            0.090 > .  1:1       ack 101 win 512
+            {}.090 < P. 101:201   ack 1 win 512
+            {}.130 > .  1:1       ack 201 win 512",
+            pause, pause
+        ))
+    };
+    assert!(parts(&pushed(20)).contains(&"nobody idle 20000 0".into()), "{:?}", parts(&pushed(20)));
+    assert!(parts(&pushed(5)).contains(&"server_application paused 5000 5000".into()));
 }
 
 #[test]

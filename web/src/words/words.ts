@@ -39,6 +39,14 @@ export interface Words {
   /** The page. */
   readonly ui: Record<UiName, string>;
   readonly direction: Record<Direction, string>;
+  /** Where the time went, by the names of `account`. */
+  readonly account: {
+    readonly title: string;
+    readonly cause: Record<string, string>;
+    readonly owner: Record<string, string>;
+    /** "4 s of 4.01 s: the server did not answer yet." */
+    sentence(part: string, all: string, cause: string): string;
+  };
   readonly limit: Record<LimitName, Entry>;
   /** "The receive window limited it for 93 % of the time." */
   verdict(limit: LimitName, share: string, evidence?: Finding["evidence"]): string;

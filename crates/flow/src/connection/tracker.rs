@@ -150,7 +150,7 @@ impl Tracker {
             start: opening.at,
             last: opening.at,
             handshake: Handshake::default(),
-            ledger: Ledger::default(),
+            ledger: Ledger::new(opening.at),
             halves: Default::default(),
             initial: Initial::default(),
             has_cut_headers: false,
@@ -311,6 +311,8 @@ impl Tracker {
         let client = self.client();
         let both_ends = self.halves.iter().all(|half| half.packets > 0);
         let lags = self.lags();
+        // What came later would have been another connection.
+        let until = until.min(self.last + config.idle_timeout);
         let path = self.ends(config);
         let rtt = self.handshake.clean_rtt();
         let mut ends = key.ends();

@@ -80,7 +80,7 @@ impl Ledger {
         let until = until.max(last);
         let mut waiting = None;
         match self.phase {
-            Phase::New => {}
+            Phase::New => self.spend_all(Spent::NotCaptured, last),
             Phase::SynSent => {
                 // The next SYN would come after twice the time of the one before.
                 let gap = self.sums.of(Spent::SynRepeated).saturating_add(SYN_TIMER);
@@ -92,7 +92,9 @@ impl Ledger {
             Phase::SynAnswered => self.spend_all(Spent::Connect, last),
             Phase::Closed => self.spend_all(Spent::Closing, last),
             Phase::Open => {
-                let waits = self.waits_at_end(until, lags);
+                // Of an end that was not captured nothing is known but that it was tried.
+                let may_wait = both_ends || self.gone().is_some();
+                let waits = may_wait && self.waits_at_end(until, lags);
                 let end = if waits { until } else { last };
                 let tried = self.gone().map_or(Duration::ZERO, |(_, unheard)| unheard);
                 waiting = waits.then(|| end.since(self.at).saturating_add(tried));
@@ -106,7 +108,6 @@ impl Ledger {
             for what in all.into_iter().filter(|what| !kept(what)) {
                 self.sums.shift(what, Spent::NotCaptured, Duration::MAX);
             }
-            waiting = waiting.filter(|_| self.gone().is_some());
         }
         if lags.client == 1 {
             self.sums.swap_ends();

@@ -22,7 +22,8 @@ const SILENCE_LEAST: Duration = Duration::from_millis(100);
 const DELAYED: Duration = Duration::from_millis(30);
 /// Data that was held back for an ACK leaves this soon after it.
 const AT_ONCE: Duration = Duration::from_millis(2);
-/// A client that asks nothing for this long after an answer wants nothing.
+/// A client that asks nothing for this long after an answer wants nothing, and neither does who says
+/// nothing for this long between two small messages.
 const IDLE_FROM: Duration = Duration::from_secs(10);
 /// A message of so many segments or more fills queues: the way of its last byte takes longer than
 /// the least round trip, and its acknowledgement tells how long.
@@ -137,10 +138,11 @@ const PUSHED: u8 = 1;
 /// Most of a round trip was paid before the client asked.
 const PAID: u8 = 2;
 
-impl Default for Ledger {
-    fn default() -> Self {
+impl Ledger {
+    /// The account of a connection whose first packet was captured at `at`.
+    pub fn new(at: Instant) -> Self {
         Ledger {
-            at: Instant::ZERO,
+            at,
             sums: Sums::default(),
             rare: None,
             acked: NEVER,
@@ -250,7 +252,8 @@ impl Ledger {
         let Event { at, what, closes, .. } = *event;
         let is_new = self.phase == Phase::New;
         if is_new {
-            self.at = at;
+            // A packet that could not be read may have been before.
+            self.spend_all(Spent::NotCaptured, at);
         }
         match (what, closes) {
             // The capture has it twice.
@@ -465,7 +468,10 @@ impl Ledger {
             if late >= DELAYED && since <= AT_ONCE && event.is_short {
                 self.spend(Spent::DelayedAck(reader), late.min(at.since(self.at)));
             } else if since > lags.silence() {
-                let spent = if self.is_kept_alive() { Spent::Idle } else { Spent::Paused(from) };
+                // Between small messages there is nothing to say; in a long one there is.
+                let is_idle = since >= IDLE_FROM && self.run < LONG_RUN;
+                let is_idle = is_idle || self.is_kept_alive();
+                let spent = if is_idle { Spent::Idle } else { Spent::Paused(from) };
                 // What came before the pause is the transfer's.
                 let left = at.since(self.at);
                 self.spend(Spent::Transfer(from), left.saturating_sub(since));
@@ -506,7 +512,10 @@ impl Ledger {
             }
             What::Again { by_timer } => self.again(event, by_timer, lags),
             What::Syn => {
-                self.spend_all(Spent::SynMetOldConnection, event.at);
+                // Some systems try again where they were refused.
+                let is_refused = self.speaker == NOBODY;
+                let spent = if is_refused { Spent::Refused } else { Spent::SynMetOldConnection };
+                self.spend_all(spent, event.at);
                 self.phase = Phase::SynSent;
             }
             _ => {

@@ -7,6 +7,9 @@ use super::{Tracker, WiresharkLabels};
 use crate::segment::{Flags, Segment};
 use fullpipe_model::units::{Duration, Instant};
 
+/// No path takes longer: two satellites in turn are 1.2 s.
+const LONGEST_WAY: Duration = Duration::from_millis(1500);
+
 impl Tracker {
     /// Notes in the ledger what the segment shows of where the time went.
     pub(super) fn account(
@@ -71,7 +74,9 @@ impl Tracker {
             _ => [self.handshake.server_side(), self.handshake.client_side()],
         };
         let to = |end: usize| {
-            let by_data = self.halves[1 - end].least_rtt();
+            // The first answer of an application may be all that acknowledges data: a time that no
+            // path takes tells nothing.
+            let by_data = self.halves[1 - end].least_rtt().filter(|rtt| *rtt <= LONGEST_WAY);
             by_handshake[end].into_iter().chain(by_data).min().unwrap_or(Duration::ZERO)
         };
         let whole = self.handshake.clean_rtt();

@@ -1,0 +1,99 @@
+/** Where all the time of a connection went: a bar, its parts, and the sentence about the first. */
+import type { Account, AccountPart, Facts } from "./data.ts";
+import { h } from "./dom.ts";
+import { limitName, type LimitName } from "./limits.ts";
+import type { Palette } from "./theme.ts";
+import { percent, time } from "./units.ts";
+import type { Words } from "./words/words.ts";
+
+/** Parts below this share of the time are not listed. */
+const LEAST = 0.005;
+
+/** The limit of a part in which data was on its way. */
+function limitOf(part: AccountPart): LimitName | undefined {
+  if (!part.direction) return undefined;
+  if (part.cause === "transfer") return "unknown";
+  const ofWindow = part.cause === "slow_start" || part.cause === "loss";
+  return limitName(
+    ofWindow ? { limit: "congestion_window", cause: part.cause } : { limit: part.cause },
+  );
+}
+
+/** The part that lost most, where that was outside the transfer. */
+export function waitedFor(facts: Facts): AccountPart | undefined {
+  const parts = facts.account?.parts ?? [];
+  const first = parts.reduce<AccountPart | undefined>(
+    (most, part) => (part.lost_us > (most?.lost_us ?? 0) ? part : most),
+    undefined,
+  );
+  return first && !first.direction ? first : undefined;
+}
+
+/** "4 s of 4.01 s: the server did not answer yet." */
+export function waitSentence(words: Words, account: Account, part: AccountPart): string {
+  return words.account.sentence(
+    time(part.time_us),
+    time(account.time_us),
+    words.account.cause[part.cause] ?? part.cause,
+  );
+}
+
+function colour(palette: Palette, part: AccountPart): string {
+  const limit = limitOf(part);
+  if (limit) return palette.limits[limit];
+  switch (part.owner) {
+    case "server_application":
+      return palette.violet;
+    case "client_application":
+      return palette.pink;
+    case "path":
+      return palette.sky;
+    case "peer_gone":
+      return palette.red;
+    case "nobody":
+    case "not_captured":
+      return palette.grid;
+    default:
+      return palette.amber;
+  }
+}
+
+/** The bar with its parts; nothing where no time was counted. */
+export function accountBar(words: Words, palette: Palette, facts: Facts): HTMLElement | null {
+  const account = facts.account;
+  if (!account || account.time_us === 0) return null;
+  const parts = account.parts.filter((part) => part.time_us >= LEAST * account.time_us);
+  if (parts.length === 0) return null;
+  const name = (part: AccountPart) => {
+    const limit = limitOf(part);
+    const what = limit ? words.limit[limit].name : (words.account.cause[part.cause] ?? part.cause);
+    return limit && part.direction ? `${words.direction[part.direction]}: ${what}` : what;
+  };
+  const bar = h(
+    "div",
+    { class: "share-bar", "aria-hidden": "true" },
+    parts.map((part) => {
+      const piece = h("i", { title: `${name(part)} ${time(part.time_us)}` });
+      piece.style.flexGrow = String(part.time_us);
+      piece.style.background = colour(palette, part);
+      return piece;
+    }),
+  );
+  const list = h(
+    "ul",
+    { class: "keys", "aria-label": words.account.title },
+    parts.map((part) => {
+      const mark = h("i", { class: "swatch", "aria-hidden": "true" });
+      mark.style.background = colour(palette, part);
+      return h(
+        "li",
+        { title: words.account.owner[part.owner] ?? part.owner },
+        mark,
+        name(part),
+        " ",
+        h("b", {}, `${time(part.time_us)} (${percent(part.time_us / account.time_us)})`),
+      );
+    }),
+  );
+  return h("div", { class: "shares account" }, h("h2", {}, words.account.title), bar, list);
+}
