@@ -155,7 +155,7 @@ pub fn empty(title: String, kind: Content) -> Page {
 
 /// Sorts connections of several inputs by the time that they lost.
 fn worst_first(connections: &mut [Shown]) {
-    connections.sort_by_cached_key(|shown| std::cmp::Reverse(shown.connection.lost()));
+    connections.sort_by_cached_key(|shown| shown.connection.rank());
 }
 
 /// Writes a report, complete or not at all, and says where it is.
