@@ -70,7 +70,7 @@ impl Account {
             }
         }
         let Parts(mut parts) = parts;
-        parts.sort_by(|one, other| other.time.cmp(&one.time));
+        parts.sort_by_key(|part| std::cmp::Reverse(part.time));
         let sum = |time: fn(&Part) -> Duration| {
             parts.iter().map(time).fold(Duration::ZERO, Duration::saturating_add)
         };

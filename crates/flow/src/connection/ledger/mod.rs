@@ -22,8 +22,8 @@ const SILENCE_LEAST: Duration = Duration::from_millis(100);
 const DELAYED: Duration = Duration::from_millis(30);
 /// Data that was held back for an ACK leaves this soon after it.
 const AT_ONCE: Duration = Duration::from_millis(2);
-/// A client that asks nothing for this long after an answer wants nothing, and neither does who says
-/// nothing for this long between two small messages.
+/// A client that asks nothing for this long after an answer wants nothing, and neither does an end
+/// that says nothing for this long between two small messages.
 const IDLE_FROM: Duration = Duration::from_secs(10);
 /// A message of so many segments or more fills queues: the way of its last byte takes longer than
 /// the least round trip, and its acknowledgement tells how long.
