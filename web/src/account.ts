@@ -19,14 +19,15 @@ function limitOf(part: AccountPart): LimitName | undefined {
   );
 }
 
-/** The part that lost most, where that was outside the transfer. */
+/** The part that lost most, where that was outside the transfer and a tenth of the time. */
 export function waitedFor(facts: Facts): AccountPart | undefined {
   const parts = facts.account?.parts ?? [];
   const first = parts.reduce<AccountPart | undefined>(
     (most, part) => (part.lost_us > (most?.lost_us ?? 0) ? part : most),
     undefined,
   );
-  return first && !first.direction ? first : undefined;
+  const all = facts.account?.time_us ?? 0;
+  return first && !first.direction && first.lost_us * 10 >= all ? first : undefined;
 }
 
 /** "4 s of 4.01 s: the server did not answer yet." */

@@ -4,13 +4,17 @@
 #[path = "trace/mod.rs"]
 mod text;
 
-use fullpipe_flow::account::Account;
+use fullpipe_flow::account::{Account, Cause, Owner};
 use fullpipe_flow::capture::LinkType;
+use fullpipe_flow::connection::Direction;
+use fullpipe_flow::diagnosis::{DiagnosedConnection, OfDirection, SubCause};
+use fullpipe_flow::finding::Finding;
+use fullpipe_flow::limit::Limit;
 use fullpipe_flow::{Analyzer, Config};
 use proptest::prelude::*;
 
-/// The account of the first connection. A packet of another one ends the capture at `until`.
-fn account_until(trace: &str, until: Option<&str>) -> Account {
+/// The first connection. A packet of another one ends the capture at `until`.
+fn connection_until(trace: &str, until: Option<&str>) -> DiagnosedConnection {
     let mut analyzer = Analyzer::new(Config::default());
     for line in text::parse(trace) {
         let packet = line.packet();
@@ -23,7 +27,11 @@ fn account_until(trace: &str, until: Option<&str>) -> Account {
         packet[21] ^= 1;
         analyzer.push(line.at, LinkType::RAW, &packet, packet.len());
     }
-    let found = analyzer.finish().connections.remove(0);
+    analyzer.finish().connections.remove(0)
+}
+
+fn account_until(trace: &str, until: Option<&str>) -> Account {
+    let found = connection_until(trace, until);
     let account = found.account().unwrap();
     let sum: u64 = account.parts.iter().map(|part| part.time.as_nanos()).sum();
     assert_eq!(sum, account.time.as_nanos());
@@ -41,7 +49,7 @@ fn account(trace: &str) -> Account {
 fn parts(account: &Account) -> Vec<String> {
     let ms = |nanos: u64| (nanos + 500_000) / 1_000_000;
     let long = account.parts.iter().filter(|part| ms(part.time.as_nanos()) > 0);
-    let words = |part: &fullpipe_flow::account::Part| {
+    let words = |part: &fullpipe_flow::account::AccountPart| {
         let (owner, cause) = (part.owner.name(), part.cause.name());
         format!("{owner} {cause} {} {}", ms(part.time.as_nanos()), ms(part.lost.as_nanos()))
     };
@@ -241,6 +249,15 @@ fn a_peer_that_is_gone_and_one_that_comes_back() {
         account_until(&format!("{lost}\n 2.181 > . 101:101 ack 1001 win 512"), Some("4.041"));
     assert!(parts(&back).contains(&"path timeouts 2100 2100".into()), "{:?}", parts(&back));
     assert_eq!(back.last_wait, None);
+    // A peer that is gone lost nothing, and no remedy against loss is told beside it.
+    let heard = format!("{lost}\n 2.181 > . 101:101 ack 1001 win 512");
+    for (trace, is_loss) in [(&lost, false), (&heard, true)] {
+        let found = connection_until(trace, Some("4.041"));
+        let of_loss = found.findings().iter().any(|one| one.what.limit.cause() == Some("loss"));
+        let mut causes = found.sub_causes(Direction::ServerToClient);
+        let of_timers = causes.any(|cause| matches!(cause, SubCause::Timeouts(_)));
+        assert_eq!((of_loss, of_timers), (is_loss, is_loss));
+    }
 }
 
 #[test]
@@ -326,6 +343,47 @@ fn without_the_handshake_the_client_is_the_end_with_an_ephemeral_port() {
 fn one_direction_says_nothing_of_who_waited() {
     let account = account("0.000 > . 1:101 ack 1 win 512\n 0.500 > . 101:201 ack 1 win 512");
     assert_eq!(parts(&account), ["not_captured not_captured 500 0"]);
+}
+
+/// A verdict's time ends with the last acknowledgement, the account's transfer with the last data:
+/// of two flights, that is half of it.
+#[test]
+fn the_limit_of_a_short_transfer_is_told() {
+    let mut trace = format!("{AT_SERVER} 0.040 > P. 1:101 ack 1 win 512\n");
+    let mut next = 1;
+    for (at, count) in [(0.041, 10), (0.081, 20)] {
+        for number in 0..count {
+            let at = at + f64::from(number) * 0.000_01;
+            trace += &format!("{at:.5} < . {next}:{} ack 101 win 512\n", next + 1448);
+            next += 1448;
+        }
+        trace += &format!("{:.5} > . 101:101 ack {next} win 512\n", at + 0.04);
+    }
+    let found = connection_until(&trace, None);
+    let of_data = |one: &OfDirection<Finding>| one.direction == Direction::ServerToClient;
+    let told = found.findings().iter().find(|one| of_data(one)).map(|one| one.what.limit.cause());
+    assert_eq!(told, Some(Some("slow_start")), "{:?}", parts(&found.account().unwrap()));
+}
+
+/// The page of the report names parts in its own words: none is missing there or in the guide.
+#[test]
+fn every_name_is_explained() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |file| std::fs::read_to_string(root.join(file)).unwrap();
+    let guide = read("docs/src/analyze.md");
+    let words = [read("web/src/words/en.ts"), read("web/src/words/zh.ts")];
+    for cause in Cause::ALL {
+        let name = cause.name();
+        let is_limit = matches!(cause, Cause::Transfer(limit) if limit != Limit::Unknown);
+        assert!(is_limit || guide.contains(&format!("`{name}`")), "{name}");
+        let is_transfer = matches!(cause, Cause::Transfer(_));
+        let is_told = |text: &String| text.contains(&format!("      {name}: "));
+        assert!(is_transfer || words.iter().all(is_told), "{name}");
+    }
+    for owner in Owner::ALL {
+        let is_told = |text: &String| text.contains(&format!("      {}: ", owner.name()));
+        assert!(words.iter().all(is_told), "{}", owner.name());
+    }
 }
 
 fn any_line() -> impl Strategy<Value = (u32, bool, usize, u32, u32, u32, u16)> {

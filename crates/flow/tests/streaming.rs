@@ -102,7 +102,10 @@ fn in_parts(packets: &[Packet], count: usize) -> Analysis {
 fn facts(connection: &DiagnosedConnection) -> serde_json::Value {
     let mut value = serde_json::to_value(connection).unwrap();
     if value["close"] == "open" {
-        value["account"] = "until the end of the capture".into();
+        // How long somebody waits, and what is worth telling beside that, depends on when it ended.
+        for told in ["account", "findings"] {
+            value[told] = "until the end of the capture".into();
+        }
     }
     value["id"] = 0.into();
     value["first_packet"] = 0.into();

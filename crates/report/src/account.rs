@@ -1,7 +1,7 @@
 //! Where the time of a connection went, in sentences and as a table.
 
 use crate::{Column, Layout, Table, figure, paragraph};
-use fullpipe_flow::account::{Account, Cause, Owner, Part};
+use fullpipe_flow::account::{Account, AccountPart, Cause, Owner};
 use fullpipe_flow::connection::{Connection, Direction};
 use fullpipe_flow::limit::Limit;
 use fullpipe_model::units::{Bytes, Duration};
@@ -11,7 +11,7 @@ const SMALL: f64 = 0.05;
 
 /// The answer to "what was waited for".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct WaitAnswer {
     /// What took the time: `4.0 s of 4.01 s: the server took 4.0 s to begin its answer`.
     pub claim: String,
     /// What would change it; `None` where the findings about the transfer say that.
@@ -20,22 +20,22 @@ pub struct Answer {
     pub who: &'static str,
 }
 
-/// The first sentence about a connection; `None` where its time is nobody's loss.
-pub fn answer(connection: &Connection, account: &Account) -> Option<Answer> {
-    let first = account.first().filter(|part| part.lost > Duration::ZERO)?;
+/// The first sentence about a connection; `None` where nothing is to be said but that it was.
+pub fn answer(connection: &Connection, account: &Account) -> Option<WaitAnswer> {
+    let is_data = |part: &AccountPart| matches!(part.cause, Cause::Transfer(_));
+    let first = account.first().filter(|part| part.lost > Duration::ZERO || is_data(part))?;
     let time = first.time;
     let words = Words { connection, account, part: first };
     let mut claim = format!("{} of {}: {}", rounded(time), rounded(account.time), words.claim());
-    let network = [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PeerGone]
-        .into_iter()
-        .chain([Cause::SynUnanswered])
-        .fold(Duration::ZERO, |sum, cause| sum.saturating_add(account.spent_on(cause)));
+    let repairs = [Cause::SynRepeated, Cause::Timeouts, Cause::Recovery, Cause::PeerGone];
+    let network = repairs.map(|cause| account.spent_on(cause)).into_iter();
+    let network = network.fold(Duration::ZERO, Duration::saturating_add);
     let is_application =
         matches!(first.cause, Cause::ServerThinks | Cause::ClientThinks | Cause::Paused);
     if is_application && network.as_secs_f64() < SMALL * account.time.as_secs_f64() {
         claim += "; nothing in the network is slow";
     }
-    Some(Answer { claim, remedy: words.remedy(), who: who(first) })
+    Some(WaitAnswer { claim, remedy: words.remedy(), who: who(first) })
 }
 
 /// What took most of a connection's time, in a few words for a table; `None` where that is a limit
@@ -132,8 +132,9 @@ const fn owner(owner: Owner) -> &'static str {
     }
 }
 
-const fn who(part: &Part) -> &'static str {
+const fn who(part: &AccountPart) -> &'static str {
     match (part.cause, part.owner) {
+        (Cause::Transfer(Limit::Link), _) => "nobody: the path carries no more",
         // Fewer questions are asked by who asks them.
         (Cause::Turns, _) => "the client: its program asks one thing after another",
         // The ACK is delayed at one end; the other can write so that it need not wait for it.
@@ -153,7 +154,7 @@ const fn who(part: &Part) -> &'static str {
 struct Words<'a> {
     connection: &'a Connection,
     account: &'a Account,
-    part: &'a Part,
+    part: &'a AccountPart,
 }
 
 impl Words<'_> {

@@ -153,7 +153,7 @@ pub fn empty(title: String, kind: Content) -> Page {
     }
 }
 
-/// Sorts connections of several inputs by the time that they lost.
+/// Sorts connections of several inputs as the table of `analyze` does.
 fn worst_first(connections: &mut [Shown]) {
     connections.sort_by_cached_key(|shown| shown.connection.rank());
 }

@@ -4,12 +4,12 @@
 //! A verdict ([`crate::limit`]) says what held the data between its first and its last byte. People
 //! ask what they waited for, and most of that is often outside: a SYN that was lost, a server that
 //! thinks, two hundred round trips paid one after the other, a peer that is gone. Here every
-//! nanosecond belongs to one [`Part`]: who had it ([`Owner`]) and for what ([`Cause`]). The parts
-//! sum to [`Account::time`].
+//! nanosecond belongs to one [`AccountPart`]: who had it ([`Owner`]) and for what ([`Cause`]). The
+//! parts sum to [`Account::time`].
 
 mod parts;
 
-pub use parts::{Cause, Owner, Part};
+pub use parts::{AccountPart, Cause, Owner};
 
 use crate::connection::{Counted, Direction, Spent};
 use crate::limit::{Candidate, Limit, Verdict};
@@ -45,20 +45,20 @@ pub struct Account {
     /// Round trips that were paid one after another for questions and answers.
     pub turns: u64,
     /// The time, divided; the longest first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<AccountPart>,
 }
 
 impl Account {
     /// Divides the time. `verdicts` are what held the client's data, then the server's.
     pub(crate) fn new(counted: &Counted, verdicts: [Option<&Verdict>; 2]) -> Self {
-        let mut parts = Parts::default();
+        let mut parts = AccountParts::default();
         for (what, time) in counted.sums.iter() {
             match Cause::of(what) {
                 Ok((owner, cause)) => {
                     // One round trip of questions has to be paid, to the server.
                     let to_client = what == Spent::Turn(0);
                     let lost = cause.lost(time, (!to_client).then_some(counted.turns));
-                    parts.add(Part { owner, cause, direction: None, time, lost });
+                    parts.add(AccountPart { owner, cause, direction: None, time, lost });
                 }
                 Err(direction) => {
                     let verdict = match direction {
@@ -69,16 +69,16 @@ impl Account {
                 }
             }
         }
-        let Parts(mut parts) = parts;
+        let AccountParts(mut parts) = parts;
         parts.sort_by_key(|part| std::cmp::Reverse(part.time));
-        let sum = |time: fn(&Part) -> Duration| {
+        let sum = |time: fn(&AccountPart) -> Duration| {
             parts.iter().map(time).fold(Duration::ZERO, Duration::saturating_add)
         };
         Account {
             time: sum(|part| part.time),
             lost: sum(|part| part.lost),
             last_wait: counted.waiting,
-            from_handshake: counted.saw_handshake,
+            from_handshake: counted.from_handshake,
             syn_retransmissions: counted.syn_retransmissions.into(),
             requests: counted.requests.into(),
             turns: counted.turns.into(),
@@ -86,10 +86,11 @@ impl Account {
         }
     }
 
-    /// The part that lost most; the longest, where nothing was lost.
-    pub fn first(&self) -> Option<&Part> {
+    /// The part that lost most; the longest, where no part lost a tenth of the time.
+    pub fn first(&self) -> Option<&AccountPart> {
         let most = self.parts.iter().rev().max_by_key(|part| part.lost);
-        most.filter(|part| part.lost > Duration::ZERO).or(self.parts.first())
+        let counts = |part: &&AccountPart| part.lost.saturating_mul(10) >= self.time;
+        most.filter(|part| part.lost > Duration::ZERO).filter(counts).or(self.parts.first())
     }
 
     /// All the time that went for this.
@@ -97,12 +98,25 @@ impl Account {
         self.sum(|part| part.cause == cause)
     }
 
-    /// The time in which this limit held data of this direction.
-    pub fn transfer(&self, direction: Direction, limit: Limit) -> Duration {
-        self.sum(|part| part.direction == Some(direction) && part.cause == Cause::Transfer(limit))
+    /// Whether this limit held data of this direction for most of the time that is claimed for it,
+    /// and whether that is worth telling. A verdict sees only one direction between its first data
+    /// and its last: time in which an end waited for its turn, or the peer was gone, is no limit's.
+    /// Where most was waited for something else, less than a tenth of the time is not told.
+    pub(crate) fn agrees(&self, direction: Direction, limit: Limit, claimed: Duration) -> bool {
+        let counts = |part: &AccountPart| match (part.cause, limit) {
+            (Cause::Transfer(one), _) => part.direction == Some(direction) && one == limit,
+            (Cause::Timeouts | Cause::Recovery, Limit::CongestionWindow(_)) => true,
+            // A verdict's time ends with the last acknowledgement.
+            (Cause::Closing, _) => true,
+            _ => false,
+        };
+        let is_elsewhere = self.first().is_some_and(|first| first.direction.is_none());
+        let is_small = is_elsewhere && claimed.saturating_mul(10) < self.time;
+        let held = self.sum(counts);
+        limit == Limit::Unknown || (held.saturating_mul(2) >= claimed && !is_small)
     }
 
-    fn sum(&self, is_meant: impl Fn(&Part) -> bool) -> Duration {
+    fn sum(&self, is_meant: impl Fn(&AccountPart) -> bool) -> Duration {
         let meant = self.parts.iter().filter(|part| is_meant(part)).map(|part| part.time);
         meant.fold(Duration::ZERO, Duration::saturating_add)
     }
@@ -112,7 +126,12 @@ impl Account {
 /// longer time: what the application waited between its messages is in it, and is accounted for
 /// elsewhere. So each other limit has the time that the verdict gives it, and the application what
 /// is left.
-fn transfer(parts: &mut Parts, direction: Direction, time: Duration, verdict: Option<&Verdict>) {
+fn transfer(
+    parts: &mut AccountParts,
+    direction: Direction,
+    time: Duration,
+    verdict: Option<&Verdict>,
+) {
     let shares = verdict.map_or(&[][..], |verdict| &verdict.shares);
     let is_application = |one: &&Candidate| one.limit == Limit::SenderApplication;
     let others = shares.iter().filter(|one| !is_application(one));
@@ -135,17 +154,17 @@ fn transfer(parts: &mut Parts, direction: Direction, time: Duration, verdict: Op
     for (limit, time) in of_limits.into_iter().filter(|(_, time)| *time > Duration::ZERO) {
         let (owner, cause) = of_limit(limit, direction);
         let lost = cause.lost(time, None);
-        parts.add(Part { owner, cause, direction: Some(direction), time, lost });
+        parts.add(AccountPart { owner, cause, direction: Some(direction), time, lost });
     }
 }
 
-/// Parts, each of another kind.
+/// AccountParts, each of another kind.
 #[derive(Debug, Default)]
-struct Parts(Vec<Part>);
+struct AccountParts(Vec<AccountPart>);
 
-impl Parts {
-    fn add(&mut self, part: Part) {
-        let kind = |part: &Part| (part.owner, part.cause, part.direction);
+impl AccountParts {
+    fn add(&mut self, part: AccountPart) {
+        let kind = |part: &AccountPart| (part.owner, part.cause, part.direction);
         match self.0.iter_mut().find(|one| kind(one) == kind(&part)) {
             Some(one) => {
                 one.time = one.time.saturating_add(part.time);

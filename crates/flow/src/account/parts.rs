@@ -217,7 +217,7 @@ impl Serialize for Cause {
 
 /// A part of a connection's time: all that one owner had for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Part {
+pub struct AccountPart {
     /// Who had it.
     pub owner: Owner,
     /// For what.

@@ -7,7 +7,7 @@ use super::completeness::Completeness;
 use super::half::{FinishedHalf, Half, SeriesData, SeriesTimes};
 use super::handshake::Handshake;
 use super::labels::{self, LabelContext, Scale};
-use super::ledger::{Ledger, Span};
+use super::ledger::{CapturedSpan, Ledger};
 use super::relabel::{self, Relabelled, Repetition};
 use super::series::MIN_INTERVAL;
 use super::stalls;
@@ -322,7 +322,7 @@ impl Tracker {
         let [opener, answerer] = [&self.halves[client], &self.halves[1 - client]];
         let warnings = warnings(opener, answerer, self.has_cut_headers);
         let close = self.closing.close(client);
-        let counted = self.ledger.finish(Span { last: self.last, until, both_ends }, lags);
+        let counted = self.ledger.finish(CapturedSpan { last: self.last, until, both_ends }, lags);
         let [first, second] = self.halves;
         let (from_client, from_server) =
             if client == 0 { (first, second) } else { (second, first) };

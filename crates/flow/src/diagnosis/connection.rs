@@ -3,10 +3,10 @@
 use super::consistent::{consistent, excludes};
 use super::subcause::{Explanation, NoAnswer, Seen, Sharing, SubCause, may_share, sharing};
 use super::{Diagnosis, KnownHosts, SeenAt, Subject};
-use crate::account::Account;
+use crate::account::{Account, Cause, spent_on};
 use crate::connection::{Connection, Direction};
 use crate::finding::{Finding, KnownPath};
-use crate::limit::{Candidate, Interval, Limit, Verdict};
+use crate::limit::{Candidate, Interval, Verdict};
 use crate::trace::{SocketSeries, Trace};
 use fullpipe_model::tune::MeasuredPath;
 use fullpipe_model::units::Duration;
@@ -191,17 +191,14 @@ impl DiagnosedConnection {
         }
     }
 
-    /// The findings, without those about an application that the account explains: where most of
-    /// what it did not send was its turn to wait, nothing is to be said of its speed.
+    /// The findings, without those about time that the account explains otherwise.
     fn own_findings(&self) -> Vec<OfDirection<Finding>> {
         let mut findings = self.by_direction(Diagnosis::findings);
         if let Some(account) = self.account() {
-            findings.retain(|finding| {
-                let of_application = finding.what.limit == Limit::SenderApplication;
-                let whole = self.diagnosis(finding.direction).map(|one| one.verdict.time);
-                let held = whole.map_or(0.0, Duration::as_secs_f64) * finding.what.share;
-                let sending = account.transfer(finding.direction, Limit::SenderApplication);
-                !of_application || 2.0 * sending.as_secs_f64() >= held
+            findings.retain(|OfDirection { direction, what }| {
+                let whole =
+                    self.diagnosis(*direction).map_or(0.0, |one| one.verdict.time.as_secs_f64());
+                account.agrees(*direction, what.limit, Duration::from_secs_f64(whole * what.share))
             });
         }
         findings
@@ -214,7 +211,12 @@ impl DiagnosedConnection {
         let sharing = self.sharing.filter(|_| direction == self.connection.bulk());
         let seen = Seen { connection: &self.connection, direction, verdict, sharing };
         let all = self.sampled.is_none().then(|| seen.sub_causes()).into_iter().flatten();
-        all.filter(move |cause| !verdict.is_some_and(|verdict| excludes(*cause, verdict)))
+        let timeouts = spent_on(&self.connection.counted, Cause::Timeouts);
+        all.filter(move |cause| match cause {
+            // Timers that ran for a peer that is gone are no loss.
+            SubCause::Timeouts(cause) => timeouts.saturating_mul(2) >= cause.time,
+            cause => !verdict.is_some_and(|verdict| excludes(*cause, verdict)),
+        })
     }
 
     /// The names of what lies behind a direction's limits.

@@ -1,7 +1,7 @@
 //! One direction of a captured connection.
 
 use super::{Cell, Column, Kind, Place, Record, SCHEMA_VERSION};
-use crate::account::{Cause, Part, spent_on};
+use crate::account::{AccountPart, Cause, spent_on};
 use crate::connection::{Connection, Counted, Direction, DirectionFacts, Label, Warning};
 use crate::diagnosis::{DiagnosedConnection, Diagnosis};
 use fullpipe_model::units::Duration;
@@ -50,7 +50,7 @@ impl<'r> ConnectionRow<'r> {
         tells.then_some(&self.connection().counted)
     }
 
-    fn first_part(self) -> Option<Part> {
+    fn first_part(self) -> Option<AccountPart> {
         self.counted()?;
         self.diagnosed.account()?.first().copied()
     }
@@ -411,7 +411,7 @@ pub static CONNECTIONS: &[C] = &[
         "waited_for",
         Kind::Text,
         OTHER,
-        "what took most of the lost time: `server_thinks`, `turns`, a limit, ..",
+        "what lost most time, or took most where no tenth was lost: `server_thinks`, `link`, ..",
         |row| Cell::word(row.first_part().map(|part| part.cause.name())),
     )
     .at(Place::Rows),

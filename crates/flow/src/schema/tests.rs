@@ -298,8 +298,23 @@ fn the_changes_of_names_since_version_1_are_listed() {
     let before: Vec<String> = CONNECTIONS_1.split(',').map(renamed).collect();
     assert_eq!(now[0], "schema", "new in version 2");
     assert_eq!(
-        now[before.len() + 1..][..3],
-        ["limit_confidence", "timeout_wait_us", "sub_causes"],
+        now[before.len() + 1..],
+        [
+            "limit_confidence",
+            "timeout_wait_us",
+            "sub_causes",
+            "waited_for",
+            "owner",
+            "connect_us",
+            "syn_retransmissions",
+            "requests",
+            "server_wait_us",
+            "client_wait_us",
+            "turns",
+            "turns_us",
+            "peer_gone_us",
+            "last_wait_us",
+        ],
         "new in version 2"
     );
     assert_eq!(

@@ -75,14 +75,17 @@ pub fn depth(explained: &DiagnosedConnection, layout: Layout) -> String {
         text += &paragraph::fill("  to change it: ", explanation.what.remedy, layout.width);
         text.push('\n');
     }
-    if let Some(diagnosis) = explained.bulk() {
-        let spans = spans(&diagnosis.verdict, connection.start, layout);
-        text += &format!(
-            "\nWhat limited the data from {}, and when:\n{spans}",
-            words(connection.bulk())
-        );
-    }
-    text
+    text + &course(explained, layout)
+}
+
+/// What limited most of the data, and when. Where nothing is to be said of it, this would only
+/// repeat what was waited for.
+fn course(explained: &DiagnosedConnection, layout: Layout) -> String {
+    let connection = &explained.connection;
+    let is_told = explained.findings().iter().any(|one| one.direction == connection.bulk());
+    let Some(diagnosis) = explained.bulk().filter(|_| is_told) else { return String::new() };
+    let spans = spans(&diagnosis.verdict, connection.start, layout);
+    format!("\nWhat limited the data from {}, and when:\n{spans}", words(connection.bulk()))
 }
 
 /// A setting to change, and the command that does.

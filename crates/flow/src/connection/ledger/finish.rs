@@ -1,6 +1,6 @@
 //! The time after the last data: until an end closed, or the capture ended.
 
-use super::{Counted, Lags, Ledger, PUSHED, Phase, Spent, index};
+use super::{Counted, Lags, Ledger, LedgerPhase, PUSHED, Spent, index};
 use fullpipe_model::units::{Duration, Instant};
 
 /// Tries without an answer after which an end is gone.
@@ -12,7 +12,7 @@ const SYN_TIMER: Duration = Duration::from_secs(1);
 
 /// How far a capture saw a connection.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Span {
+pub(in super::super) struct CapturedSpan {
     /// When its last packet was captured.
     pub last: Instant,
     /// How far the capture went.
@@ -75,13 +75,13 @@ impl Ledger {
     }
 
     /// What was counted, the client as end 0.
-    pub fn finish(mut self, span: Span, lags: Lags) -> Counted {
-        let Span { last, until, both_ends } = span;
+    pub fn finish(mut self, span: CapturedSpan, lags: Lags) -> Counted {
+        let CapturedSpan { last, until, both_ends } = span;
         let until = until.max(last);
         let mut waiting = None;
         match self.phase {
-            Phase::New => self.spend_all(Spent::NotCaptured, last),
-            Phase::SynSent => {
+            LedgerPhase::New => self.spend_all(Spent::NotCaptured, last),
+            LedgerPhase::SynSent => {
                 // The next SYN would come after twice the time of the one before.
                 let gap = self.sums.of(Spent::SynRepeated).saturating_add(SYN_TIMER);
                 let waits = until.since(self.at) <= gap.saturating_mul(2);
@@ -89,9 +89,9 @@ impl Ledger {
                 self.spend_all(Spent::SynUnanswered, if waits { until } else { last });
                 waiting = Some(self.sums.total()).filter(|time| *time > Duration::ZERO);
             }
-            Phase::SynAnswered => self.spend_all(Spent::Connect, last),
-            Phase::Closed => self.spend_all(Spent::Closing, last),
-            Phase::Open => {
+            LedgerPhase::SynAnswered => self.spend_all(Spent::Connect, last),
+            LedgerPhase::Closed => self.spend_all(Spent::Closing, last),
+            LedgerPhase::Open => {
                 // Of an end that was not captured nothing is known but that it was tried.
                 let may_wait = both_ends || self.gone().is_some();
                 let waits = may_wait && self.waits_at_end(until, lags);
@@ -101,7 +101,7 @@ impl Ledger {
                 self.ended(end, None, lags);
             }
         }
-        if !both_ends && self.phase != Phase::SynSent {
+        if !both_ends && self.phase != LedgerPhase::SynSent {
             // One direction only: nothing says who waited for whom.
             let all: Vec<Spent> = self.sums.iter().map(|(what, _)| what).collect();
             let kept = |what: &Spent| matches!(what, Spent::Gone(_) | Spent::NotCaptured);
@@ -118,7 +118,7 @@ impl Ledger {
             turns: self.turns,
             syn_retransmissions: self.rare.map_or(0, |rare| rare.syn_retransmissions),
             waiting,
-            saw_handshake: lags.from_handshake,
+            from_handshake: lags.from_handshake,
         }
     }
 

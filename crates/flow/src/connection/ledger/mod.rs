@@ -9,7 +9,7 @@
 mod finish;
 mod spent;
 
-pub(super) use finish::Span;
+pub(super) use finish::CapturedSpan;
 pub use spent::Counted;
 pub(crate) use spent::{Spent, Sums};
 
@@ -31,7 +31,7 @@ const LONG_RUN: u8 = 16;
 
 /// What the ledger needs of a segment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Event {
+pub(super) struct LedgerEvent {
     pub at: Instant,
     /// The end that sent it.
     pub from: u8,
@@ -97,7 +97,7 @@ impl Lags {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
+enum LedgerPhase {
     /// Nothing was seen yet.
     #[default]
     New,
@@ -109,6 +109,7 @@ enum Phase {
 
 /// No sender repeats a SYN sooner.
 const SYN_AGAIN_FROM: Duration = Duration::from_millis(50);
+
 /// The account of one connection while it is open. Many connections are open at once, so what most
 /// of them never need is in a box.
 #[derive(Debug, Clone)]
@@ -124,7 +125,7 @@ pub(super) struct Ledger {
     turns: u32,
     /// Segments of data since the speaker began, up to [`LONG_RUN`].
     run: u8,
-    phase: Phase,
+    phase: LedgerPhase,
     /// The end that sent data last, or [`NOBODY`].
     speaker: u8,
     /// [`PUSHED`] and [`PAID`].
@@ -149,7 +150,7 @@ impl Ledger {
             requests: 0,
             turns: 0,
             run: 0,
-            phase: Phase::New,
+            phase: LedgerPhase::New,
             speaker: NOBODY,
             flags: 0,
         }
@@ -188,9 +189,10 @@ const fn index(end: u8) -> usize {
 impl Ledger {
     /// Notes a segment that only goes on with the transfer before it. Returns whether that was all.
     #[inline]
-    pub fn goes_on(&mut self, event: &Event) -> bool {
-        let is_plain = self.phase == Phase::Open
-            && self.rare.is_none()
+    pub fn goes_on(&mut self, event: &LedgerEvent) -> bool {
+        let is_calm = |rare: &Rare| rare.shut.is_none() && rare.tries == 0;
+        let is_plain = self.phase == LedgerPhase::Open
+            && self.rare.as_deref().is_none_or(is_calm)
             && event.is_shut != Some(true)
             && event.closes.is_none()
             && !event.has_unseen;
@@ -216,11 +218,13 @@ impl Ledger {
     }
 
     /// Notes any other segment.
-    pub fn see(&mut self, event: &Event, lags: Lags) {
+    pub fn see(&mut self, event: &LedgerEvent, lags: Lags) {
         match self.phase {
-            Phase::New | Phase::SynSent | Phase::SynAnswered => self.connects(event, lags),
-            Phase::Open => self.talks(event, lags),
-            Phase::Closed => self.ends(event, lags),
+            LedgerPhase::New | LedgerPhase::SynSent | LedgerPhase::SynAnswered => {
+                self.connects(event, lags)
+            }
+            LedgerPhase::Open => self.talks(event, lags),
+            LedgerPhase::Closed => self.ends(event, lags),
         }
     }
 
@@ -248,9 +252,9 @@ impl Ledger {
         self.rare.get_or_insert_default()
     }
 
-    fn connects(&mut self, event: &Event, lags: Lags) {
-        let Event { at, what, closes, .. } = *event;
-        let is_new = self.phase == Phase::New;
+    fn connects(&mut self, event: &LedgerEvent, lags: Lags) {
+        let LedgerEvent { at, what, closes, .. } = *event;
+        let is_new = self.phase == LedgerPhase::New;
         if is_new {
             // A packet that could not be read may have been before.
             self.spend_all(Spent::NotCaptured, at);
@@ -258,8 +262,8 @@ impl Ledger {
         match (what, closes) {
             // The capture has it twice.
             (What::Syn | What::SynAck, _)
-                if (self.phase == Phase::SynAnswered
-                    || self.phase == Phase::SynSent && what == What::Syn)
+                if (self.phase == LedgerPhase::SynAnswered
+                    || self.phase == LedgerPhase::SynSent && what == What::Syn)
                     && at.since(self.at) < SYN_AGAIN_FROM => {}
             (What::Syn, _) => {
                 if !is_new {
@@ -269,34 +273,36 @@ impl Ledger {
                         if met_old { Spent::SynMetOldConnection } else { Spent::SynRepeated };
                     self.spend_all(spent, at);
                 }
-                self.phase = Phase::SynSent;
+                self.phase = LedgerPhase::SynSent;
             }
             (What::SynAck, _) => {
-                if self.phase == Phase::SynAnswered {
+                if self.phase == LedgerPhase::SynAnswered {
                     self.syn_again();
                     self.spend_all(Spent::SynRepeated, at);
                 } else {
                     self.spend_all(Spent::Connect, at);
                 }
-                self.phase = Phase::SynAnswered;
+                self.phase = LedgerPhase::SynAnswered;
             }
-            (_, Some(Closes::Reset)) if self.phase == Phase::SynSent => {
+            (_, Some(Closes::Reset)) if self.phase == LedgerPhase::SynSent => {
                 // The client itself resets what it finds in its way, and tries again.
                 if event.from == lags.client {
                     self.spend_all(Spent::SynMetOldConnection, at);
                     self.rare().met_old = true;
                 } else {
                     self.spend_all(Spent::Refused, at);
-                    self.phase = Phase::Closed;
+                    self.phase = LedgerPhase::Closed;
                 }
             }
             // An ACK in place of a SYN-ACK (RFC 9293 section 3.10.7.4).
-            (What::Ack, None) if self.phase == Phase::SynSent && event.from != lags.client => {
+            (What::Ack, None)
+                if self.phase == LedgerPhase::SynSent && event.from != lags.client =>
+            {
                 self.rare().met_old = true;
             }
             _ => {
                 self.spend_all(Spent::Connect, at);
-                self.phase = Phase::Open;
+                self.phase = LedgerPhase::Open;
                 if what != What::Ack || closes.is_some() {
                     self.talks(event, lags);
                 }
@@ -309,8 +315,8 @@ impl Ledger {
         rare.syn_retransmissions = rare.syn_retransmissions.saturating_add(1);
     }
 
-    fn talks(&mut self, event: &Event, lags: Lags) {
-        let Event { at, from, what, .. } = *event;
+    fn talks(&mut self, event: &LedgerEvent, lags: Lags) {
+        let LedgerEvent { at, from, what, .. } = *event;
         self.heard(from);
         match what {
             What::Data => {
@@ -334,12 +340,12 @@ impl Ledger {
         self.window(event);
         if event.closes.is_some() {
             self.ended(at, Some(from), lags);
-            self.phase = Phase::Closed;
+            self.phase = LedgerPhase::Closed;
         }
     }
 
     /// Notes whether the window is shut that an end advertises.
-    fn window(&mut self, event: &Event) {
+    fn window(&mut self, event: &LedgerEvent) {
         let shut = self.rare.as_ref().and_then(|rare| rare.shut);
         match (event.is_shut, shut) {
             (Some(true), None) => self.rare().shut = Some((event.at, event.from)),
@@ -378,7 +384,7 @@ impl Ledger {
     }
 
     /// Notes whether the speaker was acknowledged.
-    fn acknowledges(&mut self, event: &Event) {
+    fn acknowledges(&mut self, event: &LedgerEvent) {
         if event.has_all && self.acked == NEVER && self.speaker != event.from {
             self.acked = micros(event.at.since(self.at)).min(NEVER - 1);
         }
@@ -390,7 +396,7 @@ impl Ledger {
     }
 
     /// Data was sent: what is acknowledged from now on is later.
-    fn said(&mut self, event: &Event) {
+    fn said(&mut self, event: &LedgerEvent) {
         self.run = self.run.saturating_add(1).min(LONG_RUN);
         self.acked = NEVER;
         self.flags = self.flags & !PUSHED | if event.is_pushed { PUSHED } else { 0 };
@@ -399,8 +405,8 @@ impl Ledger {
         }
     }
 
-    fn data(&mut self, event: &Event, lags: Lags) {
-        let Event { at, from, .. } = *event;
+    fn data(&mut self, event: &LedgerEvent, lags: Lags) {
+        let LedgerEvent { at, from, .. } = *event;
         let way = lags.to[index(from)];
         match self.speaker() {
             Some(speaker) if speaker == from => self.same(event, lags),
@@ -457,8 +463,8 @@ impl Ledger {
     }
 
     /// Divides the time between two segments of the same end.
-    fn same(&mut self, event: &Event, lags: Lags) {
-        let Event { at, from, .. } = *event;
+    fn same(&mut self, event: &LedgerEvent, lags: Lags) {
+        let LedgerEvent { at, from, .. } = *event;
         let (reader, silence) = (1 - from, at.since(self.at));
         let until_acked = self.until_acked();
         self.spend(Spent::WindowShut(reader), self.shut_until(at, lags));
@@ -484,8 +490,8 @@ impl Ledger {
     }
 
     /// Data was sent again.
-    fn again(&mut self, event: &Event, by_timer: bool, lags: Lags) {
-        let Event { at, from, .. } = *event;
+    fn again(&mut self, event: &LedgerEvent, by_timer: bool, lags: Lags) {
+        let LedgerEvent { at, from, .. } = *event;
         self.spend(Spent::WindowShut(1 - from), self.shut_until(at, lags));
         let time = at.since(self.at);
         self.spend(if by_timer { Spent::Timeout } else { Spent::Recovery }, time);
@@ -504,7 +510,7 @@ impl Ledger {
     }
 
     /// What follows a FIN or RST: more data of the other end, or the rest of the close.
-    fn ends(&mut self, event: &Event, lags: Lags) {
+    fn ends(&mut self, event: &LedgerEvent, lags: Lags) {
         match event.what {
             What::Data if event.closes != Some(Closes::Reset) => {
                 self.data(event, lags);
@@ -516,7 +522,7 @@ impl Ledger {
                 let is_refused = self.speaker == NOBODY;
                 let spent = if is_refused { Spent::Refused } else { Spent::SynMetOldConnection };
                 self.spend_all(spent, event.at);
-                self.phase = Phase::SynSent;
+                self.phase = LedgerPhase::SynSent;
             }
             _ => {
                 self.heard(event.from);

@@ -4,7 +4,6 @@ use fullpipe_model::units::Duration;
 
 /// What time was spent on. An end is 0 or 1, as in the tracker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Spent {
     /// The handshake's own round trip.
     Connect,
@@ -175,5 +174,26 @@ pub struct Counted {
     pub(crate) turns: u32,
     pub(crate) syn_retransmissions: u16,
     pub(crate) waiting: Option<Duration>,
-    pub(crate) saw_handshake: bool,
+    pub(crate) from_handshake: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_says_what_it_was_made_of_and_of_which_end() {
+        let codes = (0..=9).chain(16..=29);
+        for code in codes {
+            assert_eq!(Spent::of(code).code(), code);
+            let sum = Sum::new(Spent::of(code), Duration::from_secs(7));
+            assert_eq!((sum.what().code(), sum.time()), (code, Duration::from_secs(7)));
+        }
+        let mut sums = Sums::default();
+        sums.add(Spent::Thinks(0), Duration::from_secs(1));
+        sums.add(Spent::Idle, Duration::from_secs(2));
+        sums.swap_ends();
+        assert_eq!(sums.of(Spent::Thinks(1)), Duration::from_secs(1));
+        assert_eq!(sums.of(Spent::Idle), Duration::from_secs(2));
+    }
 }

@@ -1,7 +1,7 @@
 //! What a segment shows of where the time went, for the ledger.
 
 use super::super::Label;
-use super::super::ledger::{Closes, Event, Lags, What};
+use super::super::ledger::{Closes, Lags, LedgerEvent, What};
 use super::super::relabel::Relabelled;
 use super::{Tracker, WiresharkLabels};
 use crate::segment::{Flags, Segment};
@@ -24,8 +24,6 @@ impl Tracker {
         let has = |flags| segment.flags.any(flags);
         let (sender, receiver) = (&self.halves[from], &self.halves[1 - from]);
         let length = segment.payload_len();
-        let mss = sender.manner.mss().into_iter().chain(receiver.manner.mss()).min();
-        let full = mss.map_or(sender.segment_size().get(), u64::from);
         let is_probe =
             wireshark.contains(Label::KeepAlive) || wireshark.contains(Label::ZeroWindowProbe);
         let what = match (has(Flags::SYN), has(Flags::ACK)) {
@@ -49,7 +47,7 @@ impl Tracker {
             has(Flags::FIN).then_some(Closes::Fin)
         };
         let advertises = has(Flags::ACK) && !has(Flags::SYN | Flags::RST);
-        let event = Event {
+        let mut event = LedgerEvent {
             at,
             from: from as u8,
             what,
@@ -58,9 +56,12 @@ impl Tracker {
             is_shut: advertises.then_some(segment.window == 0),
             closes,
             is_pushed: has(Flags::PSH),
-            is_short: u64::from(length) < full * 3 / 4,
+            is_short: false,
         };
         if !self.ledger.goes_on(&event) {
+            let mss = sender.manner.mss().into_iter().chain(receiver.manner.mss()).min();
+            let full = mss.map_or(sender.segment_size().get(), u64::from);
+            event.is_short = u64::from(length) < full * 3 / 4;
             let lags = self.lags();
             self.ledger.see(&event, lags);
         }
